@@ -1,0 +1,35 @@
+import type { JsonObject } from './json.ts';
+
+/** What an event is about: one of our subjects, or for operator events the upstream or a receiver. */
+export type EventSubject = { kind: string; id: string };
+
+/**
+ * The facts of an event that are the same for every receiver. `sequence` counts 1, 2, 3 … per subject.
+ * `record` is what the upstream said, whole. `upstreamUpdatedAt` is in Unix seconds.
+ */
+export type EventFacts = {
+  subject: EventSubject;
+  sequence: number;
+  status: string | null;
+  previousStatus: string | null;
+  changes: string[];
+  record: JsonObject;
+  skipped?: boolean;
+  regression?: boolean;
+  upstreamUpdatedAt: number | null;
+  detectionDelaySeconds: number | null;
+};
+
+/** The event as the log keeps it: immutable, one for all receivers. */
+export type Event = { id: string; type: string; timestamp: string; data: EventFacts };
+
+/**
+ * The event as one receiver gets it. `wallets`, `subscriptions` and `metadata` come only from the subscriptions that
+ * lead from the event's subject to this receiver: nobody sees another's.
+ */
+export type RenderedEvent = {
+  id: string;
+  type: string;
+  timestamp: string;
+  data: EventFacts & { wallets: string[]; subscriptions: string[]; metadata: Record<string, string> };
+};

@@ -1,0 +1,121 @@
+/** The kinds of watched things; the words are the design's. */
+export const SUBJECT_KINDS = [
+  'intent',
+  'wallet',
+  'quote',
+  'gasless',
+  'vault',
+  'deposit-address',
+  'route',
+] as const;
+
+export type SubjectKind = (typeof SUBJECT_KINDS)[number];
+
+declare const subjectIdBrand: unique symbol;
+
+/**
+ * The identifier of a subject, always with its prefix: `intent:0x…`, `wallet:0x…` (EVM in lower case, others as they
+ * are), `quote:<uuid>`, `gasless:<uuid>` (v1 status endpoint), `gasless:gateway:<id>` (the deposit gateway's jobs),
+ * `vault:<chainId>:<address in lower case>`, `deposit-address:…`.
+ */
+export type SubjectId = string & { readonly [subjectIdBrand]: true };
+
+/** Only `0x` hex is case-folded; base58 and everything else is kept as it is. */
+export function foldHex(text: string): string {
+  return /^0x[0-9a-fA-F]+$/.test(text) ? text.toLowerCase() : text;
+}
+
+export function intentId(hash: string): SubjectId {
+  return `intent:${foldHex(hash)}` as SubjectId;
+}
+
+export function walletId(address: string): SubjectId {
+  return `wallet:${foldHex(address)}` as SubjectId;
+}
+
+export function quoteId(uuid: string): SubjectId {
+  return `quote:${uuid.toLowerCase()}` as SubjectId;
+}
+
+export function gaslessId(uuid: string): SubjectId {
+  return `gasless:${uuid.toLowerCase()}` as SubjectId;
+}
+
+export function gatewayJobId(id: string): SubjectId {
+  return `gasless:gateway:${id}` as SubjectId;
+}
+
+export function vaultId(vault: { chainId: number; address: string }): SubjectId {
+  return `vault:${vault.chainId}:${foldHex(vault.address)}` as SubjectId;
+}
+
+/** What a subject id means, taken apart. */
+export type SubjectKey =
+  | { kind: 'intent'; hash: string }
+  | { kind: 'wallet'; address: string }
+  | { kind: 'quote'; uuid: string }
+  | { kind: 'gasless'; endpoint: 'status' | 'gateway'; id: string }
+  | { kind: 'vault'; chainId: number; address: string }
+  | { kind: 'deposit-address'; id: string }
+  | { kind: 'route'; name: string };
+
+/** Takes a subject id apart; null when the text is no subject id. */
+export function parseSubjectId(text: string): SubjectKey | null {
+  const colon = text.indexOf(':');
+  if (colon < 1 || colon === text.length - 1) return null;
+  const rest = text.slice(colon + 1);
+  switch (text.slice(0, colon)) {
+    case 'intent':
+      return { kind: 'intent', hash: rest };
+    case 'wallet':
+      return { kind: 'wallet', address: rest };
+    case 'quote':
+      return { kind: 'quote', uuid: rest };
+    case 'gasless':
+      return rest.startsWith('gateway:')
+        ? { kind: 'gasless', endpoint: 'gateway', id: rest.slice('gateway:'.length) }
+        : { kind: 'gasless', endpoint: 'status', id: rest };
+    case 'vault': {
+      const [chainId, address] = rest.split(':');
+      if (!chainId || !address || !/^\d{1,15}$/.test(chainId)) return null;
+      return { kind: 'vault', chainId: Number(chainId), address };
+    }
+    case 'deposit-address':
+      return { kind: 'deposit-address', id: rest };
+    case 'route':
+      return { kind: 'route', name: rest };
+    default:
+      return null;
+  }
+}
+
+/** The kind of a subject id. The id is one of ours, so an unknown prefix is a bug and throws. */
+export function subjectKind(id: SubjectId): SubjectKind {
+  const key = parseSubjectId(id);
+  if (key === null) throw new Error(`not a subject id: ${JSON.stringify(id)}`);
+  return key.kind;
+}
+
+/** A subject id from stored text, which was written by us. Throws on anything else. */
+export function asSubjectId(text: string): SubjectId {
+  if (parseSubjectId(text) === null) throw new Error(`not a subject id: ${JSON.stringify(text)}`);
+  return text as SubjectId;
+}
+
+/** The subject of a record that the status endpoint showed; null when its id has a prefix we do not know. */
+export function subjectOfRecordId(id: string): SubjectId | null {
+  const key = parseSubjectId(id);
+  if (key === null) return null;
+  switch (key.kind) {
+    case 'intent':
+      return intentId(key.hash);
+    case 'quote':
+      return quoteId(key.uuid);
+    case 'gasless':
+      return key.endpoint === 'status' ? gaslessId(key.id) : null;
+    case 'deposit-address':
+      return id as SubjectId;
+    default:
+      return null;
+  }
+}
