@@ -1,0 +1,35 @@
+# The daemon and what it needs to run. Build: docker build -t intentwatch .
+FROM node:26-slim
+
+ARG VERSION=0.1.0
+LABEL org.opencontainers.image.title="intentwatch" \
+      org.opencontainers.image.description="Watches cross-chain stablecoin transfers and turns every change into a signed webhook, an e-mail and Prometheus metrics." \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="${VERSION}"
+
+# For configs that name no redis.url: the daemon then starts a private redis-server as its child.
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends redis-server \
+ && rm -rf /var/lib/apt/lists/*
+
+ENV NODE_ENV=production
+WORKDIR /opt/intentwatch
+COPY package.json package-lock.json ./
+RUN npm ci --omit=dev --no-audit --no-fund && npm cache clean --force
+COPY LICENSE ./
+COPY config ./config
+COPY src ./src
+
+# `dataDir: /var/lib/intentwatch` in the config keeps the private server's data on this volume.
+RUN mkdir -p /etc/intentwatch /var/lib/intentwatch && chown node:node /var/lib/intentwatch
+VOLUME /var/lib/intentwatch
+USER node
+
+# Reachable from outside the container only with `server.host: 0.0.0.0` in the config. A config with another
+# `server.port` needs INTENTWATCH_PORT with the same number, for the health check.
+EXPOSE 9464
+HEALTHCHECK --interval=15s --timeout=5s --start-period=20s --retries=3 \
+  CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.INTENTWATCH_PORT || 9464) + '/healthz', { signal: AbortSignal.timeout(4000) }).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+
+ENTRYPOINT ["node", "src/main.ts"]
+CMD ["start", "--config", "/etc/intentwatch/intentwatch.yaml"]

@@ -1,0 +1,31 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, relative, resolve } from 'node:path';
+import { generateConfigFiles } from './generate/config.ts';
+import { generateEventFiles } from './generate/events.ts';
+import { generateMetricsFiles } from './generate/metrics.ts';
+
+const root = resolve(import.meta.dirname, '..');
+
+/** A file that is made from the code: `path` is absolute, `name` the path within the repository. */
+export type GeneratedFile = { path: string; name: string; content: string };
+
+/** Every generated file as the code would make it now; nothing is written. Throws when two generators claim one file. */
+export async function generatedFiles(): Promise<GeneratedFile[]> {
+  const parts = await Promise.all([generateConfigFiles(), generateEventFiles(), generateMetricsFiles()]);
+  const files = parts.flat().map(({ path, content }) => {
+    const absolute = resolve(root, path);
+    return { path: absolute, name: relative(root, absolute), content };
+  });
+  const names = files.map((file) => file.name).sort();
+  const twice = names.find((name, index) => name === names[index + 1]);
+  if (twice !== undefined) throw new Error(`two generators write ${twice}; expected one`);
+  return files;
+}
+
+if (import.meta.main) {
+  for (const { path, name, content } of await generatedFiles()) {
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, content);
+    console.log(`wrote ${name}`);
+  }
+}

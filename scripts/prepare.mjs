@@ -1,0 +1,395 @@
+// Installs what this checkout lacks before an npm script runs: redis-server, the dependencies, Node 26.
+//
+//   node scripts/prepare.mjs                what tests, checks and the demo need
+//   node scripts/prepare.mjs --production   what `npm start` needs
+//
+// It runs on the machine's own Node (20 or newer) while nothing is installed yet, so it is plain JavaScript and uses
+// Node's own modules only. npm puts node_modules/.bin first on PATH for the script that follows: a `node` installed
+// there is the one that script gets. Silent when nothing is missing; otherwise one line per step, and exit code 1
+// with what to type when a step cannot be done here.
+
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join, resolve, sep } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+const OLDEST_NODE = 24;
+const INSTALLED_NODE = 26;
+const OLDEST_REDIS = [6, 2];
+const LOCK_WAIT_MS = 15 * 60_000;
+const LOCK_LOOK_MS = 250;
+
+const root = realpathSync(resolve(dirname(fileURLToPath(import.meta.url)), '..'));
+const modules = join(root, 'node_modules');
+const localNode = join(modules, '.bin', 'node');
+const stampFile = join(modules, '.intentwatch-prepared');
+const production = process.argv.includes('--production');
+
+/** What stops the script that follows: the message says what to type. */
+class Missing extends Error {}
+
+function say(text) {
+  process.stdout.write(`${text}\n`);
+}
+
+/** Runs a command to its end; `output` is both streams, `status` null when it could not start or was killed. */
+function run(command, args, options = {}) {
+  const done = spawnSync(command, args, {
+    cwd: root,
+    encoding: 'utf8',
+    maxBuffer: 64 * 1024 * 1024,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...options,
+  });
+  if (done.signal !== null) throw new Missing(`${command} ${args.join(' ')} was ended by ${done.signal}`);
+  const output = `${done.stdout ?? ''}${done.stderr ?? ''}`;
+  return { status: done.status, output: done.error ? `${done.error.message}\n` : output };
+}
+
+function findOnPath(command, path = process.env.PATH ?? '') {
+  for (const folder of path.split(delimiter)) {
+    if (folder === '') continue;
+    const file = join(folder, command);
+    try {
+      accessSync(file, constants.X_OK);
+      return file;
+    } catch {
+      // Not here: the next folder.
+    }
+  }
+  return null;
+}
+
+// ---- Dependencies -----------------------------------------------------------------------------------------------
+
+function readText(file) {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
+    throw error;
+  }
+}
+
+/**
+ * What node_modules holds of package-lock.json: 'all', 'production' or 'none'. npm writes .package-lock.json when an
+ * install has ended, so an interrupted one counts as none.
+ */
+function compareWithLock(lockText, installedText) {
+  const installed = JSON.parse(installedText).packages ?? {};
+  let scope = 'all';
+  for (const [path, wanted] of Object.entries(JSON.parse(lockText).packages ?? {})) {
+    if (path === '') continue;
+    const found = installed[path];
+    if (found !== undefined && found.version === wanted.version) continue;
+    if (found === undefined && (wanted.optional || wanted.devOptional)) continue;
+    if (!wanted.dev) return 'none';
+    scope = 'production';
+  }
+  return scope;
+}
+
+function lockText() {
+  const text = readText(join(root, 'package-lock.json'));
+  if (text === null)
+    throw new Missing(`package-lock.json is missing in ${root}: type git checkout package-lock.json`);
+  return text;
+}
+
+function fingerprint(installedText) {
+  return createHash('sha256').update(lockText()).update('\0').update(installedText).digest('hex');
+}
+
+function writeStamp(scope) {
+  const installedText = readText(join(modules, '.package-lock.json'));
+  if (installedText === null) return;
+  try {
+    writeFileSync(stampFile, `${fingerprint(installedText)} ${scope}\n`);
+  } catch (error) {
+    // A read-only node_modules: without the stamp the comparison is made again next time, which is only slower.
+    if (!['EACCES', 'EPERM', 'EROFS'].includes(error.code)) throw error;
+  }
+}
+
+/**
+ * 'all', 'production' or 'none'. The stamp is believed as long as neither lock file has changed since: it ends the
+ * matter on a machine where npm installs something else than the lock names.
+ */
+function installedScope() {
+  const installedText = readText(join(modules, '.package-lock.json'));
+  if (installedText === null) return 'none';
+  const [stamp, stampScope] = (readText(stampFile) ?? '').trim().split(' ');
+  if (stamp === fingerprint(installedText) && (stampScope === 'all' || stampScope === 'production')) {
+    return stampScope;
+  }
+  try {
+    return compareWithLock(lockText(), installedText);
+  } catch (error) {
+    if (error instanceof SyntaxError) return 'none';
+    throw error;
+  }
+}
+
+function dependenciesAreReady() {
+  const scope = installedScope();
+  return scope === 'all' || (production && scope === 'production');
+}
+
+/** PATH without the folders npm put before it: the inner npm must not run on a Node that it is about to remove. */
+function outerPath() {
+  const folders = (process.env.PATH ?? '').split(delimiter);
+  return folders
+    .filter((folder) => !folder.endsWith(join('node_modules', '.bin')) && !folder.endsWith('node-gyp-bin'))
+    .join(delimiter);
+}
+
+/**
+ * The environment of the inner npm. An outer `npm run` hands its own settings down as npm_* (`--silent`,
+ * `--workspace`, its prefix …); only those that say how to reach the registry are passed on.
+ */
+function npmEnvironment() {
+  const kept =
+    /^npm_config_(\/\/.*|registry|.*:registry|cache|userconfig|globalconfig|proxy|https?_proxy|noproxy|ca|cafile|cert|key|strict_ssl|offline|prefer_offline|fetch_.*)$/i;
+  const entries = Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name) || kept.test(name));
+  return { ...Object.fromEntries(entries), PATH: outerPath() };
+}
+
+function npm(args, advice) {
+  const quiet = ['--no-audit', '--no-fund', '--no-update-notifier'];
+  const { status, output } = run('npm', [...args, ...quiet], { env: npmEnvironment() });
+  if (status === 0) return;
+  throw new Missing(`${output.trimEnd()}\nnpm ${args.join(' ')} failed (see above). ${advice}`);
+}
+
+function installDependencies() {
+  const args = production ? ['ci', '--omit=dev'] : ['ci', '--include=dev'];
+  say(`installing dependencies (npm ${args.join(' ')}) …`);
+  npm(args, 'When the npm registry can be reached again, type: npm ci');
+}
+
+// ---- Node -------------------------------------------------------------------------------------------------------
+
+function major(version) {
+  return Number(/^v(\d+)\./.exec(version.trim())?.[1] ?? 0);
+}
+
+/** The version of the Node that the following npm script will get, e.g. `v26.1.0`; empty when there is none. */
+function nextNodeVersion() {
+  if (existsSync(localNode)) {
+    if (realpathSync(localNode) === process.execPath) return process.version;
+    const local = run(localNode, ['-v']);
+    return local.status === 0 ? local.output : '';
+  }
+  const runsOnLocal = process.execPath.startsWith(modules + sep);
+  if (!runsOnLocal) return process.version;
+  const machine = run('node', ['-v'], { env: npmEnvironment() });
+  return machine.status === 0 ? machine.output : '';
+}
+
+function nodeIsReady() {
+  return major(nextNodeVersion()) >= OLDEST_NODE;
+}
+
+function installNode() {
+  const found = nextNodeVersion().trim() || 'no working node';
+  const spec = `node@${INSTALLED_NODE}`;
+  say(
+    `installing Node ${INSTALLED_NODE} into node_modules (npm i --no-save ${spec}; this machine has ${found}) …`,
+  );
+  // Without the omit, npm would add the development dependencies that a production install has left out.
+  const scope = installedScope() === 'production' ? ['--omit=dev'] : ['--include=dev'];
+  const advice = `Install Node ${OLDEST_NODE} or newer, see https://nodejs.org/en/download`;
+  npm(['i', '--no-save', '--no-package-lock', ...scope, spec], advice);
+  if (nodeIsReady()) return;
+  // The package fetches its binary in an install script, which an npm set to ignore scripts has not run.
+  const installer = run(process.execPath, ['installArchSpecificPackage.js'], {
+    cwd: join(modules, 'node'),
+    env: npmEnvironment(),
+  });
+  if (!nodeIsReady()) {
+    throw new Missing(
+      `${installer.output.trimEnd()}\n${spec} was installed but does not run here. ${advice}`,
+    );
+  }
+}
+
+// ---- redis-server -----------------------------------------------------------------------------------------------
+
+const REDIS_WANTED = `redis-server ${OLDEST_REDIS.join('.')} or newer`;
+
+/** What to type where we cannot install it. */
+function redisAdvice() {
+  if (findOnPath('redis-server') !== null) return `Put ${REDIS_WANTED} first on PATH.`;
+  if (process.platform === 'darwin') return 'Type: brew install redis';
+  if (findOnPath('apt-get') !== null) return 'Type: sudo apt-get install redis-server';
+  return `Install ${REDIS_WANTED} with this system's package manager.`;
+}
+
+/** Null when a fit redis-server is on PATH; otherwise what is wrong. */
+function redisProblem() {
+  const file = findOnPath('redis-server');
+  if (file === null) return 'redis-server is missing';
+  const { status, output } = run(file, ['--version']);
+  const version = /\bv=((\d+)\.(\d+)\S*)/.exec(output);
+  if (status !== 0 || version === null) {
+    return `${file} --version printed ${JSON.stringify(output.trim())}, expected a version`;
+  }
+  const [oldestMajor, oldestMinor] = OLDEST_REDIS;
+  const [majorFound, minorFound] = [Number(version[2]), Number(version[3])];
+  if (majorFound > oldestMajor || (majorFound === oldestMajor && minorFound >= oldestMinor)) return null;
+  return `${file} has version ${version[1]}, but ${REDIS_WANTED} is needed`;
+}
+
+/** Throws where the system's packages cannot or must not be used for this. */
+function refuseToInstallRedis(problem) {
+  if (findOnPath('redis-server') !== null) throw new Missing(`${problem}. ${redisAdvice()}`);
+  const reason = findOnPath('apt-get') === null ? 'no apt-get' : process.getuid?.() === 0 ? null : 'not root';
+  if (reason !== null)
+    throw new Missing(`${problem} and cannot be installed here (${reason}). ${redisAdvice()}`);
+  // Installed before us: its service may be in use, and ours would end it.
+  const packaged = '/usr/bin/redis-server';
+  if (existsSync(packaged)) throw new Missing(`${packaged} exists but is not on PATH: add /usr/bin to PATH.`);
+}
+
+/** The package starts and enables a system service; the daemon brings its own Redis, so that one is put to rest. */
+function endSystemRedis() {
+  if (existsSync('/run/systemd/system')) {
+    run('systemctl', ['disable', '--now', 'redis-server.service']);
+    say('the system service redis-server that came with the package is stopped and disabled');
+  } else if (run('service', ['redis-server', 'status']).status === 0) {
+    run('service', ['redis-server', 'stop']);
+    say('the system service redis-server that came with the package is stopped');
+  }
+}
+
+function installRedis(problem) {
+  refuseToInstallRedis(problem);
+  say('installing redis-server (apt-get install redis-server) …');
+  // In runlevel 1 the package's scripts leave the service alone where there is no systemd.
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1', NEEDRESTART_SUSPEND: '1' };
+  const lock = ['-o', 'DPkg::Lock::Timeout=300'];
+  // A failed update is no reason to stop: the lists may be good enough.
+  const update = run('apt-get', ['update'], { env });
+  const install = run('apt-get', ['install', '-y', '--no-install-recommends', ...lock, 'redis-server'], {
+    env,
+  });
+  if (install.status !== 0) {
+    // Without a network only the update says so, and it ends with success.
+    const output = `${update.output}${install.output}`.trimEnd();
+    throw new Missing(`${output}\nredis-server could not be installed (see above). ${redisAdvice()}`);
+  }
+  endSystemRedis();
+  const after = redisProblem();
+  if (after !== null) throw new Missing(`${after}. ${redisAdvice()}`);
+}
+
+// ---- One at a time ----------------------------------------------------------------------------------------------
+
+const lockFolder = join(
+  tmpdir(),
+  `intentwatch-prepare-${createHash('sha256').update(root).digest('hex').slice(0, 16)}`,
+);
+
+/** The process that holds the lock; null while it has not yet said so, or when the lock has just gone. */
+function lockHolder(folder) {
+  const pid = Number(readText(join(folder, 'pid')) ?? 0);
+  return Number.isInteger(pid) && pid > 0 ? pid : null;
+}
+
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code !== 'ESRCH';
+  }
+}
+
+/** Takes the lock of a dead process away. Another may have done so first: then what was moved is put back. */
+function removeStaleLock(deadPid) {
+  const aside = `${lockFolder}.${process.pid}`;
+  try {
+    renameSync(lockFolder, aside);
+  } catch {
+    return;
+  }
+  if (lockHolder(aside) !== deadPid && !existsSync(lockFolder)) renameSync(aside, lockFolder);
+  else rmSync(aside, { recursive: true, force: true });
+}
+
+/** Several npm scripts may start at once in one checkout; only one of them installs. */
+async function takeLock() {
+  const started = performance.now();
+  let told = false;
+  let lookedWithoutHolder = 0;
+  for (;;) {
+    try {
+      mkdirSync(lockFolder);
+      writeFileSync(join(lockFolder, 'pid'), `${process.pid}\n`);
+      process.on('exit', () => rmSync(lockFolder, { recursive: true, force: true }));
+      return;
+    } catch (error) {
+      if (error.code !== 'EEXIST') throw error;
+    }
+    const holder = lockHolder(lockFolder);
+    lookedWithoutHolder = holder === null ? lookedWithoutHolder + 1 : 0;
+    // A process that died between making the folder and writing its pid never says who it is.
+    const isStale = holder === null ? lookedWithoutHolder > 20 : !isAlive(holder);
+    if (isStale) {
+      removeStaleLock(holder);
+    } else if (holder !== null && !told) {
+      say(`waiting for process ${holder}, which is installing in this checkout …`);
+      told = true;
+    }
+    if (performance.now() - started > LOCK_WAIT_MS) {
+      throw new Missing(
+        `${lockFolder} has been held for too long. If nothing is being installed here, type: rm -r ${lockFolder}`,
+      );
+    }
+    await wait(LOCK_LOOK_MS);
+  }
+}
+
+async function main() {
+  const redis = redisProblem();
+  if (production && redis !== null) {
+    process.stderr.write(
+      `warning: ${redis}. It is needed unless the config names redis.url. ${redisAdvice()}\n`,
+    );
+  }
+  if ((production || redis === null) && dependenciesAreReady() && nodeIsReady()) return;
+  await takeLock();
+  // All of it again: whoever held the lock may have done it.
+  const problem = production ? null : redisProblem();
+  if (problem !== null) installRedis(problem);
+  if (!dependenciesAreReady()) {
+    installDependencies();
+    writeStamp(production ? 'production' : 'all');
+  }
+  if (!nodeIsReady()) {
+    const scope = installedScope();
+    installNode();
+    writeStamp(scope);
+  }
+}
+
+try {
+  await main();
+} catch (error) {
+  if (!(error instanceof Missing)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,228 @@
+import { execFile } from 'node:child_process';
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { findImpurities } from '../../scripts/check.ts';
+
+const root = resolve(import.meta.dirname, '../..');
+
+const DOMAIN = 'src/domain imports nothing but itself';
+const REDIS = 'Only src/store and src/queues touch Redis';
+const BULLMQ = 'Only src/queues uses BullMQ';
+const METRICS = 'Nothing imports metrics to decide anything';
+const APART = 'Pollers and notifiers never import each other';
+const SANDBOX = 'src/sandbox imports only src/domain';
+
+/** A file in src, what it imports, and the rule that forbids it. */
+const FORBIDDEN: [file: string, imported: string, rule: string][] = [
+  ['domain/a.ts', 'node:fs', DOMAIN],
+  ['domain/a.ts', 'fs', DOMAIN],
+  ['domain/a.ts', 'ioredis', DOMAIN],
+  ['domain/a.ts', 'viem/accounts', DOMAIN],
+  ['domain/a.ts', '../config/secret.ts', DOMAIN],
+  ['domain/a.ts', './../config/secret.ts', DOMAIN],
+  ['domain/a.ts', './cadence/../../config/secret.ts', DOMAIN],
+  ['domain/cadence/a.ts', '../../config/secret.ts', DOMAIN],
+  ['domain/cadence/a.ts', '../cadence/../../config/secret.ts', DOMAIN],
+  ['domain/cadence/a.ts', 'undici', DOMAIN],
+  ['pollers/a.ts', '../notifiers/notifier.ts', APART],
+  ['pollers/a.ts', '../notifiers/webhook/send.ts', APART],
+  ['notifiers/a.ts', '../pollers/intent.ts', APART],
+  ['notifiers/webhook/a.ts', '../../pollers/intent.ts', APART],
+  ['main.ts', './metrics/metrics.ts', METRICS],
+  ['notifiers/email/a.ts', '../../metrics/metrics.ts', METRICS],
+  ...[
+    'config/a.ts',
+    'upstream/a.ts',
+    'pollers/a.ts',
+    'notifiers/a.ts',
+    'store/a.ts',
+    'queues/a.ts',
+    'another/a.ts',
+  ].map((file): [string, string, string] => [file, '../metrics/metrics.ts', METRICS]),
+  ...[
+    'main.ts',
+    'config/a.ts',
+    'upstream/a.ts',
+    'pollers/a.ts',
+    'notifiers/a.ts',
+    'notifiers/email/a.ts',
+    'server/a.ts',
+    'metrics/a.ts',
+    'sandbox/a.ts',
+    'sandbox/endpoints/a.ts',
+    'another/a.ts',
+  ].flatMap((file): [string, string, string][] => [
+    [file, 'ioredis', REDIS],
+    [file, 'ioredis/built/utils', REDIS],
+    [file, 'bullmq', REDIS],
+  ]),
+  ['store/a.ts', 'bullmq', BULLMQ],
+  ['sandbox/a.ts', '../config/secret.ts', SANDBOX],
+  ['sandbox/a.ts', '../daemon.ts', SANDBOX],
+  ['sandbox/a.ts', './../upstream/wire.ts', SANDBOX],
+  ['sandbox/endpoints/a.ts', '../../upstream/wire.ts', SANDBOX],
+];
+
+const ALLOWED: [file: string, imported: string][] = [
+  ['domain/a.ts', './subject.ts'],
+  ['domain/a.ts', './cadence/stages.ts'],
+  ['domain/a.ts', 'zod'],
+  ['domain/a.ts', 'viem'],
+  ['domain/a.ts', 'viem/utils'],
+  ['domain/cadence/a.ts', '../subject.ts'],
+  ['domain/cadence/a.ts', './stages.ts'],
+  ['pollers/a.ts', '../upstream/client.ts'],
+  ['notifiers/webhook/a.ts', '../../domain/event.ts'],
+  ['store/a.ts', 'ioredis'],
+  ['queues/a.ts', 'ioredis'],
+  ['queues/a.ts', 'bullmq'],
+  ['server/a.ts', '../metrics/metrics.ts'],
+  ['commands/a.ts', '../metrics/metrics.ts'],
+  ['commands/a.ts', 'ioredis'],
+  ['daemon.ts', './metrics/metrics.ts'],
+  ['daemon.ts', 'bullmq'],
+  ['sandbox/a.ts', '../domain/subject.ts'],
+  ['sandbox/a.ts', 'fastify'],
+  ['sandbox/endpoints/a.ts', '../../domain/subject.ts'],
+  ['sandbox/endpoints/a.ts', '../world.ts'],
+];
+
+/** The ways in which a module can be named, each on one line. */
+const FORMS: ((imported: string, name: string) => string)[] = [
+  (imported, name) => `import { ${name} } from '${imported}';`,
+  (imported, name) => `import type { ${name} } from '${imported}';`,
+  (imported, name) => `export { ${name} } from '${imported}';`,
+  (imported) => `import '${imported}';`,
+  (imported, name) => `export const ${name} = await import('${imported}');`,
+];
+
+const biomeReport = z.object({
+  diagnostics: z.array(
+    z.object({
+      category: z.string(),
+      message: z.string(),
+      location: z.object({ path: z.string(), start: z.object({ line: z.number() }) }),
+    }),
+  ),
+});
+
+/** What Biome says about imports and globals: by `<file in src>:<line>`. */
+type Findings = Map<string, string>;
+
+/** Runs Biome with this repository's rules over planted files: path within src → lines. */
+async function lint(planted: Map<string, string[]>): Promise<Findings> {
+  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-rules-'));
+  try {
+    await copyFile(join(root, 'biome.json'), join(folder, 'biome.json'));
+    for (const [file, lines] of planted) {
+      await mkdir(dirname(join(folder, 'src', file)), { recursive: true });
+      await writeFile(join(folder, 'src', file), `${lines.join('\n')}\n`);
+    }
+    const output = await new Promise<string>((done) => {
+      const args = ['lint', '--reporter=json', '--max-diagnostics=none', '.'];
+      execFile(
+        join(root, 'node_modules/.bin/biome'),
+        args,
+        { cwd: folder, maxBuffer: 2 ** 26 },
+        (_error, stdout) => done(stdout),
+      );
+    });
+    const findings: Findings = new Map();
+    for (const { category, message, location } of biomeReport.parse(JSON.parse(output)).diagnostics) {
+      if (!category.startsWith('lint/style/noRestricted')) continue;
+      findings.set(`${location.path.replace(/^src\//, '')}:${location.start.line}`, message);
+    }
+    return findings;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Plants every import of a table in every form; the answer says for each import what Biome said to each form. */
+async function lintImports(table: { file: string; imported: string }[]): Promise<(string | undefined)[][]> {
+  const planted = new Map<string, string[]>();
+  const places = table.map(({ file, imported }) => {
+    const lines = planted.get(file) ?? [];
+    planted.set(file, lines);
+    return FORMS.map((form) => `${file}:${lines.push(form(imported, `name${lines.length}`))}`);
+  });
+  const findings = await lint(planted);
+  return places.map((forms) => forms.map((place) => findings.get(place)));
+}
+
+describe('dependency rules', () => {
+  test('refuses every import that points the wrong way, in every form', async () => {
+    const said = await lintImports(FORBIDDEN.map(([file, imported]) => ({ file, imported })));
+    const wrong = FORBIDDEN.flatMap(([file, imported, rule], index) =>
+      (said[index] ?? []).flatMap((message, form) =>
+        message?.startsWith(rule) ? [] : [{ file, code: FORMS[form]?.(imported, 'name'), rule, message }],
+      ),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test('lets every import pass that points the right way, in every form', async () => {
+    const said = await lintImports(ALLOWED.map(([file, imported]) => ({ file, imported })));
+    const wrong = ALLOWED.flatMap(([file, imported], index) =>
+      (said[index] ?? []).flatMap((message, form) =>
+        message === undefined ? [] : [{ file, code: FORMS[form]?.(imported, 'name'), message }],
+      ),
+    );
+    expect(said).toHaveLength(ALLOWED.length);
+    expect(wrong).toEqual([]);
+  });
+
+  test('refuses the environment, clocks and randomness as globals in the domain, and only there', async () => {
+    const code = [
+      'process.env',
+      'performance.now()',
+      'crypto.randomUUID()',
+      'globalThis.Date',
+      'setTimeout(run, 1)',
+    ];
+    const lines = code.map((expression, index) => `export const name${index} = ${expression};`);
+    const files = ['domain/a.ts', 'domain/cadence/a.ts', 'config/a.ts'];
+    const findings = await lint(new Map(files.map((file) => [file, lines])));
+    const expected = ['domain/a.ts', 'domain/cadence/a.ts'].flatMap((file) =>
+      lines.map((_line, index) => `${file}:${index + 1}`),
+    );
+    expect([...findings.keys()].sort()).toEqual(expected.sort());
+  });
+});
+
+describe('clocks and randomness in the domain', () => {
+  test.each([
+    'const now = Date.now();',
+    'const now = Date . now ( );',
+    'const now = new Date();',
+    'const now = new Date;',
+    'const now = Date();',
+    'const dice = Math.random();',
+    'const { now } = Date;',
+    'const clock = Date;\n',
+    'const { random } = Math',
+    "const text = '// no comment'; const now = Date.now();",
+  ])('finds %j', (source) => {
+    expect(findImpurities(source)).toHaveLength(1);
+  });
+
+  test.each([
+    'const text = new Date(nowMs).toISOString();',
+    'const ms = Date.parse(text) + Date.UTC(2026, 0);',
+    'const whole = Math.floor(amount);',
+    '// Date.now() would be a clock',
+    '/* new Date() and\n * Math.random() */',
+    'function toDate(value: Date): string {}',
+  ])('passes %j', (source) => {
+    expect(findImpurities(source)).toEqual([]);
+  });
+
+  test('says in which line it is', () => {
+    expect(findImpurities('/* a\n comment */\nconst a = 1;\nconst b = Date.now();\n')).toEqual([
+      { line: 4, found: 'Date.now' },
+    ]);
+  });
+});
