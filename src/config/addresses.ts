@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto';
+import { base58, createBase58check } from '@scure/base';
+import { getAddress, isHex } from 'viem';
+import { z } from 'zod';
+
+/** An address in the form that subjects use, or what was expected instead. */
+export type AddressCheck =
+  | { ok: true; kind: 'evm' | 'solana' | 'tron'; address: string }
+  | { ok: false; expected: string };
+
+const MAX_LENGTH = 100;
+const TRON_LENGTH = 34;
+const TRON_VERSION = 0x41;
+const SOLANA_BYTES = 32;
+const BASE58 = /^[1-9A-HJ-NP-Za-km-z]+$/;
+const ANY_KIND =
+  'a wallet address: EVM (0x and 40 hex digits), Solana (base58 of 32 bytes) or Tron (T…, base58)';
+
+const base58check = createBase58check((data: Uint8Array) => createHash('sha256').update(data).digest());
+
+/**
+ * Checks a wallet address of any kind: EVM with its EIP-55 checksum where the case is mixed, Solana base58 of 32 bytes,
+ * Tron base58check. EVM addresses come back in lower case, others as they are.
+ */
+export function checkWallet(text: string): AddressCheck {
+  if (/^0x/i.test(text)) return checkEvmAddress(text);
+  if (text.length > MAX_LENGTH || !/^[A-Za-z0-9]+$/.test(text)) return { ok: false, expected: ANY_KIND };
+  if (/^[0-9a-fA-F]{40}$/.test(text)) return { ok: false, expected: 'an EVM address that begins with 0x' };
+  // A Solana address may begin with T too: only its length tells them apart.
+  if (text.startsWith('T') && text.length >= 30 && text.length <= 38) return checkTronAddress(text);
+  if (text.length < 28 || text.length > 50) return { ok: false, expected: ANY_KIND };
+  return checkSolanaAddress(text);
+}
+
+/** Checks an EVM address: `0x`, 40 hex digits, and the EIP-55 checksum where the case is mixed. */
+function checkEvmAddress(text: string): AddressCheck {
+  const digits = text.slice(2);
+  if (!text.startsWith('0x')) return { ok: false, expected: 'an EVM address (0x and 40 hex digits)' };
+  if (!isHex(text)) return { ok: false, expected: 'an EVM address with only hex digits (0-9, a-f) after 0x' };
+  if (digits.length !== 40) {
+    const hint = digits.length === 64 ? ' (64 are an intent or transaction hash)' : '';
+    return { ok: false, expected: `an EVM address with 40 hex digits after 0x, not ${digits.length}${hint}` };
+  }
+  const lower = `0x${digits.toLowerCase()}` as const;
+  const mixedCase = digits !== digits.toLowerCase() && digits !== digits.toUpperCase();
+  if (mixedCase && getAddress(lower) !== text) {
+    return {
+      ok: false,
+      expected: 'an EVM address whose EIP-55 checksum holds (a wrong character, or write it in lower case)',
+    };
+  }
+  return { ok: true, kind: 'evm', address: lower };
+}
+
+function checkTronAddress(text: string): AddressCheck {
+  if (!BASE58.test(text)) return { ok: false, expected: 'a Tron address (base58 has no 0, O, I or l)' };
+  if (decodesTo32Bytes(text)) return { ok: true, kind: 'solana', address: text };
+  if (text.length !== TRON_LENGTH) {
+    return { ok: false, expected: `a Tron address of ${TRON_LENGTH} characters, not ${text.length}` };
+  }
+  const payload = decodeBase58check(text);
+  if (payload === null) {
+    return { ok: false, expected: 'a Tron address whose checksum holds (a wrong character)' };
+  }
+  if (payload.length !== 21 || payload[0] !== TRON_VERSION) {
+    return { ok: false, expected: 'a Tron address with version byte 0x41' };
+  }
+  return { ok: true, kind: 'tron', address: text };
+}
+
+function checkSolanaAddress(text: string): AddressCheck {
+  if (!BASE58.test(text)) return { ok: false, expected: 'a Solana address (base58 has no 0, O, I or l)' };
+  const bytes = base58.decode(text).length;
+  if (bytes !== SOLANA_BYTES) {
+    return { ok: false, expected: `a Solana address (base58 of ${SOLANA_BYTES} bytes, not ${bytes})` };
+  }
+  return { ok: true, kind: 'solana', address: text };
+}
+
+function decodesTo32Bytes(text: string): boolean {
+  return base58.decode(text).length === SOLANA_BYTES;
+}
+
+/** The payload with its version byte; null when the checksum does not hold. */
+function decodeBase58check(text: string): Uint8Array | null {
+  try {
+    return base58check.decode(text);
+  } catch {
+    return null;
+  }
+}
+
+/** A field that holds a wallet address of any kind, read in the form that subjects use. */
+export const walletField = z.string({ error: ANY_KIND }).transform(accept(checkWallet));
+
+/** A field that holds an EVM address, read in lower case. */
+export const evmAddressField = z
+  .string({ error: 'an EVM address (0x and 40 hex digits)' })
+  .transform(accept(checkEvmAddress));
+
+function accept(check: (text: string) => AddressCheck) {
+  return (text: string, context: z.RefinementCtx): string => {
+    const result = check(text);
+    if (result.ok) return result.address;
+    context.addIssue({ code: 'custom', message: result.expected });
+    return z.NEVER;
+  };
+}

@@ -1,0 +1,141 @@
+import type { Secret } from './secret.ts';
+
+/** The kinds of subject whose records carry a status that can end tracking. */
+export type FinishingKind = 'intent' | 'quote' | 'gasless' | 'vault' | 'deposit-address';
+
+/** Where and how the transfer service is asked. */
+export type UpstreamConfig = {
+  /** Without a trailing slash. */
+  baseUrl: string;
+  /** The open quoting service, without a trailing slash; needed by route subjects only. */
+  quotesUrl: string | null;
+  apiKey: Secret;
+  /** Budget of the keyed v1 API over all processes. */
+  requestsPerSecond: number;
+  /** Budget of the deposit-vault endpoints over all processes. */
+  gatewayRequestsPerSecond: number;
+  timeoutMs: number;
+  /** Starts with `/` and contains `{vaultAddress}`. */
+  vaultPath: string;
+  /** Name of the query parameter that carries a vault's source chain id. */
+  vaultChainParam: string;
+  /** Starts with `/` and contains `{id}`. */
+  gaslessJobPath: string;
+};
+
+/** Which Redis keeps the state. */
+export type RedisConfig = {
+  /** `null` starts the embedded server. */
+  url: Secret | null;
+  prefix: string;
+};
+
+/** Where metrics, health and the API are served. */
+export type ServerConfig = {
+  host: string;
+  /** 0 lets the system choose. */
+  port: number;
+  token: Secret | null;
+};
+
+/** How mail leaves. */
+export type SmtpConfig = {
+  /** `smtp://` or `smtps://`, with user and password inside when the server asks for them. */
+  url: Secret;
+  /** A mail address, with or without a display name. */
+  from: string;
+};
+
+/** The rules of polling that are not the upstream's. */
+export type PollingConfig = {
+  /** How long exact look-ups must confirm a stale answer before it is accepted. */
+  confirmAfterMs: number;
+  /** The interval of full sweeps of a wallet's pages. */
+  fullSweepEveryMs: number;
+  /** Statuses that end tracking, per kind; a kind left out uses the built-in ones. */
+  finished: Partial<Record<FinishingKind, string[]>>;
+};
+
+/** The waits between the attempts of a delivery. */
+export type Retries = {
+  /** One wait per retry; an empty list means a single attempt. */
+  delaysMs: number[];
+  /** Share of each wait that is random, 0 to 1. */
+  jitter: number;
+};
+
+/** A URL that is called with signed events. */
+export type WebhookReceiver = {
+  name: string;
+  type: 'webhook';
+  /** A secret, because such URLs carry tokens. */
+  url: Secret;
+  /** At least one; several while rotating. Each `whsec_` and base64 of 24 to 64 bytes. */
+  secrets: Secret[];
+  /** Globs over event types, `!` negates. */
+  events: string[];
+  timeoutMs: number;
+  retries: Retries;
+  concurrency: number;
+  allowPrivateNetwork: boolean;
+  allowInsecure: boolean;
+};
+
+/** A list of mail addresses. */
+export type EmailReceiver = {
+  name: string;
+  type: 'email';
+  to: string[];
+  /** Globs over event types, `!` negates. */
+  events: string[];
+  timeoutMs: number;
+  retries: Retries;
+  concurrency: number;
+};
+
+/** Where notices go. */
+export type Receiver = WebhookReceiver | EmailReceiver;
+
+/** A gasless job and the endpoint that knows it. */
+export type GaslessJob = { id: string; endpoint: 'status' | 'gateway' };
+
+/** A deposit vault on the chain where it is funded; the address is lower-cased. */
+export type Vault = { address: string; chainId: number };
+
+/** A named set of subjects and the receivers of their events. */
+export type Subscription = {
+  name: string;
+  /** EVM addresses are lower-cased, others as they are. */
+  wallets: string[];
+  /** `0x` and 64 hex digits, lower-cased. */
+  intents: string[];
+  /** UUIDs, lower-cased. */
+  quotes: string[];
+  gaslessJobs: GaslessJob[];
+  vaults: Vault[];
+  metadata: Record<string, string>;
+  /** Names of receivers. */
+  receivers: string[];
+  /** Whether what happened before the subscription is told too. */
+  history: 'skip' | 'emit';
+  /** `null`: no subject is ever overdue. */
+  overdueAfterMs: number | null;
+};
+
+/** A config file, checked, with defaults filled in and variables expanded. */
+export type Config = {
+  /** Absolute path of the file. */
+  file: string;
+  /** SHA-256 in hex over the config without its secrets, the same whatever the order of keys. */
+  digest: string;
+  upstream: UpstreamConfig;
+  redis: RedisConfig;
+  /** Absolute path. */
+  dataDir: string;
+  retentionMs: number;
+  server: ServerConfig;
+  smtp: SmtpConfig | null;
+  polling: PollingConfig;
+  receivers: Receiver[];
+  subscriptions: Subscription[];
+};

@@ -1,0 +1,234 @@
+import { z } from 'zod';
+import type { JsonValue } from '../domain/json.ts';
+import type { Receiver, Retries } from './config.ts';
+import { durationField } from './duration.ts';
+import { flagField, mapping, nameField, textField, wholeNumberField } from './fields.ts';
+import { Secret } from './secret.ts';
+import { mailAddressField } from './smtp.ts';
+import { type Finding, findRepeated, items, member } from './tree.ts';
+import { httpUrl, isPrivateHost, secretUrlField } from './urls.ts';
+
+const SECRET_EXPECTED = 'a signing secret: whsec_ and base64 of 24 to 64 random bytes';
+
+const signingSecretField = z
+  .string({ error: SECRET_EXPECTED })
+  .transform((text, context) => {
+    const base64 = text.slice('whsec_'.length);
+    const bytes = Buffer.from(base64, 'base64');
+    const canonical = text.startsWith('whsec_') && bytes.toString('base64') === base64;
+    if (canonical && bytes.length >= 24 && bytes.length <= 64) return new Secret(text);
+    context.addIssue({ code: 'custom', message: SECRET_EXPECTED });
+    return z.NEVER;
+  })
+  .meta({ writeOnly: true });
+
+const globField = textField({
+  pattern: /^!?[A-Za-z0-9._*-]+$/,
+  expected:
+    'a pattern of event types, like "intent.*" or "!*.updated" (letters, digits, . - _ *, a leading !)',
+});
+
+const eventsField = z
+  .array(globField, { error: 'a list of patterns, like ["intent.*", "!*.updated"]' })
+  .min(1, { error: 'at least one pattern of event types' });
+
+const retriesField = mapping({
+  delays: z
+    .array(durationField({ min: '1ms', max: '30d' }), { error: 'a list of durations' })
+    .max(100, { error: 'at most 100 waits' })
+    .prefault(['5s', '5m', '30m', '2h', '5h', '10h', '14h', '20h', '24h'])
+    .meta({
+      description: 'The waits between attempts; one attempt more than there are waits. `[]` tries once.',
+    }),
+  jitter: z
+    .number({ error: 'a number from 0 to 1' })
+    .min(0, { error: 'a number from 0 to 1' })
+    .max(1, { error: 'a number from 0 to 1' })
+    .prefault(0.1)
+    .meta({ description: 'The share of each wait that is random, 0 to 1.' }),
+})
+  .prefault({})
+  .meta({ description: 'When a failed delivery is tried again.' });
+
+const name = nameField.meta({
+  description:
+    "The receiver's name, by which subscriptions mean it. Unique; its backlog belongs to the name.",
+  label: 'name',
+});
+
+const webhookSchema = mapping({
+  name,
+  type: z.literal('webhook').meta({ description: '`webhook`.' }),
+  url: secretUrlField.meta({
+    description: 'The URL that is called. Kept secret: it never appears in logs or errors.',
+    label: 'URL',
+  }),
+  secrets: z
+    .array(signingSecretField, { error: `a list of signing secrets, each whsec_ and base64` })
+    .min(1, { error: 'at least one signing secret' })
+    .meta({
+      description:
+        'The secrets that sign, each `whsec_` and base64 of 24 to 64 bytes. Several while rotating: every request is signed with all of them.',
+      label: 'list of secrets',
+      writeOnly: true,
+    }),
+  events: eventsField.prefault(['*']).meta({
+    description: 'Which event types are sent: patterns with `*`, a leading `!` takes away.',
+    label: 'list of patterns',
+  }),
+  timeout: durationField({ min: '100ms', max: '5m' }).prefault('15s').meta({
+    description: 'How long an attempt may take, from connecting to the end of the answer.',
+    label: 'duration',
+  }),
+  retries: retriesField,
+  concurrency: wholeNumberField({ min: 1, max: 100 })
+    .prefault(5)
+    .meta({ description: 'How many deliveries are under way at once.' }),
+  allowPrivateNetwork: flagField().prefault(false).meta({
+    description: 'Allows a URL on a private, loopback or link-local address.',
+  }),
+  allowInsecure: flagField().prefault(false).meta({ description: 'Allows a plain http URL.' }),
+}).meta({
+  title: 'webhook',
+  description: 'A receiver with `type: webhook`: a URL that is called with signed events.',
+  example: [
+    {
+      name: 'backend',
+      type: 'webhook',
+      url: 'https://example.com/hooks/transfers',
+      secrets: ['${WEBHOOK_SECRET}'],
+      events: ['intent.*', 'gasless.*'],
+      retries: { delays: ['5s', '5m', '1h'], jitter: 0.1 },
+    },
+  ],
+});
+
+const emailSchema = mapping({
+  name,
+  type: z.literal('email').meta({ description: '`email`.' }),
+  to: z
+    .array(mailAddressField, { error: 'a list of mail addresses' })
+    .min(1, { error: 'at least one mail address' })
+    .meta({
+      description: 'Who gets the mail. One mail goes to all of them.',
+      label: 'list of mail addresses',
+    }),
+  events: eventsField.prefault(['*', '!*.updated']).meta({
+    description: 'Which event types are mailed: patterns with `*`, a leading `!` takes away.',
+    label: 'list of patterns',
+  }),
+  timeout: durationField({ min: '100ms', max: '5m' }).prefault('30s').meta({
+    description: 'How long an attempt may take.',
+    label: 'duration',
+  }),
+  retries: retriesField,
+  concurrency: wholeNumberField({ min: 1, max: 100 })
+    .prefault(1)
+    .meta({ description: 'How many mails are under way at once.' }),
+}).meta({
+  title: 'email',
+  description: 'A receiver with `type: email`: a list of mail addresses. Needs the `smtp` section.',
+  example: [
+    {
+      name: 'oncall',
+      type: 'email',
+      to: ['oncall@example.com'],
+      events: ['intent.refund*', 'intent.failed', '*.overdue'],
+    },
+  ],
+});
+
+/** One item of `receivers`. */
+export const receiverSchema = z.discriminatedUnion('type', [webhookSchema, emailSchema], {
+  error: ({ input }) => (isPlainMapping(input) ? '"webhook" or "email"' : 'a mapping'),
+});
+
+function isPlainMapping(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A receiver as the rest of the program sees it. */
+export function buildReceiver(item: z.output<typeof receiverSchema>): Receiver {
+  const common = {
+    name: item.name,
+    events: item.events,
+    timeoutMs: item.timeout,
+    retries: { delaysMs: item.retries.delays, jitter: item.retries.jitter } satisfies Retries,
+    concurrency: item.concurrency,
+  };
+  switch (item.type) {
+    case 'webhook': {
+      const { url, secrets, allowPrivateNetwork, allowInsecure } = item;
+      return { ...common, type: 'webhook', url, secrets, allowPrivateNetwork, allowInsecure };
+    }
+    case 'email':
+      return { ...common, type: 'email', to: item.to };
+  }
+}
+
+/** What one receiver's fields say about each other, and about the `smtp` section. */
+export function checkReceiver(item: JsonValue, { hasSmtp }: { hasSmtp: boolean }): Finding[] {
+  const findings = checkEvents(item);
+  if (member(item, 'type') === 'webhook') {
+    findings.push(
+      ...checkUrl(item),
+      ...findRepeated(member(item, 'secrets'), {
+        at: ['secrets'],
+        expected: 'each signing secret once',
+        keyOf: asText,
+      }),
+    );
+  }
+  if (member(item, 'type') === 'email') {
+    findings.push(
+      ...findRepeated(member(item, 'to'), { at: ['to'], expected: 'each mail address once', keyOf: asText }),
+    );
+    if (!hasSmtp)
+      findings.push({
+        path: ['type'],
+        found: 'an email receiver but no mail server',
+        expected: 'an smtp section',
+      });
+  }
+  return findings;
+}
+
+function checkUrl(item: JsonValue): Finding[] {
+  const text = member(item, 'url');
+  const url = typeof text === 'string' ? httpUrl(text) : null;
+  if (url === null) return [];
+  const findings: Finding[] = [];
+  if (url.protocol === 'http:' && member(item, 'allowInsecure') !== true) {
+    findings.push({
+      path: ['url'],
+      found: 'an http:// URL',
+      expected: 'an https:// URL (or allowInsecure: true)',
+    });
+  }
+  if (isPrivateHost(url) && member(item, 'allowPrivateNetwork') !== true) {
+    findings.push({
+      path: ['url'],
+      found: 'a URL on a private or loopback address',
+      expected: 'a public host (or allowPrivateNetwork: true)',
+    });
+  }
+  return findings;
+}
+
+function checkEvents(item: JsonValue): Finding[] {
+  const patterns = items(member(item, 'events'));
+  const onlyTakesAway =
+    patterns.length > 0 && patterns.every((glob) => typeof glob === 'string' && glob.startsWith('!'));
+  if (!onlyTakesAway) return [];
+  return [
+    {
+      path: ['events'],
+      found: 'only patterns that take away',
+      expected: 'at least one without "!", like "*"',
+    },
+  ];
+}
+
+function asText(item: JsonValue): string | null {
+  return typeof item === 'string' ? item : null;
+}

@@ -1,0 +1,103 @@
+import { z } from 'zod';
+import type { JsonValue } from '../domain/json.ts';
+import type { Config } from './config.ts';
+import { durationField } from './duration.ts';
+import type { ConfigPath } from './errors.ts';
+import { mapping } from './fields.ts';
+import { buildPolling, pollingSchema } from './polling.ts';
+import { buildReceiver, checkReceiver, receiverSchema } from './receiver.ts';
+import { buildRedis, redisSchema } from './redis.ts';
+import { buildServer, serverSchema } from './server.ts';
+import { buildSmtp, smtpSchema } from './smtp.ts';
+import { buildSubscription, checkSubscription, subscriptionSchema } from './subscription.ts';
+import { type Finding, findRepeated, items, member } from './tree.ts';
+import { buildUpstream, checkUpstream, upstreamSchema } from './upstream.ts';
+
+/** The whole config file. Messages of its issues are what was expected. */
+export const configSchema = mapping({
+  upstream: upstreamSchema,
+  redis: redisSchema.prefault({}),
+  dataDir: z
+    .string({ error: 'a path of a folder' })
+    .regex(/^[^\0]+$/, { error: 'a path of a folder' })
+    .prefault('./data')
+    .meta({
+      description: 'Where the embedded Redis keeps its data, relative to the config file.',
+      label: 'path',
+    }),
+  retention: durationField({ min: '1m', max: '3650d' }).prefault('30d').meta({
+    description: 'How long events and what became of their deliveries are kept.',
+    label: 'duration',
+  }),
+  server: serverSchema.prefault({}),
+  smtp: smtpSchema.optional(),
+  polling: pollingSchema.prefault({}),
+  receivers: z
+    .array(receiverSchema, { error: 'a list of receivers' })
+    .min(1, { error: 'at least one receiver' })
+    .meta({ description: 'Where notices go. At least one.', label: 'list of mappings' }),
+  subscriptions: z
+    .array(subscriptionSchema, { error: 'a list of subscriptions' })
+    .min(1, { error: 'at least one subscription' })
+    .meta({ description: 'What is watched and who is told. At least one.', label: 'list of mappings' }),
+});
+
+/** What the schema gives: checked, with defaults, under the names of the file. */
+export type ParsedConfig = z.output<typeof configSchema>;
+
+/** The config as the rest of the program sees it, but for what depends on the file's place. */
+export function buildConfig(parsed: ParsedConfig): Omit<Config, 'file' | 'digest'> {
+  return {
+    upstream: buildUpstream(parsed.upstream),
+    redis: buildRedis(parsed.redis),
+    dataDir: parsed.dataDir,
+    retentionMs: parsed.retention,
+    server: buildServer(parsed.server),
+    smtp: buildSmtp(parsed.smtp),
+    polling: buildPolling(parsed.polling),
+    receivers: parsed.receivers.map(buildReceiver),
+    subscriptions: parsed.subscriptions.map(buildSubscription),
+  };
+}
+
+/**
+ * What fields say about each other. It reads the values as they stand in the file, so that it finds what it can even
+ * where other fields are wrong. `isExpanded` tells which values came from variables, and so must not be shown.
+ */
+export function checkConfig(
+  tree: JsonValue,
+  { isExpanded }: { isExpanded(path: ConfigPath): boolean },
+): Finding[] {
+  const receivers = items(member(tree, 'receivers'));
+  const subscriptions = items(member(tree, 'subscriptions'));
+  const hasSmtp = member(tree, 'smtp') !== undefined;
+  const receiverNames = receivers.flatMap((item) => nameOf(item) ?? []);
+  const shownNames = receivers.flatMap((item, index) =>
+    isExpanded(['receivers', index, 'name']) ? [] : (nameOf(item) ?? []),
+  );
+  const known = { receivers: receiverNames, shown: [...new Set(shownNames)] };
+  return [
+    ...under(['upstream'], checkUpstream(member(tree, 'upstream'))),
+    ...receivers.flatMap((item, index) => under(['receivers', index], checkReceiver(item, { hasSmtp }))),
+    ...repeatedNames(receivers, 'receivers'),
+    ...subscriptions.flatMap((item, index) =>
+      under(['subscriptions', index], checkSubscription(item, known)),
+    ),
+    ...repeatedNames(subscriptions, 'subscriptions'),
+  ];
+}
+
+function repeatedNames(list: JsonValue[], key: string): Finding[] {
+  const expected = `each name once among the ${key}`;
+  const repeated = findRepeated(list, { at: [key], expected, keyOf: nameOf });
+  return repeated.map((finding) => ({ ...finding, path: [...finding.path, 'name'] }));
+}
+
+function nameOf(item: JsonValue): string | null {
+  const name = member(item, 'name');
+  return typeof name === 'string' ? name : null;
+}
+
+function under(at: ConfigPath, findings: Finding[]): Finding[] {
+  return findings.map((finding) => ({ ...finding, path: [...at, ...finding.path] }));
+}

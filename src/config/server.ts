@@ -1,0 +1,30 @@
+import type { z } from 'zod';
+import type { ServerConfig } from './config.ts';
+import { mapping, textField, wholeNumberField } from './fields.ts';
+import { Secret } from './secret.ts';
+
+/** The `server` section. */
+export const serverSchema = mapping({
+  host: textField({ pattern: /^[A-Za-z0-9.:_-]+$/, expected: 'a host name or an IP address, like 127.0.0.1' })
+    .prefault('127.0.0.1')
+    .meta({ description: 'The address on which metrics, health and the API are served.', label: 'host' }),
+  port: wholeNumberField({ min: 0, max: 65_535 })
+    .prefault(9464)
+    .meta({ description: 'The port; 0 takes a free one.' }),
+  token: textField({ pattern: /^[\x21-\x7e]+$/, expected: 'a token of visible ASCII characters' })
+    .transform((token) => new Secret(token))
+    .optional()
+    .meta({
+      description: 'The token that the API asks for. `/metrics`, `/healthz` and `/readyz` never need it.',
+      label: 'text',
+      writeOnly: true,
+    }),
+}).meta({
+  description: 'Where metrics, health and the API are served.',
+  example: [{ host: '127.0.0.1', port: 9464, token: '${INTENTWATCH_TOKEN}' }],
+});
+
+/** The server as the rest of the program sees it. */
+export function buildServer(section: z.output<typeof serverSchema>): ServerConfig {
+  return { host: section.host, port: section.port, token: section.token ?? null };
+}

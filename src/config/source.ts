@@ -1,0 +1,65 @@
+import { LineCounter, parseDocument } from 'yaml';
+import type { JsonObject } from '../domain/json.ts';
+import { type ConfigPath, renderPath } from './errors.ts';
+import { maskVariables } from './expand.ts';
+import { describeSyntaxError } from './syntax-errors.ts';
+import { readValues } from './values.ts';
+
+/** A problem with its place in the text. `path` is empty where the text could not be read that far. */
+export type PlacedProblem = { path: ConfigPath; offset: number; message: string };
+
+/** A config file's text, read: its values with variables expanded, and where each of them stands. */
+export type Source = {
+  /** Null when the text is no YAML mapping; then there is at least one problem. */
+  tree: JsonObject | null;
+  problems: PlacedProblem[];
+  /** The names of the variables that the value at a path came from; none for a value that was written out. */
+  variablesAt(path: ConfigPath): string[];
+  /** The offset of the value at a path, or of what encloses it; of its key if `atKey` is set. */
+  offsetOf(path: ConfigPath, options: { atKey: boolean }): number;
+  /** Line and column, both from 1. */
+  positionOf(offset: number): { line: number; column: number };
+};
+
+/** Reads YAML and expands `${…}` in its scalars, never in keys, so that a variable cannot change the structure. */
+export function readSource(text: string, env: NodeJS.ProcessEnv): Source {
+  const lineCounter = new LineCounter();
+  const { masked, unmask } = maskVariables(text);
+  const document = parseDocument(masked, { lineCounter, prettyErrors: false, stringKeys: true });
+  const syntaxErrors = [...document.errors, ...document.warnings];
+  const syntaxProblems = syntaxErrors.map((error) => ({
+    path: [],
+    offset: error.pos[0],
+    message: describeSyntaxError(error, masked.slice(error.pos[0])),
+  }));
+  // A repeated key leaves a readable document; after any other error the rest would be guesswork.
+  const readable = syntaxErrors.every(({ code }) => code === 'DUPLICATE_KEY');
+  const values = readable ? readValues({ document, unmask, env }) : null;
+  return {
+    tree: values?.tree ?? null,
+    problems: [...firstOfEachLine(syntaxProblems, lineCounter), ...(values?.problems ?? [])],
+    variablesAt: (path) => values?.variables.get(renderPath(path)) ?? [],
+    offsetOf: (path, { atKey }) => {
+      const own = (atKey ? values?.keyOffsets : values?.offsets)?.get(renderPath(path));
+      if (own !== undefined) return own;
+      for (let length = path.length - 1; length >= 0; length -= 1) {
+        const outer = values?.offsets.get(renderPath(path.slice(0, length)));
+        if (outer !== undefined) return outer;
+      }
+      return 0;
+    },
+    positionOf: (offset) => {
+      const { line, col } = lineCounter.linePos(offset);
+      return { line: Math.max(line, 1), column: Math.max(col, 1) };
+    },
+  };
+}
+
+/** One slip makes the parser complain several times in a row. */
+function firstOfEachLine(problems: PlacedProblem[], lineCounter: LineCounter): PlacedProblem[] {
+  const lines = new Set<number>();
+  return problems.filter(({ offset }) => {
+    const { line } = lineCounter.linePos(offset);
+    return !lines.has(line) && lines.add(line);
+  });
+}

@@ -1,0 +1,178 @@
+import { z } from 'zod';
+import { isJsonObject, type JsonValue } from '../domain/json.ts';
+import { gaslessId, gatewayJobId, intentId, quoteId, vaultId, walletId } from '../domain/subject.ts';
+import { evmAddressField, walletField } from './addresses.ts';
+import type { GaslessJob, Subscription } from './config.ts';
+import { durationField } from './duration.ts';
+import { mapping, nameField, textField, uuidField, wholeNumberField } from './fields.ts';
+import { type Finding, findRepeated, items, member } from './tree.ts';
+
+const statusJobField = uuidField({ prefix: 'gasless:' });
+
+const gaslessJobField = z.union(
+  [
+    statusJobField.transform((id): GaslessJob => ({ id, endpoint: 'status' })),
+    mapping({
+      id: textField({
+        pattern: /^[A-Za-z0-9._-]{1,200}$/,
+        expected: 'the id of a gasless job without the prefix "gasless:" (letters, digits, dots, _ and -)',
+      }).meta({ description: 'The id of the job; at the status endpoint a UUID.', label: 'text' }),
+      endpoint: z.enum(['status', 'gateway'], { error: '"status" or "gateway"' }).prefault('status').meta({
+        description: 'Who knows the job: the v1 status endpoint or the deposit gateway.',
+      }),
+    }).transform(({ id, endpoint }, context): GaslessJob => {
+      if (endpoint === 'gateway') return { id, endpoint };
+      const uuid = statusJobField.safeParse(id);
+      if (uuid.success) return { id: uuid.data, endpoint };
+      context.addIssue({ code: 'custom', path: ['id'], message: uuid.error.issues[0]?.message ?? 'a UUID' });
+      return z.NEVER;
+    }),
+  ],
+  { error: 'a UUID, or a mapping like { id: …, endpoint: gateway }' },
+);
+
+/** One item of `subscriptions`. */
+export const subscriptionSchema = mapping({
+  name: nameField.meta({ description: "The subscription's name. Unique.", label: 'name' }),
+  wallets: z.array(walletField, { error: 'a list of wallet addresses' }).prefault([]).meta({
+    description: 'Wallets whose transfers are watched: EVM, Solana or Tron addresses.',
+    label: 'list of addresses',
+  }),
+  intents: z
+    .array(
+      textField({
+        pattern: /^0x[0-9a-fA-F]{64}$/,
+        expected: 'an intent hash without the prefix "intent:" (0x and 64 hex digits)',
+      }).transform((hash) => hash.toLowerCase()),
+      { error: 'a list of intent hashes' },
+    )
+    .prefault([])
+    .meta({ description: 'Single transfers, by intent hash.', label: 'list of hashes' }),
+  quotes: z
+    .array(uuidField({ prefix: 'quote:' }), { error: 'a list of quote UUIDs' })
+    .prefault([])
+    .meta({
+      description: 'Quotes, by bare UUID. The intents they become are watched too.',
+      label: 'list of UUIDs',
+    }),
+  gaslessJobs: z.array(gaslessJobField, { error: 'a list of gasless jobs' }).prefault([]).meta({
+    description:
+      "Gasless jobs: a UUID for the v1 status endpoint, or `{ id, endpoint: gateway }` for the deposit gateway's.",
+    label: 'list of UUIDs or mappings',
+  }),
+  vaults: z
+    .array(
+      mapping({
+        address: evmAddressField.meta({ description: 'The address of the vault.', label: 'EVM address' }),
+        chainId: wholeNumberField({ min: 1, max: Number.MAX_SAFE_INTEGER }).meta({
+          description: 'The chain on which the vault is funded.',
+        }),
+      }),
+      { error: 'a list of vaults, each like { address: "0x…", chainId: 8453 }' },
+    )
+    .prefault([])
+    .meta({ description: 'Deposit vaults.', label: 'list of mappings' }),
+  metadata: z
+    .record(
+      z.string(),
+      z.string({
+        error: ({ input }) =>
+          typeof input === 'number' || typeof input === 'boolean' ? `text in quotes: "${input}"` : 'text',
+      }),
+      { error: 'a mapping of text to text' },
+    )
+    .prefault({})
+    .meta({
+      description: 'What every event of this subscription carries for you, text to text.',
+      label: 'mapping',
+    }),
+  receivers: z
+    .array(nameField, { error: 'a list of receiver names' })
+    .min(1, { error: 'at least one receiver name' })
+    .meta({ description: 'Who is told.', label: 'list of names' }),
+  history: z.enum(['skip', 'emit'], { error: '"skip" or "emit"' }).prefault('skip').meta({
+    description:
+      'What a wallet did before it was subscribed: `skip` stores it without events, `emit` makes events of it too.',
+  }),
+  overdueAfter: durationField({ min: '1s', max: '365d' }).optional().meta({
+    description: 'After how long a transfer that is still pending is told as overdue. Left out: never.',
+    label: 'duration',
+  }),
+}).meta({
+  description: 'A named set of subjects and who is told about them. At least one subject.',
+  example: [
+    {
+      name: 'treasury',
+      wallets: ['0x52908400098527886e0f7030069857d2e4169ee7', 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t'],
+      receivers: ['backend', 'oncall'],
+    },
+    {
+      name: 'order-1042',
+      quotes: ['3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41'],
+      gaslessJobs: [{ id: '7d9f1c52-8a4e-4b6d-b0c3-2e5a9f7d1b68', endpoint: 'gateway' }],
+      vaults: [{ address: '0xde709f2102306220921060314715629080e2fb77', chainId: 8453 }],
+      metadata: { order: '1042' },
+      receivers: ['backend'],
+      overdueAfter: '15m',
+    },
+  ],
+});
+
+/** Two items are the same when they are the same subject, however they are written. */
+const SUBJECT_IDS = {
+  wallets: fromText(walletId),
+  intents: fromText(intentId),
+  quotes: fromText(quoteId),
+  gaslessJobs: (job: JsonValue): string | null => {
+    const id = typeof job === 'string' ? job : member(job, 'id');
+    if (typeof id !== 'string') return null;
+    return member(job, 'endpoint') === 'gateway' ? gatewayJobId(id) : gaslessId(id);
+  },
+  vaults: (vault: JsonValue): string | null => {
+    const [address, chainId] = [member(vault, 'address'), member(vault, 'chainId')];
+    return typeof address === 'string' && typeof chainId === 'number' ? vaultId({ address, chainId }) : null;
+  },
+};
+
+function fromText(idOf: (text: string) => string) {
+  return (item: JsonValue): string | null => (typeof item === 'string' ? idOf(item) : null);
+}
+
+/** A subscription as the rest of the program sees it. */
+export function buildSubscription(item: z.output<typeof subscriptionSchema>): Subscription {
+  const { overdueAfter, ...same } = item;
+  return { ...same, overdueAfterMs: overdueAfter ?? null };
+}
+
+/** What one subscription's fields say about each other, and about the receivers that exist; `shown` are the names to tell. */
+export function checkSubscription(
+  item: JsonValue,
+  { receivers, shown }: { receivers: string[]; shown: string[] },
+): Finding[] {
+  const findings: Finding[] = [];
+  if (isJsonObject(item) && Object.keys(SUBJECT_IDS).every((key) => isEmpty(member(item, key)))) {
+    findings.push({
+      path: [],
+      found: 'no subject',
+      expected: `at least one of ${Object.keys(SUBJECT_IDS).join(', ')}`,
+    });
+  }
+  for (const [key, keyOf] of Object.entries(SUBJECT_IDS)) {
+    findings.push(...findRepeated(member(item, key), { at: [key], expected: 'each subject once', keyOf }));
+  }
+  const names = member(item, 'receivers');
+  findings.push(
+    ...findRepeated(names, { at: ['receivers'], expected: 'each receiver once', keyOf: fromText(String) }),
+  );
+  items(names).forEach((name, index) => {
+    if (typeof name !== 'string' || receivers.includes(name)) return;
+    const expected =
+      shown.length === 0 ? 'a receiver that exists' : `a receiver that exists (${shown.join(', ')})`;
+    findings.push({ path: ['receivers', index], expected });
+  });
+  return findings;
+}
+
+function isEmpty(list: JsonValue | undefined): boolean {
+  return list === undefined || (Array.isArray(list) && list.length === 0);
+}

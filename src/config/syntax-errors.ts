@@ -1,0 +1,40 @@
+import type { YAMLError } from 'yaml';
+
+/**
+ * What a YAML error means, in our words: the parser's own messages quote the text, which may be a secret. `rest`
+ * is the text from the error on; only the name of a repeated key is taken from it.
+ */
+export function describeSyntaxError(error: YAMLError, rest: string): string {
+  switch (error.code) {
+    case 'DUPLICATE_KEY': {
+      const key = /^[A-Za-z0-9_-]{1,64}/.exec(rest)?.[0];
+      return `found ${key === undefined ? 'a key' : `the key "${key}"`} again, expected each key once`;
+    }
+    case 'TAB_AS_INDENT':
+      return 'found a tab before the text, expected spaces';
+    case 'BAD_INDENT':
+      return 'found text in an unexpected column, expected the keys or items of one section in the same column and brackets closed';
+    case 'MISSING_CHAR':
+      return 'found text that goes on where something is missing, expected a closing quote or bracket, a comma or a colon';
+    case 'BAD_ALIAS':
+      return 'found a YAML alias without a name, expected quotes around text that begins with "*"';
+    case 'TAG_RESOLVE_FAILED':
+      return 'found a YAML tag, expected quotes around text that begins with "!"';
+    case 'BAD_SCALAR_START':
+      return 'found a character that cannot begin a value, expected quotes around the text';
+    case 'BAD_DQ_ESCAPE':
+      return 'found a backslash before a character that has no escape, expected single quotes or a doubled backslash';
+    case 'BLOCK_AS_IMPLICIT_KEY':
+      return 'found a second key on one line, expected a new line or quotes around text with ": "';
+    case 'MULTILINE_IMPLICIT_KEY':
+      return 'found a key over several lines, expected "key: value" (is a colon missing above?)';
+    case 'MULTIPLE_DOCS':
+      return 'found a second YAML document (---), expected one';
+    case 'NON_STRING_KEY':
+      return 'found a key that is a list or a mapping, expected text';
+    case 'RESOURCE_EXHAUSTION':
+      return 'found YAML that is nested too deeply, expected a config';
+    default:
+      return `found text that is no YAML (${error.code}), expected "key: value" lines, lists and quotes that are closed`;
+  }
+}

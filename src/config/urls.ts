@@ -1,0 +1,113 @@
+import { BlockList, isIP } from 'node:net';
+import { z } from 'zod';
+import { Secret } from './secret.ts';
+
+const loopback = new BlockList();
+loopback.addSubnet('127.0.0.0', 8, 'ipv4');
+loopback.addAddress('::1', 'ipv6');
+
+const notPublic = new BlockList();
+for (const [network, bits] of [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['224.0.0.0', 4],
+  ['240.0.0.0', 4],
+] as const) {
+  notPublic.addSubnet(network, bits, 'ipv4');
+}
+for (const [network, bits] of [
+  ['::', 128],
+  ['::1', 128],
+  ['64:ff9b::', 96],
+  ['fc00::', 7],
+  ['fe80::', 10],
+  ['ff00::', 8],
+] as const) {
+  notPublic.addSubnet(network, bits, 'ipv6');
+}
+
+/** Whether a URL's host is written as this machine: `localhost` or a loopback address. */
+export function isLoopback(url: URL): boolean {
+  return isLocalhost(url) || contains(loopback, url);
+}
+
+/**
+ * Whether a URL's host is written as a private, loopback, link-local or otherwise reserved address. What a name resolves
+ * to is checked where the connection is made, not here.
+ */
+export function isPrivateHost(url: URL): boolean {
+  return isLocalhost(url) || contains(notPublic, url);
+}
+
+function isLocalhost(url: URL): boolean {
+  return /^(.+\.)?localhost\.?$/.test(url.hostname);
+}
+
+function contains(list: BlockList, url: URL): boolean {
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  const family = isIP(host);
+  return family !== 0 && list.check(host, family === 4 ? 'ipv4' : 'ipv6');
+}
+
+/**
+ * A field that holds the address of a service: http or https, without user, query or fragment; read without a trailing
+ * slash. Whether plain http is allowed depends on other fields.
+ */
+export const baseUrlField = z
+  .string({ error: 'a URL like https://api.example.com' })
+  .transform((text, context) => {
+    const url = httpUrl(text);
+    const problem =
+      url === null
+        ? { expected: 'a URL like https://api.example.com' }
+        : url.username !== '' || url.password !== ''
+          ? { found: 'a URL with a user name or password', expected: 'a URL without them' }
+          : /[?#]/.test(text)
+            ? { found: 'a URL with a query or fragment', expected: 'a URL without them' }
+            : null;
+    if (problem === null) return text.replace(/\/+$/, '');
+    const params = 'found' in problem ? { found: problem.found } : {};
+    context.addIssue({ code: 'custom', message: problem.expected, params });
+    return z.NEVER;
+  });
+
+/** A field that holds a URL to call, kept secret because such URLs carry tokens. */
+export const secretUrlField = z
+  .string({ error: 'a URL like https://example.com/hook' })
+  .transform((text, context) => {
+    const url = httpUrl(text);
+    if (url !== null && url.username === '' && url.password === '') return new Secret(text);
+    const params = url === null ? {} : { found: 'a URL with a user name or password' };
+    const message = url === null ? 'a URL like https://example.com/hook' : 'a URL without them';
+    context.addIssue({ code: 'custom', message, params });
+    return z.NEVER;
+  })
+  .meta({ writeOnly: true });
+
+/** A field that holds a URL with one of the given schemes, kept secret because it may hold a password. */
+export function secretServerUrlField({ schemes, example }: { schemes: string[]; example: string }) {
+  const expected = `a URL like ${example}, beginning with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`;
+  return z
+    .string({ error: expected })
+    .transform((text, context) => {
+      const url = URL.parse(text);
+      const fits = schemes.some((scheme) => text.toLowerCase().startsWith(`${scheme}://`));
+      if (url !== null && fits && url.hostname !== '') return new Secret(text);
+      context.addIssue({ code: 'custom', message: expected });
+      return z.NEVER;
+    })
+    .meta({ writeOnly: true });
+}
+
+/** The URL of an http or https address with a host and no spaces; null for anything else. */
+export function httpUrl(text: string): URL | null {
+  const url = /^https?:\/\/[^\s/]/i.test(text) && !/\s/.test(text) ? URL.parse(text) : null;
+  return url !== null && url.hostname !== '' ? url : null;
+}

@@ -1,0 +1,79 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { ConfigError, renderProblems } from '../../src/config/errors.ts';
+import { loadConfig } from '../../src/config/load.ts';
+
+const folder = join(import.meta.dirname, '../fixtures/config/broken');
+const cases = readdirSync(folder)
+  .filter((name) => name.endsWith('.yaml'))
+  .map((name) => name.slice(0, -'.yaml'.length));
+
+async function problemsOf(file: string, env: NodeJS.ProcessEnv = {}): Promise<ConfigError> {
+  const outcome = await loadConfig(file, env).catch((error: unknown) => error);
+  if (outcome instanceof ConfigError) return outcome;
+  throw new Error(`expected a ConfigError, got ${String(outcome)}`);
+}
+
+describe('a broken config file is refused with its lines', () => {
+  test.each(cases)('%s', async (name) => {
+    const error = await problemsOf(join(folder, `${name}.yaml`));
+    const expected = readFileSync(join(folder, `${name}.txt`), 'utf8');
+    expect(`${renderProblems(error).replaceAll(`${folder}/`, '')}\n`).toBe(expected);
+  });
+
+  test('there are fixtures, each with its expected output', () => {
+    expect(cases.length).toBeGreaterThanOrEqual(20);
+    const outputs = readdirSync(folder).filter((name) => name.endsWith('.txt'));
+    expect(outputs).toEqual(cases.map((name) => `${name}.txt`));
+  });
+});
+
+describe('what is no readable file is refused', () => {
+  test('a file that does not exist', async () => {
+    const error = await problemsOf('no/such/intentwatch.yaml');
+    expect(renderProblems(error)).toBe(
+      'no/such/intentwatch.yaml:1:1: found no such file, expected a config file (name another with --config)',
+    );
+  });
+
+  test('a folder', async () => {
+    const error = await problemsOf(folder);
+    expect(error.problems).toEqual([
+      { file: folder, line: 1, column: 1, path: '', message: 'found a folder, expected a config file' },
+    ]);
+  });
+
+  test('aliases that make a billion values of a few lines', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'intentwatch-config-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const file = join(folder, 'bomb.yaml');
+    const lines = ['a0: &a0 [x, x, x, x, x, x, x, x, x, x]'];
+    for (let level = 1; level < 10; level += 1) {
+      lines.push(
+        `a${level}: &a${level} [${Array(10)
+          .fill(`*a${level - 1}`)
+          .join(', ')}]`,
+      );
+    }
+    await writeFile(file, lines.join('\n'));
+    const error = await problemsOf(file);
+    expect(error.message).toContain('expected fewer aliases');
+  });
+});
+
+test('a problem keeps its parts for programs', async () => {
+  const file = join(folder, 'webhook-http.yaml');
+  const error = await problemsOf(file);
+  expect(error.problems).toEqual([
+    {
+      file,
+      line: 7,
+      column: 10,
+      path: 'receivers[0].url',
+      message: 'found an http:// URL, expected an https:// URL (or allowInsecure: true)',
+    },
+  ]);
+});

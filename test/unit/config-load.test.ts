@@ -1,0 +1,208 @@
+import { join, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { loadConfig } from '../../src/config/load.ts';
+
+const folder = join(import.meta.dirname, '../fixtures/config/valid');
+const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
+const OTHER_SECRET = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD';
+
+const EVERY_KEY_ENV = {
+  KEY: 'key-1',
+  REDIS_PASSWORD: 'p',
+  TOKEN: 't',
+  SMTP_URL: 'smtps://u:p@mail.example.com',
+  HOOK_URL: 'http://10.0.0.8:3000/hook?t=1',
+  SECRET_NEW: SECRET,
+  SECRET_OLD: OTHER_SECRET,
+  PRIVATE: 'true',
+  CHAIN: '10',
+  ORDER: '1042',
+};
+
+test('a file with only what is required gets the documented defaults', async () => {
+  const file = join(folder, 'minimal.yaml');
+  const { digest, upstream, receivers, ...config } = await loadConfig(file, {});
+  const { apiKey, ...upstreamRest } = upstream;
+  expect(digest).toMatch(/^[0-9a-f]{64}$/);
+  expect(apiKey.reveal()).toBe('key-1');
+  expect(upstreamRest).toEqual({
+    baseUrl: 'https://api.example.com',
+    quotesUrl: null,
+    requestsPerSecond: 5,
+    gatewayRequestsPerSecond: 2,
+    timeoutMs: 10_000,
+    vaultPath: '/deposit-gateway/v2/depositAddresses/{vaultAddress}',
+    vaultChainParam: 'sourceChainId',
+    gaslessJobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
+  });
+  expect(config).toEqual({
+    file,
+    redis: { url: null, prefix: 'intentwatch' },
+    dataDir: join(folder, 'data'),
+    retentionMs: 30 * 86_400_000,
+    server: { host: '127.0.0.1', port: 9464, token: null },
+    smtp: null,
+    polling: { confirmAfterMs: 600_000, fullSweepEveryMs: 300_000, finished: {} },
+    subscriptions: [
+      {
+        name: 'treasury',
+        wallets: ['0x52908400098527886e0f7030069857d2e4169ee7'],
+        intents: [],
+        quotes: [],
+        gaslessJobs: [],
+        vaults: [],
+        metadata: {},
+        receivers: ['backend'],
+        history: 'skip',
+        overdueAfterMs: null,
+      },
+    ],
+  });
+  expect(receivers).toMatchObject([
+    {
+      name: 'backend',
+      type: 'webhook',
+      events: ['*'],
+      timeoutMs: 15_000,
+      retries: {
+        delaysMs: [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400].map((s) => s * 1000),
+        jitter: 0.1,
+      },
+      concurrency: 5,
+      allowPrivateNetwork: false,
+      allowInsecure: false,
+    },
+  ]);
+});
+
+test('a file with every key is read as it says', async () => {
+  const config = await loadConfig(join(folder, 'every-key.yaml'), EVERY_KEY_ENV);
+  expect(config.upstream).toMatchObject({
+    baseUrl: 'http://127.0.0.1:8080/base',
+    quotesUrl: 'http://quotes.example.com',
+    requestsPerSecond: 0.5,
+    gatewayRequestsPerSecond: 500,
+    timeoutMs: 2000,
+    vaultPath: '/v1/deposit-gateway/{vaultAddress}',
+    vaultChainParam: 'chain',
+    gaslessJobPath: '/jobs/{id}',
+  });
+  expect(config.redis.url?.reveal()).toBe('rediss://user:p@redis.example.com:6380/2');
+  expect(config.redis.prefix).toBe('team-1');
+  expect(config.dataDir).toBe(resolve(folder, '../state'));
+  expect(config.retentionMs).toBe(5 * 86_400_000);
+  expect(config.server).toMatchObject({ host: '::1', port: 0 });
+  expect(config.server.token?.reveal()).toBe('t');
+  expect(config.smtp?.url.reveal()).toBe('smtps://u:p@mail.example.com');
+  expect(config.smtp?.from).toBe('"Transfers, all" <transfers@example.com>');
+  expect(config.polling).toEqual({
+    confirmAfterMs: 30_000,
+    fullSweepEveryMs: 60_000,
+    finished: { intent: ['settled', 'refunded'], 'deposit-address': [] },
+  });
+  const [local, nobodyWaits, oncall] = config.receivers;
+  if (local?.type !== 'webhook') throw new Error('expected a webhook');
+  expect(local.url.reveal()).toBe('http://10.0.0.8:3000/hook?t=1');
+  expect(local.secrets.map((secret) => secret.reveal())).toEqual([SECRET, OTHER_SECRET]);
+  expect(local).toMatchObject({
+    events: ['intent.*', '!*.updated'],
+    timeoutMs: 500,
+    retries: { delaysMs: [1000, 7_200_000], jitter: 0 },
+    concurrency: 20,
+    allowPrivateNetwork: true,
+    allowInsecure: true,
+  });
+  expect(nobodyWaits?.retries).toEqual({ delaysMs: [], jitter: 0.1 });
+  expect(oncall).toMatchObject({
+    type: 'email',
+    to: ['a@example.com', 'b@example.com'],
+    events: ['*.failed'],
+    timeoutMs: 60_000,
+    retries: { jitter: 1 },
+    concurrency: 2,
+  });
+  expect(config.subscriptions).toEqual([
+    {
+      name: '1042',
+      wallets: [],
+      intents: [`0x${'ab'.repeat(32)}`],
+      quotes: ['3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41'],
+      gaslessJobs: [
+        { id: '7d9f1c52-8a4e-4b6d-b0c3-2e5a9f7d1b68', endpoint: 'status' },
+        { id: '7d9f1c52-8a4e-4b6d-b0c3-2e5a9f7d1b68', endpoint: 'gateway' },
+        { id: 'Job_17', endpoint: 'gateway' },
+      ],
+      vaults: [
+        { address: '0xde709f2102306220921060314715629080e2fb77', chainId: 8453 },
+        { address: '0xde709f2102306220921060314715629080e2fb77', chainId: 10 },
+      ],
+      metadata: { order: '1042', note: '${literal} 100%' },
+      receivers: ['local', 'oncall'],
+      history: 'emit',
+      overdueAfterMs: 900_000,
+    },
+  ]);
+});
+
+test('wallets of each kind are accepted; EVM addresses are lower-cased, others kept', async () => {
+  const { subscriptions } = await loadConfig(join(folder, 'wallets-of-each-kind.yaml'), {});
+  expect(subscriptions.map(({ wallets }) => wallets)).toEqual([
+    [
+      '0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed',
+      '0xde709f2102306220921060314715629080e2fb77',
+      '0x8617e340b3d01fa5f11f306f4090fd50e238070d',
+      '0x27b1fdb04752bbc536007a920d24acb045561c26',
+    ],
+    [
+      '4Nd1mBQtrMJVYVfKf2PJy9NZUZdTAsp7D4xWLs4gDB4T',
+      '11111111111111111111111111111111',
+      'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA',
+    ],
+    ['TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t'],
+  ]);
+});
+
+describe('variables', () => {
+  const file = join(folder, 'variables-and-anchors.yaml');
+
+  test('stand in flow mappings and lists without quotes, and become numbers where numbers are wanted', async () => {
+    const config = await loadConfig(file, { KEY: 'k', PORT: '8080', SECRET, TEXT: '17' });
+    expect(config.server.port).toBe(8080);
+    expect(config.subscriptions[0]?.metadata).toEqual({ text: '17' });
+    expect(config.receivers.map(({ retries }) => retries.delaysMs)).toEqual([[1000], [1000]]);
+  });
+
+  test('cannot change the structure of the file', async () => {
+    const TEXT = '}\nreceivers: []\n# "\': [x, ${KEY}, *a, !b';
+    const config = await loadConfig(file, { KEY: 'k', PORT: '1', SECRET, TEXT });
+    expect(config.subscriptions[0]?.metadata).toEqual({ text: TEXT });
+    expect(config.receivers).toHaveLength(2);
+  });
+
+  test('that are empty give way to a default', async () => {
+    const config = await loadConfig(file, { KEY: 'k', PORT: '1', SECRET, TEXT: 'x', BASE: '' });
+    expect(config.upstream.baseUrl).toBe('https://api.example.com');
+  });
+});
+
+describe('the digest', () => {
+  const file = join(folder, 'variables-and-anchors.yaml');
+  const env = { KEY: 'k', PORT: '1', SECRET, TEXT: 'x' };
+
+  test('does not depend on secrets nor on what belongs to one process', async () => {
+    const { digest } = await loadConfig(file, env);
+    const other = await loadConfig(file, { ...env, KEY: 'other', SECRET: OTHER_SECRET, PORT: '2' });
+    expect(other.digest).toBe(digest);
+  });
+
+  test('changes with what processes must agree on', async () => {
+    const { digest } = await loadConfig(file, env);
+    expect((await loadConfig(file, { ...env, TEXT: 'y' })).digest).not.toBe(digest);
+  });
+});
+
+test('the example config loads when the variables it names are set', async () => {
+  const file = join(import.meta.dirname, '../../config/intentwatch.example.yaml');
+  const config = await loadConfig(file, { UPSTREAM_API_KEY: 'key-1', WEBHOOK_SECRET: SECRET });
+  expect(config.subscriptions.map(({ name }) => name)).toEqual(['treasury', 'order-1042']);
+});
