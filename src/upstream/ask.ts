@@ -1,0 +1,159 @@
+import { performance } from 'node:perf_hooks';
+import type { JsonValue } from '../domain/json.ts';
+import { classify } from './classify.ts';
+import type { Endpoint } from './endpoint.ts';
+import type { Excerpt } from './excerpt.ts';
+import { type FailureCode, UpstreamFailure } from './failure.ts';
+import { parseJson } from './json.ts';
+import { readProblem } from './problem.ts';
+import type { Get, HttpAnswer, NoAnswer, Transport } from './transport.ts';
+import type { Reading } from './wire.ts';
+
+const BODY_CHARS = 120;
+const HEADER_CHARS = 80;
+
+/** A value the upstream gave. */
+export type Answer<T> = {
+  value: T;
+  /** The answer's Date header, milliseconds since 1970: the upstream's clock. */
+  dateMs: number | null;
+  durationMs: number;
+};
+
+/** How a request ended, told to whoever counts. */
+export type Outcome = { endpoint: Endpoint; outcome: 'ok' | FailureCode; durationSeconds: number };
+
+/** One question: where, what is expected in words, and how the body is read. */
+export type Question<T> = {
+  endpoint: Endpoint;
+  request: Get;
+  expected: string;
+  read: (body: JsonValue) => Reading<T>;
+};
+
+/** What asking needs. */
+export type Asking = { transport: Transport; excerpt: Excerpt; onAnswer: (outcome: Outcome) => void };
+
+/** Asks, reads and counts. Throws UpstreamFailure, or the caller's abort reason, which is not counted. */
+export async function ask<T>(asking: Asking, question: Question<T>): Promise<Answer<T>> {
+  const { endpoint } = question;
+  const startedMs = performance.now();
+  const exchange = await asking.transport.get(question.request);
+  const result =
+    exchange.kind === 'answer'
+      ? interpret(question, { answer: exchange, excerpt: asking.excerpt })
+      : unanswered(question, { exchange, excerpt: asking.excerpt });
+  const durationMs = performance.now() - startedMs;
+  const outcome = result instanceof UpstreamFailure ? result.code : 'ok';
+  asking.onAnswer({ endpoint, outcome, durationSeconds: durationMs / 1000 });
+  if (result instanceof UpstreamFailure) throw result;
+  return { ...result, durationMs };
+}
+
+type Read<T> = { value: T; dateMs: number | null };
+
+function interpret<T>(
+  question: Question<T>,
+  got: { answer: HttpAnswer; excerpt: Excerpt },
+): Read<T> | UpstreamFailure {
+  const { answer } = got;
+  if (answer.httpStatus < 200 || answer.httpStatus > 299) return refused(question, got);
+  if (answer.cut === 'timeout')
+    return unusable(question, { ...got, code: 'timeout', flaw: 'no end of the body' });
+  if (answer.cut !== null)
+    return unusable(question, { ...got, code: 'malformed', flaw: `a body ${answer.cut}` });
+  const body = jsonOf(answer.text);
+  if ('mismatch' in body) return unusable(question, { ...got, code: 'malformed', flaw: body.mismatch });
+  const reading = question.read(body.value);
+  if ('mismatch' in reading) return unusable(question, { ...got, code: 'malformed', flaw: reading.mismatch });
+  return { value: reading.value, dateMs: answer.dateMs };
+}
+
+/** A parser's message quotes the body, so it is not passed on. */
+function jsonOf(text: string): Reading<JsonValue> {
+  if (text.trim() === '') return { mismatch: 'an empty body' };
+  try {
+    return { value: parseJson(text) };
+  } catch {
+    return { mismatch: 'a body that is not JSON (or too deep)' };
+  }
+}
+
+/** An answer whose status says that it failed: the status decides, however its body ended. */
+function refused<T>(question: Question<T>, got: { answer: HttpAnswer; excerpt: Excerpt }): UpstreamFailure {
+  const { answer, excerpt } = got;
+  const problem = readProblem(answer.text);
+  const problemCode =
+    problem.code !== null && excerpt(problem.code, 64) === problem.code ? problem.code : null;
+  const notes = [
+    problemCode,
+    problem.detail === null ? null : excerpt(problem.detail, BODY_CHARS),
+    // A redirect is not followed, but its target tells the operator which base URL to configure.
+    answer.location === null ? null : `location ${excerpt(withoutQuery(answer.location), HEADER_CHARS)}`,
+  ].filter((note) => note !== null);
+  return new UpstreamFailure({
+    endpoint: question.endpoint,
+    code: classify({ httpStatus: answer.httpStatus, problemCode }) ?? 'malformed',
+    found: `${describe(got)}${notes.length === 0 ? '' : ` (${notes.join('; ')})`}`,
+    expected: question.expected,
+    httpStatus: answer.httpStatus,
+    problemCode,
+    retryAfterMs: answer.retryAfterMs,
+  });
+}
+
+/** A success by its status that says nothing usable. */
+function unusable<T>(
+  question: Question<T>,
+  got: { answer: HttpAnswer; excerpt: Excerpt; code: FailureCode; flaw: string },
+): UpstreamFailure {
+  return new UpstreamFailure({
+    endpoint: question.endpoint,
+    code: got.code,
+    found: `${got.flaw} in ${describe(got)}`,
+    expected: question.expected,
+    httpStatus: got.answer.httpStatus,
+    problemCode: null,
+    retryAfterMs: null,
+  });
+}
+
+function unanswered<T>(
+  question: Question<T>,
+  got: { exchange: NoAnswer; excerpt: Excerpt },
+): UpstreamFailure {
+  const { exchange, excerpt } = got;
+  const facts = {
+    endpoint: question.endpoint,
+    expected: question.expected,
+    httpStatus: null,
+    problemCode: null,
+    retryAfterMs: null,
+  };
+  switch (exchange.kind) {
+    case 'timeout':
+      return new UpstreamFailure({ ...facts, code: 'timeout', found: 'no answer in time' });
+    case 'garbled':
+      return new UpstreamFailure({ ...facts, code: 'malformed', found: `no HTTP (${exchange.reason})` });
+    case 'lost': {
+      const { cause } = exchange;
+      const name = 'code' in cause ? `${String(cause.code)} ${cause.message}` : cause.message;
+      const found = `no answer, the connection failed: ${excerpt(name, BODY_CHARS)}`;
+      return new UpstreamFailure({ ...facts, code: 'unavailable', found, cause });
+    }
+    default:
+      return exchange satisfies never;
+  }
+}
+
+function describe(got: { answer: HttpAnswer; excerpt: Excerpt }): string {
+  const { answer, excerpt } = got;
+  const type =
+    answer.contentType === null ? 'without content type' : excerpt(answer.contentType, HEADER_CHARS);
+  const body = excerpt(answer.text, BODY_CHARS);
+  return `HTTP ${answer.httpStatus} ${type} ${body === '' ? 'without text' : `"${body}"`}`;
+}
+
+function withoutQuery(location: string): string {
+  return location.split(/[?#]/)[0] ?? '';
+}

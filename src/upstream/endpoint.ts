@@ -1,0 +1,66 @@
+/** The endpoints that are read. */
+export const ENDPOINTS = ['status', 'gasless-job', 'vault', 'chains', 'tokens'] as const;
+
+/** The name of an endpoint, as metrics and messages show it. */
+export type Endpoint = (typeof ENDPOINTS)[number];
+
+/** The upstream's base URL, parsed. Throws a TypeError when it is not a plain http or https URL. */
+export function parseBaseUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new TypeError(`baseUrl: found ${JSON.stringify(text)}, expected an http or https URL`);
+  }
+  if (url.search !== '' || url.hash !== '' || url.username !== '' || url.password !== '') {
+    throw new TypeError(`baseUrl: found more than origin and path on ${url.origin}, expected only those`);
+  }
+  return url;
+}
+
+/** The URL of a path (which starts with `/` and may carry a query) under the base URL; always of its origin. */
+export function endpointUrl(base: URL, path: string): URL {
+  return new URL(`${base.origin}${basePath(base)}${path}`);
+}
+
+/**
+ * Whether the API key goes along: only under `/v1` of the base URL, and not to the deposit gateway, which is open and
+ * relayed elsewhere. Asked of the very URL that is requested, so that no `..` or escape makes the two differ.
+ */
+export function carriesKey(base: URL, url: URL): boolean {
+  const prefix = basePath(base);
+  if (url.origin !== base.origin || !url.pathname.startsWith(`${prefix}/`)) return false;
+  const path = decoded(url.pathname.slice(prefix.length));
+  return path !== null && /^\/v1\//.test(path) && !/^\/v1\/+deposit-gateway(\/|$)/i.test(path);
+}
+
+/**
+ * Puts a value into a path template, as one segment. Throws a TypeError for a template that lacks the placeholder and a
+ * RangeError for a value that would not stay a segment.
+ */
+export function fillPath(template: string, hole: { name: string; value: string }): string {
+  const { name, value } = hole;
+  checkTemplate(template, name);
+  if (value === '' || value === '.' || value === '..') {
+    throw new RangeError(
+      `${name}: found ${JSON.stringify(value)}, expected text that names something in a path`,
+    );
+  }
+  return template.replaceAll(`{${name}}`, () => encodeURIComponent(value));
+}
+
+/** Throws a TypeError unless the template starts with `/` and holds `{name}`. */
+export function checkTemplate(template: string, name: string): void {
+  if (template.startsWith('/') && template.includes(`{${name}}`)) return;
+  throw new TypeError(`path: found ${JSON.stringify(template)}, expected a path from / with {${name}} in it`);
+}
+
+function basePath(base: URL): string {
+  return base.pathname.replace(/\/+$/, '');
+}
+
+function decoded(path: string): string | null {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,76 @@
+import type { Endpoint } from './endpoint.ts';
+
+/** Why a request to the upstream gave no usable answer. */
+export const FAILURE_CODES = [
+  'unauthorized',
+  'forbidden',
+  'rate-limited',
+  'invalid-request',
+  'not-found',
+  'unavailable',
+  'timeout',
+  'malformed',
+] as const;
+
+/** One of the failure codes. */
+export type FailureCode = (typeof FAILURE_CODES)[number];
+
+/** What a failure is made of. */
+export type FailureFacts = {
+  endpoint: Endpoint;
+  code: FailureCode;
+  /** What came back, already free of the API key and of control characters. */
+  found: string;
+  expected: string;
+  /** `null` when no answer came. */
+  httpStatus: number | null;
+  /** The stable `code` of a problem body. */
+  problemCode: string | null;
+  retryAfterMs: number | null;
+  /** Never an error that carries the upstream's bytes: they may echo the key. */
+  cause?: unknown;
+};
+
+/**
+ * The only error that an answer of the upstream, or the lack of one, can end in. `retryable` says whether the same
+ * request can succeed later; `retryAfterMs` is how long the upstream asked to be left alone, at most an hour.
+ */
+export class UpstreamFailure extends Error {
+  readonly endpoint: Endpoint;
+  readonly code: FailureCode;
+  readonly retryable: boolean;
+  readonly httpStatus: number | null;
+  readonly problemCode: string | null;
+  readonly retryAfterMs: number | null;
+
+  constructor(facts: FailureFacts) {
+    super(
+      `upstream ${facts.endpoint}: found ${facts.found}; expected ${facts.expected}`,
+      facts.cause === undefined ? undefined : { cause: facts.cause },
+    );
+    this.name = 'UpstreamFailure';
+    this.endpoint = facts.endpoint;
+    this.code = facts.code;
+    this.retryable = isRetryable(facts.code);
+    this.httpStatus = facts.httpStatus;
+    this.problemCode = facts.problemCode;
+    this.retryAfterMs = facts.retryAfterMs;
+  }
+}
+
+function isRetryable(code: FailureCode): boolean {
+  switch (code) {
+    case 'unavailable':
+    case 'timeout':
+    case 'rate-limited':
+    case 'malformed':
+      return true;
+    case 'unauthorized':
+    case 'forbidden':
+    case 'invalid-request':
+    case 'not-found':
+      return false;
+    default:
+      return code satisfies never;
+  }
+}

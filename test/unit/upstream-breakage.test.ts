@@ -1,0 +1,184 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer as createTcpServer, type Server } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import { Secret } from '../../src/config/secret.ts';
+import type { Outcome } from '../../src/upstream/ask.ts';
+import { UpstreamClient, type UpstreamClientOptions } from '../../src/upstream/client.ts';
+import { UpstreamFailure } from '../../src/upstream/failure.ts';
+import { freePort } from '../support/port.ts';
+
+const KEY = 'sk-live-0123456789abcdef';
+const PAGE = JSON.stringify({
+  results: [{ id: 'intent:0x1', type: 'intent', status: 'pending', updatedAt: 1763638259 }],
+  nextCursor: null,
+});
+
+const cleanups: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function listen(server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port was given');
+  return `http://127.0.0.1:${address.port}`;
+}
+
+async function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  cleanups.push(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return listen(server);
+}
+
+function connect(baseUrl: string, options: Partial<UpstreamClientOptions> = {}): UpstreamClient {
+  const client = new UpstreamClient({
+    baseUrl,
+    apiKey: new Secret(KEY),
+    timeoutMs: 10_000,
+    vaultPath: '/deposit-gateway/v2/depositAddresses/{vaultAddress}',
+    vaultChainParam: 'sourceChainId',
+    gaslessJobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
+    ...options,
+  });
+  cleanups.push(() => client.close());
+  return client;
+}
+
+const json = { 'content-type': 'application/json' };
+
+async function failureOf(promise: Promise<unknown>): Promise<UpstreamFailure> {
+  const error = await promise.then(
+    () => new Error('an answer came'),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof UpstreamFailure)) throw error;
+  return error;
+}
+
+describe('an answer that breaks off', () => {
+  const cutShort = (status: number) => (_request: IncomingMessage, response: ServerResponse) => {
+    response.writeHead(status, { ...json, 'content-length': String(PAGE.length + 10) });
+    response.write(PAGE, () => response.socket?.destroy());
+  };
+
+  test('shorter than its length is malformed, even where what came is JSON', async () => {
+    const failure = await failureOf(connect(await serve(cutShort(200))).status({ quoteId: 'u' }));
+    expect(failure).toMatchObject({ code: 'malformed', httpStatus: 200 });
+    expect(failure.message).toContain('a body truncated');
+  });
+
+  test('in the middle of an error keeps the error', async () => {
+    const failure = await failureOf(connect(await serve(cutShort(401))).status({ quoteId: 'u' }));
+    expect(failure).toMatchObject({ code: 'unauthorized', httpStatus: 401 });
+  });
+
+  test('because it is too large is malformed, and its connection ends', async () => {
+    const closed = Promise.withResolvers<void>();
+    const base = await serve((request, response) => {
+      request.socket.once('close', () => closed.resolve());
+      response.writeHead(200, json);
+      const more = (): void => {
+        if (!response.destroyed) response.write('x'.repeat(1000), () => setImmediate(more));
+      };
+      more();
+    });
+    const failure = await failureOf(connect(base, { maxBodyBytes: 20_000 }).status({ quoteId: 'u' }));
+    expect(failure).toMatchObject({ code: 'malformed', httpStatus: 200 });
+    expect(failure.message).toContain('a body too large');
+    await closed.promise;
+  });
+
+  test('a body of exactly the largest size is taken', async () => {
+    const base = await serve((_request, response) => response.writeHead(200, json).end(PAGE));
+    const client = connect(base, { maxBodyBytes: PAGE.length });
+    expect((await client.status({ quoteId: 'u' })).value.records).toHaveLength(1);
+    const smaller = connect(base, { maxBodyBytes: PAGE.length - 1 });
+    expect(await failureOf(smaller.status({ quoteId: 'u' }))).toMatchObject({ code: 'malformed' });
+  });
+});
+
+describe('an answer that does not come', () => {
+  const drip: RequestListener = (_request, response) => {
+    response.writeHead(200, json);
+    const timer = setInterval(() => response.write(' '), 10);
+    response.once('close', () => clearInterval(timer));
+  };
+
+  test('because the headers hang is a timeout', async () => {
+    const base = await serve(() => {});
+    const failure = await failureOf(connect(base, { timeoutMs: 80 }).status({ quoteId: 'u' }));
+    expect(failure).toMatchObject({ code: 'timeout', retryable: true, httpStatus: null });
+  });
+
+  test('because the body drips without end is a timeout', async () => {
+    const failure = await failureOf(connect(await serve(drip), { timeoutMs: 80 }).status({ quoteId: 'u' }));
+    expect(failure).toMatchObject({ code: 'timeout', retryable: true, httpStatus: 200 });
+  });
+
+  test('because nobody listens is unavailable', async () => {
+    const client = connect(`http://127.0.0.1:${await freePort()}`);
+    const failure = await failureOf(client.status({ quoteId: 'u' }));
+    expect(failure).toMatchObject({ code: 'unavailable', retryable: true, httpStatus: null });
+    expect(failure.message).toContain('ECONNREFUSED');
+  });
+
+  test('because the connection ends without one is unavailable', async () => {
+    const base = await serve((request) => request.socket.destroy());
+    expect(await failureOf(connect(base).status({ quoteId: 'u' }))).toMatchObject({ code: 'unavailable' });
+  });
+
+  test('because the other side does not speak HTTP is malformed', async () => {
+    const server = createTcpServer((socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => socket.end(`SSH-2.0-${KEY}\r\n`));
+    });
+    cleanups.push(() => new Promise((resolve) => server.close(resolve)));
+    const failure = await failureOf(connect(await listen(server)).status({ quoteId: 'u' }));
+    expect(failure).toMatchObject({ code: 'malformed', httpStatus: null });
+    expect(JSON.stringify([failure.message, failure.cause ?? null])).not.toContain(KEY);
+  });
+
+  async function abortedWhen(arrival: Promise<unknown>, listener: RequestListener): Promise<void> {
+    const outcomes: Outcome[] = [];
+    const client = connect(await serve(listener), { onAnswer: (outcome) => outcomes.push(outcome) });
+    const caller = new AbortController();
+    const asked = client.status({ quoteId: 'u' }, { signal: caller.signal });
+    const caught = asked.catch((reason: unknown) => reason);
+    await arrival;
+    const reason = new DOMException('shutting down', 'AbortError');
+    caller.abort(reason);
+    expect(await caught).toBe(reason);
+    expect(outcomes).toEqual([]);
+  }
+
+  test('because the caller aborts before the headers throws the reason and counts nothing', async () => {
+    const arrived = Promise.withResolvers<void>();
+    await abortedWhen(arrived.promise, () => arrived.resolve());
+  });
+
+  test('because the caller aborts during the body throws the reason and counts nothing', async () => {
+    const headers = Promise.withResolvers<void>();
+    // The library tells of headers before it hands them on: a turn of the loop later the body is being read.
+    const heard = (): unknown => setImmediate(headers.resolve);
+    subscribe('undici:request:headers', heard);
+    cleanups.push(async () => unsubscribe('undici:request:headers', heard));
+    await abortedWhen(headers.promise, drip);
+  });
+
+  test('because the caller had aborted before is never asked for', async () => {
+    let requests = 0;
+    const base = await serve(() => {
+      requests++;
+    });
+    const asked = connect(base).status({ quoteId: 'u' }, { signal: AbortSignal.abort() });
+    await expect(asked).rejects.toMatchObject({ name: 'AbortError' });
+    expect(requests).toBe(0);
+  });
+});

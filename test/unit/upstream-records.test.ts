@@ -1,0 +1,248 @@
+import { describe, expect, test } from 'vitest';
+import type { JsonValue } from '../../src/domain/json.ts';
+import { readGatewayJob, readVault } from '../../src/upstream/gateway-record.ts';
+import { readStatusPage, type StatusPage } from '../../src/upstream/status-page.ts';
+import type { Reading } from '../../src/upstream/wire.ts';
+
+const hash = (digit: string): string => `0x${digit.repeat(64)}`;
+
+const filled = {
+  id: `intent:${hash('a')}`,
+  type: 'intent',
+  status: 'filled',
+  updatedAt: 1763638259,
+  txHash: null,
+  sourceTx: { chainId: 8453, txHash: hash('1'), token: '0xusdc', amount: '1000000' },
+  destinationTx: { chainId: 10, txHash: hash('2'), token: '0xusdt', amount: '999000' },
+  steps: [
+    {
+      type: 'BRIDGE',
+      intentHash: hash('b'),
+      status: 'FULFILLED',
+      from: { token: '0xusdc', amount: '1000000', chainId: 8453 },
+      to: { token: '0xusdt', amount: '999000', chainId: 10 },
+      transactions: { created: { chainId: 8453, txHash: hash('1') } },
+    },
+  ],
+};
+
+function read<T>(reading: Reading<T>): T {
+  if ('mismatch' in reading) throw new Error(reading.mismatch);
+  return reading.value;
+}
+
+const page = (...results: JsonValue[]): StatusPage => read(readStatusPage({ results, nextCursor: null }));
+
+describe('a status page', () => {
+  test('gives a whole record as it was said', () => {
+    expect(page(filled)).toEqual({
+      records: [
+        {
+          id: filled.id,
+          type: 'intent',
+          status: 'filled',
+          updatedAt: 1763638259,
+          intentHashes: [hash('b')],
+          raw: filled,
+          unreadable: [],
+        },
+      ],
+      unreadable: [],
+      nextCursor: null,
+    });
+  });
+
+  test.each([
+    ['updatedAt', 'yesterday'],
+    ['updatedAt', 1.5],
+    ['intentHashes', 'one'],
+    ['txHash', 7],
+    ['subStatuses', [{ chainId: 1 }]],
+    ['sourceTx', { chainId: 1, txHash: '0x', token: '0x' }],
+    ['sourceTx', null],
+    ['destinationTx', []],
+    ['steps', [{ type: 'SWAP' }]],
+  ])('lists a bad %s of %j as unreadable and keeps the record with it', (member, value) => {
+    const raw = { ...filled, [member]: value };
+    const [record] = page(raw).records;
+    expect(record?.unreadable).toEqual([member]);
+    expect(record?.raw).toEqual(raw);
+    expect(record?.status).toBe('filled');
+  });
+
+  test.each([
+    [1763638259, 1763638259, []],
+    ['1763638259', 1763638259, []],
+    [null, null, []],
+    [{}, null, ['updatedAt']],
+  ])('reads updatedAt %j as %j', (updatedAt, expected, unreadable) => {
+    const [record] = page({ ...filled, updatedAt }).records;
+    expect(record?.updatedAt).toBe(expected);
+    expect(record?.unreadable).toEqual(unreadable);
+  });
+
+  test('reads an absent updatedAt as null without calling it unreadable', () => {
+    const [record] = page({ id: 'intent:0x1', type: 'intent', status: 'unknown' }).records;
+    expect(record).toMatchObject({ updatedAt: null, unreadable: [] });
+  });
+
+  test('passes unknown types, statuses and members', () => {
+    const raw = { id: 'route:x', type: 'teleport', status: 'halfway', updatedAt: 1, mood: { good: true } };
+    expect(page(raw).records).toEqual([
+      {
+        id: 'route:x',
+        type: 'teleport',
+        status: 'halfway',
+        updatedAt: 1,
+        intentHashes: [],
+        raw,
+        unreadable: [],
+      },
+    ]);
+  });
+
+  test('takes steps and sub-statuses with words and members the interface does not name', () => {
+    const [step] = filled.steps;
+    const raw = {
+      ...filled,
+      steps: [
+        { ...step, type: 'TELEPORT', transactions: { created: { chainId: 1, txHash: '0x', extra: 1 } } },
+      ],
+      subStatuses: [{ chainId: 1, quoteIds: [], txHash: null, intentHashes: [], state: 'dreaming' }],
+    };
+    expect(page(raw).records[0]?.unreadable).toEqual([]);
+  });
+
+  test('lists results without a core and keeps their neighbours', () => {
+    const result = page(
+      { ...filled, id: '' },
+      filled,
+      { id: 'x', type: 'intent' },
+      'nonsense',
+      { ...filled, type: 1 },
+      { ...filled, id: 'intent:0x2' },
+    );
+    expect(result.records.map((record) => record.id)).toEqual([filled.id, 'intent:0x2']);
+    expect(result.unreadable).toEqual([
+      { index: 0, reason: 'id: found an empty string, expected text' },
+      { index: 2, reason: 'status: found nothing, expected text' },
+      { index: 3, reason: 'result: found a string, expected an object' },
+      { index: 4, reason: 'type: found a number, expected text' },
+    ]);
+  });
+
+  test('names every intent hash once, in order, as spelled, bad neighbours or not', () => {
+    const [record] = page({
+      id: 'quote:1',
+      type: 'quote',
+      status: 'submitted',
+      updatedAt: 1,
+      intentHashes: [hash('A'), 5, null, '', hash('b')],
+      subStatuses: ['bad', { intentHashes: [hash('a'), hash('c')] }, { intentHashes: 'bad' }],
+      steps: [{ intentHash: hash('d') }, null, { intentHash: 9 }, { intentHash: hash('B') }],
+    }).records;
+    expect(record?.intentHashes).toEqual([hash('A'), hash('b'), hash('c'), hash('d')]);
+    expect(record?.unreadable).toEqual(['intentHashes', 'subStatuses', 'steps']);
+  });
+
+  test.each([
+    [undefined, 'nothing'],
+    [7, 'a number'],
+    ['', 'an empty string'],
+    [{}, 'an object'],
+  ])('takes nextCursor %j as null and says so', (nextCursor, found) => {
+    const body = nextCursor === undefined ? { results: [filled] } : { results: [filled], nextCursor };
+    const result = read(readStatusPage(body));
+    expect(result.records).toHaveLength(1);
+    expect(result.nextCursor).toBeNull();
+    expect(result.unreadable).toEqual([
+      { index: -1, reason: `nextCursor: found ${found}, expected text or null` },
+    ]);
+  });
+
+  test('keeps a cursor', () => {
+    expect(read(readStatusPage({ results: [], nextCursor: 'abc==' }))).toEqual({
+      records: [],
+      unreadable: [],
+      nextCursor: 'abc==',
+    });
+  });
+
+  test.each([[{ results: {} }], [{ nextCursor: null }], [[]], [null], ['text']])('is not %j', (body) => {
+    expect(readStatusPage(body)).toHaveProperty('mismatch');
+  });
+});
+
+describe('a gateway job', () => {
+  test('is read with its members', () => {
+    const data = { id: 'job-1', status: 'PENDING', intentHash: hash('a'), amount: '5', error: '' };
+    expect(read(readGatewayJob({ data }))).toEqual({
+      id: 'job-1',
+      status: 'PENDING',
+      intentHash: hash('a'),
+      raw: data,
+      unreadable: [],
+    });
+  });
+
+  test('survives unreadable members', () => {
+    const data = { id: 'job-1', status: 'WARPED', intentHash: null, permitTxHash: 4, extra: [1] };
+    expect(read(readGatewayJob({ data }))).toEqual({
+      id: 'job-1',
+      status: 'WARPED',
+      intentHash: null,
+      raw: data,
+      unreadable: ['permitTxHash', 'intentHash'],
+    });
+  });
+
+  test.each([
+    [{ id: 'a', status: 'b' }],
+    [{ data: { id: 'a' } }],
+    [{ data: { id: 1, status: 'b' } }],
+    [{ data: [] }],
+  ])('is not %j', (body) => {
+    expect(readGatewayJob(body)).toHaveProperty('mismatch');
+  });
+});
+
+describe('a vault', () => {
+  test('is read with its members', () => {
+    const data = {
+      vaultAddress: '0xAb',
+      state: 'PENDING',
+      amount: '1',
+      deadline: 1763638259,
+      intentHash: hash('a'),
+      sourceChainId: 8453,
+    };
+    expect(read(readVault({ data }))).toEqual({
+      vaultAddress: '0xAb',
+      state: 'PENDING',
+      chainId: 8453,
+      intentHash: hash('a'),
+      deadline: 1763638259,
+      raw: data,
+      unreadable: [],
+    });
+  });
+
+  test('survives unreadable members', () => {
+    const data = { vaultAddress: '0xAb', state: 'NEW', deadline: 'soon', sourceChainId: {}, amount: 1 };
+    expect(read(readVault({ data }))).toMatchObject({
+      chainId: null,
+      deadline: null,
+      intentHash: null,
+      raw: data,
+      unreadable: ['amount', 'deadline', 'sourceChainId'],
+    });
+  });
+
+  test.each([
+    [{ data: { vaultAddress: '0xAb' } }],
+    [{ data: { vaultAddress: '', state: 'x' } }],
+    [[]],
+  ])('is not %j', (body) => {
+    expect(readVault(body)).toHaveProperty('mismatch');
+  });
+});
