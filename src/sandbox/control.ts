@@ -1,0 +1,78 @@
+import { Readable } from 'node:stream';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { Answer } from './answer-log.ts';
+import type { BoundedLog } from './bounded-log.ts';
+import type { Subjects, Transition } from './world.ts';
+
+/** The births per second now, and how many transfers have a change still to come. */
+export type Pace = { transfersPerSecond: number; livingTransfers: number };
+
+/** What the control port shows and moves. */
+export type Controls = {
+  subjects(): Subjects;
+  transitions: BoundedLog<Transition>;
+  answers: BoundedLog<Answer>;
+  pace(): Pace;
+  setPace(transfersPerSecond: number): void;
+};
+
+const sinceSchema = z.object({
+  since: z
+    .string({ error: 'expected one number of Unix milliseconds' })
+    .regex(/^\d{1,15}$/, { error: 'expected Unix milliseconds' })
+    .transform(Number)
+    .optional(),
+});
+
+const paceSchema = z.strictObject({
+  transfersPerSecond: z.number({ error: 'expected a number of 0 or more' }).min(0),
+});
+
+/**
+ * The control port, for tests and the demo: `GET /subjects`, `GET /transitions` and `GET /answers` (both with an optional
+ * `?since=<Unix milliseconds>`, inclusive), `GET /pace` and `POST /pace`. Both logs hold the last 500,000 entries.
+ */
+export function createControl(controls: Controls): FastifyInstance {
+  const app = fastify({ exposeHeadRoutes: false, forceCloseConnections: true });
+
+  function sendLog(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    log: BoundedLog<{ at: number }>,
+  ): FastifyReply {
+    const query = sinceSchema.safeParse(request.query);
+    if (!query.success) return refuseInput(reply, query.error);
+    return reply.type('application/json').send(Readable.from(jsonArray(log.read(query.data.since))));
+  }
+
+  app.get('/subjects', () => controls.subjects());
+  app.get('/transitions', (request, reply) => sendLog(request, reply, controls.transitions));
+  app.get('/answers', (request, reply) => sendLog(request, reply, controls.answers));
+  app.get('/pace', () => controls.pace());
+  app.post('/pace', (request, reply) => {
+    const body = paceSchema.safeParse(request.body);
+    if (!body.success) return refuseInput(reply, body.error);
+    controls.setPace(body.data.transfersPerSecond);
+    return reply.send(controls.pace());
+  });
+  return app;
+}
+
+function refuseInput(reply: FastifyReply, error: z.ZodError): FastifyReply {
+  const message = error.issues
+    .map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}`)
+    .join('; ');
+  return reply.code(400).send({ statusCode: 400, message, error: 'Bad Request' });
+}
+
+/** A JSON array in pieces: a full log as one text would be longer than a string can be. */
+function* jsonArray(entries: readonly unknown[]): Generator<string> {
+  const pieceLength = 1_000;
+  yield '[';
+  for (let start = 0; start < entries.length; start += pieceLength) {
+    const piece = entries.slice(start, start + pieceLength).map((entry) => JSON.stringify(entry));
+    yield `${start === 0 ? '' : ','}${piece.join(',')}`;
+  }
+  yield ']';
+}

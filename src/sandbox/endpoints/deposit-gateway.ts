@@ -1,0 +1,65 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Answering } from '../answer-log.ts';
+import { refuse } from '../gateway-error.ts';
+import type { Entry, World } from '../world.ts';
+
+const ADDRESS = /^0x[a-fA-F0-9]{40}$/;
+const CHAIN_ID = /^[1-9]\d{0,14}$/;
+
+type VaultRequest = FastifyRequest<{
+  Params: { vaultAddress: string };
+  Querystring: { sourceChainId?: string | string[] };
+}>;
+
+/** Adds the look-ups of gasless jobs and vaults, the latter at both generations of its path. */
+export function addDepositGateway(
+  app: FastifyInstance,
+  { world, answering }: { world: World; answering: Answering },
+): void {
+  function answer<R>(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { record, mention }: Entry<R>,
+  ): FastifyReply {
+    return answering.send(request, reply, { body: { data: record }, subjects: [mention] });
+  }
+
+  function lookUpVault(request: VaultRequest, reply: FastifyReply): FastifyReply {
+    const { vaultAddress } = request.params;
+    const { sourceChainId } = request.query;
+    if (!ADDRESS.test(vaultAddress)) {
+      return refuse(reply, {
+        statusCode: 400,
+        message: `vaultAddress: found ${JSON.stringify(vaultAddress)}, expected 0x and 40 hex digits`,
+      });
+    }
+    if (typeof sourceChainId !== 'string' || !CHAIN_ID.test(sourceChainId)) {
+      const found = sourceChainId === undefined ? 'nothing' : JSON.stringify(sourceChainId);
+      return refuse(reply, {
+        statusCode: 400,
+        message: `sourceChainId: found ${found}, expected a chain id of 1 or more`,
+      });
+    }
+    const vault = world.vault({ chainId: Number(sourceChainId), address: vaultAddress });
+    if (vault === undefined) {
+      return refuse(reply, {
+        statusCode: 404,
+        message: `no vault ${vaultAddress} on chain ${sourceChainId}`,
+      });
+    }
+    return answer(request, reply, vault);
+  }
+
+  app.get<{ Params: { id: string } }>('/deposit-gateway/v1/gasless/jobs/:id', (request, reply) => {
+    const job = world.gatewayJob(request.params.id);
+    if (job === undefined) {
+      return refuse(reply, {
+        statusCode: 404,
+        message: `no gasless job ${JSON.stringify(request.params.id)}`,
+      });
+    }
+    return answer(request, reply, job);
+  });
+  app.get('/deposit-gateway/v2/depositAddresses/:vaultAddress', lookUpVault);
+  app.get('/v1/deposit-gateway/:vaultAddress', lookUpVault);
+}

@@ -1,0 +1,162 @@
+import { type Chain, type ChainKind, chainsOfKind, tokensOf } from './chains.ts';
+import { address, intentHash, transactionHash, uuid } from './identifiers.ts';
+import type { Fate, Leg, Origin, TransferPlan, Waits } from './plan.ts';
+import {
+  between,
+  chance,
+  exponential,
+  integer,
+  logNormal,
+  pick,
+  type Random,
+  randomStream,
+} from './random.ts';
+
+/** A wallet that sends and receives transfers. */
+export type Wallet = { address: string; kind: ChainKind };
+
+/** Draws what is born. The same seed and number of wallets give the same answers, in whatever order they are asked for. */
+export type Generator = {
+  readonly wallets: readonly Wallet[];
+  /** The nth transfer of a stream, with the origin or fate that is asked for and else a drawn one. */
+  transfer(which: { stream: string; index: number; origin?: Origin; fate?: Fate }): TransferPlan;
+  /** The wait from birth `index` to the next, in means of the birth rate. */
+  gap(index: number): number;
+};
+
+const SHARE_OF_QUOTES = 0.25;
+const SHARE_OF_GASLESS = 0.15;
+const SHARE_OF_VAULTS = 0.1;
+
+const SHARE_UNBORN = { direct: 0, quote: 0, gasless: 0.06, vault: 0.08 } satisfies Record<Origin, number>;
+const SHARE_REFUNDED = 0.06;
+const SHARE_FAILED = 0.02;
+const SHARE_LATE_DETAILS = 0.2;
+
+const SHARE_SLOW = 0.2;
+const FILL_MEDIAN_SECONDS = 25;
+const SLOW_FILL_MEDIAN_SECONDS = 120;
+const SETTLEMENT_MEDIAN_SECONDS = 180;
+const SPREAD = 0.5;
+
+/** Fees and losses of a transfer, in millionths of its amount. */
+const LARGEST_COST_MILLIONTHS = 2_000;
+
+export function createGenerator({ seed, wallets: count }: { seed: number; wallets: number }): Generator {
+  const wallets = Array.from({ length: count }, (_, index): Wallet => {
+    const kind = walletKind(index);
+    return { kind, address: address(randomStream(seed, 'wallet', index), kind) };
+  });
+  const evmWallets = wallets.filter((wallet) => wallet.kind === 'evm');
+
+  return {
+    wallets,
+    transfer({ stream, index, origin: wantedOrigin, fate: wantedFate }) {
+      const random = randomStream(seed, 'transfer', stream, index);
+      const drawnOrigin = drawOrigin(random);
+      // Vaults and signed authorizations exist on EVM chains only.
+      const origin = wantedOrigin ?? drawnOrigin;
+      const needsEvm = origin === 'gasless' || origin === 'vault';
+      const { funder, recipient } = drawParties(random, needsEvm ? evmWallets : wallets, wallets);
+      const drawnFate = drawFate(random, origin);
+      const { source, destination } = drawLegs(random, funder.kind, recipient.kind);
+      return {
+        intentHash: intentHash(random),
+        origin,
+        fate: wantedFate ?? drawnFate,
+        funder: funder.address,
+        recipient: recipient.address,
+        source,
+        destination,
+        refundTxHash: transactionHash(random, source.chain.kind),
+        quoteUuid: origin === 'quote' || origin === 'gasless' ? uuid(random) : null,
+        job:
+          origin === 'gasless'
+            ? { uuid: uuid(random), permitTxHash: transactionHash(random, source.chain.kind) }
+            : null,
+        vaultAddress: origin === 'vault' ? address(random, 'evm') : null,
+        waits: drawWaits(random),
+      };
+    },
+    gap: (index) => exponential(randomStream(seed, 'gap', index)),
+  };
+}
+
+/** Seven wallets in ten are EVM (the first always), two Solana, one Tron. */
+function walletKind(index: number): ChainKind {
+  const position = index % 10;
+  if (position === 9) return 'tron';
+  return position === 3 || position === 7 ? 'solana' : 'evm';
+}
+
+function drawOrigin(random: Random): Origin {
+  const draw = random();
+  if (draw < SHARE_OF_QUOTES) return 'quote';
+  if (draw < SHARE_OF_QUOTES + SHARE_OF_GASLESS) return 'gasless';
+  return draw < SHARE_OF_QUOTES + SHARE_OF_GASLESS + SHARE_OF_VAULTS ? 'vault' : 'direct';
+}
+
+function drawFate(random: Random, origin: Origin): Fate {
+  if (chance(random, SHARE_UNBORN[origin])) return 'unborn';
+  const draw = random();
+  if (draw < SHARE_REFUNDED) return 'refunded';
+  if (draw < SHARE_REFUNDED + SHARE_FAILED) return 'failed';
+  return chance(random, SHARE_LATE_DETAILS) ? 'late-details' : 'settled';
+}
+
+/** One party is a wallet of ours; the other is the same one, another of ours, or a stranger. */
+function drawParties(
+  random: Random,
+  candidates: readonly Wallet[],
+  wallets: readonly Wallet[],
+): { funder: Wallet; recipient: Wallet } {
+  const own = pick(random, candidates);
+  const stranger = (): Wallet => ({ kind: 'evm', address: address(random, 'evm') });
+  const draw = random();
+  let other = own.kind === 'evm' && draw < 0.6 ? own : draw < 0.8 ? pick(random, wallets) : stranger();
+  // A transfer crosses chains, and there is one chain only of every kind but EVM.
+  if (other.kind === own.kind && own.kind !== 'evm') other = stranger();
+  const ownFunds = other.kind !== 'evm' || chance(random, 0.7);
+  return ownFunds ? { funder: own, recipient: other } : { funder: other, recipient: own };
+}
+
+function drawLegs(random: Random, from: ChainKind, to: ChainKind): { source: Leg; destination: Leg } {
+  const sourceChain = pick(random, chainsOfKind(from));
+  const destinationChain = pick(
+    random,
+    chainsOfKind(to).filter((chain) => chain !== sourceChain),
+  );
+  const sourceToken = pick(random, tokensOf(sourceChain));
+  const destinationToken =
+    tokensOf(destinationChain).find((token) => token.symbol === sourceToken.symbol) ??
+    pick(random, tokensOf(destinationChain));
+  const amount = BigInt(Math.round(10 ** between(random, 1, 5) * 10 ** sourceToken.decimals));
+  const cost = (amount * BigInt(integer(random, LARGEST_COST_MILLIONTHS))) / 1_000_000n;
+  return {
+    source: leg(random, { chain: sourceChain, token: sourceToken.address, amount }),
+    destination: leg(random, {
+      chain: destinationChain,
+      token: destinationToken.address,
+      amount: amount - cost,
+    }),
+  };
+}
+
+function leg(random: Random, { chain, token, amount }: { chain: Chain; token: string; amount: bigint }): Leg {
+  return { chain, token, amount: amount.toString(), txHash: transactionHash(random, chain.kind) };
+}
+
+function drawWaits(random: Random): Waits {
+  const fillMedian = chance(random, SHARE_SLOW) ? SLOW_FILL_MEDIAN_SECONDS : FILL_MEDIAN_SECONDS;
+  return {
+    toFunding: between(random, 5, 40),
+    toPublishing: between(random, 2, 10),
+    toFill: logNormal(random, { median: fillMedian, sigma: SPREAD }),
+    toDetails: between(random, 1, 6),
+    toSettlement: logNormal(random, { median: SETTLEMENT_MEDIAN_SECONDS, sigma: SPREAD }),
+    toExpiry: logNormal(random, { median: 180, sigma: 0.3 }),
+    toRefundable: between(random, 20, 60),
+    toRefund: between(random, 30, 120),
+    toFailure: logNormal(random, { median: 60, sigma: SPREAD }),
+  };
+}

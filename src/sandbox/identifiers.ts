@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto';
+import { base58, createBase58check } from '@scure/base';
+import { bytesToHex, getAddress } from 'viem';
+import { privateKeyToAddress } from 'viem/accounts';
+import type { ChainKind } from './chains.ts';
+import { bytes, type Random, randomStream } from './random.ts';
+
+const base58check = createBase58check(
+  (data: Uint8Array) => new Uint8Array(createHash('sha256').update(data).digest()),
+);
+
+/** Tron writes this byte before an address, which makes its text begin with T. */
+const TRON_ADDRESS_PREFIX = 0x41;
+
+/** A valid address of this kind: checksummed hex, 32 bytes in base58, or Tron's base58check. */
+export function address(random: Random, kind: ChainKind): string {
+  switch (kind) {
+    case 'evm':
+      return getAddress(bytesToHex(bytes(random, 20)));
+    case 'solana':
+      return base58.encode(bytes(random, 32));
+    case 'tron':
+      return base58check.encode(Uint8Array.of(TRON_ADDRESS_PREFIX, ...bytes(random, 20)));
+    default:
+      return kind satisfies never;
+  }
+}
+
+/** A transaction hash as this kind of chain writes it: `0x` hex, a base58 signature of 64 bytes, or bare hex. */
+export function transactionHash(random: Random, kind: ChainKind): string {
+  switch (kind) {
+    case 'evm':
+      return bytesToHex(bytes(random, 32));
+    case 'solana':
+      return base58.encode(bytes(random, 64));
+    case 'tron':
+      return bytesToHex(bytes(random, 32)).slice(2);
+    default:
+      return kind satisfies never;
+  }
+}
+
+export function intentHash(random: Random): string {
+  return bytesToHex(bytes(random, 32));
+}
+
+/** A random UUID (version 4). */
+export function uuid(random: Random): string {
+  const raw = bytes(random, 16);
+  raw[6] = ((raw[6] ?? 0) & 0x0f) | 0x40;
+  raw[8] = ((raw[8] ?? 0) & 0x3f) | 0x80;
+  const hex = bytesToHex(raw).slice(2);
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+}
+
+/** The address whose key signs the sandbox's quotes, fixed by the seed. */
+export function quoteSigner(seed: number): string {
+  return privateKeyToAddress(bytesToHex(bytes(randomStream(seed, 'quote-signer'), 32)));
+}
+
+/** The key under which an address, hash or UUID is found: only `0x` hex is case-insensitive. */
+export function lookupKey(text: string): string {
+  return /^0x[0-9a-fA-F]+$/.test(text) ? text.toLowerCase() : text;
+}

@@ -1,0 +1,140 @@
+import { type TransferPlan, VAULT_VALIDITY_SECONDS } from './plan.ts';
+import type { IntentStatus, JobStatus, QuoteStatus, VaultState } from './record.ts';
+
+/** How much of a transfer's money movements a record shows. */
+export type Shown = 'nothing' | 'source' | 'destination' | 'refund';
+
+/** One thing of a transfer takes a state, or shows more while its state stays. */
+export type Change =
+  | { thing: 'intent'; status: Exclude<IntentStatus, 'unknown'>; shown: Exclude<Shown, 'nothing'> }
+  | { thing: 'quote'; status: QuoteStatus; shown: Shown }
+  | { thing: 'job'; status: JobStatus }
+  | { thing: 'vault'; state: VaultState };
+
+/** One moment of a life: changes that happen together, so many seconds (before time is scaled) after the moment before. */
+export type Moment = {
+  afterSeconds: number;
+  changes: Change[];
+  /** The moment waits for the next full second, so that `updatedAt` tells it from the one before. */
+  newSecond?: true;
+};
+
+/**
+ * The life of a transfer:
+ *
+ *   quote    active ─► submitted (funded; shows the destination later)
+ *   job      pending ─► submitted ─► published | failed
+ *   vault    PENDING ─► FUNDING_DETECTED ─► PUBLISHED, or EXPIRED_UNFUNDED after its deadline
+ *   intent   pending ─► filled ─► settled
+ *                    ─► expired ─► refundable ─► refunded
+ *                    ─► failed
+ *
+ * The intent is born with the change that names it: the quote's `submitted`, the job's `published`, the vault's `PUBLISHED`.
+ */
+export function lifeOf(plan: TransferPlan): Moment[] {
+  return plan.fate === 'unborn' ? before(plan) : [...before(plan), ...after(plan)];
+}
+
+const intentBorn: Change = { thing: 'intent', status: 'pending', shown: 'source' };
+
+/** Everything up to the birth of the intent; for an unborn one, to the end. */
+function before({ origin, fate, waits }: TransferPlan): Moment[] {
+  switch (origin) {
+    case 'direct':
+      return [{ afterSeconds: 0, changes: [intentBorn] }];
+    case 'quote':
+      return [
+        { afterSeconds: 0, changes: [{ thing: 'quote', status: 'active', shown: 'nothing' }] },
+        {
+          afterSeconds: waits.toFunding,
+          changes: [intentBorn, { thing: 'quote', status: 'submitted', shown: 'source' }],
+        },
+      ];
+    case 'gasless': {
+      const started: Moment[] = [
+        { afterSeconds: 0, changes: [{ thing: 'quote', status: 'active', shown: 'nothing' }] },
+        { afterSeconds: waits.toFunding / 4, changes: [{ thing: 'job', status: 'pending' }] },
+        { afterSeconds: waits.toFunding / 2, changes: [{ thing: 'job', status: 'submitted' }] },
+      ];
+      const ended: Change[] =
+        fate === 'unborn'
+          ? [{ thing: 'job', status: 'failed' }]
+          : [
+              intentBorn,
+              { thing: 'quote', status: 'submitted', shown: 'source' },
+              { thing: 'job', status: 'published' },
+            ];
+      return [...started, { afterSeconds: waits.toPublishing, changes: ended }];
+    }
+    case 'vault': {
+      const created: Moment = { afterSeconds: 0, changes: [{ thing: 'vault', state: 'PENDING' }] };
+      if (fate === 'unborn') {
+        return [
+          created,
+          {
+            afterSeconds: VAULT_VALIDITY_SECONDS + waits.toPublishing,
+            changes: [{ thing: 'vault', state: 'EXPIRED_UNFUNDED' }],
+          },
+        ];
+      }
+      return [
+        created,
+        { afterSeconds: waits.toFunding, changes: [{ thing: 'vault', state: 'FUNDING_DETECTED' }] },
+        { afterSeconds: waits.toPublishing, changes: [intentBorn, { thing: 'vault', state: 'PUBLISHED' }] },
+      ];
+    }
+    default:
+      return origin satisfies never;
+  }
+}
+
+/** Everything from the birth of the intent on. */
+function after({ fate, waits, quoteUuid }: TransferPlan): Moment[] {
+  const quoteShows = (shown: Shown): Change[] =>
+    quoteUuid === null ? [] : [{ thing: 'quote', status: 'submitted', shown }];
+  const settled: Moment = {
+    afterSeconds: waits.toSettlement,
+    changes: [{ thing: 'intent', status: 'settled', shown: 'destination' }],
+  };
+  const filled: Change = { thing: 'intent', status: 'filled', shown: 'destination' };
+  switch (fate) {
+    case 'settled':
+      return [{ afterSeconds: waits.toFill, changes: [filled, ...quoteShows('destination')] }, settled];
+    case 'late-details':
+      return [
+        { afterSeconds: waits.toFill, changes: [{ ...filled, shown: 'source' }] },
+        {
+          afterSeconds: waits.toDetails,
+          changes: [filled, ...quoteShows('destination')],
+          newSecond: true,
+        },
+        settled,
+      ];
+    case 'refunded':
+      return [
+        {
+          afterSeconds: waits.toExpiry,
+          changes: [{ thing: 'intent', status: 'expired', shown: 'source' }],
+        },
+        {
+          afterSeconds: waits.toRefundable,
+          changes: [{ thing: 'intent', status: 'refundable', shown: 'source' }],
+        },
+        {
+          afterSeconds: waits.toRefund,
+          changes: [{ thing: 'intent', status: 'refunded', shown: 'refund' }, ...quoteShows('refund')],
+        },
+      ];
+    case 'failed':
+      return [
+        {
+          afterSeconds: waits.toFailure,
+          changes: [{ thing: 'intent', status: 'failed', shown: 'source' }],
+        },
+      ];
+    case 'unborn':
+      return [];
+    default:
+      return fate satisfies never;
+  }
+}

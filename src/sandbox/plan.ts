@@ -1,0 +1,47 @@
+import type { Chain } from './chains.ts';
+
+/** How a transfer comes about: what exists before its intent. */
+export type Origin = 'direct' | 'quote' | 'gasless' | 'vault';
+
+/**
+ * How a transfer ends. `unborn` ends before there is an intent: the gasless job fails, the vault is never funded.
+ * `late-details` settles too, but is `filled` a moment before its destination transaction appears.
+ */
+export type Fate = 'settled' | 'late-details' | 'refunded' | 'failed' | 'unborn';
+
+/** One side of a transfer: tokens on a chain and the transaction that moves them. */
+export type Leg = { chain: Chain; token: string; amount: string; txHash: string };
+
+/** All that will ever be true of one transfer, drawn before it is born. */
+export type TransferPlan = {
+  intentHash: string;
+  origin: Origin;
+  fate: Fate;
+  funder: string;
+  recipient: string;
+  source: Leg;
+  destination: Leg;
+  refundTxHash: string;
+  quoteUuid: string | null;
+  job: { uuid: string; permitTxHash: string } | null;
+  vaultAddress: string | null;
+  waits: Waits;
+};
+
+/** How long a transfer stays in each state, in seconds before time is scaled. */
+export type Waits = {
+  /** From the first thing (quote, vault) to the next. */
+  toFunding: number;
+  /** From a job or funded vault to the intent. */
+  toPublishing: number;
+  toFill: number;
+  toDetails: number;
+  toSettlement: number;
+  toExpiry: number;
+  toRefundable: number;
+  toRefund: number;
+  toFailure: number;
+};
+
+/** How long a vault can be funded, in seconds before time is scaled. */
+export const VAULT_VALIDITY_SECONDS = 300;

@@ -1,0 +1,87 @@
+/** The bodies that the upstream's interface names; members in its order. All timestamps are Unix seconds. */
+
+export type TransactionSummary = { chainId: number; txHash: string; token: string; amount: string };
+
+export type TransactionReference = { chainId: number; txHash: string };
+
+export type StepSide = { token: string; amount: string; chainId: number };
+
+export type Step = {
+  type: 'BRIDGE';
+  intentHash: string;
+  status: 'CREATED' | 'FULFILLED' | 'REFUNDED';
+  from: StepSide;
+  to: StepSide;
+  transactions: {
+    created?: TransactionReference;
+    fulfilled?: TransactionReference;
+    refunded?: TransactionReference;
+  };
+};
+
+export type SubStatus = {
+  chainId: number;
+  quoteIds: string[];
+  txHash: string | null;
+  intentHashes: string[];
+  state: JobStatus;
+};
+
+/** The words that the `status` filter of the status endpoint accepts. */
+export const INTENT_STATUSES = [
+  'pending',
+  'filled',
+  'settled',
+  'refunded',
+  'refundable',
+  'expired',
+  'failed',
+  'unknown',
+] as const;
+
+export type IntentStatus = (typeof INTENT_STATUSES)[number];
+
+export type QuoteStatus = 'active' | 'submitted';
+
+/** A gasless job's words at the status endpoint. */
+export type JobStatus = 'pending' | 'submitted' | 'published' | 'failed';
+
+/** A gasless job's words at the deposit gateway. */
+export type GatewayJobStatus = 'PENDING' | 'PERMIT_SENT' | 'COMPLETED' | 'FAILED';
+
+export type VaultState = 'PENDING' | 'FUNDING_DETECTED' | 'PUBLISHED' | 'EXPIRED_UNFUNDED';
+
+/** One element of `results` at the status endpoint. `updatedAt` is null only where `status` is `unknown`. */
+export type StatusRecord = {
+  id: string;
+  type: 'intent' | 'quote' | 'gasless';
+  status: IntentStatus | QuoteStatus | JobStatus;
+  updatedAt: number | null;
+  intentHashes?: string[];
+  txHash?: string | null;
+  subStatuses?: SubStatus[];
+  sourceTx?: TransactionSummary;
+  destinationTx?: TransactionSummary;
+  steps?: Step[];
+};
+
+/** What the deposit gateway says about a gasless job; members appear when they are known. */
+export type GatewayJobRecord = {
+  id: string;
+  status: GatewayJobStatus;
+  permitTxHash?: string;
+  transferTxHash?: string;
+  intentHash?: string;
+  amount: string;
+  error?: string;
+};
+
+/** What a vault lookup says; `intentHash` appears once the intent is published. */
+export type VaultRecord = {
+  vaultAddress: string;
+  amount: string;
+  deadline: number;
+  state: VaultState;
+  intentHash?: string;
+  sourceChainId: number;
+};

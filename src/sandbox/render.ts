@@ -1,0 +1,150 @@
+import type { Shown } from './life.ts';
+import type { Leg, TransferPlan } from './plan.ts';
+import type {
+  GatewayJobRecord,
+  GatewayJobStatus,
+  IntentStatus,
+  JobStatus,
+  QuoteStatus,
+  StatusRecord,
+  Step,
+  TransactionSummary,
+  VaultRecord,
+  VaultState,
+} from './record.ts';
+
+/** The deposit gateway's word for each of the status endpoint's. */
+export const GATEWAY_WORDS = {
+  pending: 'PENDING',
+  submitted: 'PERMIT_SENT',
+  published: 'COMPLETED',
+  failed: 'FAILED',
+} as const satisfies Record<JobStatus, GatewayJobStatus>;
+
+type Moving = { plan: TransferPlan; shown: Shown; updatedAt: number };
+
+/** What the status endpoint says about an intent. */
+export function intentRecord({
+  status,
+  ...moving
+}: Moving & { status: Exclude<IntentStatus, 'unknown'> }): StatusRecord {
+  const { plan, updatedAt } = moving;
+  return {
+    id: `intent:${plan.intentHash}`,
+    type: 'intent',
+    status,
+    updatedAt,
+    txHash: plan.source.txHash,
+    ...movements(moving),
+  };
+}
+
+/** What the status endpoint says about a quote: only once it is funded, what it became. */
+export function quoteRecord({
+  quoteUuid,
+  status,
+  ...moving
+}: Moving & { quoteUuid: string; status: QuoteStatus }): StatusRecord {
+  return {
+    id: `quote:${quoteUuid}`,
+    type: 'quote',
+    status,
+    updatedAt: moving.updatedAt,
+    ...(moving.shown === 'nothing' ? {} : { intentHashes: [moving.plan.intentHash] }),
+    ...movements(moving),
+  };
+}
+
+type JobAt = {
+  plan: TransferPlan;
+  job: { uuid: string; permitTxHash: string };
+  status: JobStatus;
+};
+
+/** What the status endpoint says about a gasless job. */
+export function jobRecord({ plan, job, status, updatedAt }: JobAt & { updatedAt: number }): StatusRecord {
+  const intentHashes = status === 'published' ? [plan.intentHash] : [];
+  return {
+    id: `gasless:${job.uuid}`,
+    type: 'gasless',
+    status,
+    updatedAt,
+    intentHashes,
+    subStatuses: [
+      {
+        chainId: plan.source.chain.chainId,
+        quoteIds: plan.quoteUuid === null ? [] : [`quote:${plan.quoteUuid}`],
+        txHash: status === 'pending' ? null : plan.source.txHash,
+        intentHashes,
+        state: status,
+      },
+    ],
+  };
+}
+
+/** What the deposit gateway says about the same job. */
+export function gatewayJobRecord({ plan, job, status }: JobAt): GatewayJobRecord {
+  return {
+    id: job.uuid,
+    status: GATEWAY_WORDS[status],
+    amount: plan.source.amount,
+    ...(status === 'pending' ? {} : { permitTxHash: job.permitTxHash }),
+    ...(status === 'published' ? { transferTxHash: plan.source.txHash, intentHash: plan.intentHash } : {}),
+    ...(status === 'failed' ? { error: 'the transfer reverted: transfer amount exceeds balance' } : {}),
+  };
+}
+
+/** What a vault lookup says. `deadline` is Unix seconds. */
+export function vaultRecord({
+  plan,
+  vaultAddress,
+  state,
+  deadline,
+}: {
+  plan: TransferPlan;
+  vaultAddress: string;
+  state: VaultState;
+  deadline: number;
+}): VaultRecord {
+  return {
+    vaultAddress,
+    amount: plan.source.amount,
+    deadline,
+    state,
+    ...(state === 'PUBLISHED' ? { intentHash: plan.intentHash } : {}),
+    sourceChainId: plan.source.chain.chainId,
+  };
+}
+
+function movements({
+  plan,
+  shown,
+}: Moving): Pick<StatusRecord, 'sourceTx' | 'destinationTx'> & { steps: Step[] } {
+  if (shown === 'nothing') return { steps: [] };
+  return {
+    sourceTx: summary(plan.source),
+    ...(shown === 'destination' ? { destinationTx: summary(plan.destination) } : {}),
+    steps: [step(plan, shown)],
+  };
+}
+
+function step({ intentHash, source, destination, refundTxHash }: TransferPlan, shown: Shown): Step {
+  return {
+    type: 'BRIDGE',
+    intentHash,
+    status: shown === 'destination' ? 'FULFILLED' : shown === 'refund' ? 'REFUNDED' : 'CREATED',
+    from: { token: source.token, amount: source.amount, chainId: source.chain.chainId },
+    to: { token: destination.token, amount: destination.amount, chainId: destination.chain.chainId },
+    transactions: {
+      created: { chainId: source.chain.chainId, txHash: source.txHash },
+      ...(shown === 'destination'
+        ? { fulfilled: { chainId: destination.chain.chainId, txHash: destination.txHash } }
+        : {}),
+      ...(shown === 'refund' ? { refunded: { chainId: source.chain.chainId, txHash: refundTxHash } } : {}),
+    },
+  };
+}
+
+function summary({ chain, txHash, token, amount }: Leg): TransactionSummary {
+  return { chainId: chain.chainId, txHash, token, amount };
+}

@@ -1,0 +1,169 @@
+import type { FastifyInstance } from 'fastify';
+import { createAgenda } from './agenda.ts';
+import { type Answer, type Answering, createAnswering } from './answer-log.ts';
+import { createClock } from './clock.ts';
+import { createControl, type Pace } from './control.ts';
+import { createDirector, type Director } from './director.ts';
+import { createGenerator } from './generator.ts';
+import { quoteSigner } from './identifiers.ts';
+import { createService } from './service.ts';
+import { Timeline } from './timeline.ts';
+import { createWorld, type Subjects, type Transition, type World } from './world.ts';
+
+/** What a sandbox is started with. */
+export type SandboxOptions = {
+  /** Where both ports listen. Default `127.0.0.1`. */
+  host?: string;
+  /** Default 0: any free port. */
+  port?: number;
+  /** Default 0: any free port. */
+  controlPort?: number;
+  /** The same seed gives the same wallets, ids, hashes and lives. Default 1. */
+  seed?: number;
+  /** How many times faster than usual transfers live; births are not affected. Default 1. */
+  timeScale?: number;
+  /** Default `sandbox-key`. */
+  apiKey?: string;
+  /** Births per second of wall clock; 0 for none but those that are announced at start. Default 0.5. */
+  transfersPerSecond?: number;
+  /** How many wallets send and receive. Default 10. */
+  wallets?: number;
+  /** How many transfers, over all wallets, have ended in the days before the start. Default 0. */
+  pastTransfers?: number;
+};
+
+/**
+ * A local upstream that needs no key from anyone: serves the interface on one port and, on a second, tells what really
+ * happened. Constructing it checks the options (RangeError) and creates the world; `start` sets it going.
+ */
+export class Sandbox {
+  readonly apiKey: string;
+  readonly #host: string;
+  readonly #ports: { service: number; control: number };
+  readonly #nowMs = createClock();
+  readonly #world: World;
+  readonly #director: Director;
+  readonly #timeline: Timeline;
+  readonly #answering: Answering;
+  readonly #service: FastifyInstance;
+  readonly #control: FastifyInstance;
+
+  constructor(options: SandboxOptions = {}) {
+    const { seed = 1, timeScale = 1, transfersPerSecond = 0.5, wallets = 10, pastTransfers = 0 } = options;
+    expectNumber('timeScale', timeScale, { above: 0 });
+    expectNumber('transfersPerSecond', transfersPerSecond, { least: 0 });
+    expectNumber('wallets', wallets, { least: 1, whole: true });
+    expectNumber('pastTransfers', pastTransfers, { least: 0, whole: true });
+    expectNumber('seed', seed, { least: Number.MIN_SAFE_INTEGER, whole: true });
+    this.apiKey = options.apiKey ?? 'sandbox-key';
+    this.#host = options.host ?? '127.0.0.1';
+    this.#ports = { service: options.port ?? 0, control: options.controlPort ?? 0 };
+
+    const agenda = createAgenda();
+    const generator = createGenerator({ seed, wallets });
+    this.#world = createWorld({ wallets: generator.wallets.map((wallet) => wallet.address) });
+    this.#director = createDirector({
+      world: this.#world,
+      agenda,
+      generator,
+      timeScale,
+      pastTransfers,
+      transfersPerSecond,
+    });
+    this.#timeline = new Timeline({ agenda, nowMs: this.#nowMs });
+    this.#answering = createAnswering({ nowMs: this.#nowMs });
+    this.#service = createService({
+      world: this.#world,
+      answering: this.#answering,
+      apiKey: this.apiKey,
+      quoteSigner: quoteSigner(seed),
+    });
+    this.#control = createControl({
+      subjects: () => this.subjects(),
+      transitions: this.#world.transitions,
+      answers: this.#answering.log,
+      pace: () => this.pace(),
+      setPace: (perSecond) => this.setPace(perSecond),
+    });
+  }
+
+  /** Opens both ports and lets transfers live. When a port cannot be opened, neither stays open. */
+  async start(): Promise<void> {
+    this.#director.begin(this.#nowMs());
+    try {
+      await this.#service.listen({ host: this.#host, port: this.#ports.service });
+      await this.#control.listen({ host: this.#host, port: this.#ports.control });
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+    this.#timeline.start();
+  }
+
+  async close(): Promise<void> {
+    this.#timeline.close();
+    await Promise.all([this.#service.close(), this.#control.close()]);
+  }
+
+  /** The base address of the interface. Throws before `start`. */
+  get url(): string {
+    return originOf(this.#service);
+  }
+
+  /** The base address of the control port. Throws before `start`. */
+  get controlUrl(): string {
+    return originOf(this.#control);
+  }
+
+  /** Everything that can be subscribed to so far, past transfers left out. */
+  subjects(): Subjects {
+    return this.#world.subjects();
+  }
+
+  /** The status changes really made, in order; at most the last 500,000. `sinceMs` is inclusive. */
+  transitions(sinceMs?: number): Transition[] {
+    return this.#world.transitions.read(sinceMs);
+  }
+
+  /** The answers given on the main port with status 200, in order; at most the last 500,000. `sinceMs` is inclusive. */
+  answers(sinceMs?: number): Answer[] {
+    return this.#answering.log.read(sinceMs);
+  }
+
+  pace(): Pace {
+    return {
+      transfersPerSecond: this.#director.transfersPerSecond(),
+      livingTransfers: this.#director.livingTransfers(),
+    };
+  }
+
+  /** Changes the births per second of wall clock. At 0 everything drains: `pace().livingTransfers` reaches 0. */
+  setPace(transfersPerSecond: number): void {
+    expectNumber('transfersPerSecond', transfersPerSecond, { least: 0 });
+    this.#director.setPace(transfersPerSecond, this.#nowMs());
+    this.#timeline.rearm();
+  }
+}
+
+function originOf(app: FastifyInstance): string {
+  const [address] = app.addresses();
+  if (address === undefined || typeof address === 'string') throw new Error('the sandbox is not started');
+  const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
+  return `http://${host}:${address.port}`;
+}
+
+function expectNumber(
+  name: string,
+  found: number,
+  { least, above, whole }: { least?: number; above?: number; whole?: true },
+): void {
+  const fits =
+    Number.isFinite(found) &&
+    (least === undefined || found >= least) &&
+    (above === undefined || found > above) &&
+    (!whole || Number.isSafeInteger(found));
+  if (fits) return;
+  const kind = whole ? 'a whole number' : 'a number';
+  const range = above === undefined ? `of at least ${least}` : `above ${above}`;
+  throw new RangeError(`sandbox option ${name}: found ${found}, expected ${kind} ${range}`);
+}
