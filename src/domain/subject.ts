@@ -1,4 +1,4 @@
-/** The kinds of watched things; the words are the design's. */
+/** The kinds of watched things. `other` is a kind of record that the interface does not name, seen on a wallet page. */
 export const SUBJECT_KINDS = [
   'intent',
   'wallet',
@@ -7,6 +7,7 @@ export const SUBJECT_KINDS = [
   'vault',
   'deposit-address',
   'route',
+  'other',
 ] as const;
 
 export type SubjectKind = (typeof SUBJECT_KINDS)[number];
@@ -57,7 +58,8 @@ export type SubjectKey =
   | { kind: 'gasless'; endpoint: 'status' | 'gateway'; id: string }
   | { kind: 'vault'; chainId: number; address: string }
   | { kind: 'deposit-address'; id: string }
-  | { kind: 'route'; name: string };
+  | { kind: 'route'; name: string }
+  | { kind: 'other'; word: string; id: string };
 
 /** Takes a subject id apart; null when the text is no subject id. */
 export function parseSubjectId(text: string): SubjectKey | null {
@@ -85,7 +87,9 @@ export function parseSubjectId(text: string): SubjectKey | null {
     case 'route':
       return { kind: 'route', name: rest };
     default:
-      return null;
+      return /^[a-z][a-z0-9-]{0,31}$/.test(text.slice(0, colon))
+        ? { kind: 'other', word: text.slice(0, colon), id: rest }
+        : null;
   }
 }
 
@@ -102,11 +106,30 @@ export function asSubjectId(text: string): SubjectId {
   return text as SubjectId;
 }
 
-/** The subject of a record that the status endpoint showed; null when its id has a prefix we do not know. */
-export function subjectOfRecordId(id: string): SubjectId | null {
+/** The word that event types of a subject start with: its kind, or the upstream's own word for an unknown kind. */
+export function eventKind(id: SubjectId): string {
   const key = parseSubjectId(id);
-  if (key === null) return null;
-  switch (key.kind) {
+  return key?.kind === 'other' ? key.word : subjectKind(id);
+}
+
+/** Whether the upstream can be asked for this subject alone; the others are only seen on wallet pages. */
+export function isPollable(id: SubjectId): boolean {
+  const kind = subjectKind(id);
+  return kind !== 'deposit-address' && kind !== 'other' && kind !== 'route';
+}
+
+/**
+ * The subject of a record that the status endpoint showed; null when neither its id nor its type names a kind.
+ * An id without prefix takes the record's type for one.
+ */
+export function subjectOfRecord(record: { id: string; type: string }): SubjectId | null {
+  const key = parseSubjectId(record.id) ?? parseSubjectId(`${record.type}:${record.id}`);
+  switch (key?.kind) {
+    case undefined:
+    case 'wallet':
+    case 'vault':
+    case 'route':
+      return null;
     case 'intent':
       return intentId(key.hash);
     case 'quote':
@@ -114,8 +137,8 @@ export function subjectOfRecordId(id: string): SubjectId | null {
     case 'gasless':
       return key.endpoint === 'status' ? gaslessId(key.id) : null;
     case 'deposit-address':
-      return id as SubjectId;
-    default:
-      return null;
+      return `deposit-address:${key.id}` as SubjectId;
+    case 'other':
+      return `${key.word}:${key.id}` as SubjectId;
   }
 }

@@ -1,0 +1,106 @@
+import { foldHex } from './subject.ts';
+
+/** A chain as a reader knows it. `explorerTxUrl` is the prefix that a transaction hash completes. */
+type Chain = { name: string; explorerTxUrl: string };
+
+/** A token as a reader knows it. */
+type Token = { symbol: string; decimals: number };
+
+/**
+ * Names and explorers of common chains by chain id. Only for display: a chain that is missing here is shown by its
+ * id. The ids of Solana and Tron are those that cross-chain services commonly use for them.
+ */
+const CHAINS: ReadonlyMap<string, Chain> = new Map([
+  ['1', { name: 'Ethereum', explorerTxUrl: 'https://etherscan.io/tx/' }],
+  ['10', { name: 'Optimism', explorerTxUrl: 'https://optimistic.etherscan.io/tx/' }],
+  ['56', { name: 'BNB Chain', explorerTxUrl: 'https://bscscan.com/tx/' }],
+  ['130', { name: 'Unichain', explorerTxUrl: 'https://uniscan.xyz/tx/' }],
+  ['137', { name: 'Polygon', explorerTxUrl: 'https://polygonscan.com/tx/' }],
+  ['146', { name: 'Sonic', explorerTxUrl: 'https://sonicscan.org/tx/' }],
+  ['480', { name: 'World Chain', explorerTxUrl: 'https://worldscan.org/tx/' }],
+  ['5000', { name: 'Mantle', explorerTxUrl: 'https://mantlescan.xyz/tx/' }],
+  ['8453', { name: 'Base', explorerTxUrl: 'https://basescan.org/tx/' }],
+  ['42161', { name: 'Arbitrum', explorerTxUrl: 'https://arbiscan.io/tx/' }],
+  ['42220', { name: 'Celo', explorerTxUrl: 'https://celoscan.io/tx/' }],
+  ['43114', { name: 'Avalanche', explorerTxUrl: 'https://snowtrace.io/tx/' }],
+  ['57073', { name: 'Ink', explorerTxUrl: 'https://explorer.inkonchain.com/tx/' }],
+  ['59144', { name: 'Linea', explorerTxUrl: 'https://lineascan.build/tx/' }],
+  ['534352', { name: 'Scroll', explorerTxUrl: 'https://scrollscan.com/tx/' }],
+  ['1399811149', { name: 'Solana', explorerTxUrl: 'https://solscan.io/tx/' }],
+  ['728126428', { name: 'Tron', explorerTxUrl: 'https://tronscan.org/#/transaction/' }],
+  ['11155111', { name: 'Sepolia', explorerTxUrl: 'https://sepolia.etherscan.io/tx/' }],
+  ['11155420', { name: 'OP Sepolia', explorerTxUrl: 'https://sepolia-optimism.etherscan.io/tx/' }],
+  ['84532', { name: 'Base Sepolia', explorerTxUrl: 'https://sepolia.basescan.org/tx/' }],
+  ['421614', { name: 'Arbitrum Sepolia', explorerTxUrl: 'https://sepolia.arbiscan.io/tx/' }],
+]);
+
+const USDC: Token = { symbol: 'USDC', decimals: 6 };
+const USDC_BRIDGED: Token = { symbol: 'USDC.e', decimals: 6 };
+const USDT: Token = { symbol: 'USDT', decimals: 6 };
+const USDT0: Token = { symbol: 'USDT0', decimals: 6 };
+
+/** Common stablecoins as [chain id, address as published, token]. */
+const TOKEN_LIST: readonly (readonly [chainId: string, address: string, token: Token])[] = [
+  ['1', '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48', USDC],
+  ['1', '0xdAC17F958D2ee523a2206206994597C13D831ec7', USDT],
+  ['10', '0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85', USDC],
+  ['10', '0x7F5c764cBc14f9669B88837ca1490cCa17c31607', USDC_BRIDGED],
+  ['10', '0x94b008aA00579c1307B0EF2c499aD98a8ce58e58', USDT],
+  ['10', '0x01bFF41798a0BcF287b996046Ca68b395DbC1071', USDT0],
+  ['56', '0x8AC76a51cc950d9822D68b83fE1Ad97B32Cd580d', { symbol: 'USDC', decimals: 18 }],
+  ['56', '0x55d398326f99059fF775485246999027B3197955', { symbol: 'USDT', decimals: 18 }],
+  ['130', '0x078D782b760474a361dDA0AF3839290b0EF57AD6', USDC],
+  ['130', '0x9151434b16b9763660705744891fA906F660EcC5', USDT0],
+  ['137', '0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359', USDC],
+  ['137', '0x2791Bca1f2de4661ED88A30C99A7a9449Aa84174', USDC_BRIDGED],
+  ['137', '0xc2132D05D31c914a87C6611C10748AEb04B58e8F', USDT],
+  ['146', '0x29219dd400f2Bf60E5a23d13Be72B486D4038894', USDC],
+  ['480', '0x79A02482A880bCE3F13e09Da970dC34db4CD24d1', USDC],
+  ['5000', '0x09Bc4E0D864854c6aFB6eB9A9cdF58aC190D0dF9', USDC],
+  ['5000', '0x201EBa5CC46D216Ce6DC03F6a759e8E766e956aE', USDT],
+  ['8453', '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913', USDC],
+  ['8453', '0xfde4C96c8593536E31F229EA8f37b2ADa2699bb2', USDT],
+  ['42161', '0xaf88d065e77c8cC2239327C5EDb3A432268e5831', USDC],
+  ['42161', '0xFF970A61A04b1cA14834A43f5dE4533eBDDB5CC8', USDC_BRIDGED],
+  ['42161', '0xFd086bC7CD5C481DCC9C85ebE478A1C0b69FCbb9', USDT],
+  ['42220', '0xcebA9300f2b948710d2653dD7B07f33A8B32118C', USDC],
+  ['42220', '0x48065fbBE25f71C9282ddf5e1cD6D6A887483D5e', USDT],
+  ['43114', '0xB97EF9Ef8734C71904D8002F8b6Bc66Dd9c48a6E', USDC],
+  ['43114', '0x9702230A8Ea53601f5cD2dc00fDBc13d4dF4A8c7', USDT],
+  ['57073', '0x0200C29006150606B650577BBE7B6248F58470c1', USDT0],
+  ['59144', '0x176211869cA2b568f2A7D4EE941E073a821EE1ff', USDC],
+  ['59144', '0xA219439258ca9da29E9Cc4cE5596924745e12B93', USDT],
+  ['534352', '0x06eFdBFf2a14a7c8E15944D1F4A48F9F95F663A4', USDC],
+  ['1399811149', 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v', USDC],
+  ['1399811149', 'Es9vMFrzaCERmJfrF4H2FYD4KCoNky11McCe8BenwNYB', USDT],
+  ['728126428', 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t', USDT],
+  ['11155111', '0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238', USDC],
+  ['11155420', '0x5fd84259d66Cd46123540766Be93DFE6D43130D7', USDC],
+  ['84532', '0x036CbD53842c5426634e7929541eC2318f3dCF7e', USDC],
+  ['421614', '0x75faf114eafb1BDbe2F0316DF893fd58CE46AA4d', USDC],
+];
+
+const TOKENS: ReadonlyMap<string, Token> = new Map(
+  TOKEN_LIST.map(([chainId, address, token]) => [tokenKey(chainId, address), token]),
+);
+
+/** The name of a chain, or `chain <id>`. */
+export function chainName(chainId: string): string {
+  return CHAINS.get(chainId)?.name ?? `chain ${chainId}`;
+}
+
+/** The common token with this address on this chain, EVM addresses in either case; null when not in the table. */
+export function findToken(chainId: string, address: string): Token | null {
+  return TOKENS.get(tokenKey(chainId, address)) ?? null;
+}
+
+/** Where a transaction can be looked at; null for an unknown chain or a text that is no transaction hash. */
+export function explorerTxUrl(chainId: string, txHash: string): string | null {
+  const chain = CHAINS.get(chainId);
+  if (chain === undefined || !/^(0x)?[0-9A-Za-z]{43,90}$/.test(txHash)) return null;
+  return `${chain.explorerTxUrl}${txHash}`;
+}
+
+function tokenKey(chainId: string, address: string): string {
+  return `${chainId}:${foldHex(address)}`;
+}

@@ -1,0 +1,37 @@
+import type { SubjectId } from './subject.ts';
+
+/**
+ * Why somebody gets the events of a subject: a subscription, and the subject it names (the root) through which this
+ * one was found. `order-1042|intent:0x…` is direct; `treasury|wallet:0x…` on a transfer was found on a page of that
+ * wallet, and the intents that a quote names take over the claims of the quote.
+ *
+ * `atMs` is when the subscription began to name the root (Redis time); a root that was removed and named again has a
+ * new one. `historyBefore` (Unix seconds on the upstream's clock) makes what happened earlier history for this claim;
+ * null for what somebody named, and where the subscription wants history. A claim is `served` once the subject's
+ * state was told or found to be history for it.
+ */
+export type Claim = { root: string; atMs: number; historyBefore: number | null; served: boolean };
+
+export function claimRoot(subscription: string, root: SubjectId): string {
+  return `${subscription}|${root}`;
+}
+
+/** The subscription and root subject of a claim's root. */
+export function parseClaimRoot(root: string): { subscription: string; subject: string } {
+  const bar = root.indexOf('|');
+  return { subscription: root.slice(0, bar), subject: root.slice(bar + 1) };
+}
+
+/** Whether a record of this time is history for a claim. A record without time is not. */
+export function isHistoryFor(claim: Claim, updatedAt: number | null): boolean {
+  return claim.historyBefore !== null && updatedAt !== null && updatedAt < claim.historyBefore;
+}
+
+/** The wallets among the roots of some claims, in order, each once. */
+export function walletsOf(roots: readonly string[]): string[] {
+  const wallets = roots
+    .map((root) => parseClaimRoot(root).subject)
+    .filter((subject) => subject.startsWith('wallet:'))
+    .map((subject) => subject.slice('wallet:'.length));
+  return [...new Set(wallets)];
+}

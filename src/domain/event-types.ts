@@ -1,0 +1,26 @@
+import { KNOWN_STATUSES } from './cadence/stages.ts';
+
+/** Words beside the statuses: other changes, accepted `unknown`, and what the clock brings about. */
+const WORDS: { readonly [kind: string]: readonly string[] } = {
+  intent: ['updated', 'unknown', 'overdue'],
+  'deposit-address': ['updated', 'unknown', 'overdue'],
+  quote: ['updated', 'unknown'],
+  gasless: ['updated', 'unknown', 'overdue'],
+  vault: ['updated', 'unknown', 'overdue', 'expired'],
+};
+
+/** Events about the daemon's surroundings; they reach only receivers whose `events` name them. */
+export const OPERATOR_TYPES = [
+  'upstream.unreachable',
+  'upstream.reachable',
+  'upstream.unauthorized',
+  'upstream.authorized',
+] as const;
+
+/** Every event type that can be foreseen. An unknown status of the upstream's makes a type of its own beside these. */
+export const EVENT_TYPES: readonly string[] = [
+  ...Object.entries(KNOWN_STATUSES).flatMap(([kind, statuses]) =>
+    [...new Set([...statuses, ...(WORDS[kind] ?? [])])].map((word) => `${kind}.${word}`),
+  ),
+  ...OPERATOR_TYPES,
+];

@@ -1,0 +1,48 @@
+import { sha256, stringToBytes } from 'viem';
+import type { Transition } from './decide.ts';
+import type { Event, EventFacts, EventSubject } from './event.ts';
+import { canonicalJson, type JsonObject } from './json.ts';
+
+/** What an event is made of. `nowMs` is Redis time. */
+export type EventParts = {
+  subject: EventSubject;
+  sequence: number;
+  transition: Transition;
+  record: JsonObject;
+  updatedAt: number | null;
+  nowMs: number;
+};
+
+/** Makes the event of a transition. The id is a hash of subject, sequence, type and record, never of a time. */
+export function makeEvent(parts: EventParts): Event {
+  const { subject, sequence, transition, record, updatedAt, nowMs } = parts;
+  const facts: EventFacts = {
+    subject,
+    sequence,
+    status: transition.status,
+    previousStatus: transition.previousStatus,
+    changes: transition.changes,
+    record,
+    ...(transition.skipped ? { skipped: true } : {}),
+    ...(transition.regression ? { regression: true } : {}),
+    upstreamUpdatedAt: updatedAt,
+    detectionDelaySeconds: detectionDelay(updatedAt, nowMs),
+  };
+  return {
+    id: eventId([subject.id, String(sequence), transition.type, canonicalJson(record)]),
+    type: transition.type,
+    timestamp: new Date(nowMs).toISOString(),
+    data: facts,
+  };
+}
+
+/** `evt_` and the first 160 bits of a hash over the parts, in hex. */
+export function eventId(parts: readonly string[]): string {
+  return `evt_${sha256(stringToBytes(JSON.stringify(parts))).slice(2, 42)}`;
+}
+
+/** Observed minus `updatedAt`, at least 0, in seconds; the upstream's time is only good to a second. */
+function detectionDelay(updatedAt: number | null, nowMs: number): number | null {
+  if (updatedAt === null) return null;
+  return Math.max(0, Math.round(nowMs / 100 - updatedAt * 10) / 10);
+}

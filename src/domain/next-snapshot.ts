@@ -1,0 +1,32 @@
+import { stageOf } from './cadence/stages.ts';
+import type { Accepted } from './decide.ts';
+import type { Snapshot } from './record.ts';
+import type { SubjectId } from './subject.ts';
+
+/** What the commit writes: a snapshot without the numbers that only the commit itself can give. */
+export type SnapshotDraft = Omit<Snapshot, 'commit'>;
+
+/** The snapshot after a record was accepted. `event`: an event goes with it. */
+export function nextSnapshot(
+  before: Snapshot | null,
+  accepted: Accepted,
+  context: { subject: SubjectId; nowMs: number; event: boolean },
+): SnapshotDraft {
+  const { subject, nowMs } = context;
+  const moved = before === null || before.status !== accepted.status;
+  const { waiting } = stageOf(subject, accepted.status);
+  const wasWaiting = before !== null && stageOf(subject, before.status).waiting;
+  const since = wasWaiting ? before.pendingSince : (accepted.updatedAt ?? Math.floor(nowMs / 1_000));
+  return {
+    version: (before?.version ?? 0) + 1,
+    sequence: (before?.sequence ?? 0) + (context.event ? 1 : 0),
+    status: accepted.status,
+    updatedAt: accepted.updatedAt,
+    record: accepted.record,
+    observedAtMs: nowMs,
+    changedAtMs: moved ? nowMs : before.changedAtMs,
+    pendingSince: waiting ? since : null,
+    flags: moved ? [] : before.flags,
+    doubt: null,
+  };
+}

@@ -1,0 +1,34 @@
+import { parseClaimRoot, walletsOf } from './claim.ts';
+import type { Event, RenderedEvent } from './event.ts';
+
+/** What rendering needs of a subscription; `order` is its place in the config. */
+export type RenderedSubscription = { name: string; order: number; metadata: Record<string, string> };
+
+/**
+ * The event as one receiver gets it. `roots` are the claims that lead to this receiver; wallets, subscriptions and
+ * metadata come from them alone. The metadata of several subscriptions merges in their order.
+ */
+export function renderEvent(
+  event: Event,
+  roots: readonly string[],
+  subscriptions: ReadonlyMap<string, RenderedSubscription>,
+): RenderedEvent {
+  const names = [...new Set(roots.map((root) => parseClaimRoot(root).subscription))];
+  const leading = names
+    .map((name) => subscriptions.get(name) ?? { name, order: Number.MAX_SAFE_INTEGER, metadata: {} })
+    .sort((a, b) => a.order - b.order);
+  const { upstreamUpdatedAt, detectionDelaySeconds, ...facts } = event.data;
+  return {
+    id: event.id,
+    type: event.type,
+    timestamp: event.timestamp,
+    data: {
+      ...facts,
+      wallets: walletsOf(roots),
+      subscriptions: leading.map((subscription) => subscription.name),
+      metadata: Object.assign({}, ...leading.map((subscription) => subscription.metadata)),
+      upstreamUpdatedAt,
+      detectionDelaySeconds,
+    },
+  };
+}

@@ -1,0 +1,149 @@
+import { describeAmount } from '../../domain/amounts.ts';
+import { chainName, explorerTxUrl } from '../../domain/chains.ts';
+import type { RenderedEvent } from '../../domain/event.ts';
+import type { JsonObject, JsonValue } from '../../domain/json.ts';
+import { printableLine } from '../printable.ts';
+import { renderSummary } from './summary.ts';
+import { formatTime, formatUnixSeconds } from './time.ts';
+import { renderTitle } from './title.ts';
+import { type Leg, readText, readTransfer, type Transfer } from './transfer.ts';
+
+/** A fact with its name, and where it can be looked at. */
+export type Row = { label: string; value: string; url: string | null };
+
+/** What a mail says, before it becomes text or HTML. Every string is one printable line. */
+export type Notice = { title: string; summary: string; sections: Row[][] };
+
+const MAX_VALUE_LENGTH = 500;
+const MAX_OTHER_ROWS = 30;
+
+/** Members of a record that the rows of every notice already tell. */
+const TOLD_MEMBERS: ReadonlySet<string> = new Set(['id', 'type', 'status', 'state', 'updatedAt']);
+
+/** Members with a row, a name and a form of their own. */
+const NAMED_MEMBERS: ReadonlyMap<string, { label: string; isTime?: true }> = new Map([
+  ['txHash', { label: 'Transaction' }],
+  ['permitTxHash', { label: 'Permit transaction' }],
+  ['intentHash', { label: 'Intent' }],
+  ['intentHashes', { label: 'Intents' }],
+  ['vaultAddress', { label: 'Vault' }],
+  ['deadline', { label: 'Deadline', isTime: true }],
+  ['expiresAt', { label: 'Expires', isTime: true }],
+  ['error', { label: 'Error' }],
+]);
+
+/** Says what an event says, in an order for readers; a record of any shape is told, member by member if need be. */
+export function makeNotice(event: RenderedEvent): Notice {
+  const transfer = readTransfer(event.data.record);
+  return {
+    title: renderTitle(event, transfer),
+    summary: printableLine(renderSummary(event)),
+    sections: [
+      [...statusRows(event), ...transferRows(transfer), ...recordRows(event.data.record, transfer)],
+      subscriptionRows(event),
+      eventRows(event),
+    ].filter((rows) => rows.length > 0),
+  };
+}
+
+function statusRows({ data }: RenderedEvent): Row[] {
+  const { status, previousStatus } = data;
+  const change = [previousStatus, status].filter((word) => word !== null).join(' → ');
+  return [
+    ...rowIf('Status', status !== null && previousStatus === status ? status : change),
+    ...rowIf('Changed', data.changes.join(', ')),
+  ];
+}
+
+function transferRows({ source, destination, refund }: Transfer): Row[] {
+  return [
+    ...legRows(source, { amount: sourceLabel(source), transaction: 'Source transaction' }),
+    ...legRows(destination, {
+      amount: destination?.done ? 'Received' : 'To receive',
+      transaction: 'Destination transaction',
+    }),
+    ...legRows(refund, { amount: 'Refunded', transaction: 'Refund transaction' }),
+  ];
+}
+
+/** A vault or gateway job does not say of its amount whether it has been sent. */
+function sourceLabel(source: Leg | null): string {
+  if (source?.done) return 'Sent';
+  return source?.members.includes('steps') ? 'To send' : 'Amount';
+}
+
+function legRows(leg: Leg | null, labels: { amount: string; transaction: string }): Row[] {
+  if (leg === null) return [];
+  const { chainId, token, amount, txHash } = leg;
+  const chain = chainId === null ? '' : chainName(chainId);
+  const place = chain === '' ? '' : ` on ${chain}`;
+  const what = amount === null ? chain : `${describeAmount({ amount, token, chainId })}${place}`;
+  const transaction = rowIf(labels.transaction, txHash ?? '').map((row) => ({
+    ...row,
+    url: chainId === null || txHash === null ? null : explorerTxUrl(chainId, txHash),
+  }));
+  return [...rowIf(labels.amount, what), ...transaction];
+}
+
+/** The record's members that no other row tells, those with a name first. */
+function recordRows(record: JsonObject, transfer: Transfer): Row[] {
+  const told = toldMembers(record, transfer);
+  const rest = Object.keys(record).filter((key) => !told.has(key));
+  const named = rest.filter((key) => NAMED_MEMBERS.has(key));
+  const others = rest.filter((key) => !NAMED_MEMBERS.has(key)).slice(0, MAX_OTHER_ROWS);
+  return [...named, ...others].flatMap((key) => {
+    const { label, isTime } = NAMED_MEMBERS.get(key) ?? { label: key };
+    const value = describeValue(record[key]);
+    return rowIf(label, isTime ? (formatUnixSeconds(value) ?? value) : value);
+  });
+}
+
+/** The members that the rows of the transfer tell; what could not be read there stays to be told on its own. */
+function toldMembers(record: JsonObject, { source, destination, refund }: Transfer): Set<string> {
+  const legs = [source, destination, refund].filter((leg) => leg !== null);
+  const told = new Set([...TOLD_MEMBERS, ...legs.flatMap(({ members }) => members)]);
+  const transaction = readText(record.txHash);
+  if (legs.some(({ txHash }) => txHash !== null && txHash === transaction)) told.add('txHash');
+  if (source !== null && destination !== null) told.add('steps');
+  return told;
+}
+
+/** Any JSON as a phrase: `chainId 8453, state submitted, quoteIds quote:…`; what lies deeper than 4 levels is left out. */
+function describeValue(value: JsonValue | undefined, depth = 0): string {
+  if (value === undefined || value === null) return '';
+  if (typeof value !== 'object') return String(value);
+  if (depth === 4) return '…';
+  if (Array.isArray(value)) {
+    const separator = value.some((item) => typeof item === 'object') ? '; ' : ', ';
+    return value.map((item) => describeValue(item, depth + 1)).join(separator);
+  }
+  return Object.entries(value)
+    .map(([key, member]) => `${key} ${describeValue(member, depth + 1)}`.trim())
+    .join(', ');
+}
+
+function subscriptionRows({ data }: RenderedEvent): Row[] {
+  return [
+    ...rowIf('Subscriptions', data.subscriptions.join(', ')),
+    ...rowIf('Wallets', data.wallets.join(', ')),
+    ...Object.entries(data.metadata).flatMap(([key, value]) => rowIf(key, value)),
+  ];
+}
+
+function eventRows({ id, timestamp, data }: RenderedEvent): Row[] {
+  const { upstreamUpdatedAt, detectionDelaySeconds: delay } = data;
+  const updated = upstreamUpdatedAt === null ? null : formatUnixSeconds(String(upstreamUpdatedAt));
+  const noticed = formatTime(Date.parse(timestamp)) ?? timestamp;
+  return [
+    ...rowIf('Subject', data.subject.id),
+    ...rowIf('Last update', updated ?? ''),
+    ...rowIf('Noticed', delay === null ? noticed : `${noticed}, ${delay} s later`),
+    ...rowIf('Event', `${id}, number ${data.sequence} of its subject`),
+  ];
+}
+
+/** One row, or none when there is nothing to say. */
+function rowIf(label: string, value: string): Row[] {
+  const line = printableLine(value, MAX_VALUE_LENGTH);
+  return line === '' ? [] : [{ label: printableLine(label, 60), value: line, url: null }];
+}

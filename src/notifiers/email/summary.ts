@@ -1,0 +1,37 @@
+import type { RenderedEvent } from '../../domain/event.ts';
+import { isOperatorEvent, kindName } from './title.ts';
+
+/** What the usual steps of a transfer mean for whoever waits for it. */
+const TRANSFER_SENTENCES: ReadonlyMap<string, string> = new Map([
+  ['pending', 'The transfer has been funded and waits to be filled.'],
+  ['filled', 'The transfer has been paid out on the destination chain.'],
+  ['settled', 'The transfer is complete: it was paid out, and its solver has been paid back.'],
+  ['expired', 'The transfer was not filled before its deadline.'],
+  ['refundable', 'The transfer was not filled in time; its funds can be claimed back on the source chain.'],
+  ['refunded', 'The funds of the transfer were returned on the source chain.'],
+  ['failed', 'The transfer failed.'],
+]);
+
+/** One or two sentences about what happened. Words of the upstream appear in it as they came. */
+export function renderSummary(event: RenderedEvent): string {
+  const { data } = event;
+  const remarks = [
+    data.skipped === true ? 'A usual step before it was not seen.' : '',
+    data.regression === true ? 'The status moved backward.' : '',
+  ];
+  return [mainSentence(event), ...remarks].filter((sentence) => sentence !== '').join(' ');
+}
+
+function mainSentence(event: RenderedEvent): string {
+  const { type, data } = event;
+  const happening = type.slice(type.indexOf('.') + 1);
+  if (isOperatorEvent(event)) return 'This is a notice about the watching itself, for its operator.';
+  const name = kindName(data.subject.kind);
+  if (happening === 'updated')
+    return `Details of the ${name} became known or changed; its status is the same.`;
+  if (happening === 'overdue') return `The ${name} is taking longer than expected.`;
+  if (happening === 'unknown') return `The transfer service does not know the ${name} any more.`;
+  const isTransfer = data.subject.kind === 'intent' || data.subject.kind === 'deposit-address';
+  const sentence = isTransfer ? TRANSFER_SENTENCES.get(happening) : undefined;
+  return sentence ?? `The status of the ${name} is now “${data.status ?? happening}”.`;
+}

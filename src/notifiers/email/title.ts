@@ -1,0 +1,88 @@
+import { describeAmount } from '../../domain/amounts.ts';
+import { chainName, findToken } from '../../domain/chains.ts';
+import type { RenderedEvent } from '../../domain/event.ts';
+import { printableLine } from '../printable.ts';
+import type { Leg, Transfer } from './transfer.ts';
+
+const MAX_TITLE_LENGTH = 150;
+
+/** What readers call each kind; a transfer needs no name, because nearly every mail is about one. */
+const KIND_NAMES: ReadonlyMap<string, string> = new Map([
+  ['intent', ''],
+  ['upstream', 'transfer service'],
+  ['gasless', 'gasless job'],
+  ['deposit-address', 'deposit address'],
+]);
+
+/** Kinds whose events are about the daemon rather than about a transfer. */
+const OPERATOR_KINDS: ReadonlySet<string> = new Set(['upstream', 'receiver']);
+
+/** What happened, in words, where the event's type alone reads badly. */
+const HAPPENINGS: ReadonlyMap<string, string> = new Map([
+  ['overdue', 'still pending'],
+  ['unknown', 'no longer known'],
+]);
+
+/** Whether an event is about the daemon itself. */
+export function isOperatorEvent(event: RenderedEvent): boolean {
+  return OPERATOR_KINDS.has(event.data.subject.kind);
+}
+
+/** The name of a kind in running text. */
+export function kindName(kind: string): string {
+  return KIND_NAMES.get(kind) || (kind === 'intent' ? 'transfer' : words(kind));
+}
+
+/** The line that says it all, e.g. `Filled: 1,250.00 USDC, Base to Optimism`; printable, at most 150 characters. */
+export function renderTitle(event: RenderedEvent, transfer: Transfer): string {
+  const { kind } = event.data.subject;
+  const name = KIND_NAMES.get(kind) ?? words(kind);
+  const head = capitalise(printableLine(`${name} ${happening(event)}`));
+  const subject = isOperatorEvent(event) ? operatorSubject(event) : describeRoute(event, transfer);
+  return printableLine([head, subject].filter((part) => part !== '').join(': '), MAX_TITLE_LENGTH);
+}
+
+function happening({ type, data }: RenderedEvent): string {
+  const word = words(type.slice(type.indexOf('.') + 1));
+  return data.regression === true ? `back to ${word}` : (HAPPENINGS.get(word) ?? word);
+}
+
+function operatorSubject({ data: { subject } }: RenderedEvent): string {
+  const id = subject.id.startsWith(`${subject.kind}:`)
+    ? subject.id.slice(subject.kind.length + 1)
+    : subject.id;
+  return id === subject.kind ? '' : id;
+}
+
+/** `1,250.00 USDC, Base to Optimism`, as much of it as is known, else the subject. */
+function describeRoute({ data: { subject } }: RenderedEvent, { source, destination }: Transfer): string {
+  const paid = [source, destination].find((leg) => leg !== null && leg.amount !== null) ?? null;
+  const chains = [source, destination].flatMap((leg) => (leg?.chainId ? [chainName(leg.chainId)] : []));
+  const route = [...new Set(chains)].join(' to ');
+  const told = [paid === null ? '' : titleAmount(paid), route].filter((part) => part !== '').join(', ');
+  if (told !== '') return told;
+  // Every other kind has its name before the colon already.
+  return subject.kind === 'intent' ? `transfer ${shortId(subject.id)}` : shortId(subject.id);
+}
+
+/** An unknown token's address is too long for a title; the mail names it. */
+function titleAmount({ amount, token, chainId }: Leg): string {
+  const known = token !== null && chainId !== null && findToken(chainId, token) !== null;
+  return describeAmount({ amount: amount ?? '', token: known ? token : null, chainId });
+}
+
+function shortId(id: string): string {
+  const bare = id.slice(id.indexOf(':') + 1);
+  return bare.length <= 40 ? bare : `${bare.slice(0, 10)}…${bare.slice(-6)}`;
+}
+
+function words(text: string): string {
+  return text
+    .replace(/[._-]+/g, ' ')
+    .trim()
+    .toLowerCase();
+}
+
+function capitalise(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

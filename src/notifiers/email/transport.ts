@@ -1,0 +1,47 @@
+import { BlockList, isIPv4, isIPv6 } from 'node:net';
+import {
+  createTransport,
+  type SMTPSentMessageInfo,
+  type SMTPTransportOptions,
+  type Transporter,
+} from 'nodemailer';
+import type { Secret } from '../../config/secret.ts';
+
+/** Sends mail, one connection per message, so that an attempt is exactly one try. */
+export type MailTransport = Transporter<SMTPSentMessageInfo, SMTPTransportOptions>;
+
+/** URL parameters that would print mails and passwords, or change how often a message is tried. */
+const REFUSED_PARAMETERS = ['logger', 'debug', 'transactionLog', 'pool'];
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
+LOOPBACK.addAddress('::1', 'ipv6');
+
+/**
+ * A transport for an `smtp://` or `smtps://` URL; each phase of a connection may take `timeoutMs`. A password goes
+ * over TLS only, except to this machine or where the URL says `?ignoreTLS=true` or `?requireTLS=false`.
+ */
+export function openMailTransport({ url, timeoutMs }: { url: Secret; timeoutMs: number }): MailTransport {
+  const address = new URL(url.reveal());
+  for (const name of REFUSED_PARAMETERS) address.searchParams.delete(name);
+  const { searchParams } = address;
+  const chosen = searchParams.has('requireTLS') || searchParams.get('ignoreTLS') === 'true';
+  if (address.password !== '' && !chosen && !isLoopback(address.hostname))
+    searchParams.set('requireTLS', 'true');
+  const options: SMTPTransportOptions = {
+    url: address.href,
+    connectionTimeout: timeoutMs,
+    greetingTimeout: timeoutMs,
+    socketTimeout: timeoutMs,
+    dnsTimeout: timeoutMs,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  };
+  return createTransport(options);
+}
+
+function isLoopback(hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '');
+  if (isIPv4(host)) return LOOPBACK.check(host, 'ipv4');
+  return isIPv6(host) ? LOOPBACK.check(host, 'ipv6') : host === 'localhost';
+}

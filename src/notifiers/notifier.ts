@@ -1,0 +1,48 @@
+import type { Receiver, SmtpConfig } from '../config/config.ts';
+import type { RenderedEvent } from '../domain/event.ts';
+import { createEmailNotifier } from './email/email.ts';
+import { createWebhookNotifier } from './webhook/webhook.ts';
+
+/**
+ * What one attempt came to. `delivered`: the receiver took it. `failed`: it did not, and a later attempt may work.
+ * `rejected`: it says that no attempt will ever work. `reason` is short and for humans, `answer` up to 1 KiB of what
+ * the receiver said; both are printable and hold none of the receiver's secrets. `retryAfterMs` is the wait that the
+ * receiver asked for, at most one hour.
+ */
+export type AttemptResult = {
+  outcome: 'delivered' | 'failed' | 'rejected';
+  httpStatus: number | null;
+  smtpCode: number | null;
+  reason: string;
+  answer: string;
+  durationMs: number;
+  retryAfterMs: number | null;
+};
+
+/** `nowMs` is the time of the attempt; `signal` cuts it off at shutdown. */
+export type AttemptOptions = { signal: AbortSignal; nowMs: number };
+
+/**
+ * Delivers events to one receiver. `deliver` makes one attempt and reports whatever the receiver did; it throws only
+ * an `AbortError`, when `signal` cut the attempt off. `close` gives up the connections, at once.
+ */
+export type Notifier = {
+  deliver(event: RenderedEvent, options: AttemptOptions): Promise<AttemptResult>;
+  close(): Promise<void>;
+};
+
+/** What notifiers need beside their receiver: how mail leaves, and the version that they name themselves with. */
+export type NotifierOptions = { smtp: SmtpConfig | null; version: string };
+
+/** The notifier of a receiver. Throws for an e-mail receiver without `smtp`, which a checked config never has. */
+export function createNotifier(receiver: Receiver, { smtp, version }: NotifierOptions): Notifier {
+  switch (receiver.type) {
+    case 'webhook':
+      return createWebhookNotifier(receiver, { version });
+    case 'email':
+      if (smtp === null) throw new Error(`receiver ${receiver.name} sends mail, but the config has no smtp`);
+      return createEmailNotifier(receiver, { smtp });
+    default:
+      return receiver satisfies never;
+  }
+}

@@ -1,0 +1,131 @@
+import fc from 'fast-check';
+import { simpleParser } from 'mailparser';
+import { createTransport } from 'nodemailer';
+import { expect, test } from 'vitest';
+import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { renderHtml, renderText } from '../../src/notifiers/email/body.ts';
+import { makeMessage } from '../../src/notifiers/email/message.ts';
+import { makeNotice } from '../../src/notifiers/email/notice.ts';
+
+const ATTACKS = [
+  '<script>alert(1)</script>',
+  '"><img src=x onerror=alert(1)>',
+  "' onmouseover='alert(1)",
+  '&lt;b&gt; &#60;b&#62;',
+  'a\r\nBcc: eve@example.com\r\n\r\nbody',
+  '\nSubject: other',
+  '=?utf-8?q?=0D=0ABcc:_eve@example.com?=',
+  '\u202eevil\u2066',
+  '\u2028\u2029\u0085\u0000\u001b[2J',
+  '\ud800',
+  'javascript:alert(1)',
+];
+
+const text = fc.oneof(
+  fc.constantFrom(...ATTACKS),
+  fc.string({ unit: 'binary', maxLength: 40 }),
+  fc.tuple(fc.string(), fc.constantFrom(...ATTACKS), fc.string()).map((parts) => parts.join('')),
+);
+const { json } = fc.letrec<{ json: JsonObject[string] }>((tie) => ({
+  json: fc.oneof(
+    { depthSize: 'small', withCrossShrink: true },
+    text,
+    fc.integer(),
+    fc.boolean(),
+    fc.constant(null),
+    fc.array(tie('json'), { maxLength: 3 }),
+    fc.dictionary(text, tie('json'), { maxKeys: 3 }),
+  ),
+}));
+const end = fc.oneof(
+  json,
+  fc.record(
+    { chainId: fc.oneof(text, fc.constant(8453)), token: text, amount: text, txHash: text },
+    { requiredKeys: [] },
+  ),
+);
+const record: fc.Arbitrary<JsonObject> = fc.record(
+  {
+    sourceTx: end,
+    destinationTx: end,
+    steps: fc.oneof(json, fc.array(fc.record({ from: end, to: end, transactions: json }), { maxLength: 2 })),
+    amount: json,
+    deadline: json,
+    intentHashes: json,
+    error: json,
+    extra: json,
+  },
+  { requiredKeys: [] },
+);
+const events: fc.Arbitrary<RenderedEvent> = fc.record({
+  id: fc.constant('evt_0123'),
+  type: text.map((word) => `intent.${word}`),
+  timestamp: fc.oneof(text, fc.constant('2026-11-20T11:31:00.123Z')),
+  data: fc.record({
+    subject: fc.record({ kind: fc.oneof(text, fc.constantFrom('intent', 'vault', 'upstream')), id: text }),
+    sequence: fc.nat(),
+    status: fc.option(text),
+    previousStatus: fc.option(text),
+    changes: fc.array(text, { maxLength: 3 }),
+    record,
+    upstreamUpdatedAt: fc.option(fc.integer()),
+    detectionDelaySeconds: fc.option(fc.nat()),
+    wallets: fc.array(text, { maxLength: 2 }),
+    subscriptions: fc.array(text, { maxLength: 2 }),
+    metadata: fc.dictionary(text, text, { maxKeys: 3 }),
+  }),
+});
+
+/** What is left of the HTML when the tags that we write ourselves are taken out. */
+function withoutOwnTags(html: string): string {
+  const attribute = ' (?:style|lang|charset|role|cellpadding|cellspacing|colspan)="[^"<>]*"';
+  const link = '<a href="https:\\/\\/[a-z.-]+\\/[A-Za-z0-9/#]+" style="[^"<>]*">';
+  const own = `<!DOCTYPE html>|<\\/?(?:html|head|meta|title|body|table|tr|td|a)(?:${attribute})*>|${link}`;
+  return html.replace(new RegExp(own, 'g'), '');
+}
+
+test('nothing that the upstream says becomes markup', () => {
+  fc.assert(
+    fc.property(events, (event) => {
+      expect(withoutOwnTags(renderHtml(makeNotice(event)))).not.toMatch(/[<>"']/);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('nothing that the upstream says adds a line or reorders one', () => {
+  fc.assert(
+    fc.property(events, (event) => {
+      const notice = makeNotice(event);
+      const rows = notice.sections.flat();
+      const links = rows.filter(({ url }) => url !== null).length;
+      expect(notice.title.length).toBeLessThanOrEqual(150);
+      const lines = renderText(notice).split('\n');
+      // Title, blank, summary; each section after a blank; the end of the last line.
+      expect(lines).toHaveLength(3 + notice.sections.length + rows.length + links + 1);
+      for (const line of lines) {
+        expect(line).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('nothing that the upstream says adds a header or a recipient', async () => {
+  const transport = createTransport({ streamTransport: true, buffer: true });
+  const envelope = { receiverName: 'oncall', from: 'watch@example.com', to: ['a@example.com'], nowMs: 0 };
+  const plain = ['date', 'from', 'to', 'subject', 'message-id', 'in-reply-to', 'references', 'mime-version'];
+  const expected = [...plain, 'auto-submitted', 'x-intentwatch-event', 'content-type'].sort();
+  await fc.assert(
+    fc.asyncProperty(events, async (event) => {
+      const { message, envelope: sent } = await transport.sendMail(makeMessage(event, envelope));
+      const parsed = await simpleParser(Buffer.isBuffer(message) ? message : '');
+      expect([...parsed.headers.keys()].sort()).toEqual(expected);
+      expect(sent.to).toEqual(['a@example.com']);
+      expect(parsed.messageId).toBe('<evt_0123.oncall@intentwatch.example.com>');
+      expect(parsed.subject).toBe(makeNotice(event).title.replaceAll('=?', '= ?'));
+    }),
+    { numRuns: 100 },
+  );
+});

@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest';
+import { printableAnswer, printableLine } from '../../src/notifiers/printable.ts';
+import { redact, secretsOfUrl } from '../../src/notifiers/redact.ts';
+import { classifyAnswer } from '../../src/notifiers/webhook/classify.ts';
+import { parseRetryAfter } from '../../src/notifiers/webhook/retry-after.ts';
+
+const NOW_MS = Date.parse('2026-11-20T11:31:00Z');
+const ANSWER = { retryAfter: undefined, ended: true, timedOut: false, nowMs: NOW_MS };
+
+describe('the meaning of an answer', () => {
+  test.each([
+    [200, 'delivered'],
+    [204, 'delivered'],
+    [299, 'delivered'],
+    [301, 'failed'],
+    [304, 'failed'],
+    [308, 'failed'],
+    [400, 'failed'],
+    [401, 'failed'],
+    [404, 'failed'],
+    [410, 'rejected'],
+    [429, 'failed'],
+    [500, 'failed'],
+    [599, 'failed'],
+  ])('%i is %s', (httpStatus, outcome) => {
+    expect(classifyAnswer({ ...ANSWER, httpStatus }).outcome).toBe(outcome);
+  });
+
+  test.each([429, 502, 503, 504])('%i honours Retry-After', (httpStatus) => {
+    expect(classifyAnswer({ ...ANSWER, httpStatus, retryAfter: '7' }).retryAfterMs).toBe(7_000);
+  });
+
+  test.each([200, 302, 410, 500])('%i does not honour Retry-After', (httpStatus) => {
+    expect(classifyAnswer({ ...ANSWER, httpStatus, retryAfter: '7' }).retryAfterMs).toBeNull();
+  });
+});
+
+describe('Retry-After', () => {
+  test.each([
+    ['0', 0],
+    ['120', 120_000],
+    [' 120 ', 120_000],
+    ['999999999999', 3_600_000],
+    ['Fri, 20 Nov 2026 11:31:30 GMT', 30_000],
+    ['Fri, 20 Nov 2026 11:30:00 GMT', 0],
+    ['Sat, 21 Nov 2026 11:31:00 GMT', 3_600_000],
+    ['soon', null],
+    ['-1', null],
+    ['1.5', null],
+    ['Fri, 99 Nov 2026', null],
+    ['', null],
+    [undefined, null],
+  ])('%j asks for %j ms', (header, expected) => {
+    expect(parseRetryAfter(header, NOW_MS)).toBe(expected);
+  });
+});
+
+describe('text from outside', () => {
+  test('becomes one line without control characters or marks that reorder it', () => {
+    expect(printableLine('a\r\nBcc: x\u0000\u001b[31m\u202egpj.exe \ud800')).toBe(
+      'a Bcc: x [31m gpj.exe \ufffd',
+    );
+  });
+
+  test('is cut between characters', () => {
+    expect(printableLine('abc\u{1f600}def', 5)).toBe('abc…');
+  });
+
+  test('an answer that was cut within a character loses that character only', () => {
+    expect(printableAnswer(Buffer.from('aé').subarray(0, 2))).toBe('a');
+    expect(printableAnswer(Buffer.from([0x61, 0xff, 0x62]))).toBe('a?b');
+  });
+});
+
+describe('redaction', () => {
+  const url = new URL('https://example.com/hooks/T012345678901?key=abcdefghijklmnop&v=1');
+
+  test.each([
+    ['no such path: /hooks/T012345678901?key=abcdefghijklmnop&v=1', 'no such path: [secret]'],
+    ['unknown token T012345678901', 'unknown token [secret]'],
+    ['bad key abcdefghijklmnop', 'bad key [secret]'],
+    ['hooks at example.com', 'hooks at example.com'],
+  ])('%s', (answer, expected) => {
+    expect(redact(answer, secretsOfUrl(url))).toBe(expected);
+  });
+});
