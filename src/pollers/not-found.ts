@@ -1,0 +1,25 @@
+import { UNKNOWN } from '../domain/decide.ts';
+import type { SubjectId } from '../domain/subject.ts';
+import { UpstreamFailure } from '../upstream/failure.ts';
+import type { Reading } from './reading.ts';
+
+/**
+ * The deposit gateway answers `404` where the status endpoint answers `unknown`: in both cases the id has not been
+ * seen, which is no failure.
+ */
+export async function orUnknown(subject: SubjectId, ask: () => Promise<Reading>): Promise<Reading> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!(error instanceof UpstreamFailure) || error.code !== 'not-found') throw error;
+    const record = {
+      subject,
+      status: UNKNOWN,
+      updatedAt: null,
+      names: [],
+      said: { status: UNKNOWN },
+      unreadable: [],
+    };
+    return { records: [record], nextCursor: null, dateMs: null, unreadable: [] };
+  }
+}

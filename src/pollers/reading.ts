@@ -1,0 +1,45 @@
+import type { UpstreamRecord } from '../domain/record.ts';
+import { subjectOfRecord } from '../domain/subject.ts';
+import type { Answer } from '../upstream/ask.ts';
+import type { StatusPage, StatusRecord } from '../upstream/status-page.ts';
+
+/**
+ * What one request brought. `dateMs` is the upstream's clock at the answer; `unreadable` says which parts of the
+ * answer named no subject.
+ */
+export type Reading = {
+  records: UpstreamRecord[];
+  nextCursor: string | null;
+  dateMs: number | null;
+  unreadable: string[];
+};
+
+/** The records of a page of the status endpoint that name a subject. */
+export function readPage(answer: Answer<StatusPage>): Reading {
+  const { records, unreadable, nextCursor } = answer.value;
+  const reading: Reading = {
+    records: [],
+    nextCursor,
+    dateMs: answer.dateMs,
+    unreadable: unreadable.map(({ index, reason }) => `result ${index}: ${reason}`),
+  };
+  for (const record of records) {
+    const read = readRecord(record);
+    if (read === null) reading.unreadable.push(`record ${JSON.stringify(record.id)} names no subject`);
+    else reading.records.push(read);
+  }
+  return reading;
+}
+
+function readRecord(record: StatusRecord): UpstreamRecord | null {
+  const subject = subjectOfRecord(record);
+  if (subject === null) return null;
+  return {
+    subject,
+    status: record.status,
+    updatedAt: record.updatedAt,
+    names: record.intentHashes,
+    said: record.raw,
+    unreadable: record.unreadable,
+  };
+}

@@ -1,0 +1,25 @@
+import { vaultId } from '../domain/subject.ts';
+import type { UpstreamClient } from '../upstream/client.ts';
+import { orUnknown } from './not-found.ts';
+import type { Reading } from './reading.ts';
+
+/** Asks for one deposit vault by its address and the chain on which it is funded. */
+export async function pollVault(
+  client: UpstreamClient,
+  vault: { address: string; chainId: number },
+  signal: AbortSignal,
+): Promise<Reading> {
+  const subject = vaultId(vault);
+  return orUnknown(subject, async () => {
+    const { value, dateMs } = await client.vault(vault, { signal });
+    const record = {
+      subject: vaultId({ chainId: vault.chainId, address: value.vaultAddress }),
+      status: value.state,
+      updatedAt: null,
+      names: value.intentHash === null ? [] : [value.intentHash],
+      said: value.raw,
+      unreadable: value.unreadable,
+    };
+    return { records: [record], nextCursor: null, dateMs, unreadable: [] };
+  });
+}

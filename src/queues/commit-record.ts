@@ -1,0 +1,250 @@
+import { type FinishedStatuses, isFinished, nextPoll } from '../domain/cadence/next-poll.ts';
+import { type Claim, isHistoryFor, parseClaimRoot } from '../domain/claim.ts';
+import { type Decision, decide, UNKNOWN } from '../domain/decide.ts';
+import { canonicalJson } from '../domain/json.ts';
+import { eventId, makeEvent } from '../domain/make-event.ts';
+import { nextSnapshot, type SnapshotDraft } from '../domain/next-snapshot.ts';
+import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
+import { eventKind, intentId, isPollable, subjectKind } from '../domain/subject.ts';
+import { timedMoments } from '../domain/timed.ts';
+import type { Signals } from '../signals.ts';
+import type { StoredSubscription } from '../store/registry.ts';
+import type { Commit, Known, SubjectStore } from '../store/subjects.ts';
+import type { PollQueues } from './poll-queues.ts';
+
+/** What committing needs of the daemon. */
+export type CommitParts = {
+  subjects: SubjectStore;
+  queues: PollQueues;
+  signals: Signals;
+  confirmAfterMs: number;
+  finished: FinishedStatuses;
+  stretch: (kind: UpstreamRecord['subject']) => number;
+};
+
+/**
+ * How a record was come by. `asOf` is the commit counter before the request; `exact` is false for a page; `claims` are
+ * those that the record serves: the subject's own, or those of the wallet whose page showed it.
+ */
+export type Sighting = { asOf: string; nowMs: number; exact: boolean; claims: readonly Claim[] };
+
+/** What became of a record, and the snapshot that stands now as far as this process knows. */
+export type Taken = { outcome: Decision['outcome'] | 'superseded'; snapshot: Snapshot | null };
+
+/**
+ * Takes a record in: decides what it means and stores it with its event in one atomic step. The intents that it names
+ * become subjects first, so that a crash in between leaves a change that the next poll sees again.
+ */
+export async function commitRecord(
+  parts: CommitParts,
+  record: UpstreamRecord,
+  known: Known,
+  sighting: Sighting,
+): Promise<Taken> {
+  const { subject } = record;
+  const fresh = sighting.claims.filter((claim) => !isServed(known.claims, claim));
+  const decision = decideRecord(parts, record, known, fresh, sighting);
+  if (known.snapshot === null && record.status.toLowerCase() === UNKNOWN) {
+    signalDecision(parts.signals, record, decision);
+    return { outcome: decision.outcome, snapshot: null };
+  }
+  const commit = commitOf(record, known, decision, { fresh, ...sighting });
+  if (commit === null) {
+    signalDecision(parts.signals, record, decision);
+    return { outcome: decision.outcome, snapshot: known.snapshot };
+  }
+  await claimNamed(parts, record, merge(known.claims, fresh));
+  const after = commit.snapshot ? { ...commit.snapshot, commit: 0 } : known.snapshot;
+  const first = firstPoll(parts, record, after, known.snapshot, sighting);
+  const result = await parts.subjects.commit(first === null ? commit : { ...commit, dueMs: first.dueMs });
+  if (result.outcome === 'superseded') {
+    const kind = subjectKind(subject);
+    parts.signals.emit('record.decided', { subject, kind, outcome: 'superseded', reason: null });
+    if (!sighting.exact && isPollable(subject)) await parts.queues.soon(subject);
+    return { outcome: 'superseded', snapshot: known.snapshot };
+  }
+  signalDecision(parts.signals, record, decision);
+  if (commit.event)
+    parts.signals.emit('event.committed', { event: commit.event.event, kind: subjectKind(subject) });
+  if (first?.added) await parts.queues.add(subject, first.afterMs);
+  return {
+    outcome: decision.outcome,
+    snapshot: after === null ? null : { ...after, commit: Number(result.commit) },
+  };
+}
+
+function decideRecord(
+  parts: CommitParts,
+  record: UpstreamRecord,
+  known: Known,
+  fresh: readonly Claim[],
+  sighting: Sighting,
+): Decision {
+  const seenAt = known.snapshot === null ? record.updatedAt : known.snapshot.updatedAt;
+  return decide(known.snapshot, record, {
+    nowMs: sighting.nowMs,
+    exact: sighting.exact,
+    history: fresh.every((claim) => isHistoryFor(claim, seenAt)),
+    confirmAfterMs: parts.confirmAfterMs,
+  });
+}
+
+/** The commit that a decision asks for; null when nothing is to be stored. */
+function commitOf(
+  record: UpstreamRecord,
+  known: Known,
+  decision: Decision,
+  context: Sighting & { fresh: readonly Claim[] },
+): Commit | null {
+  const { subject } = record;
+  const { nowMs, asOf, fresh } = context;
+  const before = known.snapshot;
+  const base: Commit = { subject, asOf, token: '-', claims: fresh };
+  const settled: Pick<Commit, 'doubt'> = before?.doubt ? { doubt: 'clear' } : {};
+  switch (decision.outcome) {
+    case 'stale': {
+      const { doubt } = decision;
+      const news =
+        doubt !== null && (doubt.key !== before?.doubt?.key || doubt.sinceMs !== before.doubt.sinceMs);
+      if (!news && fresh.length === 0) return null;
+      return news ? { ...base, doubt } : base;
+    }
+    case 'unchanged': {
+      if (decision.accepted === null) {
+        return fresh.length === 0 && !before?.doubt ? null : { ...base, ...settled };
+      }
+      const snapshot = nextSnapshot(before, decision.accepted, { subject, nowMs, event: false });
+      return { ...base, ...settled, snapshot, token: tokenOf(subject, snapshot) };
+    }
+    case 'history': {
+      const snapshot = nextSnapshot(before, decision.accepted, { subject, nowMs, event: false });
+      return { ...base, snapshot, token: tokenOf(subject, snapshot) };
+    }
+    case 'first':
+    case 'changed': {
+      const { accepted, transition } = decision;
+      const snapshot = nextSnapshot(before, accepted, { subject, nowMs, event: true });
+      const event = makeEvent({
+        subject: { kind: eventKind(subject), id: subject },
+        sequence: snapshot.sequence,
+        transition,
+        record: accepted.record,
+        updatedAt: accepted.updatedAt,
+        nowMs,
+      });
+      return {
+        ...base,
+        ...settled,
+        snapshot,
+        token: event.id,
+        event: { event, updatedAt: accepted.updatedAt, first: decision.outcome === 'first', roots: null },
+      };
+    }
+  }
+}
+
+/** Names a commit without event, so that one sent twice is recognised. */
+function tokenOf(subject: string, snapshot: SnapshotDraft): string {
+  return eventId([subject, String(snapshot.version), canonicalJson(snapshot.record)]);
+}
+
+/** When a subject that only a page has shown so far is polled first; null when it is finished or polled already. */
+function firstPoll(
+  parts: CommitParts,
+  record: UpstreamRecord,
+  after: Snapshot | null,
+  before: Snapshot | null,
+  sighting: Sighting,
+): { dueMs: number; afterMs: number; added: boolean } | null {
+  const { subject } = record;
+  if (sighting.exact || !isPollable(subject)) return null;
+  const { nowMs } = sighting;
+  const { finished } = parts;
+  const next = nextPoll({
+    subject,
+    snapshot: after,
+    nowMs,
+    named: false,
+    stretch: parts.stretch(subject),
+    finished,
+    deadlinesMs: [],
+  });
+  if (next.next === 'finish') return null;
+  const added = before === null || isFinished({ subject, snapshot: before, nowMs, finished });
+  return { dueMs: Math.round(nowMs + next.afterMs), afterMs: next.afterMs, added };
+}
+
+/** Brings along what a quote, gasless job or vault names: its intents become subjects for the same claims. */
+async function claimNamed(
+  parts: CommitParts,
+  record: UpstreamRecord,
+  claims: readonly Claim[],
+): Promise<void> {
+  const kind = subjectKind(record.subject);
+  if (kind !== 'quote' && kind !== 'gasless' && kind !== 'vault') return;
+  for (const hash of record.names) {
+    const intent = intentId(hash);
+    if (await parts.subjects.claim(intent, claims)) await parts.queues.soon(intent);
+  }
+}
+
+/** Makes the events that the clock has brought about by now, each once. Returns the snapshot that stands then. */
+export async function commitTimed(
+  parts: CommitParts,
+  known: { subject: UpstreamRecord['subject']; snapshot: Snapshot; claims: readonly Claim[] },
+  context: { nowMs: number; subscriptions: ReadonlyMap<string, StoredSubscription> },
+): Promise<Snapshot> {
+  const { subject, claims } = known;
+  const overdueAfter = (claim: Claim): number | null =>
+    context.subscriptions.get(parseClaimRoot(claim.root).subscription)?.overdueAfterMs ?? null;
+  const times = claims.map(overdueAfter).filter((afterMs) => afterMs !== null);
+  let { snapshot } = known;
+  for (const { atMs, event: timed } of timedMoments(subject, snapshot, times)) {
+    if (atMs > context.nowMs) continue;
+    const draft: SnapshotDraft = {
+      ...snapshot,
+      version: snapshot.version + 1,
+      sequence: snapshot.sequence + 1,
+      flags: [...snapshot.flags, timed.flag],
+    };
+    const event = makeEvent({
+      subject: { kind: eventKind(subject), id: subject },
+      sequence: draft.sequence,
+      transition: timed.transition,
+      record: snapshot.record,
+      updatedAt: snapshot.updatedAt,
+      nowMs: context.nowMs,
+    });
+    const roots = claims
+      .filter((claim) => timed.overdueAfterMs === null || overdueAfter(claim) === timed.overdueAfterMs)
+      .map((claim) => claim.root);
+    const result = await parts.subjects.commit({
+      subject,
+      asOf: String(snapshot.commit),
+      token: event.id,
+      claims: [],
+      snapshot: draft,
+      event: { event, updatedAt: snapshot.updatedAt, first: false, roots },
+      flag: timed.flag,
+    });
+    if (result.outcome === 'superseded') return snapshot;
+    parts.signals.emit('event.committed', { event, kind: subjectKind(subject) });
+    snapshot = { ...draft, commit: Number(result.commit) };
+  }
+  return snapshot;
+}
+
+function isServed(claims: readonly Claim[], claim: Claim): boolean {
+  return claims.some((known) => known.served && known.root === claim.root && known.atMs === claim.atMs);
+}
+
+function merge(known: readonly Claim[], fresh: readonly Claim[]): Claim[] {
+  const roots = new Set(known.map((claim) => claim.root));
+  return [...known, ...fresh.filter((claim) => !roots.has(claim.root))];
+}
+
+function signalDecision(signals: Signals, record: UpstreamRecord, decision: Decision): void {
+  const { subject } = record;
+  const reason = decision.outcome === 'stale' ? decision.reason : null;
+  signals.emit('record.decided', { subject, kind: subjectKind(subject), outcome: decision.outcome, reason });
+}

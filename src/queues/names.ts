@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import { asSubjectId, parseSubjectId, type SubjectId } from '../domain/subject.ts';
+import type { Surface } from '../store/health.ts';
+
+/** The surface of the upstream at which a subject is asked for, and with it its queue and budget. */
+export function surfaceOf(subject: SubjectId): Surface {
+  const key = parseSubjectId(subject);
+  if (key?.kind === 'vault') return 'gateway';
+  return key?.kind === 'gasless' && key.endpoint === 'gateway' ? 'gateway' : 'status';
+}
+
+/**
+ * Work in a poll queue. `subject`: the long-lived poll of one subject. `page`: one page of a wallet's sweep behind the
+ * first; `tries` counts its failures.
+ */
+export type PollJob =
+  | { do: 'subject'; subject: SubjectId; careful: number }
+  | { do: 'page'; wallet: SubjectId; sweep: string; page: number; cursor: string; tries: number };
+
+const subjectId = z.string().transform(asSubjectId);
+
+export const POLL_JOB = z.discriminatedUnion('do', [
+  z.object({ do: z.literal('subject'), subject: subjectId, careful: z.number().default(0) }),
+  z.object({
+    do: z.literal('page'),
+    wallet: subjectId,
+    sweep: z.string(),
+    page: z.number(),
+    cursor: z.string(),
+    tries: z.number(),
+  }),
+]);
+
+export const DELIVERY_JOB = z.object({ eventId: z.string() });
+
+/** The one job id of a subject's poll: no `:` and never an integer, which BullMQ reserves. */
+export function pollJobId(subject: SubjectId): string {
+  return `poll-${encodeURIComponent(subject)}`;
+}
+
+/** The job id of a page: one per page of a sweep, so that a page asked for twice is asked once. */
+export function pageJobId(page: { wallet: SubjectId; sweep: string; page: number }): string {
+  return `page-${encodeURIComponent(page.wallet)}-${page.sweep}-${page.page}`;
+}
+
+export function deliveryQueueName(receiver: string): string {
+  return `deliver-${receiver}`;
+}

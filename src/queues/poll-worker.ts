@@ -1,0 +1,305 @@
+import { DelayedError, type Job, Worker } from 'bullmq';
+import type { Logger } from 'pino';
+import { type FinishedStatuses, isFinished, nextPoll } from '../domain/cadence/next-poll.ts';
+import { parseClaimRoot } from '../domain/claim.ts';
+import type { Snapshot } from '../domain/record.ts';
+import { type SubjectId, subjectKind } from '../domain/subject.ts';
+import { timedMoments } from '../domain/timed.ts';
+import { pollSubject } from '../pollers/poll-subject.ts';
+import type { Reading } from '../pollers/reading.ts';
+import { pollWallet } from '../pollers/wallet.ts';
+import type { PollOutcome, Signals } from '../signals.ts';
+import type { RedisClient } from '../store/commands.ts';
+import type { HealthStore, Surface } from '../store/health.ts';
+import type { Keys } from '../store/keys.ts';
+import type { Registry, StoredSubscription } from '../store/registry.ts';
+import type { PollStart, SubjectStore } from '../store/subjects.ts';
+import type { UpstreamClient } from '../upstream/client.ts';
+import { type CommitParts, commitRecord, commitTimed } from './commit-record.ts';
+import { POLL_JOB, type PollJob } from './names.ts';
+import { missingRecord, type PollFailure, PollFailures } from './poll-failures.ts';
+import type { PollQueues } from './poll-queues.ts';
+import type { Sweeps } from './sweep.ts';
+import { takePage } from './take-page.ts';
+
+/** Everything a poll worker works with. */
+export type PollParts = {
+  redis: RedisClient;
+  keys: Keys;
+  client: UpstreamClient;
+  subjects: SubjectStore;
+  registry: Registry;
+  health: HealthStore;
+  queues: PollQueues;
+  sweeps: Sweeps;
+  signals: Signals;
+  log: Logger;
+  confirmAfterMs: number;
+  finished: FinishedStatuses;
+  /** The factor on every interval of a surface that the budget asks for. */
+  stretch: (subject: SubjectId) => number;
+};
+
+/** After so many polls that ended with their process, a subject is polled slowly. */
+const CRASHES_TOLERATED = 3;
+const CAREFUL_EVERY_MS = 300_000;
+
+/** After an error of our own (Redis away, a bug) a poll is tried again. */
+const ERROR_RETRY_MS = 2_000;
+
+/** A page of a sweep that fails so often ends the sweep; the next one comes by itself. */
+const PAGE_TRIES = 5;
+
+/** A superseded answer is asked for again at once: it raced with a newer one. */
+const SUPERSEDED_RETRY_MS = 250;
+
+const CONCURRENCY = 50;
+
+type PollRun = { job: Job<PollJob>; token: string | undefined; signal: AbortSignal };
+
+/** Polls one surface of the upstream: takes due subjects and pages from its queue, one request each. */
+export class PollWorker {
+  readonly #surface: Surface;
+  readonly #parts: PollParts;
+  readonly #commit: CommitParts & { registry: Registry };
+  readonly #failures: PollFailures;
+  #worker: Worker<PollJob> | null = null;
+
+  constructor(surface: Surface, parts: PollParts) {
+    this.#surface = surface;
+    this.#parts = parts;
+    this.#commit = parts;
+    this.#failures = new PollFailures(surface, parts);
+  }
+
+  start(): void {
+    // A processor that declares its third parameter can be cancelled at shutdown.
+    const process = async (job: Job<PollJob>, token?: string, signal?: AbortSignal): Promise<void> =>
+      this.#process({ job, token, signal: signal ?? new AbortController().signal });
+    const worker = new Worker<PollJob>(this.#surface, process, {
+      connection: this.#parts.redis,
+      prefix: this.#parts.keys.queues,
+      concurrency: CONCURRENCY,
+      lockDuration: 10_000,
+      stalledInterval: 5_000,
+      maxStalledCount: 1_000_000,
+      maximumRateLimitDelay: 1_000,
+      removeOnComplete: { count: 0 },
+      removeOnFail: { count: 0 },
+    });
+    worker.on('error', (error) => this.#parts.log.debug({ error: error.message }, 'poll-worker.error'));
+    this.#worker = worker;
+  }
+
+  isRunning(): boolean {
+    return this.#worker?.isRunning() ?? false;
+  }
+
+  /** Stops taking polls and waits for those under way; `abort` cuts them off and hands them back. */
+  async close(abort: AbortSignal): Promise<void> {
+    const worker = this.#worker;
+    if (worker === null) return;
+    const cut = (): void => worker.cancelAllJobs('shutdown');
+    abort.addEventListener('abort', cut);
+    await worker.close();
+    abort.removeEventListener('abort', cut);
+  }
+
+  /** Runs one job. Whatever happens, the job of a wanted subject is delayed again and never fails. */
+  async #process(run: PollRun): Promise<void> {
+    let afterMs: number | null;
+    try {
+      const work = POLL_JOB.parse(run.job.data);
+      afterMs = work.do === 'subject' ? await this.#pollSubject(work, run) : await this.#pollPage(work, run);
+    } catch (error) {
+      if (!run.signal.aborted) this.#parts.log.error({ job: run.job.id, error }, 'poll.error');
+      afterMs = run.signal.aborted ? 0 : ERROR_RETRY_MS;
+    }
+    if (afterMs === null) return;
+    await run.job.moveToDelayed(Date.now() + afterMs, run.token);
+    throw new DelayedError();
+  }
+
+  /** Polls a subject. Returns the ms until its next poll; null ends its job. */
+  async #pollSubject(work: Extract<PollJob, { do: 'subject' }>, run: PollRun): Promise<number | null> {
+    const { subject } = work;
+    const { subjects } = this.#parts;
+    const start = await subjects.beginPoll(subject, { counted: true });
+    if (start.dueMs === null || start.claims.length === 0) return this.#end(subject, start, 'ended', null);
+    const crashes = start.starts - 1;
+    if (crashes >= CRASHES_TOLERATED && work.careful !== crashes) return this.#careful(work, crashes, run);
+    const unserved = start.claims.some((claim) => !claim.served);
+    if (!unserved && isFinished({ ...this.#parts, subject, snapshot: start.snapshot, nowMs: start.nowMs })) {
+      return this.#end(subject, start, 'ended', null);
+    }
+    const waitMs = await this.#parts.health.waitMs(this.#surface);
+    if (waitMs > 0)
+      return this.#end(subject, start, 'put-off', {
+        afterMs: spread(waitMs),
+        baseMs: this.#base(subject, start),
+      });
+    try {
+      const reading = await pollSubject(this.#parts.client, subject, run.signal);
+      const next = await this.#takeReading(subject, start, reading);
+      await this.#failures.answered();
+      return await this.#end(subject, start, 'answered', next);
+    } catch (error) {
+      const failure = run.signal.aborted ? null : await this.#failures.handle(error);
+      const afterMs = failure?.afterMs ?? 0;
+      if (failure) this.#logFailure(subject, failure);
+      const next = { afterMs, baseMs: this.#base(subject, start) };
+      return this.#end(subject, start, failure ? 'failed' : 'aborted', next);
+    }
+  }
+
+  async #takeReading(
+    subject: SubjectId,
+    start: PollStart,
+    reading: Reading,
+  ): Promise<{ afterMs: number; baseMs: number } | null> {
+    this.#reportUnreadable(subject, reading);
+    const subscriptions = await this.#parts.registry.subscriptions();
+    if (subjectKind(subject) === 'wallet') {
+      const { allNew } = await takePage(this.#commit, { reading, start, subscriptions });
+      await this.#parts.sweeps.follow(subject, { cursor: reading.nextCursor, allNew, nowMs: start.nowMs });
+      return this.#next(subject, { ...start, snapshot: null }, subscriptions);
+    }
+    const record = reading.records.find((candidate) => candidate.subject === subject);
+    if (record === undefined) throw missingRecord(subject, reading);
+    const taken = await commitRecord(this.#commit, record, start, {
+      asOf: start.asOf,
+      nowMs: start.nowMs,
+      exact: true,
+      claims: start.claims.filter((claim) => !claim.served),
+    });
+    if (taken.outcome === 'superseded') {
+      return { afterMs: SUPERSEDED_RETRY_MS, baseMs: this.#base(subject, start) };
+    }
+    if (taken.snapshot === null) return this.#next(subject, { ...start, snapshot: null }, subscriptions);
+    const doubted = taken.outcome === 'stale' ? { key: '', sinceMs: start.nowMs } : null;
+    const known = { subject, snapshot: { ...taken.snapshot, doubt: doubted }, claims: start.claims };
+    const snapshot = doubted
+      ? known.snapshot
+      : await commitTimed(this.#commit, known, { nowMs: start.nowMs, subscriptions });
+    return this.#next(subject, { ...start, snapshot }, subscriptions);
+  }
+
+  #next(
+    subject: SubjectId,
+    state: PollStart & { snapshot: Snapshot | null },
+    subscriptions: ReadonlyMap<string, StoredSubscription>,
+  ): { afterMs: number; baseMs: number } | null {
+    const { snapshot, nowMs, claims } = state;
+    const overdueAfter = claims
+      .map((claim) => subscriptions.get(parseClaimRoot(claim.root).subscription)?.overdueAfterMs)
+      .filter((afterMs) => typeof afterMs === 'number');
+    const deadlinesMs = snapshot
+      ? timedMoments(subject, snapshot, overdueAfter).map((moment) => moment.atMs)
+      : [];
+    const named = claims.some((claim) => !parseClaimRoot(claim.root).subject.startsWith('wallet:'));
+    const { finished, stretch } = this.#parts;
+    const isWallet = subjectKind(subject) === 'wallet';
+    const next = nextPoll({
+      subject,
+      snapshot,
+      nowMs,
+      named: named || isWallet,
+      stretch: stretch(subject),
+      finished,
+      deadlinesMs,
+    });
+    return next.next === 'finish' ? null : next;
+  }
+
+  /** The interval that a subject had, for polls that bring nothing new about it. */
+  #base(subject: SubjectId, start: PollStart): number {
+    const { finished } = this.#parts;
+    const next = nextPoll({
+      subject,
+      snapshot: start.snapshot,
+      nowMs: start.nowMs,
+      named: true,
+      stretch: 1,
+      finished,
+      deadlinesMs: [],
+    });
+    return next.next === 'finish' ? CAREFUL_EVERY_MS : next.baseMs;
+  }
+
+  async #end(
+    subject: SubjectId,
+    start: PollStart,
+    outcome: PollOutcome,
+    next: { afterMs: number; baseMs: number } | null,
+  ): Promise<number | null> {
+    const lagMs = start.dueMs === null ? null : Math.max(0, start.nowMs - start.dueMs);
+    const afterMs = await this.#parts.subjects.endPoll(subject, next);
+    this.#parts.signals.emit('poll.ended', {
+      surface: this.#surface,
+      kind: subjectKind(subject),
+      outcome,
+      lagSeconds: lagMs === null ? null : lagMs / 1_000,
+    });
+    return afterMs;
+  }
+
+  /** Puts off a poll that seems to crash its process: it goes on, slowly, and somebody is told. */
+  async #careful(work: Extract<PollJob, { do: 'subject' }>, crashes: number, run: PollRun): Promise<number> {
+    const { subject } = work;
+    this.#parts.signals.emit('poll.crashing', { subject, crashes });
+    this.#parts.log.error({ subject, crashes, nextInMs: CAREFUL_EVERY_MS }, 'poll.crashing');
+    await run.job.updateData({ ...work, careful: crashes + 1 });
+    return CAREFUL_EVERY_MS;
+  }
+
+  /** Polls a page of a sweep. Returns the ms until it is tried again; null when it is done or given up. */
+  async #pollPage(work: Extract<PollJob, { do: 'page' }>, run: PollRun): Promise<number | null> {
+    const { wallet, sweep, cursor, page } = work;
+    const { client, subjects, registry, sweeps, health } = this.#parts;
+    if (!(await sweeps.isPresent(wallet, sweep))) return null;
+    const start = await subjects.beginPoll(wallet, { counted: false });
+    if (start.claims.length === 0) return null;
+    const waitMs = await health.waitMs(this.#surface);
+    if (waitMs > 0) return spread(waitMs);
+    try {
+      const address = wallet.slice('wallet:'.length);
+      const reading = await pollWallet(client, { address, cursor }, run.signal);
+      this.#reportUnreadable(wallet, reading);
+      await takePage(this.#commit, { reading, start, subscriptions: await registry.subscriptions() });
+      if (reading.nextCursor === null) await sweeps.end(wallet, sweep);
+      else await sweeps.next({ wallet, sweep, page, cursor: reading.nextCursor });
+      await this.#failures.answered();
+      return null;
+    } catch (error) {
+      if (run.signal.aborted) return 0;
+      const failure = await this.#failures.handle(error);
+      this.#logFailure(wallet, failure);
+      // Any 400 on a cursor means that it has expired.
+      if (failure.code === 'invalid-request') await sweeps.restart(wallet, sweep);
+      if (failure.code === 'invalid-request' || work.tries + 1 >= PAGE_TRIES) {
+        await sweeps.end(wallet, sweep);
+        return null;
+      }
+      await run.job.updateData({ ...work, tries: work.tries + (failure.counts ? 1 : 0) });
+      return failure.afterMs;
+    }
+  }
+
+  #reportUnreadable(subject: SubjectId, reading: Reading): void {
+    for (const reason of reading.unreadable) {
+      this.#parts.signals.emit('record.unreadable', { where: subject, reason });
+      this.#parts.log.warn({ subject, reason }, 'record.unreadable');
+    }
+  }
+
+  #logFailure(subject: SubjectId, failure: PollFailure): void {
+    const { code, reason, afterMs } = failure;
+    const level = code === 'invalid-request' ? 'error' : 'info';
+    this.#parts.log[level]({ subject, code, reason, nextInMs: Math.round(afterMs) }, 'poll.failed');
+  }
+}
+
+/** Polls that were put off together come back apart. */
+function spread(waitMs: number): number {
+  return Math.round(waitMs * (1 + Math.random() * 0.5)) + 1;
+}

@@ -1,0 +1,191 @@
+import type { Logger } from 'pino';
+import { stretchFor } from '../domain/cadence/next-poll.ts';
+import type { SubjectId } from '../domain/subject.ts';
+import type { Signals } from '../signals.ts';
+import type { RedisClient } from '../store/commands.ts';
+import { redisTimeMs } from '../store/connection.ts';
+import type { DeliveryStore } from '../store/deliveries.ts';
+import type { EventLog } from '../store/event-log.ts';
+import { SURFACES, type Surface } from '../store/health.ts';
+import type { Registry } from '../store/registry.ts';
+import type { RelayLease } from '../store/relay-lease.ts';
+import type { DeliveryQueues } from './delivery-queues.ts';
+import { surfaceOf } from './names.ts';
+import type { PollQueues } from './poll-queues.ts';
+
+/** What the check works with. `budgets` are in requests per second. */
+export type ReconcileParts = {
+  redis: RedisClient;
+  registry: Registry;
+  events: EventLog;
+  deliveries: DeliveryStore;
+  lease: RelayLease;
+  polls: PollQueues;
+  deliveryQueues: DeliveryQueues;
+  signals: Signals;
+  log: Logger;
+  budgets: Record<Surface, number>;
+  retentionMs: number;
+  digest: string;
+};
+
+const EVERY_MS = 5_000;
+
+/** A job that stands nowhere is only taken for stuck when its poll has been overdue for so long. */
+const STUCK_AFTER_MS = 60_000;
+
+/** The most lost events that are counted one by one. */
+const COUNTED = 10_000;
+
+/**
+ * The repeating check that nothing has stopped: holds the registry against the queues and repairs what differs, trims
+ * what is past its retention, and works out the factor on all intervals that the budget asks for.
+ */
+export class Reconcile {
+  readonly #parts: ReconcileParts;
+  readonly #stretch = new Map<Surface, number>();
+  #timer: NodeJS.Timeout | null = null;
+  #round: Promise<void> = Promise.resolve();
+  #closing = false;
+  #strangeConfig = false;
+  #lastRoundMs: number | null = null;
+  /** What had no job in the last round: something was scheduled but not queued yet, or is really missing. */
+  #suspects = new Set<string>();
+
+  constructor(parts: ReconcileParts) {
+    this.#parts = parts;
+  }
+
+  /** Runs the check once, then every few seconds. */
+  async start(): Promise<void> {
+    await this.#check();
+    this.#plan();
+  }
+
+  /** The factor on every interval of a subject's surface. */
+  stretch(subject: SubjectId): number {
+    return this.#stretch.get(surfaceOf(subject)) ?? 1;
+  }
+
+  /** The factors by surface, for those who watch. */
+  stretches(): ReadonlyMap<Surface, number> {
+    return this.#stretch;
+  }
+
+  /** When the last check ended without error (own clock, ms); null before the first. */
+  get lastRoundMs(): number | null {
+    return this.#lastRoundMs;
+  }
+
+  #plan(): void {
+    if (this.#closing) return;
+    this.#timer = setTimeout(() => {
+      this.#round = this.#check().finally(() => this.#plan());
+    }, EVERY_MS);
+  }
+
+  async #check(): Promise<void> {
+    try {
+      const nowMs = await redisTimeMs(this.#parts.redis);
+      await this.#steer();
+      const suspects = new Set<string>();
+      await this.#repairPolls(nowMs, suspects);
+      for (const receiver of await this.#parts.registry.receivers()) {
+        await this.#repairDeliveries(receiver.name, suspects);
+      }
+      this.#suspects = suspects;
+      await this.#trim(nowMs);
+      await this.#compareConfig();
+      this.#lastRoundMs = Date.now();
+    } catch (error) {
+      if (!this.#closing) this.#parts.log.error({ error }, 'reconcile.error');
+    }
+  }
+
+  /** Works out how far intervals have to stretch for all polls together to fit into the budget. */
+  async #steer(): Promise<void> {
+    const demand = new Map<Surface, number>(SURFACES.map((surface) => [surface, 0]));
+    for (const [subject, intervalMs] of await this.#parts.registry.intervals()) {
+      const surface = surfaceOf(subject);
+      if (intervalMs > 0) demand.set(surface, (demand.get(surface) ?? 0) + 1_000 / intervalMs);
+    }
+    for (const [surface, rate] of demand) {
+      this.#stretch.set(surface, stretchFor({ demand: rate, budget: this.#parts.budgets[surface] }));
+    }
+  }
+
+  async #repairPolls(nowMs: number, suspects: Set<string>): Promise<void> {
+    const { registry, polls } = this.#parts;
+    const due = await registry.due();
+    const missing = new Set(await polls.missing(due.map(({ subject }) => subject)));
+    for (const { subject, dueMs } of due) {
+      if (this.#closing) return;
+      if (missing.has(subject)) {
+        suspects.add(subject);
+        if (!this.#suspects.has(subject)) continue;
+        await polls.add(subject, dueMs - nowMs);
+        this.#report('poll-missing', subject);
+      } else if (dueMs < nowMs - STUCK_AFTER_MS && (await polls.isStuck(subject))) {
+        await polls.replace(subject);
+        this.#report('poll-stuck', subject);
+      }
+    }
+  }
+
+  /** A delivery whose job is gone is queued again, at the time its last attempt named. */
+  async #repairDeliveries(receiver: string, suspects: Set<string>): Promise<void> {
+    const { deliveries, deliveryQueues } = this.#parts;
+    const missing = await deliveryQueues.missing(receiver, await deliveries.pending(receiver));
+    for (const eventId of missing) {
+      if (this.#closing) return;
+      const suspect = `${receiver} ${eventId}`;
+      suspects.add(suspect);
+      if (!this.#suspects.has(suspect)) continue;
+      const fact = await deliveries.fact(receiver, eventId);
+      if (fact === null) await deliveries.forget(receiver, eventId);
+      if (fact?.outcome !== 'pending') continue;
+      const afterMs = (fact.attempts.at(-1)?.nextAtMs ?? 0) - Date.now();
+      await deliveryQueues.add(receiver, [{ eventId, afterMs }]);
+      this.#report('delivery-missing', suspect);
+    }
+  }
+
+  /** Trims the log to the retention, a hard cap, and says which receivers lose events that they had not got yet. */
+  async #trim(nowMs: number): Promise<void> {
+    const { registry, events, deliveries, lease, signals, log, retentionMs } = this.#parts;
+    const beforeMs = nowMs - retentionMs;
+    for (const receiver of await registry.receivers()) {
+      await deliveries.trim(receiver.name, beforeMs);
+      const cursor = await lease.cursor(receiver.name);
+      if (cursor === null || Number(cursor.split('-')[0]) >= beforeMs) continue;
+      const count = await events.countBetween(cursor, `${beforeMs}-0`, COUNTED);
+      if (count === 0) continue;
+      signals.emit('receiver.events-dropped', { receiver: receiver.name, count });
+      log.error({ receiver: receiver.name, count, retentionMs }, 'receiver.events_dropped');
+    }
+    await events.trim(beforeMs);
+  }
+
+  async #compareConfig(): Promise<void> {
+    const newest = await this.#parts.registry.newestDigest();
+    const strange = newest !== null && newest !== this.#parts.digest;
+    if (strange && !this.#strangeConfig) {
+      this.#parts.log.warn(
+        { mine: this.#parts.digest.slice(0, 12), newest: newest.slice(0, 12) },
+        'config.differs',
+      );
+    }
+    this.#strangeConfig = strange;
+  }
+
+  #report(what: 'poll-missing' | 'poll-stuck' | 'delivery-missing', subject: string): void {
+    this.#parts.signals.emit('repair.done', { what, subject });
+    this.#parts.log.warn({ what, subject }, 'repair.done');
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#round;
+  }
+}

@@ -1,0 +1,43 @@
+import { EventEmitter } from 'node:events';
+import type { Decision } from './domain/decide.ts';
+import type { Event } from './domain/event.ts';
+import type { SubjectKind } from './domain/subject.ts';
+
+/** How a poll ended: with records, with a failure of the upstream's, put off without a request, or finished. */
+export type PollOutcome = 'answered' | 'failed' | 'put-off' | 'ended' | 'aborted';
+
+/** What was done with a record beyond the decision: a commit can find that somebody was faster. */
+export type RecordOutcome = Decision['outcome'] | 'superseded';
+
+export type RepairKind = 'poll-missing' | 'poll-stuck' | 'delivery-missing';
+
+/** What happens inside the daemon, for those who only watch: metrics, logs, the demo, tests. Durations in seconds. */
+export type SignalMap = {
+  'upstream.answered': [{ endpoint: string; outcome: string; durationSeconds: number }];
+  'upstream.moved': [{ surface: string; before: string; after: string; reason: string }];
+  'upstream.paused': [{ surface: string; seconds: number }];
+  'poll.ended': [{ surface: string; kind: SubjectKind; outcome: PollOutcome; lagSeconds: number | null }];
+  'poll.crashing': [{ subject: string; crashes: number }];
+  'record.decided': [{ subject: string; kind: SubjectKind; outcome: RecordOutcome; reason: string | null }];
+  'record.unreadable': [{ where: string; reason: string }];
+  'event.committed': [{ event: Event; kind: SubjectKind }];
+  'delivery.opened': [{ receiver: string; eventId: string; eventType: string }];
+  'delivery.attempted': [
+    {
+      receiver: string;
+      eventId: string;
+      eventType: string;
+      attempt: number;
+      outcome: 'delivered' | 'failed' | 'rejected';
+      durationSeconds: number;
+      reason: string;
+    },
+  ];
+  'delivery.ended': [{ receiver: string; eventId: string; eventType: string; outcome: 'delivered' | 'dead' }];
+  'relay.moved': [{ holding: boolean }];
+  'repair.done': [{ what: RepairKind; subject: string }];
+  'receiver.events-dropped': [{ receiver: string; count: number }];
+};
+
+/** A typed emitter. Whoever listens decides nothing: the daemon behaves the same without listeners. */
+export class Signals extends EventEmitter<SignalMap> {}

@@ -1,0 +1,42 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import type { Cluster, Redis, Result } from 'ioredis';
+
+/** A connection to a Redis server, a Sentinel group (both `Redis`) or a Cluster. */
+export type RedisClient = Redis | Cluster;
+
+declare module 'ioredis' {
+  interface RedisCommander<Context> {
+    iwCommit(...keysAndArgs: string[]): Result<[string, string, string], Context>;
+    iwBeginPoll(
+      ...keysAndArgs: string[]
+    ): Result<[string, string, string, number, string, string[], string[]], Context>;
+    iwEndPoll(...keysAndArgs: string[]): Result<string, Context>;
+    iwClaim(...keysAndArgs: string[]): Result<number, Context>;
+    iwWant(...keysAndArgs: string[]): Result<string, Context>;
+    iwSince(...keysAndArgs: string[]): Result<string, Context>;
+    iwHealth(...keysAndArgs: string[]): Result<[string, string, string], Context>;
+    iwMayAsk(...keysAndArgs: string[]): Result<number, Context>;
+    iwPause(...keysAndArgs: string[]): Result<number, Context>;
+    iwLease(...keysAndArgs: string[]): Result<string, Context>;
+    iwEnqueue(...keysAndArgs: string[]): Result<string, Context>;
+    iwAdvance(...keysAndArgs: string[]): Result<number, Context>;
+    iwRecordAttempt(...keysAndArgs: string[]): Result<string, Context>;
+    iwAppendEvent(...keysAndArgs: string[]): Result<string, Context>;
+  }
+}
+
+const FOLDER = new URL('./commands/', import.meta.url);
+
+/** Teaches a connection the scripts in `commands/`: `begin-poll-7.lua` becomes `iwBeginPoll` with seven keys. */
+export function defineCommands(redis: RedisClient): void {
+  for (const file of readdirSync(FOLDER)) {
+    const match = /^(.+)-(\d+)\.lua$/.exec(file);
+    if (match === null) continue;
+    const [, name = '', keys = '0'] = match;
+    const words = name.split('-').map((word) => word.charAt(0).toUpperCase() + word.slice(1));
+    redis.defineCommand(`iw${words.join('')}`, {
+      numberOfKeys: Number(keys),
+      lua: readFileSync(new URL(file, FOLDER), 'utf8'),
+    });
+  }
+}

@@ -1,0 +1,11 @@
+--[[
+  Appends an event that belongs to no subject: one for the operator.
+
+  KEYS[1] events     stream  the event log
+
+  ARGV[1] subject id, e.g. upstream:status
+  ARGV[2] event JSON
+
+  Returns the entry's id.
+]]
+return redis.call('XADD', KEYS[1], '*', 'kind', 'operator', 'subject', ARGV[1], 'event', ARGV[2], 'roots', '[]')

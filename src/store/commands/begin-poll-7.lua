@@ -1,0 +1,42 @@
+--[[
+  What a poll needs to know before its request, read at one moment.
+
+  KEYS[1] subject    hash    snapshot
+  KEYS[2] claims     hash    root -> claim
+  KEYS[3] commit     string  the commit counter
+  KEYS[4] wanted     hash    root -> since when a subscription names it (ms)
+  KEYS[5] due        zset    subjects that are polled
+  KEYS[6] starts     hash    subject -> polls begun since one ended
+  KEYS[7] nudged     set     subjects to be polled again at once
+
+  ARGV[1] subject id
+  ARGV[2] "1" for the poll of the subject itself, "0" for a page or a look that must not count as one
+
+  Returns { as of, seconds, microseconds, starts, due or "", snapshot fields as a flat list, claims as a flat list }.
+  Only claims whose root is still wanted are returned; the others are removed.
+]]
+local time = redis.call('TIME')
+local starts = 0
+if ARGV[2] == '1' then
+  starts = redis.call('HINCRBY', KEYS[6], ARGV[1], 1)
+  redis.call('SREM', KEYS[7], ARGV[1])
+end
+local claims = {}
+local all = redis.call('HGETALL', KEYS[2])
+for i = 1, #all, 2 do
+  if redis.call('HGET', KEYS[4], all[i]) == string.match(all[i + 1], '^(%d+):') then
+    claims[#claims + 1] = all[i]
+    claims[#claims + 1] = all[i + 1]
+  else
+    redis.call('HDEL', KEYS[2], all[i])
+  end
+end
+return {
+  redis.call('GET', KEYS[3]) or '0',
+  time[1],
+  time[2],
+  starts,
+  redis.call('ZSCORE', KEYS[5], ARGV[1]) or '',
+  redis.call('HGETALL', KEYS[1]),
+  claims,
+}

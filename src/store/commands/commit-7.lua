@@ -1,0 +1,130 @@
+--[[
+  Stores what an answer said about a subject and the event that follows from it, in one step.
+
+  KEYS[1] subject    hash    snapshot
+  KEYS[2] claims     hash    root -> claim
+  KEYS[3] commit     string  the commit counter
+  KEYS[4] events     stream  the event log
+  KEYS[5] due        zset    subjects that are polled, by the time of their next poll
+  KEYS[6] counts     hash    "<kind>|<status>" -> number of subjects
+  KEYS[7] wanted     hash    root -> since when a subscription names it (ms)
+
+  ARGV[1] subject id
+  ARGV[2] token      names this very commit, so that one sent twice is recognised
+  ARGV[3] as of      the commit counter before the request
+  ARGV[4] snapshot   JSON array of field, value, ...; "" leaves the snapshot as it is
+  ARGV[5] counted    "<kind>|<status>" of the new snapshot; "" with no snapshot
+  ARGV[6] event      event JSON; "" for none
+  ARGV[7] event meta JSON { id, updatedAt: seconds or false, first: bool, roots: list or false }
+  ARGV[8] claims     JSON array of { root, at: ms as text, before: seconds as text or "" }
+  ARGV[9] due        ms at which the subject is polled first, if nobody polls it; "" for not at all
+  ARGV[10] doubt     "" leaves it, "-" clears it, "<since ms>|<key>" sets it
+  ARGV[11] flag      event of time to be marked as made; "" for none
+
+  Returns { outcome, commit, entry }: outcome is
+    "committed"   done
+    "already"     this very commit was done before
+    "superseded"  the snapshot was written after `as of`, or the flag stands: snapshot and event were not written
+
+  Claims are served in any case: that a page showed the subject is true whatever was committed meanwhile. A claim that
+  is new to a known subject gets an audience entry that names the latest event, unless that is history for it.
+]]
+local subject, token, asOf = ARGV[1], ARGV[2], tonumber(ARGV[3])
+
+if redis.call('HGET', KEYS[1], 'token') == token then
+  return { 'already', redis.call('HGET', KEYS[1], 'commit') or '0', '' }
+end
+
+local function isHistory(before, updatedAt)
+  return before ~= '' and updatedAt and tonumber(updatedAt) < tonumber(before)
+end
+
+-- Claims: which of the given ones are new to this subject.
+local fresh, served = {}, {}
+for _, claim in ipairs(cjson.decode(ARGV[8])) do
+  local stored = redis.call('HGET', KEYS[2], claim.root)
+  local value = claim.at .. ':' .. claim.before .. ':1'
+  if stored ~= value then
+    redis.call('HSET', KEYS[2], claim.root, value)
+    fresh[#fresh + 1] = claim
+  end
+end
+local freshRoots = {}
+for _, claim in ipairs(fresh) do
+  freshRoots[claim.root] = true
+end
+
+local snapshotCommit = tonumber(redis.call('HGET', KEYS[1], 'commit') or '-1')
+local superseded = snapshotCommit > asOf
+if not superseded and ARGV[11] ~= '' then
+  local flags = redis.call('HGET', KEYS[1], 'flags') or ''
+  superseded = string.find('\n' .. flags .. '\n', '\n' .. ARGV[11] .. '\n', 1, true) ~= nil
+end
+
+local entry = ''
+if ARGV[6] ~= '' and not superseded then
+  local meta = cjson.decode(ARGV[7])
+  local roots = {}
+  if meta.roots then
+    roots = meta.roots
+  else
+    for _, claim in ipairs(fresh) do
+      if not isHistory(claim.before, meta.updatedAt) then
+        roots[#roots + 1] = claim.root
+      end
+    end
+    if not meta.first then
+      local all = redis.call('HGETALL', KEYS[2])
+      for i = 1, #all, 2 do
+        local at, state = string.match(all[i + 1], '^(%d+):.*:(%d)$')
+        if state == '1' and not freshRoots[all[i]] and redis.call('HGET', KEYS[7], all[i]) == at then
+          roots[#roots + 1] = all[i]
+        end
+      end
+    end
+  end
+  local audience = #roots == 0 and '[]' or cjson.encode(roots)
+  entry = redis.call('XADD', KEYS[4], '*', 'kind', 'event', 'subject', subject, 'event', ARGV[6], 'roots', audience)
+  redis.call('HSET', KEYS[1], 'eventId', meta.id, 'eventEntry', entry, 'eventUpdatedAt', meta.updatedAt and string.format('%.0f', meta.updatedAt) or '')
+elseif #fresh > 0 then
+  local latest = redis.call('HMGET', KEYS[1], 'eventId', 'eventEntry', 'eventUpdatedAt')
+  if latest[1] then
+    local updatedAt = latest[3] ~= '' and latest[3] or false
+    local roots = {}
+    for _, claim in ipairs(fresh) do
+      if not isHistory(claim.before, updatedAt) then
+        roots[#roots + 1] = claim.root
+      end
+    end
+    if #roots > 0 then
+      redis.call('XADD', KEYS[4], '*', 'kind', 'audience', 'subject', subject, 'event', latest[1], 'entry', latest[2], 'roots', cjson.encode(roots))
+    end
+  end
+end
+
+if superseded then
+  if ARGV[9] ~= '' then redis.call('ZADD', KEYS[5], 'NX', ARGV[9], subject) end
+  return { 'superseded', string.format('%.0f', snapshotCommit), '' }
+end
+
+local commit = snapshotCommit
+if ARGV[4] ~= '' then
+  commit = redis.call('INCR', KEYS[3])
+  local counted = redis.call('HGET', KEYS[1], 'counted')
+  if counted ~= ARGV[5] then
+    if counted and redis.call('HINCRBY', KEYS[6], counted, -1) <= 0 then redis.call('HDEL', KEYS[6], counted) end
+    redis.call('HINCRBY', KEYS[6], ARGV[5], 1)
+  end
+  redis.call('HSET', KEYS[1], 'commit', string.format('%.0f', commit), 'token', token, 'counted', ARGV[5], unpack(cjson.decode(ARGV[4])))
+end
+if ARGV[10] == '-' then
+  redis.call('HDEL', KEYS[1], 'doubt')
+elseif ARGV[10] ~= '' then
+  redis.call('HSET', KEYS[1], 'doubt', ARGV[10])
+end
+if ARGV[9] ~= '' then
+  redis.call('ZADD', KEYS[5], 'NX', ARGV[9], subject)
+  redis.call('PERSIST', KEYS[1])
+  redis.call('PERSIST', KEYS[2])
+end
+return { 'committed', string.format('%.0f', commit), entry }

@@ -1,0 +1,48 @@
+--[[
+  Ends the poll of a subject: either says when the next one is, or takes the subject off the schedule.
+
+  KEYS[1] due        zset    subjects that are polled, by the time of their next poll
+  KEYS[2] starts     hash    subject -> polls begun since one ended
+  KEYS[3] nudged     set     subjects to be polled again at once
+  KEYS[4] intervals  hash    subject -> interval at an unstretched price (ms)
+  KEYS[5] subject    hash    snapshot
+  KEYS[6] claims     hash    root -> claim
+  KEYS[7] wanted     hash    root -> since when a subscription names it (ms)
+
+  ARGV[1] subject id
+  ARGV[2] next poll, ms after now; "" when the subject is finished
+  ARGV[3] interval at an unstretched price, ms
+  ARGV[4] time for which a finished subject is kept, ms
+
+  Returns the milliseconds until the next poll, or "" when there is none. A nudge that came while the poll ran makes the
+  next poll come at once, finished or not. A subject that nobody wants any more is taken off as well.
+]]
+local time = redis.call('TIME')
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('HDEL', KEYS[2], ARGV[1])
+
+local wanted = false
+local all = redis.call('HGETALL', KEYS[6])
+for i = 1, #all, 2 do
+  if redis.call('HGET', KEYS[7], all[i]) == string.match(all[i + 1], '^(%d+):') then
+    wanted = true
+    break
+  end
+end
+
+local afterMs = ''
+if wanted then
+  afterMs = redis.call('SREM', KEYS[3], ARGV[1]) == 1 and '0' or ARGV[2]
+end
+
+if afterMs == '' then
+  redis.call('ZREM', KEYS[1], ARGV[1])
+  redis.call('HDEL', KEYS[4], ARGV[1])
+  redis.call('SREM', KEYS[3], ARGV[1])
+  redis.call('PEXPIRE', KEYS[5], ARGV[4])
+  redis.call('PEXPIRE', KEYS[6], ARGV[4])
+else
+  redis.call('ZADD', KEYS[1], string.format('%.0f', nowMs + tonumber(afterMs)), ARGV[1])
+  redis.call('HSET', KEYS[4], ARGV[1], ARGV[3])
+end
+return afterMs

@@ -1,0 +1,139 @@
+import type { SubjectId } from '../domain/subject.ts';
+
+/**
+ * Every key that Intentwatch has in Redis. All stand under one hash tag, so that scripts over several keys also run on
+ * a Redis Cluster. BullMQ keeps its own keys under `queues`.
+ */
+export class Keys {
+  /** `{intentwatch}`, with the configured prefix. */
+  readonly root: string;
+
+  constructor(prefix: string) {
+    this.root = `{${prefix}}`;
+  }
+
+  /** Prefix of BullMQ's keys. */
+  get queues(): string {
+    return `${this.root}:q`;
+  }
+
+  /** hash: snapshot of a subject. Kept while it is polled, then for the retention after it was last shown. */
+  subject(id: SubjectId): string {
+    return `${this.root}:subject:${id}`;
+  }
+
+  /** hash: root of a claim -> `<at ms>:<history before, seconds>:<served 0|1>`. Lives as long as the snapshot. */
+  claims(id: SubjectId): string {
+    return `${this.root}:claims:${id}`;
+  }
+
+  /** string: the commit counter. For ever. */
+  get commit(): string {
+    return `${this.root}:commit`;
+  }
+
+  /** stream: the event log, outbox and history at once. Trimmed to the retention. */
+  get events(): string {
+    return `${this.root}:events`;
+  }
+
+  /** zset: subject -> time of its next poll, ms. Membership means: polled. */
+  get due(): string {
+    return `${this.root}:due`;
+  }
+
+  /** hash: subject -> its interval at an unstretched price, ms. Same members as `due`, but for those not polled yet. */
+  get intervals(): string {
+    return `${this.root}:intervals`;
+  }
+
+  /** hash: subject -> polls begun since one ended; more than one means that polls crashed. */
+  get starts(): string {
+    return `${this.root}:starts`;
+  }
+
+  /** set: subjects to be polled again as soon as the poll that runs has ended. */
+  get nudged(): string {
+    return `${this.root}:nudged`;
+  }
+
+  /** hash: `<kind>|<status>` -> number of known subjects. */
+  get counts(): string {
+    return `${this.root}:counts`;
+  }
+
+  /** hash: root -> since when a subscription names it, ms. An entry goes when it leaves the config. */
+  get wanted(): string {
+    return `${this.root}:wanted`;
+  }
+
+  /** hash: root -> `<at ms>:<the same moment on the upstream's clock, seconds>`. */
+  get since(): string {
+    return `${this.root}:since`;
+  }
+
+  /** hash: name -> definition of a subscription, JSON; one that left the config stays for its committed events. */
+  get subscriptions(): string {
+    return `${this.root}:subscriptions`;
+  }
+
+  /** hash: name -> definition of a receiver, JSON; one that left the config stays with its backlog. */
+  get receivers(): string {
+    return `${this.root}:receivers`;
+  }
+
+  /** hash: the newest config: digest, generation. */
+  get config(): string {
+    return `${this.root}:config`;
+  }
+
+  /** hash: receiver -> entry of the event log up to which its deliveries were enqueued. */
+  get cursors(): string {
+    return `${this.root}:cursors`;
+  }
+
+  /** string: fencing token of the process that relays. Expires with its lease. */
+  get relayLease(): string {
+    return `${this.root}:relay:lease`;
+  }
+
+  /** string: the newest fencing token. For ever. */
+  get relayFence(): string {
+    return `${this.root}:relay:fence`;
+  }
+
+  /** hash: facts of one delivery. Kept for the retention. */
+  delivery(receiver: string, eventId: string): string {
+    return `${this.root}:delivery:${receiver}:${eventId}`;
+  }
+
+  /** zset: event id -> time, ms, of the deliveries of a receiver that are neither delivered nor dead. */
+  pending(receiver: string): string {
+    return `${this.root}:pending:${receiver}`;
+  }
+
+  /** zset: event id -> time of death, ms, of a receiver's dead letters. Trimmed to the retention. */
+  dead(receiver: string): string {
+    return `${this.root}:dead:${receiver}`;
+  }
+
+  /** hash: state of one of the upstream's surfaces: state, failures, since, probe. */
+  health(surface: string): string {
+    return `${this.root}:health:${surface}`;
+  }
+
+  /** string: until when, ms, a surface asked us to wait. */
+  pause(surface: string): string {
+    return `${this.root}:pause:${surface}`;
+  }
+
+  /** hash: the present sweep of a wallet: `id`, and a field per cursor that it followed. Outlives a sweep's interval. */
+  sweep(wallet: SubjectId): string {
+    return `${this.root}:sweep:${wallet}`;
+  }
+
+  /** string: an exact look-up was asked for a moment ago. Expires in seconds. */
+  looked(id: SubjectId): string {
+    return `${this.root}:looked:${id}`;
+  }
+}

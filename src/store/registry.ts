@@ -1,0 +1,165 @@
+import { z } from 'zod';
+import { claimRoot } from '../domain/claim.ts';
+import { asSubjectId, type SubjectId } from '../domain/subject.ts';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+import type { SubjectStore } from './subjects.ts';
+
+const SUBSCRIPTION = z.object({
+  name: z.string(),
+  order: z.number(),
+  receivers: z.array(z.string()),
+  metadata: z.record(z.string(), z.string()),
+  history: z.enum(['skip', 'emit']),
+  overdueAfterMs: z.number().nullable(),
+});
+
+const RECEIVER = z.object({
+  name: z.string(),
+  type: z.enum(['webhook', 'email']),
+  events: z.array(z.string()),
+  removed: z.boolean(),
+});
+
+/** What the registry keeps of a subscription; `order` is its place in the config. */
+export type StoredSubscription = z.infer<typeof SUBSCRIPTION>;
+
+/** What the registry keeps of a receiver. One that left the config is `removed` and keeps its backlog. */
+export type StoredReceiver = z.infer<typeof RECEIVER>;
+
+/** What a config wants: its subscriptions with the subjects they name, and its receivers. */
+export type Wanted = {
+  digest: string;
+  receivers: Omit<StoredReceiver, 'removed'>[];
+  subscriptions: (Omit<StoredSubscription, 'order'> & { subjects: SubjectId[] })[];
+};
+
+/** The subscriptions and receivers that all processes on one Redis share. */
+export class Registry {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+  readonly #subjects: SubjectStore;
+
+  constructor(redis: RedisClient, keys: Keys, subjects: SubjectStore) {
+    this.#redis = redis;
+    this.#keys = keys;
+    this.#subjects = subjects;
+  }
+
+  /**
+   * Makes the registry what a config wants. Receivers come first, with a cursor at the end of the log, so that no
+   * event of a new subscription can fall before its receiver's cursor. Whoever syncs last is the newest config, and
+   * only it removes; the others see that by the digest. Repeating it changes nothing. Returns the subjects that were
+   * claimed anew, which have to be polled now.
+   */
+  async sync(wanted: Wanted, newestEntry: string): Promise<SubjectId[]> {
+    await this.#syncReceivers(wanted.receivers, newestEntry);
+    const definitions = wanted.subscriptions.map(({ subjects: _, ...rest }, order) => ({ ...rest, order }));
+    for (const definition of definitions) {
+      await this.#redis.hset(this.#keys.subscriptions, definition.name, JSON.stringify(definition));
+    }
+    const roots = new Map<string, SubjectId>();
+    for (const subscription of wanted.subscriptions) {
+      for (const subject of subscription.subjects) roots.set(claimRoot(subscription.name, subject), subject);
+    }
+    const stale = (await this.#redis.hkeys(this.#keys.wanted)).filter((root) => !roots.has(root));
+    if (stale.length > 0) await this.#redis.hdel(this.#keys.wanted, ...stale);
+    const claimed: SubjectId[] = [];
+    for (const chunk of chunks([...roots], 200)) {
+      const news = await Promise.all(chunk.map(([root, subject]) => this.#want(root, subject)));
+      claimed.push(...chunk.filter((_, index) => news[index]).map(([, subject]) => subject));
+    }
+    await this.#redis.hincrby(this.#keys.config, 'generation', 1);
+    await this.#redis.hset(this.#keys.config, 'digest', wanted.digest);
+    return claimed;
+  }
+
+  async #syncReceivers(receivers: Wanted['receivers'], newestEntry: string): Promise<void> {
+    const names = new Set(receivers.map((receiver) => receiver.name));
+    for (const receiver of receivers) {
+      await this.#redis.hsetnx(this.#keys.cursors, receiver.name, newestEntry);
+      await this.#redis.hset(
+        this.#keys.receivers,
+        receiver.name,
+        JSON.stringify({ ...receiver, removed: false }),
+      );
+    }
+    for (const stored of await this.receivers()) {
+      if (names.has(stored.name) || stored.removed) continue;
+      await this.#redis.hset(this.#keys.receivers, stored.name, JSON.stringify({ ...stored, removed: true }));
+    }
+  }
+
+  async #want(root: string, subject: SubjectId): Promise<boolean> {
+    const atMs = Number(await this.#redis.iwWant(this.#keys.wanted, root));
+    return this.#subjects.claim(subject, [{ root, atMs, historyBefore: null, served: false }]);
+  }
+
+  /** The digest of the newest config that any process on this Redis runs. */
+  async newestDigest(): Promise<string | null> {
+    return this.#redis.hget(this.#keys.config, 'digest');
+  }
+
+  /** All receivers that ever were, in no order. */
+  async receivers(): Promise<StoredReceiver[]> {
+    return Object.values(await this.#redis.hgetall(this.#keys.receivers)).map((text) =>
+      RECEIVER.parse(JSON.parse(text)),
+    );
+  }
+
+  /** All subscriptions that ever were, by name. */
+  async subscriptions(): Promise<Map<string, StoredSubscription>> {
+    const stored = Object.values(await this.#redis.hgetall(this.#keys.subscriptions)).map((text) =>
+      SUBSCRIPTION.parse(JSON.parse(text)),
+    );
+    return new Map(stored.map((subscription) => [subscription.name, subscription]));
+  }
+
+  /**
+   * When a root was subscribed on the upstream's clock, in seconds. The first process that can tell decides:
+   * `clockAheadMs` is how far the upstream's `Date` was ahead of Redis time at an answer.
+   */
+  async subscribedAt(claim: { root: string; atMs: number }, clockAheadMs: number): Promise<number> {
+    const seconds = Math.floor((claim.atMs + clockAheadMs) / 1_000);
+    return Number(
+      await this.#redis.iwSince(this.#keys.since, claim.root, String(claim.atMs), String(seconds)),
+    );
+  }
+
+  /** Every subject that is polled, with the time of its next poll (Redis time, ms). */
+  async due(): Promise<{ subject: SubjectId; dueMs: number }[]> {
+    const list = (await this.#redis.zrange(this.#keys.due, '0', '-1', 'WITHSCORES')).flat();
+    const due: { subject: SubjectId; dueMs: number }[] = [];
+    for (let index = 0; index + 1 < list.length; index += 2) {
+      due.push({ subject: asSubjectId(String(list[index])), dueMs: Number(list[index + 1]) });
+    }
+    return due;
+  }
+
+  /** The interval at an unstretched price of every polled subject, ms. */
+  async intervals(): Promise<Map<SubjectId, number>> {
+    const stored = await this.#redis.hgetall(this.#keys.intervals);
+    return new Map(Object.entries(stored).map(([subject, ms]) => [asSubjectId(subject), Number(ms)]));
+  }
+
+  /** How many polls of each subject began without an end; two or more mean that polls crash their process. */
+  async starts(): Promise<Map<string, number>> {
+    const stored = await this.#redis.hgetall(this.#keys.starts);
+    return new Map(Object.entries(stored).map(([subject, count]) => [subject, Number(count)]));
+  }
+
+  /** The number of known subjects by kind and status. */
+  async counts(): Promise<{ kind: string; status: string; count: number }[]> {
+    const stored = await this.#redis.hgetall(this.#keys.counts);
+    return Object.entries(stored).map(([key, count]) => {
+      const bar = key.indexOf('|');
+      return { kind: key.slice(0, bar), status: key.slice(bar + 1), count: Number(count) };
+    });
+  }
+}
+
+function chunks<T>(list: readonly T[], size: number): T[][] {
+  const parts: T[][] = [];
+  for (let index = 0; index < list.length; index += size) parts.push(list.slice(index, index + size));
+  return parts;
+}

@@ -1,0 +1,51 @@
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+
+/** Length of the relay's lease; a holder renews it in every round. */
+const LEASE_MS = 5_000;
+
+/**
+ * The lease of the relay, with a fencing token: every write of the relay names the token, so that a process that was
+ * asleep while its lease ran out cannot write after another one has taken over.
+ */
+export class RelayLease {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+  #token = '';
+
+  constructor(redis: RedisClient, keys: Keys) {
+    this.#redis = redis;
+    this.#keys = keys;
+  }
+
+  /** Takes or renews the lease. Returns the fencing token; null while another process holds it. */
+  async hold(): Promise<string | null> {
+    this.#token = await this.#redis.iwLease(
+      this.#keys.relayLease,
+      this.#keys.relayFence,
+      this.#token,
+      String(LEASE_MS),
+    );
+    return this.#token === '' ? null : this.#token;
+  }
+
+  /** Gives the lease back, so that another process can take over at once. */
+  async release(): Promise<void> {
+    if (this.#token !== '' && (await this.#redis.get(this.#keys.relayLease)) === this.#token) {
+      await this.#redis.del(this.#keys.relayLease);
+    }
+    this.#token = '';
+  }
+
+  /** Where a receiver's deliveries are enqueued up to; null for a receiver without cursor. */
+  async cursor(receiver: string): Promise<string | null> {
+    return this.#redis.hget(this.#keys.cursors, receiver);
+  }
+
+  /** Moves a receiver's cursor. False when another process relays now. */
+  async advance(token: string, receiver: string, entry: string): Promise<boolean> {
+    return (
+      (await this.#redis.iwAdvance(this.#keys.cursors, this.#keys.relayLease, token, receiver, entry)) === 1
+    );
+  }
+}

@@ -1,0 +1,249 @@
+import { z } from 'zod';
+import type { Claim } from '../domain/claim.ts';
+import type { Event } from '../domain/event.ts';
+import { canonicalJson, type JsonObject } from '../domain/json.ts';
+import type { SnapshotDraft } from '../domain/next-snapshot.ts';
+import type { Doubt, Snapshot } from '../domain/record.ts';
+import { eventKind, isPollable, type SubjectId } from '../domain/subject.ts';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+
+/** What is known of a subject: its snapshot, and the claims of those who still want it. */
+export type Known = { snapshot: Snapshot | null; claims: Claim[] };
+
+/**
+ * What a poll knows before its request. `asOf` is the commit counter, `nowMs` Redis time; `starts` counts the polls of
+ * this subject that began since one ended, this one included; `dueMs` is when the poll was due (Redis time), null when it is on no schedule.
+ */
+export type PollStart = Known & { asOf: string; nowMs: number; starts: number; dueMs: number | null };
+
+/** One commit. `token` names it, so that a client library that sends it twice does it once. */
+export type Commit = {
+  subject: SubjectId;
+  asOf: string;
+  token: string;
+  claims: readonly Claim[];
+  snapshot?: SnapshotDraft;
+  event?: { event: Event; updatedAt: number | null; first: boolean; roots: string[] | null };
+  doubt?: Doubt | 'clear';
+  flag?: string;
+  dueMs?: number;
+};
+
+export type CommitResult = { outcome: 'committed' | 'already' | 'superseded'; commit: string };
+
+/** The registry of subjects: snapshots, claims and the schedule. */
+export class SubjectStore {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+  readonly #retentionMs: number;
+
+  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number }) {
+    this.#redis = redis;
+    this.#keys = keys;
+    this.#retentionMs = options.retentionMs;
+  }
+
+  /** Reads what a poll needs. `counted`: this is the poll of the subject itself, whose crash has to be noticed. */
+  async beginPoll(subject: SubjectId, options: { counted: boolean }): Promise<PollStart> {
+    const keys = this.#keys;
+    const reply = await this.#redis.iwBeginPoll(
+      keys.subject(subject),
+      keys.claims(subject),
+      keys.commit,
+      keys.wanted,
+      keys.due,
+      keys.starts,
+      keys.nudged,
+      subject,
+      options.counted ? '1' : '0',
+    );
+    const [asOf, seconds, microseconds, starts, due, fields, claims] = reply;
+    return {
+      asOf,
+      nowMs: Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000),
+      starts,
+      dueMs: due === '' ? null : Number(due),
+      snapshot: parseSnapshot(pairs(fields)),
+      claims: parseClaims(pairs(claims)),
+    };
+  }
+
+  /**
+   * Reads many subjects in one round trip, and keeps the finished ones among them: what a page still shows must not
+   * expire, or it would be seen for the first time again.
+   */
+  async look(subjects: readonly SubjectId[]): Promise<Known[]> {
+    if (subjects.length === 0) return [];
+    const pipeline = this.#redis.pipeline();
+    for (const subject of subjects) {
+      pipeline.hgetall(this.#keys.subject(subject));
+      pipeline.hgetall(this.#keys.claims(subject));
+      pipeline.pexpire(this.#keys.subject(subject), this.#retentionMs, 'GT');
+      pipeline.pexpire(this.#keys.claims(subject), this.#retentionMs, 'GT');
+    }
+    const replies = await pipeline.exec();
+    return subjects.map((_, index) => ({
+      snapshot: parseSnapshot(hashReply(replies?.[index * 4])),
+      claims: parseClaims(hashReply(replies?.[index * 4 + 1])),
+    }));
+  }
+
+  async commit(commit: Commit): Promise<CommitResult> {
+    const { subject, snapshot, event, doubt } = commit;
+    const keys = this.#keys;
+    const meta = event && {
+      id: event.event.id,
+      updatedAt: event.updatedAt ?? false,
+      first: event.first,
+      roots: event.roots ?? false,
+    };
+    const [outcome, number] = await this.#redis.iwCommit(
+      keys.subject(subject),
+      keys.claims(subject),
+      keys.commit,
+      keys.events,
+      keys.due,
+      keys.counts,
+      keys.wanted,
+      subject,
+      commit.token,
+      commit.asOf,
+      snapshot ? JSON.stringify(snapshotFields(snapshot)) : '',
+      snapshot ? `${eventKind(subject)}|${snapshot.status.toLowerCase()}` : '',
+      event ? JSON.stringify(event.event) : '',
+      meta ? JSON.stringify(meta) : '',
+      claimsArgument(commit.claims),
+      commit.dueMs === undefined || !isPollable(subject) ? '' : String(commit.dueMs),
+      doubt === undefined ? '' : doubt === 'clear' ? '-' : `${doubt.sinceMs}|${doubt.key}`,
+      commit.flag ?? '',
+    );
+    return { outcome: COMMIT_OUTCOME.parse(outcome), commit: number };
+  }
+
+  /** Ends the poll of a subject. Returns the ms until its next poll, or null when it has none. */
+  async endPoll(
+    subject: SubjectId,
+    next: { afterMs: number; baseMs: number } | null,
+  ): Promise<number | null> {
+    const keys = this.#keys;
+    const afterMs = await this.#redis.iwEndPoll(
+      keys.due,
+      keys.starts,
+      keys.nudged,
+      keys.intervals,
+      keys.subject(subject),
+      keys.claims(subject),
+      keys.wanted,
+      subject,
+      next === null ? '' : String(Math.round(next.afterMs)),
+      String(Math.round(next?.baseMs ?? 0)),
+      String(this.#retentionMs),
+    );
+    return afterMs === '' ? null : Number(afterMs);
+  }
+
+  /** Gives a subject claims that its next poll serves. True when one was new, so that the subject has to be polled. */
+  async claim(subject: SubjectId, claims: readonly Claim[]): Promise<boolean> {
+    const keys = this.#keys;
+    const added = await this.#redis.iwClaim(
+      keys.claims(subject),
+      keys.due,
+      keys.subject(subject),
+      keys.wanted,
+      subject,
+      claimsArgument(claims),
+    );
+    return added === 1;
+  }
+
+  /** Has a subject polled again as soon as the poll that may be running has ended. */
+  async nudge(subject: SubjectId): Promise<void> {
+    await this.#redis.sadd(this.#keys.nudged, subject);
+  }
+}
+
+const COMMIT_OUTCOME = z.enum(['committed', 'already', 'superseded']);
+
+function claimsArgument(claims: readonly Claim[]): string {
+  return JSON.stringify(
+    claims.map((claim) => ({
+      root: claim.root,
+      at: String(claim.atMs),
+      before: claim.historyBefore === null ? '' : String(claim.historyBefore),
+    })),
+  );
+}
+
+function snapshotFields(snapshot: SnapshotDraft): string[] {
+  const fields: [string, string][] = [
+    ['version', String(snapshot.version)],
+    ['sequence', String(snapshot.sequence)],
+    ['status', snapshot.status],
+    ['updatedAt', String(snapshot.updatedAt ?? '')],
+    ['record', canonicalJson(snapshot.record)],
+    ['observedAtMs', String(snapshot.observedAtMs)],
+    ['changedAtMs', String(snapshot.changedAtMs)],
+    ['pendingSince', String(snapshot.pendingSince ?? '')],
+    ['flags', snapshot.flags.join('\n')],
+  ];
+  return fields.flat();
+}
+
+const integer = z
+  .string()
+  .regex(/^-?\d+$/)
+  .transform(Number);
+const integerOrNone = z.union([z.literal('').transform(() => null), integer]);
+
+const SNAPSHOT = z.object({
+  version: integer,
+  sequence: integer,
+  commit: integer,
+  status: z.string(),
+  updatedAt: integerOrNone,
+  record: z.string().transform((text): JsonObject => z.record(z.string(), z.json()).parse(JSON.parse(text))),
+  observedAtMs: integer,
+  changedAtMs: integer,
+  pendingSince: integerOrNone,
+  flags: z.string().transform((text) => (text === '' ? [] : text.split('\n'))),
+  doubt: z
+    .string()
+    .optional()
+    .transform((text): Doubt | null => {
+      if (text === undefined) return null;
+      const bar = text.indexOf('|');
+      return { sinceMs: Number(text.slice(0, bar)), key: text.slice(bar + 1) };
+    }),
+});
+
+function parseSnapshot(fields: { [field: string]: string }): Snapshot | null {
+  return fields.version === undefined ? null : SNAPSHOT.parse(fields);
+}
+
+function parseClaims(fields: { [field: string]: string }): Claim[] {
+  return Object.entries(fields).map(([root, value]) => {
+    const match = /^(\d+):(-?\d*):([01])$/.exec(value);
+    if (match === null) throw new Error(`claim ${root} is stored as ${JSON.stringify(value)}`);
+    const [, at = '', before = '', served] = match;
+    return {
+      root,
+      atMs: Number(at),
+      historyBefore: before === '' ? null : Number(before),
+      served: served === '1',
+    };
+  });
+}
+
+function pairs(list: readonly string[]): { [field: string]: string } {
+  const fields: { [field: string]: string } = {};
+  for (let index = 0; index + 1 < list.length; index += 2) fields[list[index] ?? ''] = list[index + 1] ?? '';
+  return fields;
+}
+
+const HASH = z.record(z.string(), z.string());
+
+function hashReply(reply: [Error | null, unknown] | undefined): { [field: string]: string } {
+  if (reply === undefined || reply[0] !== null) throw reply?.[0] ?? new Error('Redis gave no reply');
+  return HASH.parse(reply[1]);
+}
