@@ -1,0 +1,16 @@
+import { ConfigError, renderProblems } from '../config/errors.ts';
+import { EmbeddedRedisError } from '../store/embedded.ts';
+
+/** The exit codes of every command. */
+export const EXIT = { done: 0, failed: 1, tryAgain: 75, badConfig: 78, interrupted: 130 } as const;
+
+/** Says on stderr why a command failed, in words for its user, and returns the exit code. */
+export function reportFailure(error: unknown): number {
+  if (error instanceof ConfigError) {
+    process.stderr.write(`${renderProblems(error)}\n`);
+    return EXIT.badConfig;
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  process.stderr.write(`intentwatch: ${message}\n`);
+  return error instanceof EmbeddedRedisError && error.code === 'in-use' ? EXIT.tryAgain : EXIT.failed;
+}

@@ -1,0 +1,67 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { Sandbox } from '../sandbox/sandbox.ts';
+import { interrupted } from './interrupt.ts';
+
+/** `sandbox`: a local upstream for development, with transfers that live. */
+export function sandboxCommand(): Command {
+  return new Command('sandbox')
+    .description(
+      'Serve a local implementation of the upstream, with transfers that start, fill, settle and refund.',
+    )
+    .option('--host <address>', 'where both ports listen', '127.0.0.1')
+    .option('--port <port>', 'port of the upstream (0: any free one)', wholeNumber, 8080)
+    .option(
+      '--control-port <port>',
+      'port that tells what really happened (0: any free one)',
+      wholeNumber,
+      8081,
+    )
+    .option('--seed <number>', 'the same seed gives the same wallets, ids and lives', wholeNumber, 1)
+    .option('--time-scale <factor>', 'how many times faster than usual transfers live', number, 1)
+    .option('--api-key <key>', 'the key that v1 endpoints accept', 'sandbox-key')
+    .option('--transfers-per-second <rate>', 'births per second; 0 stops them', number, 0.5)
+    .option('--wallets <count>', 'how many wallets send and receive', wholeNumber, 10)
+    .option('--past-transfers <count>', 'how many transfers have ended in the days before', wholeNumber, 0)
+    .action(serve);
+}
+
+type Flags = {
+  host: string;
+  port: number;
+  controlPort: number;
+  seed: number;
+  timeScale: number;
+  apiKey: string;
+  transfersPerSecond: number;
+  wallets: number;
+  pastTransfers: number;
+};
+
+async function serve(flags: Flags): Promise<void> {
+  const sandbox = new Sandbox(flags);
+  const stop = interrupted();
+  await sandbox.start();
+  process.stdout.write(
+    `${[
+      `upstream:     ${sandbox.url}   (x-api-key: ${sandbox.apiKey})`,
+      `control:      ${sandbox.controlUrl}   (GET /subjects /transitions /answers, POST /pace)`,
+      `a wallet:     ${sandbox.subjects().wallets[0] ?? 'none'}`,
+    ].join('\n')}\n`,
+  );
+  await stop.wait;
+  await sandbox.close();
+  stop.release();
+}
+
+function number(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isFinite(value) || value < 0) {
+    throw new InvalidArgumentError('expected a number that is not negative');
+  }
+  return value;
+}
+
+function wholeNumber(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('expected a whole number');
+  return Number(text);
+}

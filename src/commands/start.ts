@@ -1,0 +1,43 @@
+import { resolve } from 'node:path';
+import { Command, Option } from 'commander';
+import { pino } from 'pino';
+import { loadConfig } from '../config/load.ts';
+import { Daemon } from '../daemon.ts';
+import { EXIT } from './exit.ts';
+import { interrupted } from './interrupt.ts';
+
+export const CONFIG_DEFAULT = './intentwatch.yaml';
+
+/** A daemon that is still there after this long at shutdown is cut off: what it held is handed to the next one. */
+const SHUTDOWN_MS = 4_800;
+
+/** `start`: runs the daemon until it is told to stop. */
+export function startCommand(): Command {
+  return new Command('start')
+    .description('Run the daemon: poll, compare, and deliver until SIGTERM or Ctrl-C.')
+    .option('-c, --config <file>', 'config file', CONFIG_DEFAULT)
+    .addOption(
+      new Option('--log-level <level>', 'least severe log line to print')
+        .choices(['debug', 'info', 'warn', 'error'])
+        .default('info'),
+    )
+    .action(start);
+}
+
+async function start(options: { config: string; logLevel: string }): Promise<void> {
+  const config = await loadConfig(resolve(options.config), process.env);
+  const log = pino({ level: options.logLevel, base: null, serializers: { error: pino.stdSerializers.err } });
+  const stop = interrupted();
+  const daemon = new Daemon({ config, log });
+  const starting = daemon.start();
+  // A daemon that waits for Redis can be stopped as well.
+  const reason = await Promise.race([stop.wait, starting.then(() => null)]).catch(async (error: unknown) => {
+    await daemon.close();
+    throw error;
+  });
+  const signal = reason ?? (await stop.wait);
+  log.info({ signal }, 'daemon.stopping');
+  setTimeout(() => process.exit(EXIT.done), SHUTDOWN_MS).unref();
+  await daemon.close();
+  process.exit(EXIT.done);
+}

@@ -1,0 +1,287 @@
+import type { Logger } from 'pino';
+import type { Config } from './config/config.ts';
+import { subjectsOf } from './domain/subscription.ts';
+import { Metrics } from './metrics/metrics.ts';
+import { createNotifier } from './notifiers/notifier.ts';
+import { DeliveryQueues } from './queues/delivery-queues.ts';
+import { DeliveryWorker } from './queues/delivery-worker.ts';
+import { PollQueues } from './queues/poll-queues.ts';
+import { PollWorker } from './queues/poll-worker.ts';
+import { Reconcile } from './queues/reconcile.ts';
+import { Relay } from './queues/relay.ts';
+import { Sweeps } from './queues/sweep.ts';
+import { daemonMetricSources, daemonReadiness } from './readiness.ts';
+import { Server } from './server/server.ts';
+import { Signals } from './signals.ts';
+import type { RedisClient } from './store/commands.ts';
+import { connect, disconnect, parseRedisUrl, type RedisTarget } from './store/connection.ts';
+import { DeliveryStore } from './store/deliveries.ts';
+import { EmbeddedRedis } from './store/embedded.ts';
+import { EventLog } from './store/event-log.ts';
+import { HealthStore, SURFACES, type Surface } from './store/health.ts';
+import { Keys } from './store/keys.ts';
+import { Registry, type Wanted } from './store/registry.ts';
+import { RelayLease } from './store/relay-lease.ts';
+import { checkRedis } from './store/startup-checks.ts';
+import { SubjectStore } from './store/subjects.ts';
+import { UpstreamClient } from './upstream/client.ts';
+import { VERSION } from './version.ts';
+
+/** How long work in flight may take at shutdown before it is handed back, and all the rest after that. */
+const GRACE_MS = 3_000;
+const CLOSE_MS = 1_200;
+
+/** A Redis that cannot be used, with every reason. */
+export class UnusableRedisError extends Error {
+  constructor(reasons: readonly string[]) {
+    super(reasons.join('\n'));
+    this.name = 'UnusableRedisError';
+  }
+}
+
+/** The running parts of a daemon, in the order in which data flows. */
+export type DaemonParts = {
+  redis: RedisClient;
+  registry: Registry;
+  health: HealthStore;
+  polls: PollQueues;
+  pollWorkers: readonly PollWorker[];
+  reconcile: Reconcile;
+  relay: Relay;
+  deliveries: DeliveryStore;
+  deliveryQueues: DeliveryQueues;
+  deliveryWorkers: readonly DeliveryWorker[];
+  budgets: Record<Surface, number>;
+};
+
+/** The whole program: from a config to running parts, and back. */
+export class Daemon {
+  readonly #config: Config;
+  readonly #log: Logger;
+  readonly signals: Signals;
+  readonly #metrics: Metrics;
+  readonly #server: Server;
+  #parts: DaemonParts | null = null;
+  #embedded: EmbeddedRedis | null = null;
+  readonly #connections: RedisClient[] = [];
+  #client: UpstreamClient | null = null;
+  #url = '';
+
+  constructor(options: { config: Config; log: Logger; signals?: Signals }) {
+    const { config } = options;
+    this.#config = config;
+    this.#log = options.log;
+    this.signals = options.signals ?? new Signals();
+    this.#metrics = new Metrics({
+      signals: this.signals,
+      sources: daemonMetricSources(() => this.#parts),
+      receivers: config.receivers.map(({ name, type }) => ({ name, type })),
+      version: VERSION,
+      nodeVersion: process.version,
+    });
+    this.#server = new Server({
+      host: config.server.host,
+      port: config.server.port,
+      metrics: this.#metrics,
+      readiness: daemonReadiness(() => this.#parts),
+    });
+  }
+
+  /** Where the daemon serves metrics and health. */
+  get url(): string {
+    return this.#url;
+  }
+
+  /** The keys under which this daemon keeps its state, and its Redis: for the parts of a larger program. */
+  get redisTarget(): RedisTarget {
+    const { url } = this.#config.redis;
+    if (url !== null) return parseRedisUrl(url.reveal());
+    if (this.#embedded === null) throw new Error('the embedded Redis has not been started');
+    return this.#embedded.target;
+  }
+
+  /** Starts everything. Waits for an external Redis as long as it takes, and says so. */
+  async start(): Promise<void> {
+    const config = this.#config;
+    this.#url = (await this.#server.start()).url;
+    this.#log.info({ url: this.#url, version: VERSION }, 'server.listening');
+    if (config.redis.url === null) await this.#startEmbedded();
+
+    const redis = this.#connect('commands');
+    await this.#awaitRedis(redis);
+    const parts = this.#assemble(redis);
+    this.#parts = parts;
+
+    for (const surface of SURFACES) await parts.polls.setBudget(surface, parts.budgets[surface]);
+    const events = new EventLog(redis, this.#keys());
+    const claimed = await parts.registry.sync(wantedOf(config), await events.newest());
+    for (const subject of claimed) await parts.polls.soon(subject);
+    await parts.reconcile.start();
+    for (const worker of parts.pollWorkers) worker.start();
+    parts.relay.start();
+    for (const worker of parts.deliveryWorkers) worker.start();
+    const { subscriptions, receivers } = config;
+    this.#log.info({ subscriptions: subscriptions.length, receivers: receivers.length }, 'daemon.started');
+  }
+
+  /** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
+  #assemble(redis: RedisClient): DaemonParts {
+    const config = this.#config;
+    const { retentionMs, polling } = config;
+    const { signals } = this;
+    const log = this.#log;
+    const keys = this.#keys();
+    const budgets = {
+      status: config.upstream.requestsPerSecond,
+      gateway: config.upstream.gatewayRequestsPerSecond,
+    };
+
+    const subjects = new SubjectStore(redis, keys, { retentionMs });
+    const registry = new Registry(redis, keys, subjects);
+    const health = new HealthStore(redis, keys);
+    const events = new EventLog(redis, keys);
+    const deliveries = new DeliveryStore(redis, keys, { retentionMs });
+    const lease = new RelayLease(redis, keys);
+
+    const client = new UpstreamClient({
+      ...config.upstream,
+      onAnswer: (answer) => signals.emit('upstream.answered', answer),
+    });
+    this.#client = client;
+    const polls = new PollQueues({ redis, keys, subjects, health });
+    const sweeps = new Sweeps({ redis, keys, queues: polls, everyMs: polling.fullSweepEveryMs });
+    const deliveryQueues = new DeliveryQueues(redis, keys);
+    const reconcile = new Reconcile({
+      redis,
+      registry,
+      events,
+      deliveries,
+      lease,
+      polls,
+      deliveryQueues,
+      signals,
+      log,
+      budgets,
+      retentionMs,
+      digest: config.digest,
+    });
+    const pollParts = {
+      redis,
+      keys,
+      client,
+      subjects,
+      registry,
+      health,
+      queues: polls,
+      sweeps,
+      signals,
+      log,
+      confirmAfterMs: polling.confirmAfterMs,
+      finished: polling.finished,
+      stretch: reconcile.stretch.bind(reconcile),
+    };
+    const pollWorkers = SURFACES.map((surface) => new PollWorker(surface, pollParts));
+
+    const blocking = this.#connect('relay');
+    const relay = new Relay({
+      blocking,
+      keys,
+      lease,
+      events,
+      registry,
+      deliveries,
+      queues: deliveryQueues,
+      signals,
+      log,
+    });
+    const deliveryParts = { redis, keys, events, registry, deliveries, signals, log };
+    const deliveryWorkers = config.receivers.map((receiver) => {
+      const notifier = createNotifier(receiver, { smtp: config.smtp, version: VERSION });
+      return new DeliveryWorker(receiver, notifier, deliveryParts);
+    });
+    return {
+      redis,
+      registry,
+      health,
+      polls,
+      pollWorkers,
+      reconcile,
+      relay,
+      deliveries,
+      deliveryQueues,
+      deliveryWorkers,
+      budgets,
+    };
+  }
+
+  /** Ends polling: polls under way end, nothing new is asked; what was committed is still delivered. */
+  async stopPolling(): Promise<void> {
+    const abort = AbortSignal.timeout(GRACE_MS);
+    await Promise.all((this.#parts?.pollWorkers ?? []).map((worker) => worker.close(abort)));
+  }
+
+  /** Stops taking work, gives work in flight its time, hands the rest back, and lets go of everything. */
+  async close(): Promise<void> {
+    const parts = this.#parts;
+    const abort = new AbortController();
+    const timer = setTimeout(() => abort.abort(), GRACE_MS);
+    if (parts !== null) {
+      const deliveries = parts.deliveryWorkers.map((worker) => worker.close(abort.signal));
+      const flow = [this.stopPolling(), ...deliveries, parts.relay.close(), parts.reconcile.close()];
+      await within(Promise.allSettled(flow), GRACE_MS + CLOSE_MS / 2);
+      await within(Promise.allSettled([parts.polls.close(), parts.deliveryQueues.close()]), CLOSE_MS / 4);
+    }
+    clearTimeout(timer);
+    this.#metrics.close();
+    await within(Promise.allSettled([this.#server.close(), this.#client?.close()]), CLOSE_MS / 4);
+    await within(Promise.allSettled(this.#connections.map(disconnect)), CLOSE_MS / 2);
+    await this.#embedded?.close();
+    this.#log.info('daemon.stopped');
+  }
+
+  #keys(): Keys {
+    return new Keys(this.#config.redis.prefix);
+  }
+
+  async #startEmbedded(): Promise<void> {
+    this.#embedded = new EmbeddedRedis({
+      dataDir: this.#config.dataDir,
+      onTrouble: (reason) => this.#log.error({ reason }, 'redis.embedded'),
+    });
+    await this.#embedded.start();
+    this.#log.info({ dataDir: this.#config.dataDir }, 'redis.embedded_started');
+  }
+
+  #connect(role: string): RedisClient {
+    const redis = connect(this.redisTarget, {
+      onTrouble: (reason) => this.#log.warn({ role, reason }, 'redis.away'),
+      onReady: () => this.#log.info({ role }, 'redis.back'),
+    });
+    this.#connections.push(redis);
+    return redis;
+  }
+
+  async #awaitRedis(redis: RedisClient): Promise<void> {
+    const findings = await checkRedis(redis);
+    for (const finding of findings) this.#log[finding.fatal ? 'error' : 'warn'](finding.message);
+    const fatal = findings.filter((finding) => finding.fatal).map((finding) => finding.message);
+    if (fatal.length > 0) throw new UnusableRedisError(fatal);
+  }
+}
+
+function wantedOf(config: Config): Wanted {
+  return {
+    digest: config.digest,
+    receivers: config.receivers.map(({ name, type, events }) => ({ name, type, events })),
+    subscriptions: config.subscriptions.map((subscription) => {
+      const { name, receivers, metadata, history, overdueAfterMs } = subscription;
+      return { name, receivers, metadata, history, overdueAfterMs, subjects: subjectsOf(subscription) };
+    }),
+  };
+}
+
+async function within(work: Promise<unknown>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  await Promise.race([work, new Promise((resolve) => (timer = setTimeout(resolve, ms)))]);
+  clearTimeout(timer);
+}

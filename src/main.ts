@@ -1,0 +1,29 @@
+#!/usr/bin/env node
+import { Command } from 'commander';
+import { checkCommand } from './commands/check.ts';
+import { demoCommand } from './commands/demo.ts';
+import { EXIT, reportFailure } from './commands/exit.ts';
+import { sandboxCommand } from './commands/sandbox.ts';
+import { startCommand } from './commands/start.ts';
+import { VERSION } from './version.ts';
+
+const program = new Command('intentwatch')
+  .description(
+    'Watches cross-chain stablecoin transfers and turns every change into a signed webhook, an e-mail and metrics.',
+  )
+  .version(VERSION)
+  .addCommand(startCommand())
+  .addCommand(checkCommand())
+  .addCommand(demoCommand())
+  .addCommand(sandboxCommand())
+  .showHelpAfterError()
+  .addHelpText(
+    'after',
+    `\nExit codes: ${EXIT.done} done, ${EXIT.badConfig} bad config, ${EXIT.tryAgain} try again, ${EXIT.interrupted} interrupted twice, ${EXIT.failed} anything else.`,
+  );
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  process.exitCode = reportFailure(error);
+}

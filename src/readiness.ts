@@ -1,0 +1,102 @@
+import type { DaemonParts } from './daemon.ts';
+import type { MetricSources } from './metrics/metrics.ts';
+import { redisTimeMs } from './store/connection.ts';
+import { SURFACES } from './store/health.ts';
+import { CLOCK_WARNING_MS } from './store/startup-checks.ts';
+
+/** A check of `/readyz`. */
+export type Readiness = { name: string; ok: boolean; detail: string };
+
+/** The reconcile check runs every few seconds; one that has not for so long is a daemon that stands still. */
+const RECONCILE_SILENCE_MS = 60_000;
+
+/** What `/readyz` asks of a daemon; before its parts run, it is not ready and says so. */
+export function daemonReadiness(parts: () => DaemonParts | null): () => Promise<Readiness[]> {
+  return async () => {
+    const running = parts();
+    const config: Readiness = { name: 'config', ok: true, detail: 'loaded' };
+    if (running === null) {
+      return [config, { name: 'redis', ok: false, detail: 'not connected yet' }];
+    }
+    return [config, await redisReadiness(running), workerReadiness(running), reconcileReadiness(running)];
+  };
+}
+
+async function redisReadiness(parts: DaemonParts): Promise<Readiness> {
+  if (parts.redis.status !== 'ready') {
+    return { name: 'redis', ok: false, detail: `the connection is ${parts.redis.status}` };
+  }
+  const skewMs = Math.abs((await redisTimeMs(parts.redis)) - Date.now());
+  const clock =
+    skewMs > CLOCK_WARNING_MS
+      ? `reachable; warning: our clock is ${(skewMs / 1_000).toFixed(1)} s off its clock`
+      : 'reachable';
+  return { name: 'redis', ok: true, detail: clock };
+}
+
+function workerReadiness(parts: DaemonParts): Readiness {
+  const workers = [...parts.pollWorkers, ...parts.deliveryWorkers];
+  const idle = workers.filter((worker) => !worker.isRunning()).length;
+  const ok = idle === 0 && parts.relay.isRunning();
+  const detail = ok
+    ? `${workers.length} workers and the relay run`
+    : `${idle} of ${workers.length} do not run`;
+  return { name: 'workers', ok, detail };
+}
+
+function reconcileReadiness(parts: DaemonParts): Readiness {
+  const { lastRoundMs } = parts.reconcile;
+  const ok = lastRoundMs !== null && Date.now() - lastRoundMs < RECONCILE_SILENCE_MS;
+  return { name: 'reconcile', ok, detail: ok ? 'ran within the last minute' : 'has not run for a minute' };
+}
+
+/** Where the gauges of `/metrics` come from. */
+export function daemonMetricSources(parts: () => DaemonParts | null): MetricSources {
+  const running = (): DaemonParts => {
+    const current = parts();
+    if (current === null) throw new Error('the daemon has not started');
+    return current;
+  };
+  return {
+    subjects: async () => running().registry.counts(),
+    queues: async () => {
+      const { polls, deliveryQueues, registry } = running();
+      const receivers = await registry.receivers();
+      const depths = await Promise.all([
+        ...SURFACES.map(async (surface) => ({ queue: surface as string, ...(await polls.depth(surface)) })),
+        ...receivers.map(async ({ name }) => ({
+          queue: `deliver-${name}`,
+          ...(await deliveryQueues.depth(name)),
+        })),
+      ]);
+      return depths.flatMap(({ queue, waiting, delayed, active }) => [
+        { queue, state: 'waiting' as const, count: waiting },
+        { queue, state: 'delayed' as const, count: delayed },
+        { queue, state: 'active' as const, count: active },
+      ]);
+    },
+    deliveries: async () => {
+      const { deliveries, registry } = running();
+      return Promise.all(
+        (await registry.receivers()).map(async ({ name, removed }) => ({
+          receiver: name,
+          removed,
+          ...(await deliveries.counts(name)),
+        })),
+      );
+    },
+    surfaces: async () => {
+      const { health, reconcile, budgets } = running();
+      return Promise.all(
+        SURFACES.map(async (surface) => ({
+          surface,
+          state: await health.state(surface),
+          budget: budgets[surface],
+          stretch: reconcile.stretches().get(surface) ?? 1,
+        })),
+      );
+    },
+    crashing: async () =>
+      [...(await running().registry.starts()).values()].filter((starts) => starts > 3).length,
+  };
+}
