@@ -26,6 +26,7 @@ import { checkRedis } from './store/startup-checks.ts';
 import { SubjectStore } from './store/subjects.ts';
 import { UpstreamClient } from './upstream/client.ts';
 import { VERSION } from './version.ts';
+import { within } from './within.ts';
 
 /** How long work in flight may take at shutdown before it is handed back, and all the rest after that. */
 const GRACE_MS = 3_000;
@@ -66,6 +67,7 @@ export class Daemon {
   readonly #connections: RedisClient[] = [];
   #client: UpstreamClient | null = null;
   #url = '';
+  #closing = false;
 
   constructor(options: { config: Config; log: Logger; signals?: Signals }) {
     const { config } = options;
@@ -222,6 +224,7 @@ export class Daemon {
 
   /** Stops taking work, gives work in flight its time, hands the rest back, and lets go of everything. */
   async close(): Promise<void> {
+    this.#closing = true;
     const parts = this.#parts;
     const abort = new AbortController();
     const timer = setTimeout(() => abort.abort(), GRACE_MS);
@@ -254,7 +257,9 @@ export class Daemon {
 
   #connect(role: string): RedisClient {
     const redis = connect(this.redisTarget, {
-      onTrouble: (reason) => this.#log.warn({ role, reason }, 'redis.away'),
+      onTrouble: (reason) => {
+        if (!this.#closing) this.#log.warn({ role, reason }, 'redis.away');
+      },
       onReady: () => this.#log.info({ role }, 'redis.back'),
     });
     this.#connections.push(redis);
@@ -278,10 +283,4 @@ function wantedOf(config: Config): Wanted {
       return { name, receivers, metadata, history, overdueAfterMs, subjects: subjectsOf(subscription) };
     }),
   };
-}
-
-async function within(work: Promise<unknown>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  await Promise.race([work, new Promise((resolve) => (timer = setTimeout(resolve, ms)))]);
-  clearTimeout(timer);
 }

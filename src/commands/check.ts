@@ -10,6 +10,7 @@ import { connect, disconnect, parseRedisUrl, redisTimeMs } from '../store/connec
 import { checkRedis } from '../store/startup-checks.ts';
 import { UpstreamClient } from '../upstream/client.ts';
 import { UpstreamFailure } from '../upstream/failure.ts';
+import { within } from '../within.ts';
 import { EXIT } from './exit.ts';
 import { CONFIG_DEFAULT } from './start.ts';
 
@@ -118,7 +119,7 @@ async function checkExternal(config: Config): Promise<Finding> {
         reason = trouble;
       },
     });
-    const findings = await withTimeout(checkRedis(redis));
+    const findings = await within(checkRedis(redis), TIMEOUT_MS);
     if (findings === null) return { name, ok: false, detail: reason };
     const skewMs = (await redisTimeMs(redis)) - Date.now();
     const words = findings.map((finding) => finding.message).join('; ');
@@ -177,16 +178,6 @@ async function checkSmtp(config: Config): Promise<Finding> {
   } finally {
     transport.close();
   }
-}
-
-async function withTimeout<T>(work: Promise<T>): Promise<T | null> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<null>((resolveTimeout) => {
-    timer = setTimeout(() => resolveTimeout(null), TIMEOUT_MS);
-  });
-  const result = await Promise.race([work, timeout]);
-  clearTimeout(timer);
-  return result;
 }
 
 function failed(name: string, error: unknown): Finding {

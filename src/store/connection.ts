@@ -1,4 +1,5 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { within } from '../within.ts';
 import { defineCommands, type RedisClient } from './commands.ts';
 
 /**
@@ -127,12 +128,12 @@ function open(target: RedisTarget, options: OpenOptions): RedisClient {
   }
 }
 
+const QUIT_TIMEOUT_MS = 500;
+
 /** Closes a connection: politely when Redis answers, at once when it does not. */
 export async function disconnect(redis: RedisClient): Promise<void> {
   if (redis.status === 'ready') {
-    await Promise.race([redis.quit(), new Promise((resolve) => setTimeout(resolve, 500).unref())]).catch(
-      () => undefined,
-    );
+    await within(redis.quit(), QUIT_TIMEOUT_MS).catch(() => null);
   }
   redis.disconnect();
 }

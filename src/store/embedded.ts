@@ -4,6 +4,7 @@ import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { within } from '../within.ts';
 import type { RedisTarget } from './connection.ts';
 
 /** A `dataDir` that another daemon uses, or a machine without `redis-server`. */
@@ -156,7 +157,7 @@ export class EmbeddedRedis {
     if (child !== null && child.exitCode === null) {
       const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
       child.stdin?.end();
-      await Promise.race([exited, pause(STOP_TIMEOUT_MS)]);
+      await within(exited, STOP_TIMEOUT_MS);
     }
     await rm(join(this.#dataDir, PID_FILE), { force: true });
   }

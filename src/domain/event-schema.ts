@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import type { RenderedEvent } from './event.ts';
+
+/** The shape of an event as a receiver gets it: what a webhook's body holds, and what its consumers may rely on. */
+export const RENDERED_EVENT = z
+  .object({
+    id: z
+      .string()
+      .regex(/^evt_[0-9a-f]{40}$/)
+      .describe(
+        'Names the event. The same for every receiver, attempt and replay; also the `webhook-id` header.',
+      ),
+    type: z
+      .string()
+      .regex(/^[a-z0-9._-]+$/)
+      .describe('The kind of the subject, a dot, and a word: a status in lower case or what happened.'),
+    timestamp: z.iso.datetime().describe('When the change was seen: UTC, Redis time, with milliseconds.'),
+    data: z.object({
+      subject: z
+        .object({
+          kind: z
+            .string()
+            .describe(
+              '`intent`, `quote`, `gasless`, `vault`, `deposit-address`, `upstream` or a word of the upstream.',
+            ),
+          id: z.string().describe('The id, with its prefix, such as `intent:0x…`.'),
+        })
+        .describe('What the event is about.'),
+      sequence: z
+        .int()
+        .min(1)
+        .describe('Counts the events of this subject: 1, 2, 3 … Order by it, not by arrival.'),
+      status: z
+        .string()
+        .nullable()
+        .describe('The status after the change, as the upstream writes it (`PENDING` of a vault).'),
+      previousStatus: z
+        .string()
+        .nullable()
+        .describe('The status before. Null at first sight. Equal to `status` when something else changed.'),
+      changes: z
+        .array(z.string())
+        .describe(
+          'Paths within `record` that changed. At first sight all members; empty when the clock made the event.',
+        ),
+      record: z
+        .record(z.string(), z.json())
+        .describe('What the upstream said, whole, members that are not documented included.'),
+      skipped: z
+        .boolean()
+        .exactOptional()
+        .describe(
+          'True when a usual step between `previousStatus` and `status` was not seen; otherwise absent.',
+        ),
+      regression: z
+        .boolean()
+        .exactOptional()
+        .describe(
+          'True when the subject moved backward, or an older answer was confirmed until it was accepted; otherwise absent.',
+        ),
+      wallets: z
+        .array(z.string())
+        .describe('The wallets of your subscriptions whose pages showed the subject.'),
+      subscriptions: z.array(z.string()).describe('Your subscriptions that lead to this receiver.'),
+      metadata: z
+        .record(z.string(), z.string())
+        .describe('The `metadata` of those subscriptions, merged in the order of the config.'),
+      upstreamUpdatedAt: z
+        .int()
+        .nullable()
+        .describe("The record's `updatedAt` in Unix seconds; null where it has none."),
+      detectionDelaySeconds: z
+        .number()
+        .min(0)
+        .nullable()
+        .describe('`timestamp` minus `upstreamUpdatedAt`, good to a second; null where the latter is.'),
+    }),
+  })
+  .meta({ title: 'Intentwatch event' }) satisfies z.ZodType<RenderedEvent>;
