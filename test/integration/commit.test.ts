@@ -1,0 +1,232 @@
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import type { Claim } from '../../src/domain/claim.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import type { UpstreamRecord } from '../../src/domain/record.ts';
+import { intentId, type SubjectId, vaultId } from '../../src/domain/subject.ts';
+import { type CommitParts, commitRecord, commitTimed, type Taken } from '../../src/queues/commit-record.ts';
+import { PollQueues } from '../../src/queues/poll-queues.ts';
+import { Signals } from '../../src/signals.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { connect } from '../../src/store/connection.ts';
+import { EventLog, type LogEntry } from '../../src/store/event-log.ts';
+import { HealthStore } from '../../src/store/health.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { Registry } from '../../src/store/registry.ts';
+import { SubjectStore } from '../../src/store/subjects.ts';
+import { testPrefix } from '../support/daemon.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+
+const HASH = hashOf(7);
+const INTENT = intentId(HASH);
+const MINUTE_MS = 60_000;
+const T0_MS = 1_800_000_000_000;
+const T0 = T0_MS / 1_000;
+
+let redis: RedisClient;
+let keys: Keys;
+let subjects: SubjectStore;
+let registry: Registry;
+let parts: CommitParts;
+
+beforeEach(() => {
+  redis = connect({ kind: 'server', url: inject('redisUrl') });
+  keys = new Keys(testPrefix());
+  subjects = new SubjectStore(redis, keys, { retentionMs: 60_000 });
+  registry = new Registry(redis, keys, subjects);
+  const health = new HealthStore(redis, keys);
+  parts = {
+    subjects,
+    queues: new PollQueues({ redis, keys, subjects, health }),
+    signals: new Signals(),
+    confirmAfterMs: 10 * MINUTE_MS,
+    finished: {},
+    stretch: () => 1,
+  };
+});
+
+afterEach(async () => {
+  await parts.queues.close();
+  redis.disconnect();
+});
+
+function record(status: string, updatedAt: number | null, more: JsonObject = {}): UpstreamRecord {
+  const said = { id: INTENT, type: 'intent', status, updatedAt, ...more };
+  return { subject: INTENT, status, updatedAt, names: [], said, unreadable: [] };
+}
+
+/** Has a subscription want a subject, as a config would. */
+async function want(subscription: string, subject: SubjectId): Promise<Claim> {
+  const wanted = { digest: '', receivers: [], subscriptions: [] };
+  const known = [...(await registry.subscriptions()).values()];
+  const definition = { receivers: ['r'], metadata: {}, history: 'skip' as const, overdueAfterMs: null };
+  await registry.sync(
+    {
+      ...wanted,
+      subscriptions: [
+        ...known.map((one) => ({ ...one, subjects: [subject] })),
+        { name: subscription, ...definition, subjects: [subject] },
+      ],
+    },
+    '0-0',
+  );
+  const start = await subjects.beginPoll(subject, { counted: false });
+  const claim = start.claims.find((one) => one.root === `${subscription}|${subject}`);
+  if (claim === undefined) throw new Error('the claim was not made');
+  return claim;
+}
+
+/** Takes a record in, as a poll at a moment would: an exact look-up, or a page under some claims. */
+async function take(
+  said: UpstreamRecord,
+  how: { nowMs: number; claims?: readonly Claim[]; asOf?: string },
+): Promise<Taken> {
+  const start = await subjects.beginPoll(said.subject, { counted: false });
+  return commitRecord(parts, said, start, {
+    asOf: how.asOf ?? start.asOf,
+    nowMs: how.nowMs,
+    exact: how.claims === undefined,
+    claims: how.claims ?? start.claims.filter((claim) => !claim.served),
+  });
+}
+
+async function log(): Promise<LogEntry[]> {
+  return new EventLog(redis, keys).after('0-0', 1_000);
+}
+
+async function eventTypes(): Promise<string[]> {
+  return (await log()).map((entry) => (entry.kind === 'audience' ? 'audience' : entry.event.type));
+}
+
+describe('what a page and an exact look-up say of one state', () => {
+  test('makes no event for an hour, however different the members they show', async () => {
+    await want('s', INTENT);
+    const sourceTx = { chainId: 1, txHash: '0xAB', token: '0x01', amount: '100' };
+    const exact = record('pending', T0, { sourceTx, steps: [{ type: 'BRIDGE', status: 'CREATED' }] });
+    const page = record('pending', T0, { steps: [], txHash: null, intentHashes: [HASH] });
+    for (let at = 0; at < 60; at += 1) {
+      await take(exact, { nowMs: T0_MS + at * MINUTE_MS });
+      await take(page, { nowMs: T0_MS + at * MINUTE_MS + 30_000, claims: [] });
+    }
+    // What the page adds to the first sight is one change; from then on both say the same.
+    expect(await eventTypes()).toEqual(['intent.pending', 'intent.updated']);
+    const [, updated] = await log();
+    expect(updated?.kind === 'event' && updated.event.data.changes).toEqual(['intentHashes']);
+  });
+
+  test('lets an older page pass without a word while exact look-ups see the newer state', async () => {
+    await want('s', INTENT);
+    await take(record('filled', T0 + 10), { nowMs: T0_MS });
+    for (let minute = 0; minute < 60; minute += 1) {
+      const stale = await take(record('pending', T0), { nowMs: T0_MS + minute * MINUTE_MS, claims: [] });
+      expect(stale.outcome).toBe('stale');
+      await take(record('filled', T0 + 10), { nowMs: T0_MS + minute * MINUTE_MS + 1 });
+    }
+    expect(await eventTypes()).toEqual(['intent.filled']);
+  });
+});
+
+describe('a stale answer', () => {
+  test('is accepted as a regression once exact look-ups have confirmed it for ten minutes', async () => {
+    await want('s', INTENT);
+    await take(record('filled', T0 + 10), { nowMs: T0_MS });
+    for (let minute = 0; minute < 10; minute += 1) {
+      await take(record('pending', T0), { nowMs: T0_MS + minute * MINUTE_MS });
+    }
+    expect(await eventTypes()).toEqual(['intent.filled']);
+    await take(record('pending', T0), { nowMs: T0_MS + 10 * MINUTE_MS });
+    expect(await eventTypes()).toEqual(['intent.filled', 'intent.pending']);
+    const [, last] = await log();
+    expect(last?.kind === 'event' && last.event.data).toMatchObject({ regression: true, sequence: 2 });
+  });
+
+  test('that a fresh answer interrupts has to be confirmed from the start', async () => {
+    await want('s', INTENT);
+    await take(record('filled', T0 + 10), { nowMs: T0_MS });
+    await take(record('unknown', null), { nowMs: T0_MS });
+    await take(record('filled', T0 + 10), { nowMs: T0_MS + 9 * MINUTE_MS });
+    const again = await take(record('unknown', null), { nowMs: T0_MS + 11 * MINUTE_MS });
+    expect(again.outcome).toBe('stale');
+    expect(await eventTypes()).toEqual(['intent.filled']);
+  });
+});
+
+describe('who an event is for', () => {
+  const history = (claim: Claim): Claim => ({ ...claim, historyBefore: T0 });
+
+  test('history is stored without an event, and its next change is one that knows the status before', async () => {
+    const claim = history(await want('s', INTENT));
+    const first = await take(record('pending', T0 - 1), { nowMs: T0_MS, claims: [claim] });
+    expect(first.outcome).toBe('history');
+    await take(record('filled', T0 + 5), { nowMs: T0_MS + 1, claims: [claim] });
+    const [entry] = await log();
+    expect(entry?.kind === 'event' && entry.event).toMatchObject({
+      type: 'intent.filled',
+      data: { sequence: 1, previousStatus: 'pending' },
+    });
+  });
+
+  test('a later claim gets the latest event by an audience entry, unless that is history for it', async () => {
+    const early = await want('early', INTENT);
+    await take(record('filled', T0 - 5), { nowMs: T0_MS, claims: [early] });
+    const late = await want('late', INTENT);
+    await take(record('filled', T0 - 5), { nowMs: T0_MS, claims: [history(late)] });
+    expect(await eventTypes()).toEqual(['intent.filled']);
+    const named = await want('named', INTENT);
+    await take(record('filled', T0 - 5), { nowMs: T0_MS, claims: [named] });
+    await take(record('filled', T0 - 5), { nowMs: T0_MS, claims: [named] });
+    const [event, audience, ...rest] = await log();
+    expect(rest).toEqual([]);
+    expect(audience).toMatchObject({ kind: 'audience', entry: event?.id, roots: [`named|${INTENT}`] });
+  });
+
+  test('somebody who names what is history for all others gets its first event alone', async () => {
+    const watcher = history(await want('watcher', INTENT));
+    await take(record('settled', T0 - 50), { nowMs: T0_MS, claims: [watcher] });
+    await want('named', INTENT);
+    await take(record('settled', T0 - 50), { nowMs: T0_MS });
+    const [entry, ...rest] = await log();
+    expect(rest).toEqual([]);
+    expect(entry).toMatchObject({ kind: 'event', roots: [`named|${INTENT}`] });
+    expect(entry?.kind === 'event' && entry.event.data).toMatchObject({ sequence: 1, previousStatus: null });
+  });
+
+  test('an answer from before the snapshot is dropped, but the claim that came with it is served', async () => {
+    await want('s', INTENT);
+    const { asOf } = await subjects.beginPoll(INTENT, { counted: false });
+    await take(record('pending', T0), { nowMs: T0_MS });
+    const other = await want('other', INTENT);
+    const late = await take(record('filled', T0 + 1), { nowMs: T0_MS, claims: [other], asOf });
+    expect(late.outcome).toBe('superseded');
+    expect(await eventTypes()).toEqual(['intent.pending', 'audience']);
+  });
+});
+
+describe('an event of time', () => {
+  test('comes once, also when two processes see the moment pass at the same time', async () => {
+    const vault = vaultId({ chainId: 8453, address: '0x3333333333333333333333333333333333333333' });
+    await want('s', vault);
+    const said = { vaultAddress: '0x33', state: 'PENDING', deadline: T0 };
+    const seen = { subject: vault, status: 'PENDING', updatedAt: null, names: [], said, unreadable: [] };
+    const { snapshot } = await take(seen, { nowMs: T0_MS });
+    if (snapshot === null) throw new Error('no snapshot');
+    const { claims } = await subjects.beginPoll(vault, { counted: false });
+    const context = { nowMs: T0_MS + 1, subscriptions: await registry.subscriptions() };
+    await Promise.all([
+      commitTimed(parts, { subject: vault, snapshot, claims }, context),
+      commitTimed(parts, { subject: vault, snapshot, claims }, context),
+    ]);
+    const start = await subjects.beginPoll(vault, { counted: false });
+    if (start.snapshot === null) throw new Error('no snapshot');
+    await commitTimed(parts, { subject: vault, snapshot: start.snapshot, claims }, context);
+    expect(await eventTypes()).toEqual(['vault.pending', 'vault.expired']);
+  });
+});
+
+test('the numbers of known subjects follow their statuses', async () => {
+  await want('s', INTENT);
+  await take(record('pending', T0), { nowMs: T0_MS });
+  expect(await registry.counts()).toEqual([{ kind: 'intent', status: 'pending', count: 1 }]);
+  await take(record('filled', T0 + 1), { nowMs: T0_MS });
+  expect(await registry.counts()).toEqual([{ kind: 'intent', status: 'filled', count: 1 }]);
+  expect(await redis.get(keys.commit)).toBe('2');
+});

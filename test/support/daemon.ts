@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { stringify } from 'yaml';
+import { loadConfig } from '../../src/config/load.ts';
+import { Daemon } from '../../src/daemon.ts';
+import { DemoReceiver } from '../../src/demo/receiver.ts';
+import type { RenderedEvent } from '../../src/domain/event.ts';
+import { Signals } from '../../src/signals.ts';
+
+/** The secret that test receivers share. */
+export const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+
+/** What of a config a test chooses; the rest is what every test wants. */
+export type TestConfig = {
+  baseUrl: string;
+  redisUrl: string;
+  prefix: string;
+  receivers: Record<string, { url: string; more?: object }>;
+  subscriptions: object[];
+  more?: object;
+};
+
+/** A Redis prefix of a test's own. */
+export function testPrefix(): string {
+  return `t-${randomUUID()}`;
+}
+
+/** A config file as YAML, for a daemon with an external Redis and any free port. */
+export function configYaml(config: TestConfig): string {
+  return stringify({
+    upstream: {
+      baseUrl: config.baseUrl,
+      apiKey: 'sandbox-key',
+      requestsPerSecond: 100,
+      gatewayRequestsPerSecond: 50,
+      timeout: '5s',
+    },
+    redis: { url: config.redisUrl, prefix: config.prefix },
+    server: { host: '127.0.0.1', port: 0 },
+    receivers: Object.entries(config.receivers).map(([name, { url, more }]) => ({
+      name,
+      type: 'webhook',
+      url,
+      secrets: [SECRET],
+      allowPrivateNetwork: true,
+      allowInsecure: true,
+      ...more,
+    })),
+    subscriptions: config.subscriptions,
+    ...config.more,
+  });
+}
+
+/** A daemon inside the test's process, on real Redis and real HTTP. */
+export async function startDaemon(config: TestConfig): Promise<{ daemon: Daemon; signals: Signals }> {
+  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-'));
+  const file = join(folder, 'intentwatch.yaml');
+  await writeFile(file, configYaml(config));
+  const signals = new Signals();
+  const daemon = new Daemon({ config: await loadConfig(file, {}), log: pino({ level: 'silent' }), signals });
+  await daemon.start();
+  await rm(folder, { recursive: true });
+  return { daemon, signals };
+}
+
+/** A receiver that verifies what it gets, and can be awaited. */
+export class TestReceiver {
+  readonly #receiver: DemoReceiver;
+  #wake: () => void = () => undefined;
+
+  constructor() {
+    this.#receiver = new DemoReceiver({ secret: SECRET, onWebhook: () => this.#wake() });
+  }
+
+  async start(): Promise<void> {
+    await this.#receiver.start();
+  }
+
+  get url(): string {
+    return this.#receiver.url;
+  }
+
+  get events(): RenderedEvent[] {
+    return this.#receiver.received.map((received) => {
+      if (!received.verified) throw new Error(`the signature of ${received.id} does not verify`);
+      return received.event;
+    });
+  }
+
+  /** Resolves when the events so far satisfy a condition. */
+  async until(condition: (events: RenderedEvent[]) => boolean): Promise<RenderedEvent[]> {
+    while (!condition(this.events)) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    return this.events;
+  }
+
+  async close(): Promise<void> {
+    await this.#receiver.close();
+  }
+}
+
+/** Resolves with the first emission of a signal that matches. */
+export async function signalled<T>(
+  listen: (take: (value: T) => void) => void,
+  matches: (value: T) => boolean = () => true,
+): Promise<T> {
+  return new Promise((resolve) => listen((value) => (matches(value) ? resolve(value) : undefined)));
+}

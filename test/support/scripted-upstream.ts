@@ -1,0 +1,73 @@
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { JsonObject } from '../../src/domain/json.ts';
+
+/** A request to the scripted upstream: its path without query, and the query. */
+export type Asked = { path: string; query: Record<string, string> };
+
+/** What it answers: records for the status endpoint, or a whole answer. */
+export type Scripted =
+  | { records: JsonObject[]; nextCursor?: string | null }
+  | { status: number; body: string; headers?: Record<string, string> };
+
+/** An upstream over real HTTP whose every answer the test writes, and may hold back. */
+export class ScriptedUpstream {
+  readonly asked: Asked[] = [];
+  readonly #server: Server;
+  readonly #waiting: { matches: (asked: Asked) => boolean; resolve: () => void }[] = [];
+  answer: (asked: Asked) => Scripted | Promise<Scripted>;
+
+  constructor(answer: (asked: Asked) => Scripted | Promise<Scripted>) {
+    this.answer = answer;
+    this.#server = createServer((request, response) => {
+      const url = new URL(request.url ?? '/', 'http://upstream');
+      void this.#serve({ path: url.pathname, query: Object.fromEntries(url.searchParams) }, response);
+    });
+  }
+
+  async #serve(asked: Asked, response: ServerResponse): Promise<void> {
+    this.asked.push(asked);
+    for (const waiting of this.#waiting.filter(({ matches }) => matches(asked))) waiting.resolve();
+    const scripted = await this.answer(asked);
+    if ('body' in scripted) {
+      response.writeHead(scripted.status, { 'content-type': 'application/json', ...scripted.headers });
+      response.end(scripted.body);
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ results: scripted.records, nextCursor: scripted.nextCursor ?? null }));
+  }
+
+  /** Resolves when the next request that matches comes in. */
+  async asks(matches: (asked: Asked) => boolean): Promise<void> {
+    await new Promise<void>((resolve) => this.#waiting.push({ matches, resolve }));
+  }
+
+  async start(): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
+
+/** A record of the status endpoint about an intent. */
+export function intentRecord(
+  hash: string,
+  status: string,
+  updatedAt: number | null,
+  more: JsonObject = {},
+): JsonObject {
+  return { id: `intent:${hash}`, type: 'intent', status, updatedAt, ...more };
+}
+
+/** The hash of a made-up intent. */
+export function hashOf(number: number): string {
+  return `0x${number.toString(16).padStart(64, '0')}`;
+}

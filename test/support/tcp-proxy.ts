@@ -1,0 +1,51 @@
+import { type AddressInfo, createConnection, createServer, type Server, type Socket } from 'node:net';
+
+/** What to do with bytes on their way: pass them, cut the connection, or swallow all that comes, with or after them. */
+export type Verdict = 'pass' | 'cut' | 'swallow' | 'swallow-after';
+
+/** A TCP proxy in front of Redis that a test makes fail at a chosen point. */
+export class TcpProxy {
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+  #swallowing = false;
+  onRequest: (bytes: Buffer) => Verdict = () => 'pass';
+  onReply: (bytes: Buffer) => Verdict = () => 'pass';
+
+  constructor(target: { host: string; port: number }) {
+    this.#server = createServer((client) => {
+      const server = createConnection(target);
+      for (const socket of [client, server]) {
+        this.#sockets.add(socket);
+        socket.on('error', () => undefined);
+        socket.on('close', () => {
+          this.#sockets.delete(socket);
+          client.destroy();
+          server.destroy();
+        });
+      }
+      client.on('data', (bytes: Buffer) => this.#pass(bytes, this.onRequest, { from: client, to: server }));
+      server.on('data', (bytes: Buffer) => this.#pass(bytes, this.onReply, { from: server, to: client }));
+    });
+  }
+
+  #pass(bytes: Buffer, judge: (bytes: Buffer) => Verdict, way: { from: Socket; to: Socket }): void {
+    if (this.#swallowing) return;
+    const verdict = judge(bytes);
+    if (verdict === 'pass' || verdict === 'swallow-after') way.to.write(bytes);
+    if (verdict === 'cut') way.from.destroy();
+    if (verdict === 'swallow' || verdict === 'swallow-after') this.#swallowing = true;
+  }
+
+  async start(): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
