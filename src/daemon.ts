@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Config } from './config/config.ts';
+import { parseRedisUrl, type RedisTarget } from './config/redis-target.ts';
 import { subjectsOf } from './domain/subscription.ts';
 import { Metrics } from './metrics/metrics.ts';
 import { createNotifier } from './notifiers/notifier.ts';
@@ -14,7 +15,7 @@ import { daemonMetricSources, daemonReadiness } from './readiness.ts';
 import { Server } from './server/server.ts';
 import { Signals } from './signals.ts';
 import type { RedisClient } from './store/commands.ts';
-import { connect, disconnect, parseRedisUrl, type RedisTarget } from './store/connection.ts';
+import { connect, disconnect } from './store/connection.ts';
 import { DeliveryStore } from './store/deliveries.ts';
 import { EmbeddedRedis } from './store/embedded.ts';
 import { EventLog } from './store/event-log.ts';
@@ -94,10 +95,10 @@ export class Daemon {
     return this.#url;
   }
 
-  /** The keys under which this daemon keeps its state, and its Redis: for the parts of a larger program. */
-  get redisTarget(): RedisTarget {
+  get #redisTarget(): RedisTarget {
     const { url } = this.#config.redis;
-    if (url !== null) return parseRedisUrl(url.reveal());
+    const external = url === null ? null : parseRedisUrl(url.reveal());
+    if (external !== null) return external;
     if (this.#embedded === null) throw new Error('the embedded Redis has not been started');
     return this.#embedded.target;
   }
@@ -256,7 +257,7 @@ export class Daemon {
   }
 
   #connect(role: string): RedisClient {
-    const redis = connect(this.redisTarget, {
+    const redis = connect(this.#redisTarget, {
       onTrouble: (reason) => {
         if (!this.#closing) this.#log.warn({ role, reason }, 'redis.away');
       },

@@ -5,8 +5,9 @@ import { resolve } from 'node:path';
 import { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
+import { parseRedisUrl, type RedisTarget } from '../config/redis-target.ts';
 import { openMailTransport } from '../notifiers/email/transport.ts';
-import { connect, disconnect, parseRedisUrl, redisTimeMs } from '../store/connection.ts';
+import { connect, disconnect, redisTimeMs } from '../store/connection.ts';
 import { checkRedis } from '../store/startup-checks.ts';
 import { UpstreamClient } from '../upstream/client.ts';
 import { UpstreamFailure } from '../upstream/failure.ts';
@@ -36,10 +37,11 @@ async function check(options: { config: string; live?: true }): Promise<void> {
   const say = (line: string): void => void process.stdout.write(`${line}\n`);
   say(`${options.config}: ok, ${describe(config)}`);
   if (!options.live) return;
+  const target = parseRedisUrl(config.redis.url?.reveal() ?? '');
   const findings = await Promise.all([
     checkUpstream(config),
     checkGateway(config),
-    config.redis.url === null ? checkEmbedded(config) : checkExternal(config),
+    target === null ? checkEmbedded(config) : checkExternal(target),
     checkSmtp(config),
   ]);
   const width = Math.max(...findings.map((finding) => finding.name.length));
@@ -109,12 +111,12 @@ async function withClient(
   }
 }
 
-async function checkExternal(config: Config): Promise<Finding> {
+async function checkExternal(target: RedisTarget): Promise<Finding> {
   const name = 'Redis (redis.url)';
   let redis: ReturnType<typeof connect> | null = null;
   let reason = `no answer within ${TIMEOUT_MS / 1_000} s`;
   try {
-    redis = connect(parseRedisUrl(config.redis.url?.reveal() ?? ''), {
+    redis = connect(target, {
       onTrouble: (trouble) => {
         reason = trouble;
       },

@@ -1,11 +1,16 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { RedisConfig } from './config.ts';
 import { mapping, textField } from './fields.ts';
-import { secretServerUrlField } from './urls.ts';
+import { parseRedisUrl, REDIS_URL_EXPECTED } from './redis-target.ts';
+import { Secret } from './secret.ts';
 
 /** The `redis` section. */
 export const redisSchema = mapping({
-  url: secretServerUrlField({ schemes: ['redis', 'rediss'], example: 'redis://127.0.0.1:6379' })
+  url: z
+    .string({ error: REDIS_URL_EXPECTED })
+    .refine((text) => parseRedisUrl(text) !== null, { error: REDIS_URL_EXPECTED })
+    .transform((text) => new Secret(text))
+    .meta({ writeOnly: true })
     .optional()
     .meta({
       description:

@@ -1,58 +1,7 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import type { RedisTarget } from '../config/redis-target.ts';
 import { within } from '../within.ts';
 import { defineCommands, type RedisClient } from './commands.ts';
-
-/**
- * Where Redis is: one server (by URL or by socket), a Sentinel group, or a Cluster. Written in `redis.url` as
- * `redis://` or `rediss://host:port/db`, `redis+sentinel://host:port,host:port/group`,
- * `redis+cluster://host:port,host:port`.
- */
-export type RedisTarget =
-  | { kind: 'server'; url: string }
-  | { kind: 'socket'; path: string }
-  | {
-      kind: 'sentinel';
-      hosts: Host[];
-      group: string;
-      username?: string;
-      password?: string;
-      tls: boolean;
-    }
-  | { kind: 'cluster'; hosts: Host[]; username?: string; password?: string; tls: boolean };
-
-type Host = { host: string; port: number };
-
-const GROUP_URL = /^(rediss?)\+(sentinel|cluster):\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^/]+)(?:\/(.*))?$/;
-
-/** Reads `redis.url`. Throws an error that names no part of the URL, for it may hold a password. */
-export function parseRedisUrl(url: string): RedisTarget {
-  const group = GROUP_URL.exec(url);
-  if (group === null) {
-    if (!/^rediss?:\/\/./.test(url)) {
-      throw new Error(
-        'redis.url: expected redis://, rediss://, redis+sentinel://…/group or redis+cluster://…',
-      );
-    }
-    return { kind: 'server', url };
-  }
-  const [, scheme, kind, user, password, list = '', name] = group;
-  const hosts = list.split(',').map((text) => parseHost(text, kind === 'sentinel' ? 26379 : 6379));
-  const common = {
-    hosts,
-    tls: scheme === 'rediss',
-    ...(user ? { username: decodeURIComponent(user) } : {}),
-    ...(password ? { password: decodeURIComponent(password) } : {}),
-  };
-  if (kind === 'cluster') return { kind: 'cluster', ...common };
-  if (!name) throw new Error('redis.url: expected the name of the Sentinel group after the last /');
-  return { kind: 'sentinel', group: name, ...common };
-}
-
-function parseHost(text: string, defaultPort: number): Host {
-  const match = /^(\[[^\]]+\]|[^:]+)(?::(\d{1,5}))?$/.exec(text);
-  if (match?.[1] === undefined) throw new Error('redis.url: expected host:port,host:port');
-  return { host: match[1].replace(/^\[|\]$/g, ''), port: Number(match[2] ?? defaultPort) };
-}
 
 type OpenOptions = RedisOptions & { replyMapping: 'legacy' };
 

@@ -4,8 +4,8 @@ import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { RedisTarget } from '../config/redis-target.ts';
 import { within } from '../within.ts';
-import type { RedisTarget } from './connection.ts';
 
 /** A `dataDir` that another daemon uses, or a machine without `redis-server`. */
 export class EmbeddedRedisError extends Error {
