@@ -3,7 +3,7 @@ import { afterEach, describe, expect, inject, test } from 'vitest';
 import type { Daemon } from '../../src/daemon.ts';
 import type { Signals } from '../../src/signals.ts';
 import { signalled, startDaemon, type TestConfig, TestReceiver, testPrefix } from '../support/daemon.ts';
-import { hashOf, intentRecord, type Scripted, ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 
 const WALLET_A = '0x1111111111111111111111111111111111111111';
@@ -35,10 +35,6 @@ async function daemon(config: TestConfig): Promise<{ daemon: Daemon; signals: Si
   const started = await startDaemon(config);
   open.push(() => started.daemon.close());
   return started;
-}
-
-function unknown(hash: string): Scripted {
-  return { records: [intentRecord(hash, 'unknown', null)] };
 }
 
 describe('two processes that hold answers about one subject', () => {
@@ -201,7 +197,10 @@ describe('a process that is cut off at the worst moment', () => {
     // From the first move of a cursor on, this process neither says nor hears anything: as good as dead.
     let moved = false;
     proxy.onRequest = (bytes) => {
-      if (!bytes.includes(`{${prefix}}:cursors`) || !/\bhook\b[^]*\d{13}-\d/.test(bytes.toString('latin1')))
+      if (
+        !bytes.includes(`{${prefix}}:cursors`) ||
+        !/\bhook\b[\s\S]*\d{13}-\d/.test(bytes.toString('latin1'))
+      )
         return 'pass';
       if (!bytes.includes(`{${prefix}}:relay:lease`)) return 'pass';
       moved = true;

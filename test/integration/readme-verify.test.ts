@@ -1,0 +1,249 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { createHmac } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { WebhookReceiver } from '../../src/config/config.ts';
+import { Secret } from '../../src/config/secret.ts';
+import type { RenderedEvent } from '../../src/domain/event.ts';
+import { type AttemptResult, createNotifier } from '../../src/notifiers/notifier.ts';
+import { freePort } from '../support/port.ts';
+
+const root = resolve(import.meta.dirname, '../..');
+const examples = resolve(root, 'examples/verify-webhook');
+const buildFolder = mkdtempSync(join(tmpdir(), 'intentwatch-verify-'));
+afterAll(() => rmSync(buildFolder, { recursive: true, force: true }));
+
+const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+const OTHER_SECRET = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;
+const SIX_MINUTES_MS = 6 * 60_000;
+
+const EVENT: RenderedEvent = {
+  id: `evt_${'0123456789'.repeat(4)}`,
+  type: 'intent.filled',
+  timestamp: '2026-11-20T11:31:00.123Z',
+  data: {
+    subject: { kind: 'intent', id: `intent:0x${'ab'.repeat(32)}` },
+    sequence: 3,
+    status: 'filled',
+    previousStatus: 'pending',
+    changes: ['status'],
+    record: { id: `intent:0x${'ab'.repeat(32)}`, type: 'intent', status: 'filled', note: 'naïve ✓ "quoted"' },
+    upstreamUpdatedAt: 1_763_638_259,
+    detectionDelaySeconds: 0.9,
+    wallets: [],
+    subscriptions: ['treasury'],
+    metadata: { order: '1042' },
+  },
+};
+
+/** A program of the examples: `tool` must be there, `build` comes before `command`. */
+type Example = {
+  name: string;
+  file: string;
+  fence: string;
+  tool: string;
+  build?: string[];
+  command: string[];
+};
+
+const binary = join(buildFolder, 'verify');
+const EXAMPLES: readonly Example[] = [
+  {
+    name: 'TypeScript',
+    file: 'verify.ts',
+    fence: 'ts',
+    tool: 'node',
+    command: [process.execPath, 'verify.ts'],
+  },
+  { name: 'Python', file: 'verify.py', fence: 'python', tool: 'python3', command: ['python3', 'verify.py'] },
+  {
+    name: 'Go',
+    file: 'verify.go',
+    fence: 'go',
+    tool: 'go',
+    build: ['go', 'build', '-o', binary, 'verify.go'],
+    command: [binary],
+  },
+];
+
+function isInstalled(tool: string): boolean {
+  return spawnSync(tool, [tool === 'go' ? 'version' : '--version']).status === 0;
+}
+
+type Program = { url: string; end: () => Promise<void> };
+
+/** Starts an example on a free port and waits until it says that it listens. */
+async function start({ command: [file = '', ...args] }: Example, secret: string): Promise<Program> {
+  const child: ChildProcess = spawn(file, args, {
+    cwd: examples,
+    env: { ...process.env, WEBHOOK_SECRET: secret, PORT: '0' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const ended = new Promise<void>((done) => child.once('close', () => done()));
+  let said = '';
+  const port = await new Promise<string>((found, fail) => {
+    const listen = (chunk: Buffer): void => {
+      said += chunk.toString();
+      const match = /listening.*\b(\d{4,5})\b/.exec(said);
+      if (match?.[1] !== undefined) found(match[1]);
+    };
+    child.stdout?.on('data', listen);
+    child.stderr?.on('data', listen);
+    child.once('error', fail);
+    void ended.then(() => fail(new Error(`the example ended before it listened: ${said}`)));
+  });
+  const end = async (): Promise<void> => {
+    child.kill('SIGKILL');
+    await ended;
+  };
+  return { url: `http://127.0.0.1:${port}/hooks/transfers`, end };
+}
+
+/** Sends the event as the daemon does. */
+async function deliver(url: string, secrets: string[], nowMs = Date.now()): Promise<AttemptResult> {
+  const receiver: WebhookReceiver = {
+    name: 'backend',
+    type: 'webhook',
+    url: new Secret(url),
+    secrets: secrets.map((secret) => new Secret(secret)),
+    events: ['*'],
+    timeoutMs: 10_000,
+    retries: { delaysMs: [], jitter: 0 },
+    concurrency: 1,
+    allowPrivateNetwork: true,
+    allowInsecure: true,
+  };
+  const notifier = createNotifier(receiver, { smtp: null, version: '0.0.0' });
+  try {
+    return await notifier.deliver(EVENT, { signal: new AbortController().signal, nowMs });
+  } finally {
+    await notifier.close();
+  }
+}
+
+type Captured = { headers: Record<string, string>; body: Buffer };
+
+/** The request that the daemon sends, byte by byte. */
+async function capture(): Promise<Captured> {
+  const { promise, resolve: found } = Promise.withResolvers<Captured>();
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const names = ['content-type', 'webhook-id', 'webhook-timestamp', 'webhook-signature'];
+    const headers = Object.fromEntries(names.map((name) => [name, String(request.headers[name])]));
+    found({ headers, body: Buffer.concat(chunks) });
+    response.writeHead(204).end();
+  });
+  const port = await freePort();
+  await new Promise<void>((listening) => server.listen(port, '127.0.0.1', listening));
+  await deliver(`http://127.0.0.1:${port}/`, [SECRET]);
+  await new Promise((closed) => server.close(closed));
+  return promise;
+}
+
+async function post(url: string, { headers, body }: Captured): Promise<number> {
+  const response = await fetch(url, { method: 'POST', headers, body: new Uint8Array(body) });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+/** One change each to a request that is accepted without it. */
+const TAMPERINGS: readonly [what: string, change: (request: Captured) => void][] = [
+  ['another amount in the body', (it) => it.body.write('9', it.body.indexOf('1042'))],
+  [
+    'the same JSON with other spaces',
+    (it) => {
+      it.body = Buffer.from(JSON.stringify(JSON.parse(it.body.toString()), null, 1));
+    },
+  ],
+  ['a body that is cut off', (it) => (it.body = it.body.subarray(0, -1))],
+  ['no body', (it) => (it.body = Buffer.alloc(0))],
+  ['another id', (it) => (it.headers['webhook-id'] += '0')],
+  [
+    'another timestamp',
+    (it) => (it.headers['webhook-timestamp'] = String(Number(it.headers['webhook-timestamp']) + 1)),
+  ],
+  ['a timestamp that is no number', (it) => (it.headers['webhook-timestamp'] = 'now')],
+  ['a timestamp with 400 digits', (it) => (it.headers['webhook-timestamp'] = '1'.repeat(400))],
+  ['no id', (it) => delete it.headers['webhook-id']],
+  ['no timestamp', (it) => delete it.headers['webhook-timestamp']],
+  ['no signature', (it) => delete it.headers['webhook-signature']],
+  ['an empty signature', (it) => (it.headers['webhook-signature'] = 'v1,')],
+  ['half a signature', (it) => (it.headers['webhook-signature'] = 'v1,AAAA')],
+  [
+    'the signature under another version',
+    (it) => (it.headers['webhook-signature'] = `v1a${it.headers['webhook-signature']?.slice(2)}`),
+  ],
+];
+
+describe.each(EXAMPLES)('the $name example', (example) => {
+  test('is what the README shows', async () => {
+    const readme = await readFile(resolve(root, 'README.md'), 'utf8');
+    const blocks = [...readme.matchAll(new RegExp(`\`\`\`${example.fence}\n([\\s\\S]*?)\`\`\``, 'g'))];
+    expect(blocks.map(([, code]) => code)).toEqual([await readFile(resolve(examples, example.file), 'utf8')]);
+  });
+
+  if (!isInstalled(example.tool)) {
+    test.skip(`verifies webhooks (not run: there is no ${example.tool} on this machine)`, () => undefined);
+    return;
+  }
+
+  let program: Program;
+  let request: Captured;
+  beforeAll(async () => {
+    const [tool = '', ...args] = example.build ?? [];
+    if (tool !== '') {
+      const built = spawnSync(tool, args, { cwd: examples, encoding: 'utf8' });
+      if (built.status !== 0) throw new Error(`${tool} ${args.join(' ')}: ${built.stderr}`);
+    }
+    program = await start(example, SECRET);
+    request = await capture();
+  }, 240_000);
+  afterAll(() => program.end());
+
+  test('accepts what the daemon signs', async () => {
+    expect(await deliver(program.url, [SECRET])).toMatchObject({ outcome: 'delivered', httpStatus: 204 });
+  });
+
+  test.each([
+    ['new', [OTHER_SECRET, SECRET]],
+    ['old', [SECRET, OTHER_SECRET]],
+  ])('accepts two signatures of which its own is the %s one', async (_which, secrets) => {
+    expect(await deliver(program.url, secrets)).toMatchObject({ httpStatus: 204 });
+  });
+
+  test('refuses what another secret signed', async () => {
+    expect(await deliver(program.url, [OTHER_SECRET])).toMatchObject({ outcome: 'failed', httpStatus: 401 });
+  });
+
+  test.each([
+    ['old', -SIX_MINUTES_MS],
+    ['in the future', SIX_MINUTES_MS],
+  ])('refuses what is six minutes %s', async (_when, offsetMs) => {
+    expect(await deliver(program.url, [SECRET], Date.now() + offsetMs)).toMatchObject({ httpStatus: 401 });
+  });
+
+  test.each(TAMPERINGS)('refuses %s', async (_what, change) => {
+    expect(await post(program.url, request)).toBe(204);
+    const tampered = { headers: { ...request.headers }, body: Buffer.from(request.body) };
+    change(tampered);
+    expect(await post(program.url, tampered)).toBe(401);
+  });
+
+  test('refuses everything when its own secret is empty', async () => {
+    const empty = await start(example, 'whsec_');
+    const { headers, body } = request;
+    const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.`;
+    const signature = createHmac('sha256', '').update(signed).update(body).digest('base64');
+    try {
+      const forged = { headers: { ...headers, 'webhook-signature': `v1,${signature}` }, body };
+      expect(await post(empty.url, forged)).toBe(401);
+    } finally {
+      await empty.end();
+    }
+  });
+});
