@@ -1,0 +1,84 @@
+import { afterEach, describe, expect, inject, test } from 'vitest';
+import { account } from '../../src/demo/account.ts';
+import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { ChildDaemon } from '../support/child-daemon.ts';
+import { type TestConfig, TestReceiver, testPrefix } from '../support/daemon.ts';
+
+const open: (() => Promise<unknown>)[] = [];
+
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
+
+async function started<T extends { start(): Promise<void>; close(): Promise<void> }>(part: T): Promise<T> {
+  await part.start();
+  open.push(() => part.close());
+  return part;
+}
+
+function child(config: TestConfig, nodeArgs: readonly string[] = []): ChildDaemon {
+  const daemon = new ChildDaemon(config, nodeArgs);
+  open.push(() => daemon.kill());
+  return daemon;
+}
+
+describe('a daemon whose clock is 30 s off', () => {
+  test('shares its work with one whose clock is right, and what is told is what was shown', async () => {
+    const sandbox = await started(new Sandbox({ seed: 5, wallets: 4, transfersPerSecond: 0, timeScale: 40 }));
+    const hook = await started(new TestReceiver());
+    const subjects = sandbox.subjects();
+    const config = {
+      baseUrl: sandbox.url,
+      redisUrl: inject('redisUrl'),
+      prefix: testPrefix(),
+      receivers: { hook: { url: hook.url } },
+      subscriptions: [
+        {
+          name: 's',
+          wallets: subjects.wallets,
+          quotes: subjects.quotes,
+          gaslessJobs: subjects.gaslessJobs,
+          vaults: subjects.vaults,
+          receivers: ['hook'],
+        },
+      ],
+    };
+    const ahead = child(config, ['--import', new URL('../support/clock-ahead.ts', import.meta.url).pathname]);
+    await ahead.start();
+    const right = child(config);
+    await right.start();
+    sandbox.setPace(3);
+    await hook.until((events) => events.length >= 60);
+    sandbox.setPace(0);
+    const finals = new Set(['settled', 'refunded', 'failed']);
+    const intents = (): Map<string, string> =>
+      new Map(
+        sandbox
+          .transitions()
+          .filter(({ subject }) => subject.startsWith('intent:'))
+          .map(({ subject, to }) => [subject, to]),
+      );
+    // Every transfer comes to its end, and its last status is told.
+    await hook.until((events) => {
+      const told = new Map(events.map((event) => [event.data.subject.id, event.data.status]));
+      const living = [...intents()].filter(([subject, to]) => !finals.has(to) || told.get(subject) !== to);
+      return sandbox.pace().livingTransfers === 0 && living.length === 0;
+    });
+    const named = new Set([
+      ...subjects.quotes.map((uuid) => `quote:${uuid}`),
+      ...subjects.gaslessJobs.map((uuid) => `gasless:${uuid}`),
+      ...subjects.vaults.map(({ address, chainId }) => `vault:${chainId}:${address.toLowerCase()}`),
+    ]);
+    const sums = account({
+      transitions: sandbox.transitions(),
+      answers: sandbox.answers(),
+      events: hook.events,
+      isWatched: (subject) => subject.startsWith('intent:') || named.has(subject),
+    });
+    expect(ahead.lines.filter((line) => String(line.msg).includes('clock of this machine')).length).toBe(1);
+    expect(sums.problems).toEqual([]);
+    expect(sums.shown).toBeGreaterThan(50);
+    // An event made by the wrong clock would be 30 s late.
+    for (const { data } of hook.events) expect(data.detectionDelaySeconds ?? 0).toBeLessThan(25);
+  });
+});

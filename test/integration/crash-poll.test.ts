@@ -1,0 +1,71 @@
+import { Redis } from 'ioredis';
+import { afterEach, describe, expect, inject, test } from 'vitest';
+import { ChildDaemon } from '../support/child-daemon.ts';
+import { type TestConfig, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
+
+const open: (() => Promise<unknown>)[] = [];
+
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
+
+async function started<T extends { start(): Promise<void>; close(): Promise<void> }>(part: T): Promise<T> {
+  await part.start();
+  open.push(() => part.close());
+  return part;
+}
+
+function child(config: TestConfig, nodeArgs: readonly string[] = []): ChildDaemon {
+  const daemon = new ChildDaemon(config, nodeArgs);
+  open.push(() => daemon.kill());
+  return daemon;
+}
+
+describe('a daemon that is killed', () => {
+  test('by the poll of one subject three times polls that one slowly and says so, and all others as ever', async () => {
+    const [poison, other] = [hashOf(666), hashOf(1)];
+    let restarts = 0;
+    let othersAsked = 0;
+    let daemon: ChildDaemon;
+    const died = Promise.withResolvers<void>();
+    const server = await started(
+      new ScriptedUpstream(async ({ query }) => {
+        if (query.intentHash === poison) {
+          await daemon.kill();
+          restarts += 1;
+          if (restarts < 3) void daemon.start();
+          else died.resolve();
+        } else if (restarts === 3) {
+          othersAsked += 1;
+        }
+        return { records: [intentRecord(query.intentHash ?? '', 'pending', 1_700_000_000)] };
+      }),
+    );
+    const hook = await started(new TestReceiver());
+    const prefix = testPrefix();
+    daemon = child({
+      baseUrl: server.url,
+      redisUrl: inject('redisUrl'),
+      prefix,
+      receivers: { hook: { url: hook.url } },
+      subscriptions: [{ name: 's', intents: [poison, other], receivers: ['hook'] }],
+    });
+    await Promise.race([daemon.start(), died.promise]);
+    await died.promise;
+    await daemon.start();
+    await daemon.until((lines) => lines.some((line) => line.msg === 'poll.crashing'));
+    const before = othersAsked;
+    await server.asks(({ query }) => query.intentHash === other);
+    await server.asks(({ query }) => query.intentHash === other);
+
+    expect(restarts).toBe(3);
+    expect(othersAsked).toBeGreaterThan(before);
+    const redis = new Redis(inject('redisUrl'));
+    open.push(() => redis.quit());
+    // Put off, never dropped: it stays on the schedule, and its job waits among the delayed.
+    expect(await redis.zscore(`{${prefix}}:due`, `intent:${poison}`)).not.toBeNull();
+    expect(await redis.zscore(`{${prefix}}:q:status:delayed`, `poll-intent%3A${poison}`)).not.toBeNull();
+    expect(hook.events.map((event) => event.data.subject.id)).toEqual([`intent:${other}`]);
+  });
+});

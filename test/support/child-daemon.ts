@@ -1,0 +1,64 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { z } from 'zod';
+import { configYaml, type TestConfig } from './daemon.ts';
+
+const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+
+const LINE = z.looseObject({ msg: z.string() });
+
+/** One line of a daemon's log. */
+export type LogLine = z.infer<typeof LINE>;
+
+/** A daemon in a process of its own, that a test can kill. */
+export class ChildDaemon {
+  readonly #yaml: string;
+  readonly #nodeArgs: readonly string[];
+  readonly lines: LogLine[] = [];
+  #wake: () => void = () => undefined;
+  #child: ChildProcess | null = null;
+  #exited: Promise<void> = Promise.resolve();
+
+  /** `nodeArgs` go before the program, such as `--import` of something that bends the clock. */
+  constructor(config: TestConfig, nodeArgs: readonly string[] = []) {
+    this.#yaml = configYaml(config);
+    this.#nodeArgs = nodeArgs;
+  }
+
+  /** Starts the daemon; resolves when it says that it has started. */
+  async start(): Promise<void> {
+    const folder = await mkdtemp(join(tmpdir(), 'intentwatch-child-'));
+    const file = join(folder, 'intentwatch.yaml');
+    await writeFile(file, this.#yaml);
+    const child = spawn(process.execPath, [...this.#nodeArgs, MAIN, 'start', '--config', file], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    this.#child = child;
+    this.#exited = new Promise((resolve) => child.once('exit', () => resolve()));
+    const from = this.lines.length;
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      this.lines.push(LINE.parse(JSON.parse(line)));
+      this.#wake();
+    });
+    await this.until((lines) => lines.slice(from).some((line) => line.msg === 'daemon.started'));
+    await rm(folder, { recursive: true });
+  }
+
+  /** Resolves when the log lines so far satisfy a condition. */
+  async until(condition: (lines: LogLine[]) => boolean): Promise<void> {
+    while (!condition(this.lines)) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  /** `kill -9`, the way a machine takes a process away. Resolves when it is gone. */
+  async kill(): Promise<void> {
+    this.#child?.kill('SIGKILL');
+    await this.#exited;
+  }
+}

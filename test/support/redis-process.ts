@@ -1,0 +1,77 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePort } from './port.ts';
+
+type Running = { child: ChildProcess; exited: Promise<void> };
+
+/** A redis-server with an append-only file that can be stopped, and started again on the same port with its data. */
+export class RedisProcess {
+  readonly #folder: string;
+  readonly #port: number;
+  #running: Running | null = null;
+
+  private constructor(folder: string, port: number) {
+    this.#folder = folder;
+    this.#port = port;
+  }
+
+  /** Starts a server with a folder and a port of its own. */
+  static async create(): Promise<RedisProcess> {
+    const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-redis-'));
+    const server = new RedisProcess(folder, await freePort());
+    await server.start();
+    return server;
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.#port}`;
+  }
+
+  /** Starts the server and waits until it takes connections. */
+  async start(): Promise<void> {
+    const settings = {
+      port: String(this.#port),
+      bind: '127.0.0.1',
+      dir: this.#folder,
+      save: '',
+      appendonly: 'yes',
+      'maxmemory-policy': 'noeviction',
+    };
+    const args = Object.entries(settings).flatMap(([key, value]) => [`--${key}`, value]);
+    const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+    this.#running = { child, exited };
+    await new Promise<void>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('exit', (code) => reject(new Error(`redis-server ended with ${code} before it was ready`)));
+      child.stdout.on('data', (chunk: Buffer) => {
+        if (chunk.toString().includes('Ready to accept connections')) resolve();
+      });
+    });
+  }
+
+  /** Ends the server as a system does that shuts down; its data stays. */
+  async stop(): Promise<void> {
+    this.#running?.child.kill('SIGCONT');
+    this.#running?.child.kill('SIGTERM');
+    await this.#running?.exited;
+    this.#running = null;
+  }
+
+  /** Has the server stand still: connections stay open, nothing is answered. */
+  freeze(): void {
+    this.#running?.child.kill('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.#running?.child.kill('SIGCONT');
+  }
+
+  /** Ends the server and removes its data. */
+  async close(): Promise<void> {
+    await this.stop();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}

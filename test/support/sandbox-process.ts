@@ -1,0 +1,78 @@
+import { z } from 'zod';
+import type { Program } from './program.ts';
+
+export const SANDBOX_KEY = 'sandbox-key';
+
+const SUBJECTS = z.object({
+  wallets: z.array(z.string()),
+  intents: z.array(z.string()),
+  quotes: z.array(z.string()),
+  gaslessJobs: z.array(z.string()),
+  vaults: z.array(z.object({ address: z.string(), chainId: z.number() })),
+});
+const TRANSITIONS = z.array(
+  z.object({ subject: z.string(), from: z.string().nullable(), to: z.string(), at: z.number() }),
+);
+const ANSWERS = z.array(
+  z.object({
+    at: z.number(),
+    path: z.string(),
+    query: z.record(z.string(), z.string()),
+    subjects: z.array(z.object({ id: z.string(), status: z.string() })),
+  }),
+);
+const PACE = z.object({ transfersPerSecond: z.number(), livingTransfers: z.number() });
+
+/** The `sandbox` command in a process of its own, and its control port. */
+export class SandboxProcess {
+  readonly program: Program;
+  readonly url: string;
+  readonly #controlUrl: string;
+
+  private constructor(parts: { program: Program; url: string; controlUrl: string }) {
+    this.program = parts.program;
+    this.url = parts.url;
+    this.#controlUrl = parts.controlUrl;
+  }
+
+  /** Takes over a program that was started as `sandbox` with any free ports. */
+  static async of(program: Program): Promise<SandboxProcess> {
+    const [, url = ''] = await program.line(/^upstream: +(http:\S+)/);
+    const [, controlUrl = ''] = await program.line(/^control: +(http:\S+)/);
+    return new SandboxProcess({ program, url, controlUrl });
+  }
+
+  async #get<T>(path: string, schema: z.ZodType<T>): Promise<T> {
+    const response = await fetch(`${this.#controlUrl}${path}`);
+    return schema.parse(await response.json());
+  }
+
+  async subjects(): Promise<z.infer<typeof SUBJECTS>> {
+    return this.#get('/subjects', SUBJECTS);
+  }
+
+  /** The status changes that really happened, in order. */
+  async transitions(): Promise<z.infer<typeof TRANSITIONS>> {
+    return this.#get('/transitions', TRANSITIONS);
+  }
+
+  /** The answers given since a moment (Unix ms), in order. */
+  async answers(sinceMs = 0): Promise<z.infer<typeof ANSWERS>> {
+    return this.#get(`/answers?since=${sinceMs}`, ANSWERS);
+  }
+
+  /** How many transfers have a change still to come. */
+  async living(): Promise<number> {
+    return (await this.#get('/pace', PACE)).livingTransfers;
+  }
+
+  /** Changes how many transfers are born per second; 0 lets everything drain. */
+  async setPace(transfersPerSecond: number): Promise<void> {
+    const response = await fetch(`${this.#controlUrl}/pace`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ transfersPerSecond }),
+    });
+    PACE.parse(await response.json());
+  }
+}

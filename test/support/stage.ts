@@ -1,0 +1,112 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { Program } from './program.ts';
+import { ReceiverProcess } from './receiver-process.ts';
+import { RedisProcess } from './redis-process.ts';
+import { SANDBOX_KEY, SandboxProcess } from './sandbox-process.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+
+/** The name of the one receiver in the configs of end-to-end tests. */
+export const RECEIVER_NAME = 'backend';
+
+/** What such a config chooses. Without `redisUrl`, the daemon has its embedded Redis in `dataDir`. */
+export type StageConfig = {
+  upstreamUrl: string;
+  redisUrl?: string;
+  dataDir?: string;
+  receiver: { url: string; secret: string };
+  subscriptions: object[];
+};
+
+/** What a sandbox is started with beyond its defaults. Nothing but what is announced is born until its pace is set. */
+export type SandboxFlags = { seed: number; timeScale: number; wallets: number };
+
+/** The processes and folders of one end-to-end test. Whatever was started here is gone when the test is finished. */
+export class Stage {
+  readonly #onFinished: (cleanUp: () => Promise<void>) => void;
+
+  /** Takes the `onTestFinished` of the test's context, so that tests can run side by side. */
+  constructor(onTestFinished: (cleanUp: () => Promise<void>) => void) {
+    this.#onFinished = onTestFinished;
+  }
+
+  /** A folder of the test's own. */
+  async folder(): Promise<string> {
+    const folder = await mkdtemp(join(tmpdir(), 'intentwatch-e2e-'));
+    this.#onFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+    return folder;
+  }
+
+  async #start(file: string, args: readonly string[], env: Record<string, string> = {}): Promise<Program> {
+    const program = await Program.start(file, args, env);
+    this.#onFinished(async () => {
+      program.send('SIGKILL');
+      await program.ending();
+    });
+    return program;
+  }
+
+  /** Starts Intentwatch with a command. */
+  async intentwatch(args: readonly string[], env: Record<string, string> = {}): Promise<Program> {
+    return this.#start(MAIN, args, env);
+  }
+
+  /** Starts a daemon and waits until everything in it runs. */
+  async daemon(configFile: string): Promise<Program> {
+    const daemon = await this.intentwatch(['start', '--config', configFile]);
+    await daemon.line(/"msg":"daemon.started"/);
+    return daemon;
+  }
+
+  async sandbox({ seed, timeScale, wallets }: SandboxFlags): Promise<SandboxProcess> {
+    const flags = { port: 0, 'control-port': 0, 'transfers-per-second': 0, seed, wallets };
+    const args = Object.entries({ ...flags, 'time-scale': timeScale }).map((flag) => `--${flag.join('=')}`);
+    return SandboxProcess.of(await this.intentwatch(['sandbox', ...args]));
+  }
+
+  /** A receiver that answers 204 after `delayMs`, never answers, or answers 500. */
+  async receiver(
+    options: { mode?: 'answer' | 'hang' | 'fail'; delayMs?: number } = {},
+  ): Promise<ReceiverProcess> {
+    return ReceiverProcess.start(this.#start.bind(this), options);
+  }
+
+  /** A Redis outside the daemon. */
+  async redis(): Promise<RedisProcess> {
+    const redis = await RedisProcess.create();
+    this.#onFinished(() => redis.close());
+    return redis;
+  }
+
+  /** Writes a config file into a folder of its own and returns its path. */
+  async config({ upstreamUrl, redisUrl, dataDir, receiver, subscriptions }: StageConfig): Promise<string> {
+    const file = join(await this.folder(), 'intentwatch.yaml');
+    const sections = {
+      upstream: {
+        baseUrl: upstreamUrl,
+        apiKey: SANDBOX_KEY,
+        requestsPerSecond: 200,
+        gatewayRequestsPerSecond: 50,
+      },
+      ...(redisUrl === undefined ? {} : { redis: { url: redisUrl } }),
+      ...(dataDir === undefined ? {} : { dataDir }),
+      server: { host: '127.0.0.1', port: 0 },
+      receivers: [
+        {
+          name: RECEIVER_NAME,
+          type: 'webhook',
+          url: receiver.url,
+          secrets: [receiver.secret],
+          allowPrivateNetwork: true,
+          allowInsecure: true,
+        },
+      ],
+      subscriptions,
+    };
+    await writeFile(file, stringify(sections));
+    return file;
+  }
+}
