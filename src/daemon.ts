@@ -33,6 +33,9 @@ import { within } from './within.ts';
 const GRACE_MS = 3_000;
 const CLOSE_MS = 1_200;
 
+/** How many new subjects are scheduled in one go. */
+const SYNC_CHUNK = 200;
+
 /** A Redis that cannot be used, with every reason. */
 export class UnusableRedisError extends Error {
   constructor(reasons: readonly string[]) {
@@ -115,16 +118,24 @@ export class Daemon {
     const parts = this.#assemble(redis);
     this.#parts = parts;
 
-    for (const surface of SURFACES) await parts.polls.setBudget(surface, parts.budgets[surface]);
-    const events = new EventLog(redis, this.#keys());
-    const claimed = await parts.registry.sync(wantedOf(config), await events.newest());
-    for (const subject of claimed) await parts.polls.soon(subject);
+    await this.#sync(parts);
     await parts.reconcile.start();
     for (const worker of parts.pollWorkers) worker.start();
     parts.relay.start();
     for (const worker of parts.deliveryWorkers) worker.start();
     const { subscriptions, receivers } = config;
     this.#log.info({ subscriptions: subscriptions.length, receivers: receivers.length }, 'daemon.started');
+  }
+
+  /** Makes Redis what the config wants: budgets, receivers, subscriptions, and a poll for whatever is new. */
+  async #sync(parts: Pick<DaemonParts, 'polls' | 'registry' | 'budgets' | 'redis'>): Promise<void> {
+    const { polls, registry, budgets, redis } = parts;
+    for (const surface of SURFACES) await polls.setBudget(surface, budgets[surface]);
+    const newest = await new EventLog(redis, this.#keys()).newest();
+    const claimed = await registry.sync(wantedOf(this.#config), newest);
+    for (let index = 0; index < claimed.length; index += SYNC_CHUNK) {
+      await Promise.all(claimed.slice(index, index + SYNC_CHUNK).map((subject) => polls.soon(subject)));
+    }
   }
 
   /** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
@@ -167,6 +178,7 @@ export class Daemon {
       budgets,
       retentionMs,
       digest: config.digest,
+      resync: () => this.#sync({ redis, polls, registry, budgets }),
     });
     const pollParts = {
       redis,

@@ -27,6 +27,8 @@ export type ReconcileParts = {
   budgets: Record<Surface, number>;
   retentionMs: number;
   digest: string;
+  /** Makes the registry what the config wants; for a Redis that has lost everything. */
+  resync: () => Promise<void>;
 };
 
 const EVERY_MS = 5_000;
@@ -166,9 +168,15 @@ export class Reconcile {
     await events.trim(beforeMs);
   }
 
+  /** Notices a Redis that was emptied, and another process that runs a newer config. */
   async #compareConfig(): Promise<void> {
     const newest = await this.#parts.registry.newestDigest();
-    const strange = newest !== null && newest !== this.#parts.digest;
+    if (newest === null) {
+      this.#parts.log.error('redis.emptied');
+      await this.#parts.resync();
+      return;
+    }
+    const strange = newest !== this.#parts.digest;
     if (strange && !this.#strangeConfig) {
       this.#parts.log.warn(
         { mine: this.#parts.digest.slice(0, 12), newest: newest.slice(0, 12) },

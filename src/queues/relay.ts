@@ -59,8 +59,10 @@ export class Relay {
   async #run(): Promise<void> {
     while (!this.#closing) {
       try {
+        // Read before the round: an entry that comes while it runs ends the wait at once.
+        const newest = await this.#parts.events.newest();
         const moved = await this.#round();
-        if (!moved && !this.#closing) await this.#wait();
+        if (!moved && !this.#closing) await this.#wait(newest);
       } catch (error) {
         if (this.#closing) return;
         this.#parts.log.error({ error }, 'relay.error');
@@ -132,13 +134,13 @@ export class Relay {
   }
 
   /** Waits for a new entry; without the lease, for the time to ask for it again. */
-  async #wait(): Promise<void> {
-    const { blocking, keys, events } = this.#parts;
+  async #wait(newest: string): Promise<void> {
+    const { blocking, keys } = this.#parts;
     if (!this.#holding) {
       await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
       return;
     }
-    await blocking.xread('COUNT', 1, 'BLOCK', QUIET_MS, 'STREAMS', keys.events, await events.newest());
+    await blocking.xread('COUNT', 1, 'BLOCK', QUIET_MS, 'STREAMS', keys.events, newest);
   }
 
   /** Ends the round under way and gives the lease back. */

@@ -57,7 +57,7 @@ export class Keys {
     return `${this.root}:nudged`;
   }
 
-  /** hash: `<kind>|<status>` -> number of known subjects. */
+  /** hash: `<kind>|<status>` -> number of polled subjects that have a snapshot. */
   get counts(): string {
     return `${this.root}:counts`;
   }

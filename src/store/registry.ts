@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { claimRoot } from '../domain/claim.ts';
-import { asSubjectId, type SubjectId } from '../domain/subject.ts';
+import { asSubjectId, eventKind, type SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import type { SubjectStore } from './subjects.ts';
@@ -148,13 +148,26 @@ export class Registry {
     return new Map(Object.entries(stored).map(([subject, count]) => [subject, Number(count)]));
   }
 
-  /** The number of known subjects by kind and status. */
+  /**
+   * The number of polled subjects by kind and status, in lower case. Wallets are `watched`; what the upstream has not
+   * shown yet is `unseen`.
+   */
   async counts(): Promise<{ kind: string; status: string; count: number }[]> {
     const stored = await this.#redis.hgetall(this.#keys.counts);
-    return Object.entries(stored).map(([key, count]) => {
+    const counts = Object.entries(stored).map(([key, count]) => {
       const bar = key.indexOf('|');
       return { kind: key.slice(0, bar), status: key.slice(bar + 1), count: Number(count) };
     });
+    const unseen = new Map<string, number>();
+    for (const { subject } of await this.due()) {
+      const kind = eventKind(subject);
+      unseen.set(kind, (unseen.get(kind) ?? 0) + 1);
+    }
+    for (const { kind, count } of counts) unseen.set(kind, (unseen.get(kind) ?? 0) - count);
+    for (const [kind, count] of unseen) {
+      if (count > 0) counts.push({ kind, status: kind === 'wallet' ? 'watched' : 'unseen', count });
+    }
+    return counts;
   }
 }
 

@@ -117,6 +117,7 @@ export class SubjectStore {
       commit.dueMs === undefined || !isPollable(subject) ? '' : String(commit.dueMs),
       doubt === undefined ? '' : doubt === 'clear' ? '-' : `${doubt.sinceMs}|${doubt.key}`,
       commit.flag ?? '',
+      String(this.#retentionMs),
     );
     return { outcome: COMMIT_OUTCOME.parse(outcome), commit: number };
   }
@@ -135,6 +136,7 @@ export class SubjectStore {
       keys.subject(subject),
       keys.claims(subject),
       keys.wanted,
+      keys.counts,
       subject,
       next === null ? '' : String(Math.round(next.afterMs)),
       String(Math.round(next?.baseMs ?? 0)),

@@ -38,18 +38,17 @@ describe('a daemon that is killed', () => {
     };
     const redis = new Redis(inject('redisUrl'));
     open.push(() => redis.quit());
-    const settled = async (): Promise<number> =>
-      (await redis.hvals(`{${prefix}}:counts`)).reduce((sum, count) => sum + Number(count), 0);
+    const stored = async (): Promise<number> => (await redis.keys(`{${prefix}}:subject:intent:*`)).length;
 
     const first = child(config);
     await first.start();
-    while ((await settled()) < 1_500) await redis.ping();
+    while ((await stored()) < 1_500) await redis.ping();
     await first.kill();
-    const atKill = await settled();
+    const atKill = await stored();
     expect(atKill).toBeLessThan(5_000);
     const second = child(config);
     await second.start();
-    while ((await settled()) < 5_000) await redis.ping();
+    while ((await stored()) < 5_000) await redis.ping();
     sandbox.setPace(2);
     const events = await hook.until((all) => all.some((event) => event.type === 'intent.filled'));
 

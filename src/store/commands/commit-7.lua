@@ -6,7 +6,7 @@
   KEYS[3] commit     string  the commit counter
   KEYS[4] events     stream  the event log
   KEYS[5] due        zset    subjects that are polled, by the time of their next poll
-  KEYS[6] counts     hash    "<kind>|<status>" -> number of subjects
+  KEYS[6] counts     hash    "<kind>|<status>" -> number of polled subjects
   KEYS[7] wanted     hash    root -> since when a subscription names it (ms)
 
   ARGV[1] subject id
@@ -20,6 +20,7 @@
   ARGV[9] due        ms at which the subject is polled first, if nobody polls it; "" for not at all
   ARGV[10] doubt     "" leaves it, "-" clears it, "<since ms>|<key>" sets it
   ARGV[11] flag      event of time to be marked as made; "" for none
+  ARGV[12] keep      ms for which a subject that nobody polls is kept
 
   Returns { outcome, commit, entry }: outcome is
     "committed"   done
@@ -110,21 +111,25 @@ end
 local commit = snapshotCommit
 if ARGV[4] ~= '' then
   commit = redis.call('INCR', KEYS[3])
-  local counted = redis.call('HGET', KEYS[1], 'counted')
-  if counted ~= ARGV[5] then
-    if counted and redis.call('HINCRBY', KEYS[6], counted, -1) <= 0 then redis.call('HDEL', KEYS[6], counted) end
-    redis.call('HINCRBY', KEYS[6], ARGV[5], 1)
-  end
-  redis.call('HSET', KEYS[1], 'commit', string.format('%.0f', commit), 'token', token, 'counted', ARGV[5], unpack(cjson.decode(ARGV[4])))
+  redis.call('HSET', KEYS[1], 'commit', string.format('%.0f', commit), 'token', token, unpack(cjson.decode(ARGV[4])))
 end
 if ARGV[10] == '-' then
   redis.call('HDEL', KEYS[1], 'doubt')
 elseif ARGV[10] ~= '' then
   redis.call('HSET', KEYS[1], 'doubt', ARGV[10])
 end
-if ARGV[9] ~= '' then
-  redis.call('ZADD', KEYS[5], 'NX', ARGV[9], subject)
+if ARGV[9] ~= '' then redis.call('ZADD', KEYS[5], 'NX', ARGV[9], subject) end
+if redis.call('ZSCORE', KEYS[5], subject) then
   redis.call('PERSIST', KEYS[1])
   redis.call('PERSIST', KEYS[2])
+  local counted = redis.call('HGET', KEYS[1], 'counted')
+  if ARGV[5] ~= '' and counted ~= ARGV[5] then
+    if counted and redis.call('HINCRBY', KEYS[6], counted, -1) <= 0 then redis.call('HDEL', KEYS[6], counted) end
+    redis.call('HINCRBY', KEYS[6], ARGV[5], 1)
+    redis.call('HSET', KEYS[1], 'counted', ARGV[5])
+  end
+else
+  redis.call('PEXPIRE', KEYS[1], ARGV[12])
+  redis.call('PEXPIRE', KEYS[2], ARGV[12])
 end
 return { 'committed', string.format('%.0f', commit), entry }

@@ -8,6 +8,7 @@
   KEYS[5] subject    hash    snapshot
   KEYS[6] claims     hash    root -> claim
   KEYS[7] wanted     hash    root -> since when a subscription names it (ms)
+  KEYS[8] counts     hash    "<kind>|<status>" -> number of polled subjects
 
   ARGV[1] subject id
   ARGV[2] next poll, ms after now; "" when the subject is finished
@@ -39,6 +40,11 @@ if afterMs == '' then
   redis.call('ZREM', KEYS[1], ARGV[1])
   redis.call('HDEL', KEYS[4], ARGV[1])
   redis.call('SREM', KEYS[3], ARGV[1])
+  local counted = redis.call('HGET', KEYS[5], 'counted')
+  if counted then
+    if redis.call('HINCRBY', KEYS[8], counted, -1) <= 0 then redis.call('HDEL', KEYS[8], counted) end
+    redis.call('HDEL', KEYS[5], 'counted')
+  end
   redis.call('PEXPIRE', KEYS[5], ARGV[4])
   redis.call('PEXPIRE', KEYS[6], ARGV[4])
 else
