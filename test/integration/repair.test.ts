@@ -1,0 +1,102 @@
+import { Redis } from 'ioredis';
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import type { Signals } from '../../src/signals.ts';
+import { signalled, startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
+
+const HASH = hashOf(9);
+const JOB = `poll-intent%3A${HASH}`;
+
+let open: (() => Promise<unknown>)[];
+let redis: Redis;
+let prefix: string;
+let hook: TestReceiver;
+let status: string;
+let updatedAt: number;
+let signals: Signals;
+
+beforeEach(async () => {
+  open = [];
+  redis = new Redis(inject('redisUrl'));
+  open.push(() => redis.quit());
+  prefix = testPrefix();
+  status = 'pending';
+  updatedAt = 1_700_000_000;
+  const upstream = new ScriptedUpstream(() => ({ records: [intentRecord(HASH, status, updatedAt)] }));
+  await upstream.start();
+  open.push(() => upstream.close());
+  hook = new TestReceiver();
+  await hook.start();
+  open.push(() => hook.close());
+  const started = await startDaemon({
+    baseUrl: upstream.url,
+    redisUrl: inject('redisUrl'),
+    prefix,
+    receivers: { hook: { url: hook.url } },
+    subscriptions: [{ name: 's', intents: [HASH], receivers: ['hook'] }],
+  });
+  open.push(() => started.daemon.close());
+  signals = started.signals;
+});
+
+afterEach(async () => {
+  for (const close of open.reverse()) await close();
+});
+
+function fill(): void {
+  status = 'filled';
+  updatedAt += 30;
+}
+
+async function isFilled(): Promise<void> {
+  await hook.until((events) => events.some((event) => event.type === 'intent.filled'));
+}
+
+async function repaired(what: string): Promise<void> {
+  await signalled(
+    (take: (repair: { what: string }) => void) => signals.on('repair.done', take),
+    (repair) => repair.what === what,
+  );
+}
+
+describe('the repeating check', () => {
+  test('puts back the poll of a subject whose job has vanished, and counts it', async () => {
+    await hook.until((events) => events.length === 1);
+    const repair = repaired('poll-missing');
+    // Between two polls the job stands among the delayed ones; while it is polled it cannot be taken away.
+    while ((await redis.zrem(`{${prefix}}:q:status:delayed`, JOB)) === 0) await redis.ping();
+    await redis.del(`{${prefix}}:q:status:${JOB}`);
+    fill();
+    await repair;
+    await isFilled();
+  });
+
+  test('queues a delivery again whose job has vanished, and it comes once', async () => {
+    await hook.until((events) => events.length === 1);
+    const queue = `{${prefix}}:q:deliver-hook`;
+    await redis.hset(`${queue}:meta`, 'paused', 1);
+    await redis.rename(`${queue}:wait`, `${queue}:paused`).catch(() => undefined);
+    fill();
+    let job: string | undefined;
+    while (job === undefined) {
+      const keys = await redis.keys(`${queue}:evt_*`);
+      job = keys[0];
+    }
+    await redis.del(job, `${queue}:paused`, `${queue}:wait`);
+    await redis.hdel(`${queue}:meta`, 'paused');
+    await repaired('delivery-missing');
+    await isFilled();
+    expect(hook.events.map((event) => event.data.sequence)).toEqual([1, 2]);
+  });
+
+  test('makes a Redis that was emptied what the config wants, and goes on', async () => {
+    const [before] = await hook.until((events) => events.length === 1);
+    const keys = await redis.keys(`{${prefix}}:*`);
+    await redis.del(...keys);
+    const events = await hook.until((all) => all.length >= 2);
+    // First sight again, and under the same id, so that a receiver that knows it can leave it.
+    expect(events[1]?.id).toBe(before?.id);
+    fill();
+    await isFilled();
+  });
+});
