@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Config } from './config/config.ts';
 import { parseRedisUrl, type RedisTarget } from './config/redis-target.ts';
+import type { Event } from './domain/event.ts';
 import { subjectsOf } from './domain/subscription.ts';
 import { Metrics } from './metrics/metrics.ts';
 import { createNotifier } from './notifiers/notifier.ts';
@@ -37,7 +38,7 @@ const CLOSE_MS = 1_200;
 const SYNC_CHUNK = 200;
 
 /** A Redis that cannot be used, with every reason. */
-export class UnusableRedisError extends Error {
+class UnusableRedisError extends Error {
   constructor(reasons: readonly string[]) {
     super(reasons.join('\n'));
     this.name = 'UnusableRedisError';
@@ -78,6 +79,7 @@ export class Daemon {
     this.#config = config;
     this.#log = options.log;
     this.signals = options.signals ?? new Signals();
+    this.signals.on('event.committed', ({ event }) => this.#logEvent(event));
     this.#metrics = new Metrics({
       signals: this.signals,
       sources: daemonMetricSources(() => this.#parts),
@@ -253,6 +255,12 @@ export class Daemon {
     await within(Promise.allSettled(this.#connections.map(disconnect)), CLOSE_MS / 2);
     await this.#embedded?.close();
     this.#log.info('daemon.stopped');
+  }
+
+  #logEvent({ id, type, data }: Event): void {
+    const { subject, sequence, status, previousStatus, changes, detectionDelaySeconds } = data;
+    const line = { subject: subject.id, eventId: id, eventType: type, sequence, status, previousStatus };
+    this.#log.info({ ...line, changes, detectionDelaySeconds }, 'event.committed');
   }
 
   #keys(): Keys {

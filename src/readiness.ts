@@ -1,20 +1,18 @@
 import type { DaemonParts } from './daemon.ts';
 import type { MetricSources } from './metrics/metrics.ts';
+import type { ReadinessCheck } from './server/server.ts';
 import { redisTimeMs } from './store/connection.ts';
 import { SURFACES } from './store/health.ts';
 import { CLOCK_WARNING_MS } from './store/startup-checks.ts';
-
-/** A check of `/readyz`. */
-export type Readiness = { name: string; ok: boolean; detail: string };
 
 /** The reconcile check runs every few seconds; one that has not for so long is a daemon that stands still. */
 const RECONCILE_SILENCE_MS = 60_000;
 
 /** What `/readyz` asks of a daemon; before its parts run, it is not ready and says so. */
-export function daemonReadiness(parts: () => DaemonParts | null): () => Promise<Readiness[]> {
+export function daemonReadiness(parts: () => DaemonParts | null): () => Promise<ReadinessCheck[]> {
   return async () => {
     const running = parts();
-    const config: Readiness = { name: 'config', ok: true, detail: 'loaded' };
+    const config: ReadinessCheck = { name: 'config', ok: true, detail: 'loaded' };
     if (running === null) {
       return [config, { name: 'redis', ok: false, detail: 'not connected yet' }];
     }
@@ -22,7 +20,7 @@ export function daemonReadiness(parts: () => DaemonParts | null): () => Promise<
   };
 }
 
-async function redisReadiness(parts: DaemonParts): Promise<Readiness> {
+async function redisReadiness(parts: DaemonParts): Promise<ReadinessCheck> {
   if (parts.redis.status !== 'ready') {
     return { name: 'redis', ok: false, detail: `the connection is ${parts.redis.status}` };
   }
@@ -34,7 +32,7 @@ async function redisReadiness(parts: DaemonParts): Promise<Readiness> {
   return { name: 'redis', ok: true, detail: clock };
 }
 
-function workerReadiness(parts: DaemonParts): Readiness {
+function workerReadiness(parts: DaemonParts): ReadinessCheck {
   const workers = [...parts.pollWorkers, ...parts.deliveryWorkers];
   const idle = workers.filter((worker) => !worker.isRunning()).length;
   const ok = idle === 0 && parts.relay.isRunning();
@@ -44,7 +42,7 @@ function workerReadiness(parts: DaemonParts): Readiness {
   return { name: 'workers', ok, detail };
 }
 
-function reconcileReadiness(parts: DaemonParts): Readiness {
+function reconcileReadiness(parts: DaemonParts): ReadinessCheck {
   const { lastRoundMs } = parts.reconcile;
   const ok = lastRoundMs !== null && Date.now() - lastRoundMs < RECONCILE_SILENCE_MS;
   return { name: 'reconcile', ok, detail: ok ? 'ran within the last minute' : 'has not run for a minute' };

@@ -1,41 +1,12 @@
-import { BlockList, isIP } from 'node:net';
+import { isIP } from 'node:net';
 import { z } from 'zod';
+import { isLoopbackAddress, isRefusedAddress } from './refused-addresses.ts';
 import { Secret } from './secret.ts';
-
-const loopback = new BlockList();
-loopback.addSubnet('127.0.0.0', 8, 'ipv4');
-loopback.addAddress('::1', 'ipv6');
-
-const notPublic = new BlockList();
-for (const [network, bits] of [
-  ['0.0.0.0', 8],
-  ['10.0.0.0', 8],
-  ['100.64.0.0', 10],
-  ['127.0.0.0', 8],
-  ['169.254.0.0', 16],
-  ['172.16.0.0', 12],
-  ['192.0.0.0', 24],
-  ['192.168.0.0', 16],
-  ['198.18.0.0', 15],
-  ['224.0.0.0', 4],
-  ['240.0.0.0', 4],
-] as const) {
-  notPublic.addSubnet(network, bits, 'ipv4');
-}
-for (const [network, bits] of [
-  ['::', 128],
-  ['::1', 128],
-  ['64:ff9b::', 96],
-  ['fc00::', 7],
-  ['fe80::', 10],
-  ['ff00::', 8],
-] as const) {
-  notPublic.addSubnet(network, bits, 'ipv6');
-}
 
 /** Whether a URL's host is written as this machine: `localhost` or a loopback address. */
 export function isLoopback(url: URL): boolean {
-  return isLocalhost(url) || contains(loopback, url);
+  const address = literalAddress(url);
+  return isLocalhost(url) || (address !== null && isLoopbackAddress(address));
 }
 
 /**
@@ -43,17 +14,18 @@ export function isLoopback(url: URL): boolean {
  * to is checked where the connection is made, not here.
  */
 export function isPrivateHost(url: URL): boolean {
-  return isLocalhost(url) || contains(notPublic, url);
+  const address = literalAddress(url);
+  return isLocalhost(url) || (address !== null && isRefusedAddress(address));
 }
 
 function isLocalhost(url: URL): boolean {
   return /^(.+\.)?localhost\.?$/.test(url.hostname);
 }
 
-function contains(list: BlockList, url: URL): boolean {
+/** The IP address that a URL's host is written as; null for a name. */
+function literalAddress(url: URL): string | null {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
-  const family = isIP(host);
-  return family !== 0 && list.check(host, family === 4 ? 'ipv4' : 'ipv6');
+  return isIP(host) === 0 ? null : host;
 }
 
 /**

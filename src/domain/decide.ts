@@ -2,7 +2,7 @@ import { diffRecords } from './diff.ts';
 import { canonicalJson, type JsonObject } from './json.ts';
 import { stepBetween } from './lifecycle.ts';
 import type { Doubt, Snapshot, UpstreamRecord } from './record.ts';
-import { eventKind, type SubjectId } from './subject.ts';
+import { eventKind, type SubjectId, subjectKind } from './subject.ts';
 
 /** The status of an id that the upstream has not seen (interface, status endpoint, rule 2). */
 export const UNKNOWN = 'unknown';
@@ -74,16 +74,27 @@ function decideUnseen(
 ): Decision | null {
   // An id that the upstream has not indexed yet is no news: polling goes on.
   if (isUnknown(record.status)) return null;
-  if (context.history) return snapshot === null ? { outcome: 'history', accepted: asSaid(record) } : null;
-  if (snapshot !== null && staleReason(snapshot, record) !== null) return null;
+  if (snapshot === null) {
+    const accepted = asSaid(record);
+    return context.history ? { outcome: 'history', accepted } : first(record, accepted);
+  }
+  if (context.history || staleReason(snapshot, record) !== null) return null;
+  const decision = decideFresh(snapshot, record);
+  if (decision.outcome === 'unchanged') return first(record, decision.accepted ?? snapshot);
+  // Those to whom the snapshot was history have to hear of the difference as well; to all it is the first they hear.
+  const type = eventType(record.subject, record.status);
+  return { ...decision, transition: { ...decision.transition, type } };
+}
+
+function first(record: UpstreamRecord, { status, updatedAt, record: content }: Accepted): Decision {
   return {
     outcome: 'first',
-    accepted: asSaid(record),
+    accepted: { status, updatedAt, record: content },
     transition: {
-      type: eventType(record.subject, record.status),
-      status: record.status,
+      type: eventType(record.subject, status),
+      status,
       previousStatus: null,
-      changes: Object.keys(record.said).filter((key) => key !== 'updatedAt'),
+      changes: Object.keys(content).filter((key) => key !== 'updatedAt'),
       skipped: false,
       regression: false,
     },
@@ -98,57 +109,58 @@ function staleReason(snapshot: Snapshot, record: UpstreamRecord): StaleReason | 
   return order === 'same' && step === 'backward' ? 'backward' : null;
 }
 
-function decideFresh(snapshot: Snapshot, record: UpstreamRecord): Decision {
+/** What an answer that is not stale means for what is known. */
+type Fresh = Extract<Decision, { outcome: 'unchanged' | 'changed' }>;
+
+function decideFresh(snapshot: Snapshot, record: UpstreamRecord): Fresh {
   const newer = compareTimes(snapshot.updatedAt, record.updatedAt) === 'newer';
   const reading = newer ? 'replaces' : 'grows';
-  const moved = snapshot.status.toLowerCase() !== record.status.toLowerCase();
-  if (moved) {
-    const step = stepBetween(record.subject, snapshot.status, record.status);
-    return changed(snapshot, record, { reading, regression: step === 'backward' });
-  }
-  const { changes, merged } = diffRecords(snapshot.record, record.said, {
-    reading,
-    unreadable: record.unreadable,
-  });
-  if (changes.length > 0) return changed(snapshot, record, { reading, regression: false });
-  if (!newer && canonicalJson(merged) === canonicalJson(snapshot.record)) {
-    return { outcome: 'unchanged', accepted: null };
-  }
-  return { outcome: 'unchanged', accepted: accept(snapshot, record, merged) };
+  const step = stepBetween(record.subject, snapshot.status, record.status);
+  return changed(snapshot, record, { reading, regression: step === 'backward' });
 }
 
 function changed(
   snapshot: Snapshot,
   record: UpstreamRecord,
   how: { reading: 'grows' | 'replaces'; regression: boolean },
-): Decision {
-  const moved = snapshot.status.toLowerCase() !== record.status.toLowerCase();
+): Fresh {
+  const step = stepBetween(record.subject, snapshot.status, record.status);
+  const moved = step !== 'same';
   const { changes, merged } = diffRecords(snapshot.record, record.said, {
     reading: how.reading,
     unreadable: record.unreadable,
   });
-  if (!moved && changes.length === 0) {
-    return { outcome: 'unchanged', accepted: accept(snapshot, record, merged, how.regression) };
+  // A status that is only spelled in another case is the same status.
+  const told = moved ? changes : changes.filter((path) => path !== statusMember(record));
+  const accepted = accept(snapshot, record, merged);
+  if (!moved && told.length === 0) {
+    const same =
+      accepted.updatedAt === snapshot.updatedAt && canonicalJson(merged) === canonicalJson(snapshot.record);
+    return { outcome: 'unchanged', accepted: same ? null : accepted };
   }
   // A move at a newer time is a new state, and the answer describes it whole: what it leaves out belonged to the old.
   const whole = moved && how.reading === 'replaces';
   return {
     outcome: 'changed',
-    accepted: whole ? asSaid(record) : accept(snapshot, record, merged, how.regression),
+    accepted: whole ? asSaid(record) : accepted,
     transition: {
       type: eventType(record.subject, moved ? record.status : 'updated'),
       status: record.status,
       previousStatus: snapshot.status,
-      changes,
-      skipped: stepBetween(record.subject, snapshot.status, record.status) === 'skipped',
+      changes: told,
+      skipped: step === 'skipped',
       regression: how.regression,
     },
   };
 }
 
-function accept(snapshot: Snapshot, record: UpstreamRecord, merged: JsonObject, takeTime = false): Accepted {
-  const updatedAt = takeTime ? record.updatedAt : (record.updatedAt ?? snapshot.updatedAt);
-  return { status: record.status, updatedAt, record: merged };
+/** The member of a record that holds its status. */
+function statusMember(record: UpstreamRecord): string {
+  return subjectKind(record.subject) === 'vault' ? 'state' : 'status';
+}
+
+function accept(snapshot: Snapshot, record: UpstreamRecord, merged: JsonObject): Accepted {
+  return { status: record.status, updatedAt: record.updatedAt ?? snapshot.updatedAt, record: merged };
 }
 
 function asSaid(record: UpstreamRecord): Accepted {

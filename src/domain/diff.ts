@@ -14,19 +14,21 @@ export type Reading = 'grows' | 'replaces';
 /** The changed paths, and the record with what was said taken over and what was not said kept. */
 export type Difference = { changes: string[]; merged: JsonObject };
 
-/** Members that are sets: the order of their elements means nothing. The function names an element. */
-const SETS: { readonly [member: string]: (element: JsonValue) => string } = {
-  intentHashes: fold,
-  quoteIds: fold,
-  wallets: fold,
-  subStatuses: (element) =>
-    isJsonObject(element)
-      ? canonicalJson([fold(element.chainId ?? null), sortedFold(element.quoteIds)])
-      : fold(element),
-};
+type NameElement = (element: JsonValue) => string;
 
-/** `updatedAt` orders records; a difference in it alone says nothing. */
-const IGNORED = new Set(['updatedAt']);
+/**
+ * Members that are sets: the order of their elements means nothing. The function says which elements may be one and
+ * the same; several may share a name. A map, for the upstream may well have a member called `constructor`.
+ */
+const SETS: ReadonlyMap<string, NameElement> = new Map<string, NameElement>([
+  ['intentHashes', fold],
+  ['quoteIds', fold],
+  ['wallets', fold],
+  ['subStatuses', (element) => fold(isJsonObject(element) ? (element.chainId ?? null) : element)],
+]);
+
+/** `updatedAt` orders records; `id` is the subject's, however it is spelled. A difference in them alone says nothing. */
+const IGNORED = new Set(['updatedAt', 'id']);
 
 /** Compares a stored record with a newly said one. Both are whole records; `unreadable` members are not said. */
 export function diffRecords(
@@ -35,7 +37,9 @@ export function diffRecords(
   options: { reading: Reading; unreadable: readonly string[] },
 ): Difference {
   const readable = Object.fromEntries(
-    Object.entries(said).filter(([key]) => !options.unreadable.includes(key) || stored[key] === undefined),
+    Object.entries(said).filter(
+      ([key]) => !options.unreadable.includes(key) || member(stored, key) === undefined,
+    ),
   );
   const changes: string[] = [];
   const merged = mergeObject(stored, readable, { path: '', reading: options.reading, changes });
@@ -49,16 +53,23 @@ function mergeObject(stored: JsonObject, said: JsonObject, walk: Walk): JsonObje
   const merged: JsonObject = { ...stored };
   for (const [key, value] of Object.entries(said)) {
     const path = walk.path === '' ? key : `${walk.path}.${key}`;
-    merged[key] = mergeValue(stored[key], value, { ...walk, path }, SETS[key]);
+    // Sub-statuses within others are no part of the interface; to match those would cost time without bound.
+    const nameElement = key === 'subStatuses' && walk.path !== '' ? undefined : SETS.get(key);
+    merged[key] = mergeValue(member(stored, key), value, { ...walk, path }, nameElement);
   }
   return merged;
+}
+
+/** A member of the object's own: what every object inherits was not said. */
+function member(object: JsonObject, key: string): JsonValue | undefined {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
 function mergeValue(
   stored: JsonValue | undefined,
   said: JsonValue,
   walk: Walk,
-  nameElement?: (element: JsonValue) => string,
+  nameElement?: NameElement,
 ): JsonValue {
   if (stored === undefined || stored === null) {
     if (!isEmpty(said)) walk.changes.push(walk.path);
@@ -80,43 +91,106 @@ function mergeValue(
   return stored;
 }
 
+/** Elements are matched by their place. A longer list at one `updatedAt` goes on where the stored one ended. */
 function mergeList(stored: JsonValue[], said: JsonValue[], walk: Walk): JsonValue[] {
-  if (stored.length === said.length) {
-    return said.map((value, index) => {
-      const before = stored[index];
-      return mergeValue(before, value, { ...walk, path: `${walk.path}[${index}]` });
-    });
-  }
+  const isLonger = said.length > stored.length;
   if (walk.reading === 'grows' && said.length < stored.length) return stored;
-  walk.changes.push(walk.path);
-  return said;
+  if (stored.length !== said.length) walk.changes.push(walk.path);
+  if (stored.length !== said.length && !(walk.reading === 'grows' && isLonger)) return said;
+  const changes = isLonger ? [] : walk.changes;
+  return said.map((value, index) => {
+    const path = `${walk.path}[${index}]`;
+    const before = stored[index];
+    if (before === undefined) return value;
+    if (!isOtherStep(before, value)) return mergeValue(before, value, { ...walk, path, changes });
+    changes.push(path);
+    return value;
+  });
 }
 
-function mergeSet(
+/** Whether two elements at one place are different steps: then nothing of the one may pass into the other. */
+function isOtherStep(stored: JsonValue, said: JsonValue): boolean {
+  if (!isJsonObject(stored) || !isJsonObject(said)) return false;
+  return ['type', 'intentHash'].some((key) => {
+    const [before, after] = [member(stored, key) ?? null, member(said, key) ?? null];
+    return !isEmpty(before) && !isEmpty(after) && fold(before) !== fold(after);
+  });
+}
+
+function mergeSet(stored: JsonValue[], said: JsonValue[], walk: Walk, nameElement: NameElement): JsonValue[] {
+  const inner: Walk = { ...walk, changes: [] };
+  const { pairs, left } = pairElements(distinct(stored), distinct(said), nameElement);
+  const merged = pairs.map(({ known, element }) => {
+    if (known !== undefined) return mergeValue(known, element, inner);
+    inner.changes.push(walk.path);
+    return element;
+  });
+  if (walk.reading === 'grows') {
+    merged.push(...left.filter((element) => !merged.some((other) => shows(other, element))));
+  } else if (left.length > 0) inner.changes.push(walk.path);
+  if (inner.changes.length > 0) walk.changes.push(walk.path);
+  return inner.changes.length > 0 ? distinct(merged) : stored;
+}
+
+type Pair = { element: JsonValue; known: JsonValue | undefined };
+
+/**
+ * Finds for each said element the stored one that it speaks of. Among those of the same name that is one that is
+ * equal, else one that shows all that the said one shows, else one that shows less, else one with the same quotes.
+ * `left` are the stored ones that nothing spoke of.
+ */
+function pairElements(
   stored: JsonValue[],
   said: JsonValue[],
-  walk: Walk,
-  nameElement: (element: JsonValue) => string,
-): JsonValue[] {
-  const before = new Map(stored.map((element) => [nameElement(element), element]));
-  const names = new Set<string>();
-  const merged: JsonValue[] = [];
-  const inner: Walk = { ...walk, changes: [] };
-  for (const element of said) {
-    const name = nameElement(element);
-    if (names.has(name)) continue;
-    names.add(name);
-    const known = before.get(name);
-    if (known === undefined) inner.changes.push(walk.path);
-    merged.push(known === undefined ? element : mergeValue(known, element, inner));
+  nameElement: NameElement,
+): { pairs: Pair[]; left: JsonValue[] } {
+  const byName = Map.groupBy(stored, nameElement);
+  const byText = new Map(stored.map((element) => [fold(element), element]));
+  const pairs: Pair[] = said.map((element) => ({ element, known: byText.get(fold(element)) }));
+  const spoken = new Set<JsonValue>(pairs.flatMap(({ known }) => (known === undefined ? [] : [known])));
+  for (const fits of [isEqual, shows, isShownBy, hasSameQuotes]) {
+    for (const pair of pairs) {
+      if (pair.known !== undefined) continue;
+      const fitting = (byName.get(nameElement(pair.element)) ?? []).filter((known) =>
+        fits(known, pair.element),
+      );
+      // What is shown in part may be any of several: it adds nothing, also where another spoke of that one already.
+      pair.known = fitting.find((known) => !spoken.has(known)) ?? (fits === shows ? fitting[0] : undefined);
+      if (pair.known !== undefined) spoken.add(pair.known);
+    }
   }
-  for (const [name, element] of before) {
-    if (names.has(name)) continue;
-    if (walk.reading === 'grows') merged.push(element);
-    else inner.changes.push(walk.path);
+  return { pairs, left: stored.filter((element) => !spoken.has(element)) };
+}
+
+/** Equal in spite of the order of sets within. */
+function isEqual(one: JsonValue, other: JsonValue): boolean {
+  return shows(one, other) && shows(other, one);
+}
+
+/** Whether one value shows all that another shows. */
+function shows(one: JsonValue, other: JsonValue): boolean {
+  const changes: string[] = [];
+  mergeValue(one, other, { path: 'element', reading: 'grows', changes });
+  return changes.length === 0;
+}
+
+function isShownBy(one: JsonValue, other: JsonValue): boolean {
+  return shows(other, one);
+}
+
+function hasSameQuotes(one: JsonValue, other: JsonValue): boolean {
+  if (!isJsonObject(one) || !isJsonObject(other)) return false;
+  return sortedFold(one.quoteIds) === sortedFold(other.quoteIds);
+}
+
+/** The elements of a set, each once; an empty one says nothing. */
+function distinct(elements: JsonValue[]): JsonValue[] {
+  const byText = new Map<string, JsonValue>();
+  for (const element of elements) {
+    const text = fold(element);
+    if (!isEmpty(element) && !byText.has(text)) byText.set(text, element);
   }
-  if (inner.changes.length > 0) walk.changes.push(walk.path);
-  return inner.changes.length > 0 ? merged : stored;
+  return [...byText.values()];
 }
 
 function isEmpty(value: JsonValue): boolean {
@@ -125,11 +199,18 @@ function isEmpty(value: JsonValue): boolean {
 
 /** Text by which two values are compared: amounts as strings, `0x` hex without case, base58 as it is. */
 function fold(value: JsonValue): string {
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  if (typeof value === 'string') return foldHex(value);
-  return canonicalJson(value);
+  const folded = foldDeep(value);
+  return typeof folded === 'string' ? folded : canonicalJson(folded);
 }
 
-function sortedFold(value: JsonValue | undefined): JsonValue {
-  return Array.isArray(value) ? value.map(fold).sort() : fold(value ?? null);
+function foldDeep(value: JsonValue): JsonValue {
+  if (typeof value === 'string') return foldHex(value);
+  if (Array.isArray(value)) return value.map(foldDeep);
+  if (!isJsonObject(value)) return value === null ? null : String(value);
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, foldDeep(inner)]));
+}
+
+/** One text for a list in any order. */
+function sortedFold(value: JsonValue | undefined): string {
+  return Array.isArray(value) ? canonicalJson(value.map(fold).sort()) : fold(value ?? null);
 }

@@ -53,7 +53,9 @@ function distance(steps: Steps, from: string, to: string): number | null {
   const seen = new Set(frontier);
   for (let length = 0; frontier.length > 0; length += 1) {
     if (frontier.includes(to)) return length;
-    frontier = frontier.flatMap((status) => steps[status] ?? []).filter((status) => !seen.has(status));
+    frontier = frontier
+      .flatMap((status) => (Object.hasOwn(steps, status) ? (steps[status] ?? []) : []))
+      .filter((status) => !seen.has(status));
     for (const status of frontier) seen.add(status);
   }
   return null;

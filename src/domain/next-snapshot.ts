@@ -13,7 +13,8 @@ export function nextSnapshot(
   context: { subject: SubjectId; nowMs: number; event: boolean },
 ): SnapshotDraft {
   const { subject, nowMs } = context;
-  const moved = before === null || before.status !== accepted.status;
+  // The stage is the status in any spelling: the events of time come once per stage.
+  const moved = before === null || before.status.toLowerCase() !== accepted.status.toLowerCase();
   const { waiting } = stageOf(subject, accepted.status);
   const wasWaiting = before !== null && stageOf(subject, before.status).waiting;
   const since = wasWaiting ? before.pendingSince : (accepted.updatedAt ?? Math.floor(nowMs / 1_000));

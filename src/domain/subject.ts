@@ -74,13 +74,13 @@ export function parseSubjectId(text: string): SubjectKey | null {
     case 'quote':
       return { kind: 'quote', uuid: rest };
     case 'gasless':
+      if (rest === 'gateway:') return null;
       return rest.startsWith('gateway:')
         ? { kind: 'gasless', endpoint: 'gateway', id: rest.slice('gateway:'.length) }
         : { kind: 'gasless', endpoint: 'status', id: rest };
     case 'vault': {
-      const [chainId, address] = rest.split(':');
-      if (!chainId || !address || !/^\d{1,15}$/.test(chainId)) return null;
-      return { kind: 'vault', chainId: Number(chainId), address };
+      const [, chainId, address] = /^(\d{1,15}):([^:]+)$/.exec(rest) ?? [];
+      return chainId && address ? { kind: 'vault', chainId: Number(chainId), address } : null;
     }
     case 'deposit-address':
       return { kind: 'deposit-address', id: rest };

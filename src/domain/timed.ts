@@ -42,7 +42,9 @@ export function timedMoments(
 function vaultDeadlineMs(subject: SubjectId, snapshot: Snapshot): number | null {
   if (subjectKind(subject) !== 'vault' || snapshot.status.toLowerCase() !== 'pending') return null;
   const { deadline } = snapshot.record;
-  return typeof deadline === 'number' && deadline > 0 ? deadline * 1_000 : null;
+  // Whole seconds, as a number or as its digits, as everywhere in the upstream's records.
+  const text = typeof deadline === 'number' || typeof deadline === 'string' ? String(deadline) : '';
+  return /^0*[1-9]\d{0,14}$/.test(text) ? Number(text) * 1_000 : null;
 }
 
 function byClock(subject: SubjectId, snapshot: Snapshot, word: string): Transition {

@@ -2,7 +2,7 @@ import type { UpstreamClient } from '../upstream/client.ts';
 import { type Reading, readPage } from './reading.ts';
 
 /** The largest page that the interface allows: the most transfers for one request. */
-export const PAGE_LIMIT = 50;
+const PAGE_LIMIT = 50;
 
 /** Asks for one page of a wallet: the first, or the one that a cursor leads to. */
 export async function pollWallet(

@@ -55,6 +55,13 @@ const SUPERSEDED_RETRY_MS = 250;
 
 const CONCURRENCY = 50;
 
+/**
+ * The polls of a process that died are taken over when their locks have run out and the next check finds them: within
+ * the sum of the two. A lock that runs out under a living poll costs a second request, never an event.
+ */
+const LOCK_MS = 4_000;
+const STALLED_CHECK_MS = 2_000;
+
 type PollRun = { job: Job<PollJob>; token: string | undefined; signal: AbortSignal };
 
 /** Polls one surface of the upstream: takes due subjects and pages from its queue, one request each. */
@@ -80,8 +87,8 @@ export class PollWorker {
       connection: this.#parts.redis,
       prefix: this.#parts.keys.queues,
       concurrency: CONCURRENCY,
-      lockDuration: 10_000,
-      stalledInterval: 5_000,
+      lockDuration: LOCK_MS,
+      stalledInterval: STALLED_CHECK_MS,
       maxStalledCount: 1_000_000,
       maximumRateLimitDelay: 1_000,
       removeOnComplete: { count: 0 },

@@ -44,6 +44,7 @@ export class EmbeddedRedis {
   readonly #socket: string;
   readonly #onTrouble: (reason: string) => void;
   #child: ChildProcess | null = null;
+  #holdsFolder = false;
   #closing = false;
 
   constructor(options: { dataDir: string; onTrouble: (reason: string) => void }) {
@@ -69,13 +70,9 @@ export class EmbeddedRedis {
   async start(): Promise<void> {
     await mkdir(this.#dataDir, { recursive: true, mode: 0o700 });
     await takeFolder(this.#dataDir);
-    try {
-      await this.#waitForOrphan();
-      await this.#launch();
-    } catch (error) {
-      await rm(join(this.#dataDir, PID_FILE), { force: true });
-      throw error;
-    }
+    this.#holdsFolder = true;
+    await this.#waitForOrphan();
+    await this.#launch();
   }
 
   /** A server whose daemon was killed is on its way out: its socket stops answering within moments. */
@@ -159,7 +156,8 @@ export class EmbeddedRedis {
       child.stdin?.end();
       await within(exited, STOP_TIMEOUT_MS);
     }
-    await rm(join(this.#dataDir, PID_FILE), { force: true });
+    if (this.#holdsFolder) await rm(join(this.#dataDir, PID_FILE), { force: true });
+    this.#holdsFolder = false;
   }
 }
 

@@ -15,15 +15,6 @@ import { readStatusPage, STATUS_PAGE_EXPECTED, type StatusPage } from './status-
 import { type StatusQuery, statusPath } from './status-query.ts';
 import { Transport } from './transport.ts';
 
-// What a caller of the client handles, from one place.
-export type { Answer, Outcome } from './ask.ts';
-export type { Discovery } from './discovery.ts';
-export type { Endpoint } from './endpoint.ts';
-export type { FailureCode } from './failure.ts';
-export type { GatewayJob, VaultRecord } from './gateway-record.ts';
-export type { StatusPage, StatusRecord } from './status-page.ts';
-export type { StatusQuery } from './status-query.ts';
-
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 /** Where the upstream is and how it is asked. */

@@ -1,26 +1,11 @@
 import { Redis } from 'ioredis';
-import { afterEach, describe, expect, inject, test } from 'vitest';
-import { ChildDaemon } from '../support/child-daemon.ts';
-import { type TestConfig, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { describe, expect, inject, test } from 'vitest';
+import type { ChildDaemon } from '../support/child-daemon.ts';
+import { TestReceiver, testPrefix } from '../support/daemon.ts';
+import { opening } from '../support/opening.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
 
-const open: (() => Promise<unknown>)[] = [];
-
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close();
-});
-
-async function started<T extends { start(): Promise<void>; close(): Promise<void> }>(part: T): Promise<T> {
-  await part.start();
-  open.push(() => part.close());
-  return part;
-}
-
-function child(config: TestConfig, nodeArgs: readonly string[] = []): ChildDaemon {
-  const daemon = new ChildDaemon(config, nodeArgs);
-  open.push(() => daemon.kill());
-  return daemon;
-}
+const { later, started, child } = opening();
 
 describe('a daemon that is killed', () => {
   test('by the poll of one subject three times polls that one slowly and says so, and all others as ever', async () => {
@@ -62,7 +47,7 @@ describe('a daemon that is killed', () => {
     expect(restarts).toBe(3);
     expect(othersAsked).toBeGreaterThan(before);
     const redis = new Redis(inject('redisUrl'));
-    open.push(() => redis.quit());
+    later(() => redis.quit());
     // Put off, never dropped: it stays on the schedule, and its job waits among the delayed.
     expect(await redis.zscore(`{${prefix}}:due`, `intent:${poison}`)).not.toBeNull();
     expect(await redis.zscore(`{${prefix}}:q:status:delayed`, `poll-intent%3A${poison}`)).not.toBeNull();

@@ -1,26 +1,10 @@
 import { Redis } from 'ioredis';
-import { afterEach, describe, expect, inject, test } from 'vitest';
+import { describe, expect, inject, test } from 'vitest';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
-import { ChildDaemon } from '../support/child-daemon.ts';
-import { type TestConfig, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { TestReceiver, testPrefix } from '../support/daemon.ts';
+import { opening } from '../support/opening.ts';
 
-const open: (() => Promise<unknown>)[] = [];
-
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close();
-});
-
-async function started<T extends { start(): Promise<void>; close(): Promise<void> }>(part: T): Promise<T> {
-  await part.start();
-  open.push(() => part.close());
-  return part;
-}
-
-function child(config: TestConfig, nodeArgs: readonly string[] = []): ChildDaemon {
-  const daemon = new ChildDaemon(config, nodeArgs);
-  open.push(() => daemon.kill());
-  return daemon;
-}
+const { later, started, child } = opening();
 
 describe('a daemon that is killed', () => {
   test('in the middle of the first sweep of 5,000 past transfers tells nobody of history, and misses nothing', async () => {
@@ -37,7 +21,7 @@ describe('a daemon that is killed', () => {
       subscriptions: [{ name: 's', wallets: sandbox.subjects().wallets, receivers: ['hook'] }],
     };
     const redis = new Redis(inject('redisUrl'));
-    open.push(() => redis.quit());
+    later(() => redis.quit());
     const stored = async (): Promise<number> => (await redis.keys(`{${prefix}}:subject:intent:*`)).length;
 
     const first = child(config);

@@ -1,8 +1,9 @@
 import { Redis } from 'ioredis';
-import { afterEach, describe, expect, inject, test } from 'vitest';
+import { describe, expect, inject, test } from 'vitest';
 import type { Daemon } from '../../src/daemon.ts';
 import type { Signals } from '../../src/signals.ts';
 import { signalled, startDaemon, type TestConfig, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { opening } from '../support/opening.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 
@@ -10,30 +11,19 @@ const WALLET_A = '0x1111111111111111111111111111111111111111';
 const WALLET_B = '0x2222222222222222222222222222222222222222';
 const HASH = hashOf(1);
 
-/** Everything a test opened, closed in reverse order whatever happens. */
-const open: (() => Promise<void>)[] = [];
-
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close();
-});
+const { later, started } = opening();
 
 async function upstream(answer: ScriptedUpstream['answer']): Promise<ScriptedUpstream> {
-  const server = new ScriptedUpstream(answer);
-  await server.start();
-  open.push(() => server.close());
-  return server;
+  return started(new ScriptedUpstream(answer));
 }
 
 async function receiver(): Promise<TestReceiver> {
-  const started = new TestReceiver();
-  await started.start();
-  open.push(() => started.close());
-  return started;
+  return started(new TestReceiver());
 }
 
 async function daemon(config: TestConfig): Promise<{ daemon: Daemon; signals: Signals }> {
   const started = await startDaemon(config);
-  open.push(() => started.daemon.close());
+  later(() => started.daemon.close());
   return started;
 }
 
@@ -128,12 +118,10 @@ describe('two processes that hold answers about one subject', () => {
 describe('a process that is cut off at the worst moment', () => {
   test('a commit whose reply was cut is sent again, recognised, and makes one event', async () => {
     const target = new URL(inject('redisUrl'));
-    const proxy = new TcpProxy({ host: target.hostname, port: Number(target.port) });
-    await proxy.start();
-    open.push(() => proxy.close());
+    const proxy = await started(new TcpProxy({ host: target.hostname, port: Number(target.port) }));
     const prefix = testPrefix();
     const direct = new Redis(inject('redisUrl'));
-    open.push(async () => void (await direct.quit()));
+    later(async () => void (await direct.quit()));
     // The commit script is the only one whose arguments hold an event; its first reply never comes through.
     let cuts = 0;
     let sent = 0;
@@ -174,9 +162,7 @@ describe('a process that is cut off at the worst moment', () => {
     ['just after the cursor moved', 'swallow-after' as const],
   ])('a relay that dies %s is taken over, and every event comes exactly once', async (_, verdict) => {
     const target = new URL(inject('redisUrl'));
-    const proxy = new TcpProxy({ host: target.hostname, port: Number(target.port) });
-    await proxy.start();
-    open.push(() => proxy.close());
+    const proxy = await started(new TcpProxy({ host: target.hostname, port: Number(target.port) }));
     const prefix = testPrefix();
     const server = await upstream(({ query }) =>
       query.intentHash
@@ -192,7 +178,7 @@ describe('a process that is cut off at the worst moment', () => {
       subscriptions: [{ name: 's', intents: [hashOf(1), hashOf(2), hashOf(3)], receivers: ['hook'] }],
     };
     const direct = new Redis(inject('redisUrl'));
-    open.push(async () => void (await direct.quit()));
+    later(async () => void (await direct.quit()));
     const cursor = (): Promise<string | null> => direct.hget(`{${prefix}}:cursors`, 'hook');
     // From the first move of a cursor on, this process neither says nor hears anything: as good as dead.
     let moved = false;
@@ -207,7 +193,7 @@ describe('a process that is cut off at the worst moment', () => {
       return verdict;
     };
     const dying = await startDaemon({ ...config, redisUrl: proxy.url });
-    open.push(() => dying.daemon.close());
+    later(() => dying.daemon.close());
     while (!moved) await direct.ping();
     await daemon(config);
     await hook.until((events) => new Set(events.map((event) => event.id)).size === 3);

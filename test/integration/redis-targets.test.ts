@@ -3,22 +3,19 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { opening } from '../support/opening.ts';
 import { freePort } from '../support/port.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
 
-const open: (() => Promise<unknown>)[] = [];
-
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close();
-});
+const { later, started } = opening();
 
 /** Starts a redis-server of a test's own and waits until it answers. */
 async function redisServer(args: readonly string[], port: number): Promise<ChildProcess> {
   const child = spawn('redis-server', [...args], { stdio: 'ignore' });
   const exited = new Promise((resolve) => child.once('exit', resolve));
-  open.push(() => {
+  later(() => {
     child.kill('SIGKILL');
     return exited;
   });
@@ -31,7 +28,7 @@ async function redisServer(args: readonly string[], port: number): Promise<Child
 
 async function folder(): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'intentwatch-redis-'));
-  open.push(() => rm(path, { recursive: true, force: true }));
+  later(() => rm(path, { recursive: true, force: true }));
   return path;
 }
 
@@ -40,11 +37,8 @@ async function firstEvent(redisUrl: string): Promise<string | undefined> {
   const upstream = new ScriptedUpstream(({ query }) => ({
     records: query.intentHash ? [intentRecord(query.intentHash, 'filled', 1_700_000_000)] : [],
   }));
-  await upstream.start();
-  open.push(() => upstream.close());
-  const hook = new TestReceiver();
-  await hook.start();
-  open.push(() => hook.close());
+  await started(upstream);
+  const hook = await started(new TestReceiver());
   const { daemon } = await startDaemon({
     baseUrl: upstream.url,
     redisUrl,
@@ -52,7 +46,7 @@ async function firstEvent(redisUrl: string): Promise<string | undefined> {
     receivers: { hook: { url: hook.url } },
     subscriptions: [{ name: 's', intents: [hashOf(1)], receivers: ['hook'] }],
   });
-  open.push(() => daemon.close());
+  later(() => daemon.close());
   const [event] = await hook.until((events) => events.length > 0);
   return event?.type;
 }

@@ -1,13 +1,15 @@
 import { Redis } from 'ioredis';
-import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import { beforeEach, describe, expect, inject, test } from 'vitest';
 import type { Signals } from '../../src/signals.ts';
 import { signalled, startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { opening } from '../support/opening.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
 
 const HASH = hashOf(9);
 const JOB = `poll-intent%3A${HASH}`;
 
-let open: (() => Promise<unknown>)[];
+const { later, started } = opening();
+
 let redis: Redis;
 let prefix: string;
 let hook: TestReceiver;
@@ -16,31 +18,23 @@ let updatedAt: number;
 let signals: Signals;
 
 beforeEach(async () => {
-  open = [];
   redis = new Redis(inject('redisUrl'));
-  open.push(() => redis.quit());
+  later(() => redis.quit());
   prefix = testPrefix();
   status = 'pending';
   updatedAt = 1_700_000_000;
   const upstream = new ScriptedUpstream(() => ({ records: [intentRecord(HASH, status, updatedAt)] }));
-  await upstream.start();
-  open.push(() => upstream.close());
-  hook = new TestReceiver();
-  await hook.start();
-  open.push(() => hook.close());
-  const started = await startDaemon({
+  await started(upstream);
+  hook = await started(new TestReceiver());
+  const running = await startDaemon({
     baseUrl: upstream.url,
     redisUrl: inject('redisUrl'),
     prefix,
     receivers: { hook: { url: hook.url } },
     subscriptions: [{ name: 's', intents: [HASH], receivers: ['hook'] }],
   });
-  open.push(() => started.daemon.close());
-  signals = started.signals;
-});
-
-afterEach(async () => {
-  for (const close of open.reverse()) await close();
+  later(() => running.daemon.close());
+  signals = running.signals;
 });
 
 function fill(): void {

@@ -11,7 +11,7 @@ import type { RenderedEvent } from '../../src/domain/event.ts';
 import { Signals } from '../../src/signals.ts';
 
 /** The secret that test receivers share. */
-export const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
 /** What of a config a test chooses; the rest is what every test wants. */
 export type TestConfig = {

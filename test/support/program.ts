@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 /** How a program ended: its exit code, or the signal that ended it. */
 export type Ending = { code: number | null; signal: NodeJS.Signals | null };
 
-/** Starts a TypeScript file as a program of its own; `env` is all of its environment but for the `PATH`. */
+/** Starts a TypeScript file as a program of its own; `env` is what it finds in its environment beyond the `PATH`. */
 export type StartProgram = (
   file: string,
   args: readonly string[],
@@ -35,7 +35,7 @@ export class Program {
     });
   }
 
-  /** Starts a TypeScript file as a program of its own; `env` is all of its environment but for the `PATH`. */
+  /** Starts a TypeScript file as a program of its own; `env` is what it finds in its environment beyond the `PATH`. */
   static async start(
     file: string,
     args: readonly string[],

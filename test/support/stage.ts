@@ -26,10 +26,10 @@ export type SandboxFlags = { seed: number; timeScale: number; wallets: number };
 
 /** The processes and folders of one end-to-end test. Whatever was started here is gone when the test is finished. */
 export class Stage {
-  readonly #onFinished: (cleanUp: () => Promise<void>) => void;
+  readonly #onFinished: (cleanUp: () => Promise<void>) => unknown;
 
   /** Takes the `onTestFinished` of the test's context, so that tests can run side by side. */
-  constructor(onTestFinished: (cleanUp: () => Promise<void>) => void) {
+  constructor(onTestFinished: (cleanUp: () => Promise<void>) => unknown) {
     this.#onFinished = onTestFinished;
   }
 
@@ -91,6 +91,7 @@ export class Stage {
         requestsPerSecond: 200,
         gatewayRequestsPerSecond: 50,
       },
+      polling: { fullSweepEvery: '5s' },
       ...(redisUrl === undefined ? {} : { redis: { url: redisUrl } }),
       ...(dataDir === undefined ? {} : { dataDir }),
       server: { host: '127.0.0.1', port: 0 },

@@ -85,7 +85,9 @@ export function stageOf(subject: SubjectId, status: string | null): Stage {
   const key = parseSubjectId(subject);
   if (key?.kind === 'wallet') return WALLET;
   if (status === null) return UNSEEN;
-  return stagesOf(key)[status.toLowerCase()] ?? UNNAMED;
+  const stages = stagesOf(key);
+  const word = status.toLowerCase();
+  return (Object.hasOwn(stages, word) ? stages[word] : undefined) ?? UNNAMED;
 }
 
 /** The statuses of a kind that the interface or its notes name, in lower case. Any other word passes as well. */

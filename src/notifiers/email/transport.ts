@@ -1,10 +1,11 @@
-import { BlockList, isIPv4, isIPv6 } from 'node:net';
+import { isIP } from 'node:net';
 import {
   createTransport,
   type SMTPSentMessageInfo,
   type SMTPTransportOptions,
   type Transporter,
 } from 'nodemailer';
+import { isLoopbackAddress } from '../../config/refused-addresses.ts';
 import type { Secret } from '../../config/secret.ts';
 
 /** Sends mail, one connection per message, so that an attempt is exactly one try. */
@@ -12,10 +13,6 @@ export type MailTransport = Transporter<SMTPSentMessageInfo, SMTPTransportOption
 
 /** URL parameters that would print mails and passwords, or change how often a message is tried. */
 const REFUSED_PARAMETERS = ['logger', 'debug', 'transactionLog', 'pool'];
-
-const LOOPBACK = new BlockList();
-LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
-LOOPBACK.addAddress('::1', 'ipv6');
 
 /**
  * A transport for an `smtp://` or `smtps://` URL; each phase of a connection may take `timeoutMs`. A password goes
@@ -42,6 +39,5 @@ export function openMailTransport({ url, timeoutMs }: { url: Secret; timeoutMs: 
 
 function isLoopback(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '');
-  if (isIPv4(host)) return LOOPBACK.check(host, 'ipv4');
-  return isIPv6(host) ? LOOPBACK.check(host, 'ipv6') : host === 'localhost';
+  return isIP(host) === 0 ? host === 'localhost' : isLoopbackAddress(host);
 }

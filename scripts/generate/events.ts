@@ -1,0 +1,399 @@
+import { z } from 'zod';
+import { decide, type Transition } from '../../src/domain/decide.ts';
+import type { Event, RenderedEvent } from '../../src/domain/event.ts';
+import { RENDERED_EVENT } from '../../src/domain/event-schema.ts';
+import { EVENT_TYPES, OPERATOR_TYPES } from '../../src/domain/event-types.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { makeEvent } from '../../src/domain/make-event.ts';
+import { nextSnapshot } from '../../src/domain/next-snapshot.ts';
+import type { Snapshot, UpstreamRecord } from '../../src/domain/record.ts';
+import { type RenderedSubscription, renderEvent } from '../../src/domain/render.ts';
+import { asSubjectId, eventKind, parseSubjectId, type SubjectId } from '../../src/domain/subject.ts';
+import { timedMoments } from '../../src/domain/timed.ts';
+import { isSchema, type Schema } from './config-page.ts';
+
+/** The event catalogue: the page, the JSON Schema of the envelope, and an example per type. Paths within the repository. */
+export async function generateEventFiles(): Promise<{ path: string; content: string }[]> {
+  const schema = z.toJSONSchema(RENDERED_EVENT, { io: 'input' });
+  const examples = exampleEvents();
+  const files = [{ path: 'docs/events/schema.json', content: jsonFile(schema) }];
+  for (const type of EVENT_TYPES) {
+    const example = examples.get(type);
+    if (example === undefined)
+      throw new Error(`found no example of ${type}, expected a story that makes one`);
+    files.push({ path: `docs/events/${type}.json`, content: jsonFile(example) });
+  }
+  return [{ path: 'docs/events.md', content: renderPage(schema, examples) }, ...files];
+}
+
+/** JSON as the formatter of this repository writes it: short lists on one line. */
+function jsonFile(value: object): string {
+  const text = JSON.stringify(value, null, 2).replace(
+    /^(.*)\[\n([^[\]{}]*?)\n *\](,?)$/gm,
+    (expanded, head, items, comma) => {
+      const line = `${head}[${items.trim().replaceAll(/\n */g, ' ')}]${comma}`;
+      return line.length <= 110 ? line : expanded;
+    },
+  );
+  return `${text}\n`;
+}
+
+// ---- What each type means ---------------------------------------------------------------------------------------
+
+const LOOKED_UP = 'exact look-ups have said so for `polling.confirmAfter` (10 min unless configured)';
+const NOT_ALONE = 'does not come in this version: a deposit address is only seen on pages of wallets';
+
+/** What happened, and when the event comes: one line per type, in the columns of the page. */
+const MEANINGS = table(`
+intent.pending | The transfer is under way. | it is first seen, or goes back to \`pending\`
+intent.filled | It was delivered on the destination chain. | the status says so; hashes and amounts may follow as \`intent.updated\`
+intent.settled | It is delivered and closed; tracking ends. | minutes to hours after \`filled\`
+intent.expired | It was not delivered in time. | the status says so; a refund may follow
+intent.refundable | The funder can take the money back. | the status says so
+intent.refunded | The money went back; tracking ends. | the status says so
+intent.failed | The upstream calls it failed. | the status says so; it is watched for 7 more days, for a refund may follow
+intent.updated | Something other than the status changed: see \`changes\`. | a member of the record appears or changes
+intent.unknown | The upstream no longer knows a transfer that it knew. | ${LOOKED_UP}
+intent.overdue | It is still under way after \`overdueAfter\`. | once per stage, \`overdueAfter\` after the first \`updatedAt\` seen in it
+
+quote.active | The quote is known and not funded. | it is first seen
+quote.submitted | The quote was funded. | the status says so; the intents it names are watched from then on
+quote.updated | Something other than the status changed, such as the transactions. | a member of the record appears or changes
+quote.unknown | The upstream no longer knows a quote that it knew. | ${LOOKED_UP}
+
+gasless.pending | The job is queued. | it is first seen
+gasless.submitted | The job was sent (status endpoint). | the status says so
+gasless.published | The intent exists (status endpoint); it is watched from then on. | the status says so
+gasless.permit_sent | The permit was sent (deposit gateway's jobs). | the status says so
+gasless.completed | The transfer was sent (deposit gateway's jobs); tracking ends. | the status says so
+gasless.failed | The job failed. | the status says so
+gasless.updated | Something other than the status changed, such as the hashes. | a member of the record appears or changes
+gasless.unknown | The upstream no longer knows a job that it knew. | ${LOOKED_UP}
+gasless.overdue | The job is still under way after \`overdueAfter\`. | once per stage
+
+vault.pending | The vault waits to be funded. | it is first seen
+vault.funding_detected | Money has arrived in the vault. | the state says so
+vault.published | The intent exists and is watched from then on; tracking of the vault ends. | the state says so
+vault.expired_unfunded | The upstream calls the vault expired and unfunded. | the state says so; \`vault.expired\` usually came before
+vault.failed | The upstream calls the vault failed. | the state says so
+vault.refunded_by_user | The money was taken out again; tracking ends. | the state says so
+vault.recovery_published | The money was recovered; tracking ends. | the state says so
+vault.updated | Something other than the state changed. | a member of the record appears or changes
+vault.unknown | The upstream no longer knows a vault that it knew. | ${LOOKED_UP}
+vault.overdue | Funded, but still not published after \`overdueAfter\`. | once per stage
+vault.expired | The clock passed \`deadline\`, and the vault is still \`PENDING\`. | about a second after the deadline; the upstream may say nothing yet
+
+deposit-address.pending | A transfer to a deposit address is under way. | a page of a wallet shows it
+deposit-address.filled | It was delivered on the destination chain. | a page of a wallet shows it
+deposit-address.settled | It is delivered and closed. | a page of a wallet shows it
+deposit-address.expired | It was not delivered in time. | a page of a wallet shows it
+deposit-address.refundable | The money can be taken back. | a page of a wallet shows it
+deposit-address.refunded | The money went back. | a page of a wallet shows it
+deposit-address.failed | The upstream calls it failed. | a page of a wallet shows it
+deposit-address.updated | Something other than the status changed. | a page of a wallet shows it
+deposit-address.unknown | The upstream no longer knows it. | ${NOT_ALONE}
+deposit-address.overdue | It is still under way after \`overdueAfter\`. | ${NOT_ALONE}
+
+upstream.unreachable | A surface of the upstream gives no usable answers. | 5 requests in a row failed, over at least 10 s
+upstream.reachable | It answers again. | a request succeeds after \`upstream.unreachable\`
+upstream.unauthorized | It refuses the API key (401 or 403). | the first such answer; polls slow down to one every 15 s
+upstream.authorized | It takes the key again. | a request succeeds after \`upstream.unauthorized\`
+`);
+
+/** Rows of text columns: the first cell, then the others. */
+function table(text: string): ReadonlyMap<string, readonly string[]> {
+  const lines = text.split('\n').filter((line) => line !== '');
+  return new Map(lines.map((line) => line.split(' | ')).map(([key = '', ...cells]) => [key, cells]));
+}
+
+// ---- Examples ---------------------------------------------------------------------------------------------------
+
+const START_SECONDS = 1_795_174_200;
+const CONFIRM_AFTER_MS = 600_000;
+const OVERDUE_AFTER_MS = 900_000;
+const HASH = `0x${'9c1f'.repeat(16)}`;
+const WALLET = '0x52908400098527886e0f7030069857d2e4169ee7';
+const UUID = '3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
+const VAULT = '0xde709f2102306220921060314715629080e2fb77';
+const USDC_BASE = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
+const USDC_ARBITRUM = '0xaf88d065e77c8cc2239327c5edb3a432268e5831';
+
+const sourceTx = { chainId: 8453, txHash: `0x${'51'.repeat(32)}`, token: USDC_BASE, amount: '1250000000' };
+const destinationTx = {
+  chainId: 42161,
+  txHash: `0x${'d7'.repeat(32)}`,
+  token: USDC_ARBITRUM,
+  amount: '1249375000',
+};
+
+/** What an answer said, so many seconds into the story; without a status, only time has passed. */
+type Moment = { at: number; status?: string; members?: JsonObject };
+
+/** What the upstream said about one subject, in order, and the claim that leads to its receiver. */
+type Story = { subject: SubjectId; root: string; moments: readonly Moment[] };
+
+const STORIES: readonly Story[] = [
+  ...['intent', 'deposit-address'].flatMap((kind) => transferStories(asSubjectId(`${kind}:${HASH}`))),
+  story(`quote:${UUID}`, [
+    { at: 0, status: 'active', members: { steps: [] } },
+    { at: 31, status: 'submitted', members: { intentHashes: [HASH], sourceTx } },
+    { at: 60, status: 'submitted', members: { intentHashes: [HASH], sourceTx, destinationTx } },
+    { at: 90, status: 'unknown' },
+  ]),
+  story(`gasless:${UUID}`, [
+    { at: 0, status: 'pending' },
+    { at: 10, status: 'submitted' },
+    { at: 15, status: 'submitted', members: { txHash: sourceTx.txHash } },
+    { at: 20, status: 'published', members: { txHash: sourceTx.txHash, intentHashes: [HASH] } },
+    { at: 90, status: 'unknown' },
+  ]),
+  story(`gasless:${UUID}`, [{ at: 0, status: 'pending' }, { at: 901 }, { at: 930, status: 'failed' }]),
+  story(`gasless:gateway:${UUID}`, [
+    { at: 0, status: 'PENDING' },
+    { at: 10, status: 'PERMIT_SENT', members: { permitTxHash: `0x${'b3'.repeat(32)}` } },
+    { at: 20, status: 'COMPLETED', members: { transferTxHash: sourceTx.txHash, intentHash: HASH } },
+  ]),
+  story(`vault:8453:${VAULT}`, [
+    { at: 0, status: 'PENDING' },
+    { at: 40, status: 'FUNDING_DETECTED' },
+    { at: 50, status: 'FUNDING_DETECTED', members: { intentHash: HASH } },
+    { at: 55, status: 'PUBLISHED', members: { intentHash: HASH } },
+    { at: 90, status: 'unknown' },
+  ]),
+  story(`vault:8453:${VAULT}`, [
+    { at: 0, status: 'PENDING' },
+    { at: 301 },
+    { at: 310, status: 'EXPIRED_UNFUNDED' },
+    { at: 400, status: 'REFUNDED_BY_USER' },
+  ]),
+  story(`vault:8453:${VAULT}`, [
+    { at: 0, status: 'FUNDING_DETECTED' },
+    { at: 901 },
+    { at: 910, status: 'FAILED' },
+    { at: 1_500, status: 'RECOVERY_PUBLISHED' },
+  ]),
+];
+
+function transferStories(subject: SubjectId): Story[] {
+  const root = `treasury|wallet:${WALLET}`;
+  const pending = { status: 'pending', members: { txHash: sourceTx.txHash, sourceTx } };
+  const details = { txHash: sourceTx.txHash, sourceTx, destinationTx };
+  const stories: Moment[][] = [
+    [
+      { at: 0, ...pending },
+      { at: 24, status: 'filled', members: { txHash: sourceTx.txHash, sourceTx } },
+      { at: 26, status: 'filled', members: details },
+      { at: 240, status: 'settled', members: details },
+    ],
+    [
+      { at: 0, ...pending },
+      { at: 901 },
+      { at: 1_800, ...pending, status: 'expired' },
+      { at: 3_600, ...pending, status: 'refundable' },
+      { at: 4_200, ...pending, status: 'refunded' },
+    ],
+    [
+      { at: 0, ...pending },
+      { at: 60, ...pending, status: 'failed' },
+      { at: 90, status: 'unknown' },
+    ],
+  ];
+  return stories.map((moments) => ({ subject, root, moments }));
+}
+
+function story(id: string, moments: readonly Moment[]): Story {
+  return { subject: asSubjectId(id), root: `order-1042|${id}`, moments };
+}
+
+const SUBSCRIPTIONS: ReadonlyMap<string, RenderedSubscription> = new Map([
+  ['treasury', { name: 'treasury', order: 0, metadata: { desk: 'treasury' } }],
+  ['order-1042', { name: 'order-1042', order: 1, metadata: { order: '1042' } }],
+]);
+
+/** One rendered event per type: the first that a story makes, by the code that makes the real ones. */
+function exampleEvents(): Map<string, RenderedEvent> {
+  const examples = new Map<string, RenderedEvent>();
+  for (const { subject, root, moments } of STORIES) {
+    for (const event of tell(subject, moments)) {
+      if (!examples.has(event.type)) examples.set(event.type, renderEvent(event, [root], SUBSCRIPTIONS));
+    }
+  }
+  for (const [index, type] of OPERATOR_TYPES.entries()) {
+    examples.set(type, renderEvent(operatorEvent(type, index), [], SUBSCRIPTIONS));
+  }
+  return examples;
+}
+
+/** The events that a series of answers makes. An answer in doubt is given again until it is accepted. */
+function tell(subject: SubjectId, moments: readonly Moment[]): Event[] {
+  const events: Event[] = [];
+  let snapshot: Snapshot | null = null;
+  for (const moment of moments) {
+    let nowMs = (START_SECONDS + moment.at) * 1_000 + 900;
+    if (moment.status === undefined) {
+      if (snapshot === null)
+        throw new Error(`found no answer about ${subject} before time passes, expected one`);
+      const passed = passTime(subject, snapshot, nowMs);
+      snapshot = passed.snapshot;
+      events.push(...passed.events);
+      continue;
+    }
+    const record = recordOf(subject, { ...moment, status: moment.status });
+    const context = { exact: true, history: false, confirmAfterMs: CONFIRM_AFTER_MS };
+    let decision = decide(snapshot, record, { ...context, nowMs });
+    if (decision.outcome === 'stale' && snapshot !== null) {
+      nowMs += CONFIRM_AFTER_MS;
+      decision = decide({ ...snapshot, doubt: decision.doubt }, record, { ...context, nowMs });
+    }
+    if (decision.outcome !== 'first' && decision.outcome !== 'changed') {
+      throw new Error(`found ${decision.outcome} for ${subject} as ${moment.status}, expected an event`);
+    }
+    snapshot = { ...nextSnapshot(snapshot, decision.accepted, { subject, nowMs, event: true }), commit: 0 };
+    events.push(eventOf(subject, { snapshot, transition: decision.transition, nowMs }));
+  }
+  return events;
+}
+
+/** The events that the clock has brought about by now. */
+function passTime(
+  subject: SubjectId,
+  before: Snapshot,
+  nowMs: number,
+): { snapshot: Snapshot; events: Event[] } {
+  let snapshot = before;
+  const events: Event[] = [];
+  for (const { atMs, event } of timedMoments(subject, before, [OVERDUE_AFTER_MS])) {
+    if (atMs > nowMs) continue;
+    snapshot = { ...snapshot, sequence: snapshot.sequence + 1, flags: [...snapshot.flags, event.flag] };
+    events.push(eventOf(subject, { snapshot, transition: event.transition, nowMs }));
+  }
+  return { snapshot, events };
+}
+
+function eventOf(
+  subject: SubjectId,
+  { snapshot, transition, nowMs }: { snapshot: Snapshot; transition: Transition; nowMs: number },
+): Event {
+  const { sequence, record, updatedAt } = snapshot;
+  return makeEvent({
+    subject: { kind: eventKind(subject), id: subject },
+    sequence,
+    transition,
+    record,
+    updatedAt,
+    nowMs,
+  });
+}
+
+/** An answer in the shape of the endpoint that knows the subject. */
+function recordOf(
+  subject: SubjectId,
+  { at, status, members = {} }: Moment & { status: string },
+): UpstreamRecord {
+  const key = parseSubjectId(subject);
+  const isGateway = key?.kind === 'vault' || (key?.kind === 'gasless' && key.endpoint === 'gateway');
+  const updatedAt = isGateway || status === 'unknown' ? null : START_SECONDS + at;
+  const amount = sourceTx.amount;
+  let said: JsonObject = { id: subject, type: eventKind(subject), status, updatedAt, ...members };
+  if (isGateway && status === 'unknown') said = { status };
+  else if (key?.kind === 'vault') {
+    const { address: vaultAddress, chainId: sourceChainId } = key;
+    said = { vaultAddress, amount, deadline: START_SECONDS + 300, state: status, sourceChainId, ...members };
+  } else if (key?.kind === 'gasless' && isGateway) said = { id: key.id, status, amount, ...members };
+  return { subject, status, updatedAt, names: [], said, unreadable: [] };
+}
+
+/** An event as the store makes it when a surface of the upstream goes down or comes back. */
+function operatorEvent(type: string, index: number): Event {
+  const word = type.slice('upstream.'.length);
+  const before = word.startsWith('un') ? 'ok' : `un${word}`;
+  const reason = before === 'ok' ? 'upstream status: found no answer within 10000 ms; expected HTTP 200' : '';
+  return makeEvent({
+    subject: { kind: 'upstream', id: 'upstream:status' },
+    sequence: index + 1,
+    transition: {
+      type,
+      status: word,
+      previousStatus: before,
+      changes: ['status'],
+      skipped: false,
+      regression: false,
+    },
+    record: { surface: 'status', reason },
+    updatedAt: null,
+    nowMs: (START_SECONDS + index * 60) * 1_000,
+  });
+}
+
+// ---- The page ---------------------------------------------------------------------------------------------------
+
+/** The sections of the page: the kind of its types, title, text. */
+const SECTIONS = table(`
+intent | Transfers | An intent that a subscription names, that a page of its wallets showed, or that its quotes, jobs and vaults name.
+quote | Quotes | A quote that a subscription names.
+gasless | Gasless jobs | A job that a subscription names, at the status endpoint (\`gasless:<uuid>\`) or the deposit gateway (\`gasless:gateway:<id>\`).
+vault | Deposit vaults | A vault that a subscription names. Its \`data.status\` is what the upstream calls \`state\`.
+deposit-address | Deposit addresses | A record of this kind on a page of a subscribed wallet.
+upstream | The upstream | For whoever runs the daemon; \`data.subject.id\` is \`upstream:status\` or \`upstream:gateway\`.
+`);
+
+const INTRODUCTION = `# Events
+
+<!-- Generated by \`npm run generate\` from src/domain. Change it there, or in scripts/generate/events.ts. -->
+
+An event says that a watched thing changed. It is made once, kept for \`retention\`, and delivered to every receiver that
+is entitled to it. A webhook's body is the event as JSON; a mail says the same in words.
+
+- **Who gets it.** The receivers of the subscriptions that lead to the subject, where the receiver's \`events\` let the
+  type through (a webhook's default is \`["*"]\`, a mail's is \`["*", "!*.updated"]\`). \`upstream.*\` goes to every receiver
+  whose \`events\` name it (\`"upstream.*"\`), whatever it is subscribed to, and to no other: \`"*"\` does not include it.
+- **Twice.** The same event can come twice, always with the same \`id\`. Keep the ids that you have handled.
+- **Order.** Events of one subject can overtake each other, after a retry for example. \`data.sequence\` orders them.
+- **Two changes between two polls** come as one event, with \`skipped: true\` where a usual step was not seen.
+- **Words that are not listed here** come too: a new status \`frozen\` of an intent is \`intent.frozen\`, and a kind of
+  record that the interface does not name gives its own word before the dot. Characters that do not fit a type
+  become \`-\`; \`data.status\` has the word as it was. Do not refuse what you do not know.
+- **History.** What a wallet did before it was subscribed makes no event, unless the subscription says \`history: emit\`.
+
+Every event fits [events/schema.json](events/schema.json) (JSON Schema 2020-12). Members may be added to it.
+`;
+
+function renderPage(schema: Schema, examples: ReadonlyMap<string, RenderedEvent>): string {
+  const envelope = [
+    '## The envelope',
+    '',
+    '| Member | Type | Meaning |',
+    '|---|---|---|',
+    ...rows(schema, ''),
+  ];
+  const sections = [...SECTIONS].map(([kind, [title, text = '']]) => {
+    const lines = EVENT_TYPES.filter((type) => type.startsWith(`${kind}.`)).map((type) => {
+      const meaning = MEANINGS.get(type);
+      if (meaning === undefined) throw new Error(`found no meaning of ${type}, expected one in MEANINGS`);
+      return `| \`${type}\` | ${meaning.join(' | ')} | [JSON](events/${type}.json) |`;
+    });
+    const head = ['| Type | Meaning | Comes when | Example |', '|---|---|---|---|'];
+    return [`## ${title}`, '', text, '', ...head, ...lines];
+  });
+  const example = jsonFile(examples.get('intent.filled') ?? {}).trimEnd();
+  const whole = ['## An example', '', '```json', example, '```'];
+  return `${[[INTRODUCTION], envelope, ...sections, whole].map((lines) => lines.join('\n').trim()).join('\n\n')}\n`;
+}
+
+/** One row per member of the schema, with the path to it. */
+function rows(schema: Schema, prefix: string): string[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([key, member]) => {
+    if (!isSchema(member)) return [];
+    const type = schema.required?.includes(key) ? typeOf(member) : `${typeOf(member)}, or absent`;
+    return [
+      `| \`${prefix}${key}\` | ${type} | ${member.description ?? ''} |`,
+      ...rows(member, `${prefix}${key}.`),
+    ];
+  });
+}
+
+function typeOf(schema: Schema): string {
+  if (schema.anyOf) return schema.anyOf.filter(isSchema).map(typeOf).join(' or ');
+  if (schema.format === 'date-time') return 'RFC 3339 time';
+  return schema.type === 'array' ? 'list of strings' : [schema.type].flat().join(' or ');
+}

@@ -1,0 +1,70 @@
+import { within } from '../within.ts';
+import type { Instruments } from './instruments.ts';
+import { showCrashing, showDeliveries, showQueues, showSubjects, showSurfaces } from './show.ts';
+import type { MetricSources } from './sources.ts';
+
+/** How old gauges may be, however often somebody scrapes. */
+const EVERY_MS = 2_000;
+
+/** How long a source may take. */
+const TIMEOUT_MS = 2_000;
+
+/** One source: how it is asked, and how its gauges show what it said, or nothing of it for null. */
+type Read<T> = {
+  source: keyof MetricSources;
+  ask: () => Promise<T>;
+  show: (metrics: Instruments, value: T | null) => void;
+};
+
+/** Reads the gauges from their sources. No source can delay or fail the others, or the scrape. */
+export class Collection {
+  readonly #sources: MetricSources;
+  readonly #metrics: Instruments;
+  readonly #asking = new Set<keyof MetricSources>();
+  #last: { startedMs: number; done: Promise<unknown> } | null = null;
+
+  constructor(sources: MetricSources, metrics: Instruments) {
+    this.#sources = sources;
+    this.#metrics = metrics;
+  }
+
+  /** Brings the gauges up to date, unless that began less than 2 s ago. Never rejects. */
+  async refresh(): Promise<void> {
+    const nowMs = performance.now();
+    if (this.#last === null || nowMs - this.#last.startedMs >= EVERY_MS) {
+      this.#last = { startedMs: nowMs, done: this.#readAll() };
+    }
+    await this.#last.done;
+  }
+
+  #readAll(): Promise<unknown> {
+    const sources = this.#sources;
+    return Promise.all([
+      this.#read({ source: 'subjects', ask: async () => sources.subjects(), show: showSubjects }),
+      this.#read({ source: 'queues', ask: async () => sources.queues(), show: showQueues }),
+      this.#read({ source: 'deliveries', ask: async () => sources.deliveries(), show: showDeliveries }),
+      this.#read({ source: 'surfaces', ask: async () => sources.surfaces(), show: showSurfaces }),
+      this.#read({ source: 'crashing', ask: async () => sources.crashing(), show: showCrashing }),
+    ]);
+  }
+
+  async #read<T>({ source, ask, show }: Read<T>): Promise<void> {
+    const value = await this.#answer(source, ask);
+    if (value === null) this.#metrics.count('scrapeErrors', { source });
+    show(this.#metrics, value);
+  }
+
+  /** What a source says; null when it fails, takes too long, or still owes the answer of an earlier question. */
+  async #answer<T>(source: keyof MetricSources, ask: () => Promise<T>): Promise<T | null> {
+    
+    this.#asking.add(source);
+    try {
+      return await within(
+        ask().finally(() => this.#asking.delete(source)),
+        TIMEOUT_MS,
+      );
+    } catch {
+      return null;
+    }
+  }
+}

@@ -1,0 +1,270 @@
+import { SUBJECT_KINDS } from '../domain/subject.ts';
+import { SURFACES } from '../store/health.ts';
+import {
+  ATTEMPT_OUTCOMES,
+  DELIVERY_OUTCOMES,
+  EVENT_TYPE_WORDS,
+  HEALTH_STATES,
+  POLL_OUTCOMES,
+  QUEUE_STATES,
+  RECORD_OUTCOMES,
+  REPAIRS,
+  REQUEST_ENDPOINTS,
+  REQUEST_OUTCOMES,
+  STALE_REASONS,
+  SUBJECT_SERIES,
+  SUBJECT_STATUSES,
+} from './label-values.ts';
+import type { MetricSources } from './sources.ts';
+
+/**
+ * The values that a label can have: a closed set, the receivers of the config (`receivers`), the queues that follow
+ * from them (`queues`), or the one value that a process has (`one`).
+ */
+export type LabelValues = readonly string[] | 'receivers' | 'queues' | 'one';
+
+/**
+ * A metric. `series` replaces the label combinations that exist from the start (every one of closed sets).
+ * `source` is where a gauge is read at scrape time: such a gauge says the same in every process on one Redis.
+ */
+export type Definition = {
+  name: string;
+  help: string;
+  type: 'counter' | 'gauge' | 'histogram';
+  labels: { readonly [label: string]: LabelValues };
+  buckets?: readonly number[];
+  series?: readonly { readonly [label: string]: string }[];
+  source?: keyof MetricSources;
+};
+
+const LAG_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
+const REQUEST_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const ATTEMPT_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60];
+const DETECTION_BUCKETS = [0.25, 0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 1_800, 3_600];
+
+/** Every metric of the program's own, in the order in which they are exposed and documented. */
+export const DEFINITIONS = {
+  buildInfo: {
+    name: 'intentwatch_build_info',
+    help: 'Always 1; the labels say which version runs on which Node.',
+    type: 'gauge',
+    labels: { version: 'one', node_version: 'one' },
+  },
+  time: {
+    name: 'intentwatch_time_seconds',
+    help: 'The clock of the process at the scrape, in seconds since 1970.',
+    type: 'gauge',
+    labels: {},
+  },
+
+  subjects: {
+    name: 'intentwatch_subjects',
+    help: 'Subjects by kind and status. What the upstream has not shown yet is `unseen`, a wallet is `watched`.',
+    type: 'gauge',
+    labels: { kind: SUBJECT_KINDS, status: SUBJECT_STATUSES },
+    series: SUBJECT_SERIES,
+    source: 'subjects',
+  },
+  records: {
+    name: 'intentwatch_records_total',
+    help: 'Records read, by what they meant. A transition is `first` or `changed`; `superseded` ones are dropped and read again.',
+    type: 'counter',
+    labels: { kind: SUBJECT_KINDS, outcome: RECORD_OUTCOMES },
+  },
+  stale: {
+    name: 'intentwatch_stale_answers_total',
+    help: 'Answers behind what is known, by why: an older `updatedAt`, `unknown` for something known, a status that steps backward.',
+    type: 'counter',
+    labels: { reason: STALE_REASONS },
+  },
+  unreadable: {
+    name: 'intentwatch_records_unreadable_total',
+    help: 'Parts of answers that could not be read as records, by the kind of subject that was asked for.',
+    type: 'counter',
+    labels: { kind: SUBJECT_KINDS },
+  },
+  events: {
+    name: 'intentwatch_events_total',
+    help: 'Events committed to the log by this process.',
+    type: 'counter',
+    labels: { type: EVENT_TYPE_WORDS },
+  },
+  detectionDelay: {
+    name: 'intentwatch_detection_delay_seconds',
+    help: "From the upstream's `updatedAt`, which is good to a second, to the commit of the event. Without events that only the clock made.",
+    type: 'histogram',
+    labels: { kind: SUBJECT_KINDS },
+    buckets: DETECTION_BUCKETS,
+  },
+
+  polls: {
+    name: 'intentwatch_polls_total',
+    help: 'Polls of subjects, by how they ended. Only `answered` and `failed` ones asked the upstream.',
+    type: 'counter',
+    labels: { surface: SURFACES, kind: SUBJECT_KINDS, outcome: POLL_OUTCOMES },
+  },
+  pollLag: {
+    name: 'intentwatch_poll_lag_seconds',
+    help: 'From the moment at which a poll was due to its start.',
+    type: 'histogram',
+    labels: { surface: SURFACES },
+    buckets: LAG_BUCKETS,
+  },
+  pollCrashes: {
+    name: 'intentwatch_poll_crashes_total',
+    help: 'Polls put off because polls of the same subject have crashed their process again and again.',
+    type: 'counter',
+    labels: { kind: SUBJECT_KINDS },
+  },
+  crashing: {
+    name: 'intentwatch_subjects_crashing',
+    help: 'Subjects whose polls crash their process; they are polled slowly.',
+    type: 'gauge',
+    labels: {},
+    source: 'crashing',
+  },
+  repairs: {
+    name: 'intentwatch_repairs_total',
+    help: 'What the check of the registry against the queues had to repair.',
+    type: 'counter',
+    labels: { what: REPAIRS },
+  },
+  queueDepth: {
+    name: 'intentwatch_queue_depth',
+    help: 'Jobs in a queue: polls by surface, deliveries by receiver; queues of receivers outside this config count as `(removed)`.',
+    type: 'gauge',
+    labels: { queue: 'queues', state: QUEUE_STATES },
+    source: 'queues',
+  },
+
+  requests: {
+    name: 'intentwatch_upstream_requests_total',
+    help: 'Requests to the upstream, by how they ended.',
+    type: 'counter',
+    labels: { endpoint: REQUEST_ENDPOINTS, outcome: REQUEST_OUTCOMES },
+  },
+  requestDuration: {
+    name: 'intentwatch_upstream_request_duration_seconds',
+    help: 'How long requests to the upstream took, body included.',
+    type: 'histogram',
+    labels: { endpoint: REQUEST_ENDPOINTS },
+    buckets: REQUEST_BUCKETS,
+  },
+  paused: {
+    name: 'intentwatch_upstream_paused_seconds_total',
+    help: 'Time for which polls were paused after a `429`, counted when the pause begins; pauses that overlap count once.',
+    type: 'counter',
+    labels: { surface: SURFACES },
+  },
+  upstreamState: {
+    name: 'intentwatch_upstream_state',
+    help: '1 for the state in which a surface of the upstream is, 0 for the others.',
+    type: 'gauge',
+    labels: { surface: SURFACES, state: HEALTH_STATES },
+    series: [],
+    source: 'surfaces',
+  },
+  upstreamMoves: {
+    name: 'intentwatch_upstream_state_changes_total',
+    help: "Changes of a surface's state that this process saw first, by the state it came to.",
+    type: 'counter',
+    labels: { surface: SURFACES, state: HEALTH_STATES },
+  },
+  budget: {
+    name: 'intentwatch_upstream_budget_requests_per_second',
+    help: 'The budget of a surface, over all processes.',
+    type: 'gauge',
+    labels: { surface: SURFACES },
+    series: [],
+    source: 'surfaces',
+  },
+  stretch: {
+    name: 'intentwatch_upstream_stretch_ratio',
+    help: 'The factor on all intervals that makes polls fit into the budget; 1 means that none is stretched.',
+    type: 'gauge',
+    labels: { surface: SURFACES },
+    series: [],
+    source: 'surfaces',
+  },
+
+  receiverInfo: {
+    name: 'intentwatch_receiver_info',
+    help: 'Always 1, for each receiver of the config.',
+    type: 'gauge',
+    labels: { receiver: 'receivers', type: 'one' },
+  },
+  opened: {
+    name: 'intentwatch_deliveries_opened_total',
+    help: 'Deliveries that the relay opened.',
+    type: 'counter',
+    labels: { receiver: 'receivers' },
+  },
+  deliveries: {
+    name: 'intentwatch_deliveries_total',
+    help: 'Deliveries that ended, by how.',
+    type: 'counter',
+    labels: { receiver: 'receivers', outcome: DELIVERY_OUTCOMES },
+  },
+  attempts: {
+    name: 'intentwatch_delivery_attempts_total',
+    help: 'Attempts of deliveries: `failed` ones are tried again, `rejected` ones are not.',
+    type: 'counter',
+    labels: { receiver: 'receivers', outcome: ATTEMPT_OUTCOMES },
+  },
+  attemptDuration: {
+    name: 'intentwatch_delivery_attempt_duration_seconds',
+    help: 'How long attempts took.',
+    type: 'histogram',
+    labels: { receiver: 'receivers' },
+    buckets: ATTEMPT_BUCKETS,
+  },
+  pending: {
+    name: 'intentwatch_deliveries_pending',
+    help: 'Open deliveries. A receiver that left the config is shown as long as it has a backlog.',
+    type: 'gauge',
+    labels: { receiver: 'receivers' },
+    source: 'deliveries',
+  },
+  deadLetters: {
+    name: 'intentwatch_dead_letters',
+    help: 'Deliveries that ended without success and are still kept.',
+    type: 'gauge',
+    labels: { receiver: 'receivers' },
+    source: 'deliveries',
+  },
+  dropped: {
+    name: 'intentwatch_events_dropped_total',
+    help: 'Events whose retention ended before a receiver got them.',
+    type: 'counter',
+    labels: { receiver: 'receivers' },
+  },
+  relayHolding: {
+    name: 'intentwatch_relay_holding',
+    help: '1 while this process relays events to deliveries; one process at a time does.',
+    type: 'gauge',
+    labels: {},
+  },
+
+  scrapeErrors: {
+    name: 'intentwatch_scrape_errors_total',
+    help: 'Times at which a source of gauges failed or took longer than 2 s; its gauges are then absent.',
+    type: 'counter',
+    labels: { source: ['subjects', 'queues', 'deliveries', 'surfaces', 'crashing'] },
+  },
+} as const satisfies Record<string, Definition>;
+
+type Table = typeof DEFINITIONS;
+
+/** The key of a metric in the table. */
+export type MetricKey = keyof Table;
+
+type KeysOf<Type extends Definition['type']> = {
+  [Key in MetricKey]: Table[Key]['type'] extends Type ? Key : never;
+}[MetricKey];
+
+export type CounterKey = KeysOf<'counter'>;
+export type GaugeKey = KeysOf<'gauge'>;
+export type HistogramKey = KeysOf<'histogram'>;
+
+/** The labels that a metric wants, all of them. */
+export type LabelsOf<Key extends MetricKey> = { [Label in keyof Table[Key]['labels']]: string };

@@ -1,0 +1,142 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { SURFACES } from '../store/health.ts';
+import {
+  type CounterKey,
+  DEFINITIONS,
+  type Definition,
+  type GaugeKey,
+  type HistogramKey,
+  type LabelsOf,
+  type LabelValues,
+} from './definitions.ts';
+import { OTHER, REMOVED } from './label-values.ts';
+
+type Labels = { [label: string]: string };
+
+/** A value of a gauge. */
+export type Reading<Key extends GaugeKey> = { labels: LabelsOf<Key>; value: number };
+
+/**
+ * The metrics of the table as things that can be moved. Series of closed label sets exist from the start, and a word
+ * outside its set becomes `other` (for receivers `(removed)`), so nothing that the upstream says makes new series.
+ * A value that is no number, or that would take a counter back, is dropped: whoever emits a signal never hears of it.
+ */
+export class Instruments {
+  readonly #receivers: readonly string[];
+  readonly #counters = new Map<string, Counter>();
+  readonly #gauges = new Map<string, Gauge>();
+  readonly #histograms = new Map<string, Histogram>();
+
+  constructor(registry: Registry, receivers: readonly string[]) {
+    this.#receivers = receivers;
+    for (const [key, definition] of Object.entries<Definition>(DEFINITIONS)) {
+      const { name, help, buckets } = definition;
+      const options = { name, help, labelNames: Object.keys(definition.labels), registers: [registry] };
+      switch (definition.type) {
+        case 'counter':
+          this.#counters.set(key, new Counter(options));
+          break;
+        case 'gauge':
+          this.#gauges.set(key, new Gauge(options));
+          break;
+        case 'histogram':
+          this.#histograms.set(key, new Histogram({ ...options, buckets: [...(buckets ?? [])] }));
+          break;
+        default:
+          throw new Error(`${name} is of no known type: ${definition.type satisfies never}`);
+      }
+      this.#begin(key, definition);
+    }
+  }
+
+  /** Makes the series that exist from the start. A gauge that is read from a source has none before that. */
+  #begin(key: string, definition: Definition): void {
+    if (definition.source !== undefined) {
+      this.#clear(this.#gauge(key));
+      return;
+    }
+    for (const labels of this.#initial(definition)) {
+      this.#counters.get(key)?.inc(labels, 0);
+      this.#gauges.get(key)?.set(labels, 0);
+      this.#histograms.get(key)?.zero(labels);
+    }
+  }
+
+  count<Key extends CounterKey>(key: Key, labels: LabelsOf<Key>, by = 1): void {
+    if (Number.isFinite(by) && by > 0) this.#counters.get(key)?.inc(this.#fold(key, labels), by);
+  }
+
+  observe<Key extends HistogramKey>(key: Key, labels: LabelsOf<Key>, value: number): void {
+    if (Number.isFinite(value) && value >= 0) {
+      this.#histograms.get(key)?.observe(this.#fold(key, labels), value);
+    }
+  }
+
+  set<Key extends GaugeKey>(key: Key, labels: LabelsOf<Key>, value: number): void {
+    this.#gauge(key).set(this.#fold(key, labels), value);
+  }
+
+  /** Replaces all values of a gauge; those that fall into one series add up. Null leaves the gauge out. */
+  show<Key extends GaugeKey>(
+    key: Key,
+    readings: readonly Reading<Key>[] | null,
+    extra: readonly string[] = [],
+  ): void {
+    const gauge = this.#gauge(key);
+    this.#clear(gauge);
+    if (readings === null) return;
+    for (const labels of this.#initial(DEFINITIONS[key])) gauge.set(labels, 0);
+    for (const { labels, value } of readings) {
+      if (Number.isFinite(value)) gauge.inc(this.#fold(key, labels, extra), value);
+    }
+  }
+
+  #gauge(key: string): Gauge {
+    const gauge = this.#gauges.get(key);
+    if (gauge === undefined) throw new Error(`${key} is no gauge`);
+    return gauge;
+  }
+
+  /** Leaves no series at all; `reset` alone would leave a gauge without labels at 0. */
+  #clear(gauge: Gauge): void {
+    gauge.reset();
+    gauge.remove({});
+  }
+
+  /** The label values from their closed sets; `extra` are receivers that are let through beside the config's. */
+  #fold(key: keyof typeof DEFINITIONS, labels: Labels, extra: readonly string[] = []): Labels {
+    const definition: Definition = DEFINITIONS[key];
+    return Object.fromEntries(
+      Object.entries(definition.labels).map(([label, values]) => {
+        const word = labels[label] ?? '';
+        if (values === 'one' || this.#words(values).includes(word)) return [label, word];
+        if (values === 'receivers' && extra.includes(word)) return [label, word];
+        return [label, typeof values === 'string' ? REMOVED : OTHER];
+      }),
+    );
+  }
+
+  #words(values: LabelValues): readonly string[] {
+    switch (values) {
+      case 'one':
+        return [];
+      case 'receivers':
+        return this.#receivers;
+      case 'queues':
+        return [...SURFACES, ...this.#receivers.map((name) => `deliver-${name}`)];
+      default:
+        return values;
+    }
+  }
+
+  #initial(definition: Definition): readonly Labels[] {
+    if (definition.series !== undefined) return definition.series;
+    let combinations: Labels[] = [{}];
+    for (const [label, values] of Object.entries(definition.labels)) {
+      combinations = this.#words(values).flatMap((word) =>
+        combinations.map((labels) => ({ ...labels, [label]: word })),
+      );
+    }
+    return combinations;
+  }
+}

@@ -1,0 +1,51 @@
+import type { Instruments } from './instruments.ts';
+import { HEALTH_STATES, statusLabel } from './label-values.ts';
+import type { MetricSources } from './sources.ts';
+
+/** What a source said; null when it said nothing, which leaves its gauges out. */
+type Said<Name extends keyof MetricSources> = Awaited<ReturnType<MetricSources[Name]>> | null;
+
+/** How many receivers that left the config are shown by name; the others add up. */
+const REMOVED_SHOWN = 20;
+
+export function showSubjects(metrics: Instruments, said: Said<'subjects'>): void {
+  const readings = said?.map(({ kind, status, count }) => ({
+    labels: { kind, status: statusLabel(kind, status) },
+    value: count,
+  }));
+  metrics.show('subjects', readings ?? null);
+}
+
+export function showQueues(metrics: Instruments, said: Said<'queues'>): void {
+  const readings = said?.map(({ queue, state, count }) => ({ labels: { queue, state }, value: count }));
+  metrics.show('queueDepth', readings ?? null);
+}
+
+/** A receiver that left the config is shown while it has a backlog, the largest backlogs by name. */
+export function showDeliveries(metrics: Instruments, said: Said<'deliveries'>): void {
+  const shown = said?.filter(({ removed, pending, dead }) => !removed || pending > 0 || dead > 0) ?? null;
+  const removed = (shown ?? [])
+    .filter((receiver) => receiver.removed)
+    .sort((a, b) => b.pending + b.dead - (a.pending + a.dead))
+    .slice(0, REMOVED_SHOWN)
+    .map(({ receiver }) => receiver);
+  const values = (pick: 'pending' | 'dead') =>
+    shown?.map((one) => ({ labels: { receiver: one.receiver }, value: one[pick] })) ?? null;
+  metrics.show('pending', values('pending'), removed);
+  metrics.show('deadLetters', values('dead'), removed);
+}
+
+export function showSurfaces(metrics: Instruments, said: Said<'surfaces'>): void {
+  const states = said?.flatMap(({ surface, state: current }) =>
+    HEALTH_STATES.map((state) => ({ labels: { surface, state }, value: state === current ? 1 : 0 })),
+  );
+  metrics.show('upstreamState', states ?? null);
+  const budgets = said?.map(({ surface, budget }) => ({ labels: { surface }, value: budget }));
+  metrics.show('budget', budgets ?? null);
+  const stretches = said?.map(({ surface, stretch }) => ({ labels: { surface }, value: stretch }));
+  metrics.show('stretch', stretches ?? null);
+}
+
+export function showCrashing(metrics: Instruments, said: Said<'crashing'>): void {
+  metrics.show('crashing', said === null ? null : [{ labels: {}, value: said }]);
+}

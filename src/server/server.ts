@@ -1,0 +1,93 @@
+import fastify, { type FastifyInstance } from 'fastify';
+import { within } from '../within.ts';
+import { listenError } from './listen-error.ts';
+
+/** What readiness says of one thing. */
+export type ReadinessCheck = { name: string; ok: boolean; detail: string };
+
+/** What the server serves, and where; port 0 takes a free one. */
+export type ServerOptions = {
+  host: string;
+  port: number;
+  metrics: { expose(): Promise<{ contentType: string; body: string }> };
+  readiness: () => Promise<ReadinessCheck[]>;
+};
+
+const READINESS_TIMEOUT_MS = 2_000;
+
+/** The HTTP server: `/metrics`, `/healthz` and `/readyz`, none of which needs a token. */
+export class Server {
+  readonly #options: ServerOptions;
+  readonly #app: FastifyInstance;
+
+  constructor(options: ServerOptions) {
+    this.#options = options;
+    // Scrapers keep connections open; closing must not wait for them.
+    this.#app = fastify({ forceCloseConnections: true });
+    this.#route();
+  }
+
+  /** Starts to listen. Rejects with a message that names the config's key when it cannot. */
+  async start(): Promise<{ url: string }> {
+    const { host, port } = this.#options;
+    try {
+      await this.#app.listen({ host, port });
+    } catch (error) {
+      throw listenError(error, { host, port });
+    }
+    const address = this.#app.server.address();
+    const listening = address === null || typeof address === 'string' ? port : address.port;
+    return { url: `http://${host.includes(':') ? `[${host}]` : host}:${listening}` };
+  }
+
+  /** Ends requests under way and stops listening. */
+  async close(): Promise<void> {
+    await this.#app.close();
+  }
+
+  #route(): void {
+    const { metrics, readiness } = this.#options;
+    this.#app.get('/metrics', async (_request, reply) => {
+      const { contentType, body } = await metrics.expose();
+      return reply.type(contentType).send(body);
+    });
+    this.#app.get('/healthz', async () => ({ status: 'ok' }));
+    this.#app.get('/readyz', async (_request, reply) => {
+      const checks = await askReadiness(readiness);
+      const notReady = checks.filter((check) => !check.ok).map((check) => check.name);
+      const ready = notReady.length === 0;
+      return reply
+        .code(ready ? 200 : 503)
+        .header('cache-control', 'no-store')
+        .send({ status: ready ? 'ready' : 'not ready', notReady, checks });
+    });
+    this.#app.setNotFoundHandler((request, reply) =>
+      reply
+        .code(404)
+        .type('application/problem+json')
+        .send({
+          type: 'about:blank',
+          title: 'Not Found',
+          status: 404,
+          detail: `found ${request.method} ${pathOf(request.url)}, expected GET /metrics, /healthz or /readyz`,
+        }),
+    );
+  }
+}
+
+/** Asks for the checks; when they fail or take longer than 2 s, that is a check that is not ok. */
+async function askReadiness(readiness: ServerOptions['readiness']): Promise<ReadinessCheck[]> {
+  const unusable = (detail: string): ReadinessCheck[] => [{ name: 'readiness', ok: false, detail }];
+  try {
+    const checks = await within(readiness(), READINESS_TIMEOUT_MS);
+    return checks ?? unusable(`the checks gave no answer within ${READINESS_TIMEOUT_MS / 1_000} s`);
+  } catch (error) {
+    // Not its message: whoever asks here has no token, and a message may quote anything.
+    return unusable(`the checks failed with ${error instanceof Error ? error.name : 'no error'}`);
+  }
+}
+
+/** The path of a request without its query, which may hold a secret. */
+function pathOf(url: string): string {
+  return url.split('?')[0] ?? '';
+}

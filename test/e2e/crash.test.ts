@@ -1,0 +1,164 @@
+import { describe, expect, type TestContext, test } from 'vitest';
+import { account } from '../../src/demo/account.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { DeliveryStore } from '../../src/store/deliveries.ts';
+import { EventLog } from '../../src/store/event-log.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { eventually } from '../support/eventually.ts';
+import type { Program } from '../support/program.ts';
+import type { ReceiverProcess } from '../support/receiver-process.ts';
+import type { RedisProcess } from '../support/redis-process.ts';
+import type { SandboxProcess } from '../support/sandbox-process.ts';
+import { RECEIVER_NAME, Stage } from '../support/stage.ts';
+
+type Transitions = Awaited<ReturnType<SandboxProcess['transitions']>>;
+
+const KEYS = new Keys('intentwatch');
+const AWAY_MS = 5_000;
+
+/** How many webhooks a receiver gets at the same time where its config does not say otherwise. */
+const DEFAULT_CONCURRENCY = 5;
+
+/** What a disturbance may lay hands on; it returns the daemon that runs afterwards. */
+type Run = {
+  redis: RedisProcess;
+  daemon: Program;
+  restartDaemon: () => Promise<Program>;
+};
+
+/** What the event log holds at the end, what the receiver got, and what does not fit what the upstream showed. */
+type Told = { committed: string[]; receiver: ReceiverProcess; problems: string[] };
+
+async function withRedis<T>(redis: RedisProcess, read: (client: RedisClient) => Promise<T>): Promise<T> {
+  const client = connect({ kind: 'server', url: redis.url });
+  try {
+    return await read(client);
+  } finally {
+    await disconnect(client);
+  }
+}
+
+/** Watches 1,000 transitions, disturbs in the middle, lets all drain, and holds the event log against the receiver. */
+async function thousandTransitions(
+  { onTestFinished }: TestContext,
+  disturb: (run: Run) => Promise<Program>,
+): Promise<Told> {
+  const stage = new Stage(onTestFinished);
+  const [sandbox, redis, receiver] = await Promise.all([
+    stage.sandbox({ seed: 11, timeScale: 100, wallets: 8 }),
+    stage.redis(),
+    stage.receiver({ delayMs: 20 }),
+  ]);
+  const { wallets } = await sandbox.subjects();
+  const file = await stage.config({
+    upstreamUrl: sandbox.url,
+    redisUrl: redis.url,
+    receiver,
+    subscriptions: [{ name: 'treasury', wallets, receivers: [RECEIVER_NAME] }],
+  });
+  const daemon = await stage.daemon(file);
+  // What is born from here on is watched from its birth.
+  const watchedFrom = Math.ceil(Date.now() / 1_000) * 1_000;
+  const transitions = async (): Promise<Transitions> => {
+    const intents = (await sandbox.transitions()).filter(({ subject }) => subject.startsWith('intent:'));
+    const early = intents.filter(({ from, at }) => from === null && at < watchedFrom);
+    const old = new Set(early.map(({ subject }) => subject));
+    return intents.filter(({ subject }) => !old.has(subject));
+  };
+
+  await sandbox.setPace(45);
+  await eventually('300 events', () => receiver.received.length >= 300);
+  const last = await disturb({ redis, daemon, restartDaemon: () => stage.daemon(file) });
+  await eventually('1,000 transitions', async () => (await transitions()).length >= 1_000);
+  await sandbox.setPace(0);
+  await eventually('all transfers have ended', async () => (await sandbox.living()) === 0);
+  await eventually('the last status of every transfer is told', async () => {
+    const events = receiver.events().toSorted((a, b) => a.data.sequence - b.data.sequence);
+    const told = new Map(events.map(({ data }) => [data.subject.id, data.status]));
+    const ends = new Map((await transitions()).map(({ subject, to }) => [subject, to]));
+    return [...ends].every(([subject, status]) => told.get(subject) === status);
+  });
+  expect(await last.end('SIGTERM')).toMatchObject({ code: 0 });
+
+  const made = await transitions();
+  const subjects = new Set(made.map(({ subject }) => subject));
+  const { problems } = account({
+    transitions: made,
+    answers: await sandbox.answers(),
+    events: receiver.events().filter(({ data }) => subjects.has(data.subject.id)),
+    isWatched: () => true,
+    // An answer that was on its way when things broke is lost; what it showed is told by the next one.
+    overtaken: subjects,
+  });
+  const committed = await withRedis(redis, committedIds);
+  expect(receiver.received.filter(({ verified }) => !verified)).toEqual([]);
+  return { committed, receiver, problems };
+}
+
+async function committedIds(client: RedisClient): Promise<string[]> {
+  const log = await new EventLog(client, KEYS).after('0-0', 1_000_000);
+  return log.flatMap((entry) => (entry.kind === 'event' ? [entry.event.id] : []));
+}
+
+/** The ids of events whose delivery the dead daemon had noted. */
+async function notedIds(client: RedisClient): Promise<Set<string>> {
+  await eventually('Redis has taken the last words of the dead daemon', async () => {
+    const clients = String(await client.client('LIST'));
+    return clients.trim().split('\n').length === 1;
+  });
+  const deliveries = new DeliveryStore(client, KEYS, { retentionMs: 1 });
+  const ids = await committedIds(client);
+  const facts = await Promise.all(ids.map((id) => deliveries.fact(RECEIVER_NAME, id)));
+  return new Set(ids.filter((_, index) => facts[index]?.outcome === 'delivered'));
+}
+
+/** Which events came more than once. */
+function repeated(receiver: ReceiverProcess): string[] {
+  return [...receiver.counts()].filter(([, count]) => count > 1).map(([id]) => id);
+}
+
+function expectAll({ committed, receiver, problems }: Told): void {
+  expect([...receiver.counts().keys()].toSorted()).toEqual(committed.toSorted());
+  expect(problems).toEqual([]);
+}
+
+describe.concurrent('nothing is lost, and nothing comes twice but what was in flight', () => {
+  test('when the daemon is killed in the middle of 1,000 transitions', async (context) => {
+    let noted = new Set<string>();
+    let restartedMs = 0;
+    const told = await thousandTransitions(context, async ({ daemon, redis, restartDaemon }) => {
+      expect(await daemon.end('SIGKILL')).toMatchObject({ signal: 'SIGKILL' });
+      noted = await withRedis(redis, notedIds);
+      restartedMs = Date.now();
+      return restartDaemon();
+    });
+    expectAll(told);
+    const atTheKill = told.receiver.received.filter(({ receivedMs }) => receivedMs < restartedMs);
+    const inFlight = new Set(atTheKill.map(({ id }) => id).filter((id) => !noted.has(id)));
+    expect(repeated(told.receiver).filter((id) => !inFlight.has(id))).toEqual([]);
+    expect(inFlight.size).toBeLessThanOrEqual(DEFAULT_CONCURRENCY);
+  });
+
+  test('when Redis is stopped for 5 s and started again', async (context) => {
+    const told = await thousandTransitions(context, async ({ redis, daemon }) => {
+      await redis.stop();
+      await new Promise((resolve) => setTimeout(resolve, AWAY_MS));
+      await redis.start();
+      return daemon;
+    });
+    expectAll(told);
+    expect(repeated(told.receiver)).toEqual([]);
+  });
+
+  test('when Redis stands still for 5 s', async (context) => {
+    const told = await thousandTransitions(context, async ({ redis, daemon }) => {
+      redis.freeze();
+      await new Promise((resolve) => setTimeout(resolve, AWAY_MS));
+      redis.thaw();
+      return daemon;
+    });
+    expectAll(told);
+    expect(repeated(told.receiver)).toEqual([]);
+  });
+});

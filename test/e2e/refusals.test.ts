@@ -1,0 +1,77 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { isRunning, redisPid } from '../support/redis-pid.ts';
+import { RECEIVER_NAME, Stage } from '../support/stage.ts';
+
+const BROKEN = join(import.meta.dirname, '../fixtures/config/broken/many-problems-at-once');
+
+test('a bad config ends with exit code 78 and every problem on stderr', async ({ onTestFinished }) => {
+  const daemon = await new Stage(onTestFinished).intentwatch(['start', '--config', `${BROKEN}.yaml`]);
+  expect(await daemon.ending()).toEqual({ code: 78, signal: null });
+  const said = daemon.stderr.map((line) => line.slice(line.indexOf('many-problems-at-once.yaml')));
+  expect(`${said.join('\n')}\n`).toBe(await readFile(`${BROKEN}.txt`, 'utf8'));
+  expect(daemon.stdout).toEqual([]);
+});
+
+describe.concurrent('a daemon with its embedded Redis', () => {
+  test('refuses a dataDir that another one uses, with exit code 75, and leaves that one alone', async ({
+    onTestFinished,
+  }) => {
+    const stage = new Stage(onTestFinished);
+    const [sandbox, receiver, dataDir] = await Promise.all([
+      stage.sandbox({ seed: 5, timeScale: 20, wallets: 2 }),
+      stage.receiver(),
+      stage.folder(),
+    ]);
+    const { wallets } = await sandbox.subjects();
+    const subscriptions = [{ name: 'treasury', wallets, receivers: [RECEIVER_NAME] }];
+    const file = await stage.config({ upstreamUrl: sandbox.url, dataDir, receiver, subscriptions });
+    const first = await stage.daemon(file);
+    const second = await stage.intentwatch(['start', '--config', file]);
+    expect(await second.ending()).toEqual({ code: 75, signal: null });
+    expect(second.stderr.join('\n')).toContain(
+      `dataDir ${dataDir} is in use by the daemon with pid ${first.pid}`,
+    );
+    await sandbox.setPace(5);
+    await eventually('the first daemon goes on', () => receiver.received.length > 0);
+    const pid = await redisPid(join(dataDir, 'redis.sock'));
+    expect(await first.end('SIGTERM')).toMatchObject({ code: 0 });
+    expect(await isRunning(pid)).toBe(false);
+  });
+
+  test('takes its Redis along when it is killed, and the next start goes on where it stood', async ({
+    onTestFinished,
+  }) => {
+    const stage = new Stage(onTestFinished);
+    const [sandbox, receiver, dataDir] = await Promise.all([
+      stage.sandbox({ seed: 6, timeScale: 20, wallets: 2 }),
+      stage.receiver(),
+      stage.folder(),
+    ]);
+    const { intents, vaults } = await sandbox.subjects();
+    const subscriptions = [{ name: 'orders', intents, vaults, receivers: [RECEIVER_NAME] }];
+    const file = await stage.config({ upstreamUrl: sandbox.url, dataDir, receiver, subscriptions });
+    const socket = join(dataDir, 'redis.sock');
+    const first = await stage.daemon(file);
+    await eventually('a webhook', () => receiver.received.length > 0);
+    const before = await redisPid(socket);
+    await first.end('SIGKILL');
+    const killedMs = Date.now();
+    const second = await stage.daemon(file);
+    expect(await redisPid(socket)).not.toBe(before);
+    await eventually('the first redis-server has ended', async () => !(await isRunning(before)), 5_000);
+    await eventually('webhooks go on', () =>
+      receiver.received.some(({ receivedMs }) => receivedMs > killedMs),
+    );
+    expect(await second.end('SIGTERM')).toMatchObject({ code: 0 });
+    const sequences = new Map<string, number[]>();
+    for (const { data } of receiver.events()) {
+      sequences.set(data.subject.id, [...(sequences.get(data.subject.id) ?? []), data.sequence]);
+    }
+    for (const [subject, found] of sequences) {
+      expect([subject, ...found.toSorted()]).toEqual([subject, ...found.map((_, index) => index + 1)]);
+    }
+  });
+});

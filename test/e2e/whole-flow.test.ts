@@ -1,0 +1,152 @@
+import { describe, expect, test } from 'vitest';
+import { account } from '../../src/demo/account.ts';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { eventually } from '../support/eventually.ts';
+import type { SandboxProcess } from '../support/sandbox-process.ts';
+import { RECEIVER_NAME, Stage } from '../support/stage.ts';
+
+type Subjects = Awaited<ReturnType<SandboxProcess['subjects']>>;
+type Answers = Awaited<ReturnType<SandboxProcess['answers']>>;
+
+/** Answers further apart than this are taken in one after the other. */
+const SIMULTANEOUS_MS = 250;
+
+const TAKEN_OVER_WITHIN_MS = 10_000;
+
+/** What stood in a connection while the sandbox stood still is answered within this time, also to the dead. */
+const FLUSHED_MS = 500;
+
+/** Every second gasless job is asked for at the deposit gateway. */
+function subscriptions({ wallets, intents, quotes, gaslessJobs, vaults }: Subjects): object[] {
+  const jobs = gaslessJobs.map((id, index) => (index % 2 === 0 ? id : { id, endpoint: 'gateway' }));
+  return [
+    { name: 'treasury', wallets, receivers: [RECEIVER_NAME] },
+    { name: 'orders', intents, quotes, gaslessJobs: jobs, vaults, receivers: [RECEIVER_NAME] },
+  ];
+}
+
+/** Every transfer is one of a watched wallet; the other subjects are watched where the config names them. */
+function watched({ quotes, gaslessJobs, vaults }: Subjects): (subject: string) => boolean {
+  const named = new Set([
+    ...quotes.map((uuid) => `quote:${uuid}`),
+    ...gaslessJobs.map((uuid, index) => (index % 2 === 0 ? `gasless:${uuid}` : `gasless:gateway:${uuid}`)),
+    ...vaults.map(({ address, chainId }) => `vault:${chainId}:${address.toLowerCase()}`),
+  ]);
+  return (subject) => subject.startsWith('intent:') || named.has(subject);
+}
+
+/**
+ * Subjects about which two answers disagreed that were under way at the same time. There the later answer may have been
+ * committed first, and the earlier one, which it had overtaken, was rightly dropped.
+ */
+function overtaken(answers: Answers): Set<string> {
+  const last = new Map<string, { at: number; status: string }>();
+  const found = new Set<string>();
+  for (const { at, subjects } of answers) {
+    for (const { id, status } of subjects) {
+      const former = last.get(id);
+      if (former && former.status !== status && at - former.at < SIMULTANEOUS_MS) found.add(id);
+      last.set(id, { at, status });
+    }
+  }
+  return found;
+}
+
+describe.concurrent('with upstream, Redis and receiver in processes of their own', () => {
+  test('every status that an answer shows anew reaches the receiver exactly once, in order, and nothing else does', async ({
+    onTestFinished,
+  }) => {
+    const stage = new Stage(onTestFinished);
+    const [sandbox, redis, receiver] = await Promise.all([
+      stage.sandbox({ seed: 7, timeScale: 80, wallets: 5 }),
+      stage.redis(),
+      stage.receiver(),
+    ]);
+    const subjects = await sandbox.subjects();
+    const isWatched = watched(subjects);
+    const parts = { upstreamUrl: sandbox.url, redisUrl: redis.url, receiver };
+    const daemon = await stage.daemon(
+      await stage.config({ ...parts, subscriptions: subscriptions(subjects) }),
+    );
+
+    await sandbox.setPace(15);
+    await eventually('300 events', () => receiver.received.length >= 300);
+    await sandbox.setPace(0);
+    await eventually('all transfers have ended', async () => (await sandbox.living()) === 0);
+    await eventually('the last status of every subject is told', async () => {
+      const events = receiver.events().toSorted((a, b) => a.data.sequence - b.data.sequence);
+      const told = new Map(events.map(({ data }) => [data.subject.id, data.status]));
+      const last = new Map((await sandbox.transitions()).map(({ subject, to }) => [subject, to]));
+      return [...last].every(([subject, status]) => !isWatched(subject) || told.get(subject) === status);
+    });
+    expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
+
+    const answers = await sandbox.answers();
+    const simultaneous = overtaken(answers);
+    const sums = account({
+      transitions: await sandbox.transitions(),
+      answers,
+      events: receiver.received.map(({ event }) => event),
+      isWatched,
+      overtaken: simultaneous,
+    });
+    expect(sums.problems).toEqual([]);
+    expect(sums.made).toBe(sums.merged + sums.shown);
+    expect(sums.shown - sums.statusEvents).toBeLessThanOrEqual(simultaneous.size);
+    expect(receiver.counts().size).toBe(receiver.received.length);
+    expect(receiver.received.filter(({ verified }) => !verified)).toEqual([]);
+  });
+
+  test('after kill -9 of one of two daemons the other has its polls and the relay within 10 s', async ({
+    onTestFinished,
+  }) => {
+    const stage = new Stage(onTestFinished);
+    const [sandbox, redis, receiver] = await Promise.all([
+      stage.sandbox({ seed: 9, timeScale: 20, wallets: 16 }),
+      stage.redis(),
+      stage.receiver(),
+    ]);
+    const { wallets } = await sandbox.subjects();
+    const subscriptions = [{ name: 'treasury', wallets, receivers: [RECEIVER_NAME] }];
+    const file = await stage.config({
+      upstreamUrl: sandbox.url,
+      redisUrl: redis.url,
+      receiver,
+      subscriptions,
+    });
+    // The first daemon delivers before there is a second: it holds the relay's lease.
+    const first = await stage.daemon(file);
+    await sandbox.setPace(8);
+    await eventually('a webhook', () => receiver.received.length > 0);
+    await stage.daemon(file);
+
+    // While the upstream stands still, every poll that falls due stays in flight, at either daemon.
+    sandbox.program.send('SIGSTOP');
+    const client = connect({ kind: 'server', url: redis.url });
+    onTestFinished(() => disconnect(client));
+    const active = `${new Keys('intentwatch').queues}:status:active`;
+    await eventually(
+      'the polls of all wallets are in flight',
+      async () => (await client.llen(active)) >= wallets.length,
+    );
+    await first.end('SIGKILL');
+    const killedMs = Date.now();
+    sandbox.program.send('SIGCONT');
+
+    const polled = async (): Promise<Set<unknown>> =>
+      new Set((await sandbox.answers(killedMs + FLUSHED_MS)).map(({ query }) => query.wallet?.toLowerCase()));
+    const spent = (): number => Date.now() - killedMs;
+    await eventually('the relay goes on', () =>
+      receiver.received.some(
+        ({ event, receivedMs }) => receivedMs > killedMs && Date.parse(event.timestamp) > killedMs,
+      ),
+    );
+    expect(spent()).toBeLessThan(TAKEN_OVER_WITHIN_MS);
+    await eventually('every wallet is polled', async () => {
+      const found = await polled();
+      return wallets.every((wallet) => found.has(wallet.toLowerCase()));
+    });
+    expect(spent()).toBeLessThan(TAKEN_OVER_WITHIN_MS);
+  });
+});

@@ -1,0 +1,177 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { parse, stringify } from 'yaml';
+import { z } from 'zod';
+
+const RULES_FILE = new URL('../../config/prometheus/rules.yml', import.meta.url).pathname;
+const SCRAPE_FILE = new URL('../../config/prometheus/scrape.yml', import.meta.url).pathname;
+
+const RULES = z.object({
+  groups: z.array(z.object({ rules: z.array(z.object({ alert: z.string() })) })),
+});
+const alerts = RULES.parse(parse(await readFile(RULES_FILE, 'utf8'))).groups.flatMap((group) =>
+  group.rules.map((rule) => rule.alert),
+);
+
+const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
+const options = { skip: !hasPromtool };
+const unlessInstalled = hasPromtool ? '' : ' (skipped: promtool is not installed)';
+
+/** Series of Prometheus with one value per minute, in the notation of promtool: start, step, count. */
+type Series = Record<string, string>;
+
+const JOB = 'job="intentwatch",instance="a:9464"';
+const POLLS = `intentwatch_polls_total{${JOB},surface="status",outcome="answered"}`;
+const QUEUE = `intentwatch_queue_depth{${JOB},queue="status",state="delayed"}`;
+const DELIVERED = `intentwatch_deliveries_total{${JOB},receiver="backend",outcome="delivered"}`;
+const PENDING = `intentwatch_deliveries_pending{${JOB},receiver="backend"}`;
+const TIME = `intentwatch_time_seconds{${JOB}}`;
+const RELAY = `intentwatch_relay_holding{${JOB}}`;
+
+function state(word: string): string {
+  return `intentwatch_upstream_state{${JOB},surface="status",state="${word}"}`;
+}
+
+function attempts(outcome: string): string {
+  return `intentwatch_delivery_attempts_total{${JOB},receiver="backend",outcome="${outcome}"}`;
+}
+
+function lag(le: string): string {
+  return `intentwatch_poll_lag_seconds_bucket{${JOB},surface="status",le="${le}"}`;
+}
+
+/** Two hours of a daemon without troubles. */
+const HEALTHY: Series = {
+  [`up{${JOB}}`]: '1x120',
+  [TIME]: '0.4+60x120',
+  [state('ok')]: '1x120',
+  [state('unreachable')]: '0x120',
+  [state('unauthorized')]: '0x120',
+  [`intentwatch_upstream_paused_seconds_total{${JOB},surface="status"}`]: '0+1x120',
+  [lag('1')]: '0+300x120',
+  [lag('60')]: '0+300x120',
+  [lag('600')]: '0+300x120',
+  [lag('+Inf')]: '0+300x120',
+  [POLLS]: '0+300x120',
+  [QUEUE]: '40x120',
+  [`intentwatch_subjects_crashing{${JOB}}`]: '0x120',
+  [`intentwatch_repairs_total{${JOB},what="poll-missing"}`]: '0x120',
+  [RELAY]: '1x120',
+  [`intentwatch_deliveries_total{${JOB},receiver="backend",outcome="dead"}`]: '3x120',
+  [DELIVERED]: '0+2x120',
+  [attempts('delivered')]: '0+2x120',
+  [attempts('failed')]: '0+1x120',
+  [attempts('rejected')]: '0x120',
+  [PENDING]: '1x120',
+  [`intentwatch_events_dropped_total{${JOB},receiver="backend"}`]: '0x120',
+  [`intentwatch_scrape_errors_total{${JOB},source="subjects"}`]: '0 0 1 1 1x116',
+};
+
+/** For every alert: how a troubled daemon differs from a healthy one, and after how many minutes that is told. */
+const TROUBLES: Record<string, { differs: Series; afterMinutes: number }> = {
+  IntentwatchDown: { differs: { [`up{${JOB}}`]: '0x120' }, afterMinutes: 2 },
+  IntentwatchProcessDown: {
+    differs: { 'up{job="intentwatch",instance="b:9464"}': '0x120' },
+    afterMinutes: 6,
+  },
+  IntentwatchUpstreamUnreachable: { differs: { [state('unreachable')]: '1x120' }, afterMinutes: 3 },
+  IntentwatchUpstreamUnauthorized: { differs: { [state('unauthorized')]: '1x120' }, afterMinutes: 2 },
+  IntentwatchUpstreamThrottled: {
+    differs: { [`intentwatch_upstream_paused_seconds_total{${JOB},surface="status"}`]: '0+30x120' },
+    afterMinutes: 25,
+  },
+  IntentwatchPollLag: {
+    differs: { [lag('1')]: '0x120', [lag('60')]: '0+30x120' },
+    afterMinutes: 15,
+  },
+  IntentwatchNothingPolled: { differs: { [POLLS]: '0+300x20 6000x100' }, afterMinutes: 31 },
+  IntentwatchPollsCrashing: {
+    differs: { [`intentwatch_subjects_crashing{${JOB}}`]: '2x120' },
+    afterMinutes: 2,
+  },
+  IntentwatchRepairs: {
+    differs: { [`intentwatch_repairs_total{${JOB},what="poll-missing"}`]: '0x10 1x110' },
+    afterMinutes: 12,
+  },
+  IntentwatchRelayAbsent: { differs: { [RELAY]: '0x120' }, afterMinutes: 2 },
+  IntentwatchDeadLetters: {
+    differs: {
+      [`intentwatch_deliveries_total{${JOB},receiver="backend",outcome="dead"}`]: '0x10 1x110',
+    },
+    afterMinutes: 12,
+  },
+  IntentwatchDeliveriesFailing: { differs: { [attempts('failed')]: '0+3x120' }, afterMinutes: 15 },
+  IntentwatchReceiverStuck: { differs: { [DELIVERED]: '7x120' }, afterMinutes: 61 },
+  IntentwatchEventsDropped: {
+    differs: { [`intentwatch_events_dropped_total{${JOB},receiver="backend"}`]: '0x10 4x110' },
+    afterMinutes: 12,
+  },
+  IntentwatchGaugesMissing: {
+    differs: { [`intentwatch_scrape_errors_total{${JOB},source="subjects"}`]: '0+4x120' },
+    afterMinutes: 10,
+  },
+  IntentwatchClockOff: { differs: { [TIME]: '3.5+60x120' }, afterMinutes: 6 },
+};
+
+/** Lets promtool play series against the rules; returns what it says where an expression is not as expected. */
+async function play(
+  series: Series,
+  expected: { expr: string; minutes: number; samples: { labels: string; value: number }[] }[],
+): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-rules-'));
+  const file = join(folder, 'test.yml');
+  const tests = {
+    interval: '1m',
+    input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
+    promql_expr_test: expected.map(({ expr, minutes, samples }) => ({
+      expr,
+      eval_time: `${minutes}m`,
+      exp_samples: samples,
+    })),
+  };
+  await writeFile(file, stringify({ rule_files: [RULES_FILE], evaluation_interval: '1m', tests: [tests] }));
+  const { status, stdout, stderr } = spawnSync('promtool', ['test', 'rules', file], { encoding: 'utf8' });
+  await rm(folder, { recursive: true });
+  return status === 0 ? '' : `${stdout}${stderr}`;
+}
+
+test('every alert has a trouble here that sets it off', () => {
+  expect(Object.keys(TROUBLES)).toEqual(alerts);
+});
+
+test(`a healthy daemon sets off no alert in two hours${unlessInstalled}`, options, async () => {
+  const quiet = [1, 5, 15, 45, 75, 119].map((minutes) => ({
+    expr: 'ALERTS{alertstate="firing"}',
+    minutes,
+    samples: [],
+  }));
+  expect(await play(HEALTHY, quiet)).toBe('');
+});
+
+test(`a daemon that has nothing to poll sets off no alert${unlessInstalled}`, options, async () => {
+  const idle = { ...HEALTHY, [POLLS]: '6000x120', [QUEUE]: '0x120' };
+  expect(await play(idle, [{ expr: 'ALERTS{alertstate="firing"}', minutes: 60, samples: [] }])).toBe('');
+});
+
+test.each(Object.entries(TROUBLES))(
+  `%s is set off by its trouble, once${unlessInstalled}`,
+  options,
+  async (alert, { differs, afterMinutes }) => {
+    const firing = {
+      expr: `count by (alertname) (ALERTS{alertstate="firing", alertname="${alert}"})`,
+      minutes: afterMinutes,
+      samples: [{ labels: `{alertname="${alert}"}`, value: 1 }],
+    };
+    expect(await play({ ...HEALTHY, ...differs }, [firing])).toBe('');
+  },
+);
+
+test(`the scrape config and its rules are valid${unlessInstalled}`, options, () => {
+  const { status, stdout, stderr } = spawnSync('promtool', ['check', 'config', SCRAPE_FILE], {
+    encoding: 'utf8',
+  });
+  expect([status, status === 0 ? '' : stdout + stderr]).toEqual([0, '']);
+});

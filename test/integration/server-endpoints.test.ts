@@ -1,0 +1,192 @@
+import { Agent, request as httpRequest } from 'node:http';
+import { afterEach, describe, expect, test } from 'vitest';
+import { type MetricSources, Metrics } from '../../src/metrics/metrics.ts';
+import { type ReadinessCheck, Server } from '../../src/server/server.ts';
+import { Signals } from '../../src/signals.ts';
+
+const closers: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+async function serve(
+  options: { sources?: Partial<MetricSources>; readiness?: () => Promise<ReadinessCheck[]> } = {},
+): Promise<{ url: string; server: Server }> {
+  const metrics = new Metrics({
+    signals: new Signals(),
+    sources: {
+      subjects: async () => [],
+      queues: async () => [],
+      deliveries: async () => [],
+      surfaces: async () => [],
+      crashing: async () => 0,
+      ...options.sources,
+    },
+    receivers: [],
+    version: '1.2.3',
+    nodeVersion: 'v26.0.0',
+  });
+  const server = new Server({
+    host: '127.0.0.1',
+    port: 0,
+    metrics,
+    readiness: options.readiness ?? (async () => [{ name: 'redis', ok: true, detail: 'reachable' }]),
+  });
+  const { url } = await server.start();
+  closers.push(async () => {
+    metrics.close();
+    await server.close();
+  });
+  return { url, server };
+}
+
+describe('/metrics', () => {
+  test('gives the text format of Prometheus without a token', async () => {
+    const { url } = await serve();
+    const answer = await fetch(`${url}/metrics`);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+    const body = await answer.text();
+    expect(body).toContain('\nintentwatch_subjects_crashing 0\n');
+    expect(body).toMatch(/^process_start_time_seconds \d+$/m);
+  });
+
+  test('answers while a source hangs, without its gauges', async () => {
+    const { url } = await serve({ sources: { crashing: () => new Promise(() => undefined) } });
+    const body = await (await fetch(`${url}/metrics`)).text();
+    expect(body).toContain('\nintentwatch_scrape_errors_total{source="crashing"} 1\n');
+    expect(body).not.toMatch(/^intentwatch_subjects_crashing/m);
+    expect(body).toMatch(/^intentwatch_build_info/m);
+  });
+});
+
+test('/healthz says that the process lives, also when nothing is ready', async () => {
+  const { url } = await serve({
+    readiness: async () => {
+      throw new Error('nothing works');
+    },
+  });
+  const answer = await fetch(`${url}/healthz`);
+  expect([answer.status, await answer.json()]).toEqual([200, { status: 'ok' }]);
+});
+
+describe('/readyz', () => {
+  test('is 200 with every check when all are ok', async () => {
+    const checks = [
+      { name: 'config', ok: true, detail: 'loaded' },
+      { name: 'redis', ok: true, detail: 'reachable' },
+    ];
+    const { url } = await serve({ readiness: async () => checks });
+    const answer = await fetch(`${url}/readyz`);
+    expect([answer.status, await answer.json()]).toEqual([200, { status: 'ready', notReady: [], checks }]);
+  });
+
+  test('is 503 and says which check is not ok', async () => {
+    const checks = [
+      { name: 'config', ok: true, detail: 'loaded' },
+      { name: 'redis', ok: false, detail: 'the connection is reconnecting' },
+      { name: 'workers', ok: false, detail: '2 of 3 do not run' },
+    ];
+    const { url } = await serve({ readiness: async () => checks });
+    const answer = await fetch(`${url}/readyz`);
+    expect([answer.status, await answer.json()]).toEqual([
+      503,
+      { status: 'not ready', notReady: ['redis', 'workers'], checks },
+    ]);
+  });
+
+  test('is 503 when the checks hang', async () => {
+    const { url } = await serve({ readiness: () => new Promise(() => undefined) });
+    const answer = await fetch(`${url}/readyz`);
+    expect(answer.status).toBe(503);
+    expect(await answer.json()).toMatchObject({
+      notReady: ['readiness'],
+      checks: [{ detail: 'the checks gave no answer within 2 s' }],
+    });
+  });
+
+  test('is 503 when the checks fail, without the message of the error', async () => {
+    const { url } = await serve({
+      readiness: async () => {
+        throw new TypeError('redis://:secret@example.com');
+      },
+    });
+    const answer = await fetch(`${url}/readyz`);
+    const body = await answer.text();
+    expect([answer.status, body.includes('secret'), body.includes('TypeError')]).toEqual([503, false, true]);
+  });
+});
+
+describe('an unknown path', () => {
+  test('is 404 with a problem that names what there is, and repeats no query', async () => {
+    const { url } = await serve();
+    const answer = await fetch(`${url}/metric?token=secret`);
+    expect(answer.status).toBe(404);
+    expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+    expect(await answer.json()).toEqual({
+      type: 'about:blank',
+      title: 'Not Found',
+      status: 404,
+      detail: 'found GET /metric, expected GET /metrics, /healthz or /readyz',
+    });
+  });
+});
+
+describe('starting', () => {
+  test('on a port that is in use fails with the config key, the port and the host', async () => {
+    const { url } = await serve();
+    const port = Number(new URL(url).port);
+    const second = new Server({
+      host: '127.0.0.1',
+      port,
+      metrics: { expose: async () => ({ contentType: 'text/plain', body: '' }) },
+      readiness: async () => [],
+    });
+    await expect(second.start()).rejects.toThrow(`server.port ${port} on 127.0.0.1 is in use`);
+    await second.close();
+  });
+
+  test('on a host that is no address of this machine fails with the config key and the host', async () => {
+    const server = new Server({
+      host: '192.0.2.1',
+      port: 0,
+      metrics: { expose: async () => ({ contentType: 'text/plain', body: '' }) },
+      readiness: async () => [],
+    });
+    await expect(server.start()).rejects.toThrow('server.host 192.0.2.1 is no address of this machine');
+    await server.close();
+  });
+});
+
+describe('closing', () => {
+  test('waits neither for connections that are kept open nor for a request under way', async () => {
+    let asked: () => void = () => undefined;
+    const underWay = new Promise<void>((resolve) => {
+      asked = resolve;
+    });
+    const { url, server } = await serve({
+      readiness: () => {
+        asked();
+        return new Promise(() => undefined);
+      },
+    });
+    const agent = new Agent({ keepAlive: true });
+    const ended = (path: string) =>
+      new Promise<string>((resolve) => {
+        const request = httpRequest(`${url}${path}`, { agent }, (response) => {
+          response.resume();
+          response.once('end', () => resolve('answered'));
+        });
+        request.once('error', () => resolve('cut off'));
+        request.end();
+      });
+    expect(await Promise.all([ended('/healthz'), ended('/healthz')])).toEqual(['answered', 'answered']);
+    const ready = ended('/readyz');
+    await underWay;
+    await server.close();
+    // Had closing waited, the request would have been answered after 2 s.
+    expect(await ready).toBe('cut off');
+    agent.destroy();
+  });
+});

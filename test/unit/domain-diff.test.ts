@@ -1,0 +1,235 @@
+import { describe, expect, test } from 'vitest';
+import { diffRecords, type Reading } from '../../src/domain/diff.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+
+const BOTH: Reading[] = ['grows', 'replaces'];
+
+function changes(
+  stored: JsonObject,
+  said: JsonObject,
+  reading: Reading,
+  unreadable: string[] = [],
+): string[] {
+  return diffRecords(stored, said, { reading, unreadable }).changes;
+}
+
+function merged(stored: JsonObject, said: JsonObject, reading: Reading): JsonObject {
+  return diffRecords(stored, said, { reading, unreadable: [] }).merged;
+}
+
+const step = (intentHash: string, more: JsonObject = {}): JsonObject => ({
+  type: 'BRIDGE',
+  intentHash,
+  status: 'OPEN',
+  transactions: {},
+  ...more,
+});
+const sub = (chainId: number, more: JsonObject = {}): JsonObject => ({
+  chainId,
+  quoteIds: ['quote:a', 'quote:b'],
+  txHash: null,
+  intentHashes: [],
+  state: 'pending',
+  ...more,
+});
+
+describe('values that mean the same', () => {
+  test.each<[string, JsonObject, JsonObject]>([
+    ['amounts as text and as a number', { amount: '1000000' }, { amount: 1000000 }],
+    ['hex in another case', { txHash: '0xABcd' }, { txHash: '0xabCD' }],
+    ['a time', { updatedAt: 1 }, { updatedAt: 2 }],
+    ['a set in another order', { intentHashes: ['0x1', '0x2'] }, { intentHashes: ['0x2', '0x1'] }],
+    ['a set with an element twice, in two cases', { wallets: ['0xab'] }, { wallets: ['0xAB', '0xab'] }],
+    ['sub-statuses in another order', { subStatuses: [sub(1), sub(2)] }, { subStatuses: [sub(2), sub(1)] }],
+    [
+      'sets within sub-statuses in another order',
+      { subStatuses: [sub(1, { intentHashes: ['0x1', '0x2'] })] },
+      { subStatuses: [sub(1, { quoteIds: ['quote:b', 'quote:a'], intentHashes: ['0x2', '0x1'] })] },
+    ],
+    ['nothing and null', {}, { txHash: null }],
+    ['nothing and an empty list', {}, { steps: [] }],
+    ['null and an empty text', { error: null }, { error: '' }],
+    ['a member that only the stored record has', { mood: 'good' }, {}],
+    [
+      'a member within a member that only the stored one has',
+      { sourceTx: { a: 1, b: 2 } },
+      { sourceTx: { a: 1 } },
+    ],
+  ])('are no difference: %s', (_, stored, said) => {
+    for (const reading of BOTH) expect(changes(stored, said, reading)).toEqual([]);
+  });
+});
+
+describe('values that differ', () => {
+  test.each<[string, JsonObject, JsonObject, string[]]>([
+    ['base58 in another case', { to: 'TXyz' }, { to: 'TXYZ' }, ['to']],
+    ['0x that is no hex, in another case', { to: '0xzz' }, { to: '0xZZ' }, ['to']],
+    ['amounts with leading zeros', { amount: '01' }, { amount: '1' }, ['amount']],
+    [
+      'a number that text carries to the last digit',
+      { n: '9007199254740993' },
+      { n: '9007199254740992' },
+      ['n'],
+    ],
+    ['a new member', {}, { mood: 'good' }, ['mood']],
+    ['a new member within a member', { sourceTx: { a: 1 } }, { sourceTx: { b: 2 } }, ['sourceTx.b']],
+    [
+      'an element more in a set',
+      { intentHashes: ['0x1'] },
+      { intentHashes: ['0x1', '0x2'] },
+      ['intentHashes'],
+    ],
+    ['a list that is no set, in another order', { fees: [1, 2] }, { fees: [2, 1] }, ['fees[0]', 'fees[1]']],
+    [
+      'a step',
+      { steps: [step('0x1'), step('0x2')] },
+      {
+        steps: [
+          step('0x1'),
+          step('0x2', { status: 'FULFILLED', transactions: { fulfilled: { chainId: 1 } } }),
+        ],
+      },
+      ['steps[1].status', 'steps[1].transactions.fulfilled'],
+    ],
+    ['a step more', { steps: [step('0x1')] }, { steps: [step('0x1'), step('0x2')] }, ['steps']],
+    [
+      'the state of a sub-status',
+      { subStatuses: [sub(1)] },
+      { subStatuses: [sub(1, { state: 'failed' })] },
+      ['subStatuses'],
+    ],
+    ['another kind of value', { mood: 'good' }, { mood: { now: 'good' } }, ['mood']],
+    ['false where true was', { open: true }, { open: false }, ['open']],
+    ['zero where one was', { left: 1 }, { left: 0 }, ['left']],
+  ])('are a difference: %s', (_, stored, said, paths) => {
+    for (const reading of BOTH) expect(changes(stored, said, reading)).toEqual(paths);
+  });
+});
+
+describe('what an answer takes away', () => {
+  test.each<[string, JsonObject, JsonObject, string[]]>([
+    ['null', { txHash: '0x1' }, { txHash: null }, ['txHash']],
+    ['an empty text', { error: 'x' }, { error: '' }, ['error']],
+    ['an empty list', { steps: [step('0x1')] }, { steps: [] }, ['steps']],
+    ['a shorter list', { steps: [step('0x1'), step('0x2')] }, { steps: [step('0x1')] }, ['steps']],
+    ['an element of a set', { intentHashes: ['0x1', '0x2'] }, { intentHashes: ['0x2'] }, ['intentHashes']],
+    [
+      'null within a member',
+      { sourceTx: { amount: '1' } },
+      { sourceTx: { amount: null } },
+      ['sourceTx.amount'],
+    ],
+    [
+      'null within a sub-status',
+      { subStatuses: [sub(1, { txHash: '0x1' })] },
+      { subStatuses: [sub(1)] },
+      ['subStatuses'],
+    ],
+  ])('is gone at a newer time and was not said at the same time: %s', (_, stored, said, paths) => {
+    expect(changes(stored, said, 'replaces')).toEqual(paths);
+    expect(merged(stored, said, 'replaces')).toEqual(said);
+    expect(changes(stored, said, 'grows')).toEqual([]);
+    expect(merged(stored, said, 'grows')).toEqual(stored);
+  });
+});
+
+describe('what cannot be read', () => {
+  test('keeps what was stored and is no difference', () => {
+    for (const reading of BOTH) {
+      const difference = diffRecords(
+        { sourceTx: { chainId: 1 }, mood: 'good' },
+        { sourceTx: 'soon', mood: 'bad' },
+        { reading, unreadable: ['sourceTx'] },
+      );
+      expect(difference).toEqual({ changes: ['mood'], merged: { sourceTx: { chainId: 1 }, mood: 'bad' } });
+    }
+  });
+
+  test('is kept where nothing was stored, and what can be read later is a difference', () => {
+    const first = diffRecords({}, { sourceTx: 'soon' }, { reading: 'grows', unreadable: ['sourceTx'] });
+    expect(first).toEqual({ changes: [], merged: { sourceTx: 'soon' } });
+    expect(changes(first.merged, { sourceTx: { chainId: 1 } }, 'grows')).toEqual(['sourceTx']);
+  });
+});
+
+describe('sub-statuses that have one name', () => {
+  const [a, b] = [sub(1, { txHash: '0xa' }), sub(1, { txHash: '0xb', state: 'failed' })];
+
+  test.each(BOTH)('are told apart, in any order (%s)', (reading) => {
+    expect(changes({ subStatuses: [a, b] }, { subStatuses: [a, b] }, reading)).toEqual([]);
+    expect(changes({ subStatuses: [a, b] }, { subStatuses: [b, a] }, reading)).toEqual([]);
+  });
+
+  test('are each found again when only one of them is shown, in part', () => {
+    const part = { subStatuses: [{ ...b, txHash: null }] };
+    expect(diffRecords({ subStatuses: [a, b] }, part, { reading: 'grows', unreadable: [] })).toEqual({
+      changes: [],
+      merged: { subStatuses: [a, b] },
+    });
+  });
+
+  test('change one at a time', () => {
+    const later = { ...b, state: 'published' };
+    const difference = diffRecords(
+      { subStatuses: [a, b] },
+      { subStatuses: [later, a] },
+      { reading: 'replaces', unreadable: [] },
+    );
+    expect(difference).toEqual({ changes: ['subStatuses'], merged: { subStatuses: [later, a] } });
+  });
+});
+
+describe('lists at one time', () => {
+  test('that go on keep what was known of their beginning', () => {
+    const fulfilled = step('0x1', { transactions: { fulfilled: { chainId: 1, txHash: '0xf' } } });
+    const said = { steps: [step('0x1'), step('0x2')] };
+    expect(merged({ steps: [fulfilled] }, said, 'grows')).toEqual({ steps: [fulfilled, step('0x2')] });
+  });
+
+  test('never mix two steps', () => {
+    const fulfilled = step('0x1', { transactions: { fulfilled: { chainId: 1, txHash: '0xf' } } });
+    for (const said of [[step('0x2'), fulfilled], [step('0x2')]]) {
+      const difference = diffRecords(
+        { steps: [fulfilled] },
+        { steps: said },
+        { reading: 'grows', unreadable: [] },
+      );
+      expect(difference.merged).toEqual({ steps: said });
+      expect(difference.changes).toHaveLength(1);
+    }
+  });
+});
+
+describe('members named like what every object inherits', () => {
+  test.each([
+    'constructor',
+    'toString',
+    'hasOwnProperty',
+    'valueOf',
+  ])('are members like others: %s', (name) => {
+    for (const reading of BOTH) {
+      expect(merged({}, { [name]: null }, reading)).toEqual({ [name]: null });
+      expect(changes({}, { [name]: null }, reading)).toEqual([]);
+      expect(changes({}, { [name]: ['a', 'b'] }, reading)).toEqual([name]);
+      expect(changes({ [name]: ['a', 'b'] }, { [name]: ['a', 'b'] }, reading)).toEqual([]);
+      expect(changes({ [name]: ['a', 'b'] }, { [name]: ['a', 'c'] }, reading)).toEqual([`${name}[1]`]);
+    }
+  });
+});
+
+describe('sets within sets', () => {
+  test.each([
+    'subStatuses',
+    'intentHashes',
+  ])('are compared in good time, however deep they stand (%s)', (name) => {
+    const nest = (leaf: string): JsonObject => {
+      let nested: JsonObject = { chainId: 1, state: leaf };
+      for (let depth = 0; depth < 45; depth += 1) nested = { chainId: 1, [name]: [nested] };
+      return nested;
+    };
+    for (const reading of BOTH) {
+      expect(changes(nest('a'), nest('a'), reading)).toEqual([]);
+      expect(changes(nest('a'), nest('b'), reading)).toEqual([name]);
+    }
+  });
+});

@@ -1,0 +1,152 @@
+import { describe, expect, test } from 'vitest';
+import { type DecideContext, decide } from '../../src/domain/decide.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import type { Snapshot, UpstreamRecord } from '../../src/domain/record.ts';
+import { intentId } from '../../src/domain/subject.ts';
+
+const INTENT = intentId('0xaa');
+const NOW_MS = 1_763_638_260_000;
+const TEN_MINUTES_MS = 600_000;
+
+const EXACT: DecideContext = { nowMs: NOW_MS, exact: true, history: false, confirmAfterMs: TEN_MINUTES_MS };
+const PAGE: DecideContext = { ...EXACT, exact: false };
+
+/** An answer about an intent, with the members of a record that is otherwise empty. */
+function answer(status: string, updatedAt: number | null, more: JsonObject = {}): UpstreamRecord {
+  const said = { id: 'intent:0xaa', type: 'intent', status, updatedAt, ...more };
+  return { subject: INTENT, status, updatedAt, names: [], said, unreadable: [] };
+}
+
+/** The snapshot that an answer left behind, with one event. */
+function known(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
+  const { status, updatedAt, said } = record;
+  return {
+    version: 1,
+    sequence: 1,
+    commit: 1,
+    status,
+    updatedAt,
+    record: said,
+    observedAtMs: NOW_MS - 5_000,
+    changedAtMs: NOW_MS - 5_000,
+    pendingSince: null,
+    flags: [],
+    doubt: null,
+    ...more,
+  };
+}
+
+describe('a stale answer', () => {
+  const filled = answer('filled', 100, { destinationTx: { txHash: '0x01' } });
+
+  test.each<[string, UpstreamRecord, string]>([
+    ['an older time', answer('filled', 99), 'older'],
+    ['an older time with a later status', answer('settled', 99), 'older'],
+    ['an older time with an earlier status', answer('pending', 99), 'older'],
+    ['unknown', answer('unknown', null), 'unknown'],
+    ['unknown in capitals, even at a newer time', answer('UNKNOWN', 101), 'unknown'],
+    ['a backward step at the same time', answer('pending', 100), 'backward'],
+    ['a backward step without a time', answer('pending', null), 'backward'],
+  ])('is neither stored nor told: %s', (_, record, reason) => {
+    expect(decide(known(filled), record, PAGE)).toEqual({ outcome: 'stale', reason, doubt: null });
+    const doubt = { key: `${record.status.toLowerCase()}@${record.updatedAt ?? ''}`, sinceMs: NOW_MS };
+    expect(decide(known(filled), record, EXACT)).toEqual({ outcome: 'stale', reason, doubt });
+  });
+
+  test('keeps the clock running while exact look-ups repeat it', () => {
+    const sinceMs = NOW_MS - TEN_MINUTES_MS + 1;
+    const snapshot = known(filled, { doubt: { key: 'filled@99', sinceMs } });
+    expect(decide(snapshot, answer('filled', 99), EXACT)).toEqual({
+      outcome: 'stale',
+      reason: 'older',
+      doubt: { key: 'filled@99', sinceMs },
+    });
+  });
+
+  test.each([
+    ['another time', answer('filled', 98), 'filled@98'],
+    ['another status', answer('pending', 99), 'pending@99'],
+    ['unknown', answer('unknown', null), 'unknown@'],
+  ])('starts the clock anew when it becomes %s', (_, record, key) => {
+    const snapshot = known(filled, { doubt: { key: 'filled@99', sinceMs: 0 } });
+    expect(decide(snapshot, record, EXACT)).toMatchObject({
+      outcome: 'stale',
+      doubt: { key, sinceMs: NOW_MS },
+    });
+  });
+
+  test('is accepted as a regression once exact look-ups have repeated it for ten minutes', () => {
+    const doubt = { key: 'pending@99', sinceMs: NOW_MS - TEN_MINUTES_MS };
+    const record = answer('pending', 99);
+    expect(decide(known(filled, { doubt }), record, EXACT)).toEqual({
+      outcome: 'changed',
+      accepted: { status: 'pending', updatedAt: 99, record: record.said },
+      transition: {
+        type: 'intent.pending',
+        status: 'pending',
+        previousStatus: 'filled',
+        changes: ['status'],
+        skipped: false,
+        regression: true,
+      },
+    });
+  });
+
+  test('is never accepted from a page, however long it was repeated', () => {
+    const doubt = { key: 'pending@99', sinceMs: 0 };
+    expect(decide(known(filled, { doubt }), answer('pending', 99), PAGE)).toEqual({
+      outcome: 'stale',
+      reason: 'older',
+      doubt: null,
+    });
+  });
+
+  test('that confirms nothing but an older time takes the time and makes no event', () => {
+    const doubt = { key: 'filled@99', sinceMs: 0 };
+    expect(decide(known(filled, { doubt }), answer('filled', 99), EXACT)).toEqual({
+      outcome: 'unchanged',
+      accepted: { status: 'filled', updatedAt: 99, record: { ...filled.said, updatedAt: 99 } },
+    });
+  });
+
+  test('that confirms other content at an older time is an update with regression', () => {
+    const doubt = { key: 'filled@99', sinceMs: 0 };
+    const record = answer('filled', 99, { destinationTx: { txHash: '0x02' } });
+    expect(decide(known(filled, { doubt }), record, EXACT)).toMatchObject({
+      outcome: 'changed',
+      accepted: { updatedAt: 99 },
+      transition: { type: 'intent.updated', changes: ['destinationTx.txHash'], regression: true },
+    });
+  });
+
+  test('that confirms unknown is told as unknown, without regression', () => {
+    const doubt = { key: 'unknown@', sinceMs: NOW_MS - TEN_MINUTES_MS };
+    expect(decide(known(filled, { doubt }), answer('unknown', null), EXACT)).toMatchObject({
+      outcome: 'changed',
+      accepted: { status: 'unknown', updatedAt: null },
+      transition: { type: 'intent.unknown', previousStatus: 'filled', regression: false, skipped: false },
+    });
+  });
+});
+
+describe('after unknown was accepted', () => {
+  const unknown = known(answer('unknown', null));
+
+  test.each([
+    answer('pending', 1),
+    answer('filled', 100),
+    answer('pending', null),
+  ])('the first known answer is a change, at whatever time', (record) => {
+    for (const context of [EXACT, PAGE]) {
+      expect(decide(unknown, record, context)).toMatchObject({
+        outcome: 'changed',
+        accepted: { status: record.status, updatedAt: record.updatedAt },
+        transition: { type: `intent.${record.status}`, previousStatus: 'unknown', regression: false },
+      });
+    }
+  });
+
+  test('unknown again is unchanged', () => {
+    expect(decide(unknown, answer('UNKNOWN', null), EXACT)).toEqual({ outcome: 'unchanged', accepted: null });
+  });
+});

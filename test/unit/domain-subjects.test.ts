@@ -1,0 +1,174 @@
+import { describe, expect, test } from 'vitest';
+import { claimRoot, isHistoryFor, parseClaimRoot, walletsOf } from '../../src/domain/claim.ts';
+import {
+  asSubjectId,
+  eventKind,
+  foldHex,
+  gaslessId,
+  gatewayJobId,
+  intentId,
+  isPollable,
+  parseSubjectId,
+  quoteId,
+  type SubjectKey,
+  subjectKind,
+  subjectOfRecord,
+  vaultId,
+  walletId,
+} from '../../src/domain/subject.ts';
+import { subjectsOf } from '../../src/domain/subscription.ts';
+
+describe('a subject id', () => {
+  test.each<[string, string, SubjectKey]>([
+    [intentId('0xAB'), 'intent:0xab', { kind: 'intent', hash: '0xab' }],
+    [intentId('Base58Hash'), 'intent:Base58Hash', { kind: 'intent', hash: 'Base58Hash' }],
+    [walletId('0xABcd'), 'wallet:0xabcd', { kind: 'wallet', address: '0xabcd' }],
+    [walletId('TXyZ'), 'wallet:TXyZ', { kind: 'wallet', address: 'TXyZ' }],
+    [quoteId('AB-cd'), 'quote:ab-cd', { kind: 'quote', uuid: 'ab-cd' }],
+    [gaslessId('AB-cd'), 'gasless:ab-cd', { kind: 'gasless', endpoint: 'status', id: 'ab-cd' }],
+    [gatewayJobId('Job:7'), 'gasless:gateway:Job:7', { kind: 'gasless', endpoint: 'gateway', id: 'Job:7' }],
+    [
+      vaultId({ chainId: 8453, address: '0xAB' }),
+      'vault:8453:0xab',
+      { kind: 'vault', chainId: 8453, address: '0xab' },
+    ],
+    [asSubjectId('deposit-address:AbC'), 'deposit-address:AbC', { kind: 'deposit-address', id: 'AbC' }],
+    [asSubjectId('route:usdc-base'), 'route:usdc-base', { kind: 'route', name: 'usdc-base' }],
+    [asSubjectId('swap:a:b'), 'swap:a:b', { kind: 'other', word: 'swap', id: 'a:b' }],
+    [asSubjectId('constructor:1'), 'constructor:1', { kind: 'other', word: 'constructor', id: '1' }],
+  ])('%s is %s and comes apart again', (id, text, key) => {
+    expect(id).toBe(text);
+    expect(parseSubjectId(id)).toEqual(key);
+    expect(subjectKind(asSubjectId(text))).toBe(key.kind);
+  });
+
+  test.each([
+    '',
+    'intent',
+    'intent:',
+    ':0xab',
+    'gasless:gateway:',
+    'vault:0xab',
+    'vault:x:0xab',
+    'vault:1:',
+    'vault:1:0xab:0xcd',
+    'vault:1234567890123456:0xab',
+    'Swap:1',
+    '9lives:1',
+    'a b:1',
+  ])('is refused when it is %j', (text) => {
+    expect(parseSubjectId(text)).toBeNull();
+    expect(() => asSubjectId(text)).toThrow(`not a subject id: ${JSON.stringify(text)}`);
+  });
+
+  test('starts event types with its kind, or with the word of a kind that nobody has heard of', () => {
+    expect(eventKind(gatewayJobId('7'))).toBe('gasless');
+    expect(eventKind(asSubjectId('deposit-address:a'))).toBe('deposit-address');
+    expect(eventKind(asSubjectId('swap:1'))).toBe('swap');
+  });
+
+  test('can be asked for unless only wallet pages show it', () => {
+    const pollable = [intentId('0x1'), walletId('0x1'), quoteId('1'), gaslessId('1'), gatewayJobId('1')];
+    for (const id of [...pollable, vaultId({ chainId: 1, address: '0x1' })])
+      expect(isPollable(id)).toBe(true);
+    for (const text of ['deposit-address:1', 'swap:1', 'route:a']) {
+      expect(isPollable(asSubjectId(text))).toBe(false);
+    }
+  });
+});
+
+describe('hex', () => {
+  test.each([
+    ['0xABCdef', '0xabcdef'],
+    ['0XAB', '0XAB'],
+    ['0xABz', '0xABz'],
+    ['0x', '0x'],
+    ['ABCDEF', 'ABCDEF'],
+    ['So11111111111111111111111111111111111111112', 'So11111111111111111111111111111111111111112'],
+  ])('folds %s to %s', (text, folded) => {
+    expect(foldHex(text)).toBe(folded);
+  });
+});
+
+describe('a record of the status endpoint', () => {
+  test.each([
+    ['intent:0xAB', 'intent', 'intent:0xab'],
+    ['quote:AA-bb', 'quote', 'quote:aa-bb'],
+    ['gasless:AA', 'gasless', 'gasless:aa'],
+    ['deposit-address:AbC', 'deposit-address', 'deposit-address:AbC'],
+    ['0xAB', 'intent', 'intent:0xab'],
+    ['AbC', 'deposit-address', 'deposit-address:AbC'],
+    ['swap:7', 'swap', 'swap:7'],
+    ['7', 'swap', 'swap:7'],
+    ['intent:0xab', 'something else', 'intent:0xab'],
+  ])('with id %s and type %s is about %s', (id, type, subject) => {
+    expect(subjectOfRecord({ id, type })).toBe(subject);
+  });
+
+  test.each([
+    ['wallet:0xab', 'wallet'],
+    ['vault:1:0xab', 'vault'],
+    ['route:a', 'route'],
+    ['gasless:gateway:7', 'gasless'],
+    ['0xab', 'Not A Word'],
+    ['', 'intent'],
+  ])('with id %j and type %j is about nothing that can be watched', (id, type) => {
+    expect(subjectOfRecord({ id, type })).toBeNull();
+  });
+});
+
+describe('a subscription', () => {
+  test('names each subject once, in whatever case it was written', () => {
+    expect(
+      subjectsOf({
+        wallets: ['0xAB', '0xab', 'TxY'],
+        intents: ['0xCD', '0xcd'],
+        quotes: ['AA', 'aa'],
+        gaslessJobs: [
+          { id: 'BB', endpoint: 'status' },
+          { id: 'bb', endpoint: 'status' },
+          { id: 'bb', endpoint: 'gateway' },
+        ],
+        vaults: [
+          { address: '0xEF', chainId: 1 },
+          { address: '0xef', chainId: 1 },
+          { address: '0xef', chainId: 10 },
+        ],
+      }),
+    ).toEqual([
+      'wallet:0xab',
+      'wallet:TxY',
+      'intent:0xcd',
+      'quote:aa',
+      'gasless:bb',
+      'gasless:gateway:bb',
+      'vault:1:0xef',
+      'vault:10:0xef',
+    ]);
+  });
+});
+
+describe('a claim', () => {
+  test('says through which subscription and subject it came', () => {
+    expect(parseClaimRoot(claimRoot('order-1042', walletId('0xAB')))).toEqual({
+      subscription: 'order-1042',
+      subject: 'wallet:0xab',
+    });
+  });
+
+  test('takes what lies before its subscription for history, and nothing without a time', () => {
+    const claim = { root: 'a|wallet:0x1', atMs: 0, historyBefore: 100, served: false };
+    expect(isHistoryFor(claim, 99)).toBe(true);
+    expect(isHistoryFor(claim, 100)).toBe(false);
+    expect(isHistoryFor(claim, null)).toBe(false);
+    expect(isHistoryFor({ ...claim, historyBefore: null }, 1)).toBe(false);
+    expect(isHistoryFor({ ...claim, historyBefore: 0 }, 1)).toBe(false);
+  });
+
+  test('names its wallet, each wallet once', () => {
+    expect(walletsOf(['a|wallet:0x1', 'b|intent:0x9', 'b|wallet:TxY', 'c|wallet:0x1'])).toEqual([
+      '0x1',
+      'TxY',
+    ]);
+  });
+});

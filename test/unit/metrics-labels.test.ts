@@ -1,0 +1,174 @@
+import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { Event } from '../../src/domain/event.ts';
+import { EVENT_TYPES } from '../../src/domain/event-types.ts';
+import { DEFINITIONS, type Definition } from '../../src/metrics/definitions.ts';
+import { type MetricSources, Metrics } from '../../src/metrics/metrics.ts';
+import { Signals } from '../../src/signals.ts';
+
+const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
+
+function create(sources: Partial<MetricSources> = {}): { signals: Signals; metrics: Metrics } {
+  const signals = new Signals();
+  const metrics = new Metrics({
+    signals,
+    sources: {
+      subjects: async () => [],
+      queues: async () => [],
+      deliveries: async () => [],
+      surfaces: async () => [],
+      crashing: async () => 0,
+      ...sources,
+    },
+    receivers: [
+      { name: 'backend', type: 'webhook' },
+      { name: 'oncall', type: 'email' },
+    ],
+    version: '1.2.3',
+    nodeVersion: 'v26.0.0',
+  });
+  return { signals, metrics };
+}
+
+/** Every series of our own, with its value. */
+async function series(metrics: Metrics): Promise<Map<string, number>> {
+  const { body } = await metrics.expose();
+  const samples = body.split('\n').filter((line) => line.startsWith('intentwatch_'));
+  return new Map(
+    samples.map((line) => {
+      const space = line.lastIndexOf(' ');
+      return [line.slice(0, space), Number(line.slice(space + 1))];
+    }),
+  );
+}
+
+function randomWord(): string {
+  return randomBytes(6).toString('hex');
+}
+
+function eventOf(type: string): Event {
+  return {
+    id: 'evt_1',
+    type,
+    timestamp: '2026-11-20T11:31:00.123Z',
+    data: {
+      subject: { kind: 'intent', id: 'intent:0x01' },
+      sequence: 1,
+      status: null,
+      previousStatus: null,
+      changes: ['status'],
+      record: {},
+      upstreamUpdatedAt: null,
+      detectionDelaySeconds: 1,
+    },
+  };
+}
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe('1,000 words that nobody foresaw', () => {
+  const words = Array.from({ length: 1_000 }, randomWord);
+
+  test('as event types, endpoints, reasons and subjects make no new series', async () => {
+    const { signals, metrics } = create();
+    const before = await series(metrics);
+    for (const word of words) {
+      signals.emit('event.committed', { event: eventOf(`intent.${word}`), kind: 'intent' });
+      signals.emit('upstream.answered', { endpoint: word, outcome: word, durationSeconds: 1 });
+      signals.emit('record.decided', { subject: word, kind: 'intent', outcome: 'stale', reason: word });
+      signals.emit('record.unreadable', { where: word, reason: word });
+      signals.emit('poll.crashing', { subject: `${word}:1`, crashes: 3 });
+    }
+    const after = await series(metrics);
+    expect([...after.keys()]).toEqual([...before.keys()]);
+    expect(after.get('intentwatch_events_total{type="other"}')).toBe(1_000);
+    expect(after.get('intentwatch_upstream_requests_total{endpoint="other",outcome="other"}')).toBe(1_000);
+    expect(after.get('intentwatch_stale_answers_total{reason="other"}')).toBe(1_000);
+    expect(after.get('intentwatch_records_unreadable_total{kind="other"}')).toBe(1_000);
+  });
+
+  test('as statuses and kinds of subjects make no new series, and none is left uncounted', async () => {
+    const without = await series(create().metrics);
+    const { metrics } = create({
+      subjects: async () => [
+        ...words.map((status) => ({ kind: 'intent', status, count: 1 })),
+        ...words.map((kind) => ({ kind, status: 'pending', count: 2 })),
+        { kind: 'intent', status: 'FILLED', count: 7 },
+      ],
+    });
+    const found = await series(metrics);
+    expect([...found.keys()]).toEqual([...without.keys()]);
+    expect(found.get('intentwatch_subjects{kind="intent",status="other"}')).toBe(1_000);
+    expect(found.get('intentwatch_subjects{kind="other",status="other"}')).toBe(2_000);
+    expect(found.get('intentwatch_subjects{kind="intent",status="filled"}')).toBe(7);
+  });
+
+  test('as receivers that left the config are shown by name for the largest backlogs only', async () => {
+    const { signals, metrics } = create({
+      deliveries: async () => [
+        { receiver: 'backend', pending: 5, dead: 6, removed: false },
+        { receiver: 'gone-without-backlog', pending: 0, dead: 0, removed: true },
+        ...words.map((receiver, index) => ({ receiver, pending: index + 1, dead: 1, removed: true })),
+      ],
+      queues: async () =>
+        words.map((word) => ({ queue: `deliver-${word}`, state: 'delayed' as const, count: 1 })),
+    });
+    for (const receiver of words) signals.emit('receiver.events-dropped', { receiver, count: 1 });
+    const found = await series(metrics);
+    const pending = [...found].filter(([name]) => name.startsWith('intentwatch_deliveries_pending'));
+    expect(pending).toHaveLength(2 + 20 + 1);
+    expect(found.get('intentwatch_deliveries_pending{receiver="backend"}')).toBe(5);
+    expect(found.get('intentwatch_deliveries_pending{receiver="oncall"}')).toBe(0);
+    expect(found.get(`intentwatch_deliveries_pending{receiver="${words.at(-1)}"}`)).toBe(1_000);
+    expect(pending.reduce((sum, [, value]) => sum + value, 0)).toBe(5 + 500_500);
+    expect(found.get('intentwatch_dead_letters{receiver="(removed)"}')).toBe(980);
+    expect(found.get('intentwatch_events_dropped_total{receiver="(removed)"}')).toBe(1_000);
+    expect(found.get('intentwatch_queue_depth{queue="(removed)",state="delayed"}')).toBe(1_000);
+  });
+});
+
+test('every combination of closed label sets exists from the start, at 0', async () => {
+  const found = await series(create().metrics);
+  const outcomes = ['answered', 'failed', 'put-off', 'ended', 'aborted'];
+  for (const outcome of outcomes) {
+    expect(found.get(`intentwatch_polls_total{surface="gateway",kind="vault",outcome="${outcome}"}`)).toBe(0);
+  }
+  for (const receiver of ['backend', 'oncall']) {
+    expect(found.get(`intentwatch_deliveries_total{receiver="${receiver}",outcome="dead"}`)).toBe(0);
+    expect(found.get(`intentwatch_queue_depth{queue="deliver-${receiver}",state="waiting"}`)).toBe(0);
+  }
+  for (const type of [...EVENT_TYPES, 'other']) {
+    expect([type, found.get(`intentwatch_events_total{type="${type}"}`)]).toEqual([type, 0]);
+  }
+  expect(found.get('intentwatch_detection_delay_seconds_bucket{le="3600",kind="intent"}')).toBe(0);
+});
+
+test('names follow the conventions: a prefix, base units, and _total on counters and nothing else', () => {
+  const definitions: Definition[] = Object.values(DEFINITIONS);
+  for (const { name, type, help } of definitions) {
+    expect(name).toMatch(/^intentwatch_[a-z_]+$/);
+    expect([name, name.endsWith('_total')]).toEqual([name, type === 'counter']);
+    if (type === 'histogram') expect(name).toMatch(/_seconds$/);
+    expect(help).toMatch(/\.$/);
+  }
+  expect(new Set(definitions.map(({ name }) => name)).size).toBe(definitions.length);
+});
+
+test(`the exposition parses, and promtool finds nothing wrong with names of ours${hasPromtool ? '' : ' (skipped: promtool is not installed)'}`, {
+  skip: !hasPromtool,
+}, async () => {
+  const { signals, metrics } = create({
+    deliveries: async () => [{ receiver: 'old', pending: 1, dead: 1, removed: true }],
+  });
+  signals.emit('upstream.paused', { surface: 'status', seconds: 0.1 });
+  const { body, contentType } = await metrics.expose();
+  expect(contentType).toBe('text/plain; version=0.0.4; charset=utf-8');
+  const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input: body });
+  const findings = `${stdout}${stderr}`.split('\n').filter((line) => line !== '');
+  // 1 is what does not parse; 3 are remarks, of which the usual metrics of Node processes cause some.
+  expect([0, 3]).toContain(status);
+  expect(findings.filter((line) => !line.startsWith('nodejs_'))).toEqual([]);
+});

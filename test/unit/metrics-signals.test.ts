@@ -1,0 +1,222 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { Event } from '../../src/domain/event.ts';
+import { Metrics } from '../../src/metrics/metrics.ts';
+import { type SignalMap, Signals } from '../../src/signals.ts';
+
+const signals = new Signals();
+let metrics: Metrics;
+
+beforeEach(() => {
+  metrics = new Metrics({
+    signals,
+    sources: {
+      subjects: async () => [],
+      queues: async () => [],
+      deliveries: async () => [],
+      surfaces: async () => [],
+      crashing: async () => 0,
+    },
+    receivers: [{ name: 'backend', type: 'webhook' }],
+    version: '1.2.3',
+    nodeVersion: 'v26.0.0',
+  });
+});
+
+afterEach(() => {
+  metrics.close();
+  vi.useRealTimers();
+});
+
+/** The values of all series of our own that are not 0, without the clock, and without what exists without signals. */
+async function moved(): Promise<Record<string, number>> {
+  const { body } = await metrics.expose();
+  const samples = body.split('\n').filter((line) => /^intentwatch_(?!time_|build_|receiver_info)/.test(line));
+  const values = samples.map((line) => {
+    const space = line.lastIndexOf(' ');
+    return [line.slice('intentwatch_'.length, space), Number(line.slice(space + 1))] as const;
+  });
+  return Object.fromEntries(values.filter(([series, value]) => value !== 0 && !series.includes('_bucket')));
+}
+
+function event(type: string, facts: Partial<Event['data']> = {}): Event {
+  return {
+    id: 'evt_1',
+    type,
+    timestamp: '2026-11-20T11:31:00.123Z',
+    data: {
+      subject: { kind: 'intent', id: 'intent:0x01' },
+      sequence: 1,
+      status: 'filled',
+      previousStatus: 'pending',
+      changes: ['status'],
+      record: {},
+      upstreamUpdatedAt: 1_763_638_259,
+      detectionDelaySeconds: 1.5,
+      ...facts,
+    },
+  };
+}
+
+const delivery = { receiver: 'backend', eventId: 'evt_1', eventType: 'intent.filled' };
+
+/** For every signal: what is emitted, and all that it moves. */
+const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: Record<string, number> } } = {
+  'upstream.answered': {
+    emitted: { endpoint: 'status', outcome: 'rate-limited', durationSeconds: 0.25 },
+    moves: {
+      'upstream_requests_total{endpoint="status",outcome="rate-limited"}': 1,
+      'upstream_request_duration_seconds_sum{endpoint="status"}': 0.25,
+      'upstream_request_duration_seconds_count{endpoint="status"}': 1,
+    },
+  },
+  'upstream.moved': {
+    emitted: { surface: 'gateway', before: 'ok', after: 'unreachable', reason: 'down' },
+    moves: {
+      'upstream_state_changes_total{surface="gateway",state="unreachable"}': 1,
+      'events_total{type="upstream.unreachable"}': 1,
+    },
+  },
+  'upstream.paused': {
+    emitted: { surface: 'status', seconds: 30 },
+    moves: { 'upstream_paused_seconds_total{surface="status"}': 30 },
+  },
+  'poll.ended': {
+    emitted: { surface: 'status', kind: 'wallet', outcome: 'put-off', lagSeconds: 2.5 },
+    moves: {
+      'polls_total{surface="status",kind="wallet",outcome="put-off"}': 1,
+      'poll_lag_seconds_sum{surface="status"}': 2.5,
+      'poll_lag_seconds_count{surface="status"}': 1,
+    },
+  },
+  'poll.crashing': {
+    emitted: { subject: 'vault:8453:0x01', crashes: 3 },
+    moves: { 'poll_crashes_total{kind="vault"}': 1 },
+  },
+  'record.decided': {
+    emitted: { subject: 'intent:0x01', kind: 'intent', outcome: 'stale', reason: 'backward' },
+    moves: {
+      'records_total{kind="intent",outcome="stale"}': 1,
+      'stale_answers_total{reason="backward"}': 1,
+    },
+  },
+  'record.unreadable': {
+    emitted: { where: 'wallet:0x01', reason: 'result 3: no id' },
+    moves: { 'records_unreadable_total{kind="wallet"}': 1 },
+  },
+  'event.committed': {
+    emitted: { event: event('intent.filled'), kind: 'intent' },
+    moves: {
+      'events_total{type="intent.filled"}': 1,
+      'detection_delay_seconds_sum{kind="intent"}': 1.5,
+      'detection_delay_seconds_count{kind="intent"}': 1,
+    },
+  },
+  'delivery.opened': {
+    emitted: delivery,
+    moves: { 'deliveries_opened_total{receiver="backend"}': 1 },
+  },
+  'delivery.attempted': {
+    emitted: { ...delivery, attempt: 2, outcome: 'failed', durationSeconds: 0.5, reason: 'HTTP 500' },
+    moves: {
+      'delivery_attempts_total{receiver="backend",outcome="failed"}': 1,
+      'delivery_attempt_duration_seconds_sum{receiver="backend"}': 0.5,
+      'delivery_attempt_duration_seconds_count{receiver="backend"}': 1,
+    },
+  },
+  'delivery.ended': {
+    emitted: { ...delivery, outcome: 'dead' },
+    moves: { 'deliveries_total{receiver="backend",outcome="dead"}': 1 },
+  },
+  'relay.moved': { emitted: { holding: true }, moves: { relay_holding: 1 } },
+  'repair.done': {
+    emitted: { what: 'poll-stuck', subject: 'intent:0x01' },
+    moves: { 'repairs_total{what="poll-stuck"}': 1 },
+  },
+  'receiver.events-dropped': {
+    emitted: { receiver: 'backend', count: 12 },
+    moves: { 'events_dropped_total{receiver="backend"}': 12 },
+  },
+};
+
+describe.each(Object.entries(CASES))('the signal %s', (name, { emitted, moves }) => {
+  test('moves its metrics and no others', async () => {
+    expect(await moved()).toEqual({});
+    signals.emit(name, emitted);
+    expect(await moved()).toEqual(moves);
+  });
+
+  test('moves nothing once the metrics are closed', async () => {
+    metrics.close();
+    signals.emit(name, emitted);
+    expect(await moved()).toEqual({});
+  });
+});
+
+test('the relay gauge falls back when another process takes over', async () => {
+  signals.emit('relay.moved', { holding: true });
+  signals.emit('relay.moved', { holding: false });
+  expect(await moved()).toEqual({});
+});
+
+test('pauses that overlap count once', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  signals.emit('upstream.paused', { surface: 'status', seconds: 10 });
+  vi.advanceTimersByTime(4_000);
+  signals.emit('upstream.paused', { surface: 'status', seconds: 3 });
+  signals.emit('upstream.paused', { surface: 'status', seconds: 10 });
+  vi.advanceTimersByTime(60_000);
+  signals.emit('upstream.paused', { surface: 'status', seconds: 1 });
+  expect(await moved()).toEqual({ 'upstream_paused_seconds_total{surface="status"}': 15 });
+});
+
+test('the recoveries of a surface count as the events that they are', async () => {
+  const move = { surface: 'status', after: 'ok', reason: '' };
+  signals.emit('upstream.moved', { ...move, before: 'unreachable' });
+  signals.emit('upstream.moved', { ...move, before: 'unauthorized' });
+  expect(await moved()).toMatchObject({
+    'events_total{type="upstream.reachable"}': 1,
+    'events_total{type="upstream.authorized"}': 1,
+    'upstream_state_changes_total{surface="status",state="ok"}': 2,
+  });
+});
+
+test('an event that only the clock made has no detection delay', async () => {
+  const overdue = event('intent.overdue', { changes: [], detectionDelaySeconds: 7_200 });
+  signals.emit('event.committed', { event: overdue, kind: 'intent' });
+  expect(await moved()).toEqual({ 'events_total{type="intent.overdue"}': 1 });
+});
+
+test('an event or a poll that cannot tell a delay counts without one', async () => {
+  const unknown = event('intent.unknown', { detectionDelaySeconds: null });
+  signals.emit('event.committed', { event: unknown, kind: 'intent' });
+  signals.emit('poll.ended', { surface: 'status', kind: 'intent', outcome: 'ended', lagSeconds: null });
+  expect(await moved()).toEqual({
+    'events_total{type="intent.unknown"}': 1,
+    'polls_total{surface="status",kind="intent",outcome="ended"}': 1,
+  });
+});
+
+test('a number that is none never reaches whoever emits the signal, and moves nothing', async () => {
+  for (const wrong of [Number.NaN, -1, Number.POSITIVE_INFINITY]) {
+    signals.emit('upstream.paused', { surface: 'status', seconds: wrong });
+    signals.emit('receiver.events-dropped', { receiver: 'backend', count: wrong });
+    signals.emit('delivery.attempted', {
+      ...delivery,
+      attempt: 1,
+      outcome: 'delivered',
+      durationSeconds: wrong,
+      reason: '',
+    });
+  }
+  expect(await moved()).toEqual({
+    'delivery_attempts_total{receiver="backend",outcome="delivered"}': 3,
+  });
+});
+
+test('the version, the receivers and the clock are told', async () => {
+  const { body } = await metrics.expose();
+  expect(body).toContain('intentwatch_build_info{version="1.2.3",node_version="v26.0.0"} 1\n');
+  expect(body).toContain('intentwatch_receiver_info{receiver="backend",type="webhook"} 1\n');
+  const [, seconds] = /^intentwatch_time_seconds (\S+)$/m.exec(body) ?? [];
+  expect(Math.abs(Number(seconds) - Date.now() / 1_000)).toBeLessThan(60);
+});

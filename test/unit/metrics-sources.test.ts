@@ -1,0 +1,125 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { type MetricSources, Metrics } from '../../src/metrics/metrics.ts';
+import { Signals } from '../../src/signals.ts';
+
+function create(sources: Partial<MetricSources>): Metrics {
+  return new Metrics({
+    signals: new Signals(),
+    sources: {
+      subjects: async () => [{ kind: 'intent', status: 'pending', count: 3 }],
+      queues: async () => [{ queue: 'status', state: 'delayed', count: 4 }],
+      deliveries: async () => [{ receiver: 'backend', pending: 5, dead: 6, removed: false }],
+      surfaces: async () => [{ surface: 'status', state: 'unauthorized', budget: 7, stretch: 1.5 }],
+      crashing: async () => 8,
+      ...sources,
+    },
+    receivers: [{ name: 'backend', type: 'webhook' }],
+    version: '1.2.3',
+    nodeVersion: 'v26.0.0',
+  });
+}
+
+/** The lines of the gauges that come from sources and are not 0, and of scrape errors. */
+async function gauges(metrics: Metrics): Promise<string[]> {
+  const { body } = await metrics.expose();
+  const names =
+    /^intentwatch_(subjects|queue_depth|deliveries_pending|dead_letters|upstream_(state|budget|stretch)|scrape)/;
+  return body.split('\n').filter((line) => names.test(line) && !/_changes|(?<![.\d]) 0$/.test(line));
+}
+
+const SUBJECTS = 'intentwatch_subjects{kind="intent",status="pending"} 3';
+const QUEUES = 'intentwatch_queue_depth{queue="status",state="delayed"} 4';
+const SURFACES = [
+  'intentwatch_upstream_state{surface="status",state="unauthorized"} 1',
+  'intentwatch_upstream_budget_requests_per_second{surface="status"} 7',
+  'intentwatch_upstream_stretch_ratio{surface="status"} 1.5',
+];
+const DELIVERIES = [
+  'intentwatch_deliveries_pending{receiver="backend"} 5',
+  'intentwatch_dead_letters{receiver="backend"} 6',
+];
+const CRASHING = 'intentwatch_subjects_crashing 8';
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+test('gauges say what their sources say', async () => {
+  const shown = await gauges(create({}));
+  expect(shown.sort()).toEqual([SUBJECTS, QUEUES, ...SURFACES, ...DELIVERIES, CRASHING].sort());
+});
+
+test('a source that fails leaves its gauges out and is counted; the others are shown', async () => {
+  const metrics = create({
+    crashing: async () => {
+      throw new Error('gone');
+    },
+    deliveries: () => {
+      throw new Error('not even a promise');
+    },
+  });
+  const shown = await gauges(metrics);
+  expect(shown.sort()).toEqual(
+    [
+      SUBJECTS,
+      QUEUES,
+      ...SURFACES,
+      'intentwatch_scrape_errors_total{source="crashing"} 1',
+      'intentwatch_scrape_errors_total{source="deliveries"} 1',
+    ].sort(),
+  );
+  const { body } = await metrics.expose();
+  expect(body).not.toMatch(/^intentwatch_subjects_crashing/m);
+  expect(body).not.toMatch(/^intentwatch_deliveries_pending/m);
+});
+
+test('a source that hangs is given up after 2 s, is not asked again while it hangs, and comes back', async () => {
+  vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
+  let asked = 0;
+  let answer: (count: number) => void = () => undefined;
+  const metrics = create({
+    crashing: () => {
+      asked += 1;
+      return new Promise((resolve) => {
+        answer = resolve;
+      });
+    },
+  });
+  const first = gauges(metrics);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(await first).toContain('intentwatch_scrape_errors_total{source="crashing"} 1');
+  expect(await gauges(metrics)).toContain('intentwatch_scrape_errors_total{source="crashing"} 2');
+  expect(asked).toBe(1);
+
+  answer(1);
+  await vi.advanceTimersByTimeAsync(2_000);
+  const last = gauges(metrics);
+  expect(asked).toBe(2);
+  answer(9);
+  expect(await last).toContain('intentwatch_subjects_crashing 9');
+});
+
+test('sources are asked at most once per 2 s, however many scrape at once or one after another', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  let asked = 0;
+  const metrics = create({ crashing: async () => ++asked });
+  await Promise.all(Array.from({ length: 20 }, () => metrics.expose()));
+  for (let scrape = 0; scrape < 20; scrape += 1) await metrics.expose();
+  vi.advanceTimersByTime(1_999);
+  expect((await metrics.expose()).body).toContain('\nintentwatch_subjects_crashing 1\n');
+  vi.advanceTimersByTime(1);
+  expect((await metrics.expose()).body).toContain('\nintentwatch_subjects_crashing 2\n');
+  expect(asked).toBe(2);
+});
+
+test('what a source no longer says is gone at the next reading', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  let status = 'pending';
+  const metrics = create({ subjects: async () => [{ kind: 'intent', status, count: 3 }] });
+  expect(await gauges(metrics)).toContain(SUBJECTS);
+  status = 'filled';
+  vi.advanceTimersByTime(2_000);
+  const shown = await gauges(metrics);
+  expect(shown).toContain('intentwatch_subjects{kind="intent",status="filled"} 3');
+  expect(shown).not.toContain(SUBJECTS);
+});
