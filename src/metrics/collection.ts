@@ -56,7 +56,7 @@ export class Collection {
 
   /** What a source says; null when it fails, takes too long, or still owes the answer of an earlier question. */
   async #answer<T>(source: keyof MetricSources, ask: () => Promise<T>): Promise<T | null> {
-    
+    if (this.#asking.has(source)) return null;
     this.#asking.add(source);
     try {
       return await within(

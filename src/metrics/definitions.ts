@@ -180,7 +180,7 @@ export const DEFINITIONS = {
   },
   stretch: {
     name: 'intentwatch_upstream_stretch_ratio',
-    help: 'The factor on all intervals that makes polls fit into the budget; 1 means that none is stretched.',
+    help: 'The factor on all intervals that makes polls fit into the budget: above 1 polls are rarer than they should be, below 1 more frequent.',
     type: 'gauge',
     labels: { surface: SURFACES },
     series: [],
@@ -195,7 +195,7 @@ export const DEFINITIONS = {
   },
   opened: {
     name: 'intentwatch_deliveries_opened_total',
-    help: 'Deliveries that the relay opened.',
+    help: 'Times at which the relay put a delivery up; one that is still open when its event comes up again counts again.',
     type: 'counter',
     labels: { receiver: 'receivers' },
   },
