@@ -27,7 +27,12 @@ export function nextSnapshot(
     observedAtMs: nowMs,
     changedAtMs: moved ? nowMs : before.changedAtMs,
     pendingSince: waiting ? since : null,
-    flags: moved ? [] : before.flags,
+    flags: moved ? keptFlags(before, waiting && wasWaiting) : before.flags,
     doubt: null,
   };
+}
+
+/** A new status starts with no flags, but a transfer that waits on is not overdue a second time. */
+function keptFlags(before: Snapshot | null, waitsOn: boolean): string[] {
+  return waitsOn ? (before?.flags ?? []).filter((flag) => flag.startsWith('overdue:')) : [];
 }

@@ -195,7 +195,7 @@ export const DEFINITIONS = {
   },
   opened: {
     name: 'intentwatch_deliveries_opened_total',
-    help: 'Times at which the relay put a delivery up; one that is still open when its event comes up again counts again.',
+    help: 'Deliveries that the relay opened: one per event and receiver.',
     type: 'counter',
     labels: { receiver: 'receivers' },
   },

@@ -104,12 +104,12 @@ export class Relay {
     }
     const results = await deliveries.open(token, receiver.name, openings);
     if (results.includes('fenced')) return false;
-    const open = openings.filter((_, index) => results[index] === 'open');
+    const open = openings.filter((_, index) => results[index] !== 'done');
     await queues.add(
       receiver.name,
       open.map(({ eventId }) => ({ eventId, afterMs: 0 })),
     );
-    for (const { eventId, eventType } of open) {
+    for (const { eventId, eventType } of openings.filter((_, index) => results[index] === 'opened')) {
       signals.emit('delivery.opened', { receiver: receiver.name, eventId, eventType });
     }
     return lease.advance(token, receiver.name, last.id);

@@ -61,7 +61,7 @@ export class DeliveryStore {
     fence: string,
     receiver: string,
     deliveries: readonly { eventId: string; entry: string; roots: readonly string[] }[],
-  ): Promise<('open' | 'done' | 'fenced')[]> {
+  ): Promise<('opened' | 'open' | 'done' | 'fenced')[]> {
     const keys = this.#keys;
     const results = await Promise.all(
       deliveries.map((delivery) =>
@@ -77,7 +77,7 @@ export class DeliveryStore {
         ),
       ),
     );
-    return results.map((result) => z.enum(['open', 'done', 'fenced']).parse(result));
+    return results.map((result) => z.enum(['opened', 'open', 'done', 'fenced']).parse(result));
   }
 
   /** The fact of a delivery; null when it was never opened or its time is over. */

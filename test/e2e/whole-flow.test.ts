@@ -7,6 +7,7 @@ import type { SandboxProcess } from '../support/sandbox-process.ts';
 import { RECEIVER_NAME, Stage } from '../support/stage.ts';
 
 type Subjects = Awaited<ReturnType<SandboxProcess['subjects']>>;
+type Transitions = Awaited<ReturnType<SandboxProcess['transitions']>>;
 type Answers = Awaited<ReturnType<SandboxProcess['answers']>>;
 
 /** Answers further apart than this are taken in one after the other. */
@@ -24,6 +25,13 @@ function subscriptions({ wallets, intents, quotes, gaslessJobs, vaults }: Subjec
     { name: 'treasury', wallets, receivers: [RECEIVER_NAME] },
     { name: 'orders', intents, quotes, gaslessJobs: jobs, vaults, receivers: [RECEIVER_NAME] },
   ];
+}
+
+/** The intents that existed before a moment (Unix ms, to a second): to those who watch their wallets they are history. */
+function earlier(transitions: Transitions, beforeMs: number): Set<string> {
+  const secondMs = Math.ceil(beforeMs / 1_000) * 1_000;
+  const births = transitions.filter(({ from, at }) => from === null && at < secondMs);
+  return new Set(births.map(({ subject }) => subject).filter((subject) => subject.startsWith('intent:')));
 }
 
 /** Every transfer is one of a watched wallet; the other subjects are watched where the config names them. */
@@ -70,6 +78,7 @@ describe.concurrent('with upstream, Redis and receiver in processes of their own
       await stage.config({ ...parts, subscriptions: subscriptions(subjects) }),
     );
 
+    const startedMs = Date.now();
     await sandbox.setPace(15);
     await eventually('300 events', () => receiver.received.length >= 300);
     await sandbox.setPace(0);
@@ -82,13 +91,15 @@ describe.concurrent('with upstream, Redis and receiver in processes of their own
     });
     expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
 
+    const transitions = await sandbox.transitions();
+    const old = earlier(transitions, startedMs);
     const answers = await sandbox.answers();
     const simultaneous = overtaken(answers);
     const sums = account({
-      transitions: await sandbox.transitions(),
+      transitions,
       answers,
-      events: receiver.received.map(({ event }) => event),
-      isWatched,
+      events: receiver.received.map(({ event }) => event).filter(({ data }) => !old.has(data.subject.id)),
+      isWatched: (subject) => isWatched(subject) && !old.has(subject),
       overtaken: simultaneous,
     });
     expect(sums.problems).toEqual([]);

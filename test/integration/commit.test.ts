@@ -201,6 +201,24 @@ describe('who an event is for', () => {
   });
 });
 
+describe('a first sight that the first answer could not give', () => {
+  test.each([
+    ['was dropped, for a page was faster', record('settled', T0 - 50), '0'],
+    ['is stale', record('unknown', null), undefined],
+  ])('comes with the next answer when the first one %s', async (_, answer, asOf) => {
+    const watcher = { ...(await want('watcher', INTENT)), historyBefore: T0 };
+    await take(record('settled', T0 - 50), { nowMs: T0_MS, claims: [watcher] });
+    await want('named', INTENT);
+    await take(answer, { nowMs: T0_MS, ...(asOf ? { asOf } : {}) });
+    expect(await eventTypes()).toEqual([]);
+    await take(record('settled', T0 - 50), { nowMs: T0_MS + 1 });
+    await take(record('settled', T0 - 50), { nowMs: T0_MS + 2 });
+    const [entry, ...rest] = await log();
+    expect(rest).toEqual([]);
+    expect(entry).toMatchObject({ kind: 'event', roots: [`named|${INTENT}`] });
+  });
+});
+
 describe('an event of time', () => {
   test('comes once, also when two processes see the moment pass at the same time', async () => {
     const vault = vaultId({ chainId: 8453, address: '0x3333333333333333333333333333333333333333' });

@@ -27,8 +27,9 @@
     "already"     this very commit was done before
     "superseded"  the snapshot was written after `as of`, or the flag stands: snapshot and event were not written
 
-  Claims are served in any case: that a page showed the subject is true whatever was committed meanwhile. A claim that
-  is new to a known subject gets an audience entry that names the latest event, unless that is history for it.
+  Claims are served also by what is superseded: that a page showed the subject is true whatever was committed meanwhile.
+  A claim that is new to a known subject gets an audience entry that names the latest event, unless that is history for
+  it; where a first sight is superseded and there is no event yet, the claim stays open.
 ]]
 local subject, token, asOf = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
@@ -41,12 +42,10 @@ local function isHistory(before, updatedAt)
 end
 
 -- Claims: which of the given ones are new to this subject.
-local fresh, served = {}, {}
+local fresh = {}
 for _, claim in ipairs(cjson.decode(ARGV[8])) do
   local stored = redis.call('HGET', KEYS[2], claim.root)
-  local value = claim.at .. ':' .. claim.before .. ':1'
-  if stored ~= value then
-    redis.call('HSET', KEYS[2], claim.root, value)
+  if stored ~= claim.at .. ':' .. claim.before .. ':1' then
     fresh[#fresh + 1] = claim
   end
 end
@@ -86,7 +85,10 @@ if ARGV[6] ~= '' and not superseded then
   end
   local audience = #roots == 0 and '[]' or cjson.encode(roots)
   entry = redis.call('XADD', KEYS[4], '*', 'kind', 'event', 'subject', subject, 'event', ARGV[6], 'roots', audience)
-  redis.call('HSET', KEYS[1], 'eventId', meta.id, 'eventEntry', entry, 'eventUpdatedAt', meta.updatedAt and string.format('%.0f', meta.updatedAt) or '')
+  -- An event for some claims alone is none that a later claim could be told of.
+  if not meta.roots then
+    redis.call('HSET', KEYS[1], 'eventId', meta.id, 'eventEntry', entry, 'eventUpdatedAt', meta.updatedAt and string.format('%.0f', meta.updatedAt) or '')
+  end
 elseif #fresh > 0 then
   local latest = redis.call('HMGET', KEYS[1], 'eventId', 'eventEntry', 'eventUpdatedAt')
   if latest[1] then
@@ -100,10 +102,31 @@ elseif #fresh > 0 then
     if #roots > 0 then
       redis.call('XADD', KEYS[4], '*', 'kind', 'audience', 'subject', subject, 'event', latest[1], 'entry', latest[2], 'roots', cjson.encode(roots))
     end
+  elseif ARGV[6] ~= '' then
+    -- A first sight that was overtaken by one without event, which was history to others: there is nothing to deliver
+    -- yet to those who are entitled to it, so that their claims stay open for the next answer.
+    local updatedAt = cjson.decode(ARGV[7]).updatedAt
+    for _, claim in ipairs(fresh) do
+      if not isHistory(claim.before, updatedAt) then
+        redis.call('HSET', KEYS[2], claim.root, claim.at .. ':' .. claim.before .. ':0')
+      end
+    end
+  end
+end
+
+-- A claim is served when it was told of the subject, or when what is known is history for it. One that is neither, for
+-- this answer was dropped and no event was ever made, stays for the next answer.
+local function serve()
+  local told = redis.call('HEXISTS', KEYS[1], 'eventId') == 1 or entry ~= ''
+  local updatedAt = redis.call('HGET', KEYS[1], 'updatedAt')
+  for _, claim in ipairs(fresh) do
+    local served = told or (updatedAt and updatedAt ~= '' and isHistory(claim.before, updatedAt))
+    redis.call('HSET', KEYS[2], claim.root, claim.at .. ':' .. claim.before .. ':' .. (served and '1' or '0'))
   end
 end
 
 if superseded then
+  serve()
   if ARGV[9] ~= '' then redis.call('ZADD', KEYS[5], 'NX', ARGV[9], subject) end
   return { 'superseded', string.format('%.0f', snapshotCommit), '' }
 end
@@ -113,6 +136,7 @@ if ARGV[4] ~= '' then
   commit = redis.call('INCR', KEYS[3])
   redis.call('HSET', KEYS[1], 'commit', string.format('%.0f', commit), 'token', token, unpack(cjson.decode(ARGV[4])))
 end
+serve()
 if ARGV[10] == '-' then
   redis.call('HDEL', KEYS[1], 'doubt')
 elseif ARGV[10] ~= '' then

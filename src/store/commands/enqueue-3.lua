@@ -11,7 +11,7 @@
   ARGV[4] roots of the claims that lead to the receiver, JSON array
   ARGV[5] lifetime of the fact, ms
 
-  Returns "open" when a job should exist for it, "done" when it was delivered or is dead, "fenced" when another process
+  Returns "opened" when the fact is new and "open" when it stood: a job should exist in both cases; "done" when it was delivered or is dead, "fenced" when another process
   relays now.
 ]]
 if ARGV[1] ~= '' and redis.call('GET', KEYS[3]) ~= ARGV[1] then return 'fenced' end
@@ -23,5 +23,6 @@ if not outcome then
   redis.call('HSET', KEYS[1], 'outcome', 'pending', 'entry', ARGV[3], 'roots', ARGV[4], 'openedAt', nowMs)
   redis.call('PEXPIRE', KEYS[1], ARGV[5])
   redis.call('ZADD', KEYS[2], nowMs, ARGV[2])
+  return 'opened'
 end
 return 'open'
