@@ -1,0 +1,206 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { EXIT } from '../commands/exit.ts';
+import { interrupted } from '../commands/interrupt.ts';
+import { loadConfig } from '../config/load.ts';
+import { Daemon } from '../daemon.ts';
+import { wantsType } from '../domain/glob.ts';
+import { Sandbox } from '../sandbox/sandbox.ts';
+import type { Subjects } from '../sandbox/world.ts';
+import { type Account, account } from './account.ts';
+import { demoConfig } from './config.ts';
+import { DemoMailbox } from './mailbox.ts';
+import { DemoReceiver } from './receiver.ts';
+import { eventLine } from './screen.ts';
+
+const USUAL_PORT = 9464;
+const PACE = 0.8;
+
+/** How long deliveries may take after polling has ended: longer for a run that ends by itself than for Ctrl-C. */
+const DRAIN_MS = 15_000;
+const INTERRUPTED_DRAIN_MS = 1_500;
+
+/** What e-mail receivers get by default. */
+const MAIL_EVENTS = ['*', '!*.updated'];
+
+/** Runs the demo until its time is over or a signal ends it. Sets the exit code when something does not add up. */
+export async function runDemo(options: { for?: number; seed: number }): Promise<void> {
+  const say = (line: string): void => void process.stdout.write(`${line}\n`);
+  const stop = interrupted();
+  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-demo-'));
+  const sandbox = new Sandbox({
+    seed: options.seed,
+    timeScale: 10,
+    transfersPerSecond: 0,
+    wallets: 4,
+    pastTransfers: 60,
+  });
+  const secret = `whsec_${randomBytes(32).toString('base64')}`;
+  const receiver = new DemoReceiver({
+    secret,
+    onWebhook: ({ event, verified }) => say(eventLine(event, verified)),
+  });
+  const mailbox = new DemoMailbox(() => undefined);
+  const closers: (() => Promise<void>)[] = [() => rm(folder, { recursive: true, force: true })];
+  const close = async (): Promise<void> => {
+    for (const closer of closers.reverse()) await closer();
+  };
+  try {
+    for (const part of [sandbox, receiver, mailbox]) {
+      await part.start();
+      closers.push(() => part.close());
+    }
+    const file = join(folder, 'intentwatch.yaml');
+    const port = await usualPort();
+    const subjects = sandbox.subjects();
+    await writeFile(file, demoConfig({ sandbox, subjects, receiver, mailbox, secret, port }));
+    const log = pino(
+      { level: 'warn', base: null, serializers: { error: pino.stdSerializers.err } },
+      pino.destination(2),
+    );
+    const daemon = new Daemon({ config: await loadConfig(file, {}), log });
+    const overtaken = new Set<string>();
+    daemon.signals.on('record.decided', ({ subject, outcome }) => {
+      if (outcome === 'superseded') overtaken.add(subject);
+    });
+    const committed = new Map<string, string>();
+    daemon.signals.on('event.committed', ({ event }) => committed.set(event.id, event.type));
+    closers.push(() => daemon.close());
+    await daemon.start();
+    say(`upstream   ${sandbox.url}  (what really happens: ${sandbox.controlUrl}/transitions)`);
+    say(
+      `watching   ${subjects.wallets.length} wallets, ${subjects.quotes.length} quotes, ${subjects.gaslessJobs.length} gasless jobs, ${subjects.vaults.length} vaults`,
+    );
+    say(`metrics    ${daemon.url}/metrics  (ready: ${daemon.url}/readyz)`);
+    say(`webhooks   ${receiver.url}, every signature verified with the standardwebhooks library`);
+    say(
+      options.for === undefined ? 'Ctrl-C ends it.\n' : `It ends by itself after ${options.for / 1_000} s.\n`,
+    );
+    sandbox.setPace(PACE);
+
+    const bySignal = await untilEnd(options.for, stop.wait);
+    await daemon.stopPolling();
+    const mailsDue = (): number =>
+      [...committed.values()].filter((type) => wantsType(MAIL_EVENTS, type)).length;
+    const drained = await waitFor(
+      () => receivedIds(receiver).size >= committed.size && mailsDue() <= mailbox.mails.length,
+      bySignal ? INTERRUPTED_DRAIN_MS : DRAIN_MS,
+    );
+    const problems = summarise({
+      sandbox,
+      subjects,
+      receiver,
+      mailbox,
+      committed,
+      overtaken,
+      mailsDue: mailsDue(),
+      say,
+    });
+    if (!drained) problems.push('some deliveries were still under way at the end');
+    for (const problem of problems) say(`  ${problem}`);
+    if (!bySignal && problems.length > 0) process.exitCode = EXIT.failed;
+  } finally {
+    await close();
+    stop.release();
+  }
+}
+
+/** Waits for the end of the run. True when a signal ended it. */
+async function untilEnd(forMs: number | undefined, signal: Promise<unknown>): Promise<boolean> {
+  const bySignal = signal.then(() => true);
+  if (forMs === undefined) return bySignal;
+  let timer: NodeJS.Timeout | undefined;
+  const byTime = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), forMs);
+  });
+  const result = await Promise.race([bySignal, byTime]);
+  clearTimeout(timer);
+  return result;
+}
+
+async function waitFor(condition: () => boolean, forMs: number): Promise<boolean> {
+  const endMs = performance.now() + forMs;
+  while (!condition()) {
+    if (performance.now() > endMs) return false;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return true;
+}
+
+function receivedIds(receiver: DemoReceiver): Set<string> {
+  return new Set(receiver.received.map((received) => received.id));
+}
+
+/** Prints the account of the run, one line a number, and returns whatever does not add up. */
+function summarise(run: {
+  sandbox: Sandbox;
+  subjects: Subjects;
+  receiver: DemoReceiver;
+  mailbox: DemoMailbox;
+  committed: ReadonlyMap<string, string>;
+  overtaken: ReadonlySet<string>;
+  mailsDue: number;
+  say: (line: string) => void;
+}): string[] {
+  const { sandbox, receiver, mailbox, committed, say } = run;
+  const ids = receivedIds(receiver);
+  const events = receiver.received.filter(
+    ({ id }, index, all) => all.findIndex((one) => one.id === id) === index,
+  );
+  const verified = receiver.received.filter((received) => received.verified).length;
+  const sums: Account = account({
+    transitions: sandbox.transitions(),
+    answers: sandbox.answers(),
+    events: events.map((received) => received.event),
+    isWatched: watched(run.subjects),
+    overtaken: run.overtaken,
+  });
+  const rows: [string, number, string][] = [
+    ['transitions made by the upstream', sums.made, 'status changes of watched subjects'],
+    ['  merged', sums.merged, 'overtaken between two polls: no answer showed them'],
+    ['  shown', sums.shown, 'seen in an answer'],
+    ['events', committed.size, `${sums.statusEvents} of a new status, ${sums.updates} of other changes`],
+    ['webhooks delivered', ids.size, `${receiver.received.length - ids.size} of them more than once`],
+    ['  signature verified', verified, 'with the standardwebhooks library'],
+    ['mails due', run.mailsDue, 'all events but *.updated'],
+    ['mails', mailbox.mails.length, ''],
+  ];
+  say('');
+  for (const [name, count, meaning] of rows)
+    say(`${name.padEnd(36)}${String(count).padStart(6)}  ${meaning}`);
+  const problems = [...sums.problems];
+  const missing = [...committed.keys()].filter((id) => !ids.has(id));
+  const invented = [...ids].filter((id) => !committed.has(id));
+  if (missing.length > 0) problems.push(`events without a webhook: ${missing.join(', ')}`);
+  if (invented.length > 0) problems.push(`webhooks without an event: ${invented.join(', ')}`);
+  if (verified !== receiver.received.length) problems.push('a signature did not verify');
+  const mailed = new Set(mailbox.mails.map((mail) => mail.eventId));
+  const unmailed = [...committed].filter(([id, type]) => wantsType(MAIL_EVENTS, type) && !mailed.has(id));
+  if (unmailed.length > 0) problems.push(`events without a mail: ${unmailed.map(([id]) => id).join(', ')}`);
+  if (sums.made === 0) problems.push('the upstream made no transition');
+  say(problems.length === 0 ? '\nIt all adds up.' : '\nIt does not add up:');
+  return problems;
+}
+
+/** Every transfer belongs to a watched wallet; quotes, jobs and vaults are watched where the config names them. */
+function watched(subjects: Subjects): (subject: string) => boolean {
+  const named = new Set([
+    ...subjects.quotes.map((uuid) => `quote:${uuid}`),
+    ...subjects.gaslessJobs.map((uuid) => `gasless:${uuid}`),
+    ...subjects.vaults.map(({ address, chainId }) => `vault:${chainId}:${address.toLowerCase()}`),
+  ]);
+  return (subject) => subject.startsWith('intent:') || named.has(subject);
+}
+
+/** The usual port where it is free, so that the printed metrics URL is the one in the scrape config. */
+async function usualPort(): Promise<number> {
+  const probe = createServer();
+  return new Promise((resolve) => {
+    probe.once('error', () => resolve(0));
+    probe.listen(USUAL_PORT, '127.0.0.1', () => probe.close(() => resolve(USUAL_PORT)));
+  });
+}
