@@ -248,7 +248,11 @@ function tell(subject: SubjectId, moments: readonly Moment[]): Event[] {
     if (decision.outcome !== 'first' && decision.outcome !== 'changed') {
       throw new Error(`found ${decision.outcome} for ${subject} as ${moment.status}, expected an event`);
     }
-    snapshot = { ...nextSnapshot(snapshot, decision.accepted, { subject, nowMs, event: true }), commit: 0 };
+    snapshot = {
+      ...nextSnapshot(snapshot, decision.accepted, { subject, nowMs, event: true }),
+      commit: 0,
+      told: true,
+    };
     events.push(eventOf(subject, { snapshot, transition: decision.transition, nowMs }));
   }
   return events;

@@ -46,7 +46,7 @@ export type DecideContext = { nowMs: number; exact: boolean; history: boolean; c
 
 /** Compares an answer with the snapshot. Pure: the caller stores and tells. */
 export function decide(snapshot: Snapshot | null, record: UpstreamRecord, context: DecideContext): Decision {
-  if (snapshot === null || snapshot.sequence === 0) {
+  if (snapshot === null || !snapshot.told) {
     const unseen = decideUnseen(snapshot, record, context);
     if (unseen !== null) return unseen;
   }

@@ -3,8 +3,8 @@ import type { Accepted } from './decide.ts';
 import type { Snapshot } from './record.ts';
 import type { SubjectId } from './subject.ts';
 
-/** What the commit writes: a snapshot without the numbers that only the commit itself can give. */
-export type SnapshotDraft = Omit<Snapshot, 'commit'>;
+/** What the commit writes: a snapshot without what only the commit itself can give. */
+export type SnapshotDraft = Omit<Snapshot, 'commit' | 'told'>;
 
 /** The snapshot after a record was accepted. `event`: an event goes with it. */
 export function nextSnapshot(

@@ -23,7 +23,8 @@ export type Doubt = { key: string; sinceMs: number };
  *
  * `version` counts snapshots, `sequence` counts events, `commit` is the number that the commit counter had when this
  * snapshot was written. `pendingSince` is the first `updatedAt` (Unix seconds) seen in the present stage of waiting.
- * `flags` are the events of time that were already made. Times in ms are Redis time.
+ * `flags` are the events of time that were already made. `told`: there was an event that everybody who had claimed the
+ * subject was entitled to; false while all that happened was history. Times in ms are Redis time.
  */
 export type Snapshot = {
   version: number;
@@ -37,4 +38,5 @@ export type Snapshot = {
   pendingSince: number | null;
   flags: string[];
   doubt: Doubt | null;
+  told: boolean;
 };

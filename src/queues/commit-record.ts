@@ -54,7 +54,8 @@ export async function commitRecord(
     return { outcome: decision.outcome, snapshot: known.snapshot };
   }
   await claimNamed(parts, record, merge(known.claims, fresh));
-  const after = commit.snapshot ? { ...commit.snapshot, commit: 0 } : known.snapshot;
+  const told = commit.event !== undefined || (known.snapshot?.told ?? false);
+  const after = commit.snapshot ? { ...commit.snapshot, commit: 0, told } : known.snapshot;
   const first = firstPoll(parts, record, after, known.snapshot, sighting);
   const result = await parts.subjects.commit(first === null ? commit : { ...commit, dueMs: first.dueMs });
   if (result.outcome === 'superseded') {
@@ -201,8 +202,9 @@ export async function commitTimed(
   let { snapshot } = known;
   for (const { atMs, event: timed } of timedMoments(subject, snapshot, times)) {
     if (atMs > context.nowMs) continue;
+    const { commit, told, ...present } = snapshot;
     const draft: SnapshotDraft = {
-      ...snapshot,
+      ...present,
       version: snapshot.version + 1,
       sequence: snapshot.sequence + 1,
       flags: [...snapshot.flags, timed.flag],
@@ -220,7 +222,7 @@ export async function commitTimed(
       .map((claim) => claim.root);
     const result = await parts.subjects.commit({
       subject,
-      asOf: String(snapshot.commit),
+      asOf: String(commit),
       token: event.id,
       claims: [],
       snapshot: draft,
@@ -229,7 +231,7 @@ export async function commitTimed(
     });
     if (result.outcome === 'superseded') return snapshot;
     parts.signals.emit('event.committed', { event, kind: subjectKind(subject) });
-    snapshot = { ...draft, commit: Number(result.commit) };
+    snapshot = { ...draft, commit: Number(result.commit), told };
   }
   return snapshot;
 }

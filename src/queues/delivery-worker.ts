@@ -9,7 +9,7 @@ import type { Attempt, DeliveryFact, DeliveryOutcome, DeliveryStore } from '../s
 import type { EventLog } from '../store/event-log.ts';
 import type { Keys } from '../store/keys.ts';
 import type { Registry } from '../store/registry.ts';
-import { DELIVERY_JOB, deliveryQueueName } from './names.ts';
+import { DELIVERY_JOB, deliveryQueueName, TAKE_OVER } from './names.ts';
 
 /** What a delivery worker works with. */
 export type DeliveryParts = {
@@ -50,11 +50,7 @@ export class DeliveryWorker {
       connection: this.#parts.redis,
       prefix: this.#parts.keys.queues,
       concurrency: this.#receiver.concurrency,
-      lockDuration: 10_000,
-      stalledInterval: 5_000,
-      maxStalledCount: 1_000_000,
-      removeOnComplete: { count: 0 },
-      removeOnFail: { count: 0 },
+      ...TAKE_OVER,
     });
     worker.on('error', (error) => this.#parts.log.debug({ error: error.message }, 'delivery-worker.error'));
     this.#worker = worker;
@@ -101,7 +97,7 @@ export class DeliveryWorker {
       const gone = failed('the event has left the log: its retention is over');
       return this.#note({ eventId, eventType: 'unknown', fact, attempt: gone, outcome: 'dead' });
     }
-    const rendered = renderEvent(event, fact.roots, await registry.subscriptions());
+    const rendered = renderEvent(event, fact.roots, await registry.subscriptions(fact.roots));
     const nowMs = Date.now();
     const result = await this.#notifier.deliver(rendered, { signal, nowMs });
     const { retryAfterMs, ...rest } = result;

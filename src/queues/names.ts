@@ -46,3 +46,16 @@ export function pageJobId(page: { wallet: SubjectId; sweep: string; page: number
 export function deliveryQueueName(receiver: string): string {
   return `deliver-${receiver}`;
 }
+
+/**
+ * What all workers have in common. The jobs of a process that died are taken over when their locks have run out and the
+ * next check finds them; that is no failure, however often it happens. A lock that runs out under a living job costs a
+ * second request or attempt, never an event. A job that ends leaves nothing behind, for its id names the next one.
+ */
+export const TAKE_OVER = {
+  lockDuration: 4_000,
+  stalledInterval: 2_000,
+  maxStalledCount: 1_000_000,
+  removeOnComplete: { count: 0 },
+  removeOnFail: { count: 0 },
+} as const;

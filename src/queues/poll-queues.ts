@@ -13,7 +13,8 @@ const PAGE_PRIORITY = 10;
 /** A job that ends leaves nothing behind: its id has to be free for the next one. */
 const LEAVES_NOTHING = { removeOnComplete: true, removeOnFail: true } as const;
 
-/** A stale answer on a page asks for an exact look-up at most this often. */
+/** A stale answer on a page asks for an exact look-up, which comes within the first and not again within the second. */
+const LOOK_WITHIN_MS = 600_000;
 const LOOK_EVERY_MS = 15_000;
 
 /** The poll queues, one per surface of the upstream; each has the surface's budget as its global rate limit. */
@@ -65,10 +66,11 @@ export class PollQueues {
     );
   }
 
-  /** Removes whatever is left of a subject's poll and schedules it anew. */
-  async replace(subject: SubjectId, afterMs = 0): Promise<void> {
+  /** Removes whatever is left of a subject's poll and has it polled now. */
+  async replace(subject: SubjectId): Promise<void> {
+    await this.#redis.zadd(this.#keys.due, 'XX', await redisTimeMs(this.#redis), subject);
     await this.queue(surfaceOf(subject)).remove(pollJobId(subject));
-    await this.add(subject, afterMs);
+    await this.add(subject);
   }
 
   /** Has a subject polled as soon as the budget allows, also one whose tracking had ended. */
@@ -84,8 +86,15 @@ export class PollQueues {
 
   /** As `soon`, but at most once in a while for one subject: for answers on pages that are behind. */
   async lookAgain(subject: SubjectId): Promise<void> {
-    const first = await this.#redis.set(this.#keys.looked(subject), '1', 'PX', LOOK_EVERY_MS, 'NX');
+    const first = await this.#redis.set(this.#keys.looked(subject), 'asked', 'PX', LOOK_WITHIN_MS, 'NX');
     if (first !== null) await this.soon(subject);
+  }
+
+  /** Whether a look was asked for, and not taken yet: then even a finished subject has to be asked for. */
+  async takeLook(subject: SubjectId): Promise<boolean> {
+    if ((await this.#redis.get(this.#keys.looked(subject))) !== 'asked') return false;
+    await this.#redis.set(this.#keys.looked(subject), 'taken', 'PX', LOOK_EVERY_MS);
+    return true;
   }
 
   /** Queues a page of a sweep. */
@@ -97,7 +106,10 @@ export class PollQueues {
   async pause(surface: Surface, forMs: number): Promise<number> {
     const pauseMs = await this.#health.pause(surface, forMs);
     await this.queue(surface).rateLimit(Math.ceil(pauseMs));
-    return pauseMs;
+    // Another process may have set a longer one in between, which ours would have cut short.
+    const leftMs = await this.#health.pause(surface, 0);
+    if (leftMs > pauseMs) await this.queue(surface).rateLimit(Math.ceil(leftMs));
+    return Math.max(pauseMs, leftMs);
   }
 
   /** Which of some subjects have no job. */
@@ -111,10 +123,10 @@ export class PollQueues {
     return subjects.filter((_, index) => replies[index]?.[1] === 0);
   }
 
-  /** Whether a subject's job exists but stands in no list from which a worker takes work. */
-  async isStuck(subject: SubjectId): Promise<boolean> {
+  /** Whether an overdue subject's job is not where a worker will take it from before long. */
+  async isHeldUp(subject: SubjectId): Promise<boolean> {
     const state = await this.queue(surfaceOf(subject)).getJobState(pollJobId(subject));
-    return state === 'unknown' || state === 'failed' || state === 'completed';
+    return state !== 'waiting' && state !== 'active' && state !== 'prioritized';
   }
 
   /** The number of jobs of a surface by state. */

@@ -16,7 +16,7 @@ import type { Registry, StoredSubscription } from '../store/registry.ts';
 import type { PollStart, SubjectStore } from '../store/subjects.ts';
 import type { UpstreamClient } from '../upstream/client.ts';
 import { type CommitParts, commitRecord, commitTimed } from './commit-record.ts';
-import { POLL_JOB, type PollJob } from './names.ts';
+import { POLL_JOB, type PollJob, TAKE_OVER } from './names.ts';
 import { missingRecord, type PollFailure, PollFailures } from './poll-failures.ts';
 import type { PollQueues } from './poll-queues.ts';
 import type { Sweeps } from './sweep.ts';
@@ -55,20 +55,13 @@ const SUPERSEDED_RETRY_MS = 250;
 
 const CONCURRENCY = 50;
 
-/**
- * The polls of a process that died are taken over when their locks have run out and the next check finds them: within
- * the sum of the two. A lock that runs out under a living poll costs a second request, never an event.
- */
-const LOCK_MS = 4_000;
-const STALLED_CHECK_MS = 2_000;
-
 type PollRun = { job: Job<PollJob>; token: string | undefined; signal: AbortSignal };
 
 /** Polls one surface of the upstream: takes due subjects and pages from its queue, one request each. */
 export class PollWorker {
   readonly #surface: Surface;
   readonly #parts: PollParts;
-  readonly #commit: CommitParts & { registry: Registry };
+  readonly #commit: CommitParts & { registry: Registry; log: Logger };
   readonly #failures: PollFailures;
   #worker: Worker<PollJob> | null = null;
 
@@ -87,12 +80,8 @@ export class PollWorker {
       connection: this.#parts.redis,
       prefix: this.#parts.keys.queues,
       concurrency: CONCURRENCY,
-      lockDuration: LOCK_MS,
-      stalledInterval: STALLED_CHECK_MS,
-      maxStalledCount: 1_000_000,
       maximumRateLimitDelay: 1_000,
-      removeOnComplete: { count: 0 },
-      removeOnFail: { count: 0 },
+      ...TAKE_OVER,
     });
     worker.on('error', (error) => this.#parts.log.debug({ error: error.message }, 'poll-worker.error'));
     this.#worker = worker;
@@ -135,8 +124,8 @@ export class PollWorker {
     if (start.dueMs === null || start.claims.length === 0) return this.#end(subject, start, 'ended', null);
     const crashes = start.starts - 1;
     if (crashes >= CRASHES_TOLERATED && work.careful !== crashes) return this.#careful(work, crashes, run);
-    const unserved = start.claims.some((claim) => !claim.served);
-    if (!unserved && isFinished({ ...this.#parts, subject, snapshot: start.snapshot, nowMs: start.nowMs })) {
+    const asked = (await this.#parts.queues.takeLook(subject)) || start.claims.some((claim) => !claim.served);
+    if (!asked && isFinished({ ...this.#parts, subject, snapshot: start.snapshot, nowMs: start.nowMs })) {
       return this.#end(subject, start, 'ended', null);
     }
     const waitMs = await this.#parts.health.waitMs(this.#surface);
@@ -165,7 +154,8 @@ export class PollWorker {
     reading: Reading,
   ): Promise<{ afterMs: number; baseMs: number } | null> {
     this.#reportUnreadable(subject, reading);
-    const subscriptions = await this.#parts.registry.subscriptions();
+    const roots = start.claims.map((claim) => claim.root);
+    const subscriptions = await this.#parts.registry.subscriptions(roots);
     if (subjectKind(subject) === 'wallet') {
       const { allNew } = await takePage(this.#commit, { reading, start, subscriptions });
       await this.#parts.sweeps.follow(subject, { cursor: reading.nextCursor, allNew, nowMs: start.nowMs });
@@ -272,9 +262,10 @@ export class PollWorker {
       const address = wallet.slice('wallet:'.length);
       const reading = await pollWallet(client, { address, cursor }, run.signal);
       this.#reportUnreadable(wallet, reading);
-      await takePage(this.#commit, { reading, start, subscriptions: await registry.subscriptions() });
+      const roots = start.claims.map((claim) => claim.root);
+      await takePage(this.#commit, { reading, start, subscriptions: await registry.subscriptions(roots) });
       if (reading.nextCursor === null) await sweeps.end(wallet, sweep);
-      else await sweeps.next({ wallet, sweep, page, cursor: reading.nextCursor });
+      else await sweeps.next({ wallet, sweep, page, cursor: reading.nextCursor, nowMs: start.nowMs });
       await this.#failures.answered();
       return null;
     } catch (error) {

@@ -7,7 +7,7 @@ import { redisTimeMs } from '../store/connection.ts';
 import type { DeliveryStore } from '../store/deliveries.ts';
 import type { EventLog } from '../store/event-log.ts';
 import { SURFACES, type Surface } from '../store/health.ts';
-import type { Registry } from '../store/registry.ts';
+import type { Registry, StoredReceiver } from '../store/registry.ts';
 import type { RelayLease } from '../store/relay-lease.ts';
 import type { DeliveryQueues } from './delivery-queues.ts';
 import { surfaceOf } from './names.ts';
@@ -33,8 +33,11 @@ export type ReconcileParts = {
 
 const EVERY_MS = 5_000;
 
-/** A job that stands nowhere is only taken for stuck when its poll has been overdue for so long. */
+/** A poll that has been overdue for so long is held up: its job stands nowhere, or waits by a clock that was wrong. */
 const STUCK_AFTER_MS = 60_000;
+
+/** No poll is planned further ahead; one that is was planned by a clock that was wrong. */
+const FURTHEST_MS = 6 * 3_600_000;
 
 /** The most lost events that are counted one by one. */
 const COUNTED = 10_000;
@@ -93,7 +96,7 @@ export class Reconcile {
       const suspects = new Set<string>();
       await this.#repairPolls(nowMs, suspects);
       for (const receiver of await this.#parts.registry.receivers()) {
-        await this.#repairDeliveries(receiver.name, suspects);
+        await this.#repairDeliveries(receiver, suspects);
       }
       this.#suspects = suspects;
       await this.#trim(nowMs);
@@ -127,7 +130,10 @@ export class Reconcile {
         if (!this.#suspects.has(subject)) continue;
         await polls.add(subject, dueMs - nowMs);
         this.#report('poll-missing', subject);
-      } else if (dueMs < nowMs - STUCK_AFTER_MS && (await polls.isStuck(subject))) {
+      } else if (
+        dueMs > nowMs + FURTHEST_MS ||
+        (dueMs < nowMs - STUCK_AFTER_MS && (await polls.isHeldUp(subject)))
+      ) {
         await polls.replace(subject);
         this.#report('poll-stuck', subject);
       }
@@ -135,7 +141,7 @@ export class Reconcile {
   }
 
   /** A delivery whose job is gone is queued again, at the time its last attempt named. */
-  async #repairDeliveries(receiver: string, suspects: Set<string>): Promise<void> {
+  async #repairDeliveries({ name: receiver, removed }: StoredReceiver, suspects: Set<string>): Promise<void> {
     const { deliveries, deliveryQueues } = this.#parts;
     const missing = await deliveryQueues.missing(receiver, await deliveries.pending(receiver));
     for (const eventId of missing) {
@@ -145,7 +151,8 @@ export class Reconcile {
       if (!this.#suspects.has(suspect)) continue;
       const fact = await deliveries.fact(receiver, eventId);
       if (fact === null) await deliveries.forget(receiver, eventId);
-      if (fact?.outcome !== 'pending') continue;
+      // The backlog of a receiver that left the config waits in its facts until it comes back or its time is over.
+      if (fact?.outcome !== 'pending' || removed) continue;
       const afterMs = (fact.attempts.at(-1)?.nextAtMs ?? 0) - Date.now();
       await deliveryQueues.add(receiver, [{ eventId, afterMs }]);
       this.#report('delivery-missing', suspect);
@@ -156,6 +163,7 @@ export class Reconcile {
   async #trim(nowMs: number): Promise<void> {
     const { registry, events, deliveries, lease, signals, log, retentionMs } = this.#parts;
     const beforeMs = nowMs - retentionMs;
+    await registry.prune(beforeMs);
     for (const receiver of await registry.receivers()) {
       await deliveries.trim(receiver.name, beforeMs);
       const cursor = await lease.cursor(receiver.name);

@@ -80,23 +80,20 @@ export class Relay {
       signals.emit('relay.moved', { holding: this.#holding });
     }
     if (token === null) return false;
-    const subscriptions = await registry.subscriptions();
     const receivers = (await registry.receivers()).filter((receiver) => !receiver.removed);
-    const moved = await Promise.all(receivers.map((receiver) => this.#take(token, receiver, subscriptions)));
+    const moved = await Promise.all(receivers.map((receiver) => this.#take(token, receiver)));
     return moved.some((one) => one);
   }
 
   /** Takes one receiver a batch further. Returns whether there was anything. */
-  async #take(
-    token: string,
-    receiver: StoredReceiver,
-    subscriptions: ReadonlyMap<string, StoredSubscription>,
-  ): Promise<boolean> {
-    const { lease, events, deliveries, queues, signals } = this.#parts;
+  async #take(token: string, receiver: StoredReceiver): Promise<boolean> {
+    const { lease, events, registry, deliveries, queues, signals } = this.#parts;
     const cursor = (await lease.cursor(receiver.name)) ?? '0-0';
     const entries = await events.after(cursor, BATCH);
     const last = entries.at(-1);
     if (last === undefined) return false;
+    const roots = entries.flatMap((entry) => (entry.kind === 'operator' ? [] : entry.roots));
+    const subscriptions = await registry.subscriptions(roots);
     const openings: Opening[] = [];
     for (const entry of entries) {
       const opening = await this.#opening(entry, receiver, subscriptions);

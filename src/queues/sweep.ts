@@ -36,33 +36,44 @@ export class Sweeps {
     head: { cursor: string | null; allNew: boolean; nowMs: number },
   ): Promise<void> {
     const key = this.#keys.sweep(wallet);
-    const [id, state] = await this.#redis.hmget(key, 'id', 'state');
+    const [id, state, moved] = await this.#redis.hmget(key, 'id', 'state', 'movedAtMs');
     const startedMs = Number(id ?? 0);
-    const running = state === 'running' && head.nowMs - startedMs < SWEEP_LIFETIME_MS;
+    const running = state === 'running' && head.nowMs - Number(moved ?? 0) < SWEEP_LIFETIME_MS;
     if (running || (!head.allNew && head.nowMs - startedMs < this.#everyMs)) return;
     const sweep = String(head.nowMs);
     await this.#redis
       .multi()
       .del(key)
-      .hset(key, 'id', sweep, 'state', head.cursor === null ? 'ended' : 'running')
+      .hset(key, 'id', sweep, 'movedAtMs', sweep, 'state', head.cursor === null ? 'ended' : 'running')
       .pexpire(key, SWEEP_LIFETIME_MS * 2)
       .exec();
-    if (head.cursor !== null) await this.next({ wallet, sweep, page: 1, cursor: head.cursor });
+    if (head.cursor !== null) {
+      await this.next({ wallet, sweep, page: 1, cursor: head.cursor, nowMs: head.nowMs });
+    }
   }
 
   /**
    * Queues the page behind one. A cursor that was followed before ends the sweep (the upstream would lead in a circle),
    * and so does the page cap.
    */
-  async next(page: { wallet: SubjectId; sweep: string; page: number; cursor: string }): Promise<void> {
+  async next(page: {
+    wallet: SubjectId;
+    sweep: string;
+    page: number;
+    cursor: string;
+    nowMs: number;
+  }): Promise<void> {
     const { wallet, sweep, cursor } = page;
     if (!(await this.isPresent(wallet, sweep))) return;
+    const key = this.#keys.sweep(wallet);
     const mark = `cursor:${sha256(stringToBytes(cursor)).slice(2, 34)}`;
-    const isNew = (await this.#redis.hsetnx(this.#keys.sweep(wallet), mark, String(page.page + 1))) === 1;
-    const follower = await this.#redis.hget(this.#keys.sweep(wallet), mark);
+    const isNew = (await this.#redis.hsetnx(key, mark, String(page.page + 1))) === 1;
+    const follower = await this.#redis.hget(key, mark);
     // The same page may ask twice, after a crash between the mark and the job: then the mark is its own.
     if ((!isNew && follower !== String(page.page + 1)) || page.page >= MOST_PAGES)
       return this.end(wallet, sweep);
+    await this.#redis.hset(key, 'movedAtMs', String(page.nowMs));
+    await this.#redis.pexpire(key, SWEEP_LIFETIME_MS * 2);
     await this.#queues.addPage({ do: 'page', wallet, sweep, page: page.page + 1, cursor, tries: 0 });
   }
 

@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
 import type { UpstreamRecord } from '../domain/record.ts';
 import type { SubjectId } from '../domain/subject.ts';
@@ -12,14 +13,14 @@ export type PageTaken = { allNew: boolean };
 
 /** Takes in every record of a wallet page, each under the claims of those who watch the wallet. */
 export async function takePage(
-  parts: CommitParts & { registry: Registry },
+  parts: CommitParts & { registry: Registry; log: Logger },
   page: { reading: Reading; start: PollStart; subscriptions: ReadonlyMap<string, StoredSubscription> },
 ): Promise<PageTaken> {
   const { reading, start } = page;
   const claims = await pageClaims(parts.registry, page);
   const { once, again } = separate(reading.records);
   const known = await parts.subjects.look(once.map((record) => record.subject));
-  const taken = await Promise.all(
+  const taken = await Promise.allSettled(
     once.map(async (record, index) => {
       const state = known[index] ?? { snapshot: null, claims: [] };
       const { outcome } = await commitRecord(parts, record, state, {
@@ -33,7 +34,13 @@ export async function takePage(
     }),
   );
   for (const subject of again) if (isPollable(subject)) await parts.queues.lookAgain(subject);
-  return { allNew: taken.length > 0 && taken.every((isNew) => isNew) };
+  // What cannot be taken in must not keep the other records of its page from being taken in.
+  taken.forEach((result, index) => {
+    if (result.status === 'fulfilled') return;
+    parts.log.error({ subject: once[index]?.subject, error: result.reason }, 'record.not_taken');
+  });
+  const isNew = taken.map((result) => result.status === 'fulfilled' && result.value);
+  return { allNew: isNew.length > 0 && isNew.every(Boolean) };
 }
 
 /** A page that shows a subject twice, differently, cannot say which is right: the first is taken, and it is looked up. */
@@ -56,14 +63,13 @@ async function pageClaims(
   page: { reading: Reading; start: PollStart; subscriptions: ReadonlyMap<string, StoredSubscription> },
 ): Promise<Claim[]> {
   const { reading, start, subscriptions } = page;
-  const clockAheadMs = reading.dateMs === null ? 0 : reading.dateMs - start.nowMs;
   return Promise.all(
     start.claims.map(async (claim) => {
       const { subscription } = parseClaimRoot(claim.root);
       const historyBefore =
         subscriptions.get(subscription)?.history === 'emit'
           ? null
-          : await registry.subscribedAt(claim, clockAheadMs);
+          : await registry.subscribedAt(claim, reading.dateMs);
       return { ...claim, historyBefore, served: false };
     }),
   );

@@ -126,7 +126,11 @@ export class EmbeddedRedis {
     });
     const endMs = Date.now() + START_TIMEOUT_MS;
     while (!(await answers(this.#socket))) {
-      if (ended !== null || Date.now() > endMs) throw startError(ended, said);
+      if (ended !== null || Date.now() > endMs) {
+        child.stdin.end();
+        await within(exit, STOP_TIMEOUT_MS);
+        throw startError(ended, said);
+      }
       await pause(20);
     }
     await chmod(this.#socket, 0o700);
@@ -229,7 +233,8 @@ async function answers(socket: string): Promise<boolean> {
     };
     connection.once('error', () => end(false));
     connection.once('connect', () => connection.write('PING\r\n'));
-    connection.once('data', (data: Buffer) => end(data.toString().startsWith('+PONG')));
+    // A server that is reading its file is there as well; the connections wait until it has.
+    connection.once('data', (data: Buffer) => end(/^(\+PONG|-LOADING)/.test(data.toString())));
     connection.setTimeout(1_000, () => end(false));
   });
 }

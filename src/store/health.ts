@@ -37,7 +37,7 @@ export class HealthStore {
     reason: string,
   ): Promise<{ before: HealthState; after: HealthState }> {
     const nowMs = await redisTimeMs(this.#redis);
-    const event = (word: string, from: string): string => template({ surface, word, from, nowMs, reason });
+    const event = (word: string): string => template({ surface, word, nowMs, reason });
     const [before, after] = await this.#redis.iwHealth(
       this.#keys.health(surface),
       this.#keys.events,
@@ -45,10 +45,10 @@ export class HealthStore {
       String(FAILURES),
       String(FAILING_FOR_MS),
       `upstream:${surface}`,
-      event('unreachable', 'ok'),
-      event('unauthorized', 'ok'),
-      event('reachable', 'unreachable'),
-      event('authorized', 'unauthorized'),
+      event('unreachable'),
+      event('unauthorized'),
+      event('reachable'),
+      event('authorized'),
     );
     return { before: STATE.parse(before), after: STATE.parse(after) };
   }
@@ -72,14 +72,8 @@ export class HealthStore {
 
 const STATE = z.enum(['ok', 'unreachable', 'unauthorized']);
 
-/** An operator's event with its id and sequence left for the script to fill in. */
-function template(parts: {
-  surface: Surface;
-  word: string;
-  from: string;
-  nowMs: number;
-  reason: string;
-}): string {
+/** An operator's event with its id, its sequence and the state before left for the script to fill in. */
+function template(parts: { surface: Surface; word: string; nowMs: number; reason: string }): string {
   const event: Event = {
     id: '%ID%',
     type: `upstream.${parts.word}`,
@@ -88,7 +82,7 @@ function template(parts: {
       subject: { kind: 'upstream', id: `upstream:${parts.surface}` },
       sequence: 0,
       status: parts.word,
-      previousStatus: parts.from,
+      previousStatus: '%FROM%',
       changes: ['status'],
       record: { surface: parts.surface, reason: parts.reason },
       upstreamUpdatedAt: null,

@@ -132,7 +132,7 @@ export class Keys {
     return `${this.root}:sweep:${wallet}`;
   }
 
-  /** string: an exact look-up was asked for a moment ago. Expires in seconds. */
+  /** string: an exact look-up was `asked` for, or was `taken` a moment ago. Expires within minutes. */
   looked(id: SubjectId): string {
     return `${this.root}:looked:${id}`;
   }

@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { claimRoot } from '../domain/claim.ts';
+import { claimRoot, parseClaimRoot } from '../domain/claim.ts';
 import { asSubjectId, eventKind, type SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
+import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import type { SubjectStore } from './subjects.ts';
 
@@ -12,6 +13,8 @@ const SUBSCRIPTION = z.object({
   metadata: z.record(z.string(), z.string()),
   history: z.enum(['skip', 'emit']),
   overdueAfterMs: z.number().nullable(),
+  /** When it left the config, ms of Redis time; null while it is in it. */
+  removedAtMs: z.number().nullable(),
 });
 
 const RECEIVER = z.object({
@@ -31,7 +34,7 @@ export type StoredReceiver = z.infer<typeof RECEIVER>;
 export type Wanted = {
   digest: string;
   receivers: Omit<StoredReceiver, 'removed'>[];
-  subscriptions: (Omit<StoredSubscription, 'order'> & { subjects: SubjectId[] })[];
+  subscriptions: (Omit<StoredSubscription, 'order' | 'removedAtMs'> & { subjects: SubjectId[] })[];
 };
 
 /** The subscriptions and receivers that all processes on one Redis share. */
@@ -54,16 +57,13 @@ export class Registry {
    */
   async sync(wanted: Wanted, newestEntry: string): Promise<SubjectId[]> {
     await this.#syncReceivers(wanted.receivers, newestEntry);
-    const definitions = wanted.subscriptions.map(({ subjects: _, ...rest }, order) => ({ ...rest, order }));
-    for (const definition of definitions) {
-      await this.#redis.hset(this.#keys.subscriptions, definition.name, JSON.stringify(definition));
-    }
+    await this.#syncSubscriptions(wanted.subscriptions);
     const roots = new Map<string, SubjectId>();
     for (const subscription of wanted.subscriptions) {
       for (const subject of subscription.subjects) roots.set(claimRoot(subscription.name, subject), subject);
     }
-    const stale = (await this.#redis.hkeys(this.#keys.wanted)).filter((root) => !roots.has(root));
-    if (stale.length > 0) await this.#redis.hdel(this.#keys.wanted, ...stale);
+    const unwanted = (await this.#redis.hkeys(this.#keys.wanted)).filter((root) => !roots.has(root));
+    for (const chunk of chunks(unwanted, 200)) await this.#unwant(chunk);
     const claimed: SubjectId[] = [];
     for (const chunk of chunks([...roots], 200)) {
       const news = await Promise.all(chunk.map(([root, subject]) => this.#want(root, subject)));
@@ -90,6 +90,33 @@ export class Registry {
     }
   }
 
+  /** Definitions of subscriptions; one that left the config is marked and stays for its committed events. */
+  async #syncSubscriptions(wanted: Wanted['subscriptions']): Promise<void> {
+    const definitions = new Map(
+      wanted.map(({ subjects: _, ...rest }, order) => [rest.name, { ...rest, order, removedAtMs: null }]),
+    );
+    const nowMs = await redisTimeMs(this.#redis);
+    for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
+      const stored = SUBSCRIPTION.parse(JSON.parse(text));
+      if (definitions.has(name) || stored.removedAtMs !== null) continue;
+      await this.#redis.hset(
+        this.#keys.subscriptions,
+        name,
+        JSON.stringify({ ...stored, removedAtMs: nowMs }),
+      );
+    }
+    for (const [name, definition] of definitions) {
+      await this.#redis.hset(this.#keys.subscriptions, name, JSON.stringify(definition));
+    }
+  }
+
+  /** Takes roots out. What they named is taken off the schedule by its next poll, and kept for the retention. */
+  async #unwant(roots: readonly string[]): Promise<void> {
+    await this.#redis.hdel(this.#keys.wanted, ...roots);
+    await this.#redis.hdel(this.#keys.since, ...roots);
+    await Promise.all(roots.map((root) => this.#subjects.expire(asSubjectId(parseClaimRoot(root).subject))));
+  }
+
   async #want(root: string, subject: SubjectId): Promise<boolean> {
     const atMs = Number(await this.#redis.iwWant(this.#keys.wanted, root));
     return this.#subjects.claim(subject, [{ root, atMs, historyBefore: null, served: false }]);
@@ -107,22 +134,31 @@ export class Registry {
     );
   }
 
-  /** All subscriptions that ever were, by name. */
-  async subscriptions(): Promise<Map<string, StoredSubscription>> {
-    const stored = Object.values(await this.#redis.hgetall(this.#keys.subscriptions)).map((text) =>
-      SUBSCRIPTION.parse(JSON.parse(text)),
-    );
-    return new Map(stored.map((subscription) => [subscription.name, subscription]));
+  /** The subscriptions that some claims' roots speak of, by name; also those that left the config. */
+  async subscriptions(roots: readonly string[]): Promise<Map<string, StoredSubscription>> {
+    const names = [...new Set(roots.map((root) => parseClaimRoot(root).subscription))];
+    if (names.length === 0) return new Map();
+    const stored = await this.#redis.hmget(this.#keys.subscriptions, ...names);
+    const known = stored.filter((text) => text !== null).map((text) => SUBSCRIPTION.parse(JSON.parse(text)));
+    return new Map(known.map((subscription) => [subscription.name, subscription]));
+  }
+
+  /** Forgets subscriptions that left the config before a moment (Redis time, ms): their events are gone as well. */
+  async prune(beforeMs: number): Promise<void> {
+    for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
+      const { removedAtMs } = SUBSCRIPTION.parse(JSON.parse(text));
+      if (removedAtMs !== null && removedAtMs < beforeMs)
+        await this.#redis.hdel(this.#keys.subscriptions, name);
+    }
   }
 
   /**
-   * When a root was subscribed on the upstream's clock, in seconds. The first process that can tell decides:
-   * `clockAheadMs` is how far the upstream's `Date` was ahead of Redis time at an answer.
+   * When a root was subscribed on the upstream's clock, in seconds. `dateMs` is the `Date` of an answer that has just
+   * come; the first process that can tell decides.
    */
-  async subscribedAt(claim: { root: string; atMs: number }, clockAheadMs: number): Promise<number> {
-    const seconds = Math.floor((claim.atMs + clockAheadMs) / 1_000);
+  async subscribedAt(claim: { root: string; atMs: number }, dateMs: number | null): Promise<number> {
     return Number(
-      await this.#redis.iwSince(this.#keys.since, claim.root, String(claim.atMs), String(seconds)),
+      await this.#redis.iwSince(this.#keys.since, claim.root, String(claim.atMs), String(dateMs ?? '')),
     );
   }
 

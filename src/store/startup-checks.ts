@@ -4,7 +4,8 @@ import { redisTimeMs } from './connection.ts';
 /** Something about Redis that the daemon cannot (`fatal`) or should not run with. */
 export type RedisFinding = { fatal: boolean; message: string };
 
-const LEAST_VERSION = [6, 2] as const;
+/** `PEXPIRE … GT`, on which the keeping of finished subjects rests, came with 7.0. */
+const LEAST_VERSION = [7, 0] as const;
 
 /** A difference between our clock and Redis's that is worth a word. */
 export const CLOCK_WARNING_MS = 2_000;

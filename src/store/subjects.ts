@@ -82,10 +82,12 @@ export class SubjectStore {
       pipeline.pexpire(this.#keys.subject(subject), this.#retentionMs, 'GT');
       pipeline.pexpire(this.#keys.claims(subject), this.#retentionMs, 'GT');
     }
-    const replies = await pipeline.exec();
+    const replies = (await pipeline.exec()) ?? [];
+    const error = replies.find(([failure]) => failure !== null)?.[0];
+    if (error) throw error;
     return subjects.map((_, index) => ({
-      snapshot: parseSnapshot(hashReply(replies?.[index * 4])),
-      claims: parseClaims(hashReply(replies?.[index * 4 + 1])),
+      snapshot: parseSnapshot(hashReply(replies[index * 4])),
+      claims: parseClaims(hashReply(replies[index * 4 + 1])),
     }));
   }
 
@@ -159,6 +161,13 @@ export class SubjectStore {
     return added === 1;
   }
 
+  /** Lets a subject that nobody polls go after the retention; one that is polled is kept by its polls. */
+  async expire(subject: SubjectId): Promise<void> {
+    if ((await this.#redis.zscore(this.#keys.due, subject)) !== null) return;
+    await this.#redis.pexpire(this.#keys.subject(subject), this.#retentionMs);
+    await this.#redis.pexpire(this.#keys.claims(subject), this.#retentionMs);
+  }
+
   /** Has a subject polled again as soon as the poll that may be running has ended. */
   async nudge(subject: SubjectId): Promise<void> {
     await this.#redis.sadd(this.#keys.nudged, subject);
@@ -209,6 +218,7 @@ const SNAPSHOT = z.object({
   changedAtMs: integer,
   pendingSince: integerOrNone,
   flags: z.string().transform((text) => (text === '' ? [] : text.split('\n'))),
+  eventId: z.string().optional(),
   doubt: z
     .string()
     .optional()
@@ -220,7 +230,9 @@ const SNAPSHOT = z.object({
 });
 
 function parseSnapshot(fields: { [field: string]: string }): Snapshot | null {
-  return fields.version === undefined ? null : SNAPSHOT.parse(fields);
+  if (fields.version === undefined) return null;
+  const { eventId, ...snapshot } = SNAPSHOT.parse(fields);
+  return { ...snapshot, told: eventId !== undefined };
 }
 
 function parseClaims(fields: { [field: string]: string }): Claim[] {

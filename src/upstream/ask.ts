@@ -99,6 +99,7 @@ function refused<T>(question: Question<T>, got: { answer: HttpAnswer; excerpt: E
     httpStatus: answer.httpStatus,
     problemCode,
     retryAfterMs: answer.retryAfterMs,
+    isPage: /^\s*</.test(answer.text),
   });
 }
 

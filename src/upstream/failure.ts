@@ -27,6 +27,8 @@ export type FailureFacts = {
   /** The stable `code` of a problem body. */
   problemCode: string | null;
   retryAfterMs: number | null;
+  /** Whether a page came instead of what the API says: something in between answered. Default false. */
+  isPage?: boolean;
   /** Never an error that carries the upstream's bytes: they may echo the key. */
   cause?: unknown;
 };
@@ -42,6 +44,7 @@ export class UpstreamFailure extends Error {
   readonly httpStatus: number | null;
   readonly problemCode: string | null;
   readonly retryAfterMs: number | null;
+  readonly isPage: boolean;
 
   constructor(facts: FailureFacts) {
     super(
@@ -55,6 +58,7 @@ export class UpstreamFailure extends Error {
     this.httpStatus = facts.httpStatus;
     this.problemCode = facts.problemCode;
     this.retryAfterMs = facts.retryAfterMs;
+    this.isPage = facts.isPage ?? false;
   }
 }
 

@@ -28,6 +28,8 @@ const TOO_DEEP = `JSON is nested too deeply, expected at most ${MAX_DEPTH} level
 
 function keepDigits(key: string, value: unknown, context?: { source?: string }): unknown {
   if (key === '__proto__') return undefined;
+  // Half of a surrogate pair is no text: it would break whoever encodes it, Redis' own JSON reader for one.
+  if (typeof value === 'string') return value.toWellFormed();
   if (typeof value !== 'number') return value;
   const source = context?.source ?? String(value);
   if (!survives(value, source)) return source;

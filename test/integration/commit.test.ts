@@ -57,7 +57,8 @@ function record(status: string, updatedAt: number | null, more: JsonObject = {})
 /** Has a subscription want a subject, as a config would. */
 async function want(subscription: string, subject: SubjectId): Promise<Claim> {
   const wanted = { digest: '', receivers: [], subscriptions: [] };
-  const known = [...(await registry.subscriptions()).values()];
+  const names = await redis.hkeys(keys.subscriptions);
+  const known = [...(await registry.subscriptions(names.map((name) => `${name}|`))).values()];
   const definition = { receivers: ['r'], metadata: {}, history: 'skip' as const, overdueAfterMs: null };
   await registry.sync(
     {
@@ -228,7 +229,7 @@ describe('an event of time', () => {
     const { snapshot } = await take(seen, { nowMs: T0_MS });
     if (snapshot === null) throw new Error('no snapshot');
     const { claims } = await subjects.beginPoll(vault, { counted: false });
-    const context = { nowMs: T0_MS + 1, subscriptions: await registry.subscriptions() };
+    const context = { nowMs: T0_MS + 1, subscriptions: await registry.subscriptions([`s|${vault}`]) };
     await Promise.all([
       commitTimed(parts, { subject: vault, snapshot, claims }, context),
       commitTimed(parts, { subject: vault, snapshot, claims }, context),

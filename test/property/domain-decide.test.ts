@@ -33,7 +33,8 @@ function stored(before: Snapshot | null, decision: Decision, nowMs = NOW_MS): Sn
   }
   if (decision.accepted === null) return before === null ? null : { ...before, doubt: null };
   const event = decision.outcome === 'first' || decision.outcome === 'changed';
-  return { ...nextSnapshot(before, decision.accepted, { subject: SUBJECT, nowMs, event }), commit: 1 };
+  const told = event || before?.told === true;
+  return { ...nextSnapshot(before, decision.accepted, { subject: SUBJECT, nowMs, event }), commit: 1, told };
 }
 
 function isEvent(decision: Decision): boolean {

@@ -44,6 +44,7 @@ function known(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
     pendingSince: null,
     flags: [],
     doubt: null,
+    told: true,
     ...more,
   };
 }
@@ -96,7 +97,7 @@ describe('first sight', () => {
 });
 
 describe('what was stored as history', () => {
-  const history = known(answer('pending', 100, { txHash: '0x01' }), { sequence: 0 });
+  const history = known(answer('pending', 100, { txHash: '0x01' }), { sequence: 0, told: false });
 
   test('stays silent while it is history for everybody', () => {
     expect(decide(history, answer('pending', 100), { ...EXACT, history: true })).toEqual({

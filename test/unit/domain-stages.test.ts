@@ -43,6 +43,7 @@ function snapshot(status: string, more: Partial<Snapshot> = {}): Snapshot {
     pendingSince: null,
     flags: [],
     doubt: null,
+    told: true,
     ...more,
   };
 }

@@ -24,125 +24,116 @@
 
   Returns { outcome, commit, entry }: outcome is
     "committed"   done
-    "already"     this very commit was done before
-    "superseded"  the snapshot was written after `as of`, or the flag stands: snapshot and event were not written
-
-  Claims are served also by what is superseded: that a page showed the subject is true whatever was committed meanwhile.
-  A claim that is new to a known subject gets an audience entry that names the latest event, unless that is history for
-  it; where a first sight is superseded and there is no event yet, the claim stays open.
+    "already"     the snapshot says just this: this commit was done before, or another process made the very same
+    "superseded"  the snapshot was written after `as of`, or the flag stands
+  Only "committed" wrote snapshot and event. Claims are taken in any case: that a page showed the subject is true
+  whatever was committed meanwhile. A claim that is new to a known subject gets an audience entry that names the latest
+  event, unless that is history for it.
 ]]
 local subject, token, asOf = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
-if redis.call('HGET', KEYS[1], 'token') == token then
-  return { 'already', redis.call('HGET', KEYS[1], 'commit') or '0', '' }
-end
+-- All arguments are read before anything is written: Redis does not undo what a script did before an error.
+local fields = ARGV[4] ~= '' and cjson.decode(ARGV[4]) or nil
+local meta = ARGV[6] ~= '' and cjson.decode(ARGV[7]) or nil
+local claims = cjson.decode(ARGV[8])
 
 local function isHistory(before, updatedAt)
-  return before ~= '' and updatedAt and tonumber(updatedAt) < tonumber(before)
+  return before ~= '' and updatedAt and updatedAt ~= '' and tonumber(updatedAt) < tonumber(before)
 end
 
--- Claims: which of the given ones are new to this subject.
-local fresh = {}
-for _, claim in ipairs(cjson.decode(ARGV[8])) do
-  local stored = redis.call('HGET', KEYS[2], claim.root)
-  if stored ~= claim.at .. ':' .. claim.before .. ':1' then
-    fresh[#fresh + 1] = claim
-  end
-end
-local freshRoots = {}
-for _, claim in ipairs(fresh) do
-  freshRoots[claim.root] = true
+local function isWanted(root, at)
+  return redis.call('HGET', KEYS[7], root) == at
 end
 
 local snapshotCommit = tonumber(redis.call('HGET', KEYS[1], 'commit') or '-1')
-local superseded = snapshotCommit > asOf
-if not superseded and ARGV[11] ~= '' then
+local outcome = 'committed'
+if redis.call('HGET', KEYS[1], 'token') == token then
+  outcome = 'already'
+elseif snapshotCommit > asOf then
+  outcome = 'superseded'
+elseif ARGV[11] ~= '' then
   local flags = redis.call('HGET', KEYS[1], 'flags') or ''
-  superseded = string.find('\n' .. flags .. '\n', '\n' .. ARGV[11] .. '\n', 1, true) ~= nil
+  if string.find('\n' .. flags .. '\n', '\n' .. ARGV[11] .. '\n', 1, true) then outcome = 'superseded' end
+end
+
+-- The claims that were not served before.
+local fresh, isFresh = {}, {}
+for _, claim in ipairs(claims) do
+  if redis.call('HGET', KEYS[2], claim.root) ~= claim.at .. ':' .. claim.before .. ':1' then
+    fresh[#fresh + 1] = claim
+    isFresh[claim.root] = true
+  end
+end
+
+local function freshFor(updatedAt)
+  local roots = {}
+  for _, claim in ipairs(fresh) do
+    if not isHistory(claim.before, updatedAt) then roots[#roots + 1] = claim.root end
+  end
+  return roots
+end
+
+local function encode(roots)
+  return #roots == 0 and '[]' or cjson.encode(roots)
 end
 
 local entry = ''
-if ARGV[6] ~= '' and not superseded then
-  local meta = cjson.decode(ARGV[7])
-  local roots = {}
-  if meta.roots then
-    roots = meta.roots
-  else
-    for _, claim in ipairs(fresh) do
-      if not isHistory(claim.before, meta.updatedAt) then
-        roots[#roots + 1] = claim.root
-      end
-    end
-    if not meta.first then
-      local all = redis.call('HGETALL', KEYS[2])
-      for i = 1, #all, 2 do
-        local at, state = string.match(all[i + 1], '^(%d+):.*:(%d)$')
-        if state == '1' and not freshRoots[all[i]] and redis.call('HGET', KEYS[7], all[i]) == at then
-          roots[#roots + 1] = all[i]
-        end
-      end
+if meta and outcome == 'committed' then
+  local roots = meta.roots or freshFor(meta.updatedAt)
+  if not meta.roots and not meta.first then
+    local all = redis.call('HGETALL', KEYS[2])
+    for i = 1, #all, 2 do
+      local at, served = string.match(all[i + 1], '^(%d+):.*:(%d)$')
+      if served == '1' and not isFresh[all[i]] and isWanted(all[i], at) then roots[#roots + 1] = all[i] end
     end
   end
-  local audience = #roots == 0 and '[]' or cjson.encode(roots)
-  entry = redis.call('XADD', KEYS[4], '*', 'kind', 'event', 'subject', subject, 'event', ARGV[6], 'roots', audience)
-  -- An event for some claims alone is none that a later claim could be told of.
+  entry = redis.call('XADD', KEYS[4], '*', 'kind', 'event', 'subject', subject, 'event', ARGV[6], 'roots', encode(roots))
+  -- An event that was made for some claims alone is none that a later claim could be told of.
   if not meta.roots then
-    redis.call('HSET', KEYS[1], 'eventId', meta.id, 'eventEntry', entry, 'eventUpdatedAt', meta.updatedAt and string.format('%.0f', meta.updatedAt) or '')
+    local updatedAt = meta.updatedAt and string.format('%.0f', meta.updatedAt) or ''
+    redis.call('HSET', KEYS[1], 'eventId', meta.id, 'eventEntry', entry, 'eventUpdatedAt', updatedAt)
   end
 elseif #fresh > 0 then
   local latest = redis.call('HMGET', KEYS[1], 'eventId', 'eventEntry', 'eventUpdatedAt')
-  if latest[1] then
-    local updatedAt = latest[3] ~= '' and latest[3] or false
-    local roots = {}
-    for _, claim in ipairs(fresh) do
-      if not isHistory(claim.before, updatedAt) then
-        roots[#roots + 1] = claim.root
-      end
-    end
-    if #roots > 0 then
-      redis.call('XADD', KEYS[4], '*', 'kind', 'audience', 'subject', subject, 'event', latest[1], 'entry', latest[2], 'roots', cjson.encode(roots))
-    end
-  elseif ARGV[6] ~= '' then
-    -- A first sight that was overtaken by one without event, which was history to others: there is nothing to deliver
-    -- yet to those who are entitled to it, so that their claims stay open for the next answer.
-    local updatedAt = cjson.decode(ARGV[7]).updatedAt
-    for _, claim in ipairs(fresh) do
-      if not isHistory(claim.before, updatedAt) then
-        redis.call('HSET', KEYS[2], claim.root, claim.at .. ':' .. claim.before .. ':0')
-      end
-    end
+  local roots = latest[1] and freshFor(latest[3]) or {}
+  if #roots > 0 then
+    redis.call('XADD', KEYS[4], '*', 'kind', 'audience', 'subject', subject, 'event', latest[1], 'entry', latest[2], 'roots', encode(roots))
   end
+end
+
+if fields and outcome == 'committed' then
+  snapshotCommit = redis.call('INCR', KEYS[3])
+  redis.call('HSET', KEYS[1], 'commit', string.format('%.0f', snapshotCommit), 'token', token, unpack(fields))
 end
 
 -- A claim is served when it was told of the subject, or when what is known is history for it. One that is neither, for
--- this answer was dropped and no event was ever made, stays for the next answer.
-local function serve()
-  local told = redis.call('HEXISTS', KEYS[1], 'eventId') == 1 or entry ~= ''
-  local updatedAt = redis.call('HGET', KEYS[1], 'updatedAt')
-  for _, claim in ipairs(fresh) do
-    local served = told or (updatedAt and updatedAt ~= '' and isHistory(claim.before, updatedAt))
-    redis.call('HSET', KEYS[2], claim.root, claim.at .. ':' .. claim.before .. ':' .. (served and '1' or '0'))
-  end
+-- this answer was dropped and no event was ever made, stays open for the next answer.
+local told = redis.call('HEXISTS', KEYS[1], 'eventId') == 1
+local knownUpdatedAt = redis.call('HGET', KEYS[1], 'updatedAt')
+for _, claim in ipairs(fresh) do
+  local served = told or isHistory(claim.before, knownUpdatedAt)
+  redis.call('HSET', KEYS[2], claim.root, claim.at .. ':' .. claim.before .. ':' .. (served and '1' or '0'))
 end
 
-if superseded then
-  serve()
-  if ARGV[9] ~= '' then redis.call('ZADD', KEYS[5], 'NX', ARGV[9], subject) end
-  return { 'superseded', string.format('%.0f', snapshotCommit), '' }
-end
+if ARGV[9] ~= '' then redis.call('ZADD', KEYS[5], 'NX', ARGV[9], subject) end
+if outcome ~= 'committed' then return { outcome, string.format('%.0f', snapshotCommit), '' } end
 
-local commit = snapshotCommit
-if ARGV[4] ~= '' then
-  commit = redis.call('INCR', KEYS[3])
-  redis.call('HSET', KEYS[1], 'commit', string.format('%.0f', commit), 'token', token, unpack(cjson.decode(ARGV[4])))
-end
-serve()
 if ARGV[10] == '-' then
   redis.call('HDEL', KEYS[1], 'doubt')
 elseif ARGV[10] ~= '' then
   redis.call('HSET', KEYS[1], 'doubt', ARGV[10])
 end
-if ARGV[9] ~= '' then redis.call('ZADD', KEYS[5], 'NX', ARGV[9], subject) end
+
+local function isNamed()
+  local all = redis.call('HGETALL', KEYS[2])
+  for i = 1, #all, 2 do
+    local names = string.sub(all[i], -#subject - 1) == '|' .. subject
+    if names and isWanted(all[i], string.match(all[i + 1], '^(%d+):')) then return true end
+  end
+  return false
+end
+
+-- What is polled or named stays; the rest stays as long as pages show it, and then for the retention.
 if redis.call('ZSCORE', KEYS[5], subject) then
   redis.call('PERSIST', KEYS[1])
   redis.call('PERSIST', KEYS[2])
@@ -152,8 +143,8 @@ if redis.call('ZSCORE', KEYS[5], subject) then
     redis.call('HINCRBY', KEYS[6], ARGV[5], 1)
     redis.call('HSET', KEYS[1], 'counted', ARGV[5])
   end
-else
+elseif not isNamed() then
   redis.call('PEXPIRE', KEYS[1], ARGV[12])
   redis.call('PEXPIRE', KEYS[2], ARGV[12])
 end
-return { 'committed', string.format('%.0f', commit), entry }
+return { outcome, string.format('%.0f', snapshotCommit), entry }

@@ -22,12 +22,12 @@ local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('HDEL', KEYS[2], ARGV[1])
 
-local wanted = false
+local wanted, named = false, false
 local all = redis.call('HGETALL', KEYS[6])
 for i = 1, #all, 2 do
   if redis.call('HGET', KEYS[7], all[i]) == string.match(all[i + 1], '^(%d+):') then
     wanted = true
-    break
+    named = named or string.sub(all[i], -#ARGV[1] - 1) == '|' .. ARGV[1]
   end
 end
 
@@ -45,8 +45,11 @@ if afterMs == '' then
     if redis.call('HINCRBY', KEYS[8], counted, -1) <= 0 then redis.call('HDEL', KEYS[8], counted) end
     redis.call('HDEL', KEYS[5], 'counted')
   end
-  redis.call('PEXPIRE', KEYS[5], ARGV[4])
-  redis.call('PEXPIRE', KEYS[6], ARGV[4])
+  -- What a config names keeps its snapshot, or the next start would see it for the first time again.
+  if not named then
+    redis.call('PEXPIRE', KEYS[5], ARGV[4])
+    redis.call('PEXPIRE', KEYS[6], ARGV[4])
+  end
 else
   redis.call('ZADD', KEYS[1], string.format('%.0f', nowMs + tonumber(afterMs)), ARGV[1])
   redis.call('HSET', KEYS[4], ARGV[1], ARGV[3])

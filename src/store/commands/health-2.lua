@@ -9,7 +9,7 @@
   ARGV[2] failures in a row that make the surface unreachable
   ARGV[3] milliseconds that the failures must have lasted
   ARGV[4] subject id of the surface
-  ARGV[5] event JSON for the move to unreachable  (with %SEQ% for the sequence, %ID% for the id)
+  ARGV[5] event JSON for the move to unreachable  (with %SEQ%, %ID%, %FROM% to be filled in)
   ARGV[6] event JSON for the move to unauthorized
   ARGV[7] event JSON for the recovery from unreachable
   ARGV[8] event JSON for the recovery from unauthorized
@@ -39,18 +39,24 @@ end
 if after == before then return { before, after, '' } end
 
 redis.call('HSET', KEYS[1], 'state', after)
-local template
-if after == 'unreachable' then
-  template = ARGV[5]
-elseif after == 'unauthorized' then
-  template = ARGV[6]
-elseif before == 'unreachable' then
-  template = ARGV[7]
-else
-  template = ARGV[8]
+
+local function append(template, from)
+  local sequence = string.format('%.0f', redis.call('HINCRBY', KEYS[1], 'sequence', 1))
+  local id = 'evt_' .. redis.sha1hex(ARGV[4] .. '|' .. sequence .. '|' .. after)
+  local event = string.gsub(template, '%%SEQ%%', sequence)
+  event = string.gsub(event, '%%ID%%', id)
+  event = string.gsub(event, '%%FROM%%', from)
+  return redis.call('XADD', KEYS[2], '*', 'kind', 'operator', 'subject', ARGV[4], 'event', event, 'roots', '[]')
 end
-local sequence = string.format('%.0f', redis.call('HINCRBY', KEYS[1], 'sequence', 1))
-local id = 'evt_' .. redis.sha1hex(ARGV[4] .. '|' .. sequence .. '|' .. after)
-local event = string.gsub(string.gsub(template, '%%SEQ%%', sequence), '%%ID%%', id)
-local entry = redis.call('XADD', KEYS[2], '*', 'kind', 'operator', 'subject', ARGV[4], 'event', event, 'roots', '[]')
+
+-- An answer that refuses the key ends an outage: who was told of it has to hear that it is over.
+local entry
+if before == 'unreachable' then entry = append(ARGV[7], before) end
+if after == 'unauthorized' then
+  entry = append(ARGV[6], before == 'unreachable' and 'reachable' or before)
+elseif after == 'unreachable' then
+  entry = append(ARGV[5], before)
+elseif before == 'unauthorized' then
+  entry = append(ARGV[8], before)
+end
 return { before, after, entry }

@@ -10,5 +10,5 @@
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local untilMs = math.max(tonumber(redis.call('GET', KEYS[1]) or '0'), nowMs + tonumber(ARGV[1]))
-redis.call('SET', KEYS[1], string.format('%.0f', untilMs), 'PX', untilMs - nowMs)
+if untilMs > nowMs then redis.call('SET', KEYS[1], string.format('%.0f', untilMs), 'PX', untilMs - nowMs) end
 return untilMs - nowMs

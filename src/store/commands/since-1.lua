@@ -5,14 +5,19 @@
 
   ARGV[1] root
   ARGV[2] at, ms of Redis time
-  ARGV[3] the same moment on the upstream's clock, seconds, as this process would have it
+  ARGV[3] the upstream's clock at an answer that has just come, ms; "" when it told none
 
-  Returns the seconds that count: those of the first process to say.
+  Returns the seconds that count: those of the first process to say. The upstream tells whole seconds and the answer
+  took a while, so that the moment comes out early rather than late: a doubtful change is told, not taken for history.
 ]]
 local stored = redis.call('HGET', KEYS[1], ARGV[1])
 if stored then
   local at, seconds = string.match(stored, '^(%d+):(%-?%d+)$')
   if at == ARGV[2] then return seconds end
 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ':' .. ARGV[3])
-return ARGV[3]
+local time = redis.call('TIME')
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local aheadMs = ARGV[3] == '' and 0 or tonumber(ARGV[3]) - nowMs
+local seconds = string.format('%.0f', math.floor((tonumber(ARGV[2]) + aheadMs) / 1000))
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ':' .. seconds)
+return seconds
