@@ -220,6 +220,56 @@ describe('a first sight that the first answer could not give', () => {
   });
 });
 
+describe('two processes that make the very same first sight', () => {
+  test('make one event, and the second one leads its own claims to it', async () => {
+    const [one, two] = [await want('one', INTENT), await want('two', INTENT)];
+    const { asOf } = await subjects.beginPoll(INTENT, { counted: false });
+    const before = { snapshot: null, claims: [one, two] };
+    const sighting = { asOf, nowMs: T0_MS, exact: false };
+    await commitRecord(parts, record('settled', T0), before, { ...sighting, claims: [one] });
+    await commitRecord(parts, record('settled', T0), before, { ...sighting, claims: [two] });
+    const [event, audience, ...rest] = await log();
+    expect(rest).toEqual([]);
+    expect(event).toMatchObject({ kind: 'event', roots: [one.root] });
+    expect(audience).toMatchObject({ kind: 'audience', entry: event?.id, roots: [two.root] });
+    const { claims } = await subjects.beginPoll(INTENT, { counted: false });
+    expect(claims.every((claim) => claim.served)).toBe(true);
+  });
+});
+
+describe('a first sight after an event that was made for others alone', () => {
+  test('comes all the same', async () => {
+    const watcher = { ...(await want('watcher', INTENT)), historyBefore: T0 };
+    const { snapshot } = await take(record('pending', T0 - 50), { nowMs: T0_MS, claims: [watcher] });
+    if (snapshot === null) throw new Error('no snapshot');
+    const overdue = new Map([
+      [
+        'watcher',
+        {
+          name: 'watcher',
+          order: 0,
+          receivers: ['r'],
+          metadata: {},
+          history: 'skip' as const,
+          overdueAfterMs: 1_000,
+          removedAtMs: null,
+        },
+      ],
+    ]);
+    await commitTimed(
+      parts,
+      { subject: INTENT, snapshot, claims: [watcher] },
+      { nowMs: T0_MS, subscriptions: overdue },
+    );
+    await want('named', INTENT);
+    await take(record('pending', T0 - 50), { nowMs: T0_MS + 1 });
+    const [, first, ...rest] = await log();
+    expect(rest).toEqual([]);
+    expect(first).toMatchObject({ kind: 'event', roots: [`named|${INTENT}`] });
+    expect(first?.kind === 'event' && first.event.data).toMatchObject({ sequence: 2, previousStatus: null });
+  });
+});
+
 describe('an event of time', () => {
   test('comes once, also when two processes see the moment pass at the same time', async () => {
     const vault = vaultId({ chainId: 8453, address: '0x3333333333333333333333333333333333333333' });

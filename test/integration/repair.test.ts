@@ -65,6 +65,20 @@ describe('the repeating check', () => {
     await isFilled();
   });
 
+  test('brings forward a poll that waits by a clock that was wrong', async () => {
+    await hook.until((events) => events.length === 1);
+    const repair = repaired('poll-stuck');
+    const delayed = `{${prefix}}:q:status:delayed`;
+    const nowMs = Date.now();
+    // A process whose clock was an hour ahead has put the poll off, and died: the job waits, though long overdue.
+    while ((await redis.zscore(delayed, JOB)) === null) await redis.ping();
+    await redis.zadd(delayed, 'XX', (nowMs + 3_600_000) * 4_096, JOB);
+    await redis.zadd(`{${prefix}}:due`, 'XX', nowMs - 120_000, `intent:${HASH}`);
+    fill();
+    await repair;
+    await isFilled();
+  });
+
   test('queues a delivery again whose job has vanished, and it comes once', async () => {
     await hook.until((events) => events.length === 1);
     const queue = `{${prefix}}:q:deliver-hook`;

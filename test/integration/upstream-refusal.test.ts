@@ -1,0 +1,84 @@
+import { describe, expect, inject, test } from 'vitest';
+import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { opening } from '../support/opening.ts';
+import { hashOf, intentRecord, type Scripted, ScriptedUpstream } from '../support/scripted-upstream.ts';
+
+const { later, started } = opening();
+
+const HASHES = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(hashOf);
+
+describe('an upstream that refuses', () => {
+  test('the key, with 401 or a bare 403, is asked rarely, told once, and so is its change of mind', async () => {
+    const refusal: Scripted[] = [
+      { status: 401, body: '{"code":"invalid-api-key","status":401}' },
+      { status: 403, body: '{"Message":"User is not authorized to access this resource"}' },
+    ];
+    let refusals = 0;
+    let refusedSinceTold = 0;
+    const hook = await started(new TestReceiver());
+    const upstream = await started(
+      new ScriptedUpstream(({ query }) => {
+        // The first probe after the event is refused as well; the second one finds that the upstream has changed.
+        const told = hook.events.length > 0;
+        if (told && refusedSinceTold > 0) {
+          return { records: [intentRecord(query.intentHash ?? '', 'pending', 1_700_000_000)] };
+        }
+        refusals += 1;
+        if (told) refusedSinceTold += 1;
+        return refusal[refusals % 2] ?? { records: [] };
+      }),
+    );
+    const { daemon } = await startDaemon({
+      baseUrl: upstream.url,
+      redisUrl: inject('redisUrl'),
+      prefix: testPrefix(),
+      receivers: { hook: { url: hook.url, more: { events: ['*', 'upstream.*'] } } },
+      subscriptions: [{ name: 's', intents: HASHES, receivers: ['hook'] }],
+    });
+    later(() => daemon.close());
+    const events = await hook.until((all) => all.length === HASHES.length + 2);
+
+    // All ten may be on their way when the first refusal comes; after it, there is a probe in a while.
+    expect(refusals).toBeLessThanOrEqual(HASHES.length + 2);
+    const operator = events.filter((event) => event.type.startsWith('upstream.'));
+    expect(operator.map(({ type, data }) => [type, data.previousStatus])).toEqual([
+      ['upstream.unauthorized', 'ok'],
+      ['upstream.authorized', 'unauthorized'],
+    ]);
+  });
+
+  test.each([
+    ['with Retry-After', { 'retry-after': '3' }, 3_000],
+    ['without Retry-After', {}, 1_000],
+  ])('for asking too much, %s, is left alone for that time by all workers', async (_, headers, pauseMs) => {
+    const times: number[] = [];
+    let refusedAtMs: number | null = null;
+    const upstream = await started(
+      new ScriptedUpstream(({ query }) => {
+        times.push(performance.now());
+        if (times.length === 30) {
+          refusedAtMs = performance.now();
+          return { status: 429, body: '{"message":"Too Many Requests"}', headers };
+        }
+        return { records: [intentRecord(query.intentHash ?? '', 'pending', 1_700_000_000)] };
+      }),
+    );
+    const hook = await started(new TestReceiver());
+    const config = {
+      baseUrl: upstream.url,
+      redisUrl: inject('redisUrl'),
+      prefix: testPrefix(),
+      receivers: { hook: { url: hook.url } },
+      subscriptions: [{ name: 's', intents: HASHES, receivers: ['hook'] }],
+    };
+    for (const { daemon } of [await startDaemon(config), await startDaemon(config)])
+      later(() => daemon.close());
+    while (refusedAtMs === null) await upstream.asks(() => true);
+    const refusedAt: number = refusedAtMs;
+    while (!times.some((at) => at > refusedAt + pauseMs)) await upstream.asks(() => true);
+
+    // What was on its way when the refusal came is not held back; after that, nobody asks until the pause is over.
+    const during = times.filter((at) => at > refusedAt + 250 && at < refusedAt + pauseMs - 100);
+    expect(during).toEqual([]);
+  });
+});
