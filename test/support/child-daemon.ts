@@ -18,7 +18,7 @@ export class ChildDaemon {
   readonly #yaml: string;
   readonly #nodeArgs: readonly string[];
   readonly lines: LogLine[] = [];
-  #wake: () => void = () => undefined;
+  #waiting: (() => void)[] = [];
   #child: ChildProcess | null = null;
   #exited: Promise<void> = Promise.resolve();
 
@@ -41,7 +41,7 @@ export class ChildDaemon {
     const from = this.lines.length;
     createInterface({ input: child.stdout }).on('line', (line) => {
       this.lines.push(LINE.parse(JSON.parse(line)));
-      this.#wake();
+      for (const wake of this.#waiting.splice(0)) wake();
     });
     await this.until((lines) => lines.slice(from).some((line) => line.msg === 'daemon.started'));
     await rm(folder, { recursive: true });
@@ -50,9 +50,7 @@ export class ChildDaemon {
   /** Resolves when the log lines so far satisfy a condition. */
   async until(condition: (lines: LogLine[]) => boolean): Promise<void> {
     while (!condition(this.lines)) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
   }
 

@@ -69,10 +69,14 @@ export async function startDaemon(config: TestConfig): Promise<{ daemon: Daemon;
 /** A receiver that verifies what it gets, and can be awaited. */
 export class TestReceiver {
   readonly #receiver: DemoReceiver;
-  #wake: () => void = () => undefined;
+  #waiting: (() => void)[] = [];
 
   constructor() {
     this.#receiver = new DemoReceiver({ secret: SECRET, onWebhook: () => this.#wake() });
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting.splice(0)) wake();
   }
 
   async start(): Promise<void> {
@@ -93,9 +97,7 @@ export class TestReceiver {
   /** Resolves when the events so far satisfy a condition. */
   async until(condition: (events: RenderedEvent[]) => boolean): Promise<RenderedEvent[]> {
     while (!condition(this.events)) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
     return this.events;
   }

@@ -29,6 +29,8 @@ function mainSentence(event: RenderedEvent): string {
   const name = kindName(data.subject.kind);
   if (happening === 'updated')
     return `Details of the ${name} became known or changed; its status is the same.`;
+  if (happening === 'expired' && data.subject.kind === 'vault')
+    return 'The deadline of the vault has passed, and it was not funded.';
   if (happening === 'overdue') return `The ${name} is taking longer than expected.`;
   if (happening === 'unknown') return `The transfer service does not know the ${name} any more.`;
   const isTransfer = data.subject.kind === 'intent' || data.subject.kind === 'deposit-address';
