@@ -9,7 +9,7 @@ import { interrupted } from './interrupt.ts';
 export const CONFIG_DEFAULT = './intentwatch.yaml';
 
 /** A daemon that is still there after this long at shutdown is cut off: what it held is handed to the next one. */
-const SHUTDOWN_MS = 4_800;
+const SHUTDOWN_MS = 4_500;
 
 /** `start`: runs the daemon until it is told to stop. */
 export function startCommand(): Command {
