@@ -6,15 +6,21 @@ import type { Excerpt } from './excerpt.ts';
 import { type FailureCode, UpstreamFailure } from './failure.ts';
 import { parseJson } from './json.ts';
 import { readProblem } from './problem.ts';
-import type { Get, HttpAnswer, NoAnswer, Transport } from './transport.ts';
+import type { HttpAnswer, HttpRequest, NoAnswer, Transport } from './transport.ts';
 import type { Reading } from './wire.ts';
 
 const BODY_CHARS = 120;
 const HEADER_CHARS = 80;
+const FAULT_CHARS = 120;
+
+/** How many refused fields and solvers a message names; the failure carries all. */
+const SHOWN_FAULTS = 3;
 
 /** A value the upstream gave. */
 export type Answer<T> = {
   value: T;
+  /** Of the 2xx range: where a submit answers 200 instead of 202, the job existed already. */
+  httpStatus: number;
   /** The answer's Date header, milliseconds since 1970: the upstream's clock. */
   dateMs: number | null;
   durationMs: number;
@@ -26,7 +32,7 @@ export type Outcome = { endpoint: Endpoint; outcome: 'ok' | FailureCode; duratio
 /** One question: where, what is expected in words, and how the body is read. */
 export type Question<T> = {
   endpoint: Endpoint;
-  request: Get;
+  request: HttpRequest;
   expected: string;
   read: (body: JsonValue) => Reading<T>;
 };
@@ -38,7 +44,7 @@ export type Asking = { transport: Transport; excerpt: Excerpt; onAnswer: (outcom
 export async function ask<T>(asking: Asking, question: Question<T>): Promise<Answer<T>> {
   const { endpoint } = question;
   const startedMs = performance.now();
-  const exchange = await asking.transport.get(question.request);
+  const exchange = await asking.transport.send(question.request);
   const result =
     exchange.kind === 'answer'
       ? interpret(question, { answer: exchange, excerpt: asking.excerpt })
@@ -50,7 +56,7 @@ export async function ask<T>(asking: Asking, question: Question<T>): Promise<Ans
   return { ...result, durationMs };
 }
 
-type Read<T> = { value: T; dateMs: number | null };
+type Read<T> = { value: T; httpStatus: number; dateMs: number | null };
 
 function interpret<T>(
   question: Question<T>,
@@ -66,7 +72,7 @@ function interpret<T>(
   if ('mismatch' in body) return unusable(question, { ...got, code: 'malformed', flaw: body.mismatch });
   const reading = question.read(body.value);
   if ('mismatch' in reading) return unusable(question, { ...got, code: 'malformed', flaw: reading.mismatch });
-  return { value: reading.value, dateMs: answer.dateMs };
+  return { value: reading.value, httpStatus: answer.httpStatus, dateMs: answer.dateMs };
 }
 
 /** A parser's message quotes the body, so it is not passed on. */
@@ -85,9 +91,22 @@ function refused<T>(question: Question<T>, got: { answer: HttpAnswer; excerpt: E
   const problem = readProblem(answer.text);
   const problemCode =
     problem.code !== null && excerpt(problem.code, 64) === problem.code ? problem.code : null;
+  const fields = problem.fields.map(({ field, detail }) => ({
+    field: excerpt(field, FAULT_CHARS),
+    detail: excerpt(detail, FAULT_CHARS),
+  }));
+  const solvers = problem.solvers.map(({ solver, code, message }) => ({
+    solver: excerpt(solver, FAULT_CHARS),
+    code: excerpt(code, FAULT_CHARS),
+    message: excerpt(message, FAULT_CHARS),
+  }));
   const notes = [
     problemCode,
     problem.detail === null ? null : excerpt(problem.detail, BODY_CHARS),
+    ...fields.slice(0, SHOWN_FAULTS).map(({ field, detail }) => `${field}: ${detail}`),
+    ...solvers
+      .slice(0, SHOWN_FAULTS)
+      .map(({ solver, code, message }) => `solver ${solver}: ${code}, ${message}`),
     // A redirect is not followed, but its target tells the operator which base URL to configure.
     answer.location === null ? null : `location ${excerpt(withoutQuery(answer.location), HEADER_CHARS)}`,
   ].filter((note) => note !== null);
@@ -100,6 +119,8 @@ function refused<T>(question: Question<T>, got: { answer: HttpAnswer; excerpt: E
     problemCode,
     retryAfterMs: answer.retryAfterMs,
     isPage: /^\s*</.test(answer.text),
+    fields,
+    solvers,
   });
 }
 

@@ -1,21 +1,5 @@
+import { failureOfCode } from './advice.ts';
 import type { FailureCode } from './failure.ts';
-
-/** The problem codes of the interface, for HTTP statuses that its table does not name. */
-const BY_PROBLEM_CODE: ReadonlyMap<string, FailureCode> = new Map([
-  ['invalid-api-key', 'unauthorized'],
-  ['api-key-expired', 'unauthorized'],
-  ['invalid-signature', 'unauthorized'],
-  ['authorization-expired', 'unauthorized'],
-  ['permission-denied', 'forbidden'],
-  ['funder-mismatch', 'forbidden'],
-  ['endpoint-not-found', 'not-found'],
-  ['token-not-found', 'not-found'],
-  ['rate-limit-exceeded', 'rate-limited'],
-  ['internal-error', 'unavailable'],
-  ['solver-error', 'unavailable'],
-  ['solver-timeout', 'unavailable'],
-  ['service-unavailable', 'unavailable'],
-]);
 
 /**
  * What an answer with this HTTP status failed with; null for a success. The status decides, because gateways answer
@@ -44,6 +28,6 @@ export function classify(answer: { httpStatus: number; problemCode: string | nul
     case 422:
       return 'invalid-request';
     default:
-      return BY_PROBLEM_CODE.get(problemCode ?? '') ?? 'invalid-request';
+      return failureOfCode(problemCode) ?? 'invalid-request';
   }
 }

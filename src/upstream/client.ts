@@ -1,21 +1,54 @@
 import type { Secret } from '../config/secret.ts';
+import { askAgain, type Patience } from './again.ts';
 import { type Answer, type Asking, ask, type Outcome, type Question } from './ask.ts';
-import { DISCOVERY_EXPECTED, type Discovery, readDiscovery } from './discovery.ts';
-import { carriesKey, checkTemplate, endpointUrl, fillPath, parseBaseUrl } from './endpoint.ts';
+import {
+  CHAINS_EXPECTED,
+  type ChainEntry,
+  type Listing,
+  readChains,
+  readTokens,
+  TOKENS_EXPECTED,
+  type TokenEntry,
+} from './chain-list.ts';
+import {
+  carriesKey,
+  checkTemplate,
+  endpointUrl,
+  fillPath,
+  parseBaseUrl,
+  type SubmitEndpoint,
+} from './endpoint.ts';
 import { excerptWithout } from './excerpt.ts';
+import { GASLESS_JOB_EXPECTED, type GaslessJob, readGaslessJob } from './gasless-job.ts';
+import {
+  type CreateVaultRequest,
+  createVaultSchema,
+  type Erc3009Payload,
+  erc3009Schema,
+  type Permit2Payload,
+  type Permit3Payload,
+  permit2Schema,
+  permit3Schema,
+  type VaultErc2612Payload,
+  type VaultErc3009Payload,
+  vaultErc2612Schema,
+  vaultErc3009Schema,
+} from './gasless-payload.ts';
 import {
   GATEWAY_JOB_EXPECTED,
+  GATEWAY_SUBMIT_EXPECTED,
   type GatewayJob,
   readGatewayJob,
   readVault,
   VAULT_EXPECTED,
   type VaultRecord,
 } from './gateway-record.ts';
+import { payloadOf } from './payload.ts';
+import { QUOTE_EXPECTED, type QuoteAnswer, readQuoteAnswer } from './quote.ts';
+import { type QuoteRequest, quoteRequestSchema } from './quote-request.ts';
 import { readStatusPage, STATUS_PAGE_EXPECTED, type StatusPage } from './status-page.ts';
 import { type StatusQuery, statusPath } from './status-query.ts';
-import { Transport } from './transport.ts';
-
-const MAX_BODY_BYTES = 4 * 1024 * 1024;
+import { MAX_BODY_BYTES, Transport } from './transport.ts';
 
 /** Where the upstream is and how it is asked. */
 export type UpstreamClientOptions = {
@@ -37,12 +70,23 @@ export type UpstreamClientOptions = {
   onAnswer?: (answer: Outcome) => void;
 };
 
+/** A question by its path under the base URL, and what is sent along. */
+type Asked<T> = Omit<Question<T>, 'request'> & { path: string; body?: string };
+
+/** A signed payload on its way. */
+type Sent = { endpoint: SubmitEndpoint; path: string; body: string };
+
 /** Options of one request. */
 export type RequestOptions = { signal?: AbortSignal };
 
+/** Options of a submit: how often the identical bytes are sent before the failure is passed on. */
+export type SubmitOptions = RequestOptions & { patience?: Patience };
+
 /**
- * The upstream's read endpoints over kept-alive connections, one request per call and no retries.
- * Every method throws UpstreamFailure when no usable answer came, and the signal's reason when the caller aborted.
+ * The upstream over kept-alive connections. Reads, quotes and the creation of vaults are one request per call and no
+ * retries; a submit is sent again, byte for byte, while its failure advises that (`patience: { attempts: 1, … }` sends
+ * it once). Every method throws UpstreamFailure when no usable answer came, the signal's reason when the caller
+ * aborted (a submit may have arrived all the same), and a RangeError for a request that would be refused anyway.
  */
 export class UpstreamClient {
   readonly #options: UpstreamClientOptions;
@@ -99,20 +143,119 @@ export class UpstreamClient {
     return this.#ask({ endpoint: 'vault', expected: VAULT_EXPECTED, read: readVault, path }, options);
   }
 
-  /** The chains that can be quoted, as the upstream lists them. */
-  async chains(options: RequestOptions = {}): Promise<Answer<Discovery>> {
+  /** The chains that can be quoted, with the signer of their quotes. */
+  async chains(options: RequestOptions = {}): Promise<Answer<Listing<ChainEntry>>> {
     return this.#ask(
-      { endpoint: 'chains', expected: DISCOVERY_EXPECTED, read: readDiscovery, path: '/v1/chains' },
+      { endpoint: 'chains', expected: CHAINS_EXPECTED, read: readChains, path: '/v1/chains' },
       options,
     );
   }
 
-  /** The tokens that can be quoted, as the upstream lists them. */
-  async tokens(options: RequestOptions = {}): Promise<Answer<Discovery>> {
+  /** The tokens that can be quoted. */
+  async tokens(options: RequestOptions = {}): Promise<Answer<Listing<TokenEntry>>> {
     return this.#ask(
-      { endpoint: 'tokens', expected: DISCOVERY_EXPECTED, read: readDiscovery, path: '/v1/tokens' },
+      { endpoint: 'tokens', expected: TOKENS_EXPECTED, read: readTokens, path: '/v1/tokens' },
       options,
     );
+  }
+
+  /** Prices a transfer. The answer is signed; verify it before it is funded. */
+  async quote(request: QuoteRequest, options: RequestOptions = {}): Promise<Answer<QuoteAnswer>> {
+    const body = payloadOf(quoteRequestSchema, request);
+    return this.#ask(
+      { endpoint: 'quotes', expected: QUOTE_EXPECTED, read: readQuoteAnswer, path: '/v1/quotes', body },
+      options,
+    );
+  }
+
+  /** Funds a quote by a signed ERC-3009 authorization. `httpStatus` 200 tells that the job existed already. */
+  async submitErc3009(payload: Erc3009Payload, options: SubmitOptions = {}): Promise<Answer<GaslessJob>> {
+    const body = payloadOf(erc3009Schema, payload);
+    return this.#submitGasless(
+      { endpoint: 'submit-erc-3009', path: '/v1/gasless/submit/erc-3009', body },
+      options,
+    );
+  }
+
+  /** Funds a quote through Permit2. `httpStatus` 200 tells that the job existed already. */
+  async submitPermit2(payload: Permit2Payload, options: SubmitOptions = {}): Promise<Answer<GaslessJob>> {
+    const body = payloadOf(permit2Schema, payload);
+    return this.#submitGasless(
+      { endpoint: 'submit-permit2', path: '/v1/gasless/submit/permit2', body },
+      options,
+    );
+  }
+
+  /** Funds a quote through Permit3. `httpStatus` 200 tells that the job existed already. */
+  async submitPermit3(payload: Permit3Payload, options: SubmitOptions = {}): Promise<Answer<GaslessJob>> {
+    const body = payloadOf(permit3Schema, payload);
+    return this.#submitGasless(
+      { endpoint: 'submit-permit3', path: '/v1/gasless/submit/permit3', body },
+      options,
+    );
+  }
+
+  /** Creates a quoted deposit vault. One that nobody funds costs nothing, so this may be asked again. */
+  async createVault(request: CreateVaultRequest, options: RequestOptions = {}): Promise<Answer<VaultRecord>> {
+    const path = '/v1/deposit-gateway/deposit-addresses';
+    const body = payloadOf(createVaultSchema, request);
+    return this.#ask(
+      { endpoint: 'create-vault', expected: VAULT_EXPECTED, read: readVault, path, body },
+      options,
+    );
+  }
+
+  /** Funds a vault by a signed ERC-3009 authorization. */
+  async submitVaultErc3009(
+    payload: VaultErc3009Payload,
+    options: SubmitOptions = {},
+  ): Promise<Answer<GatewayJob>> {
+    const path = '/v1/deposit-gateway/submit/erc-3009';
+    const body = payloadOf(vaultErc3009Schema, payload);
+    return this.#submitVault({ endpoint: 'vault-submit-erc-3009', path, body }, options);
+  }
+
+  /** Funds a vault by a signed EIP-2612 permit. */
+  async submitVaultErc2612(
+    payload: VaultErc2612Payload,
+    options: SubmitOptions = {},
+  ): Promise<Answer<GatewayJob>> {
+    const path = '/v1/deposit-gateway/submit/erc-2612';
+    const body = payloadOf(vaultErc2612Schema, payload);
+    return this.#submitVault({ endpoint: 'vault-submit-erc-2612', path, body }, options);
+  }
+
+  /** Funds a vault by a signed ERC-3009 authorization, at the older path. */
+  async transferWithAuthorization(
+    payload: VaultErc3009Payload,
+    options: SubmitOptions = {},
+  ): Promise<Answer<GatewayJob>> {
+    const path = '/deposit-gateway/v1/gasless/transferWithAuthorization';
+    const body = payloadOf(vaultErc3009Schema, payload);
+    return this.#submitVault({ endpoint: 'transfer-with-authorization', path, body }, options);
+  }
+
+  /** A gasless job of the deposit gateway at the current path, whatever `gaslessJobPath` says. */
+  async gatewayStatus(id: string, options: RequestOptions = {}): Promise<Answer<GatewayJob>> {
+    const path = `/v1/deposit-gateway/status?${new URLSearchParams({ id })}`;
+    return this.#ask(
+      { endpoint: 'gasless-job', expected: GATEWAY_JOB_EXPECTED, read: readGatewayJob, path },
+      options,
+    );
+  }
+
+  /** A deposit vault at the current path, whatever `vaultPath` says. */
+  async gatewayVault(
+    vault: { address: string; chainId: number },
+    options: RequestOptions = {},
+  ): Promise<Answer<VaultRecord>> {
+    const { vaultChainParam } = this.#options;
+    const filled = fillPath('/v1/deposit-gateway/{vaultAddress}', {
+      name: 'vaultAddress',
+      value: vault.address,
+    });
+    const path = `${filled}?${new URLSearchParams({ [vaultChainParam]: String(vault.chainId) })}`;
+    return this.#ask({ endpoint: 'vault', expected: VAULT_EXPECTED, read: readVault, path }, options);
   }
 
   /** Waits for requests under way, each at most its timeout, and ends the connections. */
@@ -120,14 +263,26 @@ export class UpstreamClient {
     await this.#transport.close();
   }
 
-  #ask<T>(
-    question: Omit<Question<T>, 'request'> & { path: string },
-    options: RequestOptions,
-  ): Promise<Answer<T>> {
-    const { path, ...rest } = question;
+  #submitGasless(sent: Sent, options: SubmitOptions): Promise<Answer<GaslessJob>> {
+    return this.#submit({ ...sent, expected: GASLESS_JOB_EXPECTED, read: readGaslessJob }, options);
+  }
+
+  #submitVault(sent: Sent, options: SubmitOptions): Promise<Answer<GatewayJob>> {
+    return this.#submit({ ...sent, expected: GATEWAY_SUBMIT_EXPECTED, read: readGatewayJob }, options);
+  }
+
+  /** The body is text that was made once, so every attempt sends the same bytes. */
+  #submit<T>(question: Asked<T> & { body: string }, options: SubmitOptions): Promise<Answer<T>> {
+    return askAgain(() => this.#ask(question, options), options);
+  }
+
+  #ask<T>(question: Asked<T>, options: RequestOptions): Promise<Answer<T>> {
+    const { path, body, ...rest } = question;
     const url = endpointUrl(this.#base, path);
     const headers: Record<string, string> = { accept: 'application/json', 'accept-encoding': 'identity' };
     if (carriesKey(this.#base, url)) headers['x-api-key'] = this.#options.apiKey.reveal();
-    return ask(this.#asking, { ...rest, request: { url, headers, signal: options.signal } });
+    if (body !== undefined) headers['content-type'] = 'application/json';
+    const request = { url, headers, signal: options.signal, ...(body === undefined ? {} : { body }) };
+    return ask(this.#asking, { ...rest, request });
   }
 }

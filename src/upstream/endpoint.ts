@@ -1,8 +1,31 @@
-/** The endpoints that are read. */
+/** The endpoints that are polled. */
 export const ENDPOINTS = ['status', 'gasless-job', 'vault', 'chains', 'tokens'] as const;
 
+/** Endpoints that queue a signed payload: the same bytes sent twice give one job. */
+const SUBMIT_ENDPOINTS = [
+  'submit-erc-3009',
+  'submit-permit2',
+  'submit-permit3',
+  'vault-submit-erc-3009',
+  'vault-submit-erc-2612',
+  'transfer-with-authorization',
+] as const;
+
+/** One of the endpoints that queue a signed payload. */
+export type SubmitEndpoint = (typeof SUBMIT_ENDPOINTS)[number];
+
 /** The name of an endpoint, as metrics and messages show it. */
-export type Endpoint = (typeof ENDPOINTS)[number];
+export type Endpoint =
+  | (typeof ENDPOINTS)[number]
+  | SubmitEndpoint
+  | 'quotes'
+  | 'create-vault'
+  | 'open-quotes';
+
+/** Whether an endpoint queues a signed payload. */
+export function isSubmit(endpoint: Endpoint): endpoint is SubmitEndpoint {
+  return SUBMIT_ENDPOINTS.some((submit) => submit === endpoint);
+}
 
 /** The upstream's base URL, parsed. Throws a TypeError when it is not a plain http or https URL. */
 export function parseBaseUrl(text: string): URL {

@@ -1,4 +1,6 @@
+import { type Advice, adviceFor } from './advice.ts';
 import type { Endpoint } from './endpoint.ts';
+import type { FieldFault, SolverFault } from './problem.ts';
 
 /** Why a request to the upstream gave no usable answer. */
 export const FAILURE_CODES = [
@@ -29,22 +31,30 @@ export type FailureFacts = {
   retryAfterMs: number | null;
   /** Whether a page came instead of what the API says: something in between answered. Default false. */
   isPage?: boolean;
+  /** The fields that were refused. */
+  fields?: FieldFault[];
+  /** Why each solver refused. */
+  solvers?: SolverFault[];
   /** Never an error that carries the upstream's bytes: they may echo the key. */
   cause?: unknown;
 };
 
 /**
  * The only error that an answer of the upstream, or the lack of one, can end in. `retryable` says whether the same
- * request can succeed later; `retryAfterMs` is how long the upstream asked to be left alone, at most an hour.
+ * request can succeed later, `advice` what the caller may do; `retryAfterMs` is how long the upstream asked to be left alone, at
+ * most an hour.
  */
 export class UpstreamFailure extends Error {
   readonly endpoint: Endpoint;
   readonly code: FailureCode;
   readonly retryable: boolean;
+  readonly advice: Advice;
   readonly httpStatus: number | null;
   readonly problemCode: string | null;
   readonly retryAfterMs: number | null;
   readonly isPage: boolean;
+  readonly fields: readonly FieldFault[];
+  readonly solvers: readonly SolverFault[];
 
   constructor(facts: FailureFacts) {
     super(
@@ -55,10 +65,13 @@ export class UpstreamFailure extends Error {
     this.endpoint = facts.endpoint;
     this.code = facts.code;
     this.retryable = isRetryable(facts.code);
+    this.advice = adviceFor(facts);
     this.httpStatus = facts.httpStatus;
     this.problemCode = facts.problemCode;
     this.retryAfterMs = facts.retryAfterMs;
     this.isPage = facts.isPage ?? false;
+    this.fields = facts.fields ?? [];
+    this.solvers = facts.solvers ?? [];
   }
 }
 

@@ -40,8 +40,13 @@ export type VaultRecord = {
 /** What the gasless job endpoint must answer, in words. */
 export const GATEWAY_JOB_EXPECTED = 'HTTP 200 with a JSON object { data } of id and status';
 
-/** What the vault lookup must answer, in words. */
-export const VAULT_EXPECTED = 'HTTP 200 with a JSON object { data } of vaultAddress and state';
+/** What the deposit gateway's submits must answer, in words. */
+export const GATEWAY_SUBMIT_EXPECTED =
+  'HTTP 202 (or 200 for a job that exists) with a JSON object { data } of id and status';
+
+/** What the vault lookup and the creation of a vault must answer, in words. */
+export const VAULT_EXPECTED =
+  'HTTP 200 (201 for a new one) with a JSON object { data } of vaultAddress and state';
 
 const JOB_MEMBERS: Members = {
   permitTxHash: z.string(),

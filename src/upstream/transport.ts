@@ -7,11 +7,19 @@ const MAX_CONNECTIONS = 128;
 /** How long an idle socket is kept where the upstream says nothing about it. */
 const KEEP_ALIVE_MS = 20_000;
 
+/** The largest body that is an answer, where nothing else is said. */
+export const MAX_BODY_BYTES = 4 * 1024 * 1024;
+
 /** The limits of one request. */
 export type TransportOptions = { timeoutMs: number; maxBodyBytes: number };
 
-/** One GET. */
-export type Get = { url: URL; headers: Record<string, string>; signal: AbortSignal | undefined };
+/** One request: a POST of these very bytes, or a GET when there is no body. */
+export type HttpRequest = {
+  url: URL;
+  headers: Record<string, string>;
+  body?: string;
+  signal: AbortSignal | undefined;
+};
 
 /** An HTTP answer, its body possibly cut short. */
 export type HttpAnswer = {
@@ -59,8 +67,8 @@ export class Transport {
    * Asks once, following no redirect. One timeout covers connecting, headers and body. Throws the caller's abort
    * reason when the caller gave up, and an error of its own when the transport is closed or the request impossible.
    */
-  async get(request: Get): Promise<HttpAnswer | NoAnswer> {
-    const { url, headers, signal: caller } = request;
+  async send(request: HttpRequest): Promise<HttpAnswer | NoAnswer> {
+    const { url, headers, body: sent, signal: caller } = request;
     caller?.throwIfAborted();
     const whole = new AbortController();
     const giveUp = (): void => whole.abort(caller?.reason);
@@ -74,8 +82,9 @@ export class Transport {
       const response = await this.#agent.request({
         origin: url.origin,
         path: `${url.pathname}${url.search}`,
-        method: 'GET',
+        method: sent === undefined ? 'GET' : 'POST',
         headers,
+        body: sent ?? null,
         signal: whole.signal,
       });
       const body = await readBody(response.body);

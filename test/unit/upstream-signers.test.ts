@@ -1,0 +1,157 @@
+import type { Hex } from 'viem';
+import { privateKeyToAccount } from 'viem/accounts';
+import { describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../src/domain/json.ts';
+import type { Answer } from '../../src/upstream/ask.ts';
+import { type ChainEntry, type Listing, readChains, readTokens } from '../../src/upstream/chain-list.ts';
+import { UpstreamFailure } from '../../src/upstream/failure.ts';
+import { QuoteSigners } from '../../src/upstream/quote-signers.ts';
+
+const old = privateKeyToAccount(`0x${'11'.repeat(32)}`);
+const current = privateKeyToAccount(`0x${'22'.repeat(32)}`);
+const INTENT: Hex = `0x${'a'.repeat(64)}`;
+
+async function quoteBy(account: typeof old, chainId = 8453): Promise<JsonObject> {
+  const signature = await account.signTypedData({
+    domain: { name: 'ServiceQuoteV1', version: '1', chainId },
+    types: {
+      Quote: [
+        { name: 'id', type: 'string' },
+        { name: 'intentHashes', type: 'bytes32[]' },
+        { name: 'expiresAt', type: 'uint64' },
+      ],
+    },
+    primaryType: 'Quote',
+    message: { id: 'quote:1', intentHashes: [INTENT], expiresAt: 5n },
+  });
+  return { id: 'quote:1', signature, expiresAt: 5, intentHash: INTENT, source: { chainId } };
+}
+
+/** A chains endpoint whose signer can be rotated, and that counts how often it is read. */
+function chains() {
+  const state = { signer: old.address, reads: 0, down: false, pending: [] as (() => void)[], held: false };
+  const answer = async (): Promise<Answer<Listing<ChainEntry>>> => {
+    state.reads++;
+    if (state.down) {
+      throw new UpstreamFailure({
+        endpoint: 'chains',
+        code: 'unavailable',
+        found: 'nothing',
+        expected: 'chains',
+        httpStatus: null,
+        problemCode: null,
+        retryAfterMs: null,
+      });
+    }
+    const reading = readChains({ chains: [{ chainId: 8453, quoteSigner: state.signer }, { chainId: 10 }] });
+    if ('mismatch' in reading) throw new Error(reading.mismatch);
+    if (state.held) await new Promise<void>((resolve) => state.pending.push(resolve));
+    return { value: reading.value, httpStatus: 200, dateMs: null, durationMs: 1 };
+  };
+  return { state, client: { chains: answer } };
+}
+
+describe('the signers of quotes', () => {
+  test('are read once and kept', async () => {
+    const { state, client } = chains();
+    const signers = new QuoteSigners({ client });
+    for (let i = 0; i < 3; i++)
+      expect(await signers.verify(await quoteBy(old))).toMatchObject({ valid: true });
+    expect(state.reads).toBe(1);
+  });
+
+  test('are read again when a quote does not match, so that a rotation is followed', async () => {
+    const { state, client } = chains();
+    const signers = new QuoteSigners({ client });
+    await signers.verify(await quoteBy(old));
+    state.signer = current.address;
+    expect(await signers.verify(await quoteBy(current))).toMatchObject({ valid: true });
+    expect(state.reads).toBe(2);
+    expect(await signers.verify(await quoteBy(old))).toMatchObject({ valid: false, recovered: old.address });
+    expect(state.reads).toBe(3);
+  });
+
+  test('are read again when they are old', async () => {
+    const { state, client } = chains();
+    const signers = new QuoteSigners({ client, freshMs: 0 });
+    await signers.verify(await quoteBy(old));
+    state.signer = current.address;
+    expect(await signers.verify(await quoteBy(old))).toMatchObject({ valid: false });
+    expect(state.reads).toBe(2);
+  });
+
+  test('are read once for all who ask at once', async () => {
+    const { state, client } = chains();
+    const signers = new QuoteSigners({ client });
+    const quote = await quoteBy(old);
+    const verdicts = await Promise.all([signers.verify(quote), signers.verify(quote), signers.verify(quote)]);
+    expect(verdicts.map(({ valid }) => valid)).toEqual([true, true, true]);
+    expect(state.reads).toBe(1);
+  });
+
+  test('are read anew for a quote that came while an older reading was under way', async () => {
+    const { state, client } = chains();
+    const signers = new QuoteSigners({ client });
+    state.held = true;
+    const first = signers.verify(await quoteBy(old));
+    await expect.poll(() => state.pending.length).toBe(1);
+    state.signer = current.address;
+    const second = signers.verify(await quoteBy(current));
+    state.held = false;
+    state.pending[0]?.();
+    expect(await first).toMatchObject({ valid: true });
+    expect(await second).toMatchObject({ valid: true });
+    expect(state.reads).toBe(2);
+  });
+
+  test('that cannot be read make no verdict', async () => {
+    const { state, client } = chains();
+    const signers = new QuoteSigners({ client });
+    await signers.verify(await quoteBy(old));
+    state.down = true;
+    await expect(signers.verify(await quoteBy(current))).rejects.toThrow(UpstreamFailure);
+    expect(await signers.verify(await quoteBy(old))).toMatchObject({ valid: true });
+  });
+
+  test.each([10, 99])('that chain %i does not publish are named as what is missing', async (chainId) => {
+    const { client } = chains();
+    const verdict = await new QuoteSigners({ client }).verify(await quoteBy(old, chainId));
+    expect(verdict).toMatchObject({ valid: false, part: 'quoteSigner' });
+  });
+
+  test('are not asked for a quote that cannot be read', async () => {
+    const { state, client } = chains();
+    const verdict = await new QuoteSigners({ client }).verify({ ...(await quoteBy(old)), expiresAt: null });
+    expect(verdict).toMatchObject({ valid: false, part: 'expiresAt' });
+    expect(state.reads).toBe(0);
+  });
+});
+
+describe('a list of chains or tokens', () => {
+  const chain = { chainId: 8453, name: 'Base', quoteSigner: old.address, extra: 1 };
+  const token = { chainId: '8453', address: '0xAb', symbol: 'USDC', decimals: 6 };
+
+  test.each([[[chain]], [{ chains: [chain] }], [{ data: [chain] }]])('is read from %j', (body) => {
+    const { chainId, name, quoteSigner } = chain;
+    expect(readChains(body)).toEqual({
+      value: { entries: [{ chainId, name, quoteSigner, raw: chain }], unreadable: [] },
+    });
+  });
+
+  test('keeps what can be read', () => {
+    expect(readTokens({ tokens: [token, { ...token, address: 5 }, 'USDC', { address: '0x' }] })).toEqual({
+      value: {
+        entries: [{ chainId: 8453, address: '0xAb', symbol: 'USDC', decimals: 6, raw: token }],
+        unreadable: [
+          { index: 1, reason: 'a number as address' },
+          { index: 2, reason: 'a string as an entry' },
+          { index: 3, reason: 'nothing as chainId' },
+        ],
+      },
+    });
+  });
+
+  test.each([[null], [{}], [{ chains: {} }], ['x']])('is not %j', (body) => {
+    expect(readChains(body)).toMatchObject({ mismatch: expect.stringContaining('as the list of chains') });
+  });
+});
