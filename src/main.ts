@@ -3,8 +3,11 @@ import { Command } from 'commander';
 import { checkCommand } from './commands/check.ts';
 import { demoCommand } from './commands/demo.ts';
 import { EXIT, reportFailure } from './commands/exit.ts';
+import { quoteCommand } from './commands/quote.ts';
 import { sandboxCommand } from './commands/sandbox.ts';
 import { startCommand } from './commands/start.ts';
+import { statusCommand } from './commands/status.ts';
+import { verifyQuoteCommand } from './commands/verify-quote.ts';
 import { VERSION } from './version.ts';
 
 const program = new Command('intentwatch')
@@ -16,6 +19,9 @@ const program = new Command('intentwatch')
   .addCommand(checkCommand())
   .addCommand(demoCommand())
   .addCommand(sandboxCommand())
+  .addCommand(statusCommand())
+  .addCommand(quoteCommand())
+  .addCommand(verifyQuoteCommand())
   .showHelpAfterError()
   .addHelpText(
     'after',

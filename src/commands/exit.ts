@@ -1,5 +1,6 @@
 import { ConfigError, renderProblems } from '../config/errors.ts';
 import { EmbeddedRedisError } from '../store/embedded.ts';
+import { UpstreamFailure } from '../upstream/failure.ts';
 
 /** The exit codes of every command. */
 export const EXIT = { done: 0, failed: 1, tryAgain: 75, badConfig: 78, interrupted: 130 } as const;
@@ -12,5 +13,8 @@ export function reportFailure(error: unknown): number {
   }
   const message = error instanceof Error ? error.message : String(error);
   process.stderr.write(`intentwatch: ${message}\n`);
-  return error instanceof EmbeddedRedisError && error.code === 'in-use' ? EXIT.tryAgain : EXIT.failed;
+  const passing =
+    (error instanceof EmbeddedRedisError && error.code === 'in-use') ||
+    (error instanceof UpstreamFailure && error.retryable);
+  return passing ? EXIT.tryAgain : EXIT.failed;
 }

@@ -1,0 +1,66 @@
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import type { UpstreamConfig } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
+import { buildUpstream, checkUpstream, upstreamSchema } from '../config/upstream.ts';
+import { UpstreamClient } from '../upstream/client.ts';
+import { CONFIG_DEFAULT } from './start.ts';
+
+/** How a command that asks the upstream is told where it is. */
+export type ConnectionOptions = { config?: string; baseUrl?: string; apiKey?: string };
+
+/** The flag of each member of a config's `upstream`. */
+const FLAGS: Readonly<Record<string, string>> = {
+  baseUrl: '--base-url',
+  apiKey: '--api-key (or UPSTREAM_API_KEY)',
+};
+
+/** Adds the options that say where the upstream is. */
+export function withConnection(command: Command): Command {
+  return command
+    .option('-c, --config <file>', `config file whose upstream is asked (default: ${CONFIG_DEFAULT})`)
+    .option('--base-url <url>', 'ask this upstream instead of a config’s')
+    .option(
+      '--api-key <key>',
+      'its API key; UPSTREAM_API_KEY in the environment keeps it out of process lists',
+    );
+}
+
+/**
+ * The upstream that the options name: by their own, else by a config file. The same rules hold for both. Throws a
+ * ConfigError for a bad file and an Error that names the flag for a bad flag.
+ */
+export async function upstreamOf(
+  options: ConnectionOptions,
+  env: NodeJS.ProcessEnv,
+): Promise<UpstreamConfig> {
+  const { config, baseUrl, apiKey } = options;
+  if (baseUrl === undefined) {
+    if (apiKey !== undefined) throw new Error('found --api-key alone, expected --base-url with it');
+    return (await loadConfig(resolve(config ?? CONFIG_DEFAULT), env)).upstream;
+  }
+  if (config !== undefined) throw new Error('found --config and --base-url, expected one of them');
+  const section = { baseUrl, apiKey: apiKey ?? env.UPSTREAM_API_KEY ?? '' };
+  const parsed = upstreamSchema.safeParse(section);
+  const faults = parsed.success
+    ? checkUpstream(section)
+    : parsed.error.issues.map(({ path, message }) => ({ path, expected: message }));
+  const [fault] = faults;
+  if (fault !== undefined || !parsed.success) {
+    throw new Error(`${FLAGS[String(fault?.path[0])]}: expected ${fault?.expected}`);
+  }
+  return buildUpstream(parsed.data);
+}
+
+/** Lends a client of this upstream, and closes it afterwards. */
+export async function withClient<T>(
+  upstream: UpstreamConfig,
+  use: (client: UpstreamClient) => Promise<T>,
+): Promise<T> {
+  const client = new UpstreamClient(upstream);
+  try {
+    return await use(client);
+  } finally {
+    await client.close();
+  }
+}

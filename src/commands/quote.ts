@@ -1,0 +1,236 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { describeAmount } from '../domain/amounts.ts';
+import { chainName } from '../domain/chains.ts';
+import type { QuoteVerdict } from '../domain/quote-signature.ts';
+import { askAgain } from '../upstream/again.ts';
+import type { OpenQuotes } from '../upstream/open-quote.ts';
+import { OpenQuotesClient } from '../upstream/open-quotes-client.ts';
+import type { Quote, QuoteAnswer } from '../upstream/quote.ts';
+import type { QuoteRequest } from '../upstream/quote-request.ts';
+import { QuoteSigners } from '../upstream/quote-signers.ts';
+import { type ConnectionOptions, upstreamOf, withClient, withConnection } from './connection.ts';
+import { EXIT } from './exit.ts';
+import { table, utcTime } from './table.ts';
+
+type Route = {
+  type: 'exact-in' | 'exact-out' | 'custom';
+  fromChain: number;
+  fromToken: string;
+  toChain: number;
+  toToken: string;
+  funder: string;
+  recipient?: string;
+  amount?: string;
+  amountOut?: string;
+  minAmountOut?: string;
+  slippage?: string;
+  dappId: string;
+};
+
+type Options = ConnectionOptions & Route & { quotesUrl?: string; all?: true; open?: true; json?: true };
+
+/** `quote`: prices a route, and verifies what comes back. */
+export function quoteCommand(): Command {
+  const command = new Command('quote')
+    .description(
+      'Price a route at POST /v1/quotes, or with --open at the open quoting service. Funds nothing.',
+    )
+    .requiredOption('--from-chain <id>', 'source chain id', chainId)
+    .requiredOption('--from-token <address>', 'source token')
+    .requiredOption('--to-chain <id>', 'destination chain id', chainId)
+    .requiredOption('--to-token <address>', 'destination token')
+    .requiredOption('--funder <address>', 'who pays')
+    .option('--recipient <address>', 'who is paid (default: the funder)')
+    .addOption(
+      new Option('--type <type>', 'what is fixed')
+        .choices(['exact-in', 'exact-out', 'custom'])
+        .default('exact-in'),
+    )
+    .option('--amount <units>', 'what goes in, in base units')
+    .option('--amount-out <units>', 'what comes out, in base units')
+    .option('--min-amount-out <units>', 'what must come out at least, in base units')
+    .option('--slippage <fraction>', '0.0001 to 1; 0.005 is 0.5 %')
+    .option('--dapp-id <name>', 'the name of the application that asks', 'intentwatch')
+    .option('--all', 'the quotes of all solvers')
+    .option('--open', 'ask the open quoting service, which needs no key (exact-in only)')
+    .option(
+      '--quotes-url <url>',
+      'where the open quoting service is (default: upstream.quotesUrl of the config)',
+    )
+    .option('--json', 'print JSON, with everything the upstream said: a file for verify-quote');
+  return withConnection(command).action(quote);
+}
+
+function chainId(text: string): number {
+  if (!/^[1-9]\d{0,14}$/.test(text)) throw new InvalidArgumentError('expected a chain id, a number from 1');
+  return Number(text);
+}
+
+async function quote(options: Options): Promise<void> {
+  if (options.open) return openQuote(options);
+  const request = quoteRequest(options);
+  await withClient(await upstreamOf(options, process.env), async (client) => {
+    const { value } = await askAgain(() => client.quote(request));
+    if (options.json) return print(JSON.stringify(value.raw, null, 2));
+    const signers = new QuoteSigners({ client });
+    const quotes = value.quotes.some(({ id }) => id === value.id) ? value.quotes : [value, ...value.quotes];
+    const verdicts = new Map<Quote, QuoteVerdict>();
+    for (const one of quotes) verdicts.set(one, await signers.verify(one.raw));
+    if ([...verdicts.values()].some(({ valid }) => !valid)) process.exitCode = EXIT.failed;
+    print(quotes.map((one) => renderQuote(one, verdicts.get(one))).join('\n\n'));
+    print(unreadableLines(value.unreadableQuotes));
+  });
+}
+
+function quoteRequest(route: Options): QuoteRequest {
+  const { type, dappId, fromChain, fromToken, toChain, toToken, funder, recipient = funder } = route;
+  const common = {
+    dappId,
+    ...(route.slippage === undefined ? {} : { slippage: route.slippage }),
+    ...(route.all ? { options: { allQuotes: true } } : {}),
+  };
+  const source = { chainId: fromChain, token: fromToken, funder };
+  const destination = { chainId: toChain, token: toToken, recipient };
+  const minimum = route.minAmountOut === undefined ? {} : { minAmountOut: route.minAmountOut };
+  switch (type) {
+    case 'exact-in':
+      refuse(route, 'amountOut');
+      return {
+        type,
+        ...common,
+        source: { ...source, amount: required(route, 'amount') },
+        destination: { ...destination, ...minimum },
+      };
+    case 'exact-out':
+      refuse(route, 'amount');
+      refuse(route, 'minAmountOut');
+      return {
+        type,
+        ...common,
+        source,
+        destination: { ...destination, amountOut: required(route, 'amountOut') },
+      };
+    case 'custom':
+      return {
+        type,
+        ...common,
+        source: { ...source, amount: required(route, 'amount') },
+        destination: { ...destination, amountOut: required(route, 'amountOut'), ...minimum },
+      };
+    default:
+      return type satisfies never;
+  }
+}
+
+const AMOUNT_FLAGS = {
+  amount: '--amount',
+  amountOut: '--amount-out',
+  minAmountOut: '--min-amount-out',
+} as const;
+
+function required(route: Route, name: keyof typeof AMOUNT_FLAGS): string {
+  const value = route[name];
+  if (value !== undefined) return value;
+  throw new Error(`found no ${AMOUNT_FLAGS[name]}, expected it with --type ${route.type}`);
+}
+
+function refuse(route: Route, name: keyof typeof AMOUNT_FLAGS): void {
+  if (route[name] === undefined) return;
+  throw new Error(`found ${AMOUNT_FLAGS[name]}, expected none with --type ${route.type}`);
+}
+
+async function openQuote(options: Options): Promise<void> {
+  if (options.type !== 'exact-in')
+    throw new Error(`found --open with --type ${options.type}, expected exact-in`);
+  const { funder, recipient = funder } = options;
+  const request = {
+    dAppID: options.dappId,
+    intentExecutionTypes: ['SELF_PUBLISH' as const],
+    quoteRequest: {
+      sourceChainID: options.fromChain,
+      destinationChainID: options.toChain,
+      sourceToken: options.fromToken,
+      destinationToken: options.toToken,
+      sourceAmount: required(options, 'amount'),
+      funder,
+      recipient,
+    },
+  };
+  const quotesUrl = options.quotesUrl ?? (await upstreamOf(options, process.env)).quotesUrl;
+  if (quotesUrl === null)
+    throw new Error('found no --quotes-url and no upstream.quotesUrl, expected one of them');
+  const client = new OpenQuotesClient({ quotesUrl, timeoutMs: OPEN_TIMEOUT_MS });
+  try {
+    const { value } = await askAgain(() => client.exactIn(request));
+    print(
+      options.json
+        ? JSON.stringify({ data: value.quotes.map(({ raw }) => raw) }, null, 2)
+        : renderOpen(value, options),
+    );
+  } finally {
+    await client.close();
+  }
+}
+
+const OPEN_TIMEOUT_MS = 30_000;
+
+function renderQuote(one: Quote, verdict: QuoteVerdict | undefined): string {
+  const { source, destination } = one;
+  const from = String(source.chainId);
+  const to = destination.chainId === null ? null : String(destination.chainId);
+  const out = (amount: string | null): string =>
+    amount === null ? 'not said' : describeAmount({ amount, token: destination.token, chainId: to });
+  return table([
+    ['quote', one.id],
+    ['route', to === null ? chainName(from) : `${chainName(from)} to ${chainName(to)}`],
+    [
+      'in',
+      source.amount === null
+        ? 'not said'
+        : describeAmount({ amount: source.amount, token: source.token, chainId: from }),
+    ],
+    ['out', out(destination.amountOut)],
+    ['at least', out(destination.minAmountOut)],
+    ...one.fees.map(({ type, amount, token }) => [
+      `fee, ${type}`,
+      describeAmount({ amount, token, chainId: from }),
+    ]),
+    ['expires', utcTime(one.expiresAt)],
+    ['intent', one.intentHash],
+    ['signature', describeVerdict(verdict)],
+  ]);
+}
+
+function describeVerdict(verdict: QuoteVerdict | undefined): string {
+  if (verdict === undefined) return 'not verified';
+  return verdict.valid
+    ? `valid, signed by ${verdict.signer}`
+    : `NOT VALID, ${verdict.part}: ${verdict.reason}`;
+}
+
+function renderOpen({ quotes, unreadable }: OpenQuotes, route: Route): string {
+  const to = String(route.toChain);
+  const out = (amount: string | null): string =>
+    amount === null ? '' : describeAmount({ amount, token: route.toToken, chainId: to });
+  const rows = quotes.map((one) => [
+    one.quoteId,
+    out(one.destinationAmount),
+    out(one.minimumDestinationAmount),
+    one.estimatedFulfillSeconds === null ? '' : `${one.estimatedFulfillSeconds} s`,
+    one.quoteExpiry === null ? '' : utcTime(one.quoteExpiry),
+    one.solverId ?? '',
+  ]);
+  const lines =
+    quotes.length === 0
+      ? 'no solver quotes this route'
+      : table([['QUOTE', 'OUT', 'AT LEAST', 'FILL', 'EXPIRES', 'SOLVER'], ...rows]);
+  return [lines, unreadableLines(unreadable)].filter((part) => part !== '').join('\n');
+}
+
+function unreadableLines(unreadable: QuoteAnswer['unreadableQuotes']): string {
+  return unreadable.map(({ index, reason }) => `quote ${index} cannot be read: ${reason}`).join('\n');
+}
+
+function print(text: string): void {
+  if (text !== '') process.stdout.write(`${text}\n`);
+}

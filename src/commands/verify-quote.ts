@@ -1,0 +1,86 @@
+import { readFile } from 'node:fs/promises';
+import { text } from 'node:stream/consumers';
+import { Command } from 'commander';
+import { chainName } from '../domain/chains.ts';
+import { isJsonObject, type JsonValue } from '../domain/json.ts';
+import { type QuoteVerdict, verifyQuoteSignature } from '../domain/quote-signature.ts';
+import { printableLine } from '../notifiers/printable.ts';
+import { parseJson } from '../upstream/json.ts';
+import { QuoteSigners } from '../upstream/quote-signers.ts';
+import { type ConnectionOptions, upstreamOf, withClient, withConnection } from './connection.ts';
+import { EXIT } from './exit.ts';
+import { utcTime } from './table.ts';
+
+type Options = ConnectionOptions & { signer?: string };
+
+type Verify = (quote: JsonValue) => Promise<QuoteVerdict>;
+
+/** `verify-quote`: says whether the signature of a quote holds, or which part does not and why. */
+export function verifyQuoteCommand(): Command {
+  const command = new Command('verify-quote')
+    .description(
+      'Verify the signature of a quote, a JSON file as POST /v1/quotes answered it (- reads stdin).',
+    )
+    .argument('<file>', 'the quote')
+    .option('--signer <address>', 'the signer of the source chain: then nobody is asked');
+  return withConnection(command).action(verifyQuote);
+}
+
+async function verifyQuote(file: string, options: Options): Promise<void> {
+  const quote = await readQuoteFile(file);
+  const { signer } = options;
+  const verdicts =
+    signer === undefined
+      ? await withClient(await upstreamOf(options, process.env), (client) => {
+          const signers = new QuoteSigners({ client });
+          return verifyAll(quote, (one) => signers.verify(one));
+        })
+      : await verifyAll(quote, (one) =>
+          verifyQuoteSignature({ quote: one, quoteSigner: checkSigner(signer) }),
+        );
+  for (const { name, verdict } of verdicts) {
+    process.stdout.write(`${name}: ${describe(verdict)}\n`);
+    if (!verdict.valid) process.exitCode = EXIT.failed;
+  }
+}
+
+async function readQuoteFile(file: string): Promise<JsonValue> {
+  const json = file === '-' ? await text(process.stdin) : await readFile(file, 'utf8');
+  try {
+    return parseJson(json);
+  } catch {
+    throw new Error(`${file}: found text that is not JSON, expected a quote as JSON`);
+  }
+}
+
+function checkSigner(address: string): string {
+  if (/^0x[0-9a-fA-F]{40}$/.test(address)) return address;
+  throw new Error('--signer: expected an address of 0x and 40 hex digits');
+}
+
+/** The quote, and each of the quotes beside it: every one is signed for itself. */
+async function verifyAll(
+  quote: JsonValue,
+  verify: Verify,
+): Promise<{ name: string; verdict: QuoteVerdict }[]> {
+  const others = isJsonObject(quote) && Array.isArray(quote.quotes) ? quote.quotes : [];
+  const named = [
+    { name: 'quote', value: quote },
+    ...others.map((value, index) => ({ name: `quotes[${index}]`, value })),
+  ];
+  const verdicts = [];
+  for (const { name, value } of named) verdicts.push({ name, verdict: await verify(value) });
+  return verdicts;
+}
+
+function describe(verdict: QuoteVerdict): string {
+  if (!verdict.valid) return `NOT VALID, ${verdict.part}: ${printableLine(verdict.reason, 500)}`;
+  const { id, intentHashes, expiresAt, sourceChainId } = verdict.quote;
+  const expired = Number(expiresAt) * 1_000 <= Date.now();
+  return [
+    `valid, ${printableLine(id, 100)}`,
+    `signed by ${verdict.signer} for ${chainName(String(sourceChainId))}`,
+    intentHashes.length === 1 ? '1 intent' : `${intentHashes.length} intents`,
+    `${expired ? 'EXPIRED' : 'expires'} ${utcTime(Number(expiresAt))}`,
+  ].join(', ');
+}
