@@ -9,6 +9,7 @@ import { QuoteSigners } from '../../src/upstream/quote-signers.ts';
 
 const old = privateKeyToAccount(`0x${'11'.repeat(32)}`);
 const current = privateKeyToAccount(`0x${'22'.repeat(32)}`);
+const stranger = privateKeyToAccount(`0x${'33'.repeat(32)}`);
 const INTENT: Hex = `0x${'a'.repeat(64)}`;
 
 async function quoteBy(account: typeof old, chainId = 8453): Promise<JsonObject> {
@@ -92,16 +93,20 @@ describe('the signers of quotes', () => {
   test('are read anew for a quote that came while an older reading was under way', async () => {
     const { state, client } = chains();
     const signers = new QuoteSigners({ client });
+    await signers.verify(await quoteBy(old));
     state.held = true;
-    const first = signers.verify(await quoteBy(old));
+    const forged = signers.verify(await quoteBy(stranger));
     await expect.poll(() => state.pending.length).toBe(1);
+    // The reading under way has the signer from before this rotation.
     state.signer = current.address;
-    const second = signers.verify(await quoteBy(current));
+    const rotated = signers.verify(await quoteBy(current));
+    // It has joined that reading before the reading ends.
+    await new Promise((resolve) => setImmediate(resolve));
     state.held = false;
     state.pending[0]?.();
-    expect(await first).toMatchObject({ valid: true });
-    expect(await second).toMatchObject({ valid: true });
-    expect(state.reads).toBe(2);
+    expect(await forged).toMatchObject({ valid: false, recovered: stranger.address });
+    expect(await rotated).toMatchObject({ valid: true });
+    expect(state.reads).toBe(3);
   });
 
   test('that cannot be read make no verdict', async () => {
