@@ -12,6 +12,9 @@ import { type ConnectionOptions, upstreamOf, withClient, withConnection } from '
 import { EXIT } from './exit.ts';
 import { table, utcTime } from './table.ts';
 
+/** The open quoting service collects the quotes of its solvers before it answers. */
+const OPEN_TIMEOUT_MS = 30_000;
+
 type Route = {
   type: 'exact-in' | 'exact-out' | 'custom';
   fromChain: number;
@@ -171,8 +174,6 @@ async function openQuote(options: Options): Promise<void> {
     await client.close();
   }
 }
-
-const OPEN_TIMEOUT_MS = 30_000;
 
 function renderQuote(one: Quote, verdict: QuoteVerdict | undefined): string {
   const { source, destination } = one;
