@@ -2,19 +2,26 @@ import { Command, InvalidArgumentError } from 'commander';
 import { Sandbox } from '../sandbox/sandbox.ts';
 import { interrupted } from './interrupt.ts';
 
+const DEFAULT_QUOTES_PORT = 8082;
+
 /** `sandbox`: a local upstream for development, with transfers that live. */
 export function sandboxCommand(): Command {
   return new Command('sandbox')
     .description(
       'Serve a local implementation of the upstream, with transfers that start, fill, settle and refund.',
     )
-    .option('--host <address>', 'where both ports listen', '127.0.0.1')
+    .option('--host <address>', 'where all ports listen', '127.0.0.1')
     .option('--port <port>', 'port of the upstream (0: any free one)', wholeNumber, 8080)
     .option(
       '--control-port <port>',
       'port that tells what really happened (0: any free one)',
       wholeNumber,
       8081,
+    )
+    .option(
+      '--quotes-port <port>',
+      'port of the open quoting service (0: any free one; default: 8082, or any where --port is 0)',
+      wholeNumber,
     )
     .option('--seed <number>', 'the same seed gives the same wallets, ids and lives', wholeNumber, 1)
     .option('--time-scale <factor>', 'how many times faster than usual transfers live', number, 1)
@@ -29,6 +36,7 @@ type Flags = {
   host: string;
   port: number;
   controlPort: number;
+  quotesPort?: number;
   seed: number;
   timeScale: number;
   apiKey: string;
@@ -38,13 +46,17 @@ type Flags = {
 };
 
 async function serve(flags: Flags): Promise<void> {
-  const sandbox = new Sandbox(flags);
+  const sandbox = new Sandbox({
+    ...flags,
+    quotesPort: flags.quotesPort ?? (flags.port === 0 ? 0 : DEFAULT_QUOTES_PORT),
+  });
   const stop = interrupted();
   await sandbox.start();
   process.stdout.write(
     `${[
       `upstream:     ${sandbox.url}   (x-api-key: ${sandbox.apiKey})`,
-      `control:      ${sandbox.controlUrl}   (GET /subjects /transitions /answers, POST /pace)`,
+      `control:      ${sandbox.controlUrl}   (GET /subjects /transitions /answers, POST /pace /fund /rotate-signer)`,
+      `quotes:       ${sandbox.quotesUrl}   (no key)`,
       `a wallet:     ${sandbox.subjects().wallets[0] ?? 'none'}`,
     ].join('\n')}\n`,
   );

@@ -3,10 +3,10 @@ import { pathOf } from './authorize.ts';
 import { type BoundedLog, createBoundedLog } from './bounded-log.ts';
 import { LOG_CAPACITY, type Mention } from './world.ts';
 
-/** An answer with status 200: when (Unix milliseconds), to what, and what it said about whom. */
+/** An answer with status 200 to 202: when (Unix milliseconds), to what, and what it said about whom. */
 export type Answer = { at: number; path: string; query: unknown; subjects: readonly Mention[] };
 
-/** Answers requests with 200 and remembers what was said. */
+/** Answers requests that succeed and remembers what was said. */
 export type Answering = {
   readonly log: BoundedLog<Answer>;
   send(
@@ -14,15 +14,30 @@ export type Answering = {
     reply: FastifyReply,
     answer: { body: unknown; subjects: readonly Mention[] },
   ): FastifyReply;
+  /**
+   * Answers a request that made something. It is logged without subjects: whoever watches them has not been told, but
+   * whoever made them.
+   */
+  sendMade(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    answer: { statusCode: 200 | 201 | 202; body: unknown },
+  ): FastifyReply;
 };
 
 export function createAnswering({ nowMs }: { nowMs: () => number }): Answering {
   const log = createBoundedLog<Answer>(LOG_CAPACITY);
+  function answer(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    given: { statusCode: number; body: unknown; subjects: readonly Mention[] },
+  ): FastifyReply {
+    log.add({ at: nowMs(), path: pathOf(request), query: request.query, subjects: given.subjects });
+    return reply.code(given.statusCode).type('application/json').send(JSON.stringify(given.body));
+  }
   return {
     log,
-    send(request, reply, { body, subjects }) {
-      log.add({ at: nowMs(), path: pathOf(request), query: request.query, subjects });
-      return reply.code(200).type('application/json').send(JSON.stringify(body));
-    },
+    send: (request, reply, given) => answer(request, reply, { statusCode: 200, ...given }),
+    sendMade: (request, reply, given) => answer(request, reply, { ...given, subjects: [] }),
   };
 }

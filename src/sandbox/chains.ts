@@ -52,3 +52,10 @@ export function chainsOfKind(kind: ChainKind): readonly Chain[] {
 export function tokensOf(chain: Chain): readonly Token[] {
   return TOKENS.filter((token) => token.chainId === chain.chainId);
 }
+
+/** A token that is listed. Throws when it is not. */
+export function tokenAt(chainId: number, address: string): Token {
+  const token = TOKENS.find((candidate) => candidate.chainId === chainId && candidate.address === address);
+  if (token === undefined) throw new Error(`no token ${address} on chain ${chainId}`);
+  return token;
+}

@@ -1,8 +1,11 @@
+import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Answer } from './answer-log.ts';
 import type { BoundedLog } from './bounded-log.ts';
+import { CHAINS } from './chains.ts';
+import { type FundResult, fundSchema } from './funding.ts';
 import type { Subjects, Transition } from './world.ts';
 
 /** The births per second now, and how many transfers have a change still to come. */
@@ -15,6 +18,9 @@ export type Controls = {
   answers: BoundedLog<Answer>;
   pace(): Pace;
   setPace(transfersPerSecond: number): void;
+  fund(wanted: z.infer<typeof fundSchema>): FundResult;
+  /** Gives a chain, or every chain, a new key for quotes. */
+  rotateSigners(chainId: number | undefined): { chainId: number; quoteSigner: string }[];
 };
 
 const sinceSchema = z.object({
@@ -29,9 +35,19 @@ const paceSchema = z.strictObject({
   transfersPerSecond: z.number({ error: 'expected a number of 0 or more' }).min(0),
 });
 
+const rotationSchema = z.strictObject({
+  chainId: z
+    .int()
+    .refine((id) => CHAINS.some((chain) => chain.chainId === id), {
+      error: 'expected a chain of GET /v1/chains',
+    })
+    .optional(),
+});
+
 /**
  * The control port, for tests and the demo: `GET /subjects`, `GET /transitions` and `GET /answers` (both with an optional
- * `?since=<Unix milliseconds>`, inclusive), `GET /pace` and `POST /pace`. Both logs hold the last 500,000 entries.
+ * `?since=<Unix milliseconds>`, inclusive), `GET /pace` and `POST /pace`, `POST /fund` and
+ * `POST /rotate-signer`. Both logs hold the last 500,000 entries.
  */
 export function createControl(controls: Controls): FastifyInstance {
   const app = fastify({ exposeHeadRoutes: false, forceCloseConnections: true });
@@ -55,6 +71,21 @@ export function createControl(controls: Controls): FastifyInstance {
     if (!body.success) return refuseInput(reply, body.error);
     controls.setPace(body.data.transfersPerSecond);
     return reply.send(controls.pace());
+  });
+  app.post('/fund', (request, reply) => {
+    const body = fundSchema.safeParse(request.body);
+    if (!body.success) return refuseInput(reply, body.error);
+    const result = controls.fund(body.data);
+    if (result.type === 'funded') {
+      return reply.send({ intentHash: result.intentHash, sourceTxHash: result.sourceTxHash });
+    }
+    const { statusCode, message } = result;
+    return reply.code(statusCode).send({ statusCode, message, error: STATUS_CODES[statusCode] });
+  });
+  app.post('/rotate-signer', (request, reply) => {
+    const body = rotationSchema.safeParse(request.body ?? {});
+    if (!body.success) return refuseInput(reply, body.error);
+    return reply.send({ chains: controls.rotateSigners(body.data.chainId) });
   });
   return app;
 }

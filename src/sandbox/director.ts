@@ -10,6 +10,8 @@ export type Director = {
   begin(nowMs: number): void;
   /** Changes the births per second of wall clock; 0 stops them. */
   setPace(transfersPerSecond: number, nowMs: number): void;
+  /** Lets a life begin at once. `deadline` is its vault's, in Unix seconds. */
+  live(life: Life, nowMs: number): void;
   transfersPerSecond(): number;
   /** How many lives have a change still to come. */
   livingTransfers(): number;
@@ -41,8 +43,8 @@ const ANNOUNCED_WITHIN_SECONDS = 60;
 const PAST_DAYS = 7;
 const PAST_REFUNDED_EVERY = 15;
 
-/** A life in progress. `deadline` is its vault's, in Unix seconds. */
-type Life = { plan: TransferPlan; deadline: number; moments: Moment[] };
+/** A life, or what remains of it. `deadline` is its vault's, in Unix seconds. */
+export type Life = { plan: TransferPlan; deadline: number; moments: Moment[] };
 
 /**
  * Creates the director of a world. `timeScale` divides every duration of a life, not the pace of births; `pastTransfers`
@@ -137,6 +139,12 @@ export function createDirector({
       pace = perSecond;
       paceNumber += 1;
       scheduleBirth(nowMs);
+    },
+    live(life, nowMs) {
+      living += 1;
+      schedule(life, nowMs);
+      // Whoever asked for it finds it in the very next look-up.
+      agenda.runDue(nowMs);
     },
     transfersPerSecond: () => pace,
     livingTransfers: () => living,

@@ -1,15 +1,19 @@
+import { STATUS_CODES } from 'node:http';
 import type { FastifyReply } from 'fastify';
+import { PROBLEMS, type ProblemCode } from './problem.ts';
 
-const ERRORS = { 400: 'Bad Request', 404: 'Not Found', 500: 'Internal Server Error' } as const;
+/** The v1 vocabulary, and `not-found` for a job or vault that is unknown. */
+export type GatewayCode = ProblemCode | 'not-found';
 
 /**
  * Answers in the deposit-vault endpoints' own error format. The interface says only that it is not a Problem; the sandbox
- * sends `{ statusCode, message, error }`.
+ * sends `{ statusCode, error, message, code }`.
  */
 export function refuse(
   reply: FastifyReply,
-  { statusCode, message }: { statusCode: keyof typeof ERRORS; message: string },
+  { code, message }: { code: GatewayCode; message: string },
 ): FastifyReply {
-  const body = { statusCode, message, error: ERRORS[statusCode] };
+  const statusCode = code === 'not-found' ? 404 : PROBLEMS[code].status;
+  const body = { statusCode, error: STATUS_CODES[statusCode], message, code };
   return reply.code(statusCode).type('application/json').send(JSON.stringify(body));
 }

@@ -15,11 +15,22 @@ import {
 /** A wallet that sends and receives transfers. */
 export type Wallet = { address: string; kind: ChainKind };
 
+/** What a client decides about a transfer. A funder that is not known yet (null) is drawn. */
+export type Order = {
+  origin: 'quote' | 'vault';
+  funder: string | null;
+  recipient: string;
+  source: Omit<Leg, 'txHash'>;
+  destination: Omit<Leg, 'txHash'>;
+};
+
 /** Draws what is born. The same seed and number of wallets give the same answers, in whatever order they are asked for. */
 export type Generator = {
   readonly wallets: readonly Wallet[];
   /** The nth transfer of a stream, with the origin or fate that is asked for and else a drawn one. */
   transfer(which: { stream: string; index: number; origin?: Origin; fate?: Fate }): TransferPlan;
+  /** The nth transfer that a client asked for. It settles. */
+  ordered(index: number, order: Order): TransferPlan;
   /** The wait from birth `index` to the next, in means of the birth rate. */
   gap(index: number): number;
 };
@@ -74,6 +85,23 @@ export function createGenerator({ seed, wallets: count }: { seed: number; wallet
           origin === 'gasless'
             ? { uuid: uuid(random), permitTxHash: transactionHash(random, source.chain.kind) }
             : null,
+        vaultAddress: origin === 'vault' ? address(random, 'evm') : null,
+        waits: drawWaits(random),
+      };
+    },
+    ordered(index, { origin, funder, recipient, source, destination }) {
+      const random = randomStream(seed, 'transfer', 'ordered', index);
+      return {
+        intentHash: intentHash(random),
+        origin,
+        fate: 'settled',
+        funder: funder ?? address(random, source.chain.kind),
+        recipient,
+        source: { ...source, txHash: transactionHash(random, source.chain.kind) },
+        destination: { ...destination, txHash: transactionHash(random, destination.chain.kind) },
+        refundTxHash: transactionHash(random, source.chain.kind),
+        quoteUuid: origin === 'quote' ? uuid(random) : null,
+        job: null,
         vaultAddress: origin === 'vault' ? address(random, 'evm') : null,
         waits: drawWaits(random),
       };

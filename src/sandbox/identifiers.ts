@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { base58, createBase58check } from '@scure/base';
+import { type BytesCoder, base58, createBase58check } from '@scure/base';
 import { bytesToHex, getAddress } from 'viem';
-import { privateKeyToAddress } from 'viem/accounts';
 import type { ChainKind } from './chains.ts';
-import { bytes, type Random, randomStream } from './random.ts';
+import { bytes, type Random } from './random.ts';
 
 const base58check = createBase58check(
   (data: Uint8Array) => new Uint8Array(createHash('sha256').update(data).digest()),
@@ -53,9 +52,30 @@ export function uuid(random: Random): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
-/** The address whose key signs the sandbox's quotes, fixed by the seed. */
-export function quoteSigner(seed: number): string {
-  return privateKeyToAddress(bytesToHex(bytes(randomStream(seed, 'quote-signer'), 32)));
+/** Whether a text is an address of this kind; EVM addresses in any case. */
+export function isAddress(text: string, kind: ChainKind): boolean {
+  switch (kind) {
+    case 'evm':
+      return /^0x[0-9a-fA-F]{40}$/.test(text);
+    case 'solana':
+      return decoded(base58, text)?.length === 32;
+    case 'tron': {
+      const raw = decoded(base58check, text);
+      return raw?.length === 21 && raw[0] === TRON_ADDRESS_PREFIX;
+    }
+    default:
+      return kind satisfies never;
+  }
+}
+
+function decoded(coder: BytesCoder, text: string): Uint8Array | null {
+  // Decoding takes time that grows with the square of the length; no address is longer.
+  if (text.length > 64) return null;
+  try {
+    return coder.decode(text);
+  } catch {
+    return null;
+  }
 }
 
 /** The key under which an address, hash or UUID is found: only `0x` hex is case-insensitive. */

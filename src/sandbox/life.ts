@@ -35,6 +35,36 @@ export function lifeOf(plan: TransferPlan): Moment[] {
   return plan.fate === 'unborn' ? before(plan) : [...before(plan), ...after(plan)];
 }
 
+/**
+ * What follows the funding of a quote or vault that a client made: of a plan with a job by that job, else by a
+ * transaction, which is seen at once.
+ */
+export function lifeOfFunded(plan: TransferPlan): Moment[] {
+  const { quoteUuid, job, vaultAddress, waits } = plan;
+  const detected: Change[] = vaultAddress === null ? [] : [{ thing: 'vault', state: 'FUNDING_DETECTED' }];
+  const published: Change[] = [
+    intentBorn,
+    ...when(quoteUuid, { thing: 'quote', status: 'submitted', shown: 'source' }),
+    ...when(job, { thing: 'job', status: 'published' }),
+    ...when(vaultAddress, { thing: 'vault', state: 'PUBLISHED' }),
+  ];
+  if (job !== null) {
+    return [
+      { afterSeconds: 0, changes: [{ thing: 'job', status: 'pending' }] },
+      { afterSeconds: waits.toPublishing / 2, changes: [{ thing: 'job', status: 'submitted' }, ...detected] },
+      { afterSeconds: waits.toPublishing, changes: published },
+      ...after(plan),
+    ];
+  }
+  const seen: Moment[] = vaultAddress === null ? [] : [{ afterSeconds: 0, changes: detected }];
+  const afterSeconds = vaultAddress === null ? 0 : waits.toPublishing;
+  return [...seen, { afterSeconds, changes: published }, ...after(plan)];
+}
+
+function when(part: unknown, change: Change): Change[] {
+  return part === null ? [] : [change];
+}
+
 const intentBorn: Change = { thing: 'intent', status: 'pending', shown: 'source' };
 
 /** Everything up to the birth of the intent; for an unborn one, to the end. */

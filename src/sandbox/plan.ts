@@ -45,3 +45,6 @@ export type Waits = {
 
 /** How long a vault can be funded, in seconds before time is scaled. */
 export const VAULT_VALIDITY_SECONDS = 300;
+
+/** How long a quote can be funded, in seconds before time is scaled. */
+export const QUOTE_VALIDITY_SECONDS = 300;

@@ -3,14 +3,49 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 /** A field that is wrong, as an element of a Problem's `errors`. */
 export type FieldError = { field: string; detail: string };
 
-/** What differs between Problems. The code decides status and title. */
-export type ProblemDetails = { code: ProblemCode; detail?: string; errors?: FieldError[] };
+/** Why one solver refused, as an element of a Problem's `solverErrors`. */
+export type SolverError = { solver: string; solverName: string; code: string; message: string };
 
-const PROBLEMS = {
+/** What differs between Problems. The code decides status and title. */
+export type ProblemDetails = {
+  code: ProblemCode;
+  detail?: string | undefined;
+  errors?: FieldError[] | undefined;
+  solverErrors?: SolverError[] | undefined;
+};
+
+/** Every code of the interface's table with its HTTP status. */
+export const PROBLEMS = {
   'invalid-request': { status: 400, title: 'The request is invalid' },
+  'invalid-parameter': { status: 400, title: 'A parameter is invalid' },
+  'missing-parameter': { status: 400, title: 'A parameter is missing' },
+  'slippage-out-of-bounds': {
+    status: 400,
+    title: 'Slippage is a decimal fraction from 0.0001 to 1, not a percent',
+  },
   'invalid-api-key': { status: 401, title: 'The API key is missing, unknown, or revoked' },
+  'api-key-expired': { status: 401, title: 'The API key has expired' },
+  'invalid-signature': { status: 401, title: 'The signature is invalid' },
+  'authorization-expired': { status: 401, title: 'The signed authorization has expired' },
+  'permission-denied': { status: 403, title: 'The API key lacks permission' },
+  'funder-mismatch': { status: 403, title: 'The signer does not match the funder' },
   'endpoint-not-found': { status: 404, title: 'The endpoint does not exist' },
+  'token-not-found': { status: 404, title: 'The token is not known' },
+  'signature-already-bound': { status: 409, title: 'The signature is already bound to another job' },
+  'nonce-used': { status: 409, title: 'The nonce has already been used' },
+  'quote-expired': { status: 410, title: 'The quote has expired' },
+  'chain-not-supported': { status: 422, title: 'The chain is not supported' },
+  'no-route-found': { status: 422, title: 'No route was found' },
+  'chain-pair-unsupported': { status: 422, title: 'The pair of chains is not supported' },
+  'amount-too-low': { status: 422, title: 'The amount is too low' },
+  'amount-too-high': { status: 422, title: 'The amount is too high' },
+  'insufficient-liquidity': { status: 422, title: 'There is not enough liquidity' },
+  'simulation-failed': { status: 422, title: 'The simulation failed' },
+  'rate-limit-exceeded': { status: 429, title: 'Too many requests' },
   'internal-error': { status: 500, title: 'An internal error occurred' },
+  'solver-error': { status: 502, title: 'No solver returned a usable quote' },
+  'solver-timeout': { status: 503, title: 'The solvers did not answer in time' },
+  'service-unavailable': { status: 503, title: 'The service is unavailable' },
 } as const;
 
 export type ProblemCode = keyof typeof PROBLEMS;
@@ -19,7 +54,7 @@ export type ProblemCode = keyof typeof PROBLEMS;
 export function sendProblem(
   request: FastifyRequest,
   reply: FastifyReply,
-  { code, detail, errors }: ProblemDetails,
+  { code, detail, errors, solverErrors }: ProblemDetails,
 ): FastifyReply {
   const { status, title } = PROBLEMS[code];
   const body = {
@@ -28,6 +63,7 @@ export function sendProblem(
     status,
     code,
     ...(detail === undefined ? {} : { detail }),
+    ...(solverErrors === undefined ? {} : { solverErrors }),
     ...(errors === undefined ? {} : { errors }),
     requestId: request.id,
   };
@@ -42,6 +78,10 @@ export function sendInvalidRequest(
   reply: FastifyReply,
   errors: FieldError[],
 ): FastifyReply {
-  const detail = errors.map((error) => `${error.field}: ${error.detail}`).join('; ');
-  return sendProblem(request, reply, { code: 'invalid-request', detail, errors });
+  return sendProblem(request, reply, { code: 'invalid-request', detail: inWords(errors), errors });
+}
+
+/** Field errors as one line. */
+export function inWords(errors: readonly FieldError[]): string {
+  return errors.map((error) => `${error.field}: ${error.detail}`).join('; ');
 }

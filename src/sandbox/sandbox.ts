@@ -1,23 +1,34 @@
 import type { FastifyInstance } from 'fastify';
 import { createAgenda } from './agenda.ts';
 import { type Answer, type Answering, createAnswering } from './answer-log.ts';
+import { CHAINS } from './chains.ts';
 import { createClock } from './clock.ts';
 import { createControl, type Pace } from './control.ts';
 import { createDirector, type Director } from './director.ts';
+import { fundByTransaction } from './funding.ts';
 import { createGenerator } from './generator.ts';
-import { quoteSigner } from './identifiers.ts';
+import { transactionHash, uuid } from './identifiers.ts';
+import { createOpenService } from './open-service.ts';
+import { createOrders } from './orders.ts';
+import { createSolvers } from './pricing.ts';
+import { createQuoteDesk } from './quote-desk.ts';
+import { createQuoteSigners, type QuoteSigners } from './quote-signers.ts';
+import { randomStream } from './random.ts';
 import { createService } from './service.ts';
+import { createSubmits } from './submits.ts';
 import { Timeline } from './timeline.ts';
 import { createWorld, type Subjects, type Transition, type World } from './world.ts';
 
 /** What a sandbox is started with. */
 export type SandboxOptions = {
-  /** Where both ports listen. Default `127.0.0.1`. */
+  /** Where all ports listen. Default `127.0.0.1`. */
   host?: string;
   /** Default 0: any free port. */
   port?: number;
   /** Default 0: any free port. */
   controlPort?: number;
+  /** Of the open quoting service. Default 0: any free port. */
+  quotesPort?: number;
   /** The same seed gives the same wallets, ids, hashes and lives. Default 1. */
   seed?: number;
   /** How many times faster than usual transfers live; births are not affected. Default 1. */
@@ -33,20 +44,22 @@ export type SandboxOptions = {
 };
 
 /**
- * A local upstream that needs no key from anyone: serves the interface on one port and, on a second, tells what really
- * happened. Constructing it checks the options (RangeError) and creates the world; `start` sets it going.
+ * A local upstream that needs no key from anyone: serves the interface on one port, the open quoting service
+ * on another and, on a third, tells what really happened. Constructing it checks the options (RangeError) and creates the world; `start` sets it going.
  */
 export class Sandbox {
   readonly apiKey: string;
   readonly #host: string;
-  readonly #ports: { service: number; control: number };
+  readonly #ports: { service: number; control: number; quotes: number };
   readonly #nowMs = createClock();
   readonly #world: World;
   readonly #director: Director;
   readonly #timeline: Timeline;
   readonly #answering: Answering;
   readonly #service: FastifyInstance;
+  readonly #openService: FastifyInstance;
   readonly #control: FastifyInstance;
+  readonly #signers: QuoteSigners;
 
   constructor(options: SandboxOptions = {}) {
     const { seed = 1, timeScale = 1, transfersPerSecond = 0.5, wallets = 10, pastTransfers = 0 } = options;
@@ -57,7 +70,11 @@ export class Sandbox {
     expectNumber('seed', seed, { least: Number.MIN_SAFE_INTEGER, whole: true });
     this.apiKey = options.apiKey ?? 'sandbox-key';
     this.#host = options.host ?? '127.0.0.1';
-    this.#ports = { service: options.port ?? 0, control: options.controlPort ?? 0 };
+    this.#ports = {
+      service: options.port ?? 0,
+      control: options.controlPort ?? 0,
+      quotes: options.quotesPort ?? 0,
+    };
 
     const agenda = createAgenda();
     const generator = createGenerator({ seed, wallets });
@@ -72,11 +89,33 @@ export class Sandbox {
     });
     this.#timeline = new Timeline({ agenda, nowMs: this.#nowMs });
     this.#answering = createAnswering({ nowMs: this.#nowMs });
+    this.#signers = createQuoteSigners({ seed });
+    const orders = createOrders({
+      world: this.#world,
+      director: this.#director,
+      generator,
+      timeScale,
+      nowMs: this.#nowMs,
+      changed: () => this.#timeline.rearm(),
+      at: (dueMs, work) => agenda.add(dueMs, work),
+    });
+    const submits = createSubmits({ orders, nowMs: this.#nowMs, newJob: (index) => drawJob(seed, index) });
+    const desk = createQuoteDesk({ seed, solvers: createSolvers({ seed }), signers: this.#signers, orders });
     this.#service = createService({
       world: this.#world,
       answering: this.#answering,
       apiKey: this.apiKey,
-      quoteSigner: quoteSigner(seed),
+      signers: this.#signers,
+      desk,
+      orders,
+      submits,
+    });
+    this.#openService = createOpenService({
+      seed,
+      timeScale,
+      desk,
+      answering: this.#answering,
+      nowMs: this.#nowMs,
     });
     this.#control = createControl({
       subjects: () => this.subjects(),
@@ -84,14 +123,17 @@ export class Sandbox {
       answers: this.#answering.log,
       pace: () => this.pace(),
       setPace: (perSecond) => this.setPace(perSecond),
+      fund: (wanted) => fundByTransaction(orders, wanted),
+      rotateSigners: (chainId) => this.#rotateSigners(chainId),
     });
   }
 
-  /** Opens both ports and lets transfers live. When a port cannot be opened, neither stays open. */
+  /** Opens the ports and lets transfers live. When one cannot be opened, none stays open. */
   async start(): Promise<void> {
     this.#director.begin(this.#nowMs());
     try {
       await this.#service.listen({ host: this.#host, port: this.#ports.service });
+      await this.#openService.listen({ host: this.#host, port: this.#ports.quotes });
       await this.#control.listen({ host: this.#host, port: this.#ports.control });
     } catch (error) {
       await this.close();
@@ -102,12 +144,17 @@ export class Sandbox {
 
   async close(): Promise<void> {
     this.#timeline.close();
-    await Promise.all([this.#service.close(), this.#control.close()]);
+    await Promise.all([this.#service.close(), this.#openService.close(), this.#control.close()]);
   }
 
   /** The base address of the interface. Throws before `start`. */
   get url(): string {
     return originOf(this.#service);
+  }
+
+  /** The base address of the open quoting service. Throws before `start`. */
+  get quotesUrl(): string {
+    return originOf(this.#openService);
   }
 
   /** The base address of the control port. Throws before `start`. */
@@ -143,6 +190,20 @@ export class Sandbox {
     this.#director.setPace(transfersPerSecond, this.#nowMs());
     this.#timeline.rearm();
   }
+
+  #rotateSigners(chainId: number | undefined): { chainId: number; quoteSigner: string }[] {
+    const chainIds = CHAINS.map((chain) => chain.chainId).filter(
+      (id) => chainId === undefined || id === chainId,
+    );
+    for (const id of chainIds) this.#signers.rotate(id);
+    return chainIds.map((id) => ({ chainId: id, quoteSigner: this.#signers.addressOf(id) }));
+  }
+}
+
+/** The identity of the nth gasless job that clients submitted. */
+function drawJob(seed: number, index: number): { uuid: string; permitTxHash: string } {
+  const random = randomStream(seed, 'submitted-job', index);
+  return { uuid: uuid(random), permitTxHash: transactionHash(random, 'evm') };
 }
 
 function originOf(app: FastifyInstance): string {

@@ -1,30 +1,43 @@
 import { randomUUID } from 'node:crypto';
-import fastify, { type FastifyError, type FastifyInstance } from 'fastify';
+import fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify';
 import type { Answering } from './answer-log.ts';
 import { createAuthorization, isUnder, pathOf } from './authorize.ts';
 import { addDepositGateway } from './endpoints/deposit-gateway.ts';
 import { addDiscovery } from './endpoints/discovery.ts';
+import { addGasless } from './endpoints/gasless.ts';
+import { addQuotes } from './endpoints/quotes.ts';
 import { addStatus } from './endpoints/status.ts';
+import { addVaults } from './endpoints/vaults.ts';
 import { refuse } from './gateway-error.ts';
+import type { Orders } from './orders.ts';
 import { sendProblem } from './problem.ts';
+import type { QuoteDesk } from './quote-desk.ts';
+import type { QuoteSigners } from './quote-signers.ts';
+import type { Submits } from './submits.ts';
 import type { World } from './world.ts';
 
-/** The main port: what the upstream's clients see. */
-export function createService({
-  world,
-  answering,
-  apiKey,
-  quoteSigner,
-}: {
+/** What the main port serves from. */
+export type ServiceParts = {
   world: World;
   answering: Answering;
   apiKey: string;
-  quoteSigner: string;
-}): FastifyInstance {
+  signers: QuoteSigners;
+  desk: QuoteDesk;
+  orders: Orders;
+  submits: Submits;
+};
+
+/** The main port: what the upstream's clients see. */
+export function createService({ apiKey, ...parts }: ServiceParts): FastifyInstance {
   const app = fastify({
     genReqId: () => randomUUID(),
     exposeHeadRoutes: false,
     forceCloseConnections: true,
+    routerOptions: { maxParamLength: 10_000 },
+    // A path that cannot be decoded is one that does not exist.
+    frameworkErrors: (_error, request, reply) => {
+      sendProblem(request, reply, { code: 'endpoint-not-found', detail: 'the path is malformed' });
+    },
   });
   app.addHook('onRequest', createAuthorization({ apiKey }));
   app.setNotFoundHandler((request, reply) => {
@@ -34,14 +47,19 @@ export function createService({
   });
   app.setErrorHandler<FastifyError>((error, request, reply) => {
     const isClients = error.statusCode !== undefined && error.statusCode < 500;
-    if (isUnder(pathOf(request), '/deposit-gateway')) {
-      return refuse(reply, { statusCode: isClients ? 400 : 500, message: error.message });
-    }
     const code = isClients ? 'invalid-request' : 'internal-error';
+    if (isAtGateway(request)) return refuse(reply, { code, message: error.message });
     return sendProblem(request, reply, { code, detail: error.message });
   });
-  addStatus(app, { world, answering });
-  addDiscovery(app, { answering, quoteSigner });
-  addDepositGateway(app, { world, answering });
+  addStatus(app, parts);
+  addDiscovery(app, parts);
+  addQuotes(app, parts);
+  addGasless(app, parts);
+  addDepositGateway(app, parts);
+  addVaults(app, parts);
   return app;
+}
+
+function isAtGateway(request: FastifyRequest): boolean {
+  return isUnder(pathOf(request), '/deposit-gateway') || isUnder(pathOf(request), '/v1/deposit-gateway');
 }

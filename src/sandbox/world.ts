@@ -201,6 +201,7 @@ function stamp(former: Entry<StatusRecord> | undefined, nowMs: number): number {
   return Math.max(former?.record.updatedAt ?? 0, Math.floor(nowMs / 1000));
 }
 
-function vaultKey({ chainId, address }: { chainId: number; address: string }): string {
+/** The key under which a vault is found: `<chainId>:<address in lower case>`. */
+export function vaultKey({ chainId, address }: { chainId: number; address: string }): string {
   return `${chainId}:${address.toLowerCase()}`;
 }

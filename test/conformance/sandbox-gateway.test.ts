@@ -31,6 +31,7 @@ async function expectRefusal(path: string, status: number): Promise<void> {
     statusCode: status,
     message: expect.stringMatching(/./),
     error: expect.stringMatching(/./),
+    code: status === 404 ? 'not-found' : 'invalid-request',
   });
 }
 

@@ -11,7 +11,7 @@ type VaultRequest = FastifyRequest<{
   Querystring: { sourceChainId?: string | string[] };
 }>;
 
-/** Adds the look-ups of gasless jobs and vaults, the latter at both generations of its path. */
+/** Adds the look-ups of gasless jobs and of vaults, each at both generations of its path. */
 export function addDepositGateway(
   app: FastifyInstance,
   { world, answering }: { world: World; answering: Answering },
@@ -29,36 +29,44 @@ export function addDepositGateway(
     const { sourceChainId } = request.query;
     if (!ADDRESS.test(vaultAddress)) {
       return refuse(reply, {
-        statusCode: 400,
+        code: 'invalid-request',
         message: `vaultAddress: found ${JSON.stringify(vaultAddress)}, expected 0x and 40 hex digits`,
       });
     }
     if (typeof sourceChainId !== 'string' || !CHAIN_ID.test(sourceChainId)) {
       const found = sourceChainId === undefined ? 'nothing' : JSON.stringify(sourceChainId);
       return refuse(reply, {
-        statusCode: 400,
+        code: 'invalid-request',
         message: `sourceChainId: found ${found}, expected a chain id of 1 or more`,
       });
     }
     const vault = world.vault({ chainId: Number(sourceChainId), address: vaultAddress });
     if (vault === undefined) {
       return refuse(reply, {
-        statusCode: 404,
+        code: 'not-found',
         message: `no vault ${vaultAddress} on chain ${sourceChainId}`,
       });
     }
     return answer(request, reply, vault);
   }
 
-  app.get<{ Params: { id: string } }>('/deposit-gateway/v1/gasless/jobs/:id', (request, reply) => {
-    const job = world.gatewayJob(request.params.id);
+  function lookUpJob(request: FastifyRequest, reply: FastifyReply, id: string): FastifyReply {
+    const job = world.gatewayJob(id);
     if (job === undefined) {
-      return refuse(reply, {
-        statusCode: 404,
-        message: `no gasless job ${JSON.stringify(request.params.id)}`,
-      });
+      return refuse(reply, { code: 'not-found', message: `no gasless job ${JSON.stringify(id)}` });
     }
     return answer(request, reply, job);
+  }
+
+  app.get<{ Params: { id: string } }>('/deposit-gateway/v1/gasless/jobs/:id', (request, reply) =>
+    lookUpJob(request, reply, request.params.id),
+  );
+  app.get<{ Querystring: { id?: string | string[] } }>('/v1/deposit-gateway/status', (request, reply) => {
+    const { id } = request.query;
+    if (typeof id !== 'string' || id === '') {
+      return refuse(reply, { code: 'invalid-request', message: 'id: expected the id of one job' });
+    }
+    return lookUpJob(request, reply, id);
   });
   app.get('/deposit-gateway/v2/depositAddresses/:vaultAddress', lookUpVault);
   app.get('/v1/deposit-gateway/:vaultAddress', lookUpVault);

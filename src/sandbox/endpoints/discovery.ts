@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Answering } from '../answer-log.ts';
 import { CHAINS, TOKENS } from '../chains.ts';
+import type { QuoteSigners } from '../quote-signers.ts';
 
 /**
  * Adds `GET /v1/chains` and `GET /v1/tokens`. The interface names only `quoteSigner`; the sandbox answers
@@ -9,12 +10,12 @@ import { CHAINS, TOKENS } from '../chains.ts';
  */
 export function addDiscovery(
   app: FastifyInstance,
-  { answering, quoteSigner }: { answering: Answering; quoteSigner: string },
+  { answering, signers }: { answering: Answering; signers: QuoteSigners },
 ): void {
-  const chains = CHAINS.map((chain) => ({ ...chain, quoteSigner }));
-  app.get('/v1/chains', (request, reply) =>
-    answering.send(request, reply, { body: { chains }, subjects: [] }),
-  );
+  app.get('/v1/chains', (request, reply) => {
+    const chains = CHAINS.map((chain) => ({ ...chain, quoteSigner: signers.addressOf(chain.chainId) }));
+    return answering.send(request, reply, { body: { chains }, subjects: [] });
+  });
   app.get('/v1/tokens', (request, reply) =>
     answering.send(request, reply, { body: { tokens: TOKENS }, subjects: [] }),
   );

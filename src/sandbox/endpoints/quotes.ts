@@ -1,0 +1,86 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Answering } from '../answer-log.ts';
+import { type ProblemCode, sendInvalidRequest, sendProblem } from '../problem.ts';
+import type { QuoteDesk, QuoteOrder } from '../quote-desk.ts';
+import { findRoute, refuseAmount } from '../route.ts';
+import { parseQuoteRequest, type QuoteBody } from './quote-request.ts';
+
+/** Adds `POST /v1/quotes`. With `options.allQuotes` every solver's quote can be funded, the best of them being the whole answer's. */
+export function addQuotes(
+  app: FastifyInstance,
+  { answering, desk }: { answering: Answering; desk: QuoteDesk },
+): void {
+  /** Every solver refuses for the same reason. */
+  function refuse(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { code, detail }: { code: ProblemCode; detail: string },
+  ): FastifyReply {
+    const solverErrors = desk.solvers.map(({ name, address }) => ({
+      solver: address,
+      solverName: name,
+      code,
+      message: detail,
+    }));
+    return sendProblem(request, reply, { code, detail, solverErrors });
+  }
+
+  app.post('/v1/quotes', async (request, reply) => {
+    const parsed = parseQuoteRequest(request.body);
+    if (parsed.type === 'invalid') return sendInvalidRequest(request, reply, parsed.errors);
+    if (parsed.type === 'slippage') {
+      return sendProblem(request, reply, { code: 'slippage-out-of-bounds', errors: parsed.errors });
+    }
+    const { wanted, slippageMillionths, body } = parsed;
+    const route = findRoute(routeEnds(body));
+    if (route.type === 'invalid') return sendInvalidRequest(request, reply, route.errors);
+    if (route.type === 'refused') return refuse(request, reply, route);
+    const amount = wanted.type === 'exact-out' ? wanted.amountOut : wanted.amount;
+    const refusal = refuseAmount(amount, route.destination.chain);
+    if (refusal !== null) return refuse(request, reply, refusal);
+    const minAmountOut = body.destination.minAmountOut ?? null;
+    const [best, ...others] = desk.prices(wanted, minAmountOut);
+    if (best === undefined) {
+      return refuse(request, reply, {
+        code: 'no-route-found',
+        detail: 'no solver delivers that much for that amount',
+      });
+    }
+    const order: QuoteOrder = {
+      type: wanted.type,
+      source: { ...route.source, funder: body.source.funder },
+      destination: { ...route.destination, recipient: body.destination.recipient, minAmountOut },
+      slippageMillionths,
+    };
+    const quote = await desk.quote(order, best.price);
+    if (body.options?.allQuotes !== true) {
+      return answering.sendMade(request, reply, { statusCode: 200, body: quote });
+    }
+    const quotes = [quote];
+    for (const { price } of others) {
+      quotes.push(await desk.quote(order, price));
+    }
+    return answering.sendMade(request, reply, { statusCode: 200, body: { ...quote, quotes } });
+  });
+}
+
+function routeEnds({ source, destination }: QuoteBody): Parameters<typeof findRoute>[0] {
+  return {
+    source: {
+      chainId: source.chainId,
+      token: source.token,
+      addresses: [
+        { field: 'source.token', value: source.token },
+        { field: 'source.funder', value: source.funder },
+      ],
+    },
+    destination: {
+      chainId: destination.chainId,
+      token: destination.token,
+      addresses: [
+        { field: 'destination.token', value: destination.token },
+        { field: 'destination.recipient', value: destination.recipient },
+      ],
+    },
+  };
+}

@@ -1,0 +1,222 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { Answering } from '../answer-log.ts';
+import { erc2612Data, erc3009Data, recoverSigner } from '../authorizations.ts';
+import { type Token, tokenAt } from '../chains.ts';
+import { fieldErrors } from '../field-errors.ts';
+import { amount, bytes32, chainId, evmAddress, seconds, signature } from '../fields.ts';
+import { type GatewayCode, refuse } from '../gateway-error.ts';
+import type { Fundable, Orders } from '../orders.ts';
+import { inWords } from '../problem.ts';
+import type { QuoteDesk } from '../quote-desk.ts';
+import { findRoute, refuseAmount } from '../route.ts';
+import type { Submit, Submits } from '../submits.ts';
+import type { World } from '../world.ts';
+import { erc3009Nonce, payloadOf } from './gasless.ts';
+
+const createSchema = z.strictObject({
+  sourceChainId: chainId,
+  destinationChainId: chainId,
+  sourceToken: z.string().min(1),
+  destinationToken: z.string().min(1),
+  amount,
+  recipient: z.string().min(1),
+  refundRecipient: z.string().min(1).optional(),
+});
+
+const erc3009Schema = z.strictObject({
+  chainId,
+  from: evmAddress,
+  to: evmAddress,
+  value: amount,
+  validAfter: seconds,
+  validBefore: seconds,
+  nonce: bytes32,
+  signature,
+});
+
+const erc2612Schema = z.strictObject({
+  chainId,
+  owner: evmAddress,
+  spender: evmAddress,
+  value: amount,
+  deadline: seconds,
+  signature,
+});
+
+/**
+ * Adds what makes vaults and funds them gaslessly. ERC-3009 is taken at both generations of its path, as one endpoint.
+ * An owner's EIP-2612 permits for a token count from 0: the sandbox holds how many it has taken.
+ */
+export function addVaults(
+  app: FastifyInstance,
+  {
+    world,
+    answering,
+    orders,
+    submits,
+    desk,
+  }: { world: World; answering: Answering; orders: Orders; submits: Submits; desk: QuoteDesk },
+): void {
+  function refuseBody(reply: FastifyReply, error: z.ZodError): FastifyReply {
+    return refuse(reply, { code: 'invalid-request', message: inWords(fieldErrors(error)) });
+  }
+
+  function create(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const parsed = createSchema.safeParse(request.body);
+    if (!parsed.success) return refuseBody(reply, parsed.error);
+    const body = parsed.data;
+    const route = findRoute({
+      source: {
+        chainId: body.sourceChainId,
+        token: body.sourceToken,
+        addresses: [
+          { field: 'sourceToken', value: body.sourceToken },
+          ...(body.refundRecipient === undefined
+            ? []
+            : [{ field: 'refundRecipient', value: body.refundRecipient }]),
+        ],
+      },
+      destination: {
+        chainId: body.destinationChainId,
+        token: body.destinationToken,
+        addresses: [
+          { field: 'destinationToken', value: body.destinationToken },
+          { field: 'recipient', value: body.recipient },
+        ],
+      },
+    });
+    if (route.type === 'invalid') {
+      return refuse(reply, { code: 'invalid-request', message: inWords(route.errors) });
+    }
+    if (route.type === 'refused') return refuse(reply, { code: route.code, message: route.detail });
+    const { source, destination } = route;
+    if (source.chain.kind !== 'evm') {
+      const message = `vaults exist on EVM chains only, found ${source.chain.name}`;
+      return refuse(reply, { code: 'chain-not-supported', message });
+    }
+    const refusal = refuseAmount(body.amount, destination.chain);
+    if (refusal !== null) return refuse(reply, { code: refusal.code, message: refusal.detail });
+    const [best] = desk.prices({ type: 'exact-in', amount: body.amount });
+    if (best === undefined)
+      return refuse(reply, { code: 'no-route-found', message: 'no solver quotes this' });
+    const fundable = orders.draft({
+      origin: 'vault',
+      funder: body.refundRecipient ?? null,
+      recipient: body.recipient,
+      source: { chain: source.chain, token: source.token.address, amount: body.amount.toString() },
+      destination: {
+        chain: destination.chain,
+        token: destination.token.address,
+        amount: best.price.destinationAmount.toString(),
+      },
+    });
+    orders.open(fundable);
+    const { plan, expiresAt } = fundable;
+    return answering.sendMade(request, reply, {
+      statusCode: 201,
+      body: {
+        data: {
+          vaultAddress: plan.vaultAddress,
+          amount: plan.source.amount,
+          deadline: expiresAt,
+          state: 'PENDING',
+          intentHash: plan.intentHash,
+          sourceChainId: plan.source.chain.chainId,
+        },
+      },
+    });
+  }
+
+  /** A vault that a client made, or why it cannot be funded. */
+  function findVault(vault: { chainId: number; address: string }): Fundable | Refusal {
+    const fundable = orders.vault(vault);
+    if (fundable !== undefined) return fundable;
+    if (world.vault(vault) === undefined) {
+      return { code: 'not-found', message: `no vault ${vault.address} on chain ${vault.chainId}` };
+    }
+    const message = `vault ${vault.address} was not made by a client: it is funded by itself`;
+    return { code: 'invalid-request', message };
+  }
+
+  function answer(request: FastifyRequest, reply: FastifyReply, submit: Submit): FastifyReply {
+    const result = submits.submit(submit);
+    if (result.type === 'refused') {
+      const { code, detail, field } = result;
+      return refuse(reply, { code, message: field === undefined ? detail : `${field}: ${detail}` });
+    }
+    return answering.sendMade(request, reply, {
+      statusCode: result.type === 'queued' ? 202 : 200,
+      body: { data: world.gatewayJob(result.jobUuid)?.record },
+    });
+  }
+
+  async function submitErc3009(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const parsed = erc3009Schema.safeParse(request.body);
+    if (!parsed.success) return refuseBody(reply, parsed.error);
+    const body = parsed.data;
+    const vault = { chainId: body.chainId, address: body.to };
+    const found = findVault(vault);
+    if ('code' in found) return refuse(reply, found);
+    const token = tokenOf(found);
+    const signer = await recoverSigner(erc3009Data(token, body), body.signature);
+    return answer(request, reply, {
+      fundable: orders.vault(vault) ?? found,
+      payload: payloadOf('vault erc-3009', body),
+      signature: body.signature.toLowerCase(),
+      signer,
+      owner: body.from.toLowerCase(),
+      nonce: erc3009Nonce(token, body),
+      amount: body.value,
+      validAfter: body.validAfter,
+      validUntil: body.validBefore - 1n,
+    });
+  }
+
+  async function submitErc2612(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const parsed = erc2612Schema.safeParse(request.body);
+    if (!parsed.success) return refuseBody(reply, parsed.error);
+    const body = parsed.data;
+    const vault = { chainId: body.chainId, address: body.spender };
+    const found = findVault(vault);
+    if ('code' in found) return refuse(reply, found);
+    const token = tokenOf(found);
+    const owner = body.owner.toLowerCase();
+    const nonceOf = (count: bigint): string =>
+      `erc-2612 ${token.chainId} ${token.address} ${owner} ${count}`.toLowerCase();
+    const recover = (nonce: bigint): Promise<string | null> =>
+      recoverSigner(erc2612Data(token, { ...body, nonce }), body.signature);
+    let count = 0n;
+    while (submits.isNonceUsed(nonceOf(count))) count += 1n;
+    let nonce = count;
+    let signer = await recover(count);
+    // The body does not say which permit it is: one that was signed for a former count has used its nonce.
+    for (let former = count - 1n; former >= 0n && signer !== owner; former--) {
+      if ((await recover(former)) !== owner) continue;
+      nonce = former;
+      signer = owner;
+    }
+    return answer(request, reply, {
+      fundable: orders.vault(vault) ?? found,
+      payload: payloadOf('vault erc-2612', body),
+      signature: body.signature.toLowerCase(),
+      signer,
+      owner,
+      nonce: nonceOf(nonce),
+      amount: body.value,
+      validAfter: 0n,
+      validUntil: body.deadline,
+    });
+  }
+
+  app.post('/v1/deposit-gateway/deposit-addresses', create);
+  app.post('/v1/deposit-gateway/submit/erc-3009', submitErc3009);
+  app.post('/deposit-gateway/v1/gasless/transferWithAuthorization', submitErc3009);
+  app.post('/v1/deposit-gateway/submit/erc-2612', submitErc2612);
+}
+
+type Refusal = { code: GatewayCode; message: string };
+
+function tokenOf({ plan }: Fundable): Token {
+  return tokenAt(plan.source.chain.chainId, plan.source.token);
+}

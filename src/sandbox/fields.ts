@@ -1,0 +1,51 @@
+import { z } from 'zod';
+
+const LARGEST_UINT256 = 2n ** 256n - 1n;
+
+/** An amount in base units: a decimal string from 1 up to what 256 bits hold. */
+export const amount = z
+  .string()
+  .regex(/^(0|[1-9]\d{0,77})$/, { error: 'expected base units as a decimal string' })
+  .transform(BigInt)
+  .refine((value) => value > 0n && value <= LARGEST_UINT256, { error: 'expected 1 or more, in 256 bits' });
+
+/** A number of 256 bits, 0 included, as a decimal string. */
+export const uint256 = z
+  .string()
+  .regex(/^(0|[1-9]\d{0,77})$/, { error: 'expected a whole number as a decimal string' })
+  .transform(BigInt)
+  .refine((value) => value <= LARGEST_UINT256, { error: 'expected a number of 256 bits' });
+
+/** Unix seconds, as a decimal string or a number. */
+export const seconds = z.union([uint256, z.int().min(0).transform(BigInt)], {
+  error: 'expected Unix seconds as a decimal string',
+});
+
+export const chainId = z.int().min(1);
+
+/** An EVM address in any case; becomes lower case, because a checksum that is wrong is no error here. */
+export const evmAddress = z
+  .templateLiteral(['0x', z.string()])
+  .refine((text) => /^0x[a-fA-F0-9]{40}$/.test(text), { error: 'expected 0x and 40 hex digits' })
+  .transform((text): `0x${string}` => `0x${text.slice(2).toLowerCase()}`);
+
+export const bytes32 = z
+  .templateLiteral(['0x', z.string()])
+  .refine((text) => /^0x[a-fA-F0-9]{64}$/.test(text), { error: 'expected 0x and 64 hex digits' });
+
+export const signature = z
+  .string()
+  .regex(/^0x[a-fA-F0-9]{130}$/, { error: 'expected 0x and 130 hex digits' });
+
+/** `quote:` and a UUID; becomes the bare UUID. */
+export const quoteId = z
+  .string()
+  .regex(/^quote:[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, {
+    error: 'expected quote: and a UUID',
+  })
+  .transform((id) => id.slice('quote:'.length).toLowerCase());
+
+/** Unix seconds in 48 bits, as a decimal string or a number. */
+export const uint48 = seconds
+  .refine((value) => value < 2n ** 48n, { error: 'expected Unix seconds in 48 bits' })
+  .transform(Number);

@@ -1,0 +1,38 @@
+import { z } from 'zod';
+import type { Fundable, Orders } from './orders.ts';
+
+const fate = z.enum(['settled', 'late-details', 'refunded', 'failed']).default('settled');
+
+/** What `POST /fund` takes: a quote (bare or prefixed) or a vault, and how the transfer is to end. */
+export const fundSchema = z.union(
+  [
+    z.strictObject({ quoteId: z.string().transform((id) => id.replace(/^quote:/, '')), fate }),
+    z.strictObject({ vaultAddress: z.string(), chainId: z.int().min(1), fate }),
+  ],
+  { error: 'expected { quoteId, fate? } or { vaultAddress, chainId, fate? }' },
+);
+
+/** What the chain has seen, or why there is nothing to fund. */
+export type FundResult =
+  | { type: 'funded'; intentHash: string; sourceTxHash: string }
+  | { type: 'refused'; statusCode: 404 | 409 | 410; message: string };
+
+/** Stands for the chain seeing the transaction that funds a quote or a vault. */
+export function fundByTransaction(orders: Orders, wanted: z.infer<typeof fundSchema>): FundResult {
+  const fundable: Fundable | undefined =
+    'quoteId' in wanted
+      ? orders.quote(wanted.quoteId)
+      : orders.vault({ chainId: wanted.chainId, address: wanted.vaultAddress });
+  if (fundable === undefined) {
+    return { type: 'refused', statusCode: 404, message: 'no such quote or vault was made by a client' };
+  }
+  if (fundable.fundedBy !== null) {
+    return { type: 'refused', statusCode: 409, message: `already funded by ${fundable.fundedBy}` };
+  }
+  if (orders.isExpired(fundable)) {
+    return { type: 'refused', statusCode: 410, message: `expired at ${fundable.expiresAt}` };
+  }
+  orders.fundByTransaction(fundable, wanted.fate);
+  const { intentHash, source } = fundable.plan;
+  return { type: 'funded', intentHash, sourceTxHash: source.txHash };
+}

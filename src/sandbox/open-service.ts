@@ -1,0 +1,42 @@
+import { randomUUID } from 'node:crypto';
+import fastify, { type FastifyError, type FastifyInstance } from 'fastify';
+import type { Answering } from './answer-log.ts';
+import { pathOf } from './authorize.ts';
+import { addOpenQuotes, refuseOpen } from './endpoints/open-quotes.ts';
+import type { QuoteDesk } from './quote-desk.ts';
+
+/** The port of the open quoting service: no key, and errors of its own form. */
+export function createOpenService({
+  seed,
+  timeScale,
+  desk,
+  answering,
+  nowMs,
+}: {
+  seed: number;
+  timeScale: number;
+  desk: QuoteDesk;
+  answering: Answering;
+  nowMs: () => number;
+}): FastifyInstance {
+  const app = fastify({
+    genReqId: () => randomUUID(),
+    exposeHeadRoutes: false,
+    forceCloseConnections: true,
+    // A path that cannot be decoded is one that does not exist.
+    frameworkErrors: (_error, _request, reply) => {
+      refuseOpen(reply, { statusCode: 404, errors: [{ field: 'path', detail: 'malformed' }] });
+    },
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const detail = `${request.method} ${pathOf(request)} does not exist`;
+    return refuseOpen(reply, { statusCode: 404, errors: [{ field: 'path', detail }] });
+  });
+  app.setErrorHandler<FastifyError>((error, _request, reply) => {
+    const isClients = error.statusCode !== undefined && error.statusCode < 500;
+    const errors = [{ field: 'body', detail: error.message }];
+    return refuseOpen(reply, { statusCode: isClients ? 400 : 500, errors });
+  });
+  addOpenQuotes(app, { seed, timeScale, desk, nowMs, answering });
+  return app;
+}

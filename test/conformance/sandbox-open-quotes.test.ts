@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { Sandbox } from '../../src/sandbox/sandbox.ts';
+
+const WALLET = '0x52908400098527886E0F7030069857D2E4169EE7';
+const USDC_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
+const USDC_OPTIMISM = '0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85';
+
+let sandbox: Sandbox;
+
+beforeAll(async () => {
+  sandbox = new Sandbox({ transfersPerSecond: 0 });
+  await sandbox.start();
+});
+
+afterAll(async () => {
+  await sandbox.close();
+});
+
+const quoteRequest = {
+  sourceChainID: 8453,
+  destinationChainID: 10,
+  sourceToken: USDC_BASE,
+  destinationToken: USDC_OPTIMISM,
+  sourceAmount: '100000000',
+  funder: WALLET,
+  recipient: WALLET,
+};
+const request = { dAppID: 'tests', quoteRequest };
+
+const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
+const amount = z.string().regex(/^\d+$/);
+const entrySchema = z.strictObject({
+  quoteID: z.string().regex(/^quote:[0-9a-f-]{36}$/),
+  quoteResponseID: z.string().regex(/^quoteResponse:[0-9a-f-]{36}$/),
+  solverID: address,
+  quoteData: z.strictObject({
+    contracts: z.strictObject({ sourcePortal: address, destinationPortal: address, prover: address }),
+    quoteResponse: z.strictObject({
+      intentExecutionType: z.enum(['SELF_PUBLISH', 'GASLESS']),
+      sourceChainID: z.int(),
+      destinationChainID: z.int(),
+      finalDestinationChainID: z.int(),
+      sourceToken: z.string(),
+      destinationToken: z.string(),
+      sourceAmount: amount,
+      destinationAmount: amount,
+      minimumDestinationAmount: amount,
+      funder: z.string(),
+      refundRecipient: z.string(),
+      recipient: z.string(),
+      fees: z.array(
+        z.strictObject({
+          name: z.string(),
+          description: z.string(),
+          token: z.strictObject({ address: z.string(), decimals: z.int(), symbol: z.string() }),
+          amount,
+          kinds: z.array(z.strictObject({ kind: z.string(), amount, basis: z.string() })),
+        }),
+      ),
+      deadline: z.int(),
+      quoteExpiry: z.int(),
+      estimatedFulfillTimeSec: z.int(),
+      encodedRoute: z.string().regex(/^0x[0-9a-f]+$/),
+    }),
+  }),
+});
+const answerSchema = z.strictObject({ data: z.array(entrySchema) });
+
+function post(body: unknown, path = '/api/v3/quotes/exactIn'): Promise<Response> {
+  return fetch(sandbox.quotesUrl + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+}
+
+async function quotes(body: unknown) {
+  const response = await post(body);
+  expect(response.status).toBe(201);
+  return answerSchema.parse(await response.json()).data;
+}
+
+async function expectRefusal(response: Response, statusCode: number, field: unknown): Promise<void> {
+  expect(response.status).toBe(statusCode);
+  expect(await response.json()).toEqual({
+    statusCode,
+    createdBy: 'ValidationFilter',
+    validationErrors: [{ field, message: expect.stringMatching(/./) }],
+  });
+}
+
+describe('exactIn', () => {
+  test('quotes without a key, the best first, with fees that add up', async () => {
+    const entries = await quotes(request);
+    expect(entries.length).toBeGreaterThan(1);
+    const outputs = entries.map(({ quoteData: { quoteResponse } }) =>
+      Number(quoteResponse.destinationAmount),
+    );
+    expect(outputs).toEqual([...outputs].sort((a, b) => b - a));
+    for (const { quoteResponse } of entries.map(({ quoteData }) => quoteData)) {
+      const fees = quoteResponse.fees.reduce((sum, fee) => sum + BigInt(fee.amount), 0n);
+      expect(BigInt(quoteResponse.destinationAmount) + fees).toBe(100_000_000n);
+      expect(quoteResponse).toMatchObject({ intentExecutionType: 'SELF_PUBLISH', sourceAmount: '100000000' });
+    }
+  });
+
+  test('quotes every execution type that is asked for', async () => {
+    const entries = await quotes({ ...request, intentExecutionTypes: ['SELF_PUBLISH', 'GASLESS'] });
+    const types = entries.map(({ quoteData }) => quoteData.quoteResponse.intentExecutionType);
+    expect(new Set(types)).toEqual(new Set(['SELF_PUBLISH', 'GASLESS']));
+  });
+
+  test('takes other contracts than the default ones', async () => {
+    const [entry] = await quotes({ ...request, contracts: { prover: WALLET } });
+    expect(entry?.quoteData.contracts.prover).toBe(WALLET.toLowerCase());
+  });
+
+  test.each([
+    ['an unknown chain', { sourceChainID: 5 }],
+    ['one chain', { destinationChainID: 8453, destinationToken: USDC_BASE }],
+    ['a token that is not listed', { sourceToken: WALLET }],
+    ['too little', { sourceAmount: '1' }],
+  ])('succeeds without entries for %s', async (_case, part) => {
+    expect(await quotes({ ...request, quoteRequest: { ...quoteRequest, ...part } })).toEqual([]);
+  });
+
+  test.each<[string, unknown, string]>([
+    ['a missing dAppID', { quoteRequest }, 'dAppID'],
+    ['a dAppID with a space', { ...request, dAppID: 'a b' }, 'dAppID'],
+    ['a dAppID of 65 characters', { ...request, dAppID: 'a'.repeat(65) }, 'dAppID'],
+    ['an unknown execution type', { ...request, intentExecutionTypes: ['X'] }, 'intentExecutionTypes.0'],
+    ['an unknown key', { ...request, dappId: 'tests' }, 'dappId'],
+    ['no quoteRequest', { dAppID: 'tests' }, 'quoteRequest'],
+    [
+      'an amount that is a number',
+      { ...request, quoteRequest: { ...quoteRequest, sourceAmount: 1 } },
+      'quoteRequest.sourceAmount',
+    ],
+    [
+      'a malformed funder',
+      { ...request, quoteRequest: { ...quoteRequest, funder: 'me' } },
+      'quoteRequest.funder',
+    ],
+    ['no JSON', '{', 'body'],
+  ])('refuses %s in its own form', async (_case, body, field) => {
+    await expectRefusal(await post(body), 400, field);
+  });
+
+  test('takes a dAppID of 64 characters', async () => {
+    expect(await quotes({ ...request, dAppID: `a.b_c-${'1'.repeat(58)}` })).not.toEqual([]);
+  });
+});
+
+test.each([
+  '/api/v3/quotes/single',
+  '/api/v3/quotes/exactOut',
+  '/api/v3/intents/intentStatus',
+  '/api/v3/intents/status',
+  '/api/v1/solverRegistry/registerSolver',
+  '/%zz',
+])('%s is only listed: 404 in the same form', async (path) => {
+  await expectRefusal(await post({}, path), 404, 'path');
+});
