@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { type Fault, faultSchema } from '../sandbox/fault.ts';
 import { Sandbox } from '../sandbox/sandbox.ts';
 import { interrupted } from './interrupt.ts';
 
@@ -29,6 +30,12 @@ export function sandboxCommand(): Command {
     .option('--transfers-per-second <rate>', 'births per second; 0 stops them', number, 0.5)
     .option('--wallets <count>', 'how many wallets send and receive', wholeNumber, 10)
     .option('--past-transfers <count>', 'how many transfers have ended in the days before', wholeNumber, 0)
+    .option(
+      '--fault <type:key=value,…>',
+      'a fault from the start, such as latency:ms=300 or error:code=internal-error,rate=0.1 (repeatable)',
+      addFault,
+      [],
+    )
     .action(serve);
 }
 
@@ -43,11 +50,13 @@ type Flags = {
   transfersPerSecond: number;
   wallets: number;
   pastTransfers: number;
+  fault: Fault[];
 };
 
-async function serve(flags: Flags): Promise<void> {
+async function serve({ fault: faults, ...flags }: Flags): Promise<void> {
   const sandbox = new Sandbox({
     ...flags,
+    faults,
     quotesPort: flags.quotesPort ?? (flags.port === 0 ? 0 : DEFAULT_QUOTES_PORT),
   });
   const stop = interrupted();
@@ -55,7 +64,7 @@ async function serve(flags: Flags): Promise<void> {
   process.stdout.write(
     `${[
       `upstream:     ${sandbox.url}   (x-api-key: ${sandbox.apiKey})`,
-      `control:      ${sandbox.controlUrl}   (GET /subjects /transitions /answers, POST /pace /fund /rotate-signer)`,
+      `control:      ${sandbox.controlUrl}   (GET /subjects /transitions /answers, POST /pace /fund /rotate-signer /faults)`,
       `quotes:       ${sandbox.quotesUrl}   (no key)`,
       `a wallet:     ${sandbox.subjects().wallets[0] ?? 'none'}`,
     ].join('\n')}\n`,
@@ -63,6 +72,24 @@ async function serve(flags: Flags): Promise<void> {
   await stop.wait;
   await sandbox.close();
   stop.release();
+}
+
+/** Reads `type` or `type:key=value,key=value`; values that are numbers become numbers. */
+function addFault(text: string, earlier: Fault[]): Fault[] {
+  const [type = '', ...rest] = text.split(':');
+  const members = rest
+    .join(':')
+    .split(',')
+    .filter((member) => member !== '');
+  const pairs = members.map((member): [string, string | number] => {
+    const [key = '', ...value] = member.split('=');
+    const found = value.join('=');
+    return [key, found !== '' && Number.isFinite(Number(found)) ? Number(found) : found];
+  });
+  const fault = faultSchema.safeParse({ ...Object.fromEntries(pairs), type });
+  if (fault.success) return [...earlier, fault.data];
+  const problems = fault.error.issues.map(({ path, message }) => `${path.join('.') || type}: ${message}`);
+  throw new InvalidArgumentError(problems.join('; '));
 }
 
 function number(text: string): number {

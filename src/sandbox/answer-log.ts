@@ -25,14 +25,22 @@ export type Answering = {
   ): FastifyReply;
 };
 
-export function createAnswering({ nowMs }: { nowMs: () => number }): Answering {
+export function createAnswering({
+  nowMs,
+  isLost,
+}: {
+  nowMs: () => number;
+  /** Whether the answer to a request will not be readable: it is logged without subjects. */
+  isLost: (request: FastifyRequest) => boolean;
+}): Answering {
   const log = createBoundedLog<Answer>(LOG_CAPACITY);
   function answer(
     request: FastifyRequest,
     reply: FastifyReply,
     given: { statusCode: number; body: unknown; subjects: readonly Mention[] },
   ): FastifyReply {
-    log.add({ at: nowMs(), path: pathOf(request), query: request.query, subjects: given.subjects });
+    const subjects = isLost(request) ? [] : given.subjects;
+    log.add({ at: nowMs(), path: pathOf(request), query: request.query, subjects });
     return reply.code(given.statusCode).type('application/json').send(JSON.stringify(given.body));
   }
   return {

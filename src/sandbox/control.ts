@@ -5,6 +5,8 @@ import { z } from 'zod';
 import type { Answer } from './answer-log.ts';
 import type { BoundedLog } from './bounded-log.ts';
 import { CHAINS } from './chains.ts';
+import { faultSchema } from './fault.ts';
+import type { Faults } from './faults.ts';
 import { type FundResult, fundSchema } from './funding.ts';
 import type { Subjects, Transition } from './world.ts';
 
@@ -19,6 +21,7 @@ export type Controls = {
   pace(): Pace;
   setPace(transfersPerSecond: number): void;
   fund(wanted: z.infer<typeof fundSchema>): FundResult;
+  faults: Faults;
   /** Gives a chain, or every chain, a new key for quotes. */
   rotateSigners(chainId: number | undefined): { chainId: number; quoteSigner: string }[];
 };
@@ -46,8 +49,8 @@ const rotationSchema = z.strictObject({
 
 /**
  * The control port, for tests and the demo: `GET /subjects`, `GET /transitions` and `GET /answers` (both with an optional
- * `?since=<Unix milliseconds>`, inclusive), `GET /pace` and `POST /pace`, `POST /fund` and
- * `POST /rotate-signer`. Both logs hold the last 500,000 entries.
+ * `?since=<Unix milliseconds>`, inclusive), `GET /pace` and `POST /pace`, `POST /fund`,
+ * `POST /rotate-signer`, and `GET`, `POST` and `DELETE` of `/faults`. Both logs hold the last 500,000 entries.
  */
 export function createControl(controls: Controls): FastifyInstance {
   const app = fastify({ exposeHeadRoutes: false, forceCloseConnections: true });
@@ -81,6 +84,19 @@ export function createControl(controls: Controls): FastifyInstance {
     }
     const { statusCode, message } = result;
     return reply.code(statusCode).send({ statusCode, message, error: STATUS_CODES[statusCode] });
+  });
+  app.get('/faults', () => ({ faults: controls.faults.list() }));
+  app.post('/faults', (request, reply) => {
+    const body = faultSchema.safeParse(request.body);
+    if (!body.success) return refuseInput(reply, body.error);
+    return reply.code(201).send(controls.faults.add(body.data));
+  });
+  app.delete('/faults', () => ({ removed: controls.faults.remove() }));
+  app.delete<{ Params: { id: string } }>('/faults/:id', (request, reply) => {
+    const removed = controls.faults.remove(Number(request.params.id));
+    if (removed > 0) return reply.send({ removed });
+    const message = `no fault ${JSON.stringify(request.params.id)}, see GET /faults`;
+    return reply.code(404).send({ statusCode: 404, message, error: 'Not Found' });
   });
   app.post('/rotate-signer', (request, reply) => {
     const body = rotationSchema.safeParse(request.body ?? {});

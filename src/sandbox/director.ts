@@ -40,11 +40,20 @@ const ANNOUNCED: readonly { origin: Origin; fate?: Fate }[] = [
 /** The announced transfers begin within this time, before it is scaled. */
 const ANNOUNCED_WITHIN_SECONDS = 60;
 
+const REORGANISED_AFTER_SECONDS = 10;
+const FILLED_AGAIN_AFTER_SECONDS = 20;
+
 const PAST_DAYS = 7;
 const PAST_REFUNDED_EVERY = 15;
 
 /** A life, or what remains of it. `deadline` is its vault's, in Unix seconds. */
-export type Life = { plan: TransferPlan; deadline: number; moments: Moment[] };
+export type Life = {
+  plan: TransferPlan;
+  deadline: number;
+  moments: Moment[];
+  /** Its chain has been reorganised; that happens to a life once. */
+  reorganised?: true;
+};
 
 /**
  * Creates the director of a world. `timeScale` divides every duration of a life, not the pace of births; `pastTransfers`
@@ -57,6 +66,7 @@ export function createDirector({
   timeScale,
   pastTransfers,
   transfersPerSecond,
+  isReorganised = () => false,
 }: {
   world: World;
   agenda: Agenda;
@@ -64,6 +74,8 @@ export function createDirector({
   timeScale: number;
   pastTransfers: number;
   transfersPerSecond: number;
+  /** Asked when an intent is filled: whether its chain drops the block, so that it is filled once more. */
+  isReorganised?: () => boolean;
 }): Director {
   let pace = transfersPerSecond;
   // A birth that was scheduled under an older pace finds that its number has passed, and does nothing.
@@ -84,7 +96,12 @@ export function createDirector({
    * Schedules the next moment of a life, `sinceMs` being when the one before was due. What happens is stamped with the
    * time at which it really does, or an answer in between would contradict the log.
    */
-  function schedule({ plan, deadline, moments: [next, ...later] }: Life, sinceMs: number): void {
+  function schedule(life: Life, sinceMs: number): void {
+    const {
+      plan,
+      deadline,
+      moments: [next, ...later],
+    } = life;
     if (next === undefined) {
       living -= 1;
       return;
@@ -94,7 +111,12 @@ export function createDirector({
     const dueMs = next.newSecond ? Math.max(wantedMs, (updatedAt + 1) * 1000) : wantedMs;
     agenda.add(dueMs, (nowMs) => {
       for (const change of next.changes) world.apply({ plan, deadline, change, nowMs });
-      schedule({ plan, deadline, moments: later }, dueMs);
+      if (isFill(next) && life.reorganised === undefined && isReorganised()) {
+        const moments = [...reorganised(next), ...later];
+        schedule({ plan, deadline, moments, reorganised: true }, dueMs);
+      } else {
+        schedule({ ...life, moments: later }, dueMs);
+      }
     });
   }
 
@@ -149,6 +171,19 @@ export function createDirector({
     transfersPerSecond: () => pace,
     livingTransfers: () => living,
   };
+}
+
+/** A reorganised chain: the intent is pending again, and filled again when its transaction is. */
+function reorganised(fill: Moment): Moment[] {
+  const dropped: Change = { thing: 'intent', status: 'pending', shown: 'source' };
+  return [
+    { afterSeconds: REORGANISED_AFTER_SECONDS, changes: [dropped], newSecond: true },
+    { ...fill, afterSeconds: FILLED_AGAIN_AFTER_SECONDS, newSecond: true },
+  ];
+}
+
+function isFill({ changes }: Moment): boolean {
+  return changes.some((change) => change.thing === 'intent' && change.status === 'filled');
 }
 
 const settledChange: Change & { thing: 'intent' } = {

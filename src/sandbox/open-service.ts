@@ -3,6 +3,9 @@ import fastify, { type FastifyError, type FastifyInstance } from 'fastify';
 import type { Answering } from './answer-log.ts';
 import { pathOf } from './authorize.ts';
 import { addOpenQuotes, refuseOpen } from './endpoints/open-quotes.ts';
+import { addFaultHooks, type Spoilings } from './fault-hooks.ts';
+import type { Faults } from './faults.ts';
+import { PROBLEMS } from './problem.ts';
 import type { QuoteDesk } from './quote-desk.ts';
 
 /** The port of the open quoting service: no key, and errors of its own form. */
@@ -12,12 +15,16 @@ export function createOpenService({
   desk,
   answering,
   nowMs,
+  faults,
+  spoilings,
 }: {
   seed: number;
   timeScale: number;
   desk: QuoteDesk;
   answering: Answering;
   nowMs: () => number;
+  faults: Faults;
+  spoilings: Spoilings;
 }): FastifyInstance {
   const app = fastify({
     genReqId: () => randomUUID(),
@@ -26,6 +33,15 @@ export function createOpenService({
     // A path that cannot be decoded is one that does not exist.
     frameworkErrors: (_error, _request, reply) => {
       refuseOpen(reply, { statusCode: 404, errors: [{ field: 'path', detail: 'malformed' }] });
+    },
+  });
+  addFaultHooks(app, {
+    faults,
+    spoilings,
+    nowMs,
+    refuse: (_request, reply, code) => {
+      const { status: statusCode, title } = PROBLEMS[code];
+      return refuseOpen(reply, { statusCode, errors: [{ field: 'request', detail: title }] });
     },
   });
   app.setNotFoundHandler((request, reply) => {

@@ -5,6 +5,10 @@ import { CHAINS } from './chains.ts';
 import { createClock } from './clock.ts';
 import { createControl, type Pace } from './control.ts';
 import { createDirector, type Director } from './director.ts';
+import { createDistortion } from './distort.ts';
+import type { Fault } from './fault.ts';
+import { isLost, type Spoilings } from './fault-hooks.ts';
+import { createFaults } from './faults.ts';
 import { fundByTransaction } from './funding.ts';
 import { createGenerator } from './generator.ts';
 import { transactionHash, uuid } from './identifiers.ts';
@@ -41,6 +45,8 @@ export type SandboxOptions = {
   wallets?: number;
   /** How many transfers, over all wallets, have ended in the days before the start. Default 0. */
   pastTransfers?: number;
+  /** Faults that are on from the start. */
+  faults?: readonly Fault[];
 };
 
 /**
@@ -76,6 +82,9 @@ export class Sandbox {
       quotes: options.quotesPort ?? 0,
     };
 
+    const faults = createFaults({ seed });
+    for (const fault of options.faults ?? []) faults.add(fault);
+    const spoilings: Spoilings = new WeakMap();
     const agenda = createAgenda();
     const generator = createGenerator({ seed, wallets });
     this.#world = createWorld({ wallets: generator.wallets.map((wallet) => wallet.address) });
@@ -86,9 +95,13 @@ export class Sandbox {
       timeScale,
       pastTransfers,
       transfersPerSecond,
+      isReorganised: () => faults.strike('regressions', '/') !== undefined,
     });
     this.#timeline = new Timeline({ agenda, nowMs: this.#nowMs });
-    this.#answering = createAnswering({ nowMs: this.#nowMs });
+    this.#answering = createAnswering({
+      nowMs: this.#nowMs,
+      isLost: (request) => isLost(spoilings, request),
+    });
     this.#signers = createQuoteSigners({ seed });
     const orders = createOrders({
       world: this.#world,
@@ -109,6 +122,10 @@ export class Sandbox {
       desk,
       orders,
       submits,
+      faults,
+      spoilings,
+      distortion: createDistortion({ faults }),
+      nowMs: this.#nowMs,
     });
     this.#openService = createOpenService({
       seed,
@@ -116,6 +133,8 @@ export class Sandbox {
       desk,
       answering: this.#answering,
       nowMs: this.#nowMs,
+      faults,
+      spoilings,
     });
     this.#control = createControl({
       subjects: () => this.subjects(),
@@ -124,6 +143,7 @@ export class Sandbox {
       pace: () => this.pace(),
       setPace: (perSecond) => this.setPace(perSecond),
       fund: (wanted) => fundByTransaction(orders, wanted),
+      faults,
       rotateSigners: (chainId) => this.#rotateSigners(chainId),
     });
   }

@@ -2,15 +2,18 @@ import { randomUUID } from 'node:crypto';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify';
 import type { Answering } from './answer-log.ts';
 import { createAuthorization, isUnder, pathOf } from './authorize.ts';
+import type { Distortion } from './distort.ts';
 import { addDepositGateway } from './endpoints/deposit-gateway.ts';
 import { addDiscovery } from './endpoints/discovery.ts';
 import { addGasless } from './endpoints/gasless.ts';
 import { addQuotes } from './endpoints/quotes.ts';
 import { addStatus } from './endpoints/status.ts';
 import { addVaults } from './endpoints/vaults.ts';
+import { addFaultHooks, type Spoilings } from './fault-hooks.ts';
+import type { Faults } from './faults.ts';
 import { refuse } from './gateway-error.ts';
 import type { Orders } from './orders.ts';
-import { sendProblem } from './problem.ts';
+import { PROBLEMS, sendProblem } from './problem.ts';
 import type { QuoteDesk } from './quote-desk.ts';
 import type { QuoteSigners } from './quote-signers.ts';
 import type { Submits } from './submits.ts';
@@ -25,6 +28,10 @@ export type ServiceParts = {
   desk: QuoteDesk;
   orders: Orders;
   submits: Submits;
+  faults: Faults;
+  spoilings: Spoilings;
+  distortion: Distortion;
+  nowMs: () => number;
 };
 
 /** The main port: what the upstream's clients see. */
@@ -38,6 +45,13 @@ export function createService({ apiKey, ...parts }: ServiceParts): FastifyInstan
     frameworkErrors: (_error, request, reply) => {
       sendProblem(request, reply, { code: 'endpoint-not-found', detail: 'the path is malformed' });
     },
+  });
+  addFaultHooks(app, {
+    ...parts,
+    refuse: (request, reply, code) =>
+      isAtGateway(request) && code !== 'invalid-api-key'
+        ? refuse(reply, { code, message: PROBLEMS[code].title })
+        : sendProblem(request, reply, { code }),
   });
   app.addHook('onRequest', createAuthorization({ apiKey }));
   app.setNotFoundHandler((request, reply) => {

@@ -26,8 +26,8 @@ export type Transition = { subject: string; from: string | null; to: string; at:
 /** A subject (named as in a transition) and a status it had. */
 export type Mention = { id: string; status: string };
 
-/** A record as it stands, with the subject it is about. Entries are replaced, never changed. */
-export type Entry<R> = { record: R; mention: Mention };
+/** A record as it stands, with the subject it is about. Entries are replaced, never changed: `former` is what was before. */
+export type Entry<R> = { record: R; mention: Mention; former?: Entry<R> | undefined };
 
 /** What can be subscribed to. Past transfers are not named. */
 export type Subjects = {
@@ -81,13 +81,19 @@ export function createWorld({ wallets }: { wallets: readonly string[] }): World 
   };
 
   /** The one place where a thing takes a state: stores the entry and logs the transition, if it is one. */
-  function put<R>(entries: Map<string, Entry<R>>, next: Entry<R> & { key: string; nowMs: number }): void {
+  function put<R>(
+    entries: Map<string, Entry<R>>,
+    next: { record: R; mention: Mention; key: string; nowMs: number },
+  ): Entry<R> {
     const { key, record, mention, nowMs } = next;
-    const from = entries.get(key)?.mention.status ?? null;
-    entries.set(key, { record, mention });
+    const former = entries.get(key);
+    const from = former?.mention.status ?? null;
+    const entry = { record, mention, former };
+    entries.set(key, entry);
     if (from !== mention.status) {
       transitions.add({ subject: mention.id, from, to: mention.status, at: nowMs });
     }
+    return entry;
   }
 
   /** Makes an intent findable by what its record shows now. */
@@ -106,8 +112,7 @@ export function createWorld({ wallets }: { wallets: readonly string[] }): World 
   function applyToIntent({ plan, nowMs }: Happening, { status, shown }: IntentChange): void {
     const key = plan.intentHash;
     const record = intentRecord({ plan, status, shown, updatedAt: stamp(intents.get(key), nowMs) });
-    const entry = { record, mention: { id: record.id, status } };
-    put(intents, { key, nowMs, ...entry });
+    const entry = put(intents, { key, nowMs, record, mention: { id: record.id, status } });
     named.intents.add(key);
     index(plan, { entry, status });
   }

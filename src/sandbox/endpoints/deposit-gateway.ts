@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Answering } from '../answer-log.ts';
+import { pathOf } from '../authorize.ts';
+import type { Distortion } from '../distort.ts';
 import { refuse } from '../gateway-error.ts';
 import type { Entry, World } from '../world.ts';
 
@@ -14,13 +16,14 @@ type VaultRequest = FastifyRequest<{
 /** Adds the look-ups of gasless jobs and of vaults, each at both generations of its path. */
 export function addDepositGateway(
   app: FastifyInstance,
-  { world, answering }: { world: World; answering: Answering },
+  { world, answering, distortion }: { world: World; answering: Answering; distortion: Distortion },
 ): void {
-  function answer<R>(
+  function answer<R extends object>(
     request: FastifyRequest,
     reply: FastifyReply,
-    { record, mention }: Entry<R>,
+    entry: Entry<R>,
   ): FastifyReply {
+    const { record, mention } = distortion.entry(entry, pathOf(request));
     return answering.send(request, reply, { body: { data: record }, subjects: [mention] });
   }
 
@@ -41,7 +44,7 @@ export function addDepositGateway(
       });
     }
     const vault = world.vault({ chainId: Number(sourceChainId), address: vaultAddress });
-    if (vault === undefined) {
+    if (vault === undefined || distortion.hides(pathOf(request))) {
       return refuse(reply, {
         code: 'not-found',
         message: `no vault ${vaultAddress} on chain ${sourceChainId}`,
@@ -52,7 +55,7 @@ export function addDepositGateway(
 
   function lookUpJob(request: FastifyRequest, reply: FastifyReply, id: string): FastifyReply {
     const job = world.gatewayJob(id);
-    if (job === undefined) {
+    if (job === undefined || distortion.hides(pathOf(request))) {
       return refuse(reply, { code: 'not-found', message: `no gasless job ${JSON.stringify(id)}` });
     }
     return answer(request, reply, job);

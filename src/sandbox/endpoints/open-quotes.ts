@@ -45,7 +45,7 @@ type Body = z.infer<typeof bodySchema>;
 /** Answers in the open quoting service's own error form. */
 export function refuseOpen(
   reply: FastifyReply,
-  { statusCode, errors }: { statusCode: 400 | 404 | 500; errors: readonly FieldError[] },
+  { statusCode, errors }: { statusCode: number; errors: readonly FieldError[] },
 ): FastifyReply {
   const validationErrors = errors.map(({ field, detail }) => ({ field, message: detail }));
   const body = { statusCode, createdBy: 'ValidationFilter', validationErrors };

@@ -1,6 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { Answering } from '../answer-log.ts';
+import { pathOf } from '../authorize.ts';
 import { encodeCursor } from '../cursor.ts';
+import type { Distortion } from '../distort.ts';
 import { lookupKey } from '../identifiers.ts';
 import { sendInvalidRequest } from '../problem.ts';
 import type { StatusRecord } from '../record.ts';
@@ -13,28 +15,42 @@ type Found = { entries: Entry<StatusRecord>[]; nextCursor: string | null };
 /** Adds `GET /v1/intents/status`. */
 export function addStatus(
   app: FastifyInstance,
-  { world, answering }: { world: World; answering: Answering },
+  { world, answering, distortion }: { world: World; answering: Answering; distortion: Distortion },
 ): void {
   app.get('/v1/intents/status', (request, reply) => {
     const query = parseStatusQuery(request.query);
     if (query.type === 'invalid') return sendInvalidRequest(request, reply, query.errors);
+    const path = pathOf(request);
+    const isContinued = query.type === 'page' && query.page.before !== null;
+    if (isContinued && distortion.isCursorExpired(path)) {
+      return sendInvalidRequest(request, reply, [{ field: 'cursor', detail: 'The cursor has expired' }]);
+    }
     const { entries, nextCursor } =
-      query.type === 'page' ? findPage(world, query.page) : findExactly(world, query);
+      query.type === 'page' ? findPage(query.page, path) : findExactly(query, path);
+    const shown = entries.map((entry) => distortion.entry(entry, path));
     return answering.send(request, reply, {
-      body: { results: entries.map((entry) => entry.record), nextCursor },
-      subjects: entries.map((entry) => entry.mention),
+      body: { results: shown.map((entry) => entry.record), nextCursor },
+      subjects: shown.map((entry) => entry.mention),
     });
   });
-}
 
-function findPage(world: World, query: PageQuery): Found {
-  const { entries, before } = world.walletPage(query);
-  return { entries, nextCursor: before === null ? null : encodeCursor({ ...query, before }) };
-}
+  function findPage(query: PageQuery, path: string): Found {
+    const { entries, before } = world.walletPage(query);
+    const shown = distortion.page(entries, {
+      path,
+      list: `${query.status} ${lookupKey(query.wallet)}`,
+      current: (id) => world.intent(id.slice('intent:'.length)),
+    });
+    if (before === null) return { entries: shown, nextCursor: null };
+    const isRepeated = query.before !== null && distortion.repeatsCursor(path);
+    const nextCursor = encodeCursor({ ...query, before: isRepeated ? (query.before ?? before) : before });
+    return { entries: shown, nextCursor };
+  }
 
-function findExactly(world: World, { filter, value }: { filter: ExactFilter; value: string }): Found {
-  const entry = lookUp(world, filter, value) ?? unknownEntry(filter, value);
-  return { entries: [entry], nextCursor: null };
+  function findExactly({ filter, value }: { filter: ExactFilter; value: string }, path: string): Found {
+    const known = distortion.hides(path) ? undefined : lookUp(world, filter, value);
+    return { entries: [known ?? unknownEntry(filter, value)], nextCursor: null };
+  }
 }
 
 function lookUp(world: World, filter: ExactFilter, value: string): Entry<StatusRecord> | undefined {
