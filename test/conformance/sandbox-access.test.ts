@@ -53,6 +53,35 @@ describe('keys', () => {
   });
 });
 
+describe('keys that are known and do not do', () => {
+  const SUBMITS = ['/v1/gasless/submit/erc-3009', '/v1/deposit-gateway/submit/erc-3009'];
+  const ask = (method: string, path: string, ending: string) =>
+    fetch(sandbox.url + path, { method, headers: { 'x-api-key': `${sandbox.apiKey}${ending}` } });
+
+  test.each(SUBMITS)('at %s a key of no partner is refused, and the detail says so', async (path) => {
+    const response = await ask('POST', path, '-unattributed');
+    expect(response.status).toBe(401);
+    expect(await response.json()).toMatchObject({
+      code: 'invalid-api-key',
+      detail: expect.stringContaining('could not be attributed'),
+    });
+  });
+
+  test('a key of no partner reads', async () => {
+    expect((await ask('GET', '/v1/chains', '-unattributed')).status).toBe(200);
+  });
+
+  test.each([
+    ['-expired', 401, 'api-key-expired'],
+    ['-forbidden', 403, 'permission-denied'],
+    ['-other', 401, 'invalid-api-key'],
+  ])('the ending %s gives %s %s', async (ending, status, code) => {
+    const response = await ask('GET', '/v1/chains', ending);
+    expect(response.status).toBe(status);
+    expect(await response.json()).toMatchObject({ status, code });
+  });
+});
+
 describe('paths', () => {
   test.each(['GET', 'POST'])('an unknown path under /v1 is endpoint-not-found for %s', async (method) => {
     const response = await fetch(`${sandbox.url}/v1/nothing-here`, {

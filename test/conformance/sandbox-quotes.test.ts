@@ -386,20 +386,3 @@ describe('a route that nobody serves', () => {
     await quote({ ...exactIn, destination: tron });
   });
 });
-
-test('quotes are the same for the same seed', async () => {
-  const ids = [];
-  for (let run = 0; run < 2; run++) {
-    const other = new Sandbox({ transfersPerSecond: 0, seed: 7 });
-    await other.start();
-    const response = await fetch(`${other.url}/v1/quotes`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-api-key': other.apiKey },
-      body: JSON.stringify(exactIn),
-    });
-    const { id, intentHash, execution } = quoteSchema.parse(await response.json());
-    ids.push({ id, intentHash, execution });
-    await other.close();
-  }
-  expect(ids[0]).toEqual(ids[1]);
-});

@@ -278,6 +278,17 @@ describe.each([
   });
 });
 
+test('an intent that was funded gaslessly goes on to settled', async () => {
+  const fast = await start({ timeScale: 500 });
+  const { vaultAddress: vault, intentHash } = await createVault(fast);
+  const response = await post(ERC3009, await erc3009({ vault, signer: newOwner() }), fast);
+  expect(response.status).toBe(202);
+  const moves = () =>
+    fast.transitions().flatMap(({ subject, to }) => (subject === `intent:${intentHash}` ? [to] : []));
+  await vi.waitFor(() => expect(moves()).toEqual(['pending', 'filled', 'settled']), { timeout: 10_000 });
+  await fast.close();
+});
+
 test('a nonce of ERC-3009 can be used once, at whichever path', async () => {
   const nonce = nextNonce();
   const signer = newOwner();
