@@ -7,5 +7,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     pool: 'forks',
+    // Most tests wait for something to happen most of the time: more of them than processors run at once.
+    maxWorkers: 4,
   },
 });

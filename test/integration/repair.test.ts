@@ -79,24 +79,6 @@ describe('the repeating check', () => {
     await isFilled();
   });
 
-  test('queues a delivery again whose job has vanished, and it comes once', async () => {
-    await hook.until((events) => events.length === 1);
-    const queue = `{${prefix}}:q:deliver-hook`;
-    await redis.hset(`${queue}:meta`, 'paused', 1);
-    await redis.rename(`${queue}:wait`, `${queue}:paused`).catch(() => undefined);
-    fill();
-    let job: string | undefined;
-    while (job === undefined) {
-      const keys = await redis.keys(`${queue}:evt_*`);
-      job = keys[0];
-    }
-    await redis.del(job, `${queue}:paused`, `${queue}:wait`);
-    await redis.hdel(`${queue}:meta`, 'paused');
-    await repaired('delivery-missing');
-    await isFilled();
-    expect(hook.events.map((event) => event.data.sequence)).toEqual([1, 2]);
-  });
-
   test('makes a Redis that was emptied what the config wants, and goes on', async () => {
     const [before] = await hook.until((events) => events.length === 1);
     const keys = await redis.keys(`{${prefix}}:*`);
