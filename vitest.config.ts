@@ -4,10 +4,10 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/redis-server.ts'],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     pool: 'forks',
     // Most tests wait for something to happen most of the time: more of them than processors run at once.
-    maxWorkers: 4,
+    maxWorkers: 3,
   },
 });
