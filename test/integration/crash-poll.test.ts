@@ -35,6 +35,8 @@ describe('a daemon that is killed', () => {
       prefix,
       receivers: { hook: { url: hook.url } },
       subscriptions: [{ name: 's', intents: [poison, other], receivers: ['hook'] }],
+      // Requests far enough apart that the other poll is not under way as well whenever the process dies.
+      more: { upstream: { baseUrl: server.url, apiKey: 'sandbox-key', requestsPerSecond: 4 } },
     });
     await Promise.race([daemon.start(), died.promise]);
     await died.promise;
