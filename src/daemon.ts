@@ -11,7 +11,7 @@ import { PollQueues } from './queues/poll-queues.ts';
 import { PollWorker } from './queues/poll-worker.ts';
 import { Reconcile } from './queues/reconcile.ts';
 import { Relay } from './queues/relay.ts';
-import { Sweeps } from './queues/sweep.ts';
+import { Walks } from './queues/walks.ts';
 import { daemonMetricSources, daemonReadiness } from './readiness.ts';
 import { Server } from './server/server.ts';
 import { Signals } from './signals.ts';
@@ -26,6 +26,7 @@ import { Registry, type Wanted } from './store/registry.ts';
 import { RelayLease } from './store/relay-lease.ts';
 import { checkRedis } from './store/startup-checks.ts';
 import { SubjectStore } from './store/subjects.ts';
+import { WalletStore } from './store/wallets.ts';
 import { UpstreamClient } from './upstream/client.ts';
 import { VERSION } from './version.ts';
 import { within } from './within.ts';
@@ -165,7 +166,7 @@ export class Daemon {
     });
     this.#client = client;
     const polls = new PollQueues({ redis, keys, subjects, health });
-    const sweeps = new Sweeps({ redis, keys, queues: polls, everyMs: polling.fullSweepEveryMs });
+    const walks = new Walks({ redis, keys, queues: polls });
     const deliveryQueues = new DeliveryQueues(redis, keys);
     const reconcile = new Reconcile({
       redis,
@@ -190,7 +191,9 @@ export class Daemon {
       registry,
       health,
       queues: polls,
-      sweeps,
+      wallets: new WalletStore(redis, keys, { retentionMs }),
+      walks,
+      fullSweepEveryMs: polling.fullSweepEveryMs,
       signals,
       log,
       confirmAfterMs: polling.confirmAfterMs,

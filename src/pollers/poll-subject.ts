@@ -5,9 +5,8 @@ import { pollIntent } from './intent.ts';
 import { pollQuote } from './quote.ts';
 import type { Reading } from './reading.ts';
 import { pollVault } from './vault.ts';
-import { pollWallet } from './wallet.ts';
 
-/** Makes the one request that a subject's poll consists of. Throws UpstreamFailure, or the signal's reason. */
+/** Makes the one request that the poll of a subject consists of, other than a wallet's. Throws UpstreamFailure, or the signal's reason. */
 export async function pollSubject(
   client: UpstreamClient,
   subject: SubjectId,
@@ -17,8 +16,6 @@ export async function pollSubject(
   switch (key?.kind) {
     case 'intent':
       return pollIntent(client, key, signal);
-    case 'wallet':
-      return pollWallet(client, { address: key.address, cursor: null }, signal);
     case 'quote':
       return pollQuote(client, key, signal);
     case 'gasless':

@@ -189,6 +189,18 @@ async function claimNamed(
   }
 }
 
+/** After how long the subscriptions behind some claims want a transfer told as overdue, ms. */
+export function overdueTimes(
+  claims: readonly Claim[],
+  subscriptions: ReadonlyMap<string, StoredSubscription>,
+): number[] {
+  return claims.map((claim) => overdueAfterMs(claim, subscriptions)).filter((afterMs) => afterMs !== null);
+}
+
+function overdueAfterMs(claim: Claim, subscriptions: ReadonlyMap<string, StoredSubscription>): number | null {
+  return subscriptions.get(parseClaimRoot(claim.root).subscription)?.overdueAfterMs ?? null;
+}
+
 /** Makes the events that the clock has brought about by now, each once. Returns the snapshot that stands then. */
 export async function commitTimed(
   parts: CommitParts,
@@ -196,9 +208,7 @@ export async function commitTimed(
   context: { nowMs: number; subscriptions: ReadonlyMap<string, StoredSubscription> },
 ): Promise<Snapshot> {
   const { subject, claims } = known;
-  const overdueAfter = (claim: Claim): number | null =>
-    context.subscriptions.get(parseClaimRoot(claim.root).subscription)?.overdueAfterMs ?? null;
-  const times = claims.map(overdueAfter).filter((afterMs) => afterMs !== null);
+  const times = overdueTimes(claims, context.subscriptions);
   let { snapshot } = known;
   for (const { atMs, event: timed } of timedMoments(subject, snapshot, times)) {
     if (atMs > context.nowMs) continue;
@@ -218,7 +228,11 @@ export async function commitTimed(
       nowMs: context.nowMs,
     });
     const roots = claims
-      .filter((claim) => timed.overdueAfterMs === null || overdueAfter(claim) === timed.overdueAfterMs)
+      .filter(
+        (claim) =>
+          timed.overdueAfterMs === null ||
+          overdueAfterMs(claim, context.subscriptions) === timed.overdueAfterMs,
+      )
       .map((claim) => claim.root);
     const result = await parts.subjects.commit({
       subject,

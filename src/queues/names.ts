@@ -10,12 +10,20 @@ export function surfaceOf(subject: SubjectId): Surface {
 }
 
 /**
- * Work in a poll queue. `subject`: the long-lived poll of one subject. `page`: one page of a wallet's sweep behind the
- * first; `tries` counts its failures.
+ * Work in a poll queue. `subject`: the long-lived poll of one subject. `page`: one page of a walk over a wallet's pages
+ * behind the first; `route` says over which, `walk` is the walk's id, `tries` counts its failures.
  */
 export type PollJob =
   | { do: 'subject'; subject: SubjectId; careful: number }
-  | { do: 'page'; wallet: SubjectId; sweep: string; page: number; cursor: string; tries: number };
+  | {
+      do: 'page';
+      wallet: SubjectId;
+      route: string;
+      walk: string;
+      page: number;
+      cursor: string;
+      tries: number;
+    };
 
 const subjectId = z.string().transform(asSubjectId);
 
@@ -24,7 +32,8 @@ export const POLL_JOB = z.discriminatedUnion('do', [
   z.object({
     do: z.literal('page'),
     wallet: subjectId,
-    sweep: z.string(),
+    route: z.string(),
+    walk: z.string(),
     page: z.number(),
     cursor: z.string(),
     tries: z.number(),
@@ -38,9 +47,9 @@ export function pollJobId(subject: SubjectId): string {
   return `poll-${encodeURIComponent(subject)}`;
 }
 
-/** The job id of a page: one per page of a sweep, so that a page asked for twice is asked once. */
-export function pageJobId(page: { wallet: SubjectId; sweep: string; page: number }): string {
-  return `page-${encodeURIComponent(page.wallet)}-${page.sweep}-${page.page}`;
+/** The job id of a page: one per page of a walk, so that a page asked for twice is asked once. */
+export function pageJobId(page: { wallet: SubjectId; route: string; walk: string; page: number }): string {
+  return `page-${encodeURIComponent(page.wallet)}-${page.route}-${page.walk}-${page.page}`;
 }
 
 export function deliveryQueueName(receiver: string): string {

@@ -7,7 +7,7 @@ import type { Keys } from '../store/keys.ts';
 import type { SubjectStore } from '../store/subjects.ts';
 import { type PollJob, pageJobId, pollJobId, surfaceOf } from './names.ts';
 
-/** Pages behind the first one wait for everything else. */
+/** The place of a sweep's pages in the queue: behind everything else. */
 const PAGE_PRIORITY = 10;
 
 /** A job that ends leaves nothing behind: its id has to be free for the next one. */
@@ -73,6 +73,25 @@ export class PollQueues {
     await this.add(subject);
   }
 
+  /** Moves a poll that waits for its time to a later one, so many ms from now. One that has begun stays as it is. */
+  async postpone(subject: SubjectId, afterMs: number): Promise<void> {
+    const job = await this.queue(surfaceOf(subject)).getJob(pollJobId(subject));
+    if (job === undefined) return;
+    const dueMs = (await redisTimeMs(this.#redis)) + Math.round(afterMs);
+    await this.#redis.zadd(this.#keys.due, 'XX', 'GT', dueMs, subject);
+    await job.changeDelay(Math.round(afterMs)).catch((error: unknown) => {
+      // It has become due meanwhile.
+      if (!/not in the delayed state/.test(String(error))) throw error;
+    });
+  }
+
+  /** Takes a subject whose tracking has ended off the schedule, without waiting for its last poll to find that. */
+  async retire(subject: SubjectId): Promise<void> {
+    await this.#subjects.endPoll(subject, null);
+    // A poll that runs at this moment cannot be removed; it finds the subject off the schedule and ends.
+    await this.queue(surfaceOf(subject)).remove(pollJobId(subject));
+  }
+
   /** Has a subject polled as soon as the budget allows, also one whose tracking had ended. */
   async soon(subject: SubjectId): Promise<void> {
     await this.#redis.zadd(this.#keys.due, 'NX', await redisTimeMs(this.#redis), subject);
@@ -97,9 +116,10 @@ export class PollQueues {
     return true;
   }
 
-  /** Queues a page of a sweep. */
+  /** Queues a page of a walk. One over all pages waits for everything else; the others are about what moves now. */
   async addPage(page: Extract<PollJob, { do: 'page' }>): Promise<void> {
-    await this.queue('status').add('page', page, { jobId: pageJobId(page), priority: PAGE_PRIORITY });
+    const urgency = page.route === 'all' ? { priority: PAGE_PRIORITY } : {};
+    await this.queue('status').add('page', page, { jobId: pageJobId(page), ...urgency });
   }
 
   /** Pauses all workers of a surface for at least this long; returns the pause in ms. */

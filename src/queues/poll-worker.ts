@@ -1,44 +1,25 @@
 import { DelayedError, type Job, Worker } from 'bullmq';
-import type { Logger } from 'pino';
-import { type FinishedStatuses, isFinished, nextPoll } from '../domain/cadence/next-poll.ts';
-import { parseClaimRoot } from '../domain/claim.ts';
+import { isFinished, nextPoll } from '../domain/cadence/next-poll.ts';
+import { type Claim, parseClaimRoot } from '../domain/claim.ts';
 import type { Snapshot } from '../domain/record.ts';
-import { type SubjectId, subjectKind } from '../domain/subject.ts';
+import { asSubjectId, type SubjectId, subjectKind } from '../domain/subject.ts';
 import { timedMoments } from '../domain/timed.ts';
 import { pollSubject } from '../pollers/poll-subject.ts';
 import type { Reading } from '../pollers/reading.ts';
-import { pollWallet } from '../pollers/wallet.ts';
-import type { PollOutcome, Signals } from '../signals.ts';
+import type { PollOutcome } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
 import type { HealthStore, Surface } from '../store/health.ts';
 import type { Keys } from '../store/keys.ts';
-import type { Registry, StoredSubscription } from '../store/registry.ts';
-import type { PollStart, SubjectStore } from '../store/subjects.ts';
-import type { UpstreamClient } from '../upstream/client.ts';
-import { type CommitParts, commitRecord, commitTimed } from './commit-record.ts';
+import type { StoredSubscription } from '../store/registry.ts';
+import type { PollStart } from '../store/subjects.ts';
+import { commitRecord, commitTimed, overdueTimes } from './commit-record.ts';
 import { POLL_JOB, type PollJob, TAKE_OVER } from './names.ts';
 import { missingRecord, type PollFailure, PollFailures } from './poll-failures.ts';
-import type { PollQueues } from './poll-queues.ts';
-import type { Sweeps } from './sweep.ts';
-import { takePage } from './take-page.ts';
+import { pollWalkPage, pollWalletListing, type WalletParts } from './poll-wallet.ts';
+import { openTransfer } from './take-page.ts';
 
 /** Everything a poll worker works with. */
-export type PollParts = {
-  redis: RedisClient;
-  keys: Keys;
-  client: UpstreamClient;
-  subjects: SubjectStore;
-  registry: Registry;
-  health: HealthStore;
-  queues: PollQueues;
-  sweeps: Sweeps;
-  signals: Signals;
-  log: Logger;
-  confirmAfterMs: number;
-  finished: FinishedStatuses;
-  /** The factor on every interval of a surface that the budget asks for. */
-  stretch: (subject: SubjectId) => number;
-};
+export type PollParts = WalletParts & { redis: RedisClient; keys: Keys; health: HealthStore };
 
 /** After so many polls that ended with their process, a subject is polled slowly. */
 const CRASHES_TOLERATED = 3;
@@ -47,7 +28,7 @@ const CAREFUL_EVERY_MS = 300_000;
 /** After an error of our own (Redis away, a bug) a poll is tried again. */
 const ERROR_RETRY_MS = 2_000;
 
-/** A page of a sweep that fails so often ends the sweep; the next one comes by itself. */
+/** A page of a walk that fails so often ends the walk; the next one comes by itself. */
 const PAGE_TRIES = 5;
 
 /** A superseded answer is asked for again at once: it raced with a newer one. */
@@ -61,14 +42,12 @@ type PollRun = { job: Job<PollJob>; token: string | undefined; signal: AbortSign
 export class PollWorker {
   readonly #surface: Surface;
   readonly #parts: PollParts;
-  readonly #commit: CommitParts & { registry: Registry; log: Logger };
   readonly #failures: PollFailures;
   #worker: Worker<PollJob> | null = null;
 
   constructor(surface: Surface, parts: PollParts) {
     this.#surface = surface;
     this.#parts = parts;
-    this.#commit = parts;
     this.#failures = new PollFailures(surface, parts);
   }
 
@@ -135,8 +114,7 @@ export class PollWorker {
         baseMs: this.#base(subject, start),
       });
     try {
-      const reading = await pollSubject(this.#parts.client, subject, run.signal);
-      const next = await this.#takeReading(subject, start, reading);
+      const next = await this.#ask(subject, start, run);
       await this.#failures.answered();
       return await this.#end(subject, start, 'answered', next);
     } catch (error) {
@@ -148,22 +126,23 @@ export class PollWorker {
     }
   }
 
-  async #takeReading(
+  /** Makes the request of a poll and takes in what it brings. Returns when the next is due; null when it is over. */
+  async #ask(
     subject: SubjectId,
     start: PollStart,
-    reading: Reading,
+    run: PollRun,
   ): Promise<{ afterMs: number; baseMs: number } | null> {
+    if (subjectKind(subject) === 'wallet') {
+      const onReading = (reading: Reading): void => this.#reportUnreadable(subject, reading);
+      return pollWalletListing(this.#parts, subject, { start, signal: run.signal, onReading });
+    }
+    const reading = await pollSubject(this.#parts.client, subject, run.signal);
     this.#reportUnreadable(subject, reading);
     const roots = start.claims.map((claim) => claim.root);
     const subscriptions = await this.#parts.registry.subscriptions(roots);
-    if (subjectKind(subject) === 'wallet') {
-      const { allNew } = await takePage(this.#commit, { reading, start, subscriptions });
-      await this.#parts.sweeps.follow(subject, { cursor: reading.nextCursor, allNew, nowMs: start.nowMs });
-      return this.#next(subject, { ...start, snapshot: null }, subscriptions);
-    }
     const record = reading.records.find((candidate) => candidate.subject === subject);
     if (record === undefined) throw missingRecord(subject, reading);
-    const taken = await commitRecord(this.#commit, record, start, {
+    const taken = await commitRecord(this.#parts, record, start, {
       asOf: start.asOf,
       nowMs: start.nowMs,
       exact: true,
@@ -177,8 +156,19 @@ export class PollWorker {
     const known = { subject, snapshot: { ...taken.snapshot, doubt: doubted }, claims: start.claims };
     const snapshot = doubted
       ? known.snapshot
-      : await commitTimed(this.#commit, known, { nowMs: start.nowMs, subscriptions });
+      : await commitTimed(this.#parts, known, { nowMs: start.nowMs, subscriptions });
+    await this.#noteSight(subject, start, snapshot);
     return this.#next(subject, { ...start, snapshot }, subscriptions);
+  }
+
+  /** Notes with the wallets of a transfer what its own look-up showed. */
+  async #noteSight(subject: SubjectId, start: PollStart, snapshot: Snapshot): Promise<void> {
+    const { nowMs, claims } = start;
+    const isOver = isFinished({ subject, snapshot, nowMs, finished: this.#parts.finished });
+    for (const wallet of walletRoots(claims)) {
+      const open = isOver ? [] : [openTransfer(subject, snapshot, nowMs)];
+      await this.#parts.wallets.sight(wallet, { open, ended: isOver ? [subject] : [], headAtMs: null });
+    }
   }
 
   #next(
@@ -187,11 +177,8 @@ export class PollWorker {
     subscriptions: ReadonlyMap<string, StoredSubscription>,
   ): { afterMs: number; baseMs: number } | null {
     const { snapshot, nowMs, claims } = state;
-    const overdueAfter = claims
-      .map((claim) => subscriptions.get(parseClaimRoot(claim.root).subscription)?.overdueAfterMs)
-      .filter((afterMs) => typeof afterMs === 'number');
     const deadlinesMs = snapshot
-      ? timedMoments(subject, snapshot, overdueAfter).map((moment) => moment.atMs)
+      ? timedMoments(subject, snapshot, overdueTimes(claims, subscriptions)).map((moment) => moment.atMs)
       : [];
     const named = claims.some((claim) => !parseClaimRoot(claim.root).subject.startsWith('wallet:'));
     const { finished, stretch } = this.#parts;
@@ -249,33 +236,28 @@ export class PollWorker {
     return CAREFUL_EVERY_MS;
   }
 
-  /** Polls a page of a sweep. Returns the ms until it is tried again; null when it is done or given up. */
+  /** Polls a page of a walk. Returns the ms until it is tried again; null when it is done or given up. */
   async #pollPage(work: Extract<PollJob, { do: 'page' }>, run: PollRun): Promise<number | null> {
-    const { wallet, sweep, cursor, page } = work;
-    const { client, subjects, registry, sweeps, health } = this.#parts;
-    if (!(await sweeps.isPresent(wallet, sweep))) return null;
+    const { wallet, route, cursor, page } = work;
+    const walk = { wallet, route, id: work.walk };
+    const { subjects, walks, health } = this.#parts;
+    if (!(await walks.isPresent(walk))) return null;
     const start = await subjects.beginPoll(wallet, { counted: false });
     if (start.claims.length === 0) return null;
     const waitMs = await health.waitMs(this.#surface);
     if (waitMs > 0) return spread(waitMs);
     try {
-      const address = wallet.slice('wallet:'.length);
-      const reading = await pollWallet(client, { address, cursor }, run.signal);
-      this.#reportUnreadable(wallet, reading);
-      const roots = start.claims.map((claim) => claim.root);
-      await takePage(this.#commit, { reading, start, subscriptions: await registry.subscriptions(roots) });
-      if (reading.nextCursor === null) await sweeps.end(wallet, sweep);
-      else await sweeps.next({ wallet, sweep, page, cursor: reading.nextCursor, nowMs: start.nowMs });
+      const onReading = (reading: Reading): void => this.#reportUnreadable(wallet, reading);
+      await pollWalkPage(this.#parts, { ...walk, page, cursor }, { start, signal: run.signal, onReading });
       await this.#failures.answered();
       return null;
     } catch (error) {
       if (run.signal.aborted) return 0;
       const failure = await this.#failures.handle(error);
       this.#logFailure(wallet, failure);
-      // Any 400 on a cursor means that it has expired.
-      if (failure.code === 'invalid-request') await sweeps.restart(wallet, sweep);
+      // Any 400 on a cursor means that it has expired: the next look at the first page begins the walk anew.
       if (failure.code === 'invalid-request' || work.tries + 1 >= PAGE_TRIES) {
-        await sweeps.end(wallet, sweep);
+        await walks.end(walk, 'broken');
         return null;
       }
       await run.job.updateData({ ...work, tries: work.tries + (failure.counts ? 1 : 0) });
@@ -295,6 +277,14 @@ export class PollWorker {
     const level = code === 'invalid-request' ? 'error' : 'info';
     this.#parts.log[level]({ subject, code, reason, nextInMs: Math.round(afterMs) }, 'poll.failed');
   }
+}
+
+/** The wallets among the claims on a subject, as subjects. */
+function walletRoots(claims: readonly Claim[]): SubjectId[] {
+  return claims
+    .map((claim) => parseClaimRoot(claim.root).subject)
+    .filter((subject) => subject.startsWith('wallet:'))
+    .map(asSubjectId);
 }
 
 /** Polls that were put off together come back apart. */

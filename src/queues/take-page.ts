@@ -1,15 +1,25 @@
 import type { Logger } from 'pino';
+import { isFinished, nextPoll, stageSinceMs } from '../domain/cadence/next-poll.ts';
+import type { OpenTransfer } from '../domain/cadence/wallet.ts';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
-import type { UpstreamRecord } from '../domain/record.ts';
+import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
 import type { SubjectId } from '../domain/subject.ts';
 import { isPollable } from '../domain/subject.ts';
+import { timedMoments } from '../domain/timed.ts';
 import type { Reading } from '../pollers/reading.ts';
 import type { Registry, StoredSubscription } from '../store/registry.ts';
 import type { PollStart } from '../store/subjects.ts';
-import { type CommitParts, commitRecord } from './commit-record.ts';
+import { type CommitParts, commitRecord, overdueTimes } from './commit-record.ts';
 
-/** What a page of a wallet brought: whether it showed nothing that was known before. */
-export type PageTaken = { allNew: boolean };
+/**
+ * What a page of a wallet showed: which transfers are under way and which have ended, and where what was not known
+ * before stood on it: nowhere, before all that was known, behind something known, or there was nothing else.
+ */
+export type PageTaken = {
+  open: Omit<OpenTransfer, 'headAtMs'>[];
+  ended: SubjectId[];
+  news: 'none' | 'first' | 'behind' | 'all';
+};
 
 /** Takes in every record of a wallet page, each under the claims of those who watch the wallet. */
 export async function takePage(
@@ -20,27 +30,112 @@ export async function takePage(
   const claims = await pageClaims(parts.registry, page);
   const { once, again } = separate(reading.records);
   const known = await parts.subjects.look(once.map((record) => record.subject));
-  const taken = await Promise.allSettled(
+  const results = await Promise.allSettled(
     once.map(async (record, index) => {
       const state = known[index] ?? { snapshot: null, claims: [] };
-      const { outcome } = await commitRecord(parts, record, state, {
+      const { outcome, snapshot } = await commitRecord(parts, record, state, {
         asOf: start.asOf,
         nowMs: start.nowMs,
         exact: false,
         claims,
       });
       if (outcome === 'stale' && isPollable(record.subject)) await parts.queues.lookAgain(record.subject);
-      return state.snapshot === null;
+      return snapshot;
     }),
   );
   for (const subject of again) if (isPollable(subject)) await parts.queues.lookAgain(subject);
   // What cannot be taken in must not keep the other records of its page from being taken in.
-  taken.forEach((result, index) => {
+  results.forEach((result, index) => {
     if (result.status === 'fulfilled') return;
     parts.log.error({ subject: once[index]?.subject, error: result.reason }, 'record.not_taken');
   });
-  const isNew = taken.map((result) => result.status === 'fulfilled' && result.value);
-  return { allNew: isNew.length > 0 && isNew.every(Boolean) };
+
+  const taken: PageTaken = {
+    open: [],
+    ended: [],
+    news: newsOf(known.map(({ snapshot }) => snapshot === null)),
+  };
+  const shown: Shown[] = [];
+  const { nowMs } = start;
+  once.forEach(({ subject }, index) => {
+    const result = results[index];
+    if (result?.status !== 'fulfilled' || result.value === null || !isPollable(subject)) return;
+    const snapshot = result.value;
+    const isOver = isFinished({ subject, snapshot, nowMs, finished: parts.finished });
+    if (isOver) taken.ended.push(subject);
+    else taken.open.push(openTransfer(subject, snapshot, nowMs));
+    const { snapshot: before = null, claims: others = [] } = known[index] ?? {};
+    if (before !== null) shown.push({ subject, before, snapshot, claims: others, isOver });
+  });
+  await replan(parts, shown, nowMs);
+  return taken;
+}
+
+function newsOf(isNew: readonly boolean[]): PageTaken['news'] {
+  if (!isNew.includes(true)) return 'none';
+  if (!isNew.includes(false)) return 'all';
+  return isNew.lastIndexOf(true) > isNew.indexOf(false) ? 'behind' : 'first';
+}
+
+/** A transfer that was known before a page showed it. */
+type Shown = {
+  subject: SubjectId;
+  before: Snapshot;
+  snapshot: Snapshot;
+  claims: readonly Claim[];
+  isOver: boolean;
+};
+
+/**
+ * A page that shows a transfer is a look at it: its own look-up, which is only there in case no page does, moves away,
+ * and ends with it. Whatever somebody named keeps its own look-ups, and so does what is in doubt.
+ */
+async function replan(
+  parts: CommitParts & { registry: Registry },
+  shown: readonly Shown[],
+  nowMs: number,
+): Promise<void> {
+  const movable = shown.filter(
+    ({ claims, snapshot, before }) =>
+      snapshot.doubt === null &&
+      before.doubt === null &&
+      claims.every(({ root, served }) => served && parseClaimRoot(root).subject.startsWith('wallet:')),
+  );
+  const subscriptions = await parts.registry.subscriptions(
+    movable.flatMap(({ claims }) => claims.map(({ root }) => root)),
+  );
+  const dues = await parts.subjects.dueMs(movable.map(({ subject }) => subject));
+  await Promise.all(
+    movable.map(async ({ subject, snapshot, claims, isOver }, index) => {
+      const dueMs = dues[index] ?? null;
+      if (dueMs === null) return;
+      if (isOver) return parts.queues.retire(subject);
+      const next = nextPoll({
+        subject,
+        snapshot,
+        nowMs,
+        named: false,
+        stretch: parts.stretch(subject),
+        finished: parts.finished,
+        deadlinesMs: timedMoments(subject, snapshot, overdueTimes(claims, subscriptions)).map(
+          ({ atMs }) => atMs,
+        ),
+      });
+      // Moving it each time would cost more than it saves: the next page comes long before the look-up.
+      if (next.next === 'poll' && dueMs < nowMs + next.afterMs / 2) {
+        await parts.queues.postpone(subject, next.afterMs);
+      }
+    }),
+  );
+}
+
+/** A transfer that an answer has just shown. */
+export function openTransfer(
+  subject: SubjectId,
+  snapshot: Snapshot,
+  seenAtMs: number,
+): Omit<OpenTransfer, 'headAtMs'> {
+  return { subject, status: snapshot.status.toLowerCase(), sinceMs: stageSinceMs(snapshot), seenAtMs };
 }
 
 /** A page that shows a subject twice, differently, cannot say which is right: the first is taken, and it is looked up. */

@@ -127,9 +127,22 @@ export class Keys {
     return `${this.root}:pause:${surface}`;
   }
 
-  /** hash: the present sweep of a wallet: `id`, and a field per cursor that it followed. Outlives a sweep's interval. */
-  sweep(wallet: SubjectId): string {
-    return `${this.root}:sweep:${wallet}`;
+  /**
+   * hash: the present walk over the pages of a wallet, of all of them (`all`) or of those in one status: `id`, `state`,
+   * and a field per cursor that it followed. Outlives a walk's interval.
+   */
+  walk(wallet: SubjectId, listing: string): string {
+    return `${this.root}:walk:${listing}:${wallet}`;
+  }
+
+  /** hash: what was observed of a wallet's pages: `looked:<listing>`, `pages`, … Kept for the retention. */
+  wallet(wallet: SubjectId): string {
+    return `${this.root}:pages:${wallet}`;
+  }
+
+  /** hash: transfer of a wallet that has not ended -> its status and when it was last seen. Kept for the retention. */
+  open(wallet: SubjectId): string {
+    return `${this.root}:open:${wallet}`;
   }
 
   /** string: an exact look-up was `asked` for, or was `taken` a moment ago. Expires within minutes. */

@@ -91,6 +91,13 @@ export class SubjectStore {
     }));
   }
 
+  /** When some subjects are polled next (Redis time, ms); null for those on no schedule. */
+  async dueMs(subjects: readonly SubjectId[]): Promise<(number | null)[]> {
+    if (subjects.length === 0) return [];
+    const scores = await this.#redis.zmscore(this.#keys.due, ...subjects);
+    return scores.map((score) => (score === null ? null : Number(score)));
+  }
+
   async commit(commit: Commit): Promise<CommitResult> {
     const { subject, snapshot, event, doubt } = commit;
     const keys = this.#keys;

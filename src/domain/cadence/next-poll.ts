@@ -58,18 +58,33 @@ export function isFinished(
 
 function baseInterval(input: CadenceInput): number {
   const { subject, snapshot, nowMs, named } = input;
-  const stage = stageOf(subject, snapshot?.status ?? null);
-  const everyMs = named ? stage.everyMs : stage.discoveredEveryMs;
-  if (snapshot === null) return everyMs;
-  if (snapshot.doubt !== null) return Math.min(everyMs, DOUBT_EVERY_MS);
-  if (stage.waiting) return everyMs;
-  return Math.max(everyMs, Math.min(IDLE_LONGEST_MS, ageInStage(snapshot, nowMs) / IDLE_SHARE));
+  if (snapshot === null) return stageInterval({ subject, status: null, ageMs: 0, named });
+  const { status, doubt } = snapshot;
+  const everyMs = stageInterval({ subject, status, ageMs: ageInStage(snapshot, nowMs), named });
+  return doubt === null ? everyMs : Math.min(everyMs, DOUBT_EVERY_MS);
 }
 
-/** How long a subject has been in its status: since the upstream's own time where it gave one. */
-function ageInStage(snapshot: Snapshot, nowMs: number): number {
+/** The interval of a subject that has been in a status for so long, ms; null as status for one not seen yet. */
+export function stageInterval(input: {
+  subject: SubjectId;
+  status: string | null;
+  ageMs: number;
+  named: boolean;
+}): number {
+  const stage = stageOf(input.subject, input.status);
+  const everyMs = input.named ? stage.everyMs : stage.discoveredEveryMs;
+  if (stage.waiting || input.status === null) return everyMs;
+  return Math.max(everyMs, Math.min(IDLE_LONGEST_MS, input.ageMs / IDLE_SHARE));
+}
+
+/** Since when a subject is in its status, ms: by the upstream's own time where it gave one. */
+export function stageSinceMs(snapshot: Snapshot): number {
   const sinceMs = snapshot.updatedAt === null ? snapshot.changedAtMs : snapshot.updatedAt * 1_000;
-  return Math.max(0, nowMs - Math.min(sinceMs, snapshot.changedAtMs));
+  return Math.min(sinceMs, snapshot.changedAtMs);
+}
+
+function ageInStage(snapshot: Snapshot, nowMs: number): number {
+  return Math.max(0, nowMs - stageSinceMs(snapshot));
 }
 
 /** The share of the budget that scheduled polls may fill; the rest is for new subjects, deep pages and look-ups. */

@@ -1,0 +1,172 @@
+import {
+  type Listing,
+  NARROW_STATUSES,
+  planWallet,
+  sweepEveryMs,
+  type WalletPlan,
+} from '../domain/cadence/wallet.ts';
+import type { SubjectId } from '../domain/subject.ts';
+import type { Reading } from '../pollers/reading.ts';
+import { pollWallet } from '../pollers/wallet.ts';
+import type { Registry } from '../store/registry.ts';
+import type { PollStart } from '../store/subjects.ts';
+import type { WalletFacts, WalletStore } from '../store/wallets.ts';
+import type { UpstreamClient } from '../upstream/client.ts';
+import { type PageTaken, takePage } from './take-page.ts';
+import type { Walk, Walks } from './walks.ts';
+
+/** What polling a wallet needs of the daemon. */
+export type WalletParts = Parameters<typeof takePage>[0] & {
+  client: UpstreamClient;
+  registry: Registry;
+  wallets: WalletStore;
+  walks: Walks;
+  /** The shortest time from one sweep of all pages of a wallet to the next, ms. */
+  fullSweepEveryMs: number;
+};
+
+/** How long an observation about an upstream's pages that costs requests is believed. */
+const BELIEVED_MS = 3_600_000;
+
+/** A transfer that no listing has shown for so long is left to its own look-ups. */
+const FORGOTTEN_AFTER_MS = 3_600_000;
+
+const SHORTEST_MS = 250;
+
+/** One page of a wallet that is asked for. */
+type Page = { wallet: SubjectId; listing: Listing; cursor: string | null };
+
+/**
+ * Polls a wallet: asks for the listing that is due first, takes in what it shows, and follows it where it leads on.
+ * Returns when the next listing is due. Throws UpstreamFailure, or the signal's reason.
+ */
+export async function pollWalletListing(
+  parts: WalletParts,
+  wallet: SubjectId,
+  run: { start: PollStart; signal: AbortSignal; onReading: (reading: Reading) => void },
+): Promise<{ afterMs: number; baseMs: number }> {
+  const { start } = run;
+  const before = await planOf(parts, wallet, start.nowMs);
+  const { listing } = before.plan;
+  const { reading, taken } = await takeListing(parts, { wallet, listing, cursor: null }, run);
+  await parts.wallets.note(wallet, { [`looked:${listing}`]: start.nowMs });
+  if (listing === 'head') await followHead(parts, wallet, { ...before, start, reading, taken });
+  else await followNarrowed(parts, { wallet, listing }, { start, reading, taken });
+  const { plan } = await planOf(parts, wallet, start.nowMs);
+  return { afterMs: Math.max(SHORTEST_MS, Math.round(plan.dueMs - start.nowMs)), baseMs: 1 / plan.perMs };
+}
+
+/** Asks for a page behind the first, and takes it in. Returns the cursor behind it, null where the walk is over. */
+export async function pollWalkPage(
+  parts: WalletParts,
+  walk: Walk & { page: number; cursor: string },
+  run: { start: PollStart; signal: AbortSignal; onReading: (reading: Reading) => void },
+): Promise<void> {
+  const { wallet, route, cursor, page } = walk;
+  const { start } = run;
+  const listing = narrowListing(route);
+  const { reading, taken } = await takeListing(parts, { wallet, listing, cursor }, run);
+  // Once all pages were read, a new transfer on one behind the first is one that the first should have shown.
+  const isStrange =
+    route === 'all' && taken.news !== 'none' && (await parts.wallets.facts(wallet)).sweptAtMs > 0;
+  if (isStrange) await parts.wallets.note(wallet, { disorderAtMs: start.nowMs });
+  const isOver = reading.nextCursor === null || (route === 'new' && taken.news !== 'all');
+  if (!isOver) {
+    await parts.walks.next(walk, { page, cursor: reading.nextCursor ?? '', nowMs: start.nowMs });
+    return;
+  }
+  await parts.walks.end(walk);
+  const beganMs = Number(walk.id);
+  if (route === 'all') await parts.wallets.note(wallet, { sweptAtMs: beganMs, pages: page });
+  if (listing !== 'head') await lookUpThoseThatLeft(parts, { wallet, listing }, beganMs);
+}
+
+/** What is asked for next, by all that is known of the wallet. */
+async function planOf(
+  parts: WalletParts,
+  wallet: SubjectId,
+  nowMs: number,
+): Promise<{ plan: WalletPlan; facts: WalletFacts }> {
+  const facts = await parts.wallets.facts(wallet);
+  const all = await parts.wallets.open(wallet);
+  const open = all.filter(({ seenAtMs }) => nowMs - seenAtMs < FORGOTTEN_AFTER_MS);
+  if (open.length < all.length) {
+    const forgotten = all.filter((transfer) => !open.includes(transfer)).map(({ subject }) => subject);
+    await parts.wallets.sight(wallet, { open: [], ended: forgotten, headAtMs: null });
+  }
+  const narrows = nowMs - facts.unnarrowedAtMs > BELIEVED_MS;
+  const newestFirst = nowMs - facts.disorderAtMs > BELIEVED_MS;
+  const { looks } = facts;
+  const plan = planWallet({ open, looks, nowMs, stretch: parts.stretch(wallet), narrows, newestFirst });
+  return { plan, facts };
+}
+
+async function takeListing(
+  parts: WalletParts,
+  { wallet, listing, cursor }: Page,
+  run: { start: PollStart; signal: AbortSignal; onReading: (reading: Reading) => void },
+): Promise<{ reading: Reading; taken: PageTaken }> {
+  const { start } = run;
+  const address = wallet.slice('wallet:'.length);
+  const status = listing === 'head' ? null : listing;
+  const reading = await pollWallet(parts.client, { address, status, cursor }, run.signal);
+  run.onReading(reading);
+  const roots = start.claims.map((claim) => claim.root);
+  const subscriptions = await parts.registry.subscriptions(roots);
+  const taken = await takePage(parts, { reading, start, subscriptions });
+  const headAtMs = listing === 'head' && cursor === null ? start.nowMs : null;
+  await parts.wallets.sight(wallet, { ...taken, headAtMs });
+  return { reading, taken };
+}
+
+/** Reads on behind the head where there is reason to: pages that were not read for long, or a head of new ones only. */
+async function followHead(
+  parts: WalletParts,
+  wallet: SubjectId,
+  head: { facts: WalletFacts; start: PollStart; reading: Reading; taken: PageTaken },
+): Promise<void> {
+  const { facts, taken, reading } = head;
+  const { nowMs } = head.start;
+  const disorder = taken.news === 'behind' && facts.sweptAtMs > 0;
+  if (disorder) await parts.wallets.note(wallet, { disorderAtMs: nowMs });
+  const newestFirst = !disorder && nowMs - facts.disorderAtMs > BELIEVED_MS;
+  if (reading.nextCursor === null) return parts.wallets.note(wallet, { sweptAtMs: nowMs, pages: 1 });
+  const { nextCursor: cursor } = reading;
+  const everyMs = sweepEveryMs({ leastMs: parts.fullSweepEveryMs, pages: facts.pages, newestFirst });
+  const isDue = nowMs - facts.sweptAtMs >= everyMs || (taken.news === 'all' && !newestFirst);
+  const route = isDue ? 'all' : taken.news === 'all' ? 'new' : null;
+  if (route === null || !(await parts.walks.mayBegin({ wallet, route }, nowMs))) return;
+  await parts.walks.begin({ wallet, route }, { cursor, nowMs });
+}
+
+/** Reads on behind the first page of the transfers in one status; at its end, looks up those that are not there any more. */
+async function followNarrowed(
+  parts: WalletParts,
+  { wallet, listing }: { wallet: SubjectId; listing: Listing },
+  first: { start: PollStart; reading: Reading; taken: PageTaken },
+): Promise<void> {
+  const { start, reading, taken } = first;
+  const strange = taken.open.filter(({ status }) => status !== listing).length + taken.ended.length;
+  if (strange > taken.open.length / 2) {
+    await parts.wallets.note(wallet, { unnarrowedAtMs: start.nowMs });
+    return;
+  }
+  if (reading.nextCursor === null) return lookUpThoseThatLeft(parts, { wallet, listing }, start.nowMs);
+  if (!(await parts.walks.mayBegin({ wallet, route: listing }, start.nowMs))) return;
+  await parts.walks.begin({ wallet, route: listing }, { cursor: reading.nextCursor, nowMs: start.nowMs });
+}
+
+/** A transfer that was in a status, and is not listed there since a moment, has most likely moved on. */
+async function lookUpThoseThatLeft(
+  parts: WalletParts,
+  { wallet, listing }: { wallet: SubjectId; listing: Listing },
+  sinceMs: number,
+): Promise<void> {
+  for (const { subject, status, seenAtMs } of await parts.wallets.open(wallet)) {
+    if (status === listing && seenAtMs < sinceMs) await parts.queues.lookAgain(subject);
+  }
+}
+
+function narrowListing(route: string): Listing {
+  return NARROW_STATUSES.find((status) => status === route) ?? 'head';
+}
