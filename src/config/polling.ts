@@ -17,7 +17,8 @@ export const pollingSchema = mapping({
     label: 'duration',
   }),
   fullSweepEvery: durationField({ min: '1s', max: '7d' }).prefault('5m').meta({
-    description: 'How often all pages of a wallet are read, whatever the newest page shows.',
+    description:
+      'How often all pages of a wallet are read, whatever the others show. A wallet of many pages is read less often: a page a minute while new transfers come first, a page in ten seconds otherwise.',
     label: 'duration',
   }),
   finished: mapping({

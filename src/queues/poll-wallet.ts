@@ -66,11 +66,8 @@ export async function pollWalkPage(
   const { start } = run;
   const listing = narrowListing(route);
   const { reading, taken } = await takeListing(parts, { wallet, listing, cursor }, run);
-  // Once all pages were read, a new transfer on one behind the first is one that the first should have shown.
-  const isStrange =
-    route === 'all' && taken.news !== 'none' && (await parts.wallets.facts(wallet)).sweptAtMs > 0;
-  if (isStrange) await parts.wallets.note(wallet, { disorderAtMs: start.nowMs });
-  const isOver = reading.nextCursor === null || (route === 'new' && taken.news !== 'all');
+  if (listing === 'head') await noteOrder(parts, wallet, { taken, nowMs: start.nowMs });
+  const isOver = reading.nextCursor === null || (route === 'new' && !taken.allNew);
   if (!isOver) {
     await parts.walks.next(walk, { page, cursor: reading.nextCursor ?? '', nowMs: start.nowMs });
     return;
@@ -95,9 +92,9 @@ async function planOf(
     await parts.wallets.sight(wallet, { open: [], ended: forgotten, headAtMs: null });
   }
   const narrows = nowMs - facts.unnarrowedAtMs > BELIEVED_MS;
-  const newestFirst = nowMs - facts.disorderAtMs > BELIEVED_MS;
   const { looks } = facts;
-  const plan = planWallet({ open, looks, nowMs, stretch: parts.stretch(wallet), narrows, newestFirst });
+  const headFinds = facts.pages === 1 || comesNewestFirst(facts, nowMs);
+  const plan = planWallet({ open, looks, nowMs, stretch: parts.stretch(wallet), narrows, headFinds });
   return { plan, facts };
 }
 
@@ -127,16 +124,30 @@ async function followHead(
 ): Promise<void> {
   const { facts, taken, reading } = head;
   const { nowMs } = head.start;
-  const disorder = taken.news === 'behind' && facts.sweptAtMs > 0;
-  if (disorder) await parts.wallets.note(wallet, { disorderAtMs: nowMs });
-  const newestFirst = !disorder && nowMs - facts.disorderAtMs > BELIEVED_MS;
+  await noteOrder(parts, wallet, { taken, nowMs });
   if (reading.nextCursor === null) return parts.wallets.note(wallet, { sweptAtMs: nowMs, pages: 1 });
   const { nextCursor: cursor } = reading;
+  const newestFirst = taken.order !== 'other' && comesNewestFirst(facts, nowMs);
   const everyMs = sweepEveryMs({ leastMs: parts.fullSweepEveryMs, pages: facts.pages, newestFirst });
-  const isDue = nowMs - facts.sweptAtMs >= everyMs || (taken.news === 'all' && !newestFirst);
-  const route = isDue ? 'all' : taken.news === 'all' ? 'new' : null;
+  const isDue = nowMs - facts.sweptAtMs >= everyMs || (taken.allNew && !newestFirst);
+  const route = isDue ? 'all' : taken.allNew ? 'new' : null;
   if (route === null || !(await parts.walks.mayBegin({ wallet, route }, nowMs))) return;
   await parts.walks.begin({ wallet, route }, { cursor, nowMs });
+}
+
+/** Notes the order in which a page lists transfers, where it tells. */
+async function noteOrder(
+  parts: WalletParts,
+  wallet: SubjectId,
+  { taken, nowMs }: { taken: PageTaken; nowMs: number },
+): Promise<void> {
+  if (taken.order === 'newest-first') await parts.wallets.note(wallet, { orderAtMs: nowMs });
+  if (taken.order === 'other') await parts.wallets.note(wallet, { disorderAtMs: nowMs });
+}
+
+/** Whether new transfers come first: it was seen, and nothing contradicted it of late. */
+function comesNewestFirst({ orderAtMs, disorderAtMs }: WalletFacts, nowMs: number): boolean {
+  return orderAtMs > 0 && nowMs - disorderAtMs > BELIEVED_MS;
 }
 
 /** Reads on behind the first page of the transfers in one status; at its end, looks up those that are not there any more. */

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { isFinished, nextPoll, stageSinceMs } from '../domain/cadence/next-poll.ts';
-import type { OpenTransfer } from '../domain/cadence/wallet.ts';
+import { type OpenTransfer, type Order, orderOf } from '../domain/cadence/wallet.ts';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
 import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
 import type { SubjectId } from '../domain/subject.ts';
@@ -12,13 +12,14 @@ import type { PollStart } from '../store/subjects.ts';
 import { type CommitParts, commitRecord, overdueTimes } from './commit-record.ts';
 
 /**
- * What a page of a wallet showed: which transfers are under way and which have ended, and where what was not known
- * before stood on it: nowhere, before all that was known, behind something known, or there was nothing else.
+ * What a page of a wallet showed: which transfers are under way and which have ended, in which order, and whether
+ * nothing on it was known before.
  */
 export type PageTaken = {
   open: Omit<OpenTransfer, 'headAtMs'>[];
   ended: SubjectId[];
-  news: 'none' | 'first' | 'behind' | 'all';
+  order: Order;
+  allNew: boolean;
 };
 
 /** Takes in every record of a wallet page, each under the claims of those who watch the wallet. */
@@ -50,10 +51,12 @@ export async function takePage(
     parts.log.error({ subject: once[index]?.subject, error: result.reason }, 'record.not_taken');
   });
 
+  const isNew = known.map(({ snapshot }) => snapshot === null);
   const taken: PageTaken = {
     open: [],
     ended: [],
-    news: newsOf(known.map(({ snapshot }) => snapshot === null)),
+    order: orderOf(once.map(({ updatedAt }, index) => ({ updatedAt, isNew: isNew[index] ?? true }))),
+    allNew: isNew.length > 0 && isNew.every(Boolean),
   };
   const shown: Shown[] = [];
   const { nowMs } = start;
@@ -69,12 +72,6 @@ export async function takePage(
   });
   await replan(parts, shown, nowMs);
   return taken;
-}
-
-function newsOf(isNew: readonly boolean[]): PageTaken['news'] {
-  if (!isNew.includes(true)) return 'none';
-  if (!isNew.includes(false)) return 'all';
-  return isNew.lastIndexOf(true) > isNew.indexOf(false) ? 'behind' : 'first';
 }
 
 /** A transfer that was known before a page showed it. */

@@ -14,6 +14,8 @@ export type Distortion = {
     entries: readonly Entry<StatusRecord>[],
     where: { path: string; list: string; current: (id: string) => Entry<StatusRecord> | undefined },
   ): Entry<StatusRecord>[];
+  /** Whether a wallet's pages begin with what changed longest ago. */
+  isOldestFirst(path: string): boolean;
   isCursorExpired(path: string): boolean;
   repeatsCursor(path: string): boolean;
 };
@@ -74,6 +76,7 @@ export function createDistortion({ faults }: { faults: Faults }): Distortion {
       }
       return shown;
     },
+    isOldestFirst: (path) => faults.strike('oldest-first', path) !== undefined,
     isCursorExpired: (path) => faults.strike('expired-cursors', path) !== undefined,
     repeatsCursor: (path) => faults.strike('repeated-cursors', path) !== undefined,
   };

@@ -35,6 +35,7 @@ export const faultSchema = z.discriminatedUnion(
     z.strictObject({ type: z.literal('unknown-status'), ...scope }),
     z.strictObject({ type: z.literal('unknown-fields'), ...scope }),
     z.strictObject({ type: z.literal('shuffled-pages'), ...scope }),
+    z.strictObject({ type: z.literal('oldest-first'), ...scope }),
     z.strictObject({ type: z.literal('moving-items'), ...scope }),
     z.strictObject({ type: z.literal('expired-cursors'), ...scope }),
     z.strictObject({ type: z.literal('repeated-cursors'), ...scope }),

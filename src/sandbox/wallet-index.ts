@@ -4,15 +4,19 @@ import type { IntentStatus } from './record.ts';
 /** Where an intent stands in the lists of its wallets; the index alone writes `order`. */
 type Place<T> = { entry: T; wallets: string[]; status: IntentStatus; order: number };
 
-/** One page, newest change first. `before` asks for the page that follows; null when there is none. */
+/** One page. `before` asks for the page that follows; null when there is none. */
 export type Page<T> = { entries: T[]; before: number | null };
 
-/** Which page is wanted: entries that changed before `before` (an earlier page's), at most `limit` of them. */
+/**
+ * Which page is wanted: the newest change first or last, entries behind `before` (an earlier page's), at most `limit` of
+ * them.
+ */
 export type PageQuery = {
   wallet: string;
   status: IntentStatus | null;
   before: number | null;
   limit: number;
+  oldestFirst?: boolean;
 };
 
 /** The intents of each wallet, all and by status, so that a page never costs more than its own length. */
@@ -58,8 +62,17 @@ export function createWalletIndex<T>(): WalletIndex<T> {
         append(listKey(wallet, status), place);
       }
     },
-    page({ wallet, status, before, limit }) {
+    page({ wallet, status, before, limit, oldestFirst = false }) {
       const list = lists.get(listKey(lookupKey(wallet), status)) ?? [];
+      if (oldestFirst) {
+        const from = before === null ? 0 : firstNotBefore(list, before + 1);
+        const shown = list.slice(from, from + limit);
+        const isLast = from + limit >= list.length;
+        return {
+          entries: shown.map((place) => place.entry),
+          before: isLast ? null : (shown.at(-1)?.order ?? null),
+        };
+      }
       const end = before === null ? list.length : firstNotBefore(list, before);
       const start = Math.max(0, end - limit);
       const shown = list.slice(start, end).reverse();

@@ -11,13 +11,14 @@ const NUMBERS = z.record(z.string(), z.coerce.number());
 
 /**
  * What was observed of a wallet's pages. `sweptAtMs`: when a sweep that read all of them began, and `pages` how many
- * there were; `disorderAtMs`: when a new transfer was last seen behind known ones; `unnarrowedAtMs`: when a listing of
- * one status last showed others. Redis time, 0 for never. These are hints: they save requests, no event hangs on them.
+ * there were; `orderAtMs`: when they were last seen in the order newest first, `disorderAtMs`: in another;
+ * `unnarrowedAtMs`: when a listing of one status last showed others. Redis time, 0 for never. These are hints: they save requests, no event hangs on them.
  */
 export type WalletFacts = {
   looks: Looks;
   sweptAtMs: number;
   pages: number;
+  orderAtMs: number;
   disorderAtMs: number;
   unnarrowedAtMs: number;
 };
@@ -44,8 +45,8 @@ export class WalletStore {
       const atMs = stored[`looked:${listing}`];
       if (atMs !== undefined) looks[listing] = atMs;
     }
-    const { sweptAtMs = 0, pages = 0, disorderAtMs = 0, unnarrowedAtMs = 0 } = stored;
-    return { looks, sweptAtMs, pages, disorderAtMs, unnarrowedAtMs };
+    const { sweptAtMs = 0, pages = 0, orderAtMs = 0, disorderAtMs = 0, unnarrowedAtMs = 0 } = stored;
+    return { looks, sweptAtMs, pages, orderAtMs, disorderAtMs, unnarrowedAtMs };
   }
 
   async note(wallet: SubjectId, facts: { readonly [fact in WalletFact]?: number }): Promise<void> {

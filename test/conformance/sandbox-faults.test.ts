@@ -236,6 +236,19 @@ describe('faults of the contents', () => {
     expect([...shuffled].sort()).toEqual([...right].sort());
   });
 
+  test('pages begin with the oldest, and lead on to the newest', async () => {
+    const newest = ids(await page(`${wallet()}&limit=5`));
+    await start({ type: 'oldest-first' });
+    const all: string[] = [];
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const shown = await page(`${wallet()}&limit=50${cursor === '' ? '' : `&cursor=${cursor}`}`);
+      all.push(...ids(shown));
+      cursor = shown.nextCursor;
+    }
+    expect(new Set(all).size).toBe(all.length);
+    expect(all.slice(-5).reverse()).toEqual(newest);
+  });
+
   test('an item that moves is missing from one page and stands on the next', async () => {
     const rightFirst = await page(`${wallet()}&limit=10`);
     await start({ type: 'moving-items' });

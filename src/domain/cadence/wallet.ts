@@ -39,7 +39,7 @@ const ARRIVALS_EVERY_MS: { readonly [listing in Listing]?: number } = { pending:
 /**
  * Says what is asked for a wallet next, and when. The head shows new transfers and, while the newest come first, those
  * under way; whatever the last head did not show is looked at through the listing of its status where that takes fewer
- * requests than single look-ups. Where new transfers do not come first (`newestFirst`), the listings find them.
+ * requests than single look-ups. Where the head does not show all new transfers (`headFinds`), the listings find them.
  * `narrows`: the upstream does narrow pages to a status.
  */
 export function planWallet(input: {
@@ -48,14 +48,14 @@ export function planWallet(input: {
   nowMs: number;
   stretch: number;
   narrows: boolean;
-  newestFirst: boolean;
+  headFinds: boolean;
 }): WalletPlan {
-  const { open, looks, nowMs, stretch, narrows, newestFirst } = input;
+  const { open, looks, nowMs, stretch, narrows, headFinds } = input;
   const everyMs = ({ subject, status, sinceMs }: OpenTransfer): number =>
     stageInterval({ subject, status, ageMs: nowMs - sinceMs, named: true });
   const headAtMs = looks.head ?? 0;
   const onHead = open.filter((transfer) => transfer.headAtMs === headAtMs);
-  const finds = newestFirst || !narrows;
+  const finds = headFinds || !narrows;
   const headEveryMs = Math.min(finds ? HEAD_EVERY_MS : STRAY_EVERY_MS, ...onHead.map(everyMs));
   let plan: WalletPlan = { listing: 'head', dueMs: headAtMs + headEveryMs * stretch, perMs: 1 / headEveryMs };
   if (!narrows) return plan;
@@ -64,7 +64,7 @@ export function planWallet(input: {
   for (const listing of NARROW_STATUSES) {
     const listed = hidden.filter(({ status }) => status === listing);
     const intervals = listed.map(everyMs);
-    const arrivalsMs = newestFirst ? undefined : ARRIVALS_EVERY_MS[listing];
+    const arrivalsMs = headFinds ? undefined : ARRIVALS_EVERY_MS[listing];
     if (intervals.length === 0 && arrivalsMs === undefined) continue;
     const shortestMs = Math.min(...intervals, arrivalsMs ?? Number.POSITIVE_INFINITY);
     // A listing shows everything in its status, also what the head shows.
@@ -84,4 +84,30 @@ export function planWallet(input: {
  */
 export function sweepEveryMs(sweep: { leastMs: number; pages: number; newestFirst: boolean }): number {
   return Math.max(sweep.leastMs, sweep.pages * (sweep.newestFirst ? 60_000 : 10_000));
+}
+
+/** What a page tells of the order in which an upstream lists transfers. */
+export type Order = 'newest-first' | 'other' | 'unclear';
+
+/** So many times in a row do not descend by chance. */
+const ENOUGH = 10;
+
+/**
+ * Reads the order off a page: by creation or by last change, whichever, new transfers come first. `isNew`: it was not
+ * known before; `updatedAt` in Unix seconds. A new transfer behind a known one that has not changed since is a
+ * contradiction.
+ */
+export function orderOf(page: readonly { isNew: boolean; updatedAt: number | null }[]): Order {
+  let oldestKnown = Number.POSITIVE_INFINITY;
+  let isBehind = false;
+  for (const { isNew, updatedAt } of page) {
+    if (isNew && oldestKnown < (updatedAt ?? 0)) return 'other';
+    if (isNew && oldestKnown < Number.POSITIVE_INFINITY) isBehind = true;
+    if (!isNew) oldestKnown = Math.min(oldestKnown, updatedAt ?? Number.POSITIVE_INFINITY);
+  }
+  const leads = page[0]?.isNew === true && page.at(-1)?.isNew === false && !isBehind;
+  const times = page.map(({ updatedAt }) => updatedAt ?? 0);
+  const descends = times.every((time, index) => index === 0 || time <= (times[index - 1] ?? 0));
+  const spans = (times[0] ?? 0) > (times.at(-1) ?? 0);
+  return leads || (descends && spans && times.length >= ENOUGH) ? 'newest-first' : 'unclear';
 }

@@ -35,7 +35,8 @@ export function addStatus(
   });
 
   function findPage(query: PageQuery, path: string): Found {
-    const { entries, before } = world.walletPage(query);
+    const oldestFirst = distortion.isOldestFirst(path);
+    const { entries, before } = world.walletPage({ ...query, oldestFirst });
     const shown = distortion.page(entries, {
       path,
       list: `${query.status} ${lookupKey(query.wallet)}`,

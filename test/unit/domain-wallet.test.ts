@@ -1,0 +1,101 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type OpenTransfer, orderOf, planWallet, sweepEveryMs } from '../../src/domain/cadence/wallet.ts';
+import { intentId } from '../../src/domain/subject.ts';
+
+const NOW = 1_000_000_000;
+const HEAD = NOW - 2_000;
+
+function open(count: number, more: Partial<OpenTransfer> = {}): OpenTransfer[] {
+  return Array.from({ length: count }, (_, index) => ({
+    subject: intentId(`0x${index.toString(16).padStart(64, '0')}`),
+    status: 'pending',
+    sinceMs: NOW - 10_000,
+    seenAtMs: HEAD,
+    headAtMs: HEAD,
+    ...more,
+  }));
+}
+
+const base = { open: [], looks: { head: HEAD }, nowMs: NOW, stretch: 1, narrows: true, headFinds: true };
+
+describe('what is asked for a wallet next', () => {
+  test('is the head at once where nothing was asked yet', () => {
+    expect(planWallet({ ...base, looks: {} })).toMatchObject({ listing: 'head', dueMs: 5_000 });
+  });
+
+  test('is the head while it shows all that is under way', () => {
+    expect(planWallet({ ...base, open: open(40) })).toMatchObject({ listing: 'head', dueMs: HEAD + 5_000 });
+  });
+
+  test('is the listing of pending ones when the head does not show them all', () => {
+    const hidden = open(60, { headAtMs: HEAD - 60_000 });
+    expect(planWallet({ ...base, open: hidden })).toMatchObject({ listing: 'pending', dueMs: 10_000 });
+    const looks = { head: HEAD, pending: NOW - 1_000 };
+    expect(planWallet({ ...base, open: hidden, looks }).listing).toBe('head');
+  });
+
+  test('costs as many requests as the listing has pages', () => {
+    const [one, three] = [30, 130].map((count) =>
+      planWallet({ ...base, open: open(count, { headAtMs: null }) }),
+    );
+    expect(one?.perMs).toBeCloseTo(1 / 5_000 + 1 / 5_000);
+    expect(three?.perMs).toBeCloseTo(1 / 5_000 + 3 / 5_000);
+  });
+
+  test('is no listing of a single transfer that may settle some day: its own look-up costs no more', () => {
+    const filled = open(1, { status: 'filled', headAtMs: null });
+    expect(planWallet({ ...base, open: filled }).perMs).toBeCloseTo(1 / 5_000);
+    const many = open(20, { status: 'filled', headAtMs: null });
+    expect(planWallet({ ...base, open: many })).toMatchObject({ listing: 'filled' });
+  });
+
+  test('is never a listing of an upstream that does not narrow', () => {
+    const hidden = open(60, { headAtMs: null });
+    expect(planWallet({ ...base, open: hidden, narrows: false }).listing).toBe('head');
+  });
+
+  test('are the listings in which new transfers appear, where the head need not show them', () => {
+    const plan = planWallet({ ...base, headFinds: false });
+    expect(plan.listing).toBe('pending');
+    expect(planWallet({ ...base, headFinds: false, looks: { head: HEAD, pending: NOW } }).listing).toBe(
+      'filled',
+    );
+  });
+});
+
+describe('the order of a page', () => {
+  const at = (isNew: boolean, updatedAt: number | null) => ({ isNew, updatedAt });
+
+  test.for([
+    ['a new transfer before known ones', [at(true, 20), at(false, 10)], 'newest-first'],
+    ['a new transfer behind an older known one', [at(false, 10), at(true, 20)], 'other'],
+    ['a new transfer behind one that changed since', [at(false, 30), at(true, 20), at(false, 10)], 'unclear'],
+    ['nothing but new transfers', [at(true, 20), at(true, 10)], 'unclear'],
+    ['no times', [at(false, null), at(true, null)], 'unclear'],
+    ['no transfers', [], 'unclear'],
+    ['many in descending order', Array.from({ length: 10 }, (_, i) => at(false, 50 - i)), 'newest-first'],
+    ['many of one second', Array.from({ length: 10 }, () => at(false, 50)), 'unclear'],
+    [
+      'many, one out of place',
+      Array.from({ length: 10 }, (_, i) => at(false, i === 4 ? 99 : 50 - i)),
+      'unclear',
+    ],
+  ] as const)('%s', ([, page, order]) => {
+    expect(orderOf(page)).toBe(order);
+  });
+
+  test('a page in the order of last changes never contradicts that order, whatever on it is new', () => {
+    const page = fc
+      .array(fc.record({ isNew: fc.boolean(), updatedAt: fc.integer({ min: 1, max: 1_000 }) }))
+      .map((list) => list.toSorted((a, b) => b.updatedAt - a.updatedAt));
+    fc.assert(fc.property(page, (list) => orderOf(list) !== 'other'));
+  });
+});
+
+test('a sweep of many pages comes rarely while new transfers come first, and never before its least time', () => {
+  const least = { leastMs: 300_000, newestFirst: true };
+  expect(sweepEveryMs({ ...least, pages: 1 })).toBe(300_000);
+  expect(sweepEveryMs({ ...least, pages: 200 })).toBe(12_000_000);
+  expect(sweepEveryMs({ ...least, pages: 200, newestFirst: false })).toBe(2_000_000);
+});
