@@ -2,6 +2,7 @@
 //
 //   node scripts/prepare.mjs                what tests, checks and the demo need
 //   node scripts/prepare.mjs --production   what `npm start` needs
+//   node scripts/prepare.mjs --chaos        what `npm run chaos` needs: also faketime, where it can be installed
 //
 // It runs on the machine's own Node (20 or newer) while nothing is installed yet, so it is plain JavaScript and uses
 // Node's own modules only. npm puts node_modules/.bin first on PATH for the script that follows: a `node` installed
@@ -37,6 +38,7 @@ const modules = join(root, 'node_modules');
 const localNode = join(modules, '.bin', 'node');
 const stampFile = join(modules, '.intentwatch-prepared');
 const production = process.argv.includes('--production');
+const chaos = process.argv.includes('--chaos');
 
 /** What stops the script that follows: the message says what to type. */
 class Missing extends Error {}
@@ -275,25 +277,37 @@ function endSystemRedis() {
   }
 }
 
-function installRedis(problem) {
-  refuseToInstallRedis(problem);
-  say('installing redis-server (apt-get install redis-server) …');
+/** Installs a package of the system's. Returns what was printed where that failed, else null. */
+function installPackage(name) {
+  say(`installing ${name} (apt-get install ${name}) …`);
   // In runlevel 1 the package's scripts leave the service alone where there is no systemd.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1', NEEDRESTART_SUSPEND: '1' };
   const lock = ['-o', 'DPkg::Lock::Timeout=300'];
   // A failed update is no reason to stop: the lists may be good enough.
   const update = run('apt-get', ['update'], { env });
-  const install = run('apt-get', ['install', '-y', '--no-install-recommends', ...lock, 'redis-server'], {
-    env,
-  });
-  if (install.status !== 0) {
-    // Without a network only the update says so, and it ends with success.
-    const output = `${update.output}${install.output}`.trimEnd();
+  const install = run('apt-get', ['install', '-y', '--no-install-recommends', ...lock, name], { env });
+  // Without a network only the update says so, and it ends with success.
+  return install.status === 0 ? null : `${update.output}${install.output}`.trimEnd();
+}
+
+function installRedis(problem) {
+  refuseToInstallRedis(problem);
+  const output = installPackage('redis-server');
+  if (output !== null)
     throw new Missing(`${output}\nredis-server could not be installed (see above). ${redisAdvice()}`);
-  }
   endSystemRedis();
   const after = redisProblem();
   if (after !== null) throw new Missing(`${after}. ${redisAdvice()}`);
+}
+
+// ---- faketime ---------------------------------------------------------------------------------------------------
+
+/** Bends a daemon's clock in `npm run chaos`, which does without it where it cannot be installed, and says so. */
+function installFaketime() {
+  if (findOnPath('faketime') !== null) return;
+  if (findOnPath('apt-get') === null || process.getuid?.() !== 0) return;
+  const output = installPackage('faketime');
+  if (output !== null) process.stderr.write(`${output}\nfaketime could not be installed (see above)\n`);
 }
 
 // ---- One at a time ----------------------------------------------------------------------------------------------
@@ -370,6 +384,7 @@ async function main() {
       `warning: ${redis}. It is needed unless the config names redis.url. ${redisAdvice()}\n`,
     );
   }
+  if (chaos) installFaketime();
   if ((production || redis === null) && dependenciesAreReady() && nodeIsReady()) return;
   await takeLock();
   // All of it again: whoever held the lock may have done it.

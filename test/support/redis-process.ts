@@ -60,6 +60,13 @@ export class RedisProcess {
     this.#running = null;
   }
 
+  /** `kill -9`; what it had acknowledged is in its append-only file. */
+  async kill(): Promise<void> {
+    this.#running?.child.kill('SIGKILL');
+    await this.#running?.exited;
+    this.#running = null;
+  }
+
   /** Has the server stand still: connections stay open, nothing is answered. */
   freeze(): void {
     this.#running?.child.kill('SIGSTOP');

@@ -1,0 +1,70 @@
+import { existsSync, globSync } from 'node:fs';
+import { join } from 'node:path';
+import { chance, pick, type Random } from '../../src/sandbox/random.ts';
+import { Program } from '../support/program.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const LIBFAKETIME = '/usr/lib/*/faketime/libfaketime.so.1';
+
+/** How often a daemon whose clock may be wrong is started with one that is. */
+const WRONG = 0.7;
+
+/** The library that bends a program's clock; null where Debian's package `faketime` is not installed. */
+export function clockBender(): string | null {
+  const [file] = globSync(LIBFAKETIME);
+  return file !== undefined && existsSync(file) ? file : null;
+}
+
+/** One of the daemons that are disturbed: a process that is started again and again with the same config. */
+export class ChaosDaemon {
+  readonly name: string;
+  readonly #configFile: string;
+  readonly #bender: string | null;
+  #program: Program | null = null;
+  /** How long each SIGTERM took until the process had ended, in ms. */
+  readonly shutdownsMs: number[] = [];
+  /** What did not go as it should. */
+  readonly problems: string[] = [];
+  /** How often it was started with a wrong clock. */
+  startsWithWrongClock = 0;
+
+  /** `bender` is the library that bends its clock; null leaves the clock right. */
+  constructor(options: { name: string; configFile: string; bender: string | null }) {
+    this.name = options.name;
+    this.#configFile = options.configFile;
+    this.#bender = options.bender;
+  }
+
+  /** Starts the process; it may not be ready yet. */
+  async launch(random: Random): Promise<void> {
+    this.#program = await Program.start(MAIN, ['start', '--config', this.#configFile], this.#clock(random));
+  }
+
+  #clock(random: Random): Record<string, string> {
+    if (this.#bender === null || !chance(random, WRONG)) return {};
+    this.startsWithWrongClock += 1;
+    return {
+      LD_PRELOAD: this.#bender,
+      FAKETIME: pick(random, ['+30s', '-30s']),
+      FAKETIME_DONT_FAKE_MONOTONIC: '1',
+      DONT_FAKE_MONOTONIC: '1',
+    };
+  }
+
+  /** Waits until everything in it runs. */
+  async started(): Promise<void> {
+    await this.#program?.line(/"msg":"daemon.started"/);
+  }
+
+  async kill(): Promise<void> {
+    await this.#program?.end('SIGKILL');
+  }
+
+  /** Ends it the clean way, which must work however the world around it is. */
+  async terminate(): Promise<void> {
+    if (this.#program === null) return;
+    const { code, signal, tookMs } = await this.#program.end('SIGTERM');
+    this.shutdownsMs.push(tookMs);
+    if (code !== 0) this.problems.push(`${this.name} ended with ${code ?? signal} after SIGTERM`);
+  }
+}

@@ -1,0 +1,98 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { between, chance, pick, type Random, randomStream } from '../../src/sandbox/random.ts';
+import type { RedisProcess } from '../support/redis-process.ts';
+import type { ChaosDaemon } from './daemon.ts';
+import type { MailServer } from './mail-server.ts';
+import { BAD_MOODS, type MoodyReceiver } from './receiver.ts';
+import type { Disruption } from './reckoning.ts';
+
+/** Whom mischief is done to. */
+export type Victims = {
+  daemons: readonly ChaosDaemon[];
+  redis: RedisProcess;
+  mailServer: MailServer;
+  receivers: readonly MoodyReceiver[];
+};
+
+/** The shares of what happens to a daemon; the rest is a SIGTERM. */
+const KILLED = 0.7;
+const KILLED_WHILE_STARTING = 0.2;
+
+/**
+ * Disturbs everything at random moments until a time is over, each victim for itself, and restores it. The seed decides
+ * what is done and how long it is waited for; the machine decides what that meets.
+ */
+export async function doMischief(
+  victims: Victims,
+  { seed, seconds }: { seed: number; seconds: number },
+): Promise<Disruption[]> {
+  const endMs = performance.now() + seconds * 1_000;
+  const done: Disruption[] = [];
+
+  async function during(what: string, victim: string, act: () => Promise<void>): Promise<void> {
+    const fromMs = Date.now();
+    await act();
+    done.push({ what, victim, fromMs, toMs: Date.now() });
+  }
+
+  /** Acts again and again, with waits of a few seconds around a mean, until the time is over. */
+  async function again(
+    victim: string,
+    meanSeconds: number,
+    act: (random: Random) => Promise<void>,
+  ): Promise<void> {
+    const random = randomStream('chaos', seed, victim);
+    for (;;) {
+      const waitMs = between(random, 0.3, 1.7) * meanSeconds * 1_000;
+      if (performance.now() + waitMs > endMs) return;
+      await wait(waitMs);
+      await act(random);
+    }
+  }
+
+  const daemons = victims.daemons.map((daemon) =>
+    again(daemon.name, 4, async (random) => {
+      if (chance(random, KILLED)) {
+        await during('kill -9', daemon.name, () => daemon.kill());
+        await wait(between(random, 0, 1_500));
+        if (chance(random, KILLED_WHILE_STARTING)) {
+          const starting = daemon.launch(random);
+          await wait(between(random, 100, 1_500));
+          await during('kill -9 while it starts', daemon.name, () => daemon.kill());
+          await starting;
+        }
+      } else {
+        await during('SIGTERM', daemon.name, () => daemon.terminate());
+        await wait(between(random, 0, 1_500));
+      }
+      await daemon.launch(random);
+      await daemon.started();
+    }),
+  );
+  const redis = again('redis', 9, (random) =>
+    during('kill -9', 'redis', async () => {
+      await victims.redis.kill();
+      await wait(between(random, 0, 2_000));
+      await victims.redis.start();
+    }),
+  );
+  const mail = again('mail server', 5, (random) =>
+    during('away', 'mail server', async () => {
+      await victims.mailServer.down();
+      await wait(between(random, 500, 4_000));
+      await victims.mailServer.up();
+    }),
+  );
+  const receivers = victims.receivers.map((receiver) =>
+    again(receiver.name, 3, (random) => {
+      const mood = pick(random, BAD_MOODS);
+      return during(mood, receiver.name, async () => {
+        receiver.mood = mood;
+        await wait(between(random, 500, 4_000));
+        receiver.mood = 'well';
+      });
+    }),
+  );
+  await Promise.all([...daemons, redis, mail, ...receivers]);
+  return done;
+}

@@ -1,0 +1,179 @@
+import type { Event } from '../../src/domain/event.ts';
+
+/** An event as a receiver took it. */
+export type Arrival = { id: string; subject: string; sequence: number; atMs: number };
+
+/** Something that was done to somebody; `toMs` is when it was over. */
+export type Disruption = { what: string; victim: string; fromMs: number; toMs: number };
+
+/** What a receiver got, which events were meant for it, and whether they must come in order. */
+export type Receipts = {
+  receiver: string;
+  wants: (event: Event) => boolean;
+  arrivals: readonly Arrival[];
+  ordered: boolean;
+};
+
+/** Statuses that answers showed, held against the event log. */
+export type Telling = {
+  shown: number;
+  told: number;
+  /** Shown only by answers that a disruption cut off, or that a newer one overtook; the next event says `skipped`. */
+  cutOff: number;
+  overtaken: number;
+  lost: string[];
+  invented: string[];
+};
+
+/** Events of the log, held against what a receiver got. */
+export type Delivery = {
+  receiver: string;
+  due: number;
+  delivered: number;
+  duplicates: number;
+  /** Duplicates whose first arrival no disruption was near. */
+  unexplained: string[];
+  lost: string[];
+  invented: string[];
+  outOfOrder: string[];
+};
+
+type Answer = { at: number; subjects: readonly { id: string; status: string }[] };
+
+/** From an answer to its commit: what a disruption within this time may cut off. */
+const IN_FLIGHT_MS = 1_000;
+
+/** Two requests about one subject that are under way at once: the answer that is stored second is dropped. */
+const OVERTAKEN_MS = 2_000;
+
+/** From a receiver's answer to our note of it. */
+const NOTE_MS = 2_000;
+
+/** Holds the statuses that answers showed of some subjects against the events of the log. */
+export function reckonTelling(input: {
+  subjects: ReadonlySet<string>;
+  answers: readonly Answer[];
+  events: readonly Event[];
+  disruptions: readonly Disruption[];
+}): Telling {
+  const { subjects, disruptions } = input;
+  const runs = shownRuns(input.answers, subjects);
+  const told = new Map<string, string[]>();
+  const telling: Telling = { shown: 0, told: 0, cutOff: 0, overtaken: 0, lost: [], invented: [] };
+  const latest = new Map<string, Event>();
+  for (const event of input.events.toSorted((a, b) => a.data.sequence - b.data.sequence)) {
+    const { subject, sequence, status, previousStatus } = event.data;
+    const before = latest.get(subject.id);
+    latest.set(subject.id, event);
+    // A snapshot that moved without its event leaves a gap, even where no answer shows the status again.
+    const follows = sequence === (before?.data.sequence ?? 0) + 1;
+    if (!follows || (before !== undefined && previousStatus !== before.data.status)) {
+      telling.lost.push(
+        `${subject.id}: ${place(event)} does not follow ${before ? place(before) : 'nothing'}`,
+      );
+    }
+    if (status !== null && status !== previousStatus) {
+      told.set(subject.id, [...(told.get(subject.id) ?? []), status]);
+    }
+  }
+  for (const id of new Set([...runs.keys(), ...told.keys()].filter((subject) => subjects.has(subject)))) {
+    const statuses = told.get(id) ?? [];
+    let next = 0;
+    const shown = runs.get(id) ?? [];
+    shown.forEach((run, index) => {
+      telling.shown += 1;
+      if (statuses[next] === run.status) {
+        telling.told += 1;
+        next += 1;
+      } else if (run.atMs.every((atMs) => isCutOff(atMs, disruptions))) {
+        telling.cutOff += 1;
+      } else if (isOvertaken(run, shown[index + 1])) {
+        telling.overtaken += 1;
+      } else {
+        telling.lost.push(`${id} was shown as ${run.status}, told as ${statuses.join(', ') || 'nothing'}`);
+      }
+    });
+    for (const status of statuses.slice(next)) telling.invented.push(`${id} was told as ${status}`);
+    const last = shown.at(-1)?.status;
+    if (last !== undefined && statuses.at(-1) !== last) telling.lost.push(`${id} ended as ${last}, untold`);
+  }
+  return telling;
+}
+
+function place({ data: { sequence, status, previousStatus } }: Event): string {
+  return `#${sequence} (${previousStatus ?? 'none'} to ${status ?? 'none'})`;
+}
+
+/** One status of a subject for as long as answers showed it, and when they did. */
+type Run = { status: string; atMs: number[] };
+
+function shownRuns(answers: readonly Answer[], subjects: ReadonlySet<string>): Map<string, Run[]> {
+  const runs = new Map<string, Run[]>();
+  for (const { at, subjects: mentions } of answers) {
+    for (const { id, status } of mentions) {
+      if (!subjects.has(id) || status === 'unknown') continue;
+      const list = runs.get(id) ?? [];
+      runs.set(id, list);
+      const last = list.at(-1);
+      if (last?.status === status) last.atMs.push(at);
+      else list.push({ status, atMs: [at] });
+    }
+  }
+  return runs;
+}
+
+function isCutOff(atMs: number, disruptions: readonly Disruption[]): boolean {
+  return disruptions.some(({ fromMs, toMs }) => fromMs - IN_FLIGHT_MS <= atMs && atMs <= toMs);
+}
+
+function isOvertaken(run: Run, next: Run | undefined): boolean {
+  const [nextMs] = next?.atMs ?? [];
+  return nextMs !== undefined && nextMs - (run.atMs.at(0) ?? 0) <= OVERTAKEN_MS;
+}
+
+/** Holds the events of the log against what one receiver got. */
+export function reckonDelivery(
+  { receiver, wants, arrivals, ordered }: Receipts,
+  events: readonly Event[],
+  disruptions: readonly Disruption[],
+): Delivery {
+  const due = new Set(events.filter(wants).map(({ id }) => id));
+  const first = new Map<string, Arrival>();
+  const delivery: Delivery = {
+    receiver,
+    due: due.size,
+    delivered: 0,
+    duplicates: 0,
+    unexplained: [],
+    lost: [],
+    invented: [],
+    outOfOrder: [],
+  };
+  const highest = new Map<string, number>();
+  for (const arrival of arrivals) {
+    const before = first.get(arrival.id);
+    if (before !== undefined) {
+      delivery.duplicates += 1;
+      if (!isNear(before.atMs, disruptions)) {
+        delivery.unexplained.push(`${arrival.id} came again after ${arrival.atMs - before.atMs} ms`);
+      }
+      continue;
+    }
+    first.set(arrival.id, arrival);
+    if (!due.has(arrival.id)) delivery.invented.push(arrival.id);
+    const reached = highest.get(arrival.subject) ?? 0;
+    if (ordered && arrival.sequence < reached) {
+      delivery.outOfOrder.push(`${arrival.subject}: ${arrival.sequence} came after ${reached}`);
+    }
+    highest.set(arrival.subject, Math.max(reached, arrival.sequence));
+  }
+  delivery.delivered = [...due].filter((id) => first.has(id)).length;
+  delivery.lost = [...due].filter((id) => !first.has(id));
+  return delivery;
+}
+
+function isNear(answeredMs: number, disruptions: readonly Disruption[]): boolean {
+  return disruptions.some(
+    ({ fromMs, toMs }) => fromMs - NOTE_MS <= answeredMs && answeredMs <= toMs + NOTE_MS,
+  );
+}

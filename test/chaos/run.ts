@@ -1,0 +1,320 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Command, InvalidArgumentError } from 'commander';
+import { stringify } from 'yaml';
+import { parseDuration } from '../../src/config/duration.ts';
+import type { Event } from '../../src/domain/event.ts';
+import { wantsType } from '../../src/domain/glob.ts';
+import { randomStream } from '../../src/sandbox/random.ts';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { DeliveryStore } from '../../src/store/deliveries.ts';
+import { EventLog } from '../../src/store/event-log.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { eventually } from '../support/eventually.ts';
+import { Program } from '../support/program.ts';
+import { RedisProcess } from '../support/redis-process.ts';
+import { SANDBOX_KEY, SandboxProcess } from '../support/sandbox-process.ts';
+import { ChaosDaemon, clockBender } from './daemon.ts';
+import { MailServer } from './mail-server.ts';
+import { doMischief } from './mischief.ts';
+import { MoodyReceiver } from './receiver.ts';
+import { type Delivery, type Disruption, reckonDelivery, reckonTelling, type Telling } from './reckoning.ts';
+
+// Two daemons on one Redis watch a local upstream while everything around them fails at random moments. At the end the
+// failures stop, everything drains, and every status that the upstream's answers showed is held against the event log,
+// every event against every receiver. Exits with 0 only if nothing was lost and nothing was invented.
+
+type Subjects = Awaited<ReturnType<SandboxProcess['subjects']>>;
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const MAIL_RECEIVER = 'oncall';
+const MAIL_EVENTS = ['*', '!*.updated'];
+const DRAIN_MS = 120_000;
+const PREFIX = 'intentwatch';
+
+/** More attempts than any failure here can use up. */
+const RETRIES = { delays: ['200ms', '500ms', ...Array.from({ length: 90 }, () => '1s')] };
+
+await new Command('chaos')
+  .description('Disturb two daemons at random moments and account for every status and every event.')
+  .option('--seconds <duration>', 'how long to disturb (60, 60s, 2m)', toSeconds, 60)
+  .option('--seed <number>', 'decides what the upstream does and what is done to whom', Number, 1)
+  .action(chaos)
+  .parseAsync();
+
+function toSeconds(text: string): number {
+  const seconds = /^\d{1,6}$/.test(text) ? Number(text) : (parseDuration(text) ?? Number.NaN) / 1_000;
+  if (Number.isNaN(seconds))
+    throw new InvalidArgumentError('expected seconds or a duration such as 60s or 2m');
+  return seconds;
+}
+
+async function chaos({ seconds, seed }: { seconds: number; seed: number }): Promise<void> {
+  const bender = clockBender();
+  if (bender === null) say('faketime is missing (apt-get install faketime): all clocks stay right');
+  const closers: (() => Promise<unknown>)[] = [];
+  try {
+    const folder = await mkdtemp(join(tmpdir(), 'intentwatch-chaos-'));
+    closers.push(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+    const sandbox = await startSandbox(seed, closers);
+    const redis = await RedisProcess.create();
+    closers.push(() => redis.close());
+    const receivers = [
+      new MoodyReceiver('backend'),
+      new MoodyReceiver('in-order'),
+      new MoodyReceiver('warehouse'),
+    ];
+    for (const receiver of receivers) {
+      await receiver.start();
+      closers.push(() => receiver.close());
+    }
+    const mailServer = await MailServer.start();
+    closers.push(() => mailServer.down());
+
+    const configFile = join(folder, 'intentwatch.yaml');
+    const subjects = await sandbox.subjects();
+    await writeFile(configFile, configOf({ sandbox, redis, receivers, mailServer, subjects }));
+    const daemons = [
+      new ChaosDaemon({ name: 'first', configFile, bender: null }),
+      new ChaosDaemon({ name: 'second', configFile, bender }),
+    ];
+    for (const daemon of daemons) {
+      closers.push(() => daemon.kill());
+      await daemon.launch(randomStream('chaos', seed, 'start', daemon.name));
+      await daemon.started();
+    }
+
+    say(`disturbing two daemons for ${seconds} s (seed ${seed})`);
+    await sandbox.setPace(6);
+    const disruptions = await doMischief({ daemons, redis, mailServer, receivers }, { seed, seconds });
+    await sandbox.setPace(0);
+    say('everything works again; draining');
+    await eventually('all transfers have ended', async () => (await sandbox.living()) === 0, DRAIN_MS);
+    const isWatched = watchedOf(subjects);
+    const transitions = (await sandbox.transitions()).filter(({ subject }) => isWatched(subject));
+    const watched = new Set(transitions.map(({ subject }) => subject));
+    const last = new Map(transitions.map(({ subject, to }) => [subject, to]));
+    const events = await drained(redis, {
+      last,
+      receivers: [...receivers.map(({ name }) => name), MAIL_RECEIVER],
+    });
+    for (const daemon of daemons) await daemon.terminate();
+
+    const telling = reckonTelling({
+      subjects: watched,
+      answers: await sandbox.answers(),
+      events,
+      disruptions: disruptions.filter(
+        ({ victim }) => victim === 'redis' || daemons.some(({ name }) => name === victim),
+      ),
+    });
+    const deliveries = [
+      ...receivers.map(({ name, arrivals }) => ({
+        receiver: name,
+        arrivals,
+        ordered: name === 'in-order',
+        wants: () => true,
+      })),
+      {
+        receiver: MAIL_RECEIVER,
+        arrivals: mailServer.arrivals,
+        ordered: false,
+        wants: ({ type }: Event) => wantsType(MAIL_EVENTS, type),
+      },
+    ].map((receipts) =>
+      reckonDelivery(
+        receipts,
+        events,
+        disruptions.filter(({ victim }) => victim !== 'mail server' || receipts.receiver === MAIL_RECEIVER),
+      ),
+    );
+    const problems = [
+      ...telling.lost.map((what) => `lost: ${what}`),
+      ...telling.invented.map((what) => `invented: ${what}`),
+      ...deliveries.flatMap(problemsOf),
+      ...receivers.flatMap(({ name, forged }) =>
+        forged.map((id) => `${name}: the signature of ${id} is wrong`),
+      ),
+      ...daemons.flatMap((daemon) => daemon.problems),
+    ];
+    print({
+      transitions: transitions.length,
+      events: events.length,
+      telling,
+      deliveries,
+      disruptions,
+      daemons,
+    });
+    for (const problem of problems.slice(0, 50)) say(`  ${problem}`);
+    const lost = telling.lost.length + sum(deliveries.map((delivery) => delivery.lost.length));
+    const invented = telling.invented.length + sum(deliveries.map((delivery) => delivery.invented.length));
+    say(`lost ${lost}, invented ${invented}${problems.length === 0 ? ': it all adds up.' : ''}`);
+    if (problems.length > 0) process.exitCode = 1;
+  } finally {
+    for (const close of closers.reverse()) await close();
+  }
+}
+
+async function startSandbox(seed: number, closers: (() => Promise<unknown>)[]): Promise<SandboxProcess> {
+  const flags = {
+    port: 0,
+    'control-port': 0,
+    'transfers-per-second': 0,
+    seed,
+    wallets: 8,
+    'time-scale': 30,
+  };
+  const args = Object.entries(flags).map((flag) => `--${flag.join('=')}`);
+  const program = await Program.start(MAIN, ['sandbox', ...args]);
+  closers.push(() => program.end('SIGKILL'));
+  return SandboxProcess.of(program);
+}
+
+function configOf(parts: {
+  sandbox: SandboxProcess;
+  redis: RedisProcess;
+  receivers: readonly MoodyReceiver[];
+  mailServer: MailServer;
+  subjects: Subjects;
+}): string {
+  const { sandbox, redis, receivers, mailServer, subjects } = parts;
+  const names = [...receivers.map(({ name }) => name), MAIL_RECEIVER];
+  return stringify({
+    upstream: {
+      baseUrl: sandbox.url,
+      apiKey: SANDBOX_KEY,
+      requestsPerSecond: 60,
+      gatewayRequestsPerSecond: 20,
+      timeout: '5s',
+    },
+    polling: { fullSweepEvery: '5s' },
+    redis: { url: redis.url, prefix: PREFIX },
+    server: { host: '127.0.0.1', port: 0 },
+    smtp: { url: mailServer.url, from: 'Intentwatch <transfers@example.com>' },
+    receivers: [
+      ...receivers.map(({ name, url, secret }) => ({
+        name,
+        type: 'webhook',
+        url,
+        secrets: [secret],
+        timeout: '2s',
+        retries: RETRIES,
+        allowPrivateNetwork: true,
+        allowInsecure: true,
+      })),
+      {
+        name: MAIL_RECEIVER,
+        type: 'email',
+        to: ['oncall@example.com'],
+        events: MAIL_EVENTS,
+        retries: RETRIES,
+      },
+    ],
+    subscriptions: [
+      { name: 'treasury', wallets: subjects.wallets, receivers: names },
+      {
+        name: 'orders',
+        quotes: subjects.quotes,
+        gaslessJobs: subjects.gaslessJobs,
+        vaults: subjects.vaults,
+        receivers: names,
+      },
+    ],
+  });
+}
+
+/** Whether a subject is watched: what the config names, and every transfer, for all belong to its wallets. */
+function watchedOf(subjects: Subjects): (subject: string) => boolean {
+  const named = new Set([
+    ...subjects.quotes.map((uuid) => `quote:${uuid}`),
+    ...subjects.gaslessJobs.map((uuid) => `gasless:${uuid}`),
+    ...subjects.vaults.map(({ address, chainId }) => `vault:${chainId}:${address.toLowerCase()}`),
+  ]);
+  return (subject) => subject.startsWith('intent:') || named.has(subject);
+}
+
+/** Waits until the last status of everything is in the event log and no delivery is open. Returns the events. */
+async function drained(
+  redis: RedisProcess,
+  wanted: { last: ReadonlyMap<string, string>; receivers: readonly string[] },
+): Promise<Event[]> {
+  const client = connect({ kind: 'server', url: redis.url });
+  try {
+    const keys = new Keys(PREFIX);
+    const log = new EventLog(client, keys);
+    const deliveries = new DeliveryStore(client, keys, { retentionMs: 1 });
+    const read = async (): Promise<Event[]> =>
+      (await log.after('0-0', 1_000_000)).flatMap((entry) => (entry.kind === 'event' ? [entry.event] : []));
+    const isDrained = async (): Promise<boolean> => {
+      const told = new Map((await read()).map(({ data }) => [data.subject.id, data.status]));
+      if ([...wanted.last].some(([subject, status]) => told.get(subject) !== status)) return false;
+      const newest = await log.newest();
+      const cursors = await client.hgetall(keys.cursors);
+      if (Object.values(cursors).some((cursor) => cursor !== newest)) return false;
+      const open = await Promise.all(wanted.receivers.map((name) => deliveries.counts(name)));
+      return open.every(({ pending }) => pending === 0);
+    };
+    // What was not told by then is lost, and the reckoning names it.
+    await eventually('everything has drained', isDrained, DRAIN_MS).catch((error: unknown) =>
+      say(String(error)),
+    );
+    return await read();
+  } finally {
+    await disconnect(client);
+  }
+}
+
+function problemsOf({ receiver, lost, invented, unexplained, outOfOrder }: Delivery): string[] {
+  return [
+    ...lost.map((id) => `${receiver}: ${id} was lost`),
+    ...invented.map((id) => `${receiver}: ${id} was invented`),
+    ...unexplained.map((what) => `${receiver}: ${what}, and nothing was disturbed`),
+    ...outOfOrder.map((what) => `${receiver}: ${what}`),
+  ];
+}
+
+function print(run: {
+  transitions: number;
+  events: number;
+  telling: Telling;
+  deliveries: readonly Delivery[];
+  disruptions: readonly Disruption[];
+  daemons: readonly ChaosDaemon[];
+}): void {
+  const { telling, daemons } = run;
+  const row = (name: string, count: number, meaning = ''): void =>
+    say(`${name.padEnd(40)}${String(count).padStart(6)}  ${meaning}`.trimEnd());
+  say('');
+  const kinds = Object.groupBy(run.disruptions, ({ victim, what }) => `${victim}: ${what}`);
+  for (const [kind, list] of Object.entries(kinds).toSorted()) row(kind, list?.length ?? 0);
+  row('starts with a clock off by 30 s', sum(daemons.map((daemon) => daemon.startsWithWrongClock)));
+  const slowest = Math.max(0, ...daemons.flatMap((daemon) => daemon.shutdownsMs));
+  row('longest shutdown, ms', Math.round(slowest));
+  say('');
+  row('transitions made by the upstream', run.transitions);
+  row('statuses shown by answers', telling.shown);
+  row('  told', telling.told);
+  row(
+    '  cut off',
+    telling.cutOff,
+    'shown only while a daemon or Redis was killed; the next event follows on',
+  );
+  row('  overtaken', telling.overtaken, 'a newer answer was stored first');
+  row('events', run.events);
+  for (const { receiver, due, delivered, duplicates } of run.deliveries) {
+    row(
+      `  ${receiver}: delivered`,
+      delivered,
+      `of ${due}; ${duplicates} came twice, each when something was disturbed`,
+    );
+  }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, one) => total + one, 0);
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
