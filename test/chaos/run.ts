@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { stringify } from 'yaml';
+import { EXIT } from '../../src/commands/exit.ts';
 import { parseDuration } from '../../src/config/duration.ts';
 import type { Event } from '../../src/domain/event.ts';
 import { wantsType } from '../../src/domain/glob.ts';
@@ -54,6 +55,12 @@ async function chaos({ seconds, seed }: { seconds: number; seed: number }): Prom
   const bender = clockBender();
   if (bender === null) say('faketime is missing (apt-get install faketime): all clocks stay right');
   const closers: (() => Promise<unknown>)[] = [];
+  const closeAll = async (): Promise<void> => {
+    for (const close of closers.splice(0).reverse()) await close();
+  };
+  for (const signal of ['SIGINT', 'SIGTERM']) {
+    process.once(signal, () => void closeAll().finally(() => process.exit(EXIT.interrupted)));
+  }
   try {
     const folder = await mkdtemp(join(tmpdir(), 'intentwatch-chaos-'));
     closers.push(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
@@ -152,7 +159,7 @@ async function chaos({ seconds, seed }: { seconds: number; seed: number }): Prom
     say(`lost ${lost}, invented ${invented}${problems.length === 0 ? ': it all adds up.' : ''}`);
     if (problems.length > 0) process.exitCode = 1;
   } finally {
-    for (const close of closers.reverse()) await close();
+    await closeAll();
   }
 }
 
