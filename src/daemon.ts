@@ -9,6 +9,7 @@ import { DeliveryQueues } from './queues/delivery-queues.ts';
 import { DeliveryWorker } from './queues/delivery-worker.ts';
 import { PollQueues } from './queues/poll-queues.ts';
 import { PollWorker } from './queues/poll-worker.ts';
+import { QuoteVerification } from './queues/quote-verification.ts';
 import { Reconcile } from './queues/reconcile.ts';
 import { Relay } from './queues/relay.ts';
 import { Walks } from './queues/walks.ts';
@@ -20,6 +21,7 @@ import { connect, disconnect } from './store/connection.ts';
 import { DeliveryStore } from './store/deliveries.ts';
 import { EmbeddedRedis } from './store/embedded.ts';
 import { EventLog } from './store/event-log.ts';
+import { HandedQuotes } from './store/handed-quotes.ts';
 import { HealthStore, SURFACES, type Surface } from './store/health.ts';
 import { Keys } from './store/keys.ts';
 import { Registry, type Wanted } from './store/registry.ts';
@@ -28,6 +30,7 @@ import { checkRedis } from './store/startup-checks.ts';
 import { SubjectStore } from './store/subjects.ts';
 import { WalletStore } from './store/wallets.ts';
 import { UpstreamClient } from './upstream/client.ts';
+import { QuoteSigners } from './upstream/quote-signers.ts';
 import { VERSION } from './version.ts';
 import { within } from './within.ts';
 
@@ -50,6 +53,7 @@ class UnusableRedisError extends Error {
 export type DaemonParts = {
   redis: RedisClient;
   registry: Registry;
+  handedQuotes: HandedQuotes;
   health: HealthStore;
   polls: PollQueues;
   pollWorkers: readonly PollWorker[];
@@ -131,11 +135,14 @@ export class Daemon {
   }
 
   /** Makes Redis what the config wants: budgets, receivers, subscriptions, and a poll for whatever is new. */
-  async #sync(parts: Pick<DaemonParts, 'polls' | 'registry' | 'budgets' | 'redis'>): Promise<void> {
-    const { polls, registry, budgets, redis } = parts;
+  async #sync(
+    parts: Pick<DaemonParts, 'polls' | 'registry' | 'handedQuotes' | 'budgets' | 'redis'>,
+  ): Promise<void> {
+    const { polls, registry, handedQuotes, budgets, redis } = parts;
     for (const surface of SURFACES) await polls.setBudget(surface, budgets[surface]);
     const newest = await new EventLog(redis, this.#keys()).newest();
-    const claimed = await registry.sync(wantedOf(this.#config), newest);
+    const unverified = await handedQuotes.sync(this.#config.handedQuotes);
+    const claimed = [...new Set([...(await registry.sync(wantedOf(this.#config), newest)), ...unverified])];
     for (let index = 0; index < claimed.length; index += SYNC_CHUNK) {
       await Promise.all(claimed.slice(index, index + SYNC_CHUNK).map((subject) => polls.soon(subject)));
     }
@@ -155,6 +162,7 @@ export class Daemon {
 
     const subjects = new SubjectStore(redis, keys, { retentionMs });
     const registry = new Registry(redis, keys, subjects);
+    const handedQuotes = new HandedQuotes(redis, keys);
     const health = new HealthStore(redis, keys);
     const events = new EventLog(redis, keys);
     const deliveries = new DeliveryStore(redis, keys, { retentionMs });
@@ -167,6 +175,8 @@ export class Daemon {
     this.#client = client;
     const polls = new PollQueues({ redis, keys, subjects, health });
     const walks = new Walks({ redis, keys, queues: polls });
+    const signers = new QuoteSigners({ client });
+    const quotes = new QuoteVerification({ signers, handedQuotes, subjects, signals, log });
     const deliveryQueues = new DeliveryQueues(redis, keys);
     const reconcile = new Reconcile({
       redis,
@@ -181,7 +191,7 @@ export class Daemon {
       budgets,
       retentionMs,
       digest: config.digest,
-      resync: () => this.#sync({ redis, polls, registry, budgets }),
+      resync: () => this.#sync({ redis, polls, registry, handedQuotes, budgets }),
     });
     const pollParts = {
       redis,
@@ -194,6 +204,7 @@ export class Daemon {
       wallets: new WalletStore(redis, keys, { retentionMs }),
       walks,
       fullSweepEveryMs: polling.fullSweepEveryMs,
+      quotes,
       signals,
       log,
       confirmAfterMs: polling.confirmAfterMs,
@@ -222,6 +233,7 @@ export class Daemon {
     return {
       redis,
       registry,
+      handedQuotes,
       health,
       polls,
       pollWorkers,

@@ -3,13 +3,21 @@ import { decide, type Transition } from '../../src/domain/decide.ts';
 import type { Event, RenderedEvent } from '../../src/domain/event.ts';
 import { RENDERED_EVENT } from '../../src/domain/event-schema.ts';
 import { EVENT_TYPES, OPERATOR_TYPES } from '../../src/domain/event-types.ts';
+import { type HandedQuote, signatureInvalid } from '../../src/domain/handed-quote.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { makeEvent } from '../../src/domain/make-event.ts';
-import { nextSnapshot } from '../../src/domain/next-snapshot.ts';
+import { nextSnapshot, unseenSnapshot } from '../../src/domain/next-snapshot.ts';
 import type { Snapshot, UpstreamRecord } from '../../src/domain/record.ts';
 import { type RenderedSubscription, renderEvent } from '../../src/domain/render.ts';
-import { asSubjectId, eventKind, parseSubjectId, type SubjectId } from '../../src/domain/subject.ts';
-import { timedMoments } from '../../src/domain/timed.ts';
+import {
+  asSubjectId,
+  eventKind,
+  parseSubjectId,
+  quoteId,
+  type SubjectId,
+  subjectKind,
+} from '../../src/domain/subject.ts';
+import { type FlaggedEvent, timedMoments } from '../../src/domain/timed.ts';
 import { isSchema, type Schema } from './config-page.ts';
 
 /** The event catalogue: the page, the JSON Schema of the envelope, and an example per type. Paths within the repository. */
@@ -59,6 +67,8 @@ intent.overdue | It is still under way after \`overdueAfter\`. | once per stage,
 quote.active | The quote is known and not funded. | it is first seen
 quote.submitted | The quote was funded. | the status says so; the intents it names are watched from then on
 quote.updated | Something other than the status changed, such as the transactions. | a member of the record appears or changes
+quote.expired | The quote was not funded before its \`expiresAt\`, which is in \`data.record\`. | the clock passes \`expiresAt\` of a quote that was handed over as JSON and is valid, and a look-up after it still shows no funding
+quote.signature_invalid | The quote that was handed over is not as the upstream signed it: \`data.record.signature\` says which part, and why. | it is verified, before anything else; it is watched nevertheless
 quote.unknown | The upstream no longer knows a quote that it knew. | ${LOOKED_UP}
 
 gasless.pending | The job is queued. | it is first seen
@@ -126,6 +136,12 @@ const destinationTx = {
   amount: '1249375000',
 };
 
+/** The quote of the stories as it was handed over, as far as an event shows it. */
+const HANDED: HandedQuote = {
+  subject: quoteId(UUID),
+  said: { id: `quote:${UUID}`, expiresAt: START_SECONDS + 300 },
+};
+
 /** What an answer said, so many seconds into the story; without a status, only time has passed. */
 type Moment = { at: number; status?: string; members?: JsonObject };
 
@@ -140,6 +156,7 @@ const STORIES: readonly Story[] = [
     { at: 60, status: 'submitted', members: { intentHashes: [HASH], sourceTx, destinationTx } },
     { at: 90, status: 'unknown' },
   ]),
+  story(`quote:${UUID}`, [{ at: 0, status: 'active', members: { steps: [] } }, { at: 301 }]),
   story(`gasless:${UUID}`, [
     { at: 0, status: 'pending' },
     { at: 10, status: 'submitted' },
@@ -218,6 +235,8 @@ function exampleEvents(): Map<string, RenderedEvent> {
       if (!examples.has(event.type)) examples.set(event.type, renderEvent(event, [root], SUBSCRIPTIONS));
     }
   }
+  const invalid = invalidQuote();
+  examples.set(invalid.type, renderEvent(invalid, [`order-1042|${HANDED.subject}`], SUBSCRIPTIONS));
   for (const [index, type] of OPERATOR_TYPES.entries()) {
     examples.set(type, renderEvent(operatorEvent(type, index), [], SUBSCRIPTIONS));
   }
@@ -266,12 +285,36 @@ function passTime(
 ): { snapshot: Snapshot; events: Event[] } {
   let snapshot = before;
   const events: Event[] = [];
-  for (const { atMs, event } of timedMoments(subject, before, [OVERDUE_AFTER_MS])) {
+  const isQuote = subjectKind(subject) === 'quote';
+  const handed = isQuote ? { quote: HANDED, verdict: 'valid' as const } : null;
+  const context = { overdueAfterMs: [OVERDUE_AFTER_MS], handed };
+  for (const { atMs, event } of timedMoments(subject, before, context)) {
     if (atMs > nowMs) continue;
     snapshot = { ...snapshot, sequence: snapshot.sequence + 1, flags: [...snapshot.flags, event.flag] };
-    events.push(eventOf(subject, { snapshot, transition: event.transition, nowMs }));
+    events.push(flaggedEvent(subject, { snapshot, event, nowMs }));
   }
   return { snapshot, events };
+}
+
+/** An event that no answer made, by the code that the daemon commits it with. */
+function flaggedEvent(
+  subject: SubjectId,
+  { snapshot, event, nowMs }: { snapshot: Snapshot; event: FlaggedEvent; nowMs: number },
+): Event {
+  const record = { ...snapshot.record, ...event.said };
+  return eventOf(subject, { snapshot: { ...snapshot, record }, transition: event.transition, nowMs });
+}
+
+/** What is told of a quote that was altered before it was handed over; the upstream has not been asked for it yet. */
+function invalidQuote(): Event {
+  const nowMs = START_SECONDS * 1_000 + 900;
+  const snapshot = { ...unseenSnapshot(nowMs), sequence: 1 };
+  const flaw = {
+    part: 'source.chainId',
+    reason: 'found 8453, but the quote was signed for chain 10',
+    recovered: '0x19e7e376e7c213b7e7e7e46cc70a5dd086daff2a',
+  } as const;
+  return flaggedEvent(HANDED.subject, { snapshot, event: signatureInvalid(HANDED, flaw, snapshot), nowMs });
 }
 
 function eventOf(
@@ -334,7 +377,7 @@ function operatorEvent(type: string, index: number): Event {
 /** The sections of the page: the kind of its types, title, text. */
 const SECTIONS = table(`
 intent | Transfers | An intent that a subscription names, that a page of its wallets showed, or that its quotes, jobs and vaults name.
-quote | Quotes | A quote that a subscription names.
+quote | Quotes | A quote that a subscription names. One that is named by its id alone has no \`expiresAt\` and no signature: only one that is handed over (\`{ file }\`) gives \`quote.expired\` and \`quote.signature_invalid\`. \`data.status\` of these is \`unknown\` where the upstream has not shown the quote.
 gasless | Gasless jobs | A job that a subscription names, at the status endpoint (\`gasless:<uuid>\`) or the deposit gateway (\`gasless:gateway:<id>\`).
 vault | Deposit vaults | A vault that a subscription names. Its \`data.status\` is what the upstream calls \`state\`.
 deposit-address | Deposit addresses | A record of this kind on a page of a subscribed wallet.

@@ -1,3 +1,4 @@
+import type { HandedQuote } from '../domain/handed-quote.ts';
 import type { Secret } from './secret.ts';
 
 /** The kinds of subject whose records carry a status that can end tracking. */
@@ -109,7 +110,7 @@ export type Subscription = {
   wallets: string[];
   /** `0x` and 64 hex digits, lower-cased. */
   intents: string[];
-  /** UUIDs, lower-cased. */
+  /** UUIDs, lower-cased, also of those that were handed over. */
   quotes: string[];
   gaslessJobs: GaslessJob[];
   vaults: Vault[];
@@ -138,4 +139,6 @@ export type Config = {
   polling: PollingConfig;
   receivers: Receiver[];
   subscriptions: Subscription[];
+  /** The quotes that were handed over as JSON, each once. */
+  handedQuotes: HandedQuote[];
 };

@@ -6,12 +6,13 @@ import type { Config } from './config.ts';
 import { digestOf } from './digest.ts';
 import { ConfigError, type ConfigProblem, renderPath } from './errors.ts';
 import { describeFound, findingsOf, pathOf } from './findings.ts';
+import { readQuoteFiles } from './quote-files.ts';
 import { buildConfig, checkConfig, configSchema, type ParsedConfig } from './schema.ts';
 import { readSource, type Source } from './source.ts';
 import { type Finding, replaceAt, valueAt } from './tree.ts';
 
 /**
- * Reads a config file: YAML, then variables, then the schema, then what fields say about each other. `file` is relative
+ * Reads a config file: YAML, then variables, the schema, the files it names, and what fields say about each other. `file` is relative
  * to the working directory. Throws a ConfigError that holds every problem at once.
  */
 export async function loadConfig(file: string, env: NodeJS.ProcessEnv): Promise<Config> {
@@ -20,15 +21,17 @@ export async function loadConfig(file: string, env: NodeJS.ProcessEnv): Promise<
   const parsed = parse(source.tree, source);
   const issues = parsed.success ? [] : parsed.error.issues;
   const context = { schema: configSchema, tree: source.tree };
+  const path = resolve(file);
+  const { quotes, findings: unread } = await readQuoteFiles(source.tree, dirname(path));
   const findings = [
     ...issues.flatMap((issue) => findingsOf(issue, context)),
-    ...checkConfig(source.tree, { isExpanded: (path) => source.variablesAt(path).length > 0 }),
+    ...unread,
+    ...checkConfig(source.tree, { isExpanded: (at) => source.variablesAt(at).length > 0, quotes }),
   ];
   if (!parsed.success || findings.length > 0 || source.problems.length > 0) {
     throw new ConfigError(placed(file, { source, findings }));
   }
-  const config = buildConfig(parsed.data);
-  const path = resolve(file);
+  const config = buildConfig(parsed.data, quotes);
   return { ...config, file: path, digest: digestOf(config), dataDir: resolve(dirname(path), config.dataDir) };
 }
 

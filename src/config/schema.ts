@@ -1,10 +1,12 @@
 import { z } from 'zod';
+import type { HandedQuote } from '../domain/handed-quote.ts';
 import type { JsonValue } from '../domain/json.ts';
 import type { Config } from './config.ts';
 import { durationField } from './duration.ts';
 import type { ConfigPath } from './errors.ts';
 import { mapping } from './fields.ts';
 import { buildPolling, pollingSchema } from './polling.ts';
+import { checkQuoteFiles } from './quote-files.ts';
 import { buildReceiver, checkReceiver, receiverSchema } from './receiver.ts';
 import { buildRedis, redisSchema } from './redis.ts';
 import { buildServer, serverSchema } from './server.ts';
@@ -45,8 +47,11 @@ export const configSchema = mapping({
 /** What the schema gives: checked, with defaults, under the names of the file. */
 export type ParsedConfig = z.output<typeof configSchema>;
 
-/** The config as the rest of the program sees it, but for what depends on the file's place. */
-export function buildConfig(parsed: ParsedConfig): Omit<Config, 'file' | 'digest'> {
+/** The config as the rest of the program sees it, but for what depends on the file's place. `quotes` are those by file. */
+export function buildConfig(
+  parsed: ParsedConfig,
+  quotes: ReadonlyMap<string, HandedQuote>,
+): Omit<Config, 'file' | 'digest'> {
   return {
     upstream: buildUpstream(parsed.upstream),
     redis: buildRedis(parsed.redis),
@@ -56,7 +61,8 @@ export function buildConfig(parsed: ParsedConfig): Omit<Config, 'file' | 'digest
     smtp: buildSmtp(parsed.smtp),
     polling: buildPolling(parsed.polling),
     receivers: parsed.receivers.map(buildReceiver),
-    subscriptions: parsed.subscriptions.map(buildSubscription),
+    subscriptions: parsed.subscriptions.map((item) => buildSubscription(item, quotes)),
+    handedQuotes: [...new Map([...quotes.values()].map((quote) => [quote.subject, quote])).values()],
   };
 }
 
@@ -66,7 +72,7 @@ export function buildConfig(parsed: ParsedConfig): Omit<Config, 'file' | 'digest
  */
 export function checkConfig(
   tree: JsonValue,
-  { isExpanded }: { isExpanded(path: ConfigPath): boolean },
+  { isExpanded, quotes }: { isExpanded(path: ConfigPath): boolean; quotes: ReadonlyMap<string, HandedQuote> },
 ): Finding[] {
   const receivers = items(member(tree, 'receivers'));
   const subscriptions = items(member(tree, 'subscriptions'));
@@ -75,7 +81,7 @@ export function checkConfig(
   const shownNames = receivers.flatMap((item, index) =>
     isExpanded(['receivers', index, 'name']) ? [] : (nameOf(item) ?? []),
   );
-  const known = { receivers: receiverNames, shown: [...new Set(shownNames)] };
+  const known = { receivers: receiverNames, shown: [...new Set(shownNames)], quotes };
   return [
     ...under(['upstream'], checkUpstream(member(tree, 'upstream'))),
     ...receivers.flatMap((item, index) => under(['receivers', index], checkReceiver(item, { hasSmtp }))),
@@ -84,6 +90,7 @@ export function checkConfig(
       under(['subscriptions', index], checkSubscription(item, known)),
     ),
     ...repeatedNames(subscriptions, 'subscriptions'),
+    ...checkQuoteFiles(tree, quotes),
   ];
 }
 

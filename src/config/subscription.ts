@@ -1,10 +1,12 @@
 import { z } from 'zod';
+import type { HandedQuote } from '../domain/handed-quote.ts';
 import { isJsonObject, type JsonValue } from '../domain/json.ts';
 import { gaslessId, gatewayJobId, intentId, quoteId, vaultId, walletId } from '../domain/subject.ts';
 import { evmAddressField, walletField } from './addresses.ts';
 import type { GaslessJob, Subscription } from './config.ts';
 import { durationField } from './duration.ts';
 import { mapping, nameField, textField, uuidField, wholeNumberField } from './fields.ts';
+import { QUOTE_FILE } from './quote-files.ts';
 import { type Finding, findRepeated, items, member } from './tree.ts';
 
 const statusJobField = uuidField({ prefix: 'gasless:' });
@@ -31,6 +33,19 @@ const gaslessJobField = z.union(
   { error: 'a UUID, or a mapping like { id: …, endpoint: gateway }' },
 );
 
+const quoteField = z.union(
+  [
+    uuidField({ prefix: 'quote:' }),
+    mapping({
+      file: textField({ pattern: QUOTE_FILE, expected: 'a path of a file' }).meta({
+        description: 'A file with the quote as `POST /v1/quotes` answered it, relative to the config file.',
+        label: 'path',
+      }),
+    }),
+  ],
+  { error: 'a UUID, or a mapping like { file: ./quote.json }' },
+);
+
 /** One item of `subscriptions`. */
 export const subscriptionSchema = mapping({
   name: nameField.meta({ description: "The subscription's name. Unique.", label: 'name' }),
@@ -48,13 +63,11 @@ export const subscriptionSchema = mapping({
     )
     .prefault([])
     .meta({ description: 'Single transfers, by intent hash.', label: 'list of hashes' }),
-  quotes: z
-    .array(uuidField({ prefix: 'quote:' }), { error: 'a list of quote UUIDs' })
-    .prefault([])
-    .meta({
-      description: 'Quotes, by bare UUID. The intents they become are watched too.',
-      label: 'list of UUIDs',
-    }),
+  quotes: z.array(quoteField, { error: 'a list of quotes' }).prefault([]).meta({
+    description:
+      'Quotes: a bare UUID, or `{ file }` for the quote itself as JSON, whose signature is verified and whose expiry is told. The intents they become are watched too.',
+    label: 'list of UUIDs or mappings',
+  }),
   gaslessJobs: z.array(gaslessJobField, { error: 'a list of gasless jobs' }).prefault([]).meta({
     description:
       "Gasless jobs: a UUID for the v1 status endpoint, or `{ id, endpoint: gateway }` for the deposit gateway's.",
@@ -108,7 +121,7 @@ export const subscriptionSchema = mapping({
     },
     {
       name: 'order-1042',
-      quotes: ['3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41'],
+      quotes: ['3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41', { file: './quote.json' }],
       gaslessJobs: [{ id: '7d9f1c52-8a4e-4b6d-b0c3-2e5a9f7d1b68', endpoint: 'gateway' }],
       vaults: [{ address: '0xde709f2102306220921060314715629080e2fb77', chainId: 8453 }],
       metadata: { order: '1042' },
@@ -122,7 +135,11 @@ export const subscriptionSchema = mapping({
 const SUBJECT_IDS = {
   wallets: fromText(walletId),
   intents: fromText(intentId),
-  quotes: fromText(quoteId),
+  quotes: (quote: JsonValue, quotes: ReadonlyMap<string, HandedQuote>): string | null => {
+    const file = member(quote, 'file');
+    if (typeof file === 'string') return quotes.get(file)?.subject ?? null;
+    return typeof quote === 'string' ? quoteId(quote) : null;
+  },
   gaslessJobs: (job: JsonValue): string | null => {
     const id = typeof job === 'string' ? job : member(job, 'id');
     if (typeof id !== 'string') return null;
@@ -138,16 +155,30 @@ function fromText(idOf: (text: string) => string) {
   return (item: JsonValue): string | null => (typeof item === 'string' ? idOf(item) : null);
 }
 
-/** A subscription as the rest of the program sees it. */
-export function buildSubscription(item: z.output<typeof subscriptionSchema>): Subscription {
+/** A subscription as the rest of the program sees it. `quotes` are those by file, all of them read. */
+export function buildSubscription(
+  item: z.output<typeof subscriptionSchema>,
+  quotes: ReadonlyMap<string, HandedQuote>,
+): Subscription {
   const { overdueAfter, ...same } = item;
-  return { ...same, overdueAfterMs: overdueAfter ?? null };
+  const uuids = item.quotes.flatMap((quote) => {
+    if (typeof quote === 'string') return [quote];
+    return quotes.get(quote.file)?.subject.slice('quote:'.length) ?? [];
+  });
+  return { ...same, quotes: uuids, overdueAfterMs: overdueAfter ?? null };
 }
 
-/** What one subscription's fields say about each other, and about the receivers that exist; `shown` are the names to tell. */
+/**
+ * What one subscription's fields say about each other, and about the receivers that exist; `shown` are the names to
+ * tell, `quotes` those by file.
+ */
 export function checkSubscription(
   item: JsonValue,
-  { receivers, shown }: { receivers: string[]; shown: string[] },
+  {
+    receivers,
+    shown,
+    quotes,
+  }: { receivers: string[]; shown: string[]; quotes: ReadonlyMap<string, HandedQuote> },
 ): Finding[] {
   const findings: Finding[] = [];
   if (isJsonObject(item) && Object.keys(SUBJECT_IDS).every((key) => isEmpty(member(item, key)))) {
@@ -157,7 +188,8 @@ export function checkSubscription(
       expected: `at least one of ${Object.keys(SUBJECT_IDS).join(', ')}`,
     });
   }
-  for (const [key, keyOf] of Object.entries(SUBJECT_IDS)) {
+  for (const [key, idOf] of Object.entries(SUBJECT_IDS)) {
+    const keyOf = (subject: JsonValue): string | null => idOf(subject, quotes);
     findings.push(...findRepeated(member(item, key), { at: [key], expected: 'each subject once', keyOf }));
   }
   const names = member(item, 'receivers');

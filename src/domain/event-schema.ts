@@ -41,11 +41,13 @@ export const RENDERED_EVENT = z
       changes: z
         .array(z.string())
         .describe(
-          'Paths within `record` that changed. At first sight all members; empty when the clock made the event.',
+          'Paths within `record` that changed. At first sight all members; empty when the clock or a verification made the event.',
         ),
       record: z
         .record(z.string(), z.json())
-        .describe('What the upstream said, whole, members that are not documented included.'),
+        .describe(
+          'What the upstream said, whole, members that are not documented included. Two types add a member: `quote.expired` has `expiresAt`, `quote.signature_invalid` has `signature` with `part` (which is wrong), `reason` and `recovered` (who signed, or null).',
+        ),
       skipped: z
         .boolean()
         .exactOptional()

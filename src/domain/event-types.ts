@@ -5,7 +5,7 @@ const WORDS: { readonly [kind: string]: readonly string[] } = {
   intent: ['updated', 'unknown', 'overdue'],
   // Seen on wallet pages only: nobody can ask for one alone, so none becomes `unknown` or `overdue`.
   'deposit-address': ['updated'],
-  quote: ['updated', 'unknown'],
+  quote: ['updated', 'unknown', 'expired', 'signature_invalid'],
   gasless: ['updated', 'unknown', 'overdue'],
   vault: ['updated', 'unknown', 'overdue', 'expired'],
 };

@@ -1,7 +1,8 @@
 import { stageOf } from './cadence/stages.ts';
-import type { Accepted } from './decide.ts';
+import { type Accepted, UNKNOWN } from './decide.ts';
 import type { Snapshot } from './record.ts';
 import type { SubjectId } from './subject.ts';
+import { quoteFlags } from './timed.ts';
 
 /** What the commit writes: a snapshot without what only the commit itself can give. */
 export type SnapshotDraft = Omit<Snapshot, 'commit' | 'told'>;
@@ -27,12 +28,39 @@ export function nextSnapshot(
     observedAtMs: nowMs,
     changedAtMs: moved ? nowMs : before.changedAtMs,
     pendingSince: waiting ? since : null,
-    flags: moved ? keptFlags(before, waiting && wasWaiting) : before.flags,
+    flags: withFlags(
+      moved ? keptFlags(before, waiting && wasWaiting) : before.flags,
+      quoteFlags(subject, accepted.status),
+    ),
     doubt: null,
   };
 }
 
-/** A new status starts with no flags, but a transfer that waits on is not overdue a second time. */
+/** A new status starts with no flags, but a transfer that waits on is not overdue a second time, and a quote has one life. */
 function keptFlags(before: Snapshot | null, waitsOn: boolean): string[] {
-  return waitsOn ? (before?.flags ?? []).filter((flag) => flag.startsWith('overdue:')) : [];
+  return (before?.flags ?? []).filter(
+    (flag) => flag.startsWith('quote:') || (waitsOn && flag.startsWith('overdue:')),
+  );
+}
+
+function withFlags(flags: readonly string[], more: readonly string[]): string[] {
+  return [...new Set([...flags, ...more])];
+}
+
+/** What stands for the snapshot of a subject that the upstream has not shown, for an event that comes before it does. */
+export function unseenSnapshot(nowMs: number): Snapshot {
+  return {
+    version: 0,
+    sequence: 0,
+    commit: 0,
+    status: UNKNOWN,
+    updatedAt: null,
+    record: {},
+    observedAtMs: nowMs,
+    changedAtMs: nowMs,
+    pendingSince: null,
+    flags: [],
+    doubt: null,
+    told: false,
+  };
 }

@@ -1,26 +1,54 @@
 import { stageOf } from './cadence/stages.ts';
-import type { Transition } from './decide.ts';
+import { type Transition, UNKNOWN } from './decide.ts';
+import type { HandedState } from './handed-quote.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 import type { Snapshot } from './record.ts';
 import { eventKind, type SubjectId, subjectKind } from './subject.ts';
 
 /**
- * An event that the clock makes. `flag` is set in the snapshot with the event, so that it comes once per stage.
- * `overdueAfterMs` restricts it to the subscriptions that configured that time; null means all.
+ * An event that no answer of the upstream's made. `flag` is set in the snapshot with the event, so that it comes once;
+ * `said` is what its record has beside that of the snapshot.
  */
-export type TimedEvent = { flag: string; transition: Transition; overdueAfterMs: number | null };
+export type FlaggedEvent = { flag: string; transition: Transition; said: JsonObject };
+
+/**
+ * An event that the clock makes, once per stage. `overdueAfterMs` restricts it to the subscriptions that configured
+ * that time; null means all.
+ */
+export type TimedEvent = FlaggedEvent & { overdueAfterMs: number | null };
+
+/** What the clock is held against beside the snapshot. `handed`: the quote itself, where it was handed over. */
+export type TimedContext = { overdueAfterMs: readonly number[]; handed: HandedState | null };
 
 /** The moments (Redis time, ms) at which the clock would make an event of a subject in its present stage. */
 export function timedMoments(
   subject: SubjectId,
   snapshot: Snapshot,
-  overdueAfterMs: readonly number[],
+  { overdueAfterMs, handed }: TimedContext,
 ): { atMs: number; event: TimedEvent }[] {
   const moments: { atMs: number; event: TimedEvent }[] = [];
   const deadlineMs = vaultDeadlineMs(subject, snapshot);
   if (deadlineMs !== null) {
     moments.push({
       atMs: deadlineMs,
-      event: { flag: 'expired', transition: byClock(subject, snapshot, 'expired'), overdueAfterMs: null },
+      event: {
+        flag: 'expired',
+        transition: byClock(subject, snapshot, 'expired'),
+        said: {},
+        overdueAfterMs: null,
+      },
+    });
+  }
+  const expiryMs = handed === null ? null : quoteExpiryMs(handed, snapshot);
+  if (handed !== null && expiryMs !== null) {
+    moments.push({
+      atMs: expiryMs,
+      event: {
+        flag: 'quote:expired',
+        transition: byClock(subject, snapshot, 'expired'),
+        said: { id: subject, expiresAt: handed.quote.said.expiresAt ?? null },
+        overdueAfterMs: null,
+      },
     });
   }
   if (snapshot.pendingSince !== null && stageOf(subject, snapshot.status).waiting) {
@@ -30,6 +58,7 @@ export function timedMoments(
         event: {
           flag: `overdue:${afterMs}`,
           transition: byClock(subject, snapshot, 'overdue'),
+          said: {},
           overdueAfterMs: afterMs,
         },
       });
@@ -41,9 +70,29 @@ export function timedMoments(
 /** When an unfunded vault expires; null for anything else. */
 function vaultDeadlineMs(subject: SubjectId, snapshot: Snapshot): number | null {
   if (subjectKind(subject) !== 'vault' || snapshot.status.toLowerCase() !== 'pending') return null;
-  const { deadline } = snapshot.record;
-  // Whole seconds, as a number or as its digits, as everywhere in the upstream's records.
-  const text = typeof deadline === 'number' || typeof deadline === 'string' ? String(deadline) : '';
+  return secondsAsMs(snapshot.record.deadline);
+}
+
+/** A quote in any other status was consumed, and that stays so (interface, states: `active` becomes `submitted`). */
+const UNFUNDED: readonly string[] = ['active', UNKNOWN];
+
+/** The flag of a quote that was seen in another status: whatever older answer may follow, it does not expire any more. */
+export const CONSUMED = 'quote:consumed';
+
+/** The flags that a quote gets with a status; they stay for its life, as do all that begin with `quote:`. */
+export function quoteFlags(subject: SubjectId, status: string): string[] {
+  return subjectKind(subject) === 'quote' && !UNFUNDED.includes(status.toLowerCase()) ? [CONSUMED] : [];
+}
+
+/** When an unfunded quote expires. What a signature does not prove is not believed: null unless the quote is valid. */
+function quoteExpiryMs({ quote, verdict }: HandedState, snapshot: Snapshot): number | null {
+  const isUnfunded = UNFUNDED.includes(snapshot.status.toLowerCase()) && !snapshot.flags.includes(CONSUMED);
+  return verdict === 'valid' && isUnfunded ? secondsAsMs(quote.said.expiresAt) : null;
+}
+
+/** Whole seconds, as a number or as its digits, as everywhere in the upstream's records. */
+function secondsAsMs(value: JsonValue | undefined): number | null {
+  const text = typeof value === 'number' || typeof value === 'string' ? String(value) : '';
   return /^0*[1-9]\d{0,14}$/.test(text) ? Number(text) * 1_000 : null;
 }
 

@@ -1,6 +1,7 @@
 import { type FinishedStatuses, isFinished, nextPoll } from '../domain/cadence/next-poll.ts';
 import { type Claim, isHistoryFor, parseClaimRoot } from '../domain/claim.ts';
 import { type Decision, decide, UNKNOWN } from '../domain/decide.ts';
+import type { HandedState } from '../domain/handed-quote.ts';
 import { canonicalJson } from '../domain/json.ts';
 import { eventId, makeEvent } from '../domain/make-event.ts';
 import { nextSnapshot, type SnapshotDraft } from '../domain/next-snapshot.ts';
@@ -10,6 +11,7 @@ import { timedMoments } from '../domain/timed.ts';
 import type { Signals } from '../signals.ts';
 import type { StoredSubscription } from '../store/registry.ts';
 import type { Commit, Known, SubjectStore } from '../store/subjects.ts';
+import { commitFlagged } from './commit-flagged.ts';
 import type { PollQueues } from './poll-queues.ts';
 
 /** What committing needs of the daemon. */
@@ -205,47 +207,25 @@ function overdueAfterMs(claim: Claim, subscriptions: ReadonlyMap<string, StoredS
 export async function commitTimed(
   parts: CommitParts,
   known: { subject: UpstreamRecord['subject']; snapshot: Snapshot; claims: readonly Claim[] },
-  context: { nowMs: number; subscriptions: ReadonlyMap<string, StoredSubscription> },
+  context: {
+    nowMs: number;
+    subscriptions: ReadonlyMap<string, StoredSubscription>;
+    handed: HandedState | null;
+  },
 ): Promise<Snapshot> {
   const { subject, claims } = known;
+  const { nowMs, handed } = context;
   const times = overdueTimes(claims, context.subscriptions);
   let { snapshot } = known;
-  for (const { atMs, event: timed } of timedMoments(subject, snapshot, times)) {
-    if (atMs > context.nowMs) continue;
-    const { commit, told, ...present } = snapshot;
-    const draft: SnapshotDraft = {
-      ...present,
-      version: snapshot.version + 1,
-      sequence: snapshot.sequence + 1,
-      flags: [...snapshot.flags, timed.flag],
-    };
-    const event = makeEvent({
-      subject: { kind: eventKind(subject), id: subject },
-      sequence: draft.sequence,
-      transition: timed.transition,
-      record: snapshot.record,
-      updatedAt: snapshot.updatedAt,
-      nowMs: context.nowMs,
-    });
-    const roots = claims
-      .filter(
-        (claim) =>
-          timed.overdueAfterMs === null ||
-          overdueAfterMs(claim, context.subscriptions) === timed.overdueAfterMs,
-      )
-      .map((claim) => claim.root);
-    const result = await parts.subjects.commit({
-      subject,
-      asOf: String(commit),
-      token: event.id,
-      claims: [],
-      snapshot: draft,
-      event: { event, updatedAt: snapshot.updatedAt, first: false, roots },
-      flag: timed.flag,
-    });
-    if (result.outcome === 'superseded') return snapshot;
-    parts.signals.emit('event.committed', { event, kind: subjectKind(subject) });
-    snapshot = { ...draft, commit: Number(result.commit), told };
+  for (const { atMs, event } of timedMoments(subject, snapshot, { overdueAfterMs: times, handed })) {
+    if (atMs > nowMs) continue;
+    const told = claims.filter(
+      (claim) => overdueAfterMs(claim, context.subscriptions) === event.overdueAfterMs,
+    );
+    const roots = event.overdueAfterMs === null ? null : told.map((claim) => claim.root);
+    const committed = await commitFlagged(parts, { subject, snapshot, claims }, { event, roots, nowMs });
+    if (committed === null) return snapshot;
+    snapshot = committed;
   }
   return snapshot;
 }

@@ -1,6 +1,8 @@
 import { DelayedError, type Job, Worker } from 'bullmq';
 import { isFinished, nextPoll } from '../domain/cadence/next-poll.ts';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
+import type { HandedState } from '../domain/handed-quote.ts';
+import { unseenSnapshot } from '../domain/next-snapshot.ts';
 import type { Snapshot } from '../domain/record.ts';
 import { asSubjectId, type SubjectId, subjectKind } from '../domain/subject.ts';
 import { timedMoments } from '../domain/timed.ts';
@@ -16,10 +18,16 @@ import { commitRecord, commitTimed, overdueTimes } from './commit-record.ts';
 import { POLL_JOB, type PollJob, TAKE_OVER } from './names.ts';
 import { missingRecord, type PollFailure, PollFailures } from './poll-failures.ts';
 import { pollWalkPage, pollWalletListing, type WalletParts } from './poll-wallet.ts';
+import type { QuoteVerification } from './quote-verification.ts';
 import { openTransfer } from './take-page.ts';
 
 /** Everything a poll worker works with. */
-export type PollParts = WalletParts & { redis: RedisClient; keys: Keys; health: HealthStore };
+export type PollParts = WalletParts & {
+  redis: RedisClient;
+  keys: Keys;
+  health: HealthStore;
+  quotes: QuoteVerification;
+};
 
 /** After so many polls that ended with their process, a subject is polled slowly. */
 const CRASHES_TOLERATED = 3;
@@ -35,6 +43,9 @@ const PAGE_TRIES = 5;
 const SUPERSEDED_RETRY_MS = 250;
 
 const CONCURRENCY = 50;
+
+/** What a poll knows before its request, and the quote itself where it was handed over. */
+type Begun = PollStart & { handed: HandedState | null };
 
 type PollRun = { job: Job<PollJob>; token: string | undefined; signal: AbortSignal };
 
@@ -98,13 +109,17 @@ export class PollWorker {
   /** Polls a subject. Returns the ms until its next poll; null ends its job. */
   async #pollSubject(work: Extract<PollJob, { do: 'subject' }>, run: PollRun): Promise<number | null> {
     const { subject } = work;
-    const { subjects } = this.#parts;
-    const start = await subjects.beginPoll(subject, { counted: true });
+    let start = await this.#begin(subject, { counted: true });
     if (start.dueMs === null || start.claims.length === 0) return this.#end(subject, start, 'ended', null);
     const crashes = start.starts - 1;
     if (crashes >= CRASHES_TOLERATED && work.careful !== crashes) return this.#careful(work, crashes, run);
     const asked = (await this.#parts.queues.takeLook(subject)) || start.claims.some((claim) => !claim.served);
-    if (!asked && isFinished({ ...this.#parts, subject, snapshot: start.snapshot, nowMs: start.nowMs })) {
+    const unverified = start.handed !== null && this.#parts.quotes.isDue(start.handed) ? start.handed : null;
+    if (
+      !asked &&
+      unverified === null &&
+      isFinished({ ...this.#parts, subject, snapshot: start.snapshot, nowMs: start.nowMs })
+    ) {
       return this.#end(subject, start, 'ended', null);
     }
     const waitMs = await this.#parts.health.waitMs(this.#surface);
@@ -114,6 +129,15 @@ export class PollWorker {
         baseMs: this.#base(subject, start),
       });
     try {
+      if (unverified !== null) {
+        const didAsk = await this.#parts.quotes.verify(unverified.quote, start, run.signal);
+        if (didAsk) {
+          await this.#failures.answered();
+          const next = { afterMs: 0, baseMs: this.#base(subject, start) };
+          return await this.#end(subject, start, 'answered', next);
+        }
+        start = { ...(await this.#begin(subject, { counted: false })), starts: start.starts };
+      }
       const next = await this.#ask(subject, start, run);
       await this.#failures.answered();
       return await this.#end(subject, start, 'answered', next);
@@ -126,10 +150,15 @@ export class PollWorker {
     }
   }
 
+  async #begin(subject: SubjectId, options: { counted: boolean }): Promise<Begun> {
+    const start = await this.#parts.subjects.beginPoll(subject, options);
+    return { ...start, handed: await this.#parts.quotes.of(subject) };
+  }
+
   /** Makes the request of a poll and takes in what it brings. Returns when the next is due; null when it is over. */
   async #ask(
     subject: SubjectId,
-    start: PollStart,
+    start: Begun,
     run: PollRun,
   ): Promise<{ afterMs: number; baseMs: number } | null> {
     if (subjectKind(subject) === 'wallet') {
@@ -151,14 +180,16 @@ export class PollWorker {
     if (taken.outcome === 'superseded') {
       return { afterMs: SUPERSEDED_RETRY_MS, baseMs: this.#base(subject, start) };
     }
-    if (taken.snapshot === null) return this.#next(subject, { ...start, snapshot: null }, subscriptions);
+    const standing = taken.snapshot ?? unseenQuote(start);
+    if (standing === null) return this.#next(subject, { ...start, snapshot: null }, subscriptions);
     const doubted = taken.outcome === 'stale' ? { key: '', sinceMs: start.nowMs } : null;
-    const known = { subject, snapshot: { ...taken.snapshot, doubt: doubted }, claims: start.claims };
+    const known = { subject, snapshot: { ...standing, doubt: doubted }, claims: start.claims };
+    const { nowMs, handed } = start;
     const snapshot = doubted
       ? known.snapshot
-      : await commitTimed(this.#parts, known, { nowMs: start.nowMs, subscriptions });
+      : await commitTimed(this.#parts, known, { nowMs, subscriptions, handed });
     await this.#noteSight(subject, start, snapshot);
-    return this.#next(subject, { ...start, snapshot }, subscriptions);
+    return this.#next(subject, { ...start, snapshot: isStored(snapshot) ? snapshot : null }, subscriptions);
   }
 
   /** Notes with the wallets of a transfer what its own look-up showed. */
@@ -173,13 +204,14 @@ export class PollWorker {
 
   #next(
     subject: SubjectId,
-    state: PollStart & { snapshot: Snapshot | null },
+    state: Begun,
     subscriptions: ReadonlyMap<string, StoredSubscription>,
   ): { afterMs: number; baseMs: number } | null {
-    const { snapshot, nowMs, claims } = state;
-    const deadlinesMs = snapshot
-      ? timedMoments(subject, snapshot, overdueTimes(claims, subscriptions)).map((moment) => moment.atMs)
-      : [];
+    const { snapshot, nowMs, claims, handed } = state;
+    const overdueAfterMs = overdueTimes(claims, subscriptions);
+    const standing = snapshot ?? unseenQuote(state);
+    const moments = standing ? timedMoments(subject, standing, { overdueAfterMs, handed }) : [];
+    const deadlinesMs = moments.map((moment) => moment.atMs);
     const named = claims.some((claim) => !parseClaimRoot(claim.root).subject.startsWith('wallet:'));
     const { finished, stretch } = this.#parts;
     const isWallet = subjectKind(subject) === 'wallet';
@@ -290,4 +322,13 @@ function walletRoots(claims: readonly Claim[]): SubjectId[] {
 /** Polls that were put off together come back apart. */
 function spread(waitMs: number): number {
   return Math.round(waitMs * (1 + Math.random() * 0.5)) + 1;
+}
+
+/** The clock passes the expiry of a quote that was handed over also where the upstream has not shown the quote yet. */
+function unseenQuote({ handed, nowMs }: Begun): Snapshot | null {
+  return handed === null ? null : unseenSnapshot(nowMs);
+}
+
+function isStored(snapshot: Snapshot): boolean {
+  return snapshot.version > 0;
 }

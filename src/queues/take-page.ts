@@ -114,9 +114,10 @@ async function replan(
         named: false,
         stretch: parts.stretch(subject),
         finished: parts.finished,
-        deadlinesMs: timedMoments(subject, snapshot, overdueTimes(claims, subscriptions)).map(
-          ({ atMs }) => atMs,
-        ),
+        deadlinesMs: timedMoments(subject, snapshot, {
+          overdueAfterMs: overdueTimes(claims, subscriptions),
+          handed: null,
+        }).map(({ atMs }) => atMs),
       });
       // Moving it each time would cost more than it saves: the next page comes long before the look-up.
       if (next.next === 'poll' && dueMs < nowMs + next.afterMs / 2) {

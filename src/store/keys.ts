@@ -72,6 +72,16 @@ export class Keys {
     return `${this.root}:since`;
   }
 
+  /** hash: quote -> what was handed over of it, JSON. An entry goes when it leaves the config. */
+  get handedQuotes(): string {
+    return `${this.root}:handed-quotes`;
+  }
+
+  /** hash: quote -> `<valid|invalid>:<fingerprint of what was verified>`. Same life as `handedQuotes`. */
+  get verdicts(): string {
+    return `${this.root}:verdicts`;
+  }
+
   /** hash: name -> definition of a subscription, JSON; one that left the config stays for its committed events. */
   get subscriptions(): string {
     return `${this.root}:subscriptions`;

@@ -25,6 +25,14 @@ export class QuoteSigners {
     this.#freshMs = options.freshMs ?? FRESH_MS;
   }
 
+  /** The verdict on a quote where nobody has to be asked for it; null where the chains have to be read first. */
+  async known(quote: JsonValue): Promise<QuoteVerdict | null> {
+    if ('part' in readSignedQuote(quote)) return verifyQuoteSignature({ quote, quoteSigner: '' });
+    if (performance.now() - this.#readAtMs() >= this.#freshMs) return null;
+    const verdict = await this.#verifyWithKnown(quote);
+    return verdict.valid ? verdict : null;
+  }
+
   /**
    * Verifies a quote against the signer of its source chain. Signers rotate, so a quote is called not valid only by
    * signers that were read after it was given. Throws UpstreamFailure when the chains cannot be read: then nothing is

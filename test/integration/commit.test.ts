@@ -259,7 +259,7 @@ describe('a first sight after an event that was made for others alone', () => {
     await commitTimed(
       parts,
       { subject: INTENT, snapshot, claims: [watcher] },
-      { nowMs: T0_MS, subscriptions: overdue },
+      { nowMs: T0_MS, subscriptions: overdue, handed: null },
     );
     await want('named', INTENT);
     await take(record('pending', T0 - 50), { nowMs: T0_MS + 1 });
@@ -279,7 +279,8 @@ describe('an event of time', () => {
     const { snapshot } = await take(seen, { nowMs: T0_MS });
     if (snapshot === null) throw new Error('no snapshot');
     const { claims } = await subjects.beginPoll(vault, { counted: false });
-    const context = { nowMs: T0_MS + 1, subscriptions: await registry.subscriptions([`s|${vault}`]) };
+    const subscriptions = await registry.subscriptions([`s|${vault}`]);
+    const context = { nowMs: T0_MS + 1, subscriptions, handed: null };
     await Promise.all([
       commitTimed(parts, { subject: vault, snapshot, claims }, context),
       commitTimed(parts, { subject: vault, snapshot, claims }, context),

@@ -1,10 +1,12 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { generateConfigFiles } from '../../scripts/generate/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 
+/** Stands for the quote that the examples hand over. */
+const QUOTE = join(import.meta.dirname, '../fixtures/config/quotes/quote.json');
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 
 test('the examples of the configuration page make one config that loads', async () => {
@@ -20,6 +22,7 @@ test('the examples of the configuration page make one config that loads', async 
   onTestFinished(() => rm(folder, { recursive: true }));
   const file = join(folder, 'sections.yaml');
   await writeFile(file, sections);
+  await copyFile(QUOTE, join(folder, 'quote.json'));
   const config = await loadConfig(file, {
     UPSTREAM_API_KEY: 'key-1',
     REDIS_URL: 'redis://127.0.0.1',

@@ -57,6 +57,7 @@ test('a file with only what is required gets the documented defaults', async () 
         overdueAfterMs: null,
       },
     ],
+    handedQuotes: [],
   });
   expect(receivers).toMatchObject([
     {
@@ -126,7 +127,7 @@ test('a file with every key is read as it says', async () => {
       name: '1042',
       wallets: [],
       intents: [`0x${'ab'.repeat(32)}`],
-      quotes: ['3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41'],
+      quotes: ['3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41', '9a7e3c1d-2b4f-4e6a-8c5d-7f1b9e3a6d20'],
       gaslessJobs: [
         { id: '7d9f1c52-8a4e-4b6d-b0c3-2e5a9f7d1b68', endpoint: 'status' },
         { id: '7d9f1c52-8a4e-4b6d-b0c3-2e5a9f7d1b68', endpoint: 'gateway' },
@@ -140,6 +141,24 @@ test('a file with every key is read as it says', async () => {
       receivers: ['local', 'oncall'],
       history: 'emit',
       overdueAfterMs: 900_000,
+    },
+  ]);
+});
+
+test('a quote that is handed over is kept as far as its signature covers it', async () => {
+  const { handedQuotes } = await loadConfig(join(folder, 'every-key.yaml'), EVERY_KEY_ENV);
+  const hash = `0x${'ab'.repeat(32)}`;
+  expect(handedQuotes).toEqual([
+    {
+      subject: 'quote:9a7e3c1d-2b4f-4e6a-8c5d-7f1b9e3a6d20',
+      said: {
+        id: 'quote:9A7E3C1D-2B4F-4E6A-8C5D-7F1B9E3A6D20',
+        signature: `0x${'11'.repeat(64)}1b`,
+        expiresAt: 1_795_174_500,
+        intentHash: hash,
+        source: expect.objectContaining({ chainId: 8453 }),
+        steps: [{ type: 'BRIDGE', intents: [{ intentHash: hash, role: 'primary' }] }],
+      },
     },
   ]);
 });

@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { isFinished, nextPoll, stretchFor } from '../../src/domain/cadence/next-poll.ts';
 import { KNOWN_STATUSES, stageOf } from '../../src/domain/cadence/stages.ts';
 import { EVENT_TYPES } from '../../src/domain/event-types.ts';
+import type { HandedState } from '../../src/domain/handed-quote.ts';
 import { type Step, stepBetween } from '../../src/domain/lifecycle.ts';
-import { nextSnapshot } from '../../src/domain/next-snapshot.ts';
+import { nextSnapshot, unseenSnapshot } from '../../src/domain/next-snapshot.ts';
 import type { Snapshot } from '../../src/domain/record.ts';
 import {
   asSubjectId,
@@ -15,7 +16,7 @@ import {
   vaultId,
   walletId,
 } from '../../src/domain/subject.ts';
-import { timedMoments } from '../../src/domain/timed.ts';
+import { type TimedContext, timedMoments } from '../../src/domain/timed.ts';
 
 const INTENT = intentId('0xaa');
 const DEPOSIT = asSubjectId('deposit-address:0xaa');
@@ -173,12 +174,17 @@ describe('the next snapshot', () => {
   });
 });
 
+/** What the clock is held against. */
+function clock(overdueAfterMs: readonly number[], handed: HandedState | null = null): TimedContext {
+  return { overdueAfterMs, handed };
+}
+
 describe('what the clock brings about', () => {
   const deadline = NOW_SECONDS + 60;
   const vault = snapshot('PENDING', { record: { state: 'PENDING', deadline } });
 
   test('is the end of an unfunded vault, once', () => {
-    expect(timedMoments(VAULT, vault, [])).toEqual([
+    expect(timedMoments(VAULT, vault, clock([]))).toEqual([
       {
         atMs: deadline * 1_000,
         event: {
@@ -192,19 +198,20 @@ describe('what the clock brings about', () => {
             skipped: false,
             regression: false,
           },
+          said: {},
         },
       },
     ]);
-    expect(timedMoments(VAULT, { ...vault, flags: ['expired'] }, [])).toEqual([]);
+    expect(timedMoments(VAULT, { ...vault, flags: ['expired'] }, clock([]))).toEqual([]);
   });
 
   test('reads a deadline that is written as text', () => {
     const text = { ...vault, record: { deadline: String(deadline) } };
-    expect(timedMoments(VAULT, text, []).map(({ atMs }) => atMs)).toEqual([deadline * 1_000]);
+    expect(timedMoments(VAULT, text, clock([])).map(({ atMs }) => atMs)).toEqual([deadline * 1_000]);
   });
 
   test.each([0, -5, 1.5, null, '', 'soon', [deadline]])('is nothing for a deadline of %j', (value) => {
-    expect(timedMoments(VAULT, { ...vault, record: { deadline: value } }, [])).toEqual([]);
+    expect(timedMoments(VAULT, { ...vault, record: { deadline: value } }, clock([]))).toEqual([]);
   });
 
   test.each([
@@ -213,16 +220,16 @@ describe('what the clock brings about', () => {
     'EXPIRED_UNFUNDED',
     'unknown',
   ])('is no end for a vault that is %s', (status) => {
-    expect(timedMoments(VAULT, { ...vault, status }, [])).toEqual([]);
+    expect(timedMoments(VAULT, { ...vault, status }, clock([]))).toEqual([]);
   });
 
   test('is no end for anything but a vault', () => {
-    expect(timedMoments(INTENT, snapshot('pending', { record: { deadline } }), [])).toEqual([]);
+    expect(timedMoments(INTENT, snapshot('pending', { record: { deadline } }), clock([]))).toEqual([]);
   });
 
   test('is overdue once per configured time, counted from the first time seen as pending', () => {
     const pending = snapshot('pending', { pendingSince: 100, updatedAt: 500 });
-    const moments = timedMoments(INTENT, pending, [60_000, 5_000, 60_000]);
+    const moments = timedMoments(INTENT, pending, clock([60_000, 5_000, 60_000]));
     expect(
       moments.map(({ atMs, event }) => [atMs, event.flag, event.overdueAfterMs, event.transition.type]),
     ).toEqual([
@@ -230,25 +237,71 @@ describe('what the clock brings about', () => {
       [105_000, 'overdue:5000', 5_000, 'intent.overdue'],
     ]);
     const flagged = { ...pending, flags: ['overdue:60000'] };
-    expect(timedMoments(INTENT, flagged, [60_000, 5_000]).map(({ event }) => event.flag)).toEqual([
+    expect(timedMoments(INTENT, flagged, clock([60_000, 5_000])).map(({ event }) => event.flag)).toEqual([
       'overdue:5000',
     ]);
   });
 
   test('is never overdue for what is not under way', () => {
-    expect(timedMoments(INTENT, snapshot('filled', { pendingSince: 100 }), [1_000])).toEqual([]);
-    expect(timedMoments(QUOTE, snapshot('active', { pendingSince: 100 }), [1_000])).toEqual([]);
-    expect(timedMoments(INTENT, snapshot('pending'), [1_000])).toEqual([]);
+    expect(timedMoments(INTENT, snapshot('filled', { pendingSince: 100 }), clock([1_000]))).toEqual([]);
+    expect(timedMoments(QUOTE, snapshot('active', { pendingSince: 100 }), clock([1_000]))).toEqual([]);
+    expect(timedMoments(INTENT, snapshot('pending'), clock([1_000]))).toEqual([]);
   });
 
   test('is of a type that is listed', () => {
     const types = [INTENT, JOB, GATEWAY_JOB].flatMap((subject) =>
-      timedMoments(subject, snapshot('PENDING', { pendingSince: 1 }), [1]).map(
+      timedMoments(subject, snapshot('PENDING', { pendingSince: 1 }), clock([1])).map(
         ({ event }) => event.transition.type,
       ),
     );
     expect(types).toEqual(['intent.overdue', 'gasless.overdue', 'gasless.overdue']);
     expect(EVENT_TYPES).toEqual(expect.arrayContaining([...types, 'vault.expired']));
+  });
+});
+
+describe('the end of a quote that was handed over', () => {
+  const quote = { subject: QUOTE, said: { id: QUOTE, expiresAt: NOW_SECONDS + 60 } };
+  const valid = clock([], { quote, verdict: 'valid' });
+  const moments = (found: Snapshot, context = valid): [number, string][] =>
+    timedMoments(QUOTE, found, context).map(({ atMs, event }) => [atMs, event.transition.type]);
+  const expired: [number, string][] = [[(NOW_SECONDS + 60) * 1_000, 'quote.expired']];
+
+  test('is the moment that it says itself, while it is not funded or was never shown', () => {
+    expect(moments(snapshot('active'))).toEqual(expired);
+    expect(moments(snapshot('Active'))).toEqual(expired);
+    expect(moments(unseenSnapshot(NOW_MS))).toEqual(expired);
+    const [moment] = timedMoments(QUOTE, snapshot('active'), valid);
+    expect(moment?.event.said).toEqual({ id: QUOTE, expiresAt: NOW_SECONDS + 60 });
+  });
+
+  test('comes once in its life, in whatever status it was told', () => {
+    const told = { ...unseenSnapshot(NOW_MS), flags: ['quote:expired'] };
+    expect(moments(told)).toEqual([]);
+    const shown = { status: 'active', updatedAt: NOW_SECONDS, record: {} };
+    const next = nextSnapshot(told, shown, { subject: QUOTE, nowMs: NOW_MS, event: true });
+    expect(moments({ ...next, commit: 2, told: true })).toEqual([]);
+  });
+
+  test.each([
+    'submitted',
+    'refilled',
+  ])('does not come once it was seen %s, whatever is said later', (status) => {
+    expect(moments(snapshot(status))).toEqual([]);
+    const context = { subject: QUOTE, nowMs: NOW_MS, event: true };
+    const funded = nextSnapshot(snapshot('active'), { status, updatedAt: NOW_SECONDS, record: {} }, context);
+    for (const later of ['active', 'unknown']) {
+      const accepted = { status: later, updatedAt: NOW_SECONDS + 1, record: {} };
+      const next = nextSnapshot({ ...funded, commit: 2, told: true }, accepted, context);
+      expect(moments({ ...next, commit: 3, told: true })).toEqual([]);
+    }
+  });
+
+  test.each(['invalid', null] as const)('is not believed while its signature is %s', (verdict) => {
+    expect(moments(snapshot('active'), clock([], { quote, verdict }))).toEqual([]);
+  });
+
+  test('is unknown for a quote that is named by its id alone', () => {
+    expect(moments(snapshot('active'), clock([]))).toEqual([]);
   });
 });
 

@@ -1,5 +1,7 @@
 import type { RenderedEvent } from '../../domain/event.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { isOperatorEvent, kindName } from './title.ts';
+import { readText } from './transfer.ts';
 
 /** What the usual steps of a transfer mean for whoever waits for it. */
 const TRANSFER_SENTENCES: ReadonlyMap<string, string> = new Map([
@@ -31,9 +33,20 @@ function mainSentence(event: RenderedEvent): string {
     return `Details of the ${name} became known or changed; its status is the same.`;
   if (happening === 'expired' && data.subject.kind === 'vault')
     return 'The deadline of the vault has passed, and it was not funded.';
+  if (happening === 'expired' && data.subject.kind === 'quote')
+    return 'The quote has expired, and it was not funded.';
+  if (type === 'quote.signature_invalid') return invalidSignature(data.record);
   if (happening === 'overdue') return `The ${name} is taking longer than expected.`;
   if (happening === 'unknown') return `The transfer service does not know the ${name} any more.`;
   const isTransfer = data.subject.kind === 'intent' || data.subject.kind === 'deposit-address';
   const sentence = isTransfer ? TRANSFER_SENTENCES.get(happening) : undefined;
   return sentence ?? `The status of the ${name} is now “${data.status ?? happening}”.`;
+}
+
+/** Why the signature of a quote does not hold, as the verification said it. */
+function invalidSignature({ signature }: JsonObject): string {
+  const sentence = 'The quote that was handed over is not as the transfer service signed it.';
+  const reason = isJsonObject(signature) ? readText(signature.reason) : null;
+  const part = isJsonObject(signature) ? readText(signature.part) : null;
+  return reason === null || part === null ? sentence : `${sentence} Wrong is ${part}: ${reason}.`;
 }

@@ -1,0 +1,55 @@
+import { z } from 'zod';
+import { fingerprintOf, type HandedQuote, type HandedState } from '../domain/handed-quote.ts';
+import { canonicalJson } from '../domain/json.ts';
+import { asSubjectId, type SubjectId, subjectKind } from '../domain/subject.ts';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+
+const SAID = z.record(z.string(), z.json());
+
+/** The quotes that were handed over as JSON, and what was found out about their signatures; the same for all processes. */
+export class HandedQuotes {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+
+  constructor(redis: RedisClient, keys: Keys) {
+    this.#redis = redis;
+    this.#keys = keys;
+  }
+
+  /** Makes what is kept what a config hands over. Returns the quotes whose signature is to be verified. */
+  async sync(quotes: readonly HandedQuote[]): Promise<SubjectId[]> {
+    const { handedQuotes, verdicts } = this.#keys;
+    const wanted = new Set<string>(quotes.map(({ subject }) => subject));
+    const unwanted = (await this.#redis.hkeys(handedQuotes)).filter((subject) => !wanted.has(subject));
+    if (unwanted.length > 0) {
+      await this.#redis.hdel(handedQuotes, ...unwanted);
+      await this.#redis.hdel(verdicts, ...unwanted);
+    }
+    for (const { subject, said } of quotes) {
+      await this.#redis.hset(handedQuotes, subject, canonicalJson(said));
+    }
+    const states = await Promise.all(quotes.map(({ subject }) => this.of(subject)));
+    return states.flatMap((state) => (state?.verdict === null ? [state.quote.subject] : []));
+  }
+
+  /** What was handed over of a subject; null for all that are known only by their id. */
+  async of(subject: SubjectId): Promise<HandedState | null> {
+    if (subjectKind(subject) !== 'quote') return null;
+    const { handedQuotes, verdicts } = this.#keys;
+    const [text, verdict] = await Promise.all([
+      this.#redis.hget(handedQuotes, subject),
+      this.#redis.hget(verdicts, subject),
+    ]);
+    if (text === null) return null;
+    const quote = { subject: asSubjectId(subject), said: SAID.parse(JSON.parse(text)) };
+    const [word, fingerprint] = verdict?.split(':') ?? [];
+    const decided = (word === 'valid' || word === 'invalid') && fingerprint === fingerprintOf(quote);
+    return { quote, verdict: decided ? word : null };
+  }
+
+  /** Keeps what was found out about a quote as it was handed over. */
+  async decide(quote: HandedQuote, verdict: 'valid' | 'invalid'): Promise<void> {
+    await this.#redis.hset(this.#keys.verdicts, quote.subject, `${verdict}:${fingerprintOf(quote)}`);
+  }
+}

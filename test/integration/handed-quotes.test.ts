@@ -1,0 +1,349 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import type { Hex } from 'viem';
+import { privateKeyToAccount } from 'viem/accounts';
+import { describe, expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { opening } from '../support/opening.ts';
+import { hashOf, type Scripted, ScriptedUpstream } from '../support/scripted-upstream.ts';
+
+const { later, started } = opening();
+
+const UUID = '3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
+const ID = `quote:${UUID}`;
+const HASH: Hex = `0x${'ab'.repeat(32)}`;
+const CHAIN = 8453;
+const FAR = 4_102_444_800;
+const SIGNER = privateKeyToAccount(`0x${'11'.repeat(32)}`);
+const OTHER_SIGNER = privateKeyToAccount(`0x${'22'.repeat(32)}`);
+
+const QUOTE_TYPES = {
+  Quote: [
+    { name: 'id', type: 'string' },
+    { name: 'intentHashes', type: 'bytes32[]' },
+    { name: 'expiresAt', type: 'uint64' },
+  ],
+} as const;
+
+async function signedQuote(expiresAt = FAR, signer = SIGNER): Promise<JsonObject> {
+  const signature = await signer.signTypedData({
+    domain: { name: 'ServiceQuoteV1', version: '1', chainId: CHAIN },
+    types: QUOTE_TYPES,
+    primaryType: 'Quote',
+    message: { id: ID, intentHashes: [HASH], expiresAt: BigInt(expiresAt) },
+  });
+  return {
+    id: ID,
+    type: 'exact-in',
+    signature,
+    expiresAt,
+    intentHash: HASH,
+    source: { chainId: CHAIN },
+    steps: [{ type: 'BRIDGE', intents: [{ intentHash: HASH, role: 'primary' }] }],
+  };
+}
+
+const chains = (signer: string | null): Scripted => ({
+  status: 200,
+  body: JSON.stringify([{ chainId: CHAIN, quoteSigner: signer }]),
+});
+
+const unknown = (id = ID): Scripted => ({
+  records: [{ id, type: 'quote', status: 'unknown', updatedAt: null }],
+});
+
+/** The moments at which the quote comes into its statuses: recent, for old ones are watched no longer. */
+const TIMES = new Map([
+  ['active', now() - 20],
+  ['submitted', now() - 10],
+]);
+
+const shown = (status: string): Scripted => ({
+  records: [{ id: ID, type: 'quote', status, updatedAt: TIMES.get(status) ?? null, steps: [] }],
+});
+
+async function quoteFile(quote: JsonObject): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-quote-'));
+  later(() => rm(folder, { recursive: true }));
+  const file = join(folder, 'quote.json');
+  await writeFile(file, JSON.stringify(quote));
+  return file;
+}
+
+async function watching(baseUrl: string, quotes: (string | { file: string })[]) {
+  const hook = await started(new TestReceiver());
+  const config = {
+    baseUrl,
+    redisUrl: inject('redisUrl'),
+    prefix: testPrefix(),
+    receivers: { hook: { url: hook.url } },
+    subscriptions: [{ name: 's', quotes, receivers: ['hook'] }],
+  };
+  const start = async () => {
+    const running = await startDaemon(config);
+    later(() => running.daemon.close());
+    return running;
+  };
+  return { hook, config, start };
+}
+
+const typesOf = (events: readonly RenderedEvent[]): string[] => events.map(({ type }) => type);
+
+function now(): number {
+  return Math.floor(Date.now() / 1_000);
+}
+
+describe('a quote that was handed over', () => {
+  test('is verified before anything is asked about it, and followed in silence when it is valid', async () => {
+    const upstream = await started(
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : shown('active'))),
+    );
+    const { hook, start } = await watching(upstream.url, [{ file: await quoteFile(await signedQuote()) }]);
+    await start();
+    const events = await hook.until((all) => all.length === 1);
+    expect(upstream.asked.map(({ path }) => path).slice(0, 2)).toEqual(['/v1/chains', '/v1/intents/status']);
+    expect(events).toMatchObject([{ type: 'quote.active', data: { sequence: 1, previousStatus: null } }]);
+  });
+
+  test.each<[string, (quote: JsonObject) => JsonObject, object]>([
+    ['another key', (quote) => quote, { part: 'signature', recovered: OTHER_SIGNER.address }],
+    ['an expiry that was moved', (quote) => ({ ...quote, expiresAt: FAR + 1 }), { part: 'signature' }],
+    [
+      'an intent that was added',
+      ({ steps, ...quote }) => ({ ...quote, steps: [...z.array(z.json()).parse(steps), step(hashOf(9))] }),
+      { part: 'steps', recovered: expect.any(String) },
+    ],
+    ['a signature cut short', (quote) => ({ ...quote, signature: '0x1234' }), { part: 'signature' }],
+    ['no expiry', ({ expiresAt: _, ...quote }) => quote, { part: 'expiresAt', recovered: null }],
+  ])('and has %s is told as invalid, with the part that is wrong', async (name, alter, signature) => {
+    const upstream = await started(
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : unknown())),
+    );
+    const signer = name === 'another key' ? OTHER_SIGNER : SIGNER;
+    const file = await quoteFile(alter(await signedQuote(FAR, signer)));
+    const { hook, start } = await watching(upstream.url, [{ file }]);
+    await start();
+    const [event] = await hook.until((all) => all.length === 1);
+    expect(event).toMatchObject({
+      type: 'quote.signature_invalid',
+      data: {
+        sequence: 1,
+        status: 'unknown',
+        changes: [],
+        record: { id: ID, signature: { valid: false, reason: expect.any(String), ...signature } },
+      },
+    });
+  });
+
+  test('and is invalid is told so once, also over a restart, and followed all the same', async () => {
+    let status = unknown();
+    const upstream = await started(
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : status)),
+    );
+    const file = await quoteFile(await signedQuote(now() - 10, OTHER_SIGNER));
+    const { hook, start } = await watching(upstream.url, [{ file }]);
+    const { daemon } = await start();
+    await hook.until((all) => all.length === 1);
+    await daemon.close();
+    // It was found out once: a restart neither tells it again nor asks again.
+    const asked = upstream.asked.length;
+    status = shown('active');
+    await start();
+    const events = await hook.until((all) => all.length === 2);
+    expect(events[1]).toMatchObject({
+      type: 'quote.active',
+      data: { sequence: 2, previousStatus: 'unknown' },
+    });
+    expect(upstream.asked.slice(asked).filter(({ path }) => path === '/v1/chains')).toEqual([]);
+  });
+
+  test('is verified once: a signer that rotates later takes nothing back', async () => {
+    let signer = SIGNER.address;
+    let status = shown('active');
+    const upstream = await started(
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(signer) : status)),
+    );
+    const { hook, start } = await watching(upstream.url, [{ file: await quoteFile(await signedQuote()) }]);
+    const { daemon } = await start();
+    await hook.until((all) => all.length === 1);
+    await daemon.close();
+    signer = OTHER_SIGNER.address;
+    status = shown('submitted');
+    await start();
+    expect(typesOf(await hook.until((all) => all.length === 2))).toEqual(['quote.active', 'quote.submitted']);
+  });
+
+  test('is verified anew with another content', async () => {
+    const upstream = await started(
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : unknown())),
+    );
+    const file = await quoteFile({ ...(await signedQuote(now() - 10)), expiresAt: FAR });
+    const { hook, start } = await watching(upstream.url, [{ file }]);
+    const { daemon } = await start();
+    await hook.until((all) => all.length === 1);
+    await daemon.close();
+    await writeFile(file, JSON.stringify(await signedQuote(now() - 10)));
+    await start();
+    expect(typesOf(await hook.until((all) => all.length === 2))).toEqual([
+      'quote.signature_invalid',
+      'quote.expired',
+    ]);
+  });
+
+  test.each<[string, Scripted]>([
+    ['cannot be read', { status: 503, body: '<html>gateway</html>' }],
+    ['name no signer', chains(null)],
+    ['name something that is no signer', chains('soon')],
+  ])('is not called invalid where the chains %s, and goes on being polled', async (_, answer) => {
+    const upstream = await started(
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? answer : shown('active'))),
+    );
+    const { hook, config, start } = await watching(upstream.url, [
+      { file: await quoteFile(await signedQuote(now() - 10, OTHER_SIGNER)) },
+    ]);
+    await start();
+    const events = await hook.until((all) => all.length === 1);
+    // Nothing that it says is believed before it is verified, its expiry neither.
+    await upstream.asks(({ path }) => path === '/v1/intents/status');
+    expect(typesOf(events)).toEqual(['quote.active']);
+    const redis = new Redis(inject('redisUrl'));
+    later(() => redis.quit());
+    expect(await redis.hgetall(`{${config.prefix}}:verdicts`)).toEqual({});
+  });
+
+  test('is told as invalid later where the chains could not be read at first', async () => {
+    let away = true;
+    const upstream = await started(
+      new ScriptedUpstream(({ path }) => {
+        if (path !== '/v1/chains') return shown('active');
+        return away ? { status: 503, body: '' } : chains(SIGNER.address);
+      }),
+    );
+    const { hook, start } = await watching(upstream.url, [
+      { file: await quoteFile(await signedQuote(FAR, OTHER_SIGNER)) },
+    ]);
+    const { daemon } = await start();
+    await hook.until((all) => all.length === 1);
+    await daemon.close();
+    away = false;
+    await start();
+    const events = await hook.until((all) => all.length === 2);
+    expect(events[1]).toMatchObject({
+      type: 'quote.signature_invalid',
+      data: { sequence: 2, status: 'active', record: { status: 'active', signature: { part: 'signature' } } },
+    });
+  });
+
+  test('expires by the clock, once, after a look that shows it unfunded, and can be known later', async () => {
+    let status = unknown();
+    const upstream = await started(
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : status)),
+    );
+    const expiresAt = now() + 3;
+    const { hook, start } = await watching(upstream.url, [
+      { file: await quoteFile(await signedQuote(expiresAt)) },
+    ]);
+    const { daemon } = await start();
+    const [event] = await hook.until((all) => all.length === 1);
+    expect(event).toMatchObject({
+      type: 'quote.expired',
+      data: { sequence: 1, status: 'unknown', changes: [], record: { id: ID, expiresAt } },
+    });
+    expect(Date.parse(event?.timestamp ?? '')).toBeGreaterThanOrEqual(expiresAt * 1_000);
+    await daemon.close();
+    status = shown('active');
+    const again = await start();
+    await hook.until((all) => all.length === 2);
+    await again.daemon.close();
+    status = shown('submitted');
+    await start();
+    expect(typesOf(await hook.until((all) => all.length === 3))).toEqual([
+      'quote.expired',
+      'quote.active',
+      'quote.submitted',
+    ]);
+  });
+
+  test('does not expire when the look after its end shows that it was funded', async () => {
+    const expiresAt = now() + 2;
+    const upstream = await started(
+      new ScriptedUpstream(({ path }) => {
+        if (path === '/v1/chains') return chains(SIGNER.address);
+        return Date.now() < expiresAt * 1_000 ? shown('active') : shown('submitted');
+      }),
+    );
+    const { hook, start } = await watching(upstream.url, [
+      { file: await quoteFile(await signedQuote(expiresAt)) },
+    ]);
+    await start();
+    await hook.until((all) => typesOf(all).includes('quote.submitted'));
+    await upstream.asks(({ path }) => path === '/v1/intents/status');
+    expect(typesOf(hook.events)).not.toContain('quote.expired');
+  });
+});
+
+function step(intentHash: string): JsonObject {
+  return { type: 'BRIDGE', intents: [{ intentHash, role: 'primary' }] };
+}
+
+describe('quotes of the sandbox', () => {
+  const QUOTE = z.looseObject({ id: z.string(), source: z.looseObject({ chainId: z.number() }) });
+
+  test('are told as they are: funded in time, expired, altered, signed by a signer of before', async () => {
+    const sandbox = await started(new Sandbox({ timeScale: 60, transfersPerSecond: 0 }));
+    const { url, controlUrl } = sandbox;
+    const post = async (target: string, body: object): Promise<unknown> => {
+      const headers = { 'content-type': 'application/json', 'x-api-key': 'sandbox-key' };
+      const answer = await fetch(target, { method: 'POST', headers, body: JSON.stringify(body) });
+      return answer.json();
+    };
+    const quote = async () =>
+      QUOTE.parse(
+        await post(`${url}/v1/quotes`, {
+          type: 'exact-in',
+          dappId: 'test',
+          slippage: 0.005,
+          source: { chainId: 8453, token: USDC_BASE, funder: OWNER, amount: '100000000' },
+          destination: { chainId: 10, token: USDC_OPTIMISM, recipient: OWNER },
+        }),
+      );
+    const old = await quote();
+    await post(`${controlUrl}/rotate-signer`, {});
+    const [funded, expired, altered] = [await quote(), await quote(), await quote()];
+    const files = await Promise.all(
+      [old, funded, expired, { ...altered, source: { ...altered.source, chainId: 10 } }].map(async (one) => ({
+        file: await quoteFile(z.record(z.string(), z.json()).parse(one)),
+      })),
+    );
+    await post(`${controlUrl}/fund`, { quoteId: funded.id });
+    const { hook, start } = await watching(url, files);
+    await start();
+    const of = (events: readonly RenderedEvent[], id: string): string[] =>
+      events.filter(({ data }) => data.subject.id === id).map(({ type }) => type);
+    const events = await hook.until(
+      (all) => of(all, expired.id).includes('quote.expired') && of(all, funded.id).length > 0,
+    );
+    expect(of(events, expired.id)).toEqual(['quote.active', 'quote.expired']);
+    expect(of(events, funded.id)[0]).toBe('quote.submitted');
+    expect(of(events, funded.id)).not.toContain('quote.expired');
+    for (const id of [old.id, altered.id]) {
+      expect(of(events, id)).toEqual(['quote.signature_invalid', 'quote.active']);
+    }
+    const parts = events.flatMap(
+      ({ data }) =>
+        z.object({ signature: z.object({ part: z.string() }) }).safeParse(data.record).data?.signature.part ??
+        [],
+    );
+    expect(parts.sort()).toEqual(['signature', 'source.chainId']);
+  });
+});
+
+const OWNER = '0x52908400098527886e0f7030069857d2e4169ee7';
+const USDC_BASE = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
+const USDC_OPTIMISM = '0x0b2c639c533813f4aa9d7837caf62653d097ff85';
