@@ -77,7 +77,7 @@ function vaultDeadlineMs(subject: SubjectId, snapshot: Snapshot): number | null 
 const UNFUNDED: readonly string[] = ['active', UNKNOWN];
 
 /** The flag of a quote that was seen in another status: whatever older answer may follow, it does not expire any more. */
-export const CONSUMED = 'quote:consumed';
+const CONSUMED = 'quote:consumed';
 
 /** The flags that a quote gets with a status; they stay for its life, as do all that begin with `quote:`. */
 export function quoteFlags(subject: SubjectId, status: string): string[] {

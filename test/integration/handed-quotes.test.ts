@@ -10,6 +10,7 @@ import type { RenderedEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf, type Scripted, ScriptedUpstream } from '../support/scripted-upstream.ts';
 
@@ -161,6 +162,26 @@ describe('a quote that was handed over', () => {
       data: { sequence: 2, previousStatus: 'unknown' },
     });
     expect(upstream.asked.slice(asked).filter(({ path }) => path === '/v1/chains')).toEqual([]);
+  });
+
+  test('and is invalid is told so once, also when the process ends between the event and our note of it', async () => {
+    const upstream = await started(
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : shown('active'))),
+    );
+    const file = await quoteFile(await signedQuote(FAR, OTHER_SIGNER));
+    const { hook, config, start } = await watching(upstream.url, [{ file }]);
+    const { daemon } = await start();
+    await hook.until((all) => all.length === 2);
+    await daemon.close();
+    const redis = new Redis(inject('redisUrl'));
+    later(() => redis.quit());
+    await redis.del(`{${config.prefix}}:verdicts`);
+    await start();
+    await eventually('a second verdict', async () =>
+      redis.exists(`{${config.prefix}}:verdicts`).then(Boolean),
+    );
+    expect(typesOf(hook.events)).toEqual(['quote.signature_invalid', 'quote.active']);
+    expect(await redis.xlen(`{${config.prefix}}:events`)).toBe(2);
   });
 
   test('is verified once: a signer that rotates later takes nothing back', async () => {

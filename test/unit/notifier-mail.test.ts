@@ -50,6 +50,7 @@ function eventOf(type: string, record: JsonObject, facts: Facts = {}): RenderedE
 }
 
 const VAULT = { kind: 'vault', id: 'vault:8453:0x1111111111111111111111111111111111111111' };
+const QUOTE = { kind: 'quote', id: 'quote:3f1c2a9e-1' };
 const JOB = { kind: 'gasless', id: 'gasless:gateway:job-1' };
 
 describe('the title', () => {
@@ -76,6 +77,8 @@ describe('the title', () => {
         destinationTx: DESTINATION_TX,
       }),
     ],
+    ['Quote signature invalid: 3f1c2a9e-1', eventOf('quote.signature_invalid', {}, { subject: QUOTE })],
+    ['Quote expired: 3f1c2a9e-1', eventOf('quote.expired', { expiresAt: 1 }, { subject: QUOTE })],
     ['Quote submitted: 1,250.00 USDC, Base to Optimism', eventOf('quote.submitted', { steps: [STEP] })],
     [
       'Vault funding detected: 5000000 base units, Base',

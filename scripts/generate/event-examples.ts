@@ -1,0 +1,272 @@
+import { decide, type Transition } from '../../src/domain/decide.ts';
+import type { Event, RenderedEvent } from '../../src/domain/event.ts';
+import { OPERATOR_TYPES } from '../../src/domain/event-types.ts';
+import { type HandedQuote, signatureInvalid } from '../../src/domain/handed-quote.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { makeEvent } from '../../src/domain/make-event.ts';
+import { nextSnapshot, unseenSnapshot } from '../../src/domain/next-snapshot.ts';
+import type { Snapshot, UpstreamRecord } from '../../src/domain/record.ts';
+import { type RenderedSubscription, renderEvent } from '../../src/domain/render.ts';
+import {
+  asSubjectId,
+  eventKind,
+  parseSubjectId,
+  quoteId,
+  type SubjectId,
+  subjectKind,
+} from '../../src/domain/subject.ts';
+import { type FlaggedEvent, timedMoments } from '../../src/domain/timed.ts';
+
+const START_SECONDS = 1_795_174_200;
+const CONFIRM_AFTER_MS = 600_000;
+const OVERDUE_AFTER_MS = 900_000;
+const HASH = `0x${'9c1f'.repeat(16)}`;
+const WALLET = '0x52908400098527886e0f7030069857d2e4169ee7';
+const UUID = '3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
+const VAULT = '0xde709f2102306220921060314715629080e2fb77';
+const USDC_BASE = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
+const USDC_ARBITRUM = '0xaf88d065e77c8cc2239327c5edb3a432268e5831';
+
+const sourceTx = { chainId: 8453, txHash: `0x${'51'.repeat(32)}`, token: USDC_BASE, amount: '1250000000' };
+const destinationTx = {
+  chainId: 42161,
+  txHash: `0x${'d7'.repeat(32)}`,
+  token: USDC_ARBITRUM,
+  amount: '1249375000',
+};
+
+/** The quote of the stories as it was handed over, as far as an event shows it. */
+const HANDED: HandedQuote = {
+  subject: quoteId(UUID),
+  said: { id: `quote:${UUID}`, expiresAt: START_SECONDS + 300 },
+};
+
+/** What an answer said, so many seconds into the story; without a status, only time has passed. */
+type Moment = { at: number; status?: string; members?: JsonObject };
+
+/** What the upstream said about one subject, in order, and the claim that leads to its receiver. */
+type Story = { subject: SubjectId; root: string; moments: readonly Moment[] };
+
+const STORIES: readonly Story[] = [
+  ...['intent', 'deposit-address'].flatMap((kind) => transferStories(asSubjectId(`${kind}:${HASH}`))),
+  story(`quote:${UUID}`, [
+    { at: 0, status: 'active', members: { steps: [] } },
+    { at: 31, status: 'submitted', members: { intentHashes: [HASH], sourceTx } },
+    { at: 60, status: 'submitted', members: { intentHashes: [HASH], sourceTx, destinationTx } },
+    { at: 90, status: 'unknown' },
+  ]),
+  story(`quote:${UUID}`, [{ at: 0, status: 'active', members: { steps: [] } }, { at: 301 }]),
+  story(`gasless:${UUID}`, [
+    { at: 0, status: 'pending' },
+    { at: 10, status: 'submitted' },
+    { at: 15, status: 'submitted', members: { txHash: sourceTx.txHash } },
+    { at: 20, status: 'published', members: { txHash: sourceTx.txHash, intentHashes: [HASH] } },
+    { at: 90, status: 'unknown' },
+  ]),
+  story(`gasless:${UUID}`, [{ at: 0, status: 'pending' }, { at: 901 }, { at: 930, status: 'failed' }]),
+  story(`gasless:gateway:${UUID}`, [
+    { at: 0, status: 'PENDING' },
+    { at: 10, status: 'PERMIT_SENT', members: { permitTxHash: `0x${'b3'.repeat(32)}` } },
+    { at: 20, status: 'COMPLETED', members: { transferTxHash: sourceTx.txHash, intentHash: HASH } },
+  ]),
+  story(`vault:8453:${VAULT}`, [
+    { at: 0, status: 'PENDING' },
+    { at: 40, status: 'FUNDING_DETECTED' },
+    { at: 50, status: 'FUNDING_DETECTED', members: { intentHash: HASH } },
+    { at: 55, status: 'PUBLISHED', members: { intentHash: HASH } },
+    { at: 90, status: 'unknown' },
+  ]),
+  story(`vault:8453:${VAULT}`, [
+    { at: 0, status: 'PENDING' },
+    { at: 301 },
+    { at: 310, status: 'EXPIRED_UNFUNDED' },
+    { at: 400, status: 'REFUNDED_BY_USER' },
+  ]),
+  story(`vault:8453:${VAULT}`, [
+    { at: 0, status: 'FUNDING_DETECTED' },
+    { at: 901 },
+    { at: 910, status: 'FAILED' },
+    { at: 1_500, status: 'RECOVERY_PUBLISHED' },
+  ]),
+];
+
+function transferStories(subject: SubjectId): Story[] {
+  const root = `treasury|wallet:${WALLET}`;
+  const pending = { status: 'pending', members: { txHash: sourceTx.txHash, sourceTx } };
+  const details = { txHash: sourceTx.txHash, sourceTx, destinationTx };
+  const stories: Moment[][] = [
+    [
+      { at: 0, ...pending },
+      { at: 24, status: 'filled', members: { txHash: sourceTx.txHash, sourceTx } },
+      { at: 26, status: 'filled', members: details },
+      { at: 240, status: 'settled', members: details },
+    ],
+    [
+      { at: 0, ...pending },
+      { at: 901 },
+      { at: 1_800, ...pending, status: 'expired' },
+      { at: 3_600, ...pending, status: 'refundable' },
+      { at: 4_200, ...pending, status: 'refunded' },
+    ],
+    [
+      { at: 0, ...pending },
+      { at: 60, ...pending, status: 'failed' },
+      { at: 90, status: 'unknown' },
+    ],
+  ];
+  return stories.map((moments) => ({ subject, root, moments }));
+}
+
+function story(id: string, moments: readonly Moment[]): Story {
+  return { subject: asSubjectId(id), root: `order-1042|${id}`, moments };
+}
+
+const SUBSCRIPTIONS: ReadonlyMap<string, RenderedSubscription> = new Map([
+  ['treasury', { name: 'treasury', order: 0, metadata: { desk: 'treasury' } }],
+  ['order-1042', { name: 'order-1042', order: 1, metadata: { order: '1042' } }],
+]);
+
+/** One rendered event per type: the first that a story makes, by the code that makes the real ones. */
+export function exampleEvents(): Map<string, RenderedEvent> {
+  const examples = new Map<string, RenderedEvent>();
+  for (const { subject, root, moments } of STORIES) {
+    for (const event of tell(subject, moments)) {
+      if (!examples.has(event.type)) examples.set(event.type, renderEvent(event, [root], SUBSCRIPTIONS));
+    }
+  }
+  const invalid = invalidQuote();
+  examples.set(invalid.type, renderEvent(invalid, [`order-1042|${HANDED.subject}`], SUBSCRIPTIONS));
+  for (const [index, type] of OPERATOR_TYPES.entries()) {
+    examples.set(type, renderEvent(operatorEvent(type, index), [], SUBSCRIPTIONS));
+  }
+  return examples;
+}
+
+/** The events that a series of answers makes. An answer in doubt is given again until it is accepted. */
+function tell(subject: SubjectId, moments: readonly Moment[]): Event[] {
+  const events: Event[] = [];
+  let snapshot: Snapshot | null = null;
+  for (const moment of moments) {
+    let nowMs = (START_SECONDS + moment.at) * 1_000 + 900;
+    if (moment.status === undefined) {
+      if (snapshot === null)
+        throw new Error(`found no answer about ${subject} before time passes, expected one`);
+      const passed = passTime(subject, snapshot, nowMs);
+      snapshot = passed.snapshot;
+      events.push(...passed.events);
+      continue;
+    }
+    const record = recordOf(subject, { ...moment, status: moment.status });
+    const context = { exact: true, history: false, confirmAfterMs: CONFIRM_AFTER_MS };
+    let decision = decide(snapshot, record, { ...context, nowMs });
+    if (decision.outcome === 'stale' && snapshot !== null) {
+      nowMs += CONFIRM_AFTER_MS;
+      decision = decide({ ...snapshot, doubt: decision.doubt }, record, { ...context, nowMs });
+    }
+    if (decision.outcome !== 'first' && decision.outcome !== 'changed') {
+      throw new Error(`found ${decision.outcome} for ${subject} as ${moment.status}, expected an event`);
+    }
+    snapshot = {
+      ...nextSnapshot(snapshot, decision.accepted, { subject, nowMs, event: true }),
+      commit: 0,
+      told: true,
+    };
+    events.push(eventOf(subject, { snapshot, transition: decision.transition, nowMs }));
+  }
+  return events;
+}
+
+/** The events that the clock has brought about by now. */
+function passTime(
+  subject: SubjectId,
+  before: Snapshot,
+  nowMs: number,
+): { snapshot: Snapshot; events: Event[] } {
+  let snapshot = before;
+  const events: Event[] = [];
+  const isQuote = subjectKind(subject) === 'quote';
+  const handed = isQuote ? { quote: HANDED, verdict: 'valid' as const } : null;
+  const context = { overdueAfterMs: [OVERDUE_AFTER_MS], handed };
+  for (const { atMs, event } of timedMoments(subject, before, context)) {
+    if (atMs > nowMs) continue;
+    snapshot = { ...snapshot, sequence: snapshot.sequence + 1, flags: [...snapshot.flags, event.flag] };
+    events.push(flaggedEvent(subject, { snapshot, event, nowMs }));
+  }
+  return { snapshot, events };
+}
+
+/** An event that no answer made, by the code that the daemon commits it with. */
+function flaggedEvent(
+  subject: SubjectId,
+  { snapshot, event, nowMs }: { snapshot: Snapshot; event: FlaggedEvent; nowMs: number },
+): Event {
+  const record = { ...snapshot.record, ...event.said };
+  return eventOf(subject, { snapshot: { ...snapshot, record }, transition: event.transition, nowMs });
+}
+
+/** What is told of a quote that was altered before it was handed over; the upstream has not been asked for it yet. */
+function invalidQuote(): Event {
+  const nowMs = START_SECONDS * 1_000 + 900;
+  const snapshot = { ...unseenSnapshot(nowMs), sequence: 1 };
+  const flaw = {
+    part: 'source.chainId',
+    reason: 'found 8453, but the quote was signed for chain 10',
+    recovered: '0x19e7e376e7c213b7e7e7e46cc70a5dd086daff2a',
+  } as const;
+  return flaggedEvent(HANDED.subject, { snapshot, event: signatureInvalid(HANDED, flaw, snapshot), nowMs });
+}
+
+function eventOf(
+  subject: SubjectId,
+  { snapshot, transition, nowMs }: { snapshot: Snapshot; transition: Transition; nowMs: number },
+): Event {
+  const { sequence, record, updatedAt } = snapshot;
+  return makeEvent({
+    subject: { kind: eventKind(subject), id: subject },
+    sequence,
+    transition,
+    record,
+    updatedAt,
+    nowMs,
+  });
+}
+
+/** An answer in the shape of the endpoint that knows the subject. */
+function recordOf(
+  subject: SubjectId,
+  { at, status, members = {} }: Moment & { status: string },
+): UpstreamRecord {
+  const key = parseSubjectId(subject);
+  const isGateway = key?.kind === 'vault' || (key?.kind === 'gasless' && key.endpoint === 'gateway');
+  const updatedAt = isGateway || status === 'unknown' ? null : START_SECONDS + at;
+  const amount = sourceTx.amount;
+  let said: JsonObject = { id: subject, type: eventKind(subject), status, updatedAt, ...members };
+  if (isGateway && status === 'unknown') said = { status };
+  else if (key?.kind === 'vault') {
+    const { address: vaultAddress, chainId: sourceChainId } = key;
+    said = { vaultAddress, amount, deadline: START_SECONDS + 300, state: status, sourceChainId, ...members };
+  } else if (key?.kind === 'gasless' && isGateway) said = { id: key.id, status, amount, ...members };
+  return { subject, status, updatedAt, names: [], said, unreadable: [] };
+}
+
+/** An event as the store makes it when a surface of the upstream goes down or comes back. */
+function operatorEvent(type: string, index: number): Event {
+  const word = type.slice('upstream.'.length);
+  const before = word.startsWith('un') ? 'ok' : `un${word}`;
+  const reason = before === 'ok' ? 'upstream status: found no answer within 10000 ms; expected HTTP 200' : '';
+  return makeEvent({
+    subject: { kind: 'upstream', id: 'upstream:status' },
+    sequence: index + 1,
+    transition: {
+      type,
+      status: word,
+      previousStatus: before,
+      changes: ['status'],
+      skipped: false,
+      regression: false,
+    },
+    record: { surface: 'status', reason },
+    updatedAt: null,
+    nowMs: (START_SECONDS + index * 60) * 1_000,
+  });
+}
