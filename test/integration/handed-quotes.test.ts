@@ -291,6 +291,29 @@ describe('a quote that was handed over', () => {
     ]);
   });
 
+  test('has a look due right after its end, however rarely it is polled by then', async () => {
+    const old = { id: ID, type: 'quote', status: 'active', updatedAt: now() - 3 * 86_400 };
+    const upstream = await started(
+      new ScriptedUpstream(({ path }) =>
+        path === '/v1/chains' ? chains(SIGNER.address) : { records: [old] },
+      ),
+    );
+    const expiresAt = now() + 60;
+    const { hook, config, start } = await watching(upstream.url, [
+      { file: await quoteFile(await signedQuote(expiresAt)) },
+    ]);
+    await start();
+    await hook.until((all) => all.length === 1);
+    const redis = new Redis(inject('redisUrl'));
+    later(() => redis.quit());
+    const dueMs = await eventually('the plan of the next look', async () => {
+      const planned = Number(await redis.zscore(`{${config.prefix}}:due`, ID));
+      return planned > Date.now() + 5_000 && planned;
+    });
+    expect(dueMs - expiresAt * 1_000).toBeGreaterThan(0);
+    expect(dueMs - expiresAt * 1_000).toBeLessThan(10_000);
+  });
+
   test('does not expire when the look after its end shows that it was funded', async () => {
     const expiresAt = now() + 2;
     const upstream = await started(

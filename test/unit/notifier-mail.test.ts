@@ -191,6 +191,17 @@ describe('the body', () => {
     expect(failed).toMatch(new RegExp(`Permit transaction: +${FUNDING}\nError: +nonce used`));
   });
 
+  test('tells what is wrong with the signature of a quote, and when a quote expired', () => {
+    const signature = { valid: false, part: 'source.chainId', reason: 'found 8453', recovered: null };
+    const invalid = makeNotice(eventOf('quote.signature_invalid', { signature }, { subject: QUOTE }));
+    expect(invalid.summary).toBe(
+      'The quote that was handed over is not as the transfer service signed it. Wrong is source.chainId: found 8453.',
+    );
+    const expired = makeNotice(eventOf('quote.expired', { expiresAt: 1_795_174_259 }, { subject: QUOTE }));
+    expect(expired.summary).toBe('The quote has expired, and it was not funded.');
+    expect(renderText(expired)).toMatch(/Expires: +2026-11-20 11:30:59 UTC/);
+  });
+
   test('tells members that it does not know or cannot read, as they came', () => {
     const record = {
       sourceTx: 'lost',
