@@ -10,8 +10,8 @@ import {
 import type { Token } from './chains.ts';
 
 /** The contracts that verify Permit2 and Permit3 signatures, at the same address on every chain. */
-const PERMIT2 = '0x000000000022d473030f116ddee9f6b43ac78ba3';
-const PERMIT3 = '0x000000000033d473030f116ddee9f6b43ac78ba3';
+const PERMIT2 = '0x000000000022D473030F116dDEE9F6B43aC78BA3';
+const PERMIT3 = '0x000000000033D473030F116DDee9F6b43AC78ba3';
 
 /** ERC-3009 `TransferWithAuthorization`; times are Unix seconds. */
 export type Erc3009 = {
