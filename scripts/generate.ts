@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, relative, resolve } from 'node:path';
 import { generateConfigFiles } from './generate/config.ts';
+import { generateConformanceFiles } from './generate/conformance.ts';
 import { generateEventFiles } from './generate/events.ts';
 import { generateMetricsFiles } from './generate/metrics.ts';
 
@@ -11,7 +12,12 @@ export type GeneratedFile = { path: string; name: string; content: string };
 
 /** Every generated file as the code would make it now; nothing is written. Throws when two generators claim one file. */
 export async function generatedFiles(): Promise<GeneratedFile[]> {
-  const parts = await Promise.all([generateConfigFiles(), generateEventFiles(), generateMetricsFiles()]);
+  const parts = await Promise.all([
+    generateConfigFiles(),
+    generateConformanceFiles(),
+    generateEventFiles(),
+    generateMetricsFiles(),
+  ]);
   const files = parts.flat().map(({ path, content }) => {
     const absolute = resolve(root, path);
     return { path: absolute, name: relative(root, absolute), content };

@@ -1,0 +1,84 @@
+import { materialSchema } from '../../test/conformance/suite/material.ts';
+import { OUTLINE, placeOf } from '../../test/conformance/suite/outline.ts';
+import { nameOf, type Rule } from '../../test/conformance/suite/rule.ts';
+import { RULES } from '../../test/conformance/suite/suite.ts';
+import { UNOBSERVABLE } from '../../test/conformance/suite/unobservable.ts';
+
+/** The page of the conformance suite. Paths are relative to the repository. */
+export async function generateConformanceFiles(): Promise<{ path: string; content: string }[]> {
+  return [{ path: 'docs/conformance.md', content: renderPage() }];
+}
+
+function renderPage(): string {
+  return `# Conformance
+
+Made by \`npm run generate\` from \`test/conformance/suite\`: change that, not this page.
+
+${RULES.length} tests hold a service against the upstream's interface: one for each numbered rule, table row and error code
+that an answer can show. They speak HTTP only. Without further ado they run against sandboxes that they start:
+
+    npx vitest run test/conformance/interface.test.ts
+
+and against any other service when its address is given. This asks for quotes and makes vaults there; nothing is signed
+unless the material names a \`funder\`.
+
+    CONFORMANCE_BASE_URL=https://api.example.com CONFORMANCE_API_KEY=… npx vitest run test/conformance/interface.test.ts
+
+| Variable | Meaning |
+|---|---|
+| \`CONFORMANCE_BASE_URL\` | address of the service, without \`/v1\` |
+| \`CONFORMANCE_API_KEY\` | key for \`x-api-key\` |
+| \`CONFORMANCE_QUOTES_URL\` | address of the open quoting service |
+| \`CONFORMANCE_MATERIAL\` | a JSON file with what the suite cannot find out by itself, see below |
+
+A test that needs what was not given is skipped, and its name says what it needs. Faults of a service can be brought about
+in a sandbox alone.
+
+\`test/conformance/broken.test.ts\` runs every test twice through a proxy: once as it is, where it has to pass, and once with
+requests or answers rewritten so that its rule is broken, where it has to fail.
+
+## Material
+
+| Member | Meaning |
+|---|---|
+${materialRows().join('\n')}
+
+Without a \`route\`, 100 USDC from Base to Optimism are quoted.
+
+## From rule to test
+
+${Object.entries(OUTLINE).map(sectionTable).join('\n\n')}
+`;
+}
+
+function materialRows(): string[] {
+  return Object.entries(materialSchema.shape).map(
+    ([name, schema]) => `| \`${name}\` | ${cell(schema.description ?? '')} |`,
+  );
+}
+
+function sectionTable([section, places]: [string, readonly string[]]): string {
+  const rows = places.flatMap((place) => [
+    ...RULES.filter(({ id }) => placeOf(id) === place).map((rule) =>
+      row(place, cell(nameOf(rule)), needsOf(rule)),
+    ),
+    ...UNOBSERVABLE.filter(({ id }) => placeOf(id) === place).map(({ id, reason }) =>
+      row(cell(id), `not observable: ${cell(reason)}`, ''),
+    ),
+  ]);
+  return `### ${section}\n\n| Rule | Test | Needs |\n|---|---|---|\n${rows.join('\n')}`;
+}
+
+function row(place: string, test: string, needs: string): string {
+  return `| ${cell(place)} | ${test} | ${needs} |`;
+}
+
+function needsOf({ needs = [], stage }: Rule): string {
+  const fault = typeof stage === 'object' ? [`a service that answers \`${stage.failing}\``] : [];
+  return [...fault, ...needs.map((need) => `\`${need}\``)].join(', ');
+}
+
+/** Text for a cell of a table: nothing in it is markup. */
+function cell(text: string): string {
+  return text.replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll('\n', ' ');
+}

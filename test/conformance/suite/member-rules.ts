@@ -1,0 +1,55 @@
+import type { z } from 'zod';
+import { member, type On } from './breakage.ts';
+import { conforms, holds, read } from './expectation.ts';
+import type { Rule, Target } from './rule.ts';
+
+/** One row of a table of members. */
+type Row = {
+  /** The member; `execution.transaction` lies deeper. */
+  name: string;
+  title: string;
+  schema: z.ZodType;
+  /** Whether every record must have it. */
+  required?: true;
+  /** What the member becomes when the rule is broken; by default it goes, or where it need not be there is a thing of no meaning. */
+  broken?: unknown;
+};
+
+const NO_MEANING = { of: 'no meaning' };
+
+/** Makes a rule of every row of a table of members. `place` tells where the records stand in the answers that match `on`. */
+export function memberRules({
+  prefix,
+  records,
+  on,
+  place,
+  rows,
+}: {
+  prefix: string;
+  records: (target: Target) => Promise<unknown[]>;
+  on: On;
+  place: string;
+  rows: readonly Row[];
+}): Omit<Rule, 'section'>[] {
+  return rows.map(({ name, title, schema, required, ...row }) => {
+    const outer = name.split('.');
+    const last = outer.pop() ?? name;
+    const innerPlace = [place, ...outer].filter((part) => part !== '').join('.');
+    const broken = 'broken' in row ? row.broken : required ? undefined : NO_MEANING;
+    return {
+      id: `${prefix}: ${name}`,
+      title,
+      check: async (target) => {
+        const found = await records(target);
+        holds(found.length > 0, 'found no record to look at');
+        for (const record of found) {
+          const value = read(record, name);
+          if (value === undefined && !required) continue;
+          holds(value !== undefined, `${name} is missing from ${JSON.stringify(record)}`);
+          conforms(schema, value, name);
+        }
+      },
+      breakage: member(on, innerPlace, last, broken),
+    };
+  });
+}

@@ -1,0 +1,141 @@
+import { type Hex, isHex, recoverTypedDataAddress } from 'viem';
+import { privateKeyToAccount } from 'viem/accounts';
+import { ask, bodyOf, type Reply } from './ask.ts';
+import { isMembers } from './breakage.ts';
+import { holds, list, read, text } from './expectation.ts';
+import type { Route } from './material.ts';
+import { given, type Target } from './rule.ts';
+
+export const QUOTES = /^\/v1\/quotes/;
+export const STATUS = /^\/v1\/intents\/status/;
+
+type Body = Record<string, unknown>;
+
+/** A request for a quote of type `exact-in`. */
+export function quoteRequest(target: Target, route: Route = target.material.route): Body {
+  return {
+    type: 'exact-in',
+    dappId: 'conformance',
+    source: { ...route.source, amount: route.amount },
+    destination: { ...route.destination },
+  };
+}
+
+/** A copy of a body with something else at a place such as `source.funder`; undefined takes it out. */
+export function changed(body: Body, place: string, value: unknown): Body {
+  const copy = structuredClone(body);
+  const keys = place.split('.');
+  const last = keys.pop() ?? '';
+  let members = copy;
+  for (const key of keys) {
+    const inner = members[key];
+    if (!isMembers(inner)) throw new Error(`the body has no ${place}`);
+    members = inner;
+  }
+  if (value === undefined) delete members[last];
+  else members[last] = value;
+  return copy;
+}
+
+/** Asks for a quote with a body, whatever it is. */
+export function askQuote(target: Target, body: unknown, key: string | null = target.apiKey): Promise<Reply> {
+  return ask(target, { method: 'POST', path: '/v1/quotes', body, key });
+}
+
+/** A quote; fails when there is none. */
+export async function newQuote(target: Target, route?: Route): Promise<unknown> {
+  return bodyOf(await askQuote(target, quoteRequest(target, route)));
+}
+
+/** A quote that the account of the funder's key can fund. */
+export async function newFundableQuote(target: Target): Promise<unknown> {
+  const { address } = privateKeyToAccount(funderKey(target));
+  return bodyOf(await askQuote(target, changed(quoteRequest(target), 'source.funder', address)));
+}
+
+/** The key of the account whose tokens may be moved. */
+export function funderKey(target: Target): Hex {
+  return given(target, 'funder').key;
+}
+
+/** The answer of the status endpoint. */
+export function askStatus(target: Target, query: Record<string, string>): Promise<Reply> {
+  return ask(target, { path: '/v1/intents/status', query });
+}
+
+/** The body of the status endpoint's answer; fails unless it is 200. */
+export async function statusOf(target: Target, query: Record<string, string>): Promise<unknown> {
+  return bodyOf(await askStatus(target, query));
+}
+
+/** An id without its prefix. */
+export function bare(id: string): string {
+  return id.slice(id.indexOf(':') + 1);
+}
+
+/** The entries of a discovery answer, whose shape the interface does not show: a list, alone or as a member. */
+export function entriesOf(body: unknown): unknown[] {
+  if (Array.isArray(body)) return body;
+  return isMembers(body) ? (Object.values(body).find((value) => Array.isArray(value)) ?? []) : [];
+}
+
+/** Who signs the quotes of a chain, in lower case. */
+export async function quoteSigner(target: Target, chainId: number): Promise<string> {
+  const chains = entriesOf(bodyOf(await ask(target, { path: '/v1/chains' })));
+  const chain = chains.find((entry) => read(entry, 'chainId') === chainId);
+  holds(chain !== undefined, `GET /v1/chains: expected chain ${chainId}`);
+  return text(chain, 'quoteSigner').toLowerCase();
+}
+
+/** All hashes that a quote names, as its signature covers them. */
+export function hashesOf(quote: unknown): Hex[] {
+  const inner = list(quote, 'steps').flatMap((step) =>
+    list(step, 'intents').map((intent) => text(intent, 'intentHash')),
+  );
+  const hashes = [text(quote, 'intentHash'), ...inner].map((hash) => hash.toLowerCase());
+  return [...new Set(hashes)].sort().map(hex);
+}
+
+/** What a quote's signature is over. */
+export function signedData(quote: {
+  id: string;
+  intentHashes: readonly Hex[];
+  expiresAt: bigint;
+  chainId: number;
+  name?: string;
+}) {
+  const { id, intentHashes, expiresAt, chainId, name = 'ServiceQuoteV1' } = quote;
+  return {
+    domain: { name, version: '1', chainId },
+    types: {
+      Quote: [
+        { name: 'id', type: 'string' },
+        { name: 'intentHashes', type: 'bytes32[]' },
+        { name: 'expiresAt', type: 'uint64' },
+      ],
+    },
+    primaryType: 'Quote',
+    message: { id, intentHashes, expiresAt },
+  } as const;
+}
+
+/** Who signed a quote, in lower case; `chainId` is that of the domain. Fails when nobody can have. */
+export async function signerOf(quote: unknown, chainId: number): Promise<string> {
+  const expiresAt = read(quote, 'expiresAt');
+  holds(typeof expiresAt === 'number', 'expiresAt: expected Unix seconds');
+  const data = signedData({
+    id: text(quote, 'id'),
+    intentHashes: hashesOf(quote),
+    expiresAt: BigInt(expiresAt),
+    chainId,
+  });
+  const signature = hex(text(quote, 'signature'));
+  const signer = await recoverTypedDataAddress({ ...data, signature }).catch(() => null);
+  holds(signer !== null, `signature: found ${signature}, expected one that a signer can be recovered from`);
+  return signer.toLowerCase();
+}
+
+function hex(found: string): Hex {
+  holds(isHex(found), `found ${found}, expected hex`);
+  return found;
+}
