@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { type Preparation, ROUTE } from './preparation.ts';
+import { isMembers, jsonOf } from './suite/breakage.ts';
 import { type Material, materialSchema } from './suite/material.ts';
 import type { Rule, Target } from './suite/rule.ts';
 
@@ -44,8 +45,9 @@ export function asGiven(target: Target): Preparation {
 
 async function materialIn(path: string | undefined): Promise<Material> {
   if (path === undefined) return { route: ROUTE };
-  const given = z.looseObject({}).safeParse(JSON.parse(await readFile(path, 'utf8')));
-  const found = materialSchema.safeParse({ route: ROUTE, ...given.data });
+  const given = jsonOf(await readFile(path, 'utf8'));
+  if (!isMembers(given)) throw new Error(`${path}: expected a JSON object`);
+  const found = materialSchema.safeParse({ route: ROUTE, ...given });
   if (found.success) return found.data;
   throw new Error(`${path}: ${z.prettifyError(found.error)}`);
 }

@@ -243,27 +243,6 @@ describe.each(SCHEMES)('a submit by $scheme', ({ path, sign }) => {
     expect(await statusOf(`intentHash=${intentHash}`)).toMatchObject({ id: `intent:${intentHash}` });
   });
 
-  test('that is sent again is the same job with 200', async () => {
-    const { id: quoteId } = await quote();
-    const payload = await sign({ quoteId });
-    const job = jobSchema.parse(await (await post(path, payload)).json());
-    const again = await post(path, payload);
-    expect(again.status).toBe(200);
-    expect(jobSchema.parse(await again.json()).id).toBe(job.id);
-  });
-
-  test('that arrives ten times at once is one job', async () => {
-    const { id: quoteId } = await quote();
-    const payload = await sign({ quoteId });
-    const responses = await Promise.all(Array.from({ length: 10 }, () => post(path, payload)));
-    const statuses = responses.map(({ status }) => status).sort();
-    expect(statuses).toEqual([200, 200, 200, 200, 200, 200, 200, 200, 200, 202]);
-    const jobs = await Promise.all(
-      responses.map(async (response) => jobSchema.parse(await response.json()).id),
-    );
-    expect(new Set(jobs).size).toBe(1);
-  });
-
   test('signed by a stranger is funder-mismatch', async () => {
     const { id: quoteId } = await quote();
     const payload = await sign({ quoteId, signer: stranger, claimed: owner.address });

@@ -105,12 +105,6 @@ describe('exactIn', () => {
     }
   });
 
-  test('quotes every execution type that is asked for', async () => {
-    const entries = await quotes({ ...request, intentExecutionTypes: ['SELF_PUBLISH', 'GASLESS'] });
-    const types = entries.map(({ quoteData }) => quoteData.quoteResponse.intentExecutionType);
-    expect(new Set(types)).toEqual(new Set(['SELF_PUBLISH', 'GASLESS']));
-  });
-
   test('takes other contracts than the default ones', async () => {
     const [entry] = await quotes({ ...request, contracts: { prover: WALLET } });
     expect(entry?.quoteData.contracts.prover).toBe(WALLET.toLowerCase());
@@ -145,10 +139,6 @@ describe('exactIn', () => {
     ['no JSON', '{', 'body'],
   ])('refuses %s in its own form', async (_case, body, field) => {
     await expectRefusal(await post(body), 400, field);
-  });
-
-  test('takes a dAppID of 64 characters', async () => {
-    expect(await quotes({ ...request, dAppID: `a.b_c-${'1'.repeat(58)}` })).not.toEqual([]);
   });
 });
 

@@ -76,12 +76,6 @@ async function allPages(query: Record<string, string>): Promise<Body[]> {
   return pages;
 }
 
-const settledSchema = z.looseObject({
-  id: z.string(),
-  sourceTx: z.looseObject({ txHash: z.string() }),
-  destinationTx: z.looseObject({ txHash: z.string() }),
-});
-
 async function settledIntent() {
   const { results } = await ask({ wallet: evmWallet(), status: 'settled', limit: '1' });
   const intent = results[0];
@@ -90,15 +84,6 @@ async function settledIntent() {
 }
 
 describe('exact filters', () => {
-  test('an intent is found by its hash, its source transaction and its destination transaction', async () => {
-    const intent = await settledIntent();
-    const { id, sourceTx, destinationTx } = settledSchema.parse(intent);
-    const found = { results: [intent], nextCursor: null };
-    expect(await ask({ intentHash: id.slice('intent:'.length) })).toEqual(found);
-    expect(await ask({ sourceTxHash: sourceTx.txHash })).toEqual(found);
-    expect(await ask({ destinationTxHash: destinationTx.txHash })).toEqual(found);
-  });
-
   test('an intent hash is found in upper case too', async () => {
     const intent = await settledIntent();
     const digits = String(intent.id).slice('intent:0x'.length);
@@ -139,36 +124,6 @@ describe('exact filters', () => {
     });
   });
 
-  test('a funded quote names its intent and shows its steps', async () => {
-    const quotes = await Promise.all(sandbox.subjects().quotes.map((quoteId) => ask({ quoteId })));
-    const submitted = quotes.flatMap(({ results }) => results).filter(({ status }) => status === 'submitted');
-    expect(submitted.length).toBeGreaterThan(0);
-    for (const quote of submitted) {
-      expect(quote).toMatchObject({
-        id: expect.stringMatching(/^quote:/),
-        type: 'quote',
-        intentHashes: [expect.stringMatching(/^0x/)],
-        steps: [{ type: 'BRIDGE' }],
-        sourceTx: { amount: expect.any(String) },
-      });
-    }
-  });
-
-  test('a quote that was never funded is active with no steps', async () => {
-    const quotes = await Promise.all(sandbox.subjects().quotes.map((quoteId) => ask({ quoteId })));
-    const active = quotes.flatMap(({ results }) => results).filter(({ status }) => status === 'active');
-    expect(active.length).toBeGreaterThan(0);
-    for (const quote of active) {
-      expect(quote).toEqual({
-        id: expect.stringMatching(/^quote:/),
-        type: 'quote',
-        status: 'active',
-        updatedAt: expect.any(Number),
-        steps: [],
-      });
-    }
-  });
-
   test('a published gasless job names its quote and its intent', async () => {
     const jobs = await Promise.all(sandbox.subjects().gaslessJobs.map((jobId) => ask({ jobId })));
     const published = jobs.flatMap(({ results }) => results).find(({ status }) => status === 'published');
@@ -190,30 +145,9 @@ describe('exact filters', () => {
       ],
     });
   });
-
-  test.each([
-    ['intentHash', UNKNOWN_HASH, 'intent'],
-    ['sourceTxHash', UNKNOWN_HASH, 'intent'],
-    ['destinationTxHash', UNKNOWN_HASH, 'intent'],
-    ['quoteId', UNKNOWN_UUID, 'quote'],
-    ['jobId', UNKNOWN_UUID, 'gasless'],
-  ])('an unknown %s gives one unknown result and nothing else', async (filter, value, type) => {
-    expect(await ask({ [filter]: value })).toEqual({
-      results: [{ id: `${type}:${value}`, type, status: 'unknown', updatedAt: null }],
-      nextCursor: null,
-    });
-  });
 });
 
 describe('wallet pages', () => {
-  test('a page has 20 results unless a limit is given', async () => {
-    expect((await ask({ wallet: evmWallet() })).results).toHaveLength(20);
-  });
-
-  test.each([1, 7])('a page has as many results as its limit of %i', async (limit) => {
-    expect((await ask({ wallet: evmWallet(), limit: String(limit) })).results).toHaveLength(limit);
-  });
-
   test('cursors lead through all results once, newest first, and end with null', async () => {
     const whole = await allPages({ wallet: evmWallet(), limit: '50' });
     const pages = await allPages({ wallet: evmWallet(), limit: '3' });
@@ -265,65 +199,9 @@ describe('wallet pages', () => {
 });
 
 describe('refusals', () => {
-  test('no filter is refused with the list of filters', async () => {
-    const [error] = await askWrongly('');
-    for (const filter of [...EXACT_FILTERS, 'wallet']) expect(error?.detail).toContain(filter);
-    expect(error?.detail).toContain('paging controls alone are not a filter');
-  });
-
-  test('paging controls alone are refused as no filter', async () => {
-    const [error] = await askWrongly({ limit: '5', cursor: 'abc' });
-    expect(error?.detail).toContain('paging controls alone are not a filter');
-  });
-
   test.each(EXACT_FILTERS.slice(0, 3))('an empty %s is no filter', async (filter) => {
     const [error] = await askWrongly({ [filter]: '' });
     expect(error?.detail).toContain('paging controls alone are not a filter');
-  });
-
-  test('an empty wallet is refused', async () => {
-    expect(await askWrongly({ wallet: '' })).toMatchObject([{ field: 'wallet' }]);
-  });
-
-  test.each([
-    {},
-    { intentHash: UNKNOWN_HASH },
-  ])('status without wallet is refused beside %j', async (others) => {
-    const [error] = await askWrongly({ ...others, status: 'pending' });
-    expect(error).toMatchObject({
-      field: 'status',
-      detail: expect.stringContaining('must be combined with wallet'),
-    });
-  });
-
-  test('a status word that is no intent status is refused', async () => {
-    expect(await askWrongly({ wallet: evmWallet(), status: 'active' })).toMatchObject([{ field: 'status' }]);
-  });
-
-  test.each([
-    ['51', 'at most 50'],
-    ['0', 'at least 1'],
-    ['-1', 'at least 1'],
-    ['1.5', 'integer'],
-    ['ten', 'integer'],
-    ['', 'integer'],
-  ])('a limit of "%s" is refused: %s', async (limit, reason) => {
-    expect(await askWrongly({ wallet: evmWallet(), limit })).toEqual([
-      { field: 'limit', detail: expect.stringContaining(reason) },
-    ]);
-  });
-
-  test('a limit of 50 is accepted', async () => {
-    await ask({ wallet: evmWallet(), limit: '50' });
-  });
-
-  test.each([
-    ['quoteId', `quote:${UNKNOWN_UUID}`],
-    ['jobId', `gasless:${UNKNOWN_UUID}`],
-    ['quoteId', 'not-a-uuid'],
-    ['jobId', ''],
-  ])('a %s of "%s" is refused as an invalid UUID', async (filter, value) => {
-    expect(await askWrongly({ [filter]: value })).toEqual([{ field: filter, detail: 'Invalid UUID' }]);
   });
 
   test('an unknown query parameter is refused by name', async () => {

@@ -241,15 +241,6 @@ describe.each([
     expect(states).toEqual(['PENDING', 'FUNDING_DETECTED', 'PUBLISHED']);
   });
 
-  test('that is sent again is the same job with 200', async () => {
-    const { vaultAddress: vault } = await createVault();
-    const payload = await sign({ vault, signer: newOwner() });
-    const first = jobSchema.parse(await (await post(path, payload)).json());
-    const again = await post(path, payload);
-    expect(again.status).toBe(200);
-    expect(jobSchema.parse(await again.json()).data.id).toBe(first.data.id);
-  });
-
   test('signed by a stranger is funder-mismatch', async () => {
     const { vaultAddress: vault } = await createVault();
     const payload = await sign({ vault, signer: stranger, claimed: newOwner().address });

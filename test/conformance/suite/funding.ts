@@ -97,11 +97,11 @@ export async function vaultTransfer(
 
 const MOST_PERMITS = 200n;
 
-/** Funds a vault by an EIP-2612 permit. How many permits the owner has signed before is found out by trying. */
+/** Funds a vault by an EIP-2612 permit; the answer, and the body that was sent. How many permits the owner has signed before is found out by trying. */
 export async function submitPermit(
   target: Target,
   { vault, value }: { vault: VaultPlace; value: bigint },
-): Promise<Reply> {
+): Promise<{ reply: Reply; body: Record<string, unknown> }> {
   const signing = { key: funderKey(target), token: target.material.route.source.token };
   for (let count = 0n; ; count += 1n) {
     const { authorization, signature } = await signErc2612(
@@ -110,7 +110,7 @@ export async function submitPermit(
     );
     const body = { chainId: vault.chainId, ...authorization, signature };
     const reply = await atVaults(target, { path: VAULTS.erc2612, body });
-    if (reply.status !== 409 || count >= MOST_PERMITS) return reply;
+    if (reply.status !== 409 || count >= MOST_PERMITS) return { reply, body };
   }
 }
 

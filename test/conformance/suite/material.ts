@@ -27,7 +27,7 @@ export const materialSchema = z.strictObject({
     .strictObject({ key: hex, spender: z.string() })
     .optional()
     .describe(
-      'The private key of an account whose tokens may be moved, and the address that v1 authorizations promise them to. About 60 signed authorizations are sent, for 1 unit more than the amount of the route at most.',
+      'The private key of an account whose tokens may be moved, and the address that v1 authorizations promise them to. The rules that need it send signed authorizations, each for at most 1 unit more than the amount of the route.',
     ),
   vaultRequest: z
     .record(z.string(), z.unknown())

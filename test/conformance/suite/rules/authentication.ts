@@ -137,8 +137,12 @@ export const AUTHENTICATION_RULES: readonly Rule[] = inSection('Authentication',
       const quoteId = text(await newFundableQuote(target), 'id');
       const payload = await fundingOf(target, { quoteId });
       const reply = await submit(target, { payload, key: given(target, 'unattributedKey') });
-      const detail = String(read(bodyOf(reply, 401), 'detail'));
-      holds(detail.includes('could not be attributed'), `detail: found ${detail}`);
+      const question = { method: 'POST', path: VAULTS.erc3009, body: {} } as const;
+      const atVault = await ask(target, { ...question, key: given(target, 'unattributedKey') });
+      for (const refusal of [reply, atVault]) {
+        const detail = String(read(bodyOf(refusal, 401), 'detail'));
+        holds(detail.includes('could not be attributed'), `detail: found ${detail}`);
+      }
       bodyOf(await ask(target, { path: '/v1/chains', key: given(target, 'unattributedKey') }));
     },
     breakage: member({ path: /submit/, status: 401 }, '', 'detail', 'no such key'),

@@ -1,7 +1,7 @@
 import { ask, bodyOf, type Reply, refused } from '../ask.ts';
 import { instead, member, otherCode } from '../breakage.ts';
 import { holds, list, read, same, text } from '../expectation.ts';
-import { fundingOf, submit } from '../funding.ts';
+import { atVaults, fundingOf, newVault, submit, submitPermit, VAULTS, vaultTransfer } from '../funding.ts';
 import {
   askQuote,
   askStatus,
@@ -119,9 +119,11 @@ const CODE_RULES: Omit<Rule, 'section'>[] = [
     id: 'error 404 endpoint-not-found',
     title: 'a path that does not exist, unless the gateway answers 403',
     check: async (target) => {
-      const reply = await ask(target, { path: '/v1/nothing-here' });
-      if (reply.status === 403) text(reply.body, 'Message');
-      else refused(reply, 404, 'endpoint-not-found');
+      for (const method of ['GET', 'POST'] as const) {
+        const reply = await ask(target, { method, path: '/v1/nothing-here' });
+        if (reply.status === 403) text(reply.body, 'Message');
+        else refused(reply, 404, 'endpoint-not-found');
+      }
     },
     breakage: otherCode('endpoint-not-found'),
   },
@@ -217,7 +219,7 @@ const CODE_RULES: Omit<Rule, 'section'>[] = [
     breakage: member({ path: QUOTES, status: 422 }, '', 'solverErrors', undefined),
   },
   {
-    id: 'errors: identical resend',
+    id: 'errors: identical resend a',
     title: 'an identical signed payload sent again is 200 with the existing job, not a second one',
     needs: ['funder'],
     check: async (target) => {
@@ -227,6 +229,36 @@ const CODE_RULES: Omit<Rule, 'section'>[] = [
       for (let time = 0; time < 2; time++) {
         same(read(bodyOf(await submit(target, { payload })), 'id'), job, 'id of the job');
       }
+    },
+    breakage: instead({ path: /gasless\/submit/, status: 200 }, { status: 202 }),
+  },
+  {
+    id: 'errors: identical resend b',
+    title: 'an identical signed payload for a vault is 200 with the existing job too',
+    needs: ['funder', 'vaultRequest'],
+    check: async (target) => {
+      for (const path of [VAULTS.erc3009, VAULTS.olderErc3009]) {
+        const { place, amount } = await newVault(target);
+        const body = await vaultTransfer(target, { vault: place, value: amount });
+        const job = text(bodyOf(await atVaults(target, { path, body }), 202), 'data.id');
+        same(read(bodyOf(await atVaults(target, { path, body })), 'data.id'), job, 'id of the job');
+      }
+      const { place, amount } = await newVault(target);
+      const { reply, body } = await submitPermit(target, { vault: place, value: amount });
+      const again = bodyOf(await atVaults(target, { path: VAULTS.erc2612, body }));
+      same(read(again, 'data.id'), read(bodyOf(reply, 202), 'data.id'), 'id of the job');
+    },
+    breakage: instead({ path: /submit\/erc-2612/, status: 200 }, { status: 409 }),
+  },
+  {
+    id: 'errors: identical resend c',
+    title: 'an identical signed payload that arrives ten times at once makes one job',
+    needs: ['funder'],
+    check: async (target) => {
+      const payload = await fundingOf(target, { quoteId: text(await newFundableQuote(target), 'id') });
+      const replies = await Promise.all(Array.from({ length: 10 }, () => submit(target, { payload })));
+      same(replies.filter(({ status }) => status === 202).length, 1, 'answers of 202');
+      same(new Set(replies.map(({ body }) => text(body, 'id'))).size, 1, 'jobs');
     },
     breakage: instead({ path: /gasless\/submit/, status: 200 }, { status: 202 }),
   },

@@ -1,6 +1,7 @@
+import { z } from 'zod';
 import { bodyOf, refused } from '../ask.ts';
 import { asking, member } from '../breakage.ts';
-import { holds, list, read, same, text } from '../expectation.ts';
+import { conforms, holds, list, read, same, text } from '../expectation.ts';
 import { fundingOf, newVault, submit } from '../funding.ts';
 import { askStatus, bare, newFundableQuote, newQuote, STATUS, statusOf } from '../quoting.ts';
 import { given, inSection, type Rule } from '../rule.ts';
@@ -113,12 +114,18 @@ export const STATE_RULES: readonly Rule[] = inSection('States and transitions', 
     id: 'states: any id to unknown',
     title: 'an id that was not seen is 200 unknown, with updatedAt null and no other members',
     check: async (target) => {
-      const results = list(await statusOf(target, { quoteId: UNKNOWN }), 'results');
-      same(
-        results,
-        [{ id: `quote:${UNKNOWN}`, type: 'quote', status: 'unknown', updatedAt: null }],
-        'results',
-      );
+      for (const filter of ['intentHash', 'sourceTxHash', 'destinationTxHash', 'quoteId', 'jobId']) {
+        const value = filter.endsWith('Id') ? UNKNOWN : `0x${'0'.repeat(64)}`;
+        const results = list(await statusOf(target, { [filter]: value }), 'results');
+        const { id, type } = conforms(
+          z.looseObject({ id: z.string(), type: z.string() }),
+          results[0],
+          filter,
+        );
+        same(results, [{ id, type, status: 'unknown', updatedAt: null }], `results of ${filter}`);
+      }
+      const [quote] = list(await statusOf(target, { quoteId: UNKNOWN }), 'results');
+      same(read(quote, 'id'), `quote:${UNKNOWN}`, 'id');
     },
     breakage: member({ path: STATUS }, 'results.*', 'steps', []),
   },

@@ -76,20 +76,22 @@ const PARAMETER_RULES: Omit<Rule, 'section'>[] = [
   },
   {
     id: 'status parameter: quoteId',
-    title: 'looks a quote up by its bare UUID',
+    title: 'looks a quote up by its bare UUID, and is 400 for what is none',
     check: async (target) => {
       const id = text(await newQuote(target), 'id');
+      for (const wrong of ['not-a-uuid', '']) await isInvalid(target, { quoteId: wrong }, 'quoteId');
       same(read(await only(target, { quoteId: bare(id) }), 'id'), id, 'id');
     },
     breakage: asking(STATUS, 'quoteId', UUID),
   },
   {
     id: 'status parameter: jobId',
-    title: 'looks a gasless job up by its bare UUID',
+    title: 'looks a gasless job up by its bare UUID, and is 400 for what is none',
     needs: ['funder'],
     check: async (target) => {
       const quoteId = text(await newFundableQuote(target), 'id');
       const job = bodyOf(await submit(target, { payload: await fundingOf(target, { quoteId }) }), 202);
+      for (const wrong of ['not-a-uuid', '']) await isInvalid(target, { jobId: wrong }, 'jobId');
       same(read(await only(target, { jobId: bare(text(job, 'id')) }), 'id'), text(job, 'id'), 'id');
     },
     breakage: asking(STATUS, 'jobId', UUID),
@@ -175,7 +177,7 @@ const PARAMETER_RULES: Omit<Rule, 'section'>[] = [
     title: 'is an integer from 1 to 50',
     check: async (target) => {
       for (const limit of ['1', '50']) bodyOf(await askStatus(target, { wallet: 'nobody-at-all', limit }));
-      for (const limit of ['0', '-1', '1.5', 'ten']) {
+      for (const limit of ['0', '-1', '1.5', 'ten', '']) {
         await isInvalid(target, { wallet: 'nobody-at-all', limit }, 'limit');
       }
     },

@@ -162,7 +162,8 @@ const CURRENT_RULES = inSection('Deposit vaults: current public path set', [
     needs,
     check: async (target) => {
       const { place, amount } = await newVault(target);
-      text(bodyOf(await submitPermit(target, { vault: place, value: amount }), 202), 'data.id');
+      const { reply } = await submitPermit(target, { vault: place, value: amount });
+      text(bodyOf(reply, 202), 'data.id');
     },
     breakage: instead({ path: /submit\/erc-2612/, status: 202 }, { status: 404 }),
   },

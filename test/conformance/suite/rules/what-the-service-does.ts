@@ -131,7 +131,7 @@ export const SERVICE_RULES: readonly Rule[] = inSection('What the service does',
     needs: ['vaultRequest', 'funder'],
     check: async (target) => {
       const { place, amount } = await newVault(target);
-      bodyOf(await submitPermit(target, { vault: place, value: amount }), 202);
+      bodyOf((await submitPermit(target, { vault: place, value: amount })).reply, 202);
     },
     breakage: instead({ path: /submit\/erc-2612/, status: 202 }, { status: 400 }),
   },
