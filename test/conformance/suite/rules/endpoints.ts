@@ -78,10 +78,13 @@ const V1_RULES = inSection('Endpoints: v1 API', [
     id: 'endpoint GET /v1/intents/status',
     title: 'tells the status of intents, quotes and gasless jobs',
     check: async (target) => {
-      const filters = { intentHash: `0x${'0'.repeat(64)}`, quoteId: '', jobId: '' };
-      for (const filter of Object.keys(filters)) {
-        const value = filter === 'intentHash' ? filters.intentHash : '00000000-0000-4000-8000-000000000000';
-        const type = filter === 'intentHash' ? 'intent' : filter === 'quoteId' ? 'quote' : 'gasless';
+      const uuid = '00000000-0000-4000-8000-000000000000';
+      const lookUps = [
+        { filter: 'intentHash', value: `0x${'0'.repeat(64)}`, type: 'intent' },
+        { filter: 'quoteId', value: uuid, type: 'quote' },
+        { filter: 'jobId', value: uuid, type: 'gasless' },
+      ];
+      for (const { filter, value, type } of lookUps) {
         const body = bodyOf(await askStatus(target, { [filter]: value }));
         same(read(body, 'results.0.type'), type, `type for ${filter}`);
       }

@@ -14,7 +14,7 @@ import {
   signedData,
   signerOf,
 } from '../quoting.ts';
-import { given, inSection, type Rule } from '../rule.ts';
+import { given, inSection, type Rule, type Target } from '../rule.ts';
 
 /** A signer that takes the place of the service's, so that what is signed can be changed alone. */
 const forger = privateKeyToAccount(`0x${'0f'.repeat(32)}`);
@@ -53,15 +53,18 @@ function contentsOf(quote: unknown): Signed {
   };
 }
 
+/** A quote is recovered to the signer of its chain: what differs between the rules is what breaks it. */
+async function verifies(target: Target): Promise<void> {
+  const { chainId } = target.material.route.source;
+  same(await signerOf(await newQuote(target), chainId), await quoteSigner(target, chainId), 'signer');
+}
+
 /** What a quote's signature proves, in the order in which the interface tells it. */
 export const QUOTE_SIGNATURE_RULES: readonly Rule[] = inSection('Quote signature', [
   {
     id: 'quote signature: signer',
     title: 'a quote is signed by the quoteSigner of its source chain',
-    check: async (target) => {
-      const { chainId } = target.material.route.source;
-      same(await signerOf(await newQuote(target), chainId), await quoteSigner(target, chainId), 'signer');
-    },
+    check: verifies,
     breakage: member({ path: /^\/v1\/chains/ }, 'chains.*', 'quoteSigner', forger.address),
   },
   {
@@ -80,37 +83,25 @@ export const QUOTE_SIGNATURE_RULES: readonly Rule[] = inSection('Quote signature
   {
     id: 'quote signature: domain',
     title: 'the domain is ServiceQuoteV1, version 1, on the source chain',
-    check: async (target) => {
-      const { chainId } = target.material.route.source;
-      same(await signerOf(await newQuote(target), chainId), await quoteSigner(target, chainId), 'signer');
-    },
+    check: verifies,
     breakage: forged((right) => ({ ...right, name: 'OtherQuoteV1' })),
   },
   {
     id: 'quote signature: id',
     title: 'the id is signed with its prefix',
-    check: async (target) => {
-      const { chainId } = target.material.route.source;
-      same(await signerOf(await newQuote(target), chainId), await quoteSigner(target, chainId), 'signer');
-    },
+    check: verifies,
     breakage: forged((right) => ({ ...right, id: right.id.slice('quote:'.length) })),
   },
   {
     id: 'quote signature: intentHashes',
     title: 'the hashes of the quote and of all its steps are signed, each once and in order',
-    check: async (target) => {
-      const { chainId } = target.material.route.source;
-      same(await signerOf(await newQuote(target), chainId), await quoteSigner(target, chainId), 'signer');
-    },
+    check: verifies,
     breakage: forged((right) => ({ ...right, intentHashes: [...right.intentHashes, ...right.intentHashes] })),
   },
   {
     id: 'quote signature: expiresAt',
     title: 'expiresAt is signed as Unix seconds',
-    check: async (target) => {
-      const { chainId } = target.material.route.source;
-      same(await signerOf(await newQuote(target), chainId), await quoteSigner(target, chainId), 'signer');
-    },
+    check: verifies,
     breakage: forged((right) => ({ ...right, expiresAt: right.expiresAt * 1000n })),
   },
   {

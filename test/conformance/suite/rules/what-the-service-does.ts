@@ -154,7 +154,7 @@ export const SERVICE_RULES: readonly Rule[] = inSection('What the service does',
     needs: ['quotesUrl'],
     check: async (target) => {
       const body = bodyOf(await askOpenly(target, openRequest(target)), 201);
-      const [amount] = [read(body, 'data.0.quoteData.quoteResponse.sourceAmount')];
+      const amount = read(body, 'data.0.quoteData.quoteResponse.sourceAmount');
       same(amount, target.material.route.amount, 'sourceAmount');
     },
     breakage: instead({ path: OPEN_QUOTES }, { status: 403, body: { Message: 'not authorized' } }),
