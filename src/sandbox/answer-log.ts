@@ -3,8 +3,20 @@ import { pathOf } from './authorize.ts';
 import { type BoundedLog, createBoundedLog } from './bounded-log.ts';
 import { LOG_CAPACITY, type Mention } from './world.ts';
 
-/** An answer with status 200 to 202: when (Unix milliseconds), to what, and what it said about whom. */
-export type Answer = { at: number; path: string; query: unknown; subjects: readonly Mention[] };
+/** What the open quoting service was asked, and the outputs that it showed in base units, one per quote. */
+export type Quoted = { request: unknown; outputs: readonly string[] };
+
+/**
+ * An answer with status 200 to 202: when (Unix milliseconds), to what, and what it said about whom. `quoted` is only
+ * there for answers of the open quoting service that were readable.
+ */
+export type Answer = {
+  at: number;
+  path: string;
+  query: unknown;
+  subjects: readonly Mention[];
+  quoted?: Quoted;
+};
 
 /** Answers requests that succeed and remembers what was said. */
 export type Answering = {
@@ -21,7 +33,7 @@ export type Answering = {
   sendMade(
     request: FastifyRequest,
     reply: FastifyReply,
-    answer: { statusCode: 200 | 201 | 202; body: unknown },
+    answer: { statusCode: 200 | 201 | 202; body: unknown; quoted?: Quoted },
   ): FastifyReply;
 };
 
@@ -37,10 +49,12 @@ export function createAnswering({
   function answer(
     request: FastifyRequest,
     reply: FastifyReply,
-    given: { statusCode: number; body: unknown; subjects: readonly Mention[] },
+    given: { statusCode: number; body: unknown; subjects: readonly Mention[]; quoted?: Quoted },
   ): FastifyReply {
-    const subjects = isLost(request) ? [] : given.subjects;
-    log.add({ at: nowMs(), path: pathOf(request), query: request.query, subjects });
+    const lost = isLost(request);
+    const subjects = lost ? [] : given.subjects;
+    const quoted = lost || given.quoted === undefined ? {} : { quoted: given.quoted };
+    log.add({ at: nowMs(), path: pathOf(request), query: request.query, subjects, ...quoted });
     return reply.code(given.statusCode).type('application/json').send(JSON.stringify(given.body));
   }
   return {

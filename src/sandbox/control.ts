@@ -8,6 +8,7 @@ import { CHAINS } from './chains.ts';
 import { faultSchema } from './fault.ts';
 import type { Faults } from './faults.ts';
 import { type FundResult, fundSchema } from './funding.ts';
+import { type Market, marketSchema } from './market.ts';
 import type { Subjects, Transition } from './world.ts';
 
 /** The births per second now, and how many transfers have a change still to come. */
@@ -20,6 +21,8 @@ export type Controls = {
   answers: BoundedLog<Answer>;
   pace(): Pace;
   setPace(transfersPerSecond: number): void;
+  market(): Market;
+  setMarket(change: z.infer<typeof marketSchema>): Market;
   fund(wanted: z.infer<typeof fundSchema>): FundResult;
   faults: Faults;
   /** Gives a chain, or every chain, a new key for quotes. */
@@ -49,7 +52,7 @@ const rotationSchema = z.strictObject({
 
 /**
  * The control port, for tests and the demo: `GET /subjects`, `GET /transitions` and `GET /answers` (both with an optional
- * `?since=<Unix milliseconds>`, inclusive), `GET /pace` and `POST /pace`, `POST /fund`,
+ * `?since=<Unix milliseconds>`, inclusive), `GET /pace` and `POST /pace`, `GET /market` and `POST /market`, `POST /fund`,
  * `POST /rotate-signer`, and `GET`, `POST` and `DELETE` of `/faults`. Both logs hold the last 500,000 entries.
  */
 export function createControl(controls: Controls): FastifyInstance {
@@ -74,6 +77,12 @@ export function createControl(controls: Controls): FastifyInstance {
     if (!body.success) return refuseInput(reply, body.error);
     controls.setPace(body.data.transfersPerSecond);
     return reply.send(controls.pace());
+  });
+  app.get('/market', () => controls.market());
+  app.post('/market', (request, reply) => {
+    const body = marketSchema.safeParse(request.body);
+    if (!body.success) return refuseInput(reply, body.error);
+    return reply.send(controls.setMarket(body.data));
   });
   app.post('/fund', (request, reply) => {
     const body = fundSchema.safeParse(request.body);

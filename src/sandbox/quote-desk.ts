@@ -1,5 +1,6 @@
 import { encodeFunctionData, getAddress, type Hex, isHex, parseAbi } from 'viem';
 import { address } from './identifiers.ts';
+import { type Market, solversIn } from './market.ts';
 import type { Fundable, Orders } from './orders.ts';
 import { type Price, price, type Solver, type Wanted } from './pricing.ts';
 import type { QuoteSigners } from './quote-signers.ts';
@@ -58,9 +59,11 @@ export function createQuoteDesk({
   solvers,
   signers,
   orders,
+  market,
 }: {
   seed: number;
   solvers: readonly Solver[];
+  market: () => Market;
   signers: QuoteSigners;
   orders: Orders;
 }): QuoteDesk {
@@ -89,7 +92,7 @@ export function createQuoteDesk({
   return {
     solvers,
     prices: (wanted, minAmountOut = null) =>
-      solvers.flatMap((solver) => {
+      solversIn(market(), solvers).flatMap((solver) => {
         const found = price(solver, wanted);
         const reaches = found !== null && (minAmountOut === null || found.destinationAmount >= minAmountOut);
         return reaches ? [{ solver, price: found }] : [];

@@ -12,6 +12,7 @@ import { createFaults } from './faults.ts';
 import { fundByTransaction } from './funding.ts';
 import { createGenerator } from './generator.ts';
 import { transactionHash, uuid } from './identifiers.ts';
+import { type Market, USUAL_MARKET } from './market.ts';
 import { createOpenService } from './open-service.ts';
 import { createOrders } from './orders.ts';
 import { createSolvers } from './pricing.ts';
@@ -66,6 +67,7 @@ export class Sandbox {
   readonly #openService: FastifyInstance;
   readonly #control: FastifyInstance;
   readonly #signers: QuoteSigners;
+  #market = USUAL_MARKET;
 
   constructor(options: SandboxOptions = {}) {
     const { seed = 1, timeScale = 1, transfersPerSecond = 0.5, wallets = 10, pastTransfers = 0 } = options;
@@ -113,7 +115,13 @@ export class Sandbox {
       at: (dueMs, work) => agenda.add(dueMs, work),
     });
     const submits = createSubmits({ orders, nowMs: this.#nowMs, newJob: (index) => drawJob(seed, index) });
-    const desk = createQuoteDesk({ seed, solvers: createSolvers({ seed }), signers: this.#signers, orders });
+    const desk = createQuoteDesk({
+      seed,
+      solvers: createSolvers({ seed }),
+      signers: this.#signers,
+      orders,
+      market: () => this.#market,
+    });
     this.#service = createService({
       world: this.#world,
       answering: this.#answering,
@@ -142,6 +150,8 @@ export class Sandbox {
       answers: this.#answering.log,
       pace: () => this.pace(),
       setPace: (perSecond) => this.setPace(perSecond),
+      market: () => this.#market,
+      setMarket: (change) => this.setMarket(change),
       fund: (wanted) => fundByTransaction(orders, wanted),
       faults,
       rotateSigners: (chainId) => this.#rotateSigners(chainId),
@@ -209,6 +219,13 @@ export class Sandbox {
     expectNumber('transfersPerSecond', transfersPerSecond, { least: 0 });
     this.#director.setPace(transfersPerSecond, this.#nowMs());
     this.#timeline.rearm();
+  }
+
+  /** Moves the prices of all quotes; what is left out stays as it is. Returns the market. */
+  setMarket(change: { [Member in keyof Market]?: Market[Member] | undefined }): Market {
+    const { extraFee = this.#market.extraFee, solvers = this.#market.solvers } = change;
+    this.#market = { extraFee, solvers };
+    return this.#market;
   }
 
   #rotateSigners(chainId: number | undefined): { chainId: number; quoteSigner: string }[] {

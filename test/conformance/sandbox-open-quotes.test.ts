@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
 
@@ -151,4 +151,56 @@ test.each([
   '/%zz',
 ])('%s is only listed: 404 in the same form', async (path) => {
   await expectRefusal(await post({}, path), 404, 'path');
+});
+
+describe('the market', () => {
+  const setMarket = async (market: object) =>
+    fetch(`${sandbox.controlUrl}/market`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(market),
+    });
+
+  const outputs = async () =>
+    (await quotes(request)).map(({ quoteData }) => BigInt(quoteData.quoteResponse.destinationAmount));
+
+  afterEach(() => {
+    sandbox.setMarket({ extraFee: 0, solvers: 3 });
+  });
+
+  test('can be made dearer: outputs fall, and amounts and fees still add up', async () => {
+    const before = await outputs();
+    expect(await (await setMarket({ extraFee: 0.02 })).json()).toEqual({ extraFee: 0.02, solvers: 3 });
+    const entries = await quotes(request);
+    const after = entries.map(({ quoteData }) => quoteData.quoteResponse);
+    expect(after.map((one) => BigInt(one.destinationAmount))).toEqual(before.map((one) => one - 2_000_000n));
+    for (const { sourceAmount, destinationAmount, fees } of after) {
+      const paid = fees.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
+      expect(BigInt(destinationAmount) + paid).toBe(BigInt(sourceAmount));
+    }
+  });
+
+  test('can lose its solvers, which is a success without quotes, and get them back', async () => {
+    await setMarket({ solvers: 0 });
+    expect(await quotes(request)).toEqual([]);
+    expect(await (await fetch(`${sandbox.controlUrl}/market`)).json()).toEqual({ extraFee: 0, solvers: 0 });
+    await setMarket({ solvers: 2 });
+    expect(await quotes(request)).toHaveLength(2);
+  });
+
+  test('is remembered in the log of answers: what was asked, and the outputs that were shown', async () => {
+    const shown = (await outputs()).map(String);
+    expect(sandbox.answers().at(-1)?.quoted).toEqual({ request: quoteRequest, outputs: shown });
+  });
+
+  test.each([
+    { solvers: 4 },
+    { solvers: 0.5 },
+    { extraFee: -0.1 },
+    { extraFee: 1 },
+    { fee: 1 },
+  ])('refuses %j', async (market) => {
+    expect((await setMarket(market)).status).toBe(400);
+    expect(await quotes(request)).toHaveLength(3);
+  });
 });

@@ -70,10 +70,16 @@ export function addOpenQuotes(
   const prover = address(randomStream(seed, 'prover'), 'evm');
   let quoted = 0;
 
-  function entries(body: Body, { source, destination }: Extract<Route, { type: 'route' }>): object[] {
-    const { quoteRequest, contracts, intentExecutionTypes } = body;
+  function entries({
+    body: { quoteRequest, contracts, intentExecutionTypes },
+    route: { source, destination },
+    prices,
+  }: {
+    body: Body;
+    route: Extract<Route, { type: 'route' }>;
+    prices: ReturnType<QuoteDesk['prices']>;
+  }): object[] {
     const nowSeconds = nowMs() / 1000;
-    const prices = desk.prices({ type: 'exact-in', amount: quoteRequest.sourceAmount });
     return prices.flatMap(({ solver, price }) =>
       intentExecutionTypes.map((intentExecutionType) => {
         const random = randomStream(seed, 'open-quote', quoted++);
@@ -126,11 +132,15 @@ export function addOpenQuotes(
     const body = parsed.data;
     const route = findRoute(routeEnds(body));
     if (route.type === 'invalid') return refuseOpen(reply, { statusCode: 400, errors: route.errors });
-    const isServed =
-      route.type === 'route' &&
-      refuseAmount(body.quoteRequest.sourceAmount, route.destination.chain) === null;
-    const data = isServed ? entries(body, route) : [];
-    return answering.sendMade(request, reply, { statusCode: 201, body: { data } });
+    const { sourceAmount } = body.quoteRequest;
+    const isServed = route.type === 'route' && refuseAmount(sourceAmount, route.destination.chain) === null;
+    const prices = isServed ? desk.prices({ type: 'exact-in', amount: sourceAmount }) : [];
+    const data = isServed ? entries({ body, route, prices }) : [];
+    const quoted = {
+      request: { ...body.quoteRequest, sourceAmount: sourceAmount.toString() },
+      outputs: prices.map(({ price }) => price.destinationAmount.toString()),
+    };
+    return answering.sendMade(request, reply, { statusCode: 201, body: { data }, quoted });
   });
 }
 
