@@ -2,9 +2,10 @@ import type { Logger } from 'pino';
 import type { Config } from './config/config.ts';
 import { parseRedisUrl, type RedisTarget } from './config/redis-target.ts';
 import type { Event } from './domain/event.ts';
-import { subjectsOf } from './domain/subscription.ts';
+import { routesOf, subjectsOf } from './domain/subscription.ts';
 import { Metrics } from './metrics/metrics.ts';
 import { createNotifier } from './notifiers/notifier.ts';
+import type { QuotingService } from './pollers/route.ts';
 import { DeliveryQueues } from './queues/delivery-queues.ts';
 import { DeliveryWorker } from './queues/delivery-worker.ts';
 import { PollQueues } from './queues/poll-queues.ts';
@@ -30,6 +31,7 @@ import { checkRedis } from './store/startup-checks.ts';
 import { SubjectStore } from './store/subjects.ts';
 import { WalletStore } from './store/wallets.ts';
 import { UpstreamClient } from './upstream/client.ts';
+import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from './upstream/open-quotes-client.ts';
 import { QuoteSigners } from './upstream/quote-signers.ts';
 import { VERSION } from './version.ts';
 import { within } from './within.ts';
@@ -52,6 +54,9 @@ class UnusableRedisError extends Error {
 /** The running parts of a daemon, in the order in which data flows. */
 export type DaemonParts = {
   redis: RedisClient;
+  subjects: SubjectStore;
+  /** Names of the config's routes. */
+  routes: readonly string[];
   registry: Registry;
   handedQuotes: HandedQuotes;
   health: HealthStore;
@@ -75,7 +80,7 @@ export class Daemon {
   #parts: DaemonParts | null = null;
   #embedded: EmbeddedRedis | null = null;
   readonly #connections: RedisClient[] = [];
-  #client: UpstreamClient | null = null;
+  readonly #clients: { close(): Promise<void> }[] = [];
   #url = '';
   #closing = false;
 
@@ -89,6 +94,7 @@ export class Daemon {
       signals: this.signals,
       sources: daemonMetricSources(() => this.#parts),
       receivers: config.receivers.map(({ name, type }) => ({ name, type })),
+      routes: routesOf(config.subscriptions).map(({ name }) => name),
       version: VERSION,
       nodeVersion: process.version,
     });
@@ -158,6 +164,7 @@ export class Daemon {
     const budgets = {
       status: config.upstream.requestsPerSecond,
       gateway: config.upstream.gatewayRequestsPerSecond,
+      quotes: config.upstream.quotesRequestsPerSecond,
     };
 
     const subjects = new SubjectStore(redis, keys, { retentionMs });
@@ -172,7 +179,8 @@ export class Daemon {
       ...config.upstream,
       onAnswer: (answer) => signals.emit('upstream.answered', answer),
     });
-    this.#client = client;
+    this.#clients.push(client);
+    const quoting = this.#quotingService();
     const polls = new PollQueues({ redis, keys, subjects, health });
     const walks = new Walks({ redis, keys, queues: polls });
     const signers = new QuoteSigners({ client });
@@ -197,6 +205,7 @@ export class Daemon {
       redis,
       keys,
       client,
+      quoting,
       subjects,
       registry,
       health,
@@ -211,7 +220,8 @@ export class Daemon {
       finished: polling.finished,
       stretch: reconcile.stretch.bind(reconcile),
     };
-    const pollWorkers = SURFACES.map((surface) => new PollWorker(surface, pollParts));
+    const polled = SURFACES.filter((surface) => surface !== 'quotes' || quoting !== null);
+    const pollWorkers = polled.map((surface) => new PollWorker(surface, pollParts));
 
     const blocking = this.#connect('relay');
     const relay = new Relay({
@@ -232,6 +242,8 @@ export class Daemon {
     });
     return {
       redis,
+      subjects,
+      routes: routesOf(config.subscriptions).map(({ name }) => name),
       registry,
       handedQuotes,
       health,
@@ -244,6 +256,19 @@ export class Daemon {
       deliveryWorkers,
       budgets,
     };
+  }
+
+  /** The open quoting service, where the config names one. */
+  #quotingService(): QuotingService | null {
+    const { quotesUrl, dAppId } = this.#config.upstream;
+    if (quotesUrl === null) return null;
+    const client = new OpenQuotesClient({
+      quotesUrl,
+      timeoutMs: OPEN_QUOTES_TIMEOUT_MS,
+      onAnswer: (answer) => this.signals.emit('upstream.answered', answer),
+    });
+    this.#clients.push(client);
+    return { client, dAppId };
   }
 
   /** Ends polling: polls under way end, nothing new is asked; what was committed is still delivered. */
@@ -266,7 +291,10 @@ export class Daemon {
     }
     clearTimeout(timer);
     this.#metrics.close();
-    await within(Promise.allSettled([this.#server.close(), this.#client?.close()]), CLOSE_MS / 4);
+    await within(
+      Promise.allSettled([this.#server, ...this.#clients].map((part) => part.close())),
+      CLOSE_MS / 4,
+    );
     await within(Promise.allSettled(this.#connections.map(disconnect)), CLOSE_MS / 2);
     await this.#embedded?.close();
     this.#log.info('daemon.stopped');
@@ -313,6 +341,7 @@ export class Daemon {
 function wantedOf(config: Config): Wanted {
   return {
     digest: config.digest,
+    routes: routesOf(config.subscriptions),
     receivers: config.receivers.map(({ name, type, events }) => ({ name, type, events })),
     subscriptions: config.subscriptions.map((subscription) => {
       const { name, receivers, metadata, history, overdueAfterMs } = subscription;

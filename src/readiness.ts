@@ -1,4 +1,6 @@
 import type { DaemonParts } from './daemon.ts';
+import { feeRatio, readRoute } from './domain/route.ts';
+import { routeId } from './domain/subject.ts';
 import type { MetricSources } from './metrics/metrics.ts';
 import type { ReadinessCheck } from './server/server.ts';
 import { redisTimeMs } from './store/connection.ts';
@@ -96,5 +98,17 @@ export function daemonMetricSources(parts: () => DaemonParts | null): MetricSour
     },
     crashing: async () =>
       [...(await running().registry.starts()).values()].filter((starts) => starts > 3).length,
+    routes: async () => {
+      const { subjects, routes } = running();
+      const known = await subjects.look(routes.map(routeId));
+      return known.flatMap(({ snapshot }, index) => {
+        const price = snapshot === null ? null : readRoute(snapshot.record);
+        if (price === null) return [];
+        const { outputPerInput, fillEstimateSeconds, solvers } = price;
+        const outputRatio = outputPerInput === null ? null : Number(outputPerInput);
+        const route = routes[index] ?? '';
+        return [{ route, outputRatio, feeRatio: feeRatio(price), fillEstimateSeconds, solvers }];
+      });
+    },
   };
 }

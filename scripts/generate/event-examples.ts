@@ -7,6 +7,7 @@ import { makeEvent } from '../../src/domain/make-event.ts';
 import { nextSnapshot, unseenSnapshot } from '../../src/domain/next-snapshot.ts';
 import type { Snapshot, UpstreamRecord } from '../../src/domain/record.ts';
 import { type RenderedSubscription, renderEvent } from '../../src/domain/render.ts';
+import { type RouteQuote, routeRecord } from '../../src/domain/route.ts';
 import {
   asSubjectId,
   eventKind,
@@ -42,7 +43,7 @@ const HANDED: HandedQuote = {
 };
 
 /** What an answer said, so many seconds into the story; without a status, only time has passed. */
-type Moment = { at: number; status?: string; members?: JsonObject };
+type Moment = { at: number; status?: string; members?: JsonObject; outputs?: readonly string[] };
 
 /** What the upstream said about one subject, in order, and the claim that leads to its receiver. */
 type Story = { subject: SubjectId; root: string; moments: readonly Moment[] };
@@ -87,6 +88,11 @@ const STORIES: readonly Story[] = [
     { at: 901 },
     { at: 910, status: 'FAILED' },
     { at: 1_500, status: 'RECOVERY_PUBLISHED' },
+  ]),
+  story('route:base-to-arbitrum', [
+    { at: 0, status: 'available', outputs: ['1249375000', '1249100000'] },
+    { at: 90, status: 'available', outputs: ['1236000000'] },
+    { at: 180, status: 'unavailable', outputs: [] },
   ]),
 ];
 
@@ -234,9 +240,10 @@ function eventOf(
 /** An answer in the shape of the endpoint that knows the subject. */
 function recordOf(
   subject: SubjectId,
-  { at, status, members = {} }: Moment & { status: string },
+  { at, status, members = {}, outputs }: Moment & { status: string },
 ): UpstreamRecord {
   const key = parseSubjectId(subject);
+  if (outputs !== undefined) return routeRecord(ROUTE, outputs.map(openQuote));
   const isGateway = key?.kind === 'vault' || (key?.kind === 'gasless' && key.endpoint === 'gateway');
   const updatedAt = isGateway || status === 'unknown' ? null : START_SECONDS + at;
   const amount = sourceTx.amount;
@@ -247,6 +254,45 @@ function recordOf(
     said = { vaultAddress, amount, deadline: START_SECONDS + 300, state: status, sourceChainId, ...members };
   } else if (key?.kind === 'gasless' && isGateway) said = { id: key.id, status, amount, ...members };
   return { subject, status, updatedAt, names: [], said, unreadable: [] };
+}
+
+const ROUTE = {
+  name: 'base-to-arbitrum',
+  source: { chainId: 8453, token: USDC_BASE },
+  destination: { chainId: 42161, token: USDC_ARBITRUM },
+  amount: sourceTx.amount,
+  funder: WALLET,
+  recipient: WALLET,
+  movedBy: 0.01,
+  everyMs: 30_000,
+};
+
+/** A solver's quote as the open quoting service shows it. */
+function openQuote(output: string, index: number): RouteQuote {
+  const amount = String(BigInt(sourceTx.amount) - BigInt(output));
+  const token = { address: USDC_BASE, decimals: 6, symbol: 'USDC' };
+  const solver = `0x${`${index + 1}a`.repeat(20)}`;
+  const minimumOutput = String((BigInt(output) * 995n) / 1_000n);
+  const said = {
+    quoteID: `quote:${UUID}`,
+    quoteResponseID: `quoteResponse:${UUID}`,
+    solverID: solver,
+    quoteData: {
+      quoteResponse: {
+        intentExecutionType: 'SELF_PUBLISH',
+        sourceChainID: ROUTE.source.chainId,
+        destinationChainID: ROUTE.destination.chainId,
+        sourceAmount: ROUTE.amount,
+        destinationAmount: output,
+        minimumDestinationAmount: minimumOutput,
+        fees: [{ name: 'Solver fee', token, amount }],
+        quoteExpiry: START_SECONDS + 300,
+        estimatedFulfillTimeSec: 25,
+      },
+    },
+  };
+  const fee = { amount, token: token.address, decimals: token.decimals, symbol: token.symbol };
+  return { solver, output, minimumOutput, fees: [fee], fillEstimateSeconds: 25, said };
 }
 
 /** An event as the store makes it when a surface of the upstream goes down or comes back. */

@@ -89,6 +89,10 @@ deposit-address.updated | Something other than the status changed. | a page of a
 deposit-address.unknown | The upstream no longer knows it. | ${NOT_ALONE}
 deposit-address.overdue | It is still under way after \`overdueAfter\`. | ${NOT_ALONE}
 
+route.available | At least one solver quotes the route; \`record.output\` is the best. | the first answer shows a quote, a quote comes back, or the config gives the name to another route
+route.unavailable | No solver quotes the route: the service answered, with an empty list. | the first answer shows none, or the last quote goes. A service that fails, or quotes that cannot be read, make no event
+route.moved | The output differs from \`record.previousOutput\`, which was told last, by more than \`movedBy\`. | an answer shows it; a slow drift counts as much as a jump
+
 upstream.unreachable | A surface of the upstream gives no usable answers. | 5 requests in a row failed, over at least 10 s
 upstream.reachable | It answers again. | a request succeeds after \`upstream.unreachable\`
 upstream.unauthorized | It refuses the API key (401 or 403). | the first such answer; polls slow down to one every 15 s
@@ -110,7 +114,8 @@ quote | Quotes | A quote that a subscription names. One that is named by its id 
 gasless | Gasless jobs | A job that a subscription names, at the status endpoint (\`gasless:<uuid>\`) or the deposit gateway (\`gasless:gateway:<id>\`).
 vault | Deposit vaults | A vault that a subscription names. Its \`data.status\` is what the upstream calls \`state\`.
 deposit-address | Deposit addresses | A record of this kind on a page of a subscribed wallet.
-upstream | The upstream | For whoever runs the daemon; \`data.subject.id\` is \`upstream:status\` or \`upstream:gateway\`.
+route | Routes | A route that a subscription names, by \`route:<name>\`. The record is made from an answer of the open quoting service, and its amounts are base units: \`output\` and \`minimumOutput\` of the best quote, \`previousOutput\` (told before this), \`outputPerInput\` (in token units where both \`decimals\` are known, else in base units), \`fees\` (a sum per token), \`fillEstimateSeconds\`, \`solvers\` (how many quote). \`quote\` is the best quote as the service gave it, but for \`encodedRoute\`, which is long and of use only to whoever funds this very quote; a quote that is longer than 12,000 characters even so is left out (null). New quote ids, expiry times, another solver at much the same price, and smaller moves make no event.
+upstream | The upstream | For whoever runs the daemon; \`data.subject.id\` is \`upstream:status\`, \`upstream:gateway\` or \`upstream:quotes\`.
 `);
 
 const INTRODUCTION = `# Events

@@ -104,8 +104,10 @@ function valuesOf(set: LabelValues): string {
       return 'what holds for this process or receiver';
     case 'receivers':
       return 'names of receivers';
+    case 'routes':
+      return 'names of routes';
     case 'queues':
-      return '`status`, `gateway`, and `deliver-` with the name of each receiver';
+      return '`status`, `gateway`, `quotes`, and `deliver-` with the name of each receiver';
     default:
       return set.map((word) => `\`${word}\``).join(', ');
   }

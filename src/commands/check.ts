@@ -6,11 +6,15 @@ import { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { parseRedisUrl, type RedisTarget } from '../config/redis-target.ts';
+import { readRoute } from '../domain/route.ts';
+import { routesOf, subjectsOf } from '../domain/subscription.ts';
 import { openMailTransport } from '../notifiers/email/transport.ts';
+import { pollRoute } from '../pollers/route.ts';
 import { connect, disconnect, redisTimeMs } from '../store/connection.ts';
 import { checkRedis } from '../store/startup-checks.ts';
 import { UpstreamClient } from '../upstream/client.ts';
 import { UpstreamFailure } from '../upstream/failure.ts';
+import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/open-quotes-client.ts';
 import { within } from '../within.ts';
 import { EXIT } from './exit.ts';
 import { CONFIG_DEFAULT } from './start.ts';
@@ -41,6 +45,7 @@ async function check(options: { config: string; live?: true }): Promise<void> {
   const findings = await Promise.all([
     checkUpstream(config),
     checkGateway(config),
+    ...checkQuoting(config),
     target === null ? checkEmbedded(config) : checkExternal(target),
     checkSmtp(config),
   ]);
@@ -51,11 +56,7 @@ async function check(options: { config: string; live?: true }): Promise<void> {
 }
 
 function describe(config: Config): string {
-  const named = config.subscriptions.reduce(
-    (sum, { wallets, intents, quotes, gaslessJobs, vaults }) =>
-      sum + wallets.length + intents.length + quotes.length + gaslessJobs.length + vaults.length,
-    0,
-  );
+  const named = config.subscriptions.reduce((sum, subscription) => sum + subjectsOf(subscription).length, 0);
   return [
     count(config.receivers.length, 'receiver'),
     count(config.subscriptions.length, 'subscription'),
@@ -97,6 +98,27 @@ async function checkGateway(config: Config): Promise<Finding> {
     }
     return failed(name, error);
   });
+}
+
+/** Prices the first route of the config; nothing where there is none. */
+function checkQuoting({ upstream, subscriptions }: Config): Promise<Finding>[] {
+  const { quotesUrl, dAppId } = upstream;
+  const [route] = routesOf(subscriptions);
+  if (quotesUrl === null || route === undefined) return [];
+  const name = `open quoting service ${quotesUrl}`;
+  const ask = async (): Promise<Finding> => {
+    const client = new OpenQuotesClient({ quotesUrl, timeoutMs: OPEN_QUOTES_TIMEOUT_MS });
+    try {
+      const { records } = await pollRoute({ client, dAppId }, route, new AbortController().signal);
+      const solvers = readRoute(records[0]?.said ?? {})?.solvers ?? 0;
+      return { name, ok: true, detail: `answers; ${count(solvers, 'solver')} for the route ${route.name}` };
+    } catch (error) {
+      return failed(name, error);
+    } finally {
+      await client.close();
+    }
+  };
+  return [ask()];
 }
 
 async function withClient(

@@ -4,16 +4,13 @@ import { chainName } from '../domain/chains.ts';
 import type { QuoteVerdict } from '../domain/quote-signature.ts';
 import { askAgain } from '../upstream/again.ts';
 import type { OpenQuotes } from '../upstream/open-quote.ts';
-import { OpenQuotesClient } from '../upstream/open-quotes-client.ts';
+import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/open-quotes-client.ts';
 import type { Quote, QuoteAnswer } from '../upstream/quote.ts';
 import type { QuoteRequest } from '../upstream/quote-request.ts';
 import { QuoteSigners } from '../upstream/quote-signers.ts';
 import { type ConnectionOptions, upstreamOf, withClient, withConnection } from './connection.ts';
 import { EXIT } from './exit.ts';
 import { table, utcTime } from './table.ts';
-
-/** The open quoting service collects the quotes of its solvers before it answers. */
-const OPEN_TIMEOUT_MS = 30_000;
 
 type Route = {
   type: 'exact-in' | 'exact-out' | 'custom';
@@ -162,7 +159,7 @@ async function openQuote(options: Options): Promise<void> {
   const quotesUrl = options.quotesUrl ?? (await upstreamOf(options, process.env)).quotesUrl;
   if (quotesUrl === null)
     throw new Error('found no --quotes-url and no upstream.quotesUrl, expected one of them');
-  const client = new OpenQuotesClient({ quotesUrl, timeoutMs: OPEN_TIMEOUT_MS });
+  const client = new OpenQuotesClient({ quotesUrl, timeoutMs: OPEN_QUOTES_TIMEOUT_MS });
   try {
     const { value } = await askAgain(() => client.exactIn(request));
     print(

@@ -13,8 +13,7 @@ const TRON_LENGTH = 34;
 const TRON_VERSION = 0x41;
 const SOLANA_BYTES = 32;
 const BASE58 = /^[1-9A-HJ-NP-Za-km-z]+$/;
-const ANY_KIND =
-  'a wallet address: EVM (0x and 40 hex digits), Solana (base58 of 32 bytes) or Tron (T…, base58)';
+const ANY_KIND = anyKind('wallet');
 
 const base58check = createBase58check((data: Uint8Array) => createHash('sha256').update(data).digest());
 
@@ -90,13 +89,26 @@ function decodeBase58check(text: string): Uint8Array | null {
   }
 }
 
+/** A field that holds an address of any kind, read in the form that subjects use; `noun` says whose. */
+export function addressField(noun: 'wallet' | 'token') {
+  const check = (text: string): AddressCheck => {
+    const checked = checkWallet(text);
+    return checked.ok || checked.expected !== ANY_KIND ? checked : { ok: false, expected: anyKind(noun) };
+  };
+  return z.string({ error: anyKind(noun) }).transform(accept(check));
+}
+
 /** A field that holds a wallet address of any kind, read in the form that subjects use. */
-export const walletField = z.string({ error: ANY_KIND }).transform(accept(checkWallet));
+export const walletField = addressField('wallet');
 
 /** A field that holds an EVM address, read in lower case. */
 export const evmAddressField = z
   .string({ error: 'an EVM address (0x and 40 hex digits)' })
   .transform(accept(checkEvmAddress));
+
+function anyKind(noun: string): string {
+  return `a ${noun} address: EVM (0x and 40 hex digits), Solana (base58 of 32 bytes) or Tron (T…, base58)`;
+}
 
 function accept(check: (text: string) => AddressCheck) {
   return (text: string, context: z.RefinementCtx): string => {

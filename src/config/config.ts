@@ -1,4 +1,5 @@
 import type { HandedQuote } from '../domain/handed-quote.ts';
+import type { RouteDefinition } from '../domain/route.ts';
 import type { Secret } from './secret.ts';
 
 /** The kinds of subject whose records carry a status that can end tracking. */
@@ -15,6 +16,10 @@ export type UpstreamConfig = {
   requestsPerSecond: number;
   /** Budget of the deposit-vault endpoints over all processes. */
   gatewayRequestsPerSecond: number;
+  /** Budget of the open quoting service over all processes. */
+  quotesRequestsPerSecond: number;
+  /** What the open quoting service is told of who asks. */
+  dAppId: string;
   timeoutMs: number;
   /** Starts with `/` and contains `{vaultAddress}`. */
   vaultPath: string;
@@ -114,6 +119,8 @@ export type Subscription = {
   quotes: string[];
   gaslessJobs: GaslessJob[];
   vaults: Vault[];
+  /** Routes that are priced again and again; one name is one route in all subscriptions. */
+  routes: RouteDefinition[];
   metadata: Record<string, string>;
   /** Names of receivers. */
   receivers: string[];

@@ -9,6 +9,7 @@ import { buildPolling, pollingSchema } from './polling.ts';
 import { checkQuoteFiles } from './quote-files.ts';
 import { buildReceiver, checkReceiver, receiverSchema } from './receiver.ts';
 import { buildRedis, redisSchema } from './redis.ts';
+import { checkRoutes } from './route.ts';
 import { buildServer, serverSchema } from './server.ts';
 import { buildSmtp, smtpSchema } from './smtp.ts';
 import { buildSubscription, checkSubscription, subscriptionSchema } from './subscription.ts';
@@ -91,6 +92,7 @@ export function checkConfig(
     ),
     ...repeatedNames(subscriptions, 'subscriptions'),
     ...checkQuoteFiles(tree, quotes),
+    ...checkRoutes(tree),
   ];
 }
 

@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import type { HandedQuote } from '../domain/handed-quote.ts';
 import { isJsonObject, type JsonValue } from '../domain/json.ts';
-import { gaslessId, gatewayJobId, intentId, quoteId, vaultId, walletId } from '../domain/subject.ts';
+import { gaslessId, gatewayJobId, intentId, quoteId, routeId, vaultId, walletId } from '../domain/subject.ts';
 import { evmAddressField, walletField } from './addresses.ts';
 import type { GaslessJob, Subscription } from './config.ts';
 import { durationField } from './duration.ts';
 import { mapping, nameField, textField, uuidField, wholeNumberField } from './fields.ts';
 import { QUOTE_FILE } from './quote-files.ts';
+import { buildRoute, routeSchema } from './route.ts';
 import { type Finding, findRepeated, items, member } from './tree.ts';
 
 const statusJobField = uuidField({ prefix: 'gasless:' });
@@ -85,6 +86,11 @@ export const subscriptionSchema = mapping({
     )
     .prefault([])
     .meta({ description: 'Deposit vaults.', label: 'list of mappings' }),
+  routes: z.array(routeSchema, { error: 'a list of routes' }).prefault([]).meta({
+    description:
+      'Routes that are priced again and again at the open quoting service (`upstream.quotesUrl`): told when they can be had, cannot be had, and when their price has moved.',
+    label: 'list of mappings',
+  }),
   metadata: z
     .record(
       z.string(),
@@ -128,6 +134,22 @@ export const subscriptionSchema = mapping({
       receivers: ['backend'],
       overdueAfter: '15m',
     },
+    {
+      name: 'prices',
+      routes: [
+        {
+          name: 'base-to-optimism',
+          source: { chainId: 8453, token: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913' },
+          destination: { chainId: 10, token: '0x0b2c639c533813f4aa9d7837caf62653d097ff85' },
+          amount: '100000000',
+          funder: '0x52908400098527886e0f7030069857d2e4169ee7',
+          recipient: '0x52908400098527886e0f7030069857d2e4169ee7',
+          movedBy: 0.01,
+          every: '30s',
+        },
+      ],
+      receivers: ['oncall'],
+    },
   ],
 });
 
@@ -149,6 +171,10 @@ const SUBJECT_IDS = {
     const [address, chainId] = [member(vault, 'address'), member(vault, 'chainId')];
     return typeof address === 'string' && typeof chainId === 'number' ? vaultId({ address, chainId }) : null;
   },
+  routes: (route: JsonValue): string | null => {
+    const name = member(route, 'name');
+    return typeof name === 'string' ? routeId(name) : null;
+  },
 };
 
 function fromText(idOf: (text: string) => string) {
@@ -160,12 +186,12 @@ export function buildSubscription(
   item: z.output<typeof subscriptionSchema>,
   quotes: ReadonlyMap<string, HandedQuote>,
 ): Subscription {
-  const { overdueAfter, ...same } = item;
+  const { overdueAfter, routes, ...same } = item;
   const uuids = item.quotes.flatMap((quote) => {
     if (typeof quote === 'string') return [quote];
     return quotes.get(quote.file)?.subject.slice('quote:'.length) ?? [];
   });
-  return { ...same, quotes: uuids, overdueAfterMs: overdueAfter ?? null };
+  return { ...same, quotes: uuids, routes: routes.map(buildRoute), overdueAfterMs: overdueAfter ?? null };
 }
 
 /**

@@ -16,7 +16,7 @@ export const upstreamSchema = mapping({
     label: 'URL',
   }),
   quotesUrl: baseUrlField.optional().meta({
-    description: 'Where the open quoting service is; only route subjects need it.',
+    description: 'Where the open quoting service is; needed as soon as a subscription has `routes`.',
     label: 'URL',
   }),
   apiKey: textField({ pattern: /^[\x21-\x7e]+$/, expected: 'an API key of visible ASCII characters' })
@@ -28,6 +28,19 @@ export const upstreamSchema = mapping({
   gatewayRequestsPerSecond: rateField({ max: MAX_REQUESTS_PER_SECOND }).prefault(2).meta({
     description: 'The budget of the deposit-vault endpoints, over all processes.',
   }),
+  quotesRequestsPerSecond: rateField({ max: MAX_REQUESTS_PER_SECOND }).prefault(1).meta({
+    description: 'The budget of the open quoting service, over all processes.',
+  }),
+  dAppId: textField({
+    pattern: /^[A-Za-z0-9._-]{1,64}$/,
+    expected: 'a name of 1 to 64 letters, digits, dots, underscores and hyphens',
+  })
+    .prefault('intentwatch')
+    .meta({
+      description:
+        'The name by which the open quoting service knows who asks (`dAppID`); for attribution only.',
+      label: 'text',
+    }),
   timeout: durationField({ min: '100ms', max: '5m' }).prefault('10s').meta({
     description: 'How long a request may take, from connecting to the end of the body.',
     label: 'duration',
@@ -64,7 +77,14 @@ export const upstreamSchema = mapping({
   }),
 }).meta({
   description: 'The transfer service that is asked.',
-  example: [{ baseUrl: 'https://api.example.com', apiKey: '${UPSTREAM_API_KEY}', requestsPerSecond: 5 }],
+  example: [
+    {
+      baseUrl: 'https://api.example.com',
+      quotesUrl: 'https://quotes.example.com',
+      apiKey: '${UPSTREAM_API_KEY}',
+      requestsPerSecond: 5,
+    },
+  ],
 });
 
 /** The upstream as the rest of the program sees it. */
@@ -75,6 +95,8 @@ export function buildUpstream(section: z.output<typeof upstreamSchema>): Upstrea
     apiKey: section.apiKey,
     requestsPerSecond: section.requestsPerSecond,
     gatewayRequestsPerSecond: section.gatewayRequestsPerSecond,
+    quotesRequestsPerSecond: section.quotesRequestsPerSecond,
+    dAppId: section.dAppId,
     timeoutMs: section.timeout,
     vaultPath: section.vaultPath,
     vaultChainParam: section.vaultChainParam,

@@ -1,3 +1,4 @@
+import { decideRoute } from './decide-route.ts';
 import { diffRecords } from './diff.ts';
 import { canonicalJson, type JsonObject } from './json.ts';
 import { stepBetween } from './lifecycle.ts';
@@ -46,6 +47,7 @@ export type DecideContext = { nowMs: number; exact: boolean; history: boolean; c
 
 /** Compares an answer with the snapshot. Pure: the caller stores and tells. */
 export function decide(snapshot: Snapshot | null, record: UpstreamRecord, context: DecideContext): Decision {
+  if (subjectKind(record.subject) === 'route') return decideRoute(snapshot, record);
   if (snapshot === null || !snapshot.told) {
     const unseen = decideUnseen(snapshot, record, context);
     if (unseen !== null) return unseen;

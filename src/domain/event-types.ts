@@ -8,6 +8,7 @@ const WORDS: { readonly [kind: string]: readonly string[] } = {
   quote: ['updated', 'unknown', 'expired', 'signature_invalid'],
   gasless: ['updated', 'unknown', 'overdue'],
   vault: ['updated', 'unknown', 'overdue', 'expired'],
+  route: ['moved'],
 };
 
 /** Events about the daemon's surroundings; they reach only receivers whose `events` name them. */

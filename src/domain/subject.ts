@@ -17,7 +17,7 @@ declare const subjectIdBrand: unique symbol;
 /**
  * The identifier of a subject, always with its prefix: `intent:0x…`, `wallet:0x…` (EVM in lower case, others as they
  * are), `quote:<uuid>`, `gasless:<uuid>` (v1 status endpoint), `gasless:gateway:<id>` (the deposit gateway's jobs),
- * `vault:<chainId>:<address in lower case>`, `deposit-address:…`.
+ * `vault:<chainId>:<address in lower case>`, `deposit-address:…`, `route:<name in the config>`.
  */
 export type SubjectId = string & { readonly [subjectIdBrand]: true };
 
@@ -48,6 +48,10 @@ export function gatewayJobId(id: string): SubjectId {
 
 export function vaultId(vault: { chainId: number; address: string }): SubjectId {
   return `vault:${vault.chainId}:${foldHex(vault.address)}` as SubjectId;
+}
+
+export function routeId(name: string): SubjectId {
+  return `route:${name}` as SubjectId;
 }
 
 /** What a subject id means, taken apart. */
@@ -115,7 +119,7 @@ export function eventKind(id: SubjectId): string {
 /** Whether the upstream can be asked for this subject alone; the others are only seen on wallet pages. */
 export function isPollable(id: SubjectId): boolean {
   const kind = subjectKind(id);
-  return kind !== 'deposit-address' && kind !== 'other' && kind !== 'route';
+  return kind !== 'deposit-address' && kind !== 'other';
 }
 
 /**

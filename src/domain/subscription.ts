@@ -1,4 +1,14 @@
-import { gaslessId, gatewayJobId, intentId, quoteId, type SubjectId, vaultId, walletId } from './subject.ts';
+import type { RouteDefinition } from './route.ts';
+import {
+  gaslessId,
+  gatewayJobId,
+  intentId,
+  quoteId,
+  routeId,
+  type SubjectId,
+  vaultId,
+  walletId,
+} from './subject.ts';
 
 /** The subjects that a subscription names, as a user writes them. */
 export type NamedSubjects = {
@@ -7,6 +17,7 @@ export type NamedSubjects = {
   quotes: readonly string[];
   gaslessJobs: readonly { id: string; endpoint: 'status' | 'gateway' }[];
   vaults: readonly { address: string; chainId: number }[];
+  routes: readonly { name: string }[];
 };
 
 /** The ids of the subjects that a subscription names, each once. */
@@ -19,6 +30,15 @@ export function subjectsOf(named: NamedSubjects): SubjectId[] {
       job.endpoint === 'gateway' ? gatewayJobId(job.id) : gaslessId(job.id),
     ),
     ...named.vaults.map(vaultId),
+    ...named.routes.map((route) => routeId(route.name)),
   ];
   return [...new Set(subjects)];
+}
+
+/** The routes of some subscriptions, each once: a name is one route wherever it stands. */
+export function routesOf(
+  subscriptions: readonly { routes: readonly RouteDefinition[] }[],
+): RouteDefinition[] {
+  const routes = subscriptions.flatMap((subscription) => subscription.routes);
+  return [...new Map(routes.map((route) => [route.name, route])).values()];
 }

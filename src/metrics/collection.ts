@@ -1,6 +1,6 @@
 import { within } from '../within.ts';
 import type { Instruments } from './instruments.ts';
-import { showCrashing, showDeliveries, showQueues, showSubjects, showSurfaces } from './show.ts';
+import { showCrashing, showDeliveries, showQueues, showRoutes, showSubjects, showSurfaces } from './show.ts';
 import type { MetricSources } from './sources.ts';
 
 /** How old gauges may be, however often somebody scrapes. */
@@ -44,6 +44,7 @@ export class Collection {
       this.#read({ source: 'queues', ask: async () => sources.queues(), show: showQueues }),
       this.#read({ source: 'deliveries', ask: async () => sources.deliveries(), show: showDeliveries }),
       this.#read({ source: 'surfaces', ask: async () => sources.surfaces(), show: showSurfaces }),
+      this.#read({ source: 'routes', ask: async () => sources.routes(), show: showRoutes }),
       this.#read({ source: 'crashing', ask: async () => sources.crashing(), show: showCrashing }),
     ]);
   }

@@ -19,9 +19,9 @@ import type { MetricSources } from './sources.ts';
 
 /**
  * The values that a label can have: a closed set, the receivers of the config (`receivers`), the queues that follow
- * from them (`queues`), or the one value that a process has (`one`).
+ * from them (`queues`), the routes of the config (`routes`), or the one value that a process has (`one`).
  */
-export type LabelValues = readonly string[] | 'receivers' | 'queues' | 'one';
+export type LabelValues = readonly string[] | 'receivers' | 'queues' | 'routes' | 'one';
 
 /**
  * A metric. `series` replaces the label combinations that exist from the start (every one of closed sets).
@@ -187,6 +187,39 @@ export const DEFINITIONS = {
     source: 'surfaces',
   },
 
+  routeOutput: {
+    name: 'intentwatch_route_output_ratio',
+    help: 'What the best quote gives for 1 of what is paid, in token units; in base units where the decimals of a token are not known. Absent while no solver quotes.',
+    type: 'gauge',
+    labels: { route: 'routes' },
+    series: [],
+    source: 'routes',
+  },
+  routeFees: {
+    name: 'intentwatch_route_fee_ratio',
+    help: 'Fees of the best quote as a share of the amount: those in the source token of the input, those in the destination token of the output. Absent while no solver quotes.',
+    type: 'gauge',
+    labels: { route: 'routes' },
+    series: [],
+    source: 'routes',
+  },
+  routeFill: {
+    name: 'intentwatch_route_fill_estimate_seconds',
+    help: 'How long the best quote says that delivery takes. Absent while no solver quotes, or where the quote does not say.',
+    type: 'gauge',
+    labels: { route: 'routes' },
+    series: [],
+    source: 'routes',
+  },
+  routeSolvers: {
+    name: 'intentwatch_route_solvers',
+    help: 'How many solvers quote the route; absent until it was answered once. As of the last answer: see the state of the surface `quotes`.',
+    type: 'gauge',
+    labels: { route: 'routes' },
+    series: [],
+    source: 'routes',
+  },
+
   receiverInfo: {
     name: 'intentwatch_receiver_info',
     help: 'Always 1, for each receiver of the config.',
@@ -249,7 +282,7 @@ export const DEFINITIONS = {
     name: 'intentwatch_scrape_errors_total',
     help: 'Times at which a source of gauges failed or took longer than 2 s; its gauges are then absent.',
     type: 'counter',
-    labels: { source: ['subjects', 'queues', 'deliveries', 'surfaces', 'crashing'] },
+    labels: { source: ['subjects', 'queues', 'deliveries', 'surfaces', 'crashing', 'routes'] },
   },
 } as const satisfies Record<string, Definition>;
 

@@ -23,12 +23,14 @@ export type Reading<Key extends GaugeKey> = { labels: LabelsOf<Key>; value: numb
  */
 export class Instruments {
   readonly #receivers: readonly string[];
+  readonly #routes: readonly string[];
   readonly #counters = new Map<string, Counter>();
   readonly #gauges = new Map<string, Gauge>();
   readonly #histograms = new Map<string, Histogram>();
 
-  constructor(registry: Registry, receivers: readonly string[]) {
-    this.#receivers = receivers;
+  constructor(registry: Registry, names: { receivers: readonly string[]; routes: readonly string[] }) {
+    this.#receivers = names.receivers;
+    this.#routes = names.routes;
     for (const [key, definition] of Object.entries<Definition>(DEFINITIONS)) {
       const { name, help, buckets } = definition;
       const options = { name, help, labelNames: Object.keys(definition.labels), registers: [registry] };
@@ -122,6 +124,8 @@ export class Instruments {
         return [];
       case 'receivers':
         return this.#receivers;
+      case 'routes':
+        return this.#routes;
       case 'queues':
         return [...SURFACES, ...this.#receivers.map((name) => `deliver-${name}`)];
       default:

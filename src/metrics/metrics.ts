@@ -7,11 +7,12 @@ import type { MetricSources } from './sources.ts';
 
 export type { MetricSources } from './sources.ts';
 
-/** What metrics are made from; `receivers` are those of the config. */
+/** What metrics are made from; `receivers` and `routes` are those of the config. */
 export type MetricsOptions = {
   signals: Signals;
   sources: MetricSources;
   receivers: readonly { name: string; type: string }[];
+  routes: readonly string[];
   version: string;
   nodeVersion: string;
 };
@@ -24,12 +25,12 @@ export class Metrics {
   readonly #stopRecording: () => void;
 
   constructor(options: MetricsOptions) {
-    const { signals, sources, receivers, version, nodeVersion } = options;
+    const { signals, sources, receivers, routes, version, nodeVersion } = options;
     collectDefaultMetrics({ register: this.#registry });
-    this.#instruments = new Instruments(
-      this.#registry,
-      receivers.map(({ name }) => name),
-    );
+    this.#instruments = new Instruments(this.#registry, {
+      receivers: receivers.map(({ name }) => name),
+      routes,
+    });
     this.#collection = new Collection(sources, this.#instruments);
     this.#stopRecording = recordSignals(signals, this.#instruments);
     this.#instruments.set('buildInfo', { version, node_version: nodeVersion }, 1);

@@ -49,3 +49,16 @@ export function showSurfaces(metrics: Instruments, said: Said<'surfaces'>): void
 export function showCrashing(metrics: Instruments, said: Said<'crashing'>): void {
   metrics.show('crashing', said === null ? null : [{ labels: {}, value: said }]);
 }
+
+/** What a quote did not say is left out: a 0 would be a price. */
+export function showRoutes(metrics: Instruments, said: Said<'routes'>): void {
+  const values = (pick: 'outputRatio' | 'feeRatio' | 'fillEstimateSeconds' | 'solvers') =>
+    said?.flatMap((price) => {
+      const value = price[pick];
+      return value === null ? [] : [{ labels: { route: price.route }, value }];
+    }) ?? null;
+  metrics.show('routeOutput', values('outputRatio'));
+  metrics.show('routeFees', values('feeRatio'));
+  metrics.show('routeFill', values('fillEstimateSeconds'));
+  metrics.show('routeSolvers', values('solvers'));
+}

@@ -1,7 +1,7 @@
 /**
  * Where gauges come from, read at scrape time. Each may fail or hang: the answer then goes without its gauges.
  * `budget` is in requests per second; `removed` means that the receiver left the config; `crashing` counts subjects
- * whose polls crash their process.
+ * whose polls crash their process. `routes` are those of this config that were answered; null is what a quote did not say.
  */
 export type MetricSources = {
   subjects(): Promise<{ kind: string; status: string; count: number }[]>;
@@ -11,4 +11,14 @@ export type MetricSources = {
     { surface: string; state: 'ok' | 'unreachable' | 'unauthorized'; budget: number; stretch: number }[]
   >;
   crashing(): Promise<number>;
+  routes(): Promise<RoutePrice[]>;
+};
+
+/** What a route costs now: `outputRatio` in token units where decimals are known, `feeRatio` as a share of the amount. */
+export type RoutePrice = {
+  route: string;
+  outputRatio: number | null;
+  feeRatio: number | null;
+  fillEstimateSeconds: number | null;
+  solvers: number;
 };

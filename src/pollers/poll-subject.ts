@@ -1,15 +1,23 @@
+import type { RouteDefinition } from '../domain/route.ts';
 import { parseSubjectId, type SubjectId } from '../domain/subject.ts';
 import type { UpstreamClient } from '../upstream/client.ts';
 import { pollGasless } from './gasless.ts';
 import { pollIntent } from './intent.ts';
 import { pollQuote } from './quote.ts';
 import type { Reading } from './reading.ts';
+import { pollRoute, type QuotingService } from './route.ts';
 import { pollVault } from './vault.ts';
+
+/** Who is asked. `quoting` is null where the config names no open quoting service. */
+export type Upstreams = { client: UpstreamClient; quoting: QuotingService | null };
+
+/** What is asked for; `route` is what a route's name means, null for any other subject. */
+export type PollTarget = { subject: SubjectId; route: RouteDefinition | null };
 
 /** Makes the one request that the poll of a subject consists of, other than a wallet's. Throws UpstreamFailure, or the signal's reason. */
 export async function pollSubject(
-  client: UpstreamClient,
-  subject: SubjectId,
+  { client, quoting }: Upstreams,
+  { subject, route }: PollTarget,
   signal: AbortSignal,
 ): Promise<Reading> {
   const key = parseSubjectId(subject);
@@ -22,6 +30,9 @@ export async function pollSubject(
       return pollGasless(client, key, signal);
     case 'vault':
       return pollVault(client, key, signal);
+    case 'route':
+      if (quoting === null || route === null) throw new Error(`${subject} is not defined`);
+      return pollRoute(quoting, route, signal);
     default:
       throw new Error(`${subject} cannot be polled`);
   }

@@ -5,6 +5,7 @@ import type { Surface } from '../store/health.ts';
 /** The surface of the upstream at which a subject is asked for, and with it its queue and budget. */
 export function surfaceOf(subject: SubjectId): Surface {
   const key = parseSubjectId(subject);
+  if (key?.kind === 'route') return 'quotes';
   if (key?.kind === 'vault') return 'gateway';
   return key?.kind === 'gasless' && key.endpoint === 'gateway' ? 'gateway' : 'status';
 }

@@ -1,13 +1,16 @@
 import { DelayedError, type Job, Worker } from 'bullmq';
 import { isFinished, nextPoll } from '../domain/cadence/next-poll.ts';
+import { routeInterval } from '../domain/cadence/route-interval.ts';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
 import type { HandedState } from '../domain/handed-quote.ts';
 import { unseenSnapshot } from '../domain/next-snapshot.ts';
 import type { Snapshot } from '../domain/record.ts';
-import { asSubjectId, type SubjectId, subjectKind } from '../domain/subject.ts';
+import type { RouteDefinition } from '../domain/route.ts';
+import { asSubjectId, parseSubjectId, type SubjectId, subjectKind } from '../domain/subject.ts';
 import { timedMoments } from '../domain/timed.ts';
 import { pollSubject } from '../pollers/poll-subject.ts';
 import type { Reading } from '../pollers/reading.ts';
+import type { QuotingService } from '../pollers/route.ts';
 import type { PollOutcome } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
 import type { HealthStore, Surface } from '../store/health.ts';
@@ -27,6 +30,8 @@ export type PollParts = WalletParts & {
   keys: Keys;
   health: HealthStore;
   quotes: QuoteVerification;
+  /** Null where the config names no open quoting service; then no process of it polls routes. */
+  quoting: QuotingService | null;
 };
 
 /** After so many polls that ended with their process, a subject is polled slowly. */
@@ -44,8 +49,10 @@ const SUPERSEDED_RETRY_MS = 250;
 
 const CONCURRENCY = 50;
 
-/** What a poll knows before its request, and the quote itself where it was handed over. */
-type Begun = PollStart & { handed: HandedState | null };
+/**
+ * What a poll knows before its request, with the quote itself where it was handed over, and the definition of a route.
+ */
+type Begun = PollStart & { handed: HandedState | null; route: RouteDefinition | null };
 
 type PollRun = { job: Job<PollJob>; token: string | undefined; signal: AbortSignal };
 
@@ -152,7 +159,9 @@ export class PollWorker {
 
   async #begin(subject: SubjectId, options: { counted: boolean }): Promise<Begun> {
     const start = await this.#parts.subjects.beginPoll(subject, options);
-    return { ...start, handed: await this.#parts.quotes.of(subject) };
+    const key = parseSubjectId(subject);
+    const route = key?.kind === 'route' ? await this.#parts.registry.route(key.name) : null;
+    return { ...start, handed: await this.#parts.quotes.of(subject), route };
   }
 
   /** Makes the request of a poll and takes in what it brings. Returns when the next is due; null when it is over. */
@@ -165,7 +174,7 @@ export class PollWorker {
       const onReading = (reading: Reading): void => this.#reportUnreadable(subject, reading);
       return pollWalletListing(this.#parts, subject, { start, signal: run.signal, onReading });
     }
-    const reading = await pollSubject(this.#parts.client, subject, run.signal);
+    const reading = await pollSubject(this.#parts, { subject, route: start.route }, run.signal);
     this.#reportUnreadable(subject, reading);
     const roots = start.claims.map((claim) => claim.root);
     const subscriptions = await this.#parts.registry.subscriptions(roots);
@@ -207,7 +216,10 @@ export class PollWorker {
     state: Begun,
     subscriptions: ReadonlyMap<string, StoredSubscription>,
   ): { afterMs: number; baseMs: number } | null {
-    const { snapshot, nowMs, claims, handed } = state;
+    const { snapshot, nowMs, claims, handed, route } = state;
+    if (route !== null) {
+      return routeInterval({ everyMs: route.everyMs, stretch: this.#parts.stretch(subject) });
+    }
     const overdueAfterMs = overdueTimes(claims, subscriptions);
     const standing = snapshot ?? unseenQuote(state);
     const moments = standing ? timedMoments(subject, standing, { overdueAfterMs, handed }) : [];
@@ -228,7 +240,8 @@ export class PollWorker {
   }
 
   /** The interval that a subject had, for polls that bring nothing new about it. */
-  #base(subject: SubjectId, start: PollStart): number {
+  #base(subject: SubjectId, start: Begun): number {
+    if (start.route !== null) return start.route.everyMs;
     const { finished } = this.#parts;
     const next = nextPoll({
       subject,

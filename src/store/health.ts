@@ -5,7 +5,7 @@ import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 
 /** The upstream's surfaces, each with a budget and a queue of its own. */
-export const SURFACES = ['status', 'gateway'] as const;
+export const SURFACES = ['status', 'gateway', 'quotes'] as const;
 
 export type Surface = (typeof SURFACES)[number];
 

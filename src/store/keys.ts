@@ -87,6 +87,11 @@ export class Keys {
     return `${this.root}:subscriptions`;
   }
 
+  /** hash: name -> definition of a route of the newest config, JSON. */
+  get routes(): string {
+    return `${this.root}:routes`;
+  }
+
   /** hash: name -> definition of a receiver, JSON; one that left the config stays with its backlog. */
   get receivers(): string {
     return `${this.root}:receivers`;

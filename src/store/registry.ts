@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { claimRoot, parseClaimRoot } from '../domain/claim.ts';
+import type { RouteDefinition } from '../domain/route.ts';
 import { asSubjectId, eventKind, type SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
@@ -24,16 +25,30 @@ const RECEIVER = z.object({
   removed: z.boolean(),
 });
 
+const END = z.object({ chainId: z.number(), token: z.string() });
+
+const ROUTE = z.object({
+  name: z.string(),
+  source: END,
+  destination: END,
+  amount: z.string(),
+  funder: z.string(),
+  recipient: z.string(),
+  movedBy: z.number(),
+  everyMs: z.number(),
+}) satisfies z.ZodType<RouteDefinition>;
+
 /** What the registry keeps of a subscription; `order` is its place in the config. */
 export type StoredSubscription = z.infer<typeof SUBSCRIPTION>;
 
 /** What the registry keeps of a receiver. One that left the config is `removed` and keeps its backlog. */
 export type StoredReceiver = z.infer<typeof RECEIVER>;
 
-/** What a config wants: its subscriptions with the subjects they name, and its receivers. */
+/** What a config wants: its subscriptions with the subjects they name, its routes, each once, and its receivers. */
 export type Wanted = {
   digest: string;
   receivers: Omit<StoredReceiver, 'removed'>[];
+  routes: readonly RouteDefinition[];
   subscriptions: (Omit<StoredSubscription, 'order' | 'removedAtMs'> & { subjects: SubjectId[] })[];
 };
 
@@ -58,6 +73,7 @@ export class Registry {
   async sync(wanted: Wanted, newestEntry: string): Promise<SubjectId[]> {
     await this.#syncReceivers(wanted.receivers, newestEntry);
     await this.#syncSubscriptions(wanted.subscriptions);
+    await this.#syncRoutes(wanted.routes);
     const roots = new Map<string, SubjectId>();
     for (const subscription of wanted.subscriptions) {
       for (const subject of subscription.subjects) roots.set(claimRoot(subscription.name, subject), subject);
@@ -108,6 +124,22 @@ export class Registry {
     for (const [name, definition] of definitions) {
       await this.#redis.hset(this.#keys.subscriptions, name, JSON.stringify(definition));
     }
+  }
+
+  /** What the names of routes mean, to every process alike: a route's prices are compared with each other. */
+  async #syncRoutes(routes: readonly RouteDefinition[]): Promise<void> {
+    const names = new Set(routes.map((route) => route.name));
+    const unwanted = (await this.#redis.hkeys(this.#keys.routes)).filter((name) => !names.has(name));
+    for (const route of routes) {
+      await this.#redis.hset(this.#keys.routes, route.name, JSON.stringify(route));
+    }
+    for (const name of unwanted) await this.#redis.hdel(this.#keys.routes, name);
+  }
+
+  /** What a route's name means in the newest config; null when it is in none. */
+  async route(name: string): Promise<RouteDefinition | null> {
+    const stored = await this.#redis.hget(this.#keys.routes, name);
+    return stored === null ? null : ROUTE.parse(JSON.parse(stored));
   }
 
   /** Takes roots out. What they named is taken off the schedule by its next poll, and kept for the retention. */

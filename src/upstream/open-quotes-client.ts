@@ -12,6 +12,9 @@ import {
 import { payloadOf } from './payload.ts';
 import { MAX_BODY_BYTES, Transport } from './transport.ts';
 
+/** The open quoting service collects the quotes of its solvers before it answers: how long that may take. */
+export const OPEN_QUOTES_TIMEOUT_MS = 30_000;
+
 /** Where the open quoting service is and how it is asked. */
 export type OpenQuotesClientOptions = {
   /** http or https; a path in it is kept. */

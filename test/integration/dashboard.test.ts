@@ -98,6 +98,7 @@ function emitEverything(signals: Signals): void {
   const moved = { surface: 'status', reason: 'down' };
   signals.emit('upstream.answered', { endpoint: 'status', outcome: 'ok', durationSeconds: 0.2 });
   signals.emit('upstream.answered', { endpoint: 'vault', outcome: 'timeout', durationSeconds: 5 });
+  signals.emit('upstream.answered', { endpoint: 'open-quotes', outcome: 'ok', durationSeconds: 1 });
   signals.emit('upstream.moved', { ...moved, before: 'ok', after: 'unreachable' });
   signals.emit('upstream.paused', { surface: 'status', seconds: 3 });
   signals.emit('poll.ended', { surface: 'status', kind: 'intent', outcome: 'answered', lagSeconds: 0.3 });
@@ -180,10 +181,21 @@ describe.skipIf(!hasPrometheus)(`against a real Prometheus${unlessInstalled}`, (
       surfaces: async () => [
         { surface: 'status', state: 'unreachable', budget: 5, stretch: 1.5 },
         { surface: 'gateway', state: 'ok', budget: 5, stretch: 1 },
+        { surface: 'quotes', state: 'ok', budget: 1, stretch: 1 },
       ],
       crashing: async () => 1,
+      routes: async () => [
+        {
+          route: 'base-to-optimism',
+          outputRatio: 0.998,
+          feeRatio: 0.002,
+          fillEstimateSeconds: 25,
+          solvers: 3,
+        },
+      ],
     },
     receivers: [{ name: 'backend', type: 'webhook' }],
+    routes: ['base-to-optimism'],
     version: '1.2.3',
     nodeVersion: process.version,
   });

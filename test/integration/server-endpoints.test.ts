@@ -21,9 +21,11 @@ async function serve(
       deliveries: async () => [],
       surfaces: async () => [],
       crashing: async () => 0,
+      routes: async () => [],
       ...options.sources,
     },
     receivers: [],
+    routes: [],
     version: '1.2.3',
     nodeVersion: 'v26.0.0',
   });

@@ -30,7 +30,7 @@ test('the examples of the configuration page make one config that loads', async 
     WEBHOOK_SECRET: SECRET,
   });
   expect(config.receivers.map(({ name }) => name)).toEqual(['backend', 'oncall']);
-  expect(config.subscriptions).toHaveLength(2);
+  expect(config.subscriptions).toHaveLength(3);
 });
 
 test('every key of the editor schema is described', async () => {

@@ -28,6 +28,8 @@ test('a file with only what is required gets the documented defaults', async () 
   expect(upstreamRest).toEqual({
     baseUrl: 'https://api.example.com',
     quotesUrl: null,
+    quotesRequestsPerSecond: 1,
+    dAppId: 'intentwatch',
     requestsPerSecond: 5,
     gatewayRequestsPerSecond: 2,
     timeoutMs: 10_000,
@@ -51,6 +53,7 @@ test('a file with only what is required gets the documented defaults', async () 
         quotes: [],
         gaslessJobs: [],
         vaults: [],
+        routes: [],
         metadata: {},
         receivers: ['backend'],
         history: 'skip',
@@ -83,6 +86,8 @@ test('a file with every key is read as it says', async () => {
     quotesUrl: 'http://quotes.example.com',
     requestsPerSecond: 0.5,
     gatewayRequestsPerSecond: 500,
+    quotesRequestsPerSecond: 0.1,
+    dAppId: 'My.App_1',
     timeoutMs: 2000,
     vaultPath: '/v1/deposit-gateway/{vaultAddress}',
     vaultChainParam: 'chain',
@@ -136,6 +141,18 @@ test('a file with every key is read as it says', async () => {
       vaults: [
         { address: '0xde709f2102306220921060314715629080e2fb77', chainId: 8453 },
         { address: '0xde709f2102306220921060314715629080e2fb77', chainId: 10 },
+      ],
+      routes: [
+        {
+          name: 'base-to-solana',
+          source: { chainId: 8453, token: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913' },
+          destination: { chainId: 1399811149, token: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v' },
+          amount: '250000000',
+          funder: '0x52908400098527886e0f7030069857d2e4169ee7',
+          recipient: '4Nd1mBQtrMJVYVfKf2PJy9NZUZdTAsp7D4xWLs4gDB4T',
+          movedBy: 0.01,
+          everyMs: 120_000,
+        },
       ],
       metadata: { order: '1042', note: '${literal} 100%' },
       receivers: ['local', 'oncall'],
@@ -223,5 +240,5 @@ describe('the digest', () => {
 test('the example config loads when the variables it names are set', async () => {
   const file = join(import.meta.dirname, '../../config/intentwatch.example.yaml');
   const config = await loadConfig(file, { UPSTREAM_API_KEY: 'key-1', WEBHOOK_SECRET: SECRET });
-  expect(config.subscriptions.map(({ name }) => name)).toEqual(['treasury', 'order-1042']);
+  expect(config.subscriptions.map(({ name }) => name)).toEqual(['treasury', 'order-1042', 'prices']);
 });

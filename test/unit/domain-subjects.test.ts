@@ -10,6 +10,7 @@ import {
   isPollable,
   parseSubjectId,
   quoteId,
+  routeId,
   type SubjectKey,
   subjectKind,
   subjectOfRecord,
@@ -69,9 +70,9 @@ describe('a subject id', () => {
 
   test('can be asked for unless only wallet pages show it', () => {
     const pollable = [intentId('0x1'), walletId('0x1'), quoteId('1'), gaslessId('1'), gatewayJobId('1')];
-    for (const id of [...pollable, vaultId({ chainId: 1, address: '0x1' })])
+    for (const id of [...pollable, vaultId({ chainId: 1, address: '0x1' }), routeId('a')])
       expect(isPollable(id)).toBe(true);
-    for (const text of ['deposit-address:1', 'swap:1', 'route:a']) {
+    for (const text of ['deposit-address:1', 'swap:1']) {
       expect(isPollable(asSubjectId(text))).toBe(false);
     }
   });
@@ -134,6 +135,7 @@ describe('a subscription', () => {
           { address: '0xef', chainId: 1 },
           { address: '0xef', chainId: 10 },
         ],
+        routes: [{ name: 'base-to-optimism' }],
       }),
     ).toEqual([
       'wallet:0xab',
@@ -144,6 +146,7 @@ describe('a subscription', () => {
       'gasless:gateway:bb',
       'vault:1:0xef',
       'vault:10:0xef',
+      'route:base-to-optimism',
     ]);
   });
 });

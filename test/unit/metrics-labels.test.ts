@@ -19,8 +19,10 @@ function create(sources: Partial<MetricSources> = {}): { signals: Signals; metri
       deliveries: async () => [],
       surfaces: async () => [],
       crashing: async () => 0,
+      routes: async () => [],
       ...sources,
     },
+    routes: ['base-to-optimism'],
     receivers: [
       { name: 'backend', type: 'webhook' },
       { name: 'oncall', type: 'email' },

@@ -15,8 +15,10 @@ beforeEach(() => {
       deliveries: async () => [],
       surfaces: async () => [],
       crashing: async () => 0,
+      routes: async () => [],
     },
     receivers: [{ name: 'backend', type: 'webhook' }],
+    routes: [],
     version: '1.2.3',
     nodeVersion: 'v26.0.0',
   });

@@ -11,9 +11,11 @@ function create(sources: Partial<MetricSources>): Metrics {
       deliveries: async () => [{ receiver: 'backend', pending: 5, dead: 6, removed: false }],
       surfaces: async () => [{ surface: 'status', state: 'unauthorized', budget: 7, stretch: 1.5 }],
       crashing: async () => 8,
+      routes: async () => [],
       ...sources,
     },
     receivers: [{ name: 'backend', type: 'webhook' }],
+    routes: ['base-to-optimism'],
     version: '1.2.3',
     nodeVersion: 'v26.0.0',
   });

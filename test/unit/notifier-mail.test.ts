@@ -51,6 +51,14 @@ function eventOf(type: string, record: JsonObject, facts: Facts = {}): RenderedE
 
 const VAULT = { kind: 'vault', id: 'vault:8453:0x1111111111111111111111111111111111111111' };
 const QUOTE = { kind: 'quote', id: 'quote:3f1c2a9e-1' };
+const PRICED_ROUTE = { kind: 'route', id: 'route:base-to-optimism' };
+const PRICED = {
+  type: 'route',
+  source: { chainId: 8453, token: USDC_BASE, decimals: 6 },
+  destination: { chainId: 10, token: USDC_OPTIMISM, decimals: 6 },
+  amount: '1250000000',
+  output: '1249400000',
+};
 const JOB = { kind: 'gasless', id: 'gasless:gateway:job-1' };
 
 describe('the title', () => {
@@ -83,6 +91,14 @@ describe('the title', () => {
     [
       'Vault funding detected: 5000000 base units, Base',
       eventOf('vault.funding_detected', { amount: '5000000', sourceChainId: 8453 }, { subject: VAULT }),
+    ],
+    [
+      'Route moved: base-to-optimism, 1,250.00 USDC gives 1,249.40 USDC',
+      eventOf('route.moved', PRICED, { subject: PRICED_ROUTE }),
+    ],
+    [
+      'Route unavailable: base-to-optimism',
+      eventOf('route.unavailable', { ...PRICED, output: null }, { subject: PRICED_ROUTE }),
     ],
     ['Vault published: 8453:0x111…111111', eventOf('vault.published', {}, { subject: VAULT })],
     [

@@ -66,6 +66,8 @@ const VAULT: Stages = {
   recovery_published: FINISHED,
 };
 const WALLET: Stage = idle(5, null);
+/** Watched for as long as the config names it, at the interval that it says. */
+const ROUTE: Stages = { available: idle(30, null), unavailable: idle(30, null) };
 
 /** A word that stands in no table: looked at slowly, and not for ever. */
 const UNNAMED: Stage = idle(30, 30 * DAY);
@@ -97,6 +99,7 @@ export const KNOWN_STATUSES = {
   quote: Object.keys(QUOTE),
   gasless: [...new Set([...Object.keys(GASLESS), ...Object.keys(GATEWAY)])],
   vault: Object.keys(VAULT),
+  route: Object.keys(ROUTE),
 } as const;
 
 function stagesOf(key: ReturnType<typeof parseSubjectId>): Stages {
@@ -110,6 +113,8 @@ function stagesOf(key: ReturnType<typeof parseSubjectId>): Stages {
       return key.endpoint === 'gateway' ? GATEWAY : GASLESS;
     case 'vault':
       return VAULT;
+    case 'route':
+      return ROUTE;
     default:
       return {};
   }

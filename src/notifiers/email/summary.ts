@@ -14,6 +14,13 @@ const TRANSFER_SENTENCES: ReadonlyMap<string, string> = new Map([
   ['failed', 'The transfer failed.'],
 ]);
 
+/** What becomes of a route's price. */
+const ROUTE_SENTENCES: ReadonlyMap<string, string> = new Map([
+  ['available', 'Solvers quote this route.'],
+  ['unavailable', 'No solver quotes this route now.'],
+  ['moved', 'The output of this route differs from the one told before by more than the configured share.'],
+]);
+
 /** One or two sentences about what happened. Words of the upstream appear in it as they came. */
 export function renderSummary(event: RenderedEvent): string {
   const { data } = event;
@@ -38,6 +45,8 @@ function mainSentence(event: RenderedEvent): string {
   if (type === 'quote.signature_invalid') return invalidSignature(data.record);
   if (happening === 'overdue') return `The ${name} is taking longer than expected.`;
   if (happening === 'unknown') return `The transfer service does not know the ${name} any more.`;
+  if (data.subject.kind === 'route' && ROUTE_SENTENCES.has(happening))
+    return ROUTE_SENTENCES.get(happening) ?? '';
   const isTransfer = data.subject.kind === 'intent' || data.subject.kind === 'deposit-address';
   const sentence = isTransfer ? TRANSFER_SENTENCES.get(happening) : undefined;
   return sentence ?? `The status of the ${name} is now “${data.status ?? happening}”.`;

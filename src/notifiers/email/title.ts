@@ -38,7 +38,7 @@ export function renderTitle(event: RenderedEvent, transfer: Transfer): string {
   const { kind } = event.data.subject;
   const name = KIND_NAMES.get(kind) ?? words(kind);
   const head = capitalise(printableLine(`${name} ${happening(event)}`));
-  const subject = isOperatorEvent(event) ? operatorSubject(event) : describeRoute(event, transfer);
+  const subject = isOperatorEvent(event) ? operatorSubject(event) : describeSubject(event, transfer);
   return printableLine([head, subject].filter((part) => part !== '').join(': '), MAX_TITLE_LENGTH);
 }
 
@@ -54,8 +54,21 @@ function operatorSubject({ data: { subject } }: RenderedEvent): string {
   return id === subject.kind ? '' : id;
 }
 
+function describeSubject(event: RenderedEvent, transfer: Transfer): string {
+  return event.data.subject.kind === 'route'
+    ? describePrice(event, transfer)
+    : describeTransfer(event, transfer);
+}
+
+/** `base-to-optimism, 1,250.00 USDC gives 1,249.37 USDC`; what gives nothing is named alone. */
+function describePrice({ data: { subject } }: RenderedEvent, { source, destination }: Transfer): string {
+  const name = shortId(subject.id);
+  if (!source?.amount || !destination?.amount) return name;
+  return `${name}, ${titleAmount(source)} gives ${titleAmount(destination)}`;
+}
+
 /** `1,250.00 USDC, Base to Optimism`, as much of it as is known, else the subject. */
-function describeRoute({ data: { subject } }: RenderedEvent, { source, destination }: Transfer): string {
+function describeTransfer({ data: { subject } }: RenderedEvent, { source, destination }: Transfer): string {
   const paid = [source, destination].find((leg) => leg !== null && leg.amount !== null) ?? null;
   const chains = [source, destination].flatMap((leg) => (leg?.chainId ? [chainName(leg.chainId)] : []));
   const route = [...new Set(chains)].join(' to ');

@@ -21,6 +21,7 @@ export type Transfer = { source: Leg | null; destination: Leg | null; refund: Le
  * and last step, else from a vault's or gateway job's own members. What cannot be read is null.
  */
 export function readTransfer(record: JsonObject): Transfer {
+  if (record.type === 'route') return readPricedRoute(record);
   const steps = Array.isArray(record.steps) ? record.steps.filter(isJsonObject) : [];
   const [first, last] = [steps[0], steps.at(-1)];
   const refunded = steps.map((step) => readStepTransaction(step, 'refunded')).find((leg) => leg !== null);
@@ -33,6 +34,17 @@ export function readTransfer(record: JsonObject): Transfer {
       readLeg(record.destinationTx, { done: true, members: ['destinationTx'] }) ??
       mergeLegs(readLeg(last?.to, STEP_END), readStepTransaction(last, 'fulfilled')),
     refund: refunded ?? null,
+  };
+}
+
+/** Both ends of a route that was priced: nothing is sent yet. */
+function readPricedRoute({ source, destination, amount, output }: JsonObject): Transfer {
+  const leg = (end: JsonValue | undefined, members: string[], units: JsonValue | undefined): Leg | null =>
+    readLeg(isJsonObject(end) ? { ...end, amount: units ?? null } : undefined, { done: false, members });
+  return {
+    source: leg(source, ['source', 'amount'], amount),
+    destination: leg(destination, ['destination', 'output'], output),
+    refund: null,
   };
 }
 

@@ -1,0 +1,218 @@
+import { describe, expect, test } from 'vitest';
+import { routeInterval } from '../../src/domain/cadence/route-interval.ts';
+import { decide } from '../../src/domain/decide.ts';
+import { canonicalJson, type JsonObject } from '../../src/domain/json.ts';
+import { nextSnapshot } from '../../src/domain/next-snapshot.ts';
+import type { Snapshot } from '../../src/domain/record.ts';
+import {
+  feeRatio,
+  type RouteDefinition,
+  type RouteQuote,
+  readRoute,
+  routeRecord,
+} from '../../src/domain/route.ts';
+import { quoteOf, ROUTE, USDC_BASE, USDC_OPTIMISM } from '../support/routes.ts';
+
+const CONTEXT = { nowMs: 1_000, exact: true, history: false, confirmAfterMs: 600_000 };
+
+/** What a series of answers tells: `type output (was previous)` of each event. */
+function tell(
+  answers: readonly (readonly RouteQuote[] | { definition: RouteDefinition; quotes: RouteQuote[] })[],
+) {
+  let snapshot: Snapshot | null = null;
+  const events: string[] = [];
+  for (const answer of answers) {
+    const { definition, quotes } = 'definition' in answer ? answer : { definition: ROUTE, quotes: answer };
+    const record = routeRecord(definition, quotes);
+    const decision = decide(snapshot, record, CONTEXT);
+    if (decision.outcome === 'stale' || decision.outcome === 'history') throw new Error(decision.outcome);
+    const isEvent = decision.outcome !== 'unchanged';
+    if (isEvent) {
+      const { output, previousOutput } = decision.accepted.record;
+      events.push(`${decision.transition.type} ${output} (was ${previousOutput})`);
+    }
+    if (decision.accepted === null) continue;
+    const next = nextSnapshot(snapshot, decision.accepted, {
+      subject: record.subject,
+      nowMs: 1_000,
+      event: isEvent,
+    });
+    snapshot = { ...next, commit: 0, told: true };
+  }
+  return { events, snapshot };
+}
+
+const quotes = (...outputs: string[]): RouteQuote[] => outputs.map((output) => quoteOf(output));
+
+describe('the events of a route', () => {
+  test('tell when it can be had, when its price has moved, and when it cannot be had', () => {
+    const { events } = tell([
+      quotes('99000000', '98000000'),
+      quotes('99100000'),
+      quotes('97000000'),
+      [],
+      [],
+      quotes('97000000'),
+    ]);
+    expect(events).toEqual([
+      'route.available 99000000 (was null)',
+      'route.moved 97000000 (was 99000000)',
+      'route.unavailable null (was 97000000)',
+      'route.available 97000000 (was null)',
+    ]);
+  });
+
+  test('begin with unavailable where nobody quotes', () => {
+    expect(tell([[]]).events).toEqual(['route.unavailable null (was null)']);
+  });
+
+  test('tell a slow drift, held against what was told and not against the last answer', () => {
+    const { events } = tell(
+      ['100000000', '99600000', '99200000', '98999999', '98500000'].map((o) => quotes(o)),
+    );
+    expect(events).toEqual(['route.available 100000000 (was null)', 'route.moved 98999999 (was 100000000)']);
+  });
+
+  test('do not tell a move of just the share', () => {
+    expect(tell([quotes('100000000'), quotes('99000000')]).events).toHaveLength(1);
+    expect(tell([quotes('100000000'), quotes('101000001')]).events).toHaveLength(2);
+  });
+
+  test('hold amounts that no floating-point number tells apart against each other to the last digit', () => {
+    const least = { ...ROUTE, movedBy: 0.000001 };
+    const at = (output: string) => ({ definition: least, quotes: quotes(output) });
+    const first = at('1000000000000000000000000');
+    expect(tell([first, at('1000001000000000000000000')]).events).toHaveLength(1);
+    expect(tell([first, at('1000001000000000000000001')]).events).toHaveLength(2);
+  });
+
+  test('do not come of other ids, solvers, expiry times, fees and estimates', () => {
+    const { events, snapshot } = tell([
+      [quoteOf('99000000', { id: 'quote:1' })],
+      [quoteOf('99000000', { id: 'quote:2', solver: '0x02', fillEstimateSeconds: 90 })],
+    ]);
+    expect(events).toHaveLength(1);
+    expect(readRoute(snapshot?.record ?? {})).toMatchObject({ fillEstimateSeconds: 90 });
+  });
+
+  test('tell the route anew when the config gives its name another meaning', () => {
+    const definition = { ...ROUTE, amount: '200000000' };
+    const { events } = tell([quotes('99000000'), { definition, quotes: quotes('99000001') }]);
+    expect(events).toEqual(['route.available 99000000 (was null)', 'route.available 99000001 (was null)']);
+  });
+
+  test('obey a share that the config has changed, at the next answer', () => {
+    const definition = { ...ROUTE, movedBy: 0.001 };
+    const { events } = tell([
+      quotes('100000000'),
+      quotes('99500000'),
+      { definition, quotes: quotes('99500000') },
+    ]);
+    expect(events).toEqual(['route.available 100000000 (was null)', 'route.moved 99500000 (was 100000000)']);
+  });
+
+  test('name what changed, never the quote itself', () => {
+    const { snapshot } = tell([quotes('99000000')]);
+    const decision = decide(snapshot, routeRecord(ROUTE, quotes('90000000')), CONTEXT);
+    expect(decision).toMatchObject({
+      outcome: 'changed',
+      transition: { changes: ['output', 'outputPerInput'], status: 'available', previousStatus: 'available' },
+    });
+  });
+});
+
+describe('the record of a route', () => {
+  const fee = (amount: string, token: string, decimals: number | null = 6) => ({
+    amount,
+    token,
+    decimals,
+    symbol: 'USDC',
+  });
+
+  test('takes the largest output, then the largest minimum, then the fastest', () => {
+    const best = quoteOf('99000000', { id: 'quote:b', minimumOutput: '98000000', fillEstimateSeconds: 9 });
+    const all = [
+      quoteOf('98999999', { fillEstimateSeconds: 1 }),
+      quoteOf('99000000', { minimumOutput: '97000000', fillEstimateSeconds: 1 }),
+      best,
+      quoteOf('99000000', { minimumOutput: '98000000', fillEstimateSeconds: 10 }),
+    ];
+    expect(routeRecord(ROUTE, all).said.quote).toMatchObject({ quoteID: 'quote:b' });
+    expect(routeRecord(ROUTE, all).said).toMatchObject({ minimumOutput: '98000000', fillEstimateSeconds: 9 });
+  });
+
+  test('counts solvers, each once, and quotes without one as one each', () => {
+    const all = ['0xAB', '0xab', '0x02', null, null].map((solver) => quoteOf('99000000', { solver }));
+    expect(routeRecord(ROUTE, all).said.solvers).toBe(4);
+  });
+
+  test('sums fees per token, and tells their share of the amount', () => {
+    const fees = [
+      fee('20000', USDC_BASE),
+      fee('30000', USDC_BASE.toUpperCase().replace('0X', '0x')),
+      fee('99', '0x07'),
+    ];
+    const { said } = routeRecord(ROUTE, [
+      quoteOf('50000000', { fees: [...fees, fee('500000', USDC_OPTIMISM)] }),
+    ]);
+    const route = readRoute(said);
+    expect(route?.fees.map(({ token, amount }) => [token, amount])).toEqual([
+      ['0x07', '99'],
+      [USDC_OPTIMISM, '500000'],
+      [USDC_BASE, '50000'],
+    ]);
+    expect(route && feeRatio(route)).toBeCloseTo(0.0005 + 0.01, 12);
+  });
+
+  test('gives the output for one input in token units, also where decimals differ', () => {
+    const bnb = {
+      ...ROUTE,
+      destination: { chainId: 56, token: '0x8ac76a51cc950d9822d68b83fe1ad97b32cd580d' },
+    };
+    expect(routeRecord(bnb, quotes('99870000000000000000')).said.outputPerInput).toBe('0.9987');
+    expect(routeRecord(ROUTE, quotes('100000000')).said.outputPerInput).toBe('1');
+    expect(routeRecord({ ...ROUTE, amount: '3' }, quotes('1')).said.outputPerInput).toBe('0.333333333333');
+  });
+
+  test('takes decimals of an unknown token from fees that agree, and else counts in base units', () => {
+    const token = '0x00000000000000000000000000000000000000aa';
+    const definition = { ...ROUTE, source: { chainId: 8453, token } };
+    const ratioWith = (...decimals: number[]) =>
+      routeRecord(
+        definition,
+        decimals.map((one) => quoteOf('50', { fees: [fee('1', token, one)] })),
+      ).said.outputPerInput;
+    expect(ratioWith(8)).toBe('0.00005');
+    expect(ratioWith(8, 18)).toBe('0.0000005');
+  });
+
+  test('leaves out encodedRoute, and a quote that is long even so', () => {
+    const long = quoteOf('99000000');
+    const said: JsonObject = { ...long.said, note: 'x'.repeat(15_000) };
+    const { quote } = routeRecord(ROUTE, [long]).said;
+    expect(canonicalJson(quote ?? null)).toBe(
+      '{"quoteData":{"quoteResponse":{"destinationAmount":"99000000"}},"quoteID":"quote:99000000"}',
+    );
+    expect(routeRecord(ROUTE, [{ ...long, said }]).said).toMatchObject({ quote: null, output: '99000000' });
+  });
+
+  test('stays below 20 kB whatever a solver says', () => {
+    const fees = Array.from({ length: 5_000 }, (_, index) =>
+      fee('1', `0x${index.toString(16)}`.padEnd(99, '0')),
+    );
+    const said = { quoteID: 'q', quoteData: { quoteResponse: { x: 'y'.repeat(11_800) } } };
+    const record = routeRecord(ROUTE, [
+      quoteOf('9'.repeat(78), { fees, said, minimumOutput: '8'.repeat(5_000) }),
+    ]);
+    expect(canonicalJson(record.said).length).toBeLessThan(18_000);
+  });
+
+  test('of another kind is none of a route', () => {
+    expect(readRoute({ id: 'intent:0x', type: 'intent', status: 'pending' })).toBeNull();
+  });
+});
+
+test('a route is asked for at its own interval, less often under a tight budget and never more often', () => {
+  expect(routeInterval({ everyMs: 30_000, stretch: 0.2 })).toEqual({ afterMs: 30_000, baseMs: 30_000 });
+  expect(routeInterval({ everyMs: 30_000, stretch: 2.5 })).toEqual({ afterMs: 75_000, baseMs: 30_000 });
+});
