@@ -4,6 +4,9 @@ import type { Subjects } from '../sandbox/world.ts';
 import type { DemoMailbox } from './mailbox.ts';
 import type { DemoReceiver } from './receiver.ts';
 
+/** The share by which the demo's route must move to be told, in millionths. */
+export const DEMO_MOVED_BY_MILLIONTHS = 5_000n;
+
 /** The config file of the demo, as a user would write it. */
 export function demoConfig(parts: {
   sandbox: Sandbox;
@@ -20,6 +23,8 @@ export function demoConfig(parts: {
       apiKey: sandbox.apiKey,
       requestsPerSecond: 40,
       gatewayRequestsPerSecond: 20,
+      quotesUrl: sandbox.quotesUrl,
+      quotesRequestsPerSecond: 5,
     },
     server: { host: '127.0.0.1', port },
     smtp: { url: mailbox.url, from: 'Intentwatch <transfers@example.com>' },
@@ -42,6 +47,22 @@ export function demoConfig(parts: {
         gaslessJobs: subjects.gaslessJobs,
         vaults: subjects.vaults,
         metadata: { desk: 'orders' },
+        receivers: ['backend', 'oncall'],
+      },
+      {
+        name: 'prices',
+        routes: [
+          {
+            name: 'base-to-optimism',
+            source: { chainId: 8453, token: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913' },
+            destination: { chainId: 10, token: '0x0b2c639c533813f4aa9d7837caf62653d097ff85' },
+            amount: '100000000',
+            funder: '0x52908400098527886e0f7030069857d2e4169ee7',
+            recipient: '0x52908400098527886e0f7030069857d2e4169ee7',
+            movedBy: Number(DEMO_MOVED_BY_MILLIONTHS) / 1_000_000,
+            every: '1s',
+          },
+        ],
         receivers: ['backend', 'oncall'],
       },
     ],

@@ -8,12 +8,15 @@ import { EXIT } from '../commands/exit.ts';
 import { interrupted } from '../commands/interrupt.ts';
 import { loadConfig } from '../config/load.ts';
 import { Daemon } from '../daemon.ts';
+import type { RenderedEvent } from '../domain/event.ts';
 import { wantsType } from '../domain/glob.ts';
 import { Sandbox } from '../sandbox/sandbox.ts';
 import type { Subjects } from '../sandbox/world.ts';
 import { type Account, account } from './account.ts';
-import { demoConfig } from './config.ts';
+import { accountRoute } from './account-routes.ts';
+import { DEMO_MOVED_BY_MILLIONTHS, demoConfig } from './config.ts';
 import { DemoMailbox } from './mailbox.ts';
+import { moveMarket } from './market.ts';
 import { DemoReceiver } from './receiver.ts';
 import { eventLine } from './screen.ts';
 
@@ -73,7 +76,7 @@ export async function runDemo(options: { for?: number; seed: number }): Promise<
     await daemon.start();
     say(`upstream   ${sandbox.url}  (what really happens: ${sandbox.controlUrl}/transitions)`);
     say(
-      `watching   ${subjects.wallets.length} wallets, ${subjects.quotes.length} quotes, ${subjects.gaslessJobs.length} gasless jobs, ${subjects.vaults.length} vaults`,
+      `watching   ${subjects.wallets.length} wallets, ${subjects.quotes.length} quotes, ${subjects.gaslessJobs.length} gasless jobs, ${subjects.vaults.length} vaults, 1 route`,
     );
     say(`metrics    ${daemon.url}/metrics  (ready: ${daemon.url}/readyz)`);
     say(`webhooks   ${receiver.url}, every signature verified with the standardwebhooks library`);
@@ -81,6 +84,8 @@ export async function runDemo(options: { for?: number; seed: number }): Promise<
       options.for === undefined ? 'Ctrl-C ends it.\n' : `It ends by itself after ${options.for / 1_000} s.\n`,
     );
     sandbox.setPace(PACE);
+    const stopMarket = moveMarket(sandbox);
+    closers.push(async () => stopMarket());
 
     const bySignal = await untilEnd(options.for, stop.wait);
     await daemon.stopPolling();
@@ -151,19 +156,31 @@ function summarise(run: {
   const events = receiver.received.filter(
     ({ id }, index, all) => all.findIndex((one) => one.id === id) === index,
   );
+  const isRoute = ({ data }: RenderedEvent): boolean => data.subject.kind === 'route';
   const verified = receiver.received.filter((received) => received.verified).length;
   const sums: Account = account({
     transitions: sandbox.transitions(),
     answers: sandbox.answers(),
-    events: events.map((received) => received.event),
+    events: events.map((received) => received.event).filter((event) => !isRoute(event)),
     isWatched: watched(run.subjects),
     overtaken: run.overtaken,
+  });
+  const prices = accountRoute({
+    answers: sandbox.answers().flatMap(({ quoted }) => quoted ?? []),
+    events: events.map((received) => received.event).filter(isRoute),
+    movedByMillionths: DEMO_MOVED_BY_MILLIONTHS,
+    overtaken: [...run.overtaken].some((subject) => subject.startsWith('route:')),
   });
   const rows: [string, number, string][] = [
     ['transitions made by the upstream', sums.made, 'status changes of watched subjects'],
     ['  merged', sums.merged, 'overtaken between two polls: no answer showed them'],
     ['  shown', sums.shown, 'seen in an answer'],
-    ['events', committed.size, `${sums.statusEvents} of a new status, ${sums.updates} of other changes`],
+    ['prices shown by the quoting service', prices.shown, `${prices.due} of them news`],
+    [
+      'events',
+      committed.size,
+      `${sums.statusEvents} of a new status, ${sums.updates} of other changes, ${prices.told} of the route`,
+    ],
     ['webhooks delivered', ids.size, `${receiver.received.length - ids.size} of them more than once`],
     ['  signature verified', verified, 'with the standardwebhooks library'],
     ['mails due', run.mailsDue, 'all events but *.updated'],
@@ -172,7 +189,7 @@ function summarise(run: {
   say('');
   for (const [name, count, meaning] of rows)
     say(`${name.padEnd(36)}${String(count).padStart(6)}  ${meaning}`);
-  const problems = [...sums.problems];
+  const problems = [...sums.problems, ...prices.problems];
   const missing = [...committed.keys()].filter((id) => !ids.has(id));
   const invented = [...ids].filter((id) => !committed.has(id));
   if (missing.length > 0) problems.push(`events without a webhook: ${missing.join(', ')}`);

@@ -2,6 +2,7 @@ import { describeAmount } from '../domain/amounts.ts';
 import { chainName } from '../domain/chains.ts';
 import type { RenderedEvent } from '../domain/event.ts';
 import { isJsonObject, type JsonValue } from '../domain/json.ts';
+import { type RouteSummary, readRoute } from '../domain/route.ts';
 
 /** One line about an event: when, what, which, how much from where to where, and how late we were. */
 export function eventLine(event: RenderedEvent, verified: boolean): string {
@@ -24,6 +25,8 @@ function shorten(id: string): string {
 
 function transfer(event: RenderedEvent): string {
   const { record } = event.data;
+  const priced = readRoute(record);
+  if (priced !== null) return price(priced);
   const source = record.sourceTx;
   const destination = record.destinationTx;
   if (!isJsonObject(source)) return '';
@@ -38,6 +41,15 @@ function transfer(event: RenderedEvent): string {
       ? chainName(text(source.chainId))
       : `${chainName(text(source.chainId))} to ${chainName(text(to))}`;
   return `${amount}, ${route}`;
+}
+
+/** What a route gives for what. */
+function price({ source, destination, amount, output }: RouteSummary): string {
+  const units = (end: RouteSummary['source'], amount: string): string =>
+    describeAmount({ amount, chainId: String(end.chainId), token: end.token });
+  return output === null
+    ? 'no solver quotes it'
+    : `${units(source, amount)} gives ${units(destination, output)}`;
 }
 
 function firstStepChain(steps: JsonValue | undefined): JsonValue | undefined {

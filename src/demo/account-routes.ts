@@ -1,0 +1,48 @@
+import type { RenderedEvent } from '../domain/event.ts';
+
+/** What an answer of the open quoting service showed: one output per quote, in base units. */
+export type GivenPrices = { outputs: readonly string[] };
+
+/** What was shown and told of one route, and each difference in words. `shown` counts answers. */
+export type RouteAccount = { shown: number; due: number; told: number; problems: string[] };
+
+/**
+ * Holds the events of one route against the answers that were given, in order. The first answer, an answer without
+ * quotes after one with, the reverse, and one whose best output is further from the one told last than the share (in
+ * millionths) must each have come as one event; nothing else may have come. `overtaken`: an answer was dropped because a
+ * later one had been committed before it, so that only the order of the events can be held against anything.
+ */
+export function accountRoute(input: {
+  answers: readonly GivenPrices[];
+  events: readonly RenderedEvent[];
+  movedByMillionths: bigint;
+  overtaken: boolean;
+}): RouteAccount {
+  const due: string[] = [];
+  let told: bigint | null | undefined;
+  for (const { outputs } of input.answers) {
+    const best = outputs.map(BigInt).reduce<bigint | null>((a, b) => (a === null || b > a ? b : a), null);
+    const isNew = told === undefined || (told === null) !== (best === null);
+    if (!isNew && (told === null || told === undefined || best === null)) continue;
+    if (!isNew && !isFurther(best ?? 0n, told ?? 0n, input.movedByMillionths)) continue;
+    due.push(`${isNew ? (best === null ? 'unavailable' : 'available') : 'moved'} ${best ?? 'none'}`);
+    told = best;
+  }
+  const events = [...input.events].sort((a, b) => a.data.sequence - b.data.sequence);
+  const came = events.map(
+    ({ type, data }) => `${type.slice('route.'.length)} ${String(data.record.output ?? 'none')}`,
+  );
+  const isSame = due.length === came.length && due.every((one, index) => one === came[index]);
+  const problems =
+    isSame || input.overtaken
+      ? []
+      : [`the route was shown as ${due.join(', ')} but told as ${came.join(', ')}`];
+  const wrong = events.some((event, index) => event.data.sequence !== index + 1);
+  if (wrong) problems.push(`the route has sequences ${events.map(({ data }) => data.sequence).join(', ')}`);
+  return { shown: input.answers.length, due: due.length, told: came.length, problems };
+}
+
+function isFurther(from: bigint, to: bigint, millionths: bigint): boolean {
+  const difference = from > to ? from - to : to - from;
+  return difference * 1_000_000n > to * millionths;
+}
