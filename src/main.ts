@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { checkCommand } from './commands/check.ts';
 import { demoCommand } from './commands/demo.ts';
 import { EXIT, reportFailure } from './commands/exit.ts';
+import { keygenCommand } from './commands/keygen.ts';
 import { quoteCommand } from './commands/quote.ts';
 import { sandboxCommand } from './commands/sandbox.ts';
 import { startCommand } from './commands/start.ts';
@@ -19,6 +20,7 @@ const program = new Command('intentwatch')
   .addCommand(checkCommand())
   .addCommand(demoCommand())
   .addCommand(sandboxCommand())
+  .addCommand(keygenCommand())
   .addCommand(statusCommand())
   .addCommand(quoteCommand())
   .addCommand(verifyQuoteCommand())

@@ -76,7 +76,7 @@ export type WebhookReceiver = {
   type: 'webhook';
   /** A secret, because such URLs carry tokens. */
   url: Secret;
-  /** At least one; several while rotating. Each `whsec_` and base64 of 24 to 64 bytes. */
+  /** At least one; several while rotating. Each `whsec_` or `whsk_` and base64. */
   secrets: Secret[];
   /** Globs over event types, `!` negates. */
   events: string[];

@@ -3,24 +3,10 @@ import type { JsonValue } from '../domain/json.ts';
 import type { Receiver, Retries } from './config.ts';
 import { durationField } from './duration.ts';
 import { flagField, mapping, nameField, textField, wholeNumberField } from './fields.ts';
-import { Secret } from './secret.ts';
+import { signingSecretField } from './signing-secret.ts';
 import { mailAddressField } from './smtp.ts';
 import { type Finding, findRepeated, items, member } from './tree.ts';
 import { httpUrl, isPrivateHost, secretUrlField } from './urls.ts';
-
-const SECRET_EXPECTED = 'a signing secret: whsec_ and base64 of 24 to 64 random bytes';
-
-const signingSecretField = z
-  .string({ error: SECRET_EXPECTED })
-  .transform((text, context) => {
-    const base64 = text.slice('whsec_'.length);
-    const bytes = Buffer.from(base64, 'base64');
-    const canonical = text.startsWith('whsec_') && bytes.toString('base64') === base64;
-    if (canonical && bytes.length >= 24 && bytes.length <= 64) return new Secret(text);
-    context.addIssue({ code: 'custom', message: SECRET_EXPECTED });
-    return z.NEVER;
-  })
-  .meta({ writeOnly: true });
 
 const globField = textField({
   pattern: /^!?[A-Za-z0-9._*-]+$/,
@@ -64,11 +50,11 @@ const webhookSchema = mapping({
     label: 'URL',
   }),
   secrets: z
-    .array(signingSecretField, { error: `a list of signing secrets, each whsec_ and base64` })
+    .array(signingSecretField, { error: 'a list of signing secrets, each whsec_ or whsk_ and base64' })
     .min(1, { error: 'at least one signing secret' })
     .meta({
       description:
-        'The secrets that sign, each `whsec_` and base64 of 24 to 64 bytes. Several while rotating: every request is signed with all of them.',
+        'The secrets that sign, each `whsec_` and base64 of 24 to 64 bytes (HMAC), or `whsk_` and base64 of an ed25519 key; `keygen` makes both. Several while rotating: every request is signed with all of them.',
       label: 'list of secrets',
       writeOnly: true,
     }),

@@ -8,6 +8,7 @@ import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { WebhookReceiver } from '../../src/config/config.ts';
 import { Secret } from '../../src/config/secret.ts';
+import { formatKeyPair } from '../../src/config/signing-secret.ts';
 import type { RenderedEvent } from '../../src/domain/event.ts';
 import { type AttemptResult, createNotifier } from '../../src/notifiers/notifier.ts';
 import { freePort } from '../support/port.ts';
@@ -19,6 +20,8 @@ afterAll(() => rmSync(buildFolder, { recursive: true, force: true }));
 
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 const OTHER_SECRET = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;
+const PAIR = formatKeyPair(Buffer.alloc(32, 7));
+const OTHER_PAIR = formatKeyPair(Buffer.alloc(32, 9));
 const SIX_MINUTES_MS = 6 * 60_000;
 
 const EVENT: RenderedEvent = {
@@ -40,8 +43,19 @@ const EVENT: RenderedEvent = {
   },
 };
 
+/** How requests are signed, and what the program that verifies them finds in its environment. */
+type Keys = { secret: string; otherSecret: string; env: Record<string, string> };
+
+const HMAC: Keys = { secret: SECRET, otherSecret: OTHER_SECRET, env: { WEBHOOK_SECRET: SECRET } };
+const ED25519: Keys = {
+  secret: PAIR.secret,
+  otherSecret: OTHER_PAIR.secret,
+  env: { WEBHOOK_PUBLIC_KEY: PAIR.publicKey },
+};
+
 /** A program of the examples: `tool` must be there, `build` comes before `command`. */
 type Example = {
+  keys: Keys;
   name: string;
   file: string;
   fence: string;
@@ -54,14 +68,31 @@ const binary = join(buildFolder, 'verify');
 const EXAMPLES: readonly Example[] = [
   {
     name: 'TypeScript',
+    keys: HMAC,
     file: 'verify.ts',
     fence: 'ts',
     tool: 'node',
     command: [process.execPath, 'verify.ts'],
   },
-  { name: 'Python', file: 'verify.py', fence: 'python', tool: 'python3', command: ['python3', 'verify.py'] },
+  {
+    name: 'TypeScript for ed25519',
+    keys: ED25519,
+    file: 'verify-ed25519.ts',
+    fence: 'ts',
+    tool: 'node',
+    command: [process.execPath, 'verify-ed25519.ts'],
+  },
+  {
+    name: 'Python',
+    keys: HMAC,
+    file: 'verify.py',
+    fence: 'python',
+    tool: 'python3',
+    command: ['python3', 'verify.py'],
+  },
   {
     name: 'Go',
+    keys: HMAC,
     file: 'verify.go',
     fence: 'go',
     tool: 'go',
@@ -77,10 +108,13 @@ function isInstalled(tool: string): boolean {
 type Program = { url: string; end: () => Promise<void> };
 
 /** Starts an example on a free port and waits until it says that it listens. */
-async function start({ command: [file = '', ...args] }: Example, secret: string): Promise<Program> {
+async function start(
+  { command: [file = '', ...args], keys }: Example,
+  env: Record<string, string> = keys.env,
+): Promise<Program> {
   const child: ChildProcess = spawn(file, args, {
     cwd: examples,
-    env: { ...process.env, WEBHOOK_SECRET: secret, PORT: '0' },
+    env: { ...process.env, ...env, PORT: '0' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const ended = new Promise<void>((done) => child.once('close', () => done()));
@@ -128,7 +162,7 @@ async function deliver(url: string, secrets: string[], nowMs = Date.now()): Prom
 type Captured = { headers: Record<string, string>; body: Buffer };
 
 /** The request that the daemon sends, byte by byte. */
-async function capture(): Promise<Captured> {
+async function capture(secret: string): Promise<Captured> {
   const { promise, resolve: found } = Promise.withResolvers<Captured>();
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
@@ -140,7 +174,7 @@ async function capture(): Promise<Captured> {
   });
   const port = await freePort();
   await new Promise<void>((listening) => server.listen(port, '127.0.0.1', listening));
-  await deliver(`http://127.0.0.1:${port}/`, [SECRET]);
+  await deliver(`http://127.0.0.1:${port}/`, [secret]);
   await new Promise((closed) => server.close(closed));
   return promise;
 }
@@ -149,6 +183,10 @@ async function post(url: string, { headers, body }: Captured): Promise<number> {
   const response = await fetch(url, { method: 'POST', headers, body: new Uint8Array(body) });
   await response.arrayBuffer();
   return response.status;
+}
+
+function versionOf({ headers }: Captured): string {
+  return headers['webhook-signature']?.split(',')[0] ?? '';
 }
 
 /** One change each to a request that is accepted without it. */
@@ -172,19 +210,25 @@ const TAMPERINGS: readonly [what: string, change: (request: Captured) => void][]
   ['no id', (it) => delete it.headers['webhook-id']],
   ['no timestamp', (it) => delete it.headers['webhook-timestamp']],
   ['no signature', (it) => delete it.headers['webhook-signature']],
-  ['an empty signature', (it) => (it.headers['webhook-signature'] = 'v1,')],
-  ['half a signature', (it) => (it.headers['webhook-signature'] = 'v1,AAAA')],
+  ['an empty signature', (it) => (it.headers['webhook-signature'] = `${versionOf(it)},`)],
+  ['half a signature', (it) => (it.headers['webhook-signature'] = `${versionOf(it)},AAAA`)],
   [
     'the signature under another version',
-    (it) => (it.headers['webhook-signature'] = `v1a${it.headers['webhook-signature']?.slice(2)}`),
+    (it) => {
+      const [, base64] = it.headers['webhook-signature']?.split(',') ?? [];
+      it.headers['webhook-signature'] = `${versionOf(it) === 'v1' ? 'v1a' : 'v1'},${base64}`;
+    },
   ],
 ];
 
 describe.each(EXAMPLES)('the $name example', (example) => {
+  const { secret, otherSecret } = example.keys;
   test('is what the README shows', async () => {
     const readme = await readFile(resolve(root, 'README.md'), 'utf8');
     const blocks = [...readme.matchAll(new RegExp(`\`\`\`${example.fence}\n([\\s\\S]*?)\`\`\``, 'g'))];
-    expect(blocks.map(([, code]) => code)).toEqual([await readFile(resolve(examples, example.file), 'utf8')]);
+    const files = EXAMPLES.filter(({ fence }) => fence === example.fence).map(({ file }) => file);
+    const codes = await Promise.all(files.map((file) => readFile(resolve(examples, file), 'utf8')));
+    expect(blocks.map(([, code]) => code)).toEqual(codes);
   });
 
   if (!isInstalled(example.tool)) {
@@ -200,31 +244,32 @@ describe.each(EXAMPLES)('the $name example', (example) => {
       const built = spawnSync(tool, args, { cwd: examples, encoding: 'utf8' });
       if (built.status !== 0) throw new Error(`${tool} ${args.join(' ')}: ${built.stderr}`);
     }
-    program = await start(example, SECRET);
-    request = await capture();
+    program = await start(example);
+    request = await capture(secret);
   }, 240_000);
   afterAll(() => program.end());
 
   test('accepts what the daemon signs', async () => {
-    expect(await deliver(program.url, [SECRET])).toMatchObject({ outcome: 'delivered', httpStatus: 204 });
+    expect(await deliver(program.url, [secret])).toMatchObject({ outcome: 'delivered', httpStatus: 204 });
   });
 
   test.each([
-    ['new', [OTHER_SECRET, SECRET]],
-    ['old', [SECRET, OTHER_SECRET]],
+    ['new', [otherSecret, secret]],
+    ['old', [secret, otherSecret]],
+    ['of the other kind', [secret === SECRET ? PAIR.secret : SECRET, secret]],
   ])('accepts two signatures of which its own is the %s one', async (_which, secrets) => {
     expect(await deliver(program.url, secrets)).toMatchObject({ httpStatus: 204 });
   });
 
   test('refuses what another secret signed', async () => {
-    expect(await deliver(program.url, [OTHER_SECRET])).toMatchObject({ outcome: 'failed', httpStatus: 401 });
+    expect(await deliver(program.url, [otherSecret])).toMatchObject({ outcome: 'failed', httpStatus: 401 });
   });
 
   test.each([
     ['old', -SIX_MINUTES_MS],
     ['in the future', SIX_MINUTES_MS],
   ])('refuses what is six minutes %s', async (_when, offsetMs) => {
-    expect(await deliver(program.url, [SECRET], Date.now() + offsetMs)).toMatchObject({ httpStatus: 401 });
+    expect(await deliver(program.url, [secret], Date.now() + offsetMs)).toMatchObject({ httpStatus: 401 });
   });
 
   test.each(TAMPERINGS)('refuses %s', async (_what, change) => {
@@ -235,7 +280,7 @@ describe.each(EXAMPLES)('the $name example', (example) => {
   });
 
   test('refuses everything when its own secret is empty', async () => {
-    const empty = await start(example, 'whsec_');
+    const empty = await start(example, { WEBHOOK_SECRET: 'whsec_', WEBHOOK_PUBLIC_KEY: 'whpk_' });
     const { headers, body } = request;
     const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.`;
     const signature = createHmac('sha256', '').update(signed).update(body).digest('base64');

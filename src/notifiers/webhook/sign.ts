@@ -1,21 +1,30 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, sign } from 'node:crypto';
 import type { Secret } from '../../config/secret.ts';
-
-const HMAC_PREFIX = 'whsec_';
+import { parseSigningSecret, type SigningKey } from '../../config/signing-secret.ts';
 
 /** What a signature covers; `timestampSeconds` is the Unix time of the attempt. */
 export type SignedContent = { id: string; timestampSeconds: number; body: Buffer };
 
 /** The `webhook-signature` header of Standard Webhooks: one signature per secret, separated by spaces. */
 export function signatureHeader(content: SignedContent, secrets: readonly Secret[]): string {
-  return secrets.map((secret) => hmacSignature(content, secret)).join(' ');
+  return secrets.map((secret) => signature(content, readKey(secret))).join(' ');
 }
 
-/** `v1,` and the base64 of an HMAC-SHA256 over `id.timestamp.body`, keyed with the bytes behind `whsec_`. */
-function hmacSignature({ id, timestampSeconds, body }: SignedContent, secret: Secret): string {
-  const text = secret.reveal();
-  if (!text.startsWith(HMAC_PREFIX)) throw new Error(`a webhook secret does not begin with ${HMAC_PREFIX}`);
-  const key = Buffer.from(text.slice(HMAC_PREFIX.length), 'base64');
-  const hmac = createHmac('sha256', key).update(`${id}.${timestampSeconds}.`).update(body);
-  return `v1,${hmac.digest('base64')}`;
+/** `v1,` and HMAC-SHA256, or `v1a,` and ed25519, in base64, over `id.timestamp.body`. */
+function signature({ id, timestampSeconds, body }: SignedContent, signing: SigningKey): string {
+  const signed = Buffer.concat([Buffer.from(`${id}.${timestampSeconds}.`), body]);
+  switch (signing.type) {
+    case 'hmac':
+      return `v1,${createHmac('sha256', signing.key).update(signed).digest('base64')}`;
+    case 'ed25519':
+      return `v1a,${sign(null, signed, signing.key).toString('base64')}`;
+    default:
+      return signing satisfies never;
+  }
+}
+
+function readKey(secret: Secret): SigningKey {
+  const key = parseSigningSecret(secret.reveal());
+  if (key === null) throw new Error('a webhook secret is neither whsec_ nor whsk_ with a key behind it');
+  return key;
 }
