@@ -3,6 +3,7 @@ import type { Config } from './config/config.ts';
 import { parseRedisUrl, type RedisTarget } from './config/redis-target.ts';
 import type { Event } from './domain/event.ts';
 import { routesOf, subjectsOf } from './domain/subscription.ts';
+import { daemonEvents, eventUrlOf } from './event-lookup.ts';
 import { Metrics } from './metrics/metrics.ts';
 import { createNotifier } from './notifiers/notifier.ts';
 import type { QuotingService } from './pollers/route.ts';
@@ -64,6 +65,7 @@ export type DaemonParts = {
   pollWorkers: readonly PollWorker[];
   reconcile: Reconcile;
   relay: Relay;
+  events: EventLog;
   deliveries: DeliveryStore;
   deliveryQueues: DeliveryQueues;
   deliveryWorkers: readonly DeliveryWorker[];
@@ -103,6 +105,10 @@ export class Daemon {
       port: config.server.port,
       metrics: this.#metrics,
       readiness: daemonReadiness(() => this.#parts),
+      api:
+        config.server.token === null
+          ? null
+          : { token: config.server.token, findEvent: daemonEvents(() => this.#parts) },
     });
   }
 
@@ -140,12 +146,15 @@ export class Daemon {
     this.#log.info({ subscriptions: subscriptions.length, receivers: receivers.length }, 'daemon.started');
   }
 
-  /** Makes Redis what the config wants: budgets, receivers, subscriptions, and a poll for whatever is new. */
+  /** Makes Redis what the config wants: budgets, rate limits, receivers, subscriptions, and a poll for whatever is new. */
   async #sync(
-    parts: Pick<DaemonParts, 'polls' | 'registry' | 'handedQuotes' | 'budgets' | 'redis'>,
+    parts: Pick<DaemonParts, 'polls' | 'registry' | 'handedQuotes' | 'budgets' | 'redis' | 'deliveryQueues'>,
   ): Promise<void> {
-    const { polls, registry, handedQuotes, budgets, redis } = parts;
+    const { polls, registry, handedQuotes, budgets, redis, deliveryQueues } = parts;
     for (const surface of SURFACES) await polls.setBudget(surface, budgets[surface]);
+    for (const { name, rateLimit } of this.#config.receivers) {
+      await deliveryQueues.setRateLimit(name, rateLimit);
+    }
     const newest = await new EventLog(redis, this.#keys()).newest();
     const unverified = await handedQuotes.sync(this.#config.handedQuotes);
     const claimed = [...new Set([...(await registry.sync(wantedOf(this.#config), newest)), ...unverified])];
@@ -199,7 +208,7 @@ export class Daemon {
       budgets,
       retentionMs,
       digest: config.digest,
-      resync: () => this.#sync({ redis, polls, registry, handedQuotes, budgets }),
+      resync: () => this.#sync({ redis, polls, registry, handedQuotes, budgets, deliveryQueues }),
     });
     const pollParts = {
       redis,
@@ -237,7 +246,11 @@ export class Daemon {
     });
     const deliveryParts = { redis, keys, events, registry, deliveries, signals, log };
     const deliveryWorkers = config.receivers.map((receiver) => {
-      const notifier = createNotifier(receiver, { smtp: config.smtp, version: VERSION });
+      const notifier = createNotifier(receiver, {
+        smtp: config.smtp,
+        version: VERSION,
+        eventUrl: eventUrlOf(config.server),
+      });
       return new DeliveryWorker(receiver, notifier, deliveryParts);
     });
     return {
@@ -251,6 +264,7 @@ export class Daemon {
       pollWorkers,
       reconcile,
       relay,
+      events,
       deliveries,
       deliveryQueues,
       deliveryWorkers,
@@ -342,7 +356,7 @@ function wantedOf(config: Config): Wanted {
   return {
     digest: config.digest,
     routes: routesOf(config.subscriptions),
-    receivers: config.receivers.map(({ name, type, events }) => ({ name, type, events })),
+    receivers: config.receivers.map(({ name, type, events, filter }) => ({ name, type, events, filter })),
     subscriptions: config.subscriptions.map((subscription) => {
       const { name, receivers, metadata, history, overdueAfterMs } = subscription;
       return { name, receivers, metadata, history, overdueAfterMs, subjects: subjectsOf(subscription) };

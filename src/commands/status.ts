@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { describeAmount } from '../domain/amounts.ts';
 import { chainName } from '../domain/chains.ts';
 import type { JsonObject } from '../domain/json.ts';
-import { readTransfer } from '../notifiers/email/transfer.ts';
+import { readTransfer } from '../domain/transfer.ts';
 import { askAgain } from '../upstream/again.ts';
 import type { UpstreamClient } from '../upstream/client.ts';
 import type { StatusPage, StatusRecord } from '../upstream/status-page.ts';

@@ -1,3 +1,4 @@
+import type { EventFilter } from '../domain/filter.ts';
 import type { HandedQuote } from '../domain/handed-quote.ts';
 import type { RouteDefinition } from '../domain/route.ts';
 import type { Secret } from './secret.ts';
@@ -42,6 +43,8 @@ export type ServerConfig = {
   /** 0 lets the system choose. */
   port: number;
   token: Secret | null;
+  /** How receivers reach the server, without a trailing slash; the base of links in events. */
+  publicUrl: string | null;
 };
 
 /** How mail leaves. */
@@ -70,16 +73,35 @@ export type Retries = {
   jitter: number;
 };
 
+/** What the files of a receiver's `tls` hold, in PEM. */
+export type ReceiverTls = {
+  /** CA certificates that vouch in the place of the usual ones; `null`: the usual ones. */
+  ca: string | null;
+  /** The client certificate with its chain, and its key. */
+  identity: { cert: string; key: Secret } | null;
+};
+
+/** What a webhook's body is: the event, signed, or a message for people in a chat's channel. */
+export type WebhookFormat = 'standard' | 'slack' | 'discord';
+
 /** A URL that is called with signed events. */
 export type WebhookReceiver = {
   name: string;
   type: 'webhook';
+  format: WebhookFormat;
   /** A secret, because such URLs carry tokens. */
   url: Secret;
-  /** At least one; several while rotating. Each `whsec_` or `whsk_` and base64. */
+  /** At least one for `standard`; several while rotating. Each `whsec_` or `whsk_` and base64. */
   secrets: Secret[];
+  /** The user's own headers; none that is reserved. */
+  headers: Record<string, Secret>;
+  /** `null`: the usual CAs, no client certificate. */
+  tls: ReceiverTls | null;
   /** Globs over event types, `!` negates. */
   events: string[];
+  filter: EventFilter;
+  /** Deliveries per second over all processes; `null`: no limit. */
+  rateLimit: number | null;
   timeoutMs: number;
   retries: Retries;
   concurrency: number;
@@ -94,6 +116,9 @@ export type EmailReceiver = {
   to: string[];
   /** Globs over event types, `!` negates. */
   events: string[];
+  filter: EventFilter;
+  /** Mails per second over all processes; `null`: no limit. */
+  rateLimit: number | null;
   timeoutMs: number;
   retries: Retries;
   concurrency: number;

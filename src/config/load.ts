@@ -2,13 +2,14 @@ import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { z } from 'zod';
 import type { JsonObject } from '../domain/json.ts';
-import type { Config } from './config.ts';
+import type { Config, ReceiverTls } from './config.ts';
 import { digestOf } from './digest.ts';
 import { ConfigError, type ConfigProblem, renderPath } from './errors.ts';
 import { describeFound, findingsOf, pathOf } from './findings.ts';
 import { readQuoteFiles } from './quote-files.ts';
 import { buildConfig, checkConfig, configSchema, type ParsedConfig } from './schema.ts';
 import { readSource, type Source } from './source.ts';
+import { readTlsFiles } from './tls.ts';
 import { type Finding, replaceAt, valueAt } from './tree.ts';
 
 /**
@@ -31,8 +32,26 @@ export async function loadConfig(file: string, env: NodeJS.ProcessEnv): Promise<
   if (!parsed.success || findings.length > 0 || source.problems.length > 0) {
     throw new ConfigError(placed(file, { source, findings }));
   }
-  const config = buildConfig(parsed.data, quotes);
+  const { tls, findings: tlsFindings } = await readTls(parsed.data, dirname(path));
+  if (tlsFindings.length > 0) throw new ConfigError(placed(file, { source, findings: tlsFindings }));
+  const config = buildConfig(parsed.data, { tls, quotes });
   return { ...config, file: path, digest: digestOf(config), dataDir: resolve(dirname(path), config.dataDir) };
+}
+
+/** The files of all receivers, by the place of the receiver. */
+async function readTls(
+  { receivers }: ParsedConfig,
+  folder: string,
+): Promise<{ tls: (ReceiverTls | null)[]; findings: Finding[] }> {
+  const read = await Promise.all(
+    receivers.map((item) =>
+      item.type === 'webhook' && item.tls !== undefined ? readTlsFiles(item.tls, folder) : null,
+    ),
+  );
+  const findings = read.flatMap((one, index) =>
+    (one?.findings ?? []).map((finding) => ({ ...finding, path: ['receivers', index, ...finding.path] })),
+  );
+  return { tls: read.map((one) => one?.files ?? null), findings };
 }
 
 async function readText(file: string): Promise<string> {

@@ -1,10 +1,13 @@
 import { z } from 'zod';
 import type { JsonValue } from '../domain/json.ts';
-import type { Receiver, Retries } from './config.ts';
+import type { Receiver, ReceiverTls, Retries, WebhookFormat } from './config.ts';
 import { durationField } from './duration.ts';
-import { flagField, mapping, nameField, textField, wholeNumberField } from './fields.ts';
+import { flagField, mapping, nameField, rateField, textField, wholeNumberField } from './fields.ts';
+import { buildFilter, filterFields } from './filter.ts';
+import { headersField } from './headers.ts';
 import { signingSecretField } from './signing-secret.ts';
 import { mailAddressField } from './smtp.ts';
+import { checkTls, tlsSchema } from './tls.ts';
 import { type Finding, findRepeated, items, member } from './tree.ts';
 import { httpUrl, isPrivateHost, secretUrlField } from './urls.ts';
 
@@ -36,6 +39,15 @@ const retriesField = mapping({
   .prefault({})
   .meta({ description: 'When a failed delivery is tried again.' });
 
+/** A chat takes fewer messages than a program does: about one a second, or 30 a minute. */
+const DEFAULT_RATE_LIMITS: Readonly<Record<WebhookFormat, number | null>> = {
+  standard: null,
+  slack: 1,
+  discord: 0.5,
+};
+
+const rateLimitField = rateField({ max: 500 }).optional();
+
 const name = nameField.meta({
   description:
     "The receiver's name, by which subscriptions mean it. Unique; its backlog belongs to the name.",
@@ -45,6 +57,13 @@ const name = nameField.meta({
 const webhookSchema = mapping({
   name,
   type: z.literal('webhook').meta({ description: '`webhook`.' }),
+  format: z
+    .enum(['standard', 'slack', 'discord'], { error: '"standard", "slack" or "discord"' })
+    .prefault('standard')
+    .meta({
+      description:
+        "What is sent: `standard` is the event, signed; `slack` and `discord` are messages for a channel's incoming webhook.",
+    }),
   url: secretUrlField.meta({
     description: 'The URL that is called. Kept secret: it never appears in logs or errors.',
     label: 'URL',
@@ -52,15 +71,22 @@ const webhookSchema = mapping({
   secrets: z
     .array(signingSecretField, { error: 'a list of signing secrets, each whsec_ or whsk_ and base64' })
     .min(1, { error: 'at least one signing secret' })
+    .optional()
     .meta({
       description:
-        'The secrets that sign, each `whsec_` and base64 of 24 to 64 bytes (HMAC), or `whsk_` and base64 of an ed25519 key; `keygen` makes both. Several while rotating: every request is signed with all of them.',
+        'Required for the format `standard`. The secrets that sign, each `whsec_` and base64 of 24 to 64 bytes (HMAC), or `whsk_` and base64 of an ed25519 key; `keygen` makes both. Several while rotating: every request is signed with all of them.',
       label: 'list of secrets',
       writeOnly: true,
     }),
   events: eventsField.prefault(['*']).meta({
     description: 'Which event types are sent: patterns with `*`, a leading `!` takes away.',
     label: 'list of patterns',
+  }),
+  ...filterFields,
+  headers: headersField.prefault({}).meta({
+    description:
+      'Headers of your own, such as `Authorization`. Their values are kept secret. Not `webhook-*`, `intentwatch-*`, `Host`, `Content-*`, `User-Agent` and those of the connection.',
+    label: 'mapping',
   }),
   timeout: durationField({ min: '100ms', max: '5m' }).prefault('15s').meta({
     description: 'How long an attempt may take, from connecting to the end of the answer.',
@@ -70,6 +96,11 @@ const webhookSchema = mapping({
   concurrency: wholeNumberField({ min: 1, max: 100 })
     .prefault(5)
     .meta({ description: 'How many deliveries are under way at once.' }),
+  rateLimit: rateLimitField.meta({
+    description:
+      'How many attempts per second, over all processes; 0.5 is one every 2 s. Left out: no limit, but 1 for `slack` and 0.5 for `discord`.',
+  }),
+  tls: tlsSchema.optional().meta({ description: 'Files for TLS that is not the usual one.' }),
   allowPrivateNetwork: flagField().prefault(false).meta({
     description: 'Allows a URL on a private, loopback or link-local address.',
   }),
@@ -103,6 +134,7 @@ const emailSchema = mapping({
     description: 'Which event types are mailed: patterns with `*`, a leading `!` takes away.',
     label: 'list of patterns',
   }),
+  ...filterFields,
   timeout: durationField({ min: '100ms', max: '5m' }).prefault('30s').meta({
     description: 'How long an attempt may take.',
     label: 'duration',
@@ -111,6 +143,9 @@ const emailSchema = mapping({
   concurrency: wholeNumberField({ min: 1, max: 100 })
     .prefault(1)
     .meta({ description: 'How many mails are under way at once.' }),
+  rateLimit: rateLimitField.meta({
+    description: 'How many mails per second, over all processes; 0.5 is one every 2 s. Left out: no limit.',
+  }),
 }).meta({
   title: 'email',
   description: 'A receiver with `type: email`: a list of mail addresses. Needs the `smtp` section.',
@@ -133,22 +168,28 @@ function isPlainMapping(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A receiver as the rest of the program sees it. */
-export function buildReceiver(item: z.output<typeof receiverSchema>): Receiver {
+/** A receiver as the rest of the program sees it; `tls` is what its files hold. */
+export function buildReceiver(
+  item: z.output<typeof receiverSchema>,
+  { tls }: { tls: ReceiverTls | null },
+): Receiver {
   const common = {
     name: item.name,
     events: item.events,
+    filter: buildFilter(item),
     timeoutMs: item.timeout,
     retries: { delaysMs: item.retries.delays, jitter: item.retries.jitter } satisfies Retries,
     concurrency: item.concurrency,
   };
   switch (item.type) {
     case 'webhook': {
-      const { url, secrets, allowPrivateNetwork, allowInsecure } = item;
-      return { ...common, type: 'webhook', url, secrets, allowPrivateNetwork, allowInsecure };
+      const { format, url, headers, allowPrivateNetwork, allowInsecure } = item;
+      const rateLimit = item.rateLimit ?? DEFAULT_RATE_LIMITS[format];
+      const own = { format, url, secrets: item.secrets ?? [], headers, tls, rateLimit };
+      return { ...common, ...own, type: 'webhook', allowPrivateNetwork, allowInsecure };
     }
     case 'email':
-      return { ...common, type: 'email', to: item.to };
+      return { ...common, type: 'email', to: item.to, rateLimit: item.rateLimit ?? null };
   }
 }
 
@@ -158,6 +199,7 @@ export function checkReceiver(item: JsonValue, { hasSmtp }: { hasSmtp: boolean }
   if (member(item, 'type') === 'webhook') {
     findings.push(
       ...checkUrl(item),
+      ...checkSecrets(item),
       ...findRepeated(member(item, 'secrets'), {
         at: ['secrets'],
         expected: 'each signing secret once',
@@ -179,11 +221,20 @@ export function checkReceiver(item: JsonValue, { hasSmtp }: { hasSmtp: boolean }
   return findings;
 }
 
+/** What is for programs is signed; a chat verifies nothing. */
+function checkSecrets(item: JsonValue): Finding[] {
+  const format = member(item, 'format') ?? 'standard';
+  if (format !== 'standard' || member(item, 'secrets') !== undefined) return [];
+  return [
+    { path: ['secrets'], found: 'nothing', expected: 'a list of signing secrets, as keygen makes them' },
+  ];
+}
+
 function checkUrl(item: JsonValue): Finding[] {
   const text = member(item, 'url');
   const url = typeof text === 'string' ? httpUrl(text) : null;
   if (url === null) return [];
-  const findings: Finding[] = [];
+  const findings = checkTls(member(item, 'tls'), { isHttps: url.protocol === 'https:' });
   if (url.protocol === 'http:' && member(item, 'allowInsecure') !== true) {
     findings.push({
       path: ['url'],

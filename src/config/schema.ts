@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { HandedQuote } from '../domain/handed-quote.ts';
 import type { JsonValue } from '../domain/json.ts';
-import type { Config } from './config.ts';
+import type { Config, ReceiverTls } from './config.ts';
 import { durationField } from './duration.ts';
 import type { ConfigPath } from './errors.ts';
 import { mapping } from './fields.ts';
@@ -48,10 +48,13 @@ export const configSchema = mapping({
 /** What the schema gives: checked, with defaults, under the names of the file. */
 export type ParsedConfig = z.output<typeof configSchema>;
 
-/** The config as the rest of the program sees it, but for what depends on the file's place. `quotes` are those by file. */
+/**
+ * The config as the rest of the program sees it, but for what depends on the file's place. `quotes` are those by file,
+ * `tls` is by the place of the receiver.
+ */
 export function buildConfig(
   parsed: ParsedConfig,
-  quotes: ReadonlyMap<string, HandedQuote>,
+  { quotes, tls }: { quotes: ReadonlyMap<string, HandedQuote>; tls: readonly (ReceiverTls | null)[] },
 ): Omit<Config, 'file' | 'digest'> {
   return {
     upstream: buildUpstream(parsed.upstream),
@@ -61,7 +64,7 @@ export function buildConfig(
     server: buildServer(parsed.server),
     smtp: buildSmtp(parsed.smtp),
     polling: buildPolling(parsed.polling),
-    receivers: parsed.receivers.map(buildReceiver),
+    receivers: parsed.receivers.map((item, index) => buildReceiver(item, { tls: tls[index] ?? null })),
     subscriptions: parsed.subscriptions.map((item) => buildSubscription(item, quotes)),
     handedQuotes: [...new Map([...quotes.values()].map((quote) => [quote.subject, quote])).values()],
   };

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { ServerConfig } from './config.ts';
 import { mapping, textField, wholeNumberField } from './fields.ts';
 import { Secret } from './secret.ts';
+import { baseUrlField } from './urls.ts';
 
 /** The `server` section. */
 export const serverSchema = mapping({
@@ -19,6 +20,11 @@ export const serverSchema = mapping({
       label: 'text',
       writeOnly: true,
     }),
+  publicUrl: baseUrlField.optional().meta({
+    description:
+      'How receivers reach this server from outside, for the links in events that were cut. Left out, or without `token`, they have none.',
+    label: 'URL',
+  }),
 }).meta({
   description: 'Where metrics, health and the API are served.',
   example: [{ host: '127.0.0.1', port: 9464, token: '${INTENTWATCH_TOKEN}' }],
@@ -26,5 +32,10 @@ export const serverSchema = mapping({
 
 /** The server as the rest of the program sees it. */
 export function buildServer(section: z.output<typeof serverSchema>): ServerConfig {
-  return { host: section.host, port: section.port, token: section.token ?? null };
+  return {
+    host: section.host,
+    port: section.port,
+    token: section.token ?? null,
+    publicUrl: section.publicUrl ?? null,
+  };
 }

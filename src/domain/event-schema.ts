@@ -48,6 +48,18 @@ export const RENDERED_EVENT = z
         .describe(
           'What the upstream said, whole, members that are not documented included. Two types add a member: `quote.expired` has `expiresAt`, `quote.signature_invalid` has `signature` with `part` (which is wrong), `reason` and `recovered` (who signed, or null).',
         ),
+      recordTruncated: z
+        .literal(true)
+        .exactOptional()
+        .describe(
+          'True when the event was larger than a webhook may be: the largest members of `record` (then the last of `changes`) are left out. Otherwise absent.',
+        ),
+      recordUrl: z
+        .string()
+        .exactOptional()
+        .describe(
+          'Where the event can be read whole, with `server.token` as a bearer token. Only beside `recordTruncated`, where `server.publicUrl` and `server.token` are set.',
+        ),
       skipped: z
         .boolean()
         .exactOptional()

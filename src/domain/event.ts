@@ -24,6 +24,12 @@ export type EventFacts = {
 export type Event = { id: string; type: string; timestamp: string; data: EventFacts };
 
 /**
+ * What tells that a record was too large for a webhook and is there in part; `recordUrl` is where the whole is, if
+ * it can be read anywhere.
+ */
+export type RecordCut = { recordTruncated?: true; recordUrl?: string };
+
+/**
  * The event as one receiver gets it. `wallets`, `subscriptions` and `metadata` come only from the subscriptions that
  * lead from the event's subject to this receiver: nobody sees another's.
  */
@@ -31,5 +37,6 @@ export type RenderedEvent = {
   id: string;
   type: string;
   timestamp: string;
-  data: EventFacts & { wallets: string[]; subscriptions: string[]; metadata: Record<string, string> };
+  data: EventFacts &
+    RecordCut & { wallets: string[]; subscriptions: string[]; metadata: Record<string, string> };
 };

@@ -7,7 +7,8 @@ import { createWebhookNotifier } from './webhook/webhook.ts';
  * What one attempt came to. `delivered`: the receiver took it. `failed`: it did not, and a later attempt may work.
  * `rejected`: it says that no attempt will ever work. `reason` is short and for humans, `answer` up to 1 KiB of what
  * the receiver said; both are printable and hold none of the receiver's secrets. `retryAfterMs` is the wait that the
- * receiver asked for, at most one hour.
+ * receiver asked for, at most one hour; after a timeout it is as long as that was, so that a receiver that is slow is
+ * not asked again at once.
  */
 export type AttemptResult = {
   outcome: 'delivered' | 'failed' | 'rejected';
@@ -31,14 +32,24 @@ export type Notifier = {
   close(): Promise<void>;
 };
 
-/** What notifiers need beside their receiver: how mail leaves, and the version that they name themselves with. */
-export type NotifierOptions = { smtp: SmtpConfig | null; version: string };
+/**
+ * What notifiers need beside their receiver: how mail leaves, the version that they name themselves with, and where an
+ * event that was cut can be read whole (null: nowhere).
+ */
+export type NotifierOptions = {
+  smtp: SmtpConfig | null;
+  version: string;
+  eventUrl: EventUrl | null;
+};
+
+/** The address of an event as a receiver gets it. */
+export type EventUrl = (event: { id: string; receiver: string }) => string;
 
 /** The notifier of a receiver. Throws for an e-mail receiver without `smtp`, which a checked config never has. */
-export function createNotifier(receiver: Receiver, { smtp, version }: NotifierOptions): Notifier {
+export function createNotifier(receiver: Receiver, { smtp, version, eventUrl }: NotifierOptions): Notifier {
   switch (receiver.type) {
     case 'webhook':
-      return createWebhookNotifier(receiver, { version });
+      return createWebhookNotifier(receiver, { version, eventUrl });
     case 'email':
       if (smtp === null) throw new Error(`receiver ${receiver.name} sends mail, but the config has no smtp`);
       return createEmailNotifier(receiver, { smtp });

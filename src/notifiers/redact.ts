@@ -3,6 +3,9 @@ const REDACTED = '[secret]';
 /** Parts of an URL shorter than this are words rather than tokens. */
 const MIN_TOKEN_LENGTH = 12;
 
+/** A header's value shorter than this is found in any text. */
+const MIN_VALUE_LENGTH = 4;
+
 /** Replaces every secret in a text by `[secret]`, longest first so that none leaves a rest. */
 export function redact(text: string, secrets: readonly string[]): string {
   return [...secrets]
@@ -24,6 +27,12 @@ export function secretsOfUrl(url: URL): string[] {
   ].filter((part) => part.length >= MIN_TOKEN_LENGTH);
   const found = [url.href, ...parts, ...(pathAndQuery.length >= MIN_TOKEN_LENGTH ? [pathAndQuery] : [])];
   return [...new Set(found.flatMap((part) => [part, decodeOrKeep(part)]))].filter((part) => part !== '');
+}
+
+/** What may be secret in a header's value: the whole of it, and its words that are long enough to be a token. */
+export function secretsOfHeader(value: string): string[] {
+  const words = value.split(/[ ,;=]+/).filter((word) => word.length >= MIN_TOKEN_LENGTH);
+  return value.length >= MIN_VALUE_LENGTH ? [value, ...words] : words;
 }
 
 /** Percent-decoded text, or the text itself where the escapes are broken. */

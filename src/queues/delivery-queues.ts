@@ -30,6 +30,16 @@ export class DeliveryQueues {
     return queue;
   }
 
+  /**
+   * Sets how many attempts per second a receiver gets over all processes; null takes the limit away. One job per
+   * interval, so that no second sees two seconds' worth.
+   */
+  async setRateLimit(receiver: string, attemptsPerSecond: number | null): Promise<void> {
+    const queue = this.#queue(receiver);
+    if (attemptsPerSecond === null) await queue.removeGlobalRateLimit();
+    else await queue.setGlobalRateLimit(1, Math.ceil(1_000 / attemptsPerSecond));
+  }
+
   /** Queues deliveries. The job id is the event's: one that is queued already stays as it is. */
   async add(receiver: string, deliveries: readonly { eventId: string; afterMs: number }[]): Promise<void> {
     await this.#queue(receiver).addBulk(

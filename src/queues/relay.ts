@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { parseClaimRoot } from '../domain/claim.ts';
+import { passesFilter } from '../domain/filter.ts';
 import { wantsType } from '../domain/glob.ts';
 import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
@@ -127,7 +128,8 @@ export class Relay {
     const roots = entry.roots.filter((root) =>
       subscriptions.get(parseClaimRoot(root).subscription)?.receivers.includes(receiver.name),
     );
-    return roots.length === 0 ? null : { ...opening, roots };
+    const wanted = roots.length > 0 && passesFilter(receiver.filter, { record: event.data.record, roots });
+    return wanted ? { ...opening, roots } : null;
   }
 
   /** Waits for a new entry; without the lease, for the time to ask for it again. */

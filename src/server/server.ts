@@ -1,6 +1,8 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { within } from '../within.ts';
+import { type ApiOptions, routeApi } from './api.ts';
 import { listenError } from './listen-error.ts';
+import { sendProblem } from './problem.ts';
 
 /** What readiness says of one thing. */
 export type ReadinessCheck = { name: string; ok: boolean; detail: string };
@@ -11,11 +13,13 @@ export type ServerOptions = {
   port: number;
   metrics: { expose(): Promise<{ contentType: string; body: string }> };
   readiness: () => Promise<ReadinessCheck[]>;
+  /** Null: there is no API. */
+  api: ApiOptions | null;
 };
 
 const READINESS_TIMEOUT_MS = 2_000;
 
-/** The HTTP server: `/metrics`, `/healthz` and `/readyz`, none of which needs a token. */
+/** The HTTP server: `/metrics`, `/healthz` and `/readyz`, none of which needs a token, and the API, which does. */
 export class Server {
   readonly #options: ServerOptions;
   readonly #app: FastifyInstance;
@@ -46,7 +50,8 @@ export class Server {
   }
 
   #route(): void {
-    const { metrics, readiness } = this.#options;
+    const { metrics, readiness, api } = this.#options;
+    if (api !== null) routeApi(this.#app, api);
     this.#app.get('/metrics', async (_request, reply) => {
       const { contentType, body } = await metrics.expose();
       return reply.type(contentType).send(body);
@@ -61,16 +66,10 @@ export class Server {
         .header('cache-control', 'no-store')
         .send({ status: ready ? 'ready' : 'not ready', notReady, checks });
     });
+    const known =
+      api === null ? '/metrics, /healthz or /readyz' : '/metrics, /healthz, /readyz or /v1/events/{id}';
     this.#app.setNotFoundHandler((request, reply) =>
-      reply
-        .code(404)
-        .type('application/problem+json')
-        .send({
-          type: 'about:blank',
-          title: 'Not Found',
-          status: 404,
-          detail: `found ${request.method} ${pathOf(request.url)}, expected GET /metrics, /healthz or /readyz`,
-        }),
+      sendProblem(reply, 404, `found ${request.method} ${pathOf(request.url)}, expected GET ${known}`),
     );
   }
 }

@@ -22,6 +22,14 @@ const RECEIVER = z.object({
   name: z.string(),
   type: z.enum(['webhook', 'email']),
   events: z.array(z.string()),
+  /** Left out by a version that had no filters. */
+  filter: z
+    .object({
+      wallets: z.array(z.string()).nullable(),
+      chains: z.array(z.string()).nullable(),
+      minAmount: z.string().nullable(),
+    })
+    .default({ wallets: null, chains: null, minAmount: null }),
   removed: z.boolean(),
 });
 

@@ -199,7 +199,7 @@ describe.skipIf(!hasPrometheus)(`against a real Prometheus${unlessInstalled}`, (
     version: '1.2.3',
     nodeVersion: process.version,
   });
-  const server = new Server({ host: '127.0.0.1', port: 0, metrics, readiness: async () => [] });
+  const server = new Server({ host: '127.0.0.1', port: 0, metrics, readiness: async () => [], api: null });
 
   beforeAll(async () => {
     const { url } = await server.start();

@@ -124,10 +124,12 @@ function notifierFor(url: string, changes: Partial<EmailReceiver> = {}): Notifie
     timeoutMs: 10_000,
     retries: { delaysMs: [], jitter: 0 },
     concurrency: 1,
+    filter: { wallets: null, chains: null, minAmount: null },
+    rateLimit: null,
     ...changes,
   };
   const smtp = { url: new Secret(url), from: 'Intentwatch <transfers@example.com>' };
-  const notifier = createNotifier(receiver, { smtp, version: '1.2.3' });
+  const notifier = createNotifier(receiver, { smtp, version: '1.2.3', eventUrl: null });
   closers.push(() => notifier.close());
   return notifier;
 }

@@ -9,8 +9,9 @@ import { Secret } from '../../src/config/secret.ts';
 import type { RenderedEvent } from '../../src/domain/event.ts';
 import { createNotifier, type Notifier } from '../../src/notifiers/notifier.ts';
 import { freePort } from '../support/port.ts';
+import { WEBHOOK_SECRET, webhookReceiver } from '../support/webhook-receiver.ts';
 
-const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+const SECRET = WEBHOOK_SECRET;
 const NEW_SECRET = `whsec_${Buffer.alloc(24, 9).toString('base64')}`;
 
 const EVENT: RenderedEvent = {
@@ -106,20 +107,11 @@ async function listen(server: Server, host = '127.0.0.1'): Promise<Omit<Receiver
 }
 
 function notifierFor(url: string, changes: Partial<WebhookReceiver> = {}): Notifier {
-  const receiver: WebhookReceiver = {
-    name: 'backend',
-    type: 'webhook',
-    url: new Secret(url),
-    secrets: [new Secret(SECRET)],
-    events: ['*'],
-    timeoutMs: 10_000,
-    retries: { delaysMs: [], jitter: 0 },
-    concurrency: 2,
-    allowPrivateNetwork: true,
-    allowInsecure: true,
-    ...changes,
-  };
-  const notifier = createNotifier(receiver, { smtp: null, version: '1.2.3' });
+  const notifier = createNotifier(webhookReceiver(url, changes), {
+    smtp: null,
+    version: '1.2.3',
+    eventUrl: null,
+  });
   closers.push(() => notifier.close());
   return notifier;
 }

@@ -6,19 +6,19 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { WebhookReceiver } from '../../src/config/config.ts';
 import { Secret } from '../../src/config/secret.ts';
 import { formatKeyPair } from '../../src/config/signing-secret.ts';
 import type { RenderedEvent } from '../../src/domain/event.ts';
 import { type AttemptResult, createNotifier } from '../../src/notifiers/notifier.ts';
 import { freePort } from '../support/port.ts';
+import { WEBHOOK_SECRET, webhookReceiver } from '../support/webhook-receiver.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const examples = resolve(root, 'examples/verify-webhook');
 const buildFolder = mkdtempSync(join(tmpdir(), 'intentwatch-verify-'));
 afterAll(() => rmSync(buildFolder, { recursive: true, force: true }));
 
-const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+const SECRET = WEBHOOK_SECRET;
 const OTHER_SECRET = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;
 const PAIR = formatKeyPair(Buffer.alloc(32, 7));
 const OTHER_PAIR = formatKeyPair(Buffer.alloc(32, 9));
@@ -139,19 +139,8 @@ async function start(
 
 /** Sends the event as the daemon does. */
 async function deliver(url: string, secrets: string[], nowMs = Date.now()): Promise<AttemptResult> {
-  const receiver: WebhookReceiver = {
-    name: 'backend',
-    type: 'webhook',
-    url: new Secret(url),
-    secrets: secrets.map((secret) => new Secret(secret)),
-    events: ['*'],
-    timeoutMs: 10_000,
-    retries: { delaysMs: [], jitter: 0 },
-    concurrency: 1,
-    allowPrivateNetwork: true,
-    allowInsecure: true,
-  };
-  const notifier = createNotifier(receiver, { smtp: null, version: '0.0.0' });
+  const receiver = webhookReceiver(url, { secrets: secrets.map((secret) => new Secret(secret)) });
+  const notifier = createNotifier(receiver, { smtp: null, version: '0.0.0', eventUrl: null });
   try {
     return await notifier.deliver(EVENT, { signal: new AbortController().signal, nowMs });
   } finally {

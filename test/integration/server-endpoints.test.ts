@@ -1,6 +1,9 @@
 import { Agent, request as httpRequest } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
+import { Secret } from '../../src/config/secret.ts';
+import type { RenderedEvent } from '../../src/domain/event.ts';
 import { type MetricSources, Metrics } from '../../src/metrics/metrics.ts';
+import type { ApiOptions } from '../../src/server/api.ts';
 import { type ReadinessCheck, Server } from '../../src/server/server.ts';
 import { Signals } from '../../src/signals.ts';
 
@@ -11,7 +14,11 @@ afterEach(async () => {
 });
 
 async function serve(
-  options: { sources?: Partial<MetricSources>; readiness?: () => Promise<ReadinessCheck[]> } = {},
+  options: {
+    sources?: Partial<MetricSources>;
+    readiness?: () => Promise<ReadinessCheck[]>;
+    api?: ApiOptions;
+  } = {},
 ): Promise<{ url: string; server: Server }> {
   const metrics = new Metrics({
     signals: new Signals(),
@@ -34,6 +41,7 @@ async function serve(
     port: 0,
     metrics,
     readiness: options.readiness ?? (async () => [{ name: 'redis', ok: true, detail: 'reachable' }]),
+    api: options.api ?? null,
   });
   const { url } = await server.start();
   closers.push(async () => {
@@ -135,6 +143,77 @@ describe('an unknown path', () => {
   });
 });
 
+describe('/v1/events/{id}', () => {
+  const ID = `evt_${'0123456789'.repeat(4)}`;
+  const TOKEN = 'token-4711';
+  const event: RenderedEvent = {
+    id: ID,
+    type: 'intent.filled',
+    timestamp: '2026-11-20T11:31:00.123Z',
+    data: {
+      subject: { kind: 'intent', id: 'intent:0xab' },
+      sequence: 1,
+      status: 'filled',
+      previousStatus: null,
+      changes: [],
+      record: { note: 'x'.repeat(30_000) },
+      upstreamUpdatedAt: null,
+      detectionDelaySeconds: null,
+      wallets: [],
+      subscriptions: ['treasury'],
+      metadata: {},
+    },
+  };
+  const api: ApiOptions = {
+    token: new Secret(TOKEN),
+    findEvent: async ({ id, receiver }) => (id === ID && receiver === 'backend' ? event : null),
+  };
+  const authorization = `Bearer ${TOKEN}`;
+
+  test('gives the event of a receiver whole to whoever has the token', async () => {
+    const { url } = await serve({ api });
+    const answer = await fetch(`${url}/v1/events/${ID}?receiver=backend`, { headers: { authorization } });
+    expect([answer.status, await answer.json()]).toEqual([200, event]);
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+  });
+
+  test.each([
+    ['no token', {}],
+    ['another token', { authorization: 'Bearer token-4712' }],
+    ['the beginning of the token', { authorization: 'Bearer token' }],
+    ['an empty token', { authorization: 'Bearer ' }],
+    ['another scheme', { authorization: `Basic ${TOKEN}` }],
+  ])('is 401 with %s, whatever is asked for', async (_, headers) => {
+    const { url } = await serve({ api });
+    for (const path of [`/v1/events/${ID}?receiver=backend`, '/v1/events/evt_1']) {
+      const answer = await fetch(`${url}${path}`, { headers });
+      expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+      expect(await answer.text()).not.toContain(TOKEN);
+    }
+  });
+
+  test.each([
+    ['another event', `evt_${'1'.repeat(40)}?receiver=backend`, 404],
+    ['another receiver', `${ID}?receiver=other`, 404],
+    ['what is no event id', 'evt_1?receiver=backend', 404],
+    ['no receiver', ID, 400],
+    ['what is no name of a receiver', `${ID}?receiver=${encodeURIComponent('a b')}`, 400],
+    ['two receivers', `${ID}?receiver=backend&receiver=other`, 400],
+  ])('is a problem for %s', async (_, path, status) => {
+    const { url } = await serve({ api });
+    const answer = await fetch(`${url}/v1/events/${path}`, { headers: { authorization } });
+    expect(answer.status).toBe(status);
+    expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+  });
+
+  test('does not exist where there is no token', async () => {
+    const { url } = await serve();
+    const answer = await fetch(`${url}/v1/events/${ID}?receiver=backend`, { headers: { authorization } });
+    expect(answer.status).toBe(404);
+    expect(await answer.json()).toMatchObject({ detail: expect.stringContaining('expected GET /metrics') });
+  });
+});
+
 describe('starting', () => {
   test('on a port that is in use fails with the config key, the port and the host', async () => {
     const { url } = await serve();
@@ -144,6 +223,7 @@ describe('starting', () => {
       port,
       metrics: { expose: async () => ({ contentType: 'text/plain', body: '' }) },
       readiness: async () => [],
+      api: null,
     });
     await expect(second.start()).rejects.toThrow(`server.port ${port} on 127.0.0.1 is in use`);
     await second.close();
@@ -155,6 +235,7 @@ describe('starting', () => {
       port: 0,
       metrics: { expose: async () => ({ contentType: 'text/plain', body: '' }) },
       readiness: async () => [],
+      api: null,
     });
     await expect(server.start()).rejects.toThrow('server.host 192.0.2.1 is no address of this machine');
     await server.close();

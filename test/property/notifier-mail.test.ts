@@ -6,7 +6,7 @@ import type { RenderedEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { renderHtml, renderText } from '../../src/notifiers/email/body.ts';
 import { makeMessage } from '../../src/notifiers/email/message.ts';
-import { makeNotice } from '../../src/notifiers/email/notice.ts';
+import { makeNotice } from '../../src/notifiers/notice/notice.ts';
 
 const ATTACKS = [
   '<script>alert(1)</script>',

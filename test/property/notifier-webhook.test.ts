@@ -35,7 +35,7 @@ test('every secret among several verifies any event, whatever texts it holds, an
           metadata,
         },
       };
-      const body = renderBody(event);
+      const body = renderBody(event, { format: 'standard', recordUrl: null });
       const timestampSeconds = Math.floor(Date.now() / 1_000);
       const signed = { id: event.id, timestampSeconds, body };
       const headers = {

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
@@ -7,6 +8,7 @@ const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 const OTHER_SECRET = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD';
 
 const EVERY_KEY_ENV = {
+  HEADER: 'h',
   KEY: 'key-1',
   REDIS_PASSWORD: 'p',
   TOKEN: 't',
@@ -42,7 +44,7 @@ test('a file with only what is required gets the documented defaults', async () 
     redis: { url: null, prefix: 'intentwatch' },
     dataDir: join(folder, 'data'),
     retentionMs: 30 * 86_400_000,
-    server: { host: '127.0.0.1', port: 9464, token: null },
+    server: { host: '127.0.0.1', port: 9464, token: null, publicUrl: null },
     smtp: null,
     polling: { confirmAfterMs: 600_000, fullSweepEveryMs: 300_000, finished: {} },
     subscriptions: [
@@ -73,6 +75,11 @@ test('a file with only what is required gets the documented defaults', async () 
         jitter: 0.1,
       },
       concurrency: 5,
+      format: 'standard',
+      headers: {},
+      tls: null,
+      rateLimit: null,
+      filter: { wallets: null, chains: null, minAmount: null },
       allowPrivateNetwork: false,
       allowInsecure: false,
     },
@@ -97,7 +104,7 @@ test('a file with every key is read as it says', async () => {
   expect(config.redis.prefix).toBe('team-1');
   expect(config.dataDir).toBe(resolve(folder, '../state'));
   expect(config.retentionMs).toBe(5 * 86_400_000);
-  expect(config.server).toMatchObject({ host: '::1', port: 0 });
+  expect(config.server).toMatchObject({ host: '::1', port: 0, publicUrl: 'https://watch.example.com/a' });
   expect(config.server.token?.reveal()).toBe('t');
   expect(config.smtp?.url.reveal()).toBe('smtps://u:p@mail.example.com');
   expect(config.smtp?.from).toBe('"Transfers, all" <transfers@example.com>');
@@ -106,7 +113,7 @@ test('a file with every key is read as it says', async () => {
     fullSweepEveryMs: 60_000,
     finished: { intent: ['settled', 'refunded'], 'deposit-address': [] },
   });
-  const [local, nobodyWaits, oncall] = config.receivers;
+  const [local, nobodyWaits, room, oncall] = config.receivers;
   if (local?.type !== 'webhook') throw new Error('expected a webhook');
   expect(local.url.reveal()).toBe('http://10.0.0.8:3000/hook?t=1');
   expect(local.secrets.map((secret) => secret.reveal())).toEqual([SECRET, OTHER_SECRET]);
@@ -115,9 +122,22 @@ test('a file with every key is read as it says', async () => {
     timeoutMs: 500,
     retries: { delaysMs: [1000, 7_200_000], jitter: 0 },
     concurrency: 20,
+    rateLimit: 0.5,
+    format: 'standard',
+    filter: {
+      wallets: ['0xde709f2102306220921060314715629080e2fb77'],
+      chains: ['10', '8453'],
+      minAmount: '1000.5',
+    },
     allowPrivateNetwork: true,
     allowInsecure: true,
   });
+  const headers = Object.entries(local.headers).map(([name, value]) => [name, value.reveal()]);
+  expect(headers).toEqual([
+    ['Authorization', 'Bearer h'],
+    ['X-Team', 'payments'],
+  ]);
+  expect(room).toMatchObject({ format: 'slack', secrets: [], rateLimit: 1 });
   expect(nobodyWaits?.retries).toEqual({ delaysMs: [], jitter: 0.1 });
   expect(oncall).toMatchObject({
     type: 'email',
@@ -126,6 +146,8 @@ test('a file with every key is read as it says', async () => {
     timeoutMs: 60_000,
     retries: { jitter: 1 },
     concurrency: 2,
+    rateLimit: 2,
+    filter: { wallets: null, chains: null, minAmount: '1' },
   });
   expect(config.subscriptions).toEqual([
     {
@@ -241,4 +263,17 @@ test('the example config loads when the variables it names are set', async () =>
   const file = join(import.meta.dirname, '../../config/intentwatch.example.yaml');
   const config = await loadConfig(file, { UPSTREAM_API_KEY: 'key-1', WEBHOOK_SECRET: SECRET });
   expect(config.subscriptions.map(({ name }) => name)).toEqual(['treasury', 'order-1042', 'prices']);
+});
+
+test('a webhook with TLS files has what they hold, relative to the config file', async () => {
+  const { receivers } = await loadConfig(join(folder, 'webhook-with-tls.yaml'), {});
+  const pem = (name: string): Promise<string> => readFile(join(folder, '../../tls', name), 'utf8');
+  const [both, caOnly, none] = receivers.map((receiver) =>
+    receiver.type === 'webhook' ? receiver.tls : undefined,
+  );
+  expect(both?.ca).toBe(await pem('ca.pem'));
+  expect(both?.identity?.cert).toBe(await pem('client.pem'));
+  expect(both?.identity?.key.reveal()).toBe(await pem('client-key.pem'));
+  expect(caOnly).toEqual({ ca: await pem('ca.pem'), identity: null });
+  expect(none).toBeNull();
 });

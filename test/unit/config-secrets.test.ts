@@ -17,11 +17,12 @@ const SECRETS = {
   HOOK_URL: 'http://10.0.0.8/Zhook-77?Ztoken=1',
   SECRET_NEW: 'whsec_ZfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
   SECRET_OLD: 'whsec_ZxyQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+  HEADER: 'Zheader-5b',
 };
 const ENV = { ...SECRETS, PRIVATE: 'true', CHAIN: '10', ORDER: '1042' };
 
 function expectNoSecret(text: string): void {
-  for (const secret of ['Zkey', 'Zredis', 'Ztoken', 'Zuser', 'Zpass', 'Zhook', 'ZfKQ', 'ZxyQ']) {
+  for (const secret of ['Zkey', 'Zredis', 'Ztoken', 'Zuser', 'Zpass', 'Zhook', 'Zheader', 'ZfKQ', 'ZxyQ']) {
     expect(text).not.toContain(secret);
   }
 }

@@ -3,7 +3,7 @@ import type { RenderedEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { renderHtml, renderText } from '../../src/notifiers/email/body.ts';
 import { makeMessage } from '../../src/notifiers/email/message.ts';
-import { makeNotice } from '../../src/notifiers/email/notice.ts';
+import { makeNotice } from '../../src/notifiers/notice/notice.ts';
 
 const HASH = `0x${'ab'.repeat(32)}`;
 const FUNDING = `0x${'cd'.repeat(32)}`;

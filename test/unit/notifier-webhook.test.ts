@@ -5,7 +5,7 @@ import { classifyAnswer } from '../../src/notifiers/webhook/classify.ts';
 import { parseRetryAfter } from '../../src/notifiers/webhook/retry-after.ts';
 
 const NOW_MS = Date.parse('2026-11-20T11:31:00Z');
-const ANSWER = { retryAfter: undefined, ended: true, timedOut: false, nowMs: NOW_MS };
+const ANSWER = { retryAfter: undefined, ended: true, timedOutAfterMs: null, nowMs: NOW_MS };
 
 describe('the meaning of an answer', () => {
   test.each([
@@ -33,6 +33,11 @@ describe('the meaning of an answer', () => {
   test.each([200, 302, 410, 500])('%i does not honour Retry-After', (httpStatus) => {
     expect(classifyAnswer({ ...ANSWER, httpStatus, retryAfter: '7' }).retryAfterMs).toBeNull();
   });
+});
+
+test('a success whose body did not end in time is a failure that waits as long as the timeout was', () => {
+  const slow = { ...ANSWER, httpStatus: 200, ended: false, timedOutAfterMs: 15_000 };
+  expect(classifyAnswer(slow)).toMatchObject({ outcome: 'failed', retryAfterMs: 15_000 });
 });
 
 describe('Retry-After', () => {

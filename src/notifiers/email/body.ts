@@ -1,4 +1,4 @@
-import type { Notice, Row } from './notice.ts';
+import type { Notice, Row } from '../notice/notice.ts';
 
 /** The mail as plain text; links stand on lines of their own. */
 export function renderText({ title, summary, sections }: Notice): string {

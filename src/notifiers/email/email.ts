@@ -31,7 +31,7 @@ export function createEmailNotifier(receiver: EmailReceiver, { smtp }: { smtp: S
       reason: redact(verdict.reason, secrets),
       answer: redact(verdict.answer, secrets),
       durationMs: attempt.elapsedMs(),
-      retryAfterMs: null,
+      retryAfterMs: verdict.outcome === 'failed' && attempt.isTimedOut() ? timeoutMs : null,
     };
   }
 

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { domainToASCII } from 'node:url';
 import type { SendMailOptions } from 'nodemailer';
 import type { RenderedEvent } from '../../domain/event.ts';
+import { makeNotice } from '../notice/notice.ts';
 import { renderHtml, renderText } from './body.ts';
-import { makeNotice } from './notice.ts';
 
 /** Who a mail is from and to, and when it is sent. */
 export type Envelope = { receiverName: string; from: string; to: string[]; nowMs: number };

@@ -1,4 +1,4 @@
-import { lookup as dnsLookup, type LookupAddress, type LookupOptions } from 'node:dns';
+import type { LookupAddress, LookupOptions } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector } from 'undici';
 import { isRefusedAddress } from '../../config/refused-addresses.ts';
@@ -10,12 +10,17 @@ class RefusedAddressError extends Error {
 
 /**
  * A connector for undici that checks the address it connects to, after DNS, so that a name cannot point a receiver
- * at the inside of the network. Every connection of the pool goes through it.
+ * at the inside of the network. Every connection of the pool goes through it. A name is asked for once, and the
+ * connection goes to the very addresses that were checked: a name that is public when checked and private when
+ * connected to gains nothing.
  */
-export function guardedConnector(options: buildConnector.BuildOptions): buildConnector.connector {
-  const connect = buildConnector({ ...options, lookup: guardedLookup });
+export function guardedConnector({
+  lookup,
+  ...options
+}: buildConnector.BuildOptions & { lookup: LookupFunction }): buildConnector.connector {
+  const connect = buildConnector({ ...options, lookup: guardedLookup(lookup) });
   return (target, callback) => {
-    // A literal address is connected to without a lookup.
+    // A literal address is connected to without a lookup; undici has taken the brackets of IPv6 away.
     if (isIP(target.hostname) !== 0 && isRefusedAddress(target.hostname)) {
       callback(refusedAddress([target.hostname]), null);
       return;
@@ -24,17 +29,20 @@ export function guardedConnector(options: buildConnector.BuildOptions): buildCon
   };
 }
 
-const guardedLookup: LookupFunction = (hostname, options, callback) => {
-  const all: LookupOptions & { all: true } = { ...options, all: true };
-  dnsLookup(hostname, all, (error, found) => {
-    if (error) return callback(error, []);
-    const allowed = found.filter(({ address }) => !isRefusedAddress(address));
-    const [first] = allowed;
-    if (first === undefined) return callback(refusedAddress(found.map(addressOf)), []);
-    if (options.all === true) return callback(null, allowed);
-    callback(null, first.address, first.family);
-  });
-};
+function guardedLookup(lookup: LookupFunction): LookupFunction {
+  return (hostname, options, callback) => {
+    const all: LookupOptions & { all: true } = { ...options, all: true };
+    lookup(hostname, all, (error, found) => {
+      if (error) return callback(error, []);
+      const answers = typeof found === 'string' ? [] : found;
+      const allowed = answers.filter(({ address }) => !isRefusedAddress(address));
+      const [first] = allowed;
+      if (first === undefined) return callback(refusedAddress(answers.map(addressOf)), []);
+      if (options.all === true) return callback(null, allowed);
+      callback(null, first.address, first.family);
+    });
+  };
+}
 
 function addressOf({ address }: LookupAddress): string {
   return address;

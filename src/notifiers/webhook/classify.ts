@@ -2,12 +2,12 @@ import { STATUS_CODES } from 'node:http';
 import type { AttemptResult } from '../notifier.ts';
 import { parseRetryAfter } from './retry-after.ts';
 
-/** An answer's status, its `Retry-After` header, and whether its body ended. */
+/** An answer's status, its `Retry-After` header, whether its body ended, and the timeout that ended the attempt. */
 export type AnswerFacts = {
   httpStatus: number;
   retryAfter: string | undefined;
   ended: boolean;
-  timedOut: boolean;
+  timedOutAfterMs: number | null;
   nowMs: number;
 };
 
@@ -21,12 +21,18 @@ const WAITING_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
  * the deliveries, 429, 502, 503 and 504 may say how long to wait. Only a success also needs its body to end: a
  * refusal is one whatever follows it.
  */
-export function classifyAnswer({ httpStatus, retryAfter, ended, timedOut, nowMs }: AnswerFacts): Verdict {
+export function classifyAnswer({
+  httpStatus,
+  retryAfter,
+  ended,
+  timedOutAfterMs,
+  nowMs,
+}: AnswerFacts): Verdict {
   const name = [httpStatus, STATUS_CODES[httpStatus]].filter(Boolean).join(' ');
   if (httpStatus >= 200 && httpStatus < 300) {
     if (ended) return { outcome: 'delivered', reason: name, retryAfterMs: null };
-    const problem = timedOut ? 'did not end in time' : 'broke off';
-    return { outcome: 'failed', reason: `${name}, but the answer ${problem}`, retryAfterMs: null };
+    const problem = timedOutAfterMs === null ? 'broke off' : 'did not end in time';
+    return { outcome: 'failed', reason: `${name}, but the answer ${problem}`, retryAfterMs: timedOutAfterMs };
   }
   if (httpStatus === 410) return { outcome: 'rejected', reason: name, retryAfterMs: null };
   const isRedirect = httpStatus >= 300 && httpStatus < 400;

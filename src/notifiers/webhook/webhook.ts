@@ -1,36 +1,55 @@
+import { lookup } from 'node:dns';
 import { buildConnector, type Dispatcher, Pool } from 'undici';
 import type { WebhookReceiver } from '../../config/config.ts';
 import type { RenderedEvent } from '../../domain/event.ts';
 import { type Attempt, beginAttempt } from '../attempt.ts';
-import type { AttemptOptions, AttemptResult, Notifier } from '../notifier.ts';
+import type { AttemptOptions, AttemptResult, EventUrl, Notifier } from '../notifier.ts';
 import { printableLine } from '../printable.ts';
-import { redact, secretsOfUrl } from '../redact.ts';
+import { redact, secretsOfHeader, secretsOfUrl } from '../redact.ts';
 import { guardedConnector } from './address-guard.ts';
 import { readAnswerStart } from './answer.ts';
 import { classifyAnswer, describeConnectionError } from './classify.ts';
 import { renderBody } from './render.ts';
-import { signatureHeader } from './sign.ts';
+import { type SignedContent, signatureHeader } from './sign.ts';
 
-/** Delivers events by signed POST requests (Standard Webhooks 1.0.0) over a connection pool of its own. */
-export function createWebhookNotifier(receiver: WebhookReceiver, { version }: { version: string }): Notifier {
+/**
+ * Delivers events by POST requests over a connection pool of its own: signed (Standard Webhooks 1.0.0), or as a message
+ * for a chat's channel.
+ */
+export function createWebhookNotifier(
+  receiver: WebhookReceiver,
+  { version, eventUrl }: { version: string; eventUrl: EventUrl | null },
+): Notifier {
   const url = new URL(receiver.url.reveal());
   const pool = openPool(receiver, url);
-  const secrets = [...secretsOfUrl(url), ...receiver.secrets.map((secret) => secret.reveal())];
+  const secrets = secretsOf(receiver, url);
+  const ownHeaders = Object.fromEntries(
+    Object.entries(receiver.headers).map(([name, value]) => [name, value.reveal()]),
+  );
 
   async function deliver(event: RenderedEvent, options: AttemptOptions): Promise<AttemptResult> {
     const attempt = beginAttempt(options, receiver.timeoutMs);
-    const body = renderBody(event);
+    const recordUrl = eventUrl?.({ id: event.id, receiver: receiver.name }) ?? null;
+    const body = renderBody(event, { format: receiver.format, recordUrl });
     const timestampSeconds = Math.floor(options.nowMs / 1_000);
     const headers = {
+      ...ownHeaders,
       'content-type': 'application/json',
       'user-agent': `Intentwatch/${version}`,
       'webhook-id': event.id,
       'webhook-timestamp': String(timestampSeconds),
-      'webhook-signature': signatureHeader({ id: event.id, timestampSeconds, body }, receiver.secrets),
+      ...signatureOf({ id: event.id, timestampSeconds, body }),
     };
     const path = `${url.pathname}${url.search}`;
     const result = await send({ path, method: 'POST', headers, body }, { attempt, nowMs: options.nowMs });
     return { ...result, reason: redact(result.reason, secrets), answer: redact(result.answer, secrets) };
+  }
+
+  /** A chat's webhook has a secret URL and no other secret. */
+  function signatureOf(content: SignedContent): { 'webhook-signature'?: string } {
+    return receiver.secrets.length === 0
+      ? {}
+      : { 'webhook-signature': signatureHeader(content, receiver.secrets) };
   }
 
   async function send(
@@ -42,10 +61,13 @@ export function createWebhookNotifier(receiver: WebhookReceiver, { version }: { 
       response = await untilAborted(pool.request({ ...request, signal: attempt.signal }), attempt.signal);
     } catch (error) {
       attempt.throwIfCutOff();
-      const reason = attempt.isTimedOut()
-        ? `no answer within ${receiver.timeoutMs} ms`
-        : printableLine(describeConnectionError(error), 300);
-      return { ...NOTHING_SAID, reason, durationMs: attempt.elapsedMs() };
+      const durationMs = attempt.elapsedMs();
+      if (attempt.isTimedOut()) {
+        const reason = `no answer within ${receiver.timeoutMs} ms`;
+        return { ...NOTHING_SAID, reason, durationMs, retryAfterMs: receiver.timeoutMs };
+      }
+      const reason = printableLine(describeConnectionError(error), 300);
+      return { ...NOTHING_SAID, reason, durationMs, retryAfterMs: null };
     }
     const { text, ended } = await readAnswerStart(response.body);
     if (!ended) attempt.throwIfCutOff();
@@ -54,7 +76,7 @@ export function createWebhookNotifier(receiver: WebhookReceiver, { version }: { 
       httpStatus: response.statusCode,
       retryAfter: [response.headers['retry-after'] ?? []].flat()[0],
       ended,
-      timedOut: attempt.isTimedOut(),
+      timedOutAfterMs: attempt.isTimedOut() ? receiver.timeoutMs : null,
       nowMs: nowMs + durationMs,
     });
     return { ...verdict, httpStatus: response.statusCode, smtpCode: null, answer: text, durationMs };
@@ -68,14 +90,31 @@ const NOTHING_SAID = {
   httpStatus: null,
   smtpCode: null,
   answer: '',
-  retryAfterMs: null,
 } as const;
+
+/** What an answer could echo: the URL's secrets, the signing secrets, the values of the user's own headers. */
+function secretsOf({ secrets, headers }: WebhookReceiver, url: URL): string[] {
+  const values = Object.values(headers).map((value) => value.reveal());
+  return [
+    ...secretsOfUrl(url),
+    ...secrets.map((secret) => secret.reveal()),
+    ...values.flatMap(secretsOfHeader),
+  ];
+}
 
 /** The only limit in time is the attempt's own; a connection that is never made is given up as late as that. */
 function openPool(receiver: WebhookReceiver, url: URL): Pool {
-  const connection = { timeout: receiver.timeoutMs, allowH2: false };
+  const { ca, identity } = receiver.tls ?? { ca: null, identity: null };
+  const connection = {
+    timeout: receiver.timeoutMs,
+    allowH2: false,
+    ...(ca === null ? {} : { ca }),
+    ...(identity === null ? {} : { cert: identity.cert, key: identity.key.reveal() }),
+  };
   return new Pool(url.origin, {
-    connect: receiver.allowPrivateNetwork ? buildConnector(connection) : guardedConnector(connection),
+    connect: receiver.allowPrivateNetwork
+      ? buildConnector(connection)
+      : guardedConnector({ ...connection, lookup }),
     connections: receiver.concurrency,
     headersTimeout: 0,
     bodyTimeout: 0,

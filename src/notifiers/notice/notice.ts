@@ -2,11 +2,11 @@ import { describeAmount } from '../../domain/amounts.ts';
 import { chainName, explorerTxUrl } from '../../domain/chains.ts';
 import type { RenderedEvent } from '../../domain/event.ts';
 import type { JsonObject, JsonValue } from '../../domain/json.ts';
+import { type Leg, readText, readTransfer, type Transfer } from '../../domain/transfer.ts';
 import { printableLine } from '../printable.ts';
 import { renderSummary } from './summary.ts';
 import { formatTime, formatUnixSeconds } from './time.ts';
 import { renderTitle } from './title.ts';
-import { type Leg, readText, readTransfer, type Transfer } from './transfer.ts';
 
 /** A fact with its name, and where it can be looked at. */
 export type Row = { label: string; value: string; url: string | null };

@@ -1,7 +1,7 @@
 import type { RenderedEvent } from '../../domain/event.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { readText } from '../../domain/transfer.ts';
 import { isOperatorEvent, kindName } from './title.ts';
-import { readText } from './transfer.ts';
 
 /** What the usual steps of a transfer mean for whoever waits for it. */
 const TRANSFER_SENTENCES: ReadonlyMap<string, string> = new Map([

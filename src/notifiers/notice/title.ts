@@ -1,8 +1,8 @@
 import { describeAmount } from '../../domain/amounts.ts';
 import { chainName, findToken } from '../../domain/chains.ts';
 import type { RenderedEvent } from '../../domain/event.ts';
+import type { Leg, Transfer } from '../../domain/transfer.ts';
 import { printableLine } from '../printable.ts';
-import type { Leg, Transfer } from './transfer.ts';
 
 const MAX_TITLE_LENGTH = 150;
 

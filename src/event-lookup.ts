@@ -1,0 +1,24 @@
+import type { ServerConfig } from './config/config.ts';
+import type { DaemonParts } from './daemon.ts';
+import { renderEvent } from './domain/render.ts';
+import type { EventUrl } from './notifiers/notifier.ts';
+import type { FindEvent } from './server/api.ts';
+
+/** Finds events for the API; before the daemon's parts run, there are none. */
+export function daemonEvents(parts: () => DaemonParts | null): FindEvent {
+  return async ({ id, receiver }) => {
+    const running = parts();
+    if (running === null) return null;
+    const { deliveries, events, registry } = running;
+    const fact = await deliveries.fact(receiver, id);
+    const event = fact === null ? null : await events.at(fact.entry);
+    if (fact === null || event === null) return null;
+    return renderEvent(event, fact.roots, await registry.subscriptions(fact.roots));
+  };
+}
+
+/** Where the API shows an event; null where it does not run, or nobody said how it is reached. */
+export function eventUrlOf({ publicUrl, token }: ServerConfig): EventUrl | null {
+  if (publicUrl === null || token === null) return null;
+  return ({ id, receiver }) => `${publicUrl}/v1/events/${id}?receiver=${receiver}`;
+}

@@ -1,0 +1,41 @@
+import type { JsonObject } from '../../domain/json.ts';
+import type { Notice, Row } from '../notice/notice.ts';
+import { printableLine } from '../printable.ts';
+
+/** Within Discord's limits (25 fields, 256 and 1,024 characters, 6,000 in all), also when every character is escaped. */
+const MAX_FIELDS = 10;
+const MAX_TITLE_LENGTH = 128;
+const MAX_LABEL_LENGTH = 60;
+const MAX_VALUE_LENGTH = 120;
+
+/**
+ * A message for a Discord webhook. What the upstream says is escaped, so that it makes no markup, no links and no
+ * mentions; `timestamp` is the event's, ISO 8601.
+ */
+export function discordMessage(
+  { title, summary, sections: [first = []] }: Notice,
+  timestamp: string,
+): JsonObject {
+  const fields = first.slice(0, MAX_FIELDS).map(field);
+  const embed = {
+    title: escapeDiscord(printableLine(title, MAX_TITLE_LENGTH)),
+    description: escapeDiscord(summary),
+    fields,
+    timestamp,
+  };
+  return { embeds: [embed], allowed_mentions: { parse: [] } };
+}
+
+function field({ label, value, url }: Row): JsonObject {
+  const shown = escapeDiscord(printableLine(value, MAX_VALUE_LENGTH));
+  return {
+    name: escapeDiscord(printableLine(label, MAX_LABEL_LENGTH)),
+    value: url === null ? shown : `[${shown}](${url})`,
+    inline: false,
+  };
+}
+
+/** A backslash before every ASCII mark that Discord's Markdown, links or mentions could begin with. */
+function escapeDiscord(text: string): string {
+  return text.replace(/[\\`*_~|>#[\]()<@:/-]/g, '\\$&');
+}

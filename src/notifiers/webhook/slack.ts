@@ -1,0 +1,39 @@
+import type { JsonObject, JsonValue } from '../../domain/json.ts';
+import type { Notice, Row } from '../notice/notice.ts';
+import { printableLine } from '../printable.ts';
+
+/** Slack's own limits: fields of a section, characters of a field's text. */
+const MAX_FIELDS = 10;
+const MAX_FIELD_LENGTH = 2_000;
+const MAX_VALUE_LENGTH = 300;
+
+/**
+ * A message for a Slack incoming webhook. What the upstream says stands in plain text, which Slack does not interpret;
+ * where a link needs Slack's own markup, it is escaped.
+ */
+export function slackMessage({ title, summary, sections: [first = []] }: Notice): JsonObject {
+  const blocks: JsonValue[] = [
+    { type: 'header', text: plainText(title) },
+    { type: 'section', text: plainText(summary) },
+  ];
+  const fields = first.slice(0, MAX_FIELDS).map(field);
+  if (fields.length > 0) blocks.push({ type: 'section', fields });
+  // What notifications and old clients show.
+  return { text: escapeSlack(title), blocks };
+}
+
+function field({ label, value, url }: Row): JsonObject {
+  const shown = printableLine(value, MAX_VALUE_LENGTH);
+  if (url === null) return plainText(`${label}: ${shown}`);
+  // Verbatim: no names, channels or addresses become links or mentions.
+  return { type: 'mrkdwn', verbatim: true, text: `${escapeSlack(label)}: <${url}|${escapeSlack(shown)}>` };
+}
+
+function plainText(text: string): JsonObject {
+  return { type: 'plain_text', emoji: false, text: printableLine(text, MAX_FIELD_LENGTH) };
+}
+
+/** The three characters that Slack's markup is made of; a mention or link needs `<` and `>`. */
+function escapeSlack(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}

@@ -1,0 +1,54 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { Secret } from '../config/secret.ts';
+import type { RenderedEvent } from '../domain/event.ts';
+import { sendProblem } from './problem.ts';
+
+/** An event as one receiver gets it, whole; null when that receiver has no delivery of it, or no longer. */
+export type FindEvent = (wanted: { id: string; receiver: string }) => Promise<RenderedEvent | null>;
+
+/** The API and the token that it asks for. */
+export type ApiOptions = { token: Secret; findEvent: FindEvent };
+
+const EVENT_ID = z.string().regex(/^evt_[0-9a-f]{40}$/);
+const RECEIVER = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/);
+
+/** Adds `GET /v1/events/{id}?receiver=NAME`, for whoever has the token. */
+export function routeApi(app: FastifyInstance, { token, findEvent }: ApiOptions): void {
+  app.get<{ Params: { id: string }; Querystring: { receiver?: unknown } }>(
+    '/v1/events/:id',
+    async (request, reply) => {
+      if (!isAuthorized(request, token)) return refuse(reply);
+      const id = EVENT_ID.safeParse(request.params.id);
+      const receiver = RECEIVER.safeParse(request.query.receiver);
+      if (!receiver.success)
+        return sendProblem(reply, 400, 'expected ?receiver= with the name of a receiver');
+      const found = id.success ? await findEvent({ id: id.data, receiver: receiver.data }) : null;
+      if (found === null) {
+        const detail = `receiver ${receiver.data} has no delivery of this event, or its retention is over`;
+        return sendProblem(reply, 404, detail);
+      }
+      return reply.header('cache-control', 'no-store').send(found);
+    },
+  );
+}
+
+/** Digests of equal length are compared, so that the time tells nothing about the token. */
+function isAuthorized({ headers }: FastifyRequest, token: Secret): boolean {
+  const [, given = ''] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '') ?? [];
+  return timingSafeEqual(digest(given), digest(token.reveal()));
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+function refuse(reply: FastifyReply): FastifyReply {
+  reply.header('www-authenticate', 'Bearer');
+  return sendProblem(
+    reply,
+    401,
+    'expected the header Authorization: Bearer and the server.token of the config',
+  );
+}

@@ -1,0 +1,191 @@
+import type { LookupAddress } from 'node:dns';
+import { isIP, type LookupFunction, Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import { isRefusedAddress } from '../../src/config/refused-addresses.ts';
+import { httpUrl, isPrivateHost } from '../../src/config/urls.ts';
+import { guardedConnector } from '../../src/notifiers/webhook/address-guard.ts';
+
+/** Where the system would have connected. Nothing does here: the last step before the network is taken away. */
+class NetworkCut extends Error {
+  readonly code = 'NETWORK_CUT';
+}
+
+const connects = vi.spyOn(Socket.prototype, 'connect');
+beforeAll(() => {
+  connects.mockImplementation(function (this: Socket, ...given: unknown[]): Socket {
+    const [first] = given.flat();
+    const { host, lookup } = CONNECT.parse(first);
+    const end = (error: Error): unknown => process.nextTick(() => this.destroy(error));
+    if (isIP(host) !== 0) end(new NetworkCut(host));
+    else lookup(host, { all: true }, (error, found) => end(error ?? new NetworkCut(addressesOf(found))));
+    return this;
+  });
+});
+afterAll(() => connects.mockRestore());
+
+const CONNECT = z.object({ host: z.string(), lookup: z.custom<LookupFunction>() });
+
+function addressesOf(found: string | LookupAddress[]): string {
+  return typeof found === 'string' ? found : found.map(({ address }) => address).join(' ');
+}
+
+/** What becomes of an attempt: the guard refuses, a connection goes to addresses, or there is nothing to attempt. */
+type Verdict = { verdict: 'refused' | 'connects' | 'no URL'; lookups: number; to: string };
+
+/** A name server whose answers are given in turn; the last one stays. */
+function answering(answers: readonly (readonly string[])[]): { lookup: LookupFunction; asked: string[] } {
+  const asked: string[] = [];
+  const lookup: LookupFunction = (hostname, _options, callback) => {
+    const answer = answers[Math.min(asked.length, answers.length - 1)] ?? [];
+    asked.push(hostname);
+    const found: LookupAddress[] = answer.map((address) => ({ address, family: isIP(address) }));
+    process.nextTick(() => callback(null, found));
+  };
+  return { lookup, asked };
+}
+
+async function attempt(
+  text: string,
+  { lookup, asked }: { lookup: LookupFunction; asked: string[] },
+): Promise<Verdict> {
+  const url = httpUrl(text);
+  if (url === null) return { verdict: 'no URL', lookups: 0, to: '' };
+  const before = asked.length;
+  const connect = guardedConnector({ timeout: 5_000, lookup });
+  // As undici asks its connector.
+  const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  const target = { hostname, host: url.host, protocol: url.protocol, port: url.port };
+  const error = await new Promise<Error | null>((resolve) =>
+    connect(target, (...[failed]) => resolve(failed)),
+  );
+  const lookups = asked.length - before;
+  if (error instanceof NetworkCut) return { verdict: 'connects', lookups, to: error.message };
+  if (error !== null && 'code' in error && error.code === 'ADDRESS_REFUSED')
+    return { verdict: 'refused', lookups, to: '' };
+  throw error ?? new Error('connected, though there is no network');
+}
+
+const LITERALS: readonly [url: string, verdict: Verdict['verdict'], what: string][] = [
+  ['http://127.0.0.1/', 'refused', 'loopback'],
+  ['http://127.8.9.10/', 'refused', 'loopback'],
+  ['http://127.1/', 'refused', 'loopback, short'],
+  ['http://2130706433/', 'refused', 'loopback, decimal'],
+  ['http://0x7f000001/', 'refused', 'loopback, hexadecimal'],
+  ['http://0177.0.0.1/', 'refused', 'loopback, octal'],
+  ['http://017700000001/', 'refused', 'loopback, octal in one'],
+  ['http://0x7f.0.0x0.01/', 'refused', 'loopback, mixed'],
+  ['http://%31%32%37.0.0.1/', 'refused', 'loopback, percent-encoded'],
+  ['http://①②⑦.⓪.⓪.①/', 'refused', 'loopback, in circled digits'],
+  ['http://127.0.0.1./', 'refused', 'loopback with a dot behind it'],
+  ['http://user@127.0.0.1:8080/path', 'refused', 'loopback behind a user'],
+  ['http://0/', 'refused', 'unspecified'],
+  ['http://0.0.0.0:6379/', 'refused', 'unspecified'],
+  ['http://10.0.0.1/', 'refused', 'private'],
+  ['http://172.16.0.1/', 'refused', 'private'],
+  ['http://172.32.0.1/', 'connects', 'just beyond private'],
+  ['http://192.168.1.1/', 'refused', 'private'],
+  ['http://0300.0250.1/', 'refused', 'private, octal and short'],
+  ['http://3232235777/', 'refused', 'private, decimal'],
+  ['http://100.64.0.1/', 'refused', 'carrier-grade NAT'],
+  ['http://100.128.0.1/', 'connects', 'just beyond carrier-grade NAT'],
+  ['http://169.254.169.254/latest/meta-data/', 'refused', 'metadata'],
+  ['http://0xa9fea9fe/', 'refused', 'metadata, hexadecimal'],
+  ['http://2852039166/', 'refused', 'metadata, decimal'],
+  ['http://100.100.100.200/', 'refused', 'metadata in carrier-grade NAT'],
+  ['http://168.63.129.16/', 'refused', 'metadata on a public address'],
+  ['http://192.0.0.192/', 'refused', 'metadata in protocol assignments'],
+  ['http://224.0.0.1/', 'refused', 'multicast'],
+  ['http://255.255.255.255/', 'refused', 'broadcast'],
+  ['http://[::]/', 'refused', 'unspecified, IPv6'],
+  ['http://[::1]/', 'refused', 'loopback, IPv6'],
+  ['http://[0:0:0:0:0:0:0:1]/', 'refused', 'loopback, IPv6, long'],
+  ['http://[::ffff:127.0.0.1]/', 'refused', 'loopback, mapped'],
+  ['http://[::ffff:7f00:1]/', 'refused', 'loopback, mapped, hexadecimal'],
+  ['http://[::ffff:169.254.169.254]/', 'refused', 'metadata, mapped'],
+  ['http://[::127.0.0.1]/', 'refused', 'loopback, IPv4-compatible'],
+  ['http://[64:ff9b::127.0.0.1]/', 'refused', 'loopback, NAT64'],
+  ['http://[64:ff9b::a9fe:a9fe]/', 'refused', 'metadata, NAT64'],
+  ['http://[64:ff9b:1::1.1.1.1]/', 'refused', 'NAT64 for local use'],
+  ['http://[64:ff9b::1.1.1.1]/', 'connects', 'public, NAT64'],
+  ['http://[::ffff:1.1.1.1]/', 'connects', 'public, mapped'],
+  ['http://[fe80::1]/', 'refused', 'link-local'],
+  ['http://[fe80::1%25eth0]/', 'no URL', 'link-local with a zone'],
+  ['http://[::1%lo]/', 'no URL', 'loopback with a zone'],
+  ['http://[fc00::1]/', 'refused', 'unique local'],
+  ['http://[fd00:ec2::254]/', 'refused', 'metadata, IPv6'],
+  ['http://[ff02::1]/', 'refused', 'multicast, IPv6'],
+  ['http://[2002:7f00:1::]/', 'refused', 'loopback, 6to4'],
+  ['http://[2001:0:7f00:1::]/', 'refused', 'Teredo'],
+  ['http://[2606:4700:4700::1111]/', 'connects', 'public, IPv6'],
+  ['http://1.1.1.1/', 'connects', 'public'],
+  ['http://16843009/', 'connects', 'public, decimal'],
+  ['http://256.1.1.1/', 'no URL', 'no address'],
+];
+
+describe('a URL with a literal address', () => {
+  test.each(LITERALS)('%s: %s (%s)', async (text, verdict) => {
+    expect(await attempt(text, answering([]))).toMatchObject({ verdict, lookups: 0 });
+    // What is written in the config is refused there as well.
+    const url = httpUrl(text);
+    if (url !== null) expect(isPrivateHost(url)).toBe(verdict === 'refused');
+  });
+});
+
+const NAMES: readonly [
+  what: string,
+  answers: readonly (readonly string[])[],
+  verdicts: Verdict['verdict'][],
+][] = [
+  ['public', [['93.184.215.14']], ['connects']],
+  ['public, IPv6', [['2606:2800:21f:cb07::1']], ['connects']],
+  ['loopback', [['127.0.0.1']], ['refused']],
+  ['loopback, IPv6', [['::1']], ['refused']],
+  ['private in both families', [['10.0.0.1', 'fd00::1']], ['refused']],
+  ['mapped loopback', [['::ffff:127.0.0.1']], ['refused']],
+  ['mapped metadata, hexadecimal', [['::ffff:a9fe:a9fe']], ['refused']],
+  ['NAT64 of a private address', [['64:ff9b::10.0.0.1']], ['refused']],
+  ['NAT64 of a public address', [['64:ff9b::93.184.215.14']], ['connects']],
+  ['link-local with a zone', [['fe80::1%eth0']], ['refused']],
+  ['loopback with a zone', [['::1%lo']], ['refused']],
+  ['a mapped address with a zone', [['::ffff:127.0.0.1%lo']], ['refused']],
+  ['metadata', [['169.254.169.254']], ['refused']],
+  ['carrier-grade NAT', [['100.64.0.1']], ['refused']],
+  ['multicast', [['224.0.0.251']], ['refused']],
+  ['no address at all', [[]], ['refused']],
+  ['what is no address', [['localhost']], ['refused']],
+  ['private beside public: only the public one is used', [['10.0.0.1', '93.184.215.14']], ['connects']],
+  ['rebinding: public, then private', [['93.184.215.14'], ['127.0.0.1']], ['connects', 'refused']],
+  ['rebinding: private, then public', [['127.0.0.1'], ['93.184.215.14']], ['refused', 'connects']],
+  [
+    'rebinding in turns',
+    [['93.184.215.14'], ['::ffff:10.0.0.1'], ['93.184.215.14'], ['169.254.169.254']],
+    ['connects', 'refused', 'connects', 'refused'],
+  ],
+];
+
+describe('a name that DNS answers with', () => {
+  test.each(NAMES)('%s', async (_, answers, verdicts) => {
+    const names = answering(answers);
+    for (const verdict of verdicts) {
+      // One look-up for each connection: there is no second answer that the connection could go to.
+      const found = await attempt('https://hooks.example.com/', names);
+      expect(found).toMatchObject({ verdict, lookups: 1 });
+      // Of several addresses only public ones are left.
+      expect(found.to.split(' ').filter((address) => address !== '' && isRefusedAddress(address))).toEqual(
+        [],
+      );
+    }
+  });
+
+  test('an error is told as it is', async () => {
+    const error = Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' });
+    const lookup: LookupFunction = (_hostname, _options, callback) => callback(error, []);
+    await expect(attempt('https://hooks.example.com/', { lookup, asked: [] })).rejects.toBe(error);
+  });
+});
+
+test('the table has at least 40 URLs and 20 answers', () => {
+  expect(LITERALS.length).toBeGreaterThanOrEqual(40);
+  expect(NAMES.length).toBeGreaterThanOrEqual(20);
+});
