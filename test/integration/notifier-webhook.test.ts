@@ -285,6 +285,8 @@ describe('a receiver that hangs or breaks', () => {
     const receiver = await startReceiver((response) => response.once('close', closed.resolve));
     const result = await deliver(notifierFor(receiver.url, { timeoutMs: 200 }));
     expect(result).toMatchObject({ outcome: 'failed', httpStatus: null, reason: 'no answer within 200 ms' });
+    // It may still be at work on this one: the next attempt does not come sooner than this one took.
+    expect(result.retryAfterMs).toBe(200);
     await closed.promise;
   });
 
@@ -349,6 +351,75 @@ describe('a receiver that hangs or breaks', () => {
     expect(await deliver(notifier)).toMatchObject({ outcome: 'delivered' });
     response.end();
     expect(await first).toMatchObject({ outcome: 'delivered' });
+  });
+});
+
+describe("headers of the user's own", () => {
+  const headers = { Authorization: new Secret('Bearer abcdefghijklmnop'), 'X-Team': new Secret('payments') };
+
+  test('are sent beside ours', async () => {
+    const receiver = await startReceiver(ok);
+    await deliver(notifierFor(receiver.url, { headers }));
+    const request = only(receiver.requests);
+    expect(request.headers).toMatchObject({
+      authorization: 'Bearer abcdefghijklmnop',
+      'x-team': 'payments',
+      'content-type': 'application/json',
+      'webhook-id': EVENT.id,
+    });
+    expect(verify(request, SECRET)).toEqual(EVENT);
+  });
+
+  test('are not in what is kept of an answer that echoes them', async () => {
+    const receiver = await startReceiver((response, request) => {
+      response.writeHead(401).end(`bad ${request.headers.authorization}, ${request.headers['x-team']}`);
+    });
+    const { answer, reason } = await deliver(notifierFor(receiver.url, { headers }));
+    expect(answer).toBe('bad [secret], [secret]');
+    expect(reason).toBe('401 Unauthorized');
+    const half = await startReceiver((response) => response.writeHead(401).end('token abcdefghijklmnop'));
+    expect((await deliver(notifierFor(half.url, { headers }))).answer).toBe('token [secret]');
+  });
+});
+
+describe('the channel of a chat', () => {
+  test.each(['slack', 'discord'] as const)('%s gets a message for people, unsigned', async (format) => {
+    const receiver = await startReceiver((response) => response.writeHead(204).end());
+    const result = await deliver(notifierFor(receiver.url, { format, secrets: [] }));
+    expect(result).toMatchObject({ outcome: 'delivered', httpStatus: 204 });
+    const { headers, body } = only(receiver.requests);
+    expect(headers).not.toHaveProperty('webhook-signature');
+    expect(headers['content-type']).toBe('application/json');
+    expect(Object.keys(JSON.parse(body)).sort()).toEqual(
+      format === 'slack' ? ['blocks', 'text'] : ['allowed_mentions', 'embeds'],
+    );
+  });
+});
+
+describe('an event that is larger than 20 kB', () => {
+  test('comes cut, signed as it is sent, with the link that the notifier was given', async () => {
+    const receiver = await startReceiver(ok);
+    const notifier = createNotifier(webhookReceiver(receiver.url, { name: 'backend' }), {
+      smtp: null,
+      version: '1.2.3',
+      eventUrl: ({ id, receiver: name }) => `https://watch.example.com/v1/events/${id}?receiver=${name}`,
+    });
+    closers.push(() => notifier.close());
+    const large = { ...EVENT, data: { ...EVENT.data, record: { id: 'x', note: 'y'.repeat(30_000) } } };
+    const { signal } = new AbortController();
+    expect(await notifier.deliver(large, { signal, nowMs: Date.now() })).toMatchObject({
+      outcome: 'delivered',
+    });
+    const request = only(receiver.requests);
+    expect(Buffer.byteLength(request.body)).toBeLessThan(20_000);
+    expect(verify(request, SECRET)).toMatchObject({
+      id: EVENT.id,
+      data: {
+        record: { id: 'x' },
+        recordTruncated: true,
+        recordUrl: `https://watch.example.com/v1/events/${EVENT.id}?receiver=backend`,
+      },
+    });
   });
 });
 

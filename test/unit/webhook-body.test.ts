@@ -81,6 +81,15 @@ describe('an event that is larger than 20 kB', () => {
     expect(data.changes[0]).toBe('member0');
   });
 
+  test('loses as many small members as it takes, and hardly more', () => {
+    const members = Object.fromEntries(
+      Array.from({ length: 2_500 }, (_, index) => [`member${index}`, index]),
+    );
+    const body = standard(eventWith({ ...CORE, ...members }));
+    expect(body.length).toBeLessThan(20_000);
+    expect(body.length).toBeGreaterThan(18_000);
+  });
+
   test('loses the last of its changes when the record is not enough', () => {
     const changes = Array.from({ length: 3_000 }, (_, index) => `some.member.${index}`);
     const body = standard(eventWith({ ...CORE, note: 'x' }, { changes }));
