@@ -11,7 +11,7 @@ export const filterFields = {
     .optional()
     .meta({
       description:
-        'Only events that come through these wallets of the subscriptions. Events of subjects that are named by themselves pass.',
+        'Only events that come through these wallets of the subscriptions. What a subscription names by itself (an intent, a quote …) passes.',
       label: 'list of addresses',
     }),
   chains: z

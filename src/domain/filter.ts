@@ -18,21 +18,25 @@ export type FilteredEvent = { record: JsonObject; roots: readonly string[] };
 
 /**
  * Whether a filter lets an event through. It holds back only what it knows to be unwanted: an event that does not say
- * enough passes. `wallets`: no claim comes through a wallet, or one comes through a wallet of the list. `chains`: an
- * end of the transfer is unknown, or one lies on a chain of the list. `minAmount`: no amount of a known token is told,
+ * enough passes. `wallets`: a claim comes through a wallet of the list, or through no wallet, because somebody named
+ * the transfer or what it came from. `chains`: an end of the transfer is unknown, or one lies on a chain of the list. `minAmount`: no amount of a known token is told,
  * or one reaches it.
  */
 export function passesFilter(filter: EventFilter, { record, roots }: FilteredEvent): boolean {
   const transfer = readTransfer(record);
   return (
-    passesWallets(filter.wallets, walletsOf(roots)) &&
+    passesWallets(filter.wallets, roots) &&
     passesChains(filter.chains, transfer) &&
     passesAmount(filter.minAmount, transfer)
   );
 }
 
-function passesWallets(wanted: readonly string[] | null, wallets: readonly string[]): boolean {
-  return wanted === null || wallets.length === 0 || wallets.some((wallet) => wanted.includes(wallet));
+function passesWallets(wanted: readonly string[] | null, roots: readonly string[]): boolean {
+  if (wanted === null) return true;
+  return roots.some((root) => {
+    const [wallet] = walletsOf([root]);
+    return wallet === undefined || wanted.includes(wallet);
+  });
 }
 
 function passesChains(wanted: readonly string[] | null, { source, destination, refund }: Transfer): boolean {

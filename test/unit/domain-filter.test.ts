@@ -32,7 +32,8 @@ describe('wallets', () => {
     ['not of the list', [BOB], ROOTS, false],
     ['one of several', [BOB], [...ROOTS, `payroll|wallet:${BOB}`], true],
     ['none: the subject is named by itself', [BOB], ['order|intent:0xab'], true],
-    ['another, and the subject is named by itself too', [BOB], [...ROOTS, 'order|intent:0xab'], false],
+    ['not of the list, but the subject is named by itself too', [BOB], [...ROOTS, 'order|intent:0xab'], true],
+    ['none: what it came from is named', [BOB], ['order|quote:3f1c'], true],
   ])('%s', (_, wallets, roots, expected) => {
     expect(passes({ wallets }, TRANSFER, roots)).toBe(expected);
   });
