@@ -10,6 +10,7 @@ import type { EventLog } from '../store/event-log.ts';
 import type { Keys } from '../store/keys.ts';
 import type { Registry } from '../store/registry.ts';
 import { DELIVERY_JOB, deliveryQueueName, TAKE_OVER } from './names.ts';
+import { Pace } from './pace.ts';
 
 /** What a delivery worker works with. */
 export type DeliveryParts = {
@@ -32,6 +33,7 @@ export class DeliveryWorker {
   readonly #receiver: Receiver;
   readonly #notifier: Notifier;
   readonly #parts: DeliveryParts;
+  readonly #pace = new Pace();
   #worker: Worker<{ eventId: string }> | null = null;
 
   constructor(receiver: Receiver, notifier: Notifier, parts: DeliveryParts) {
@@ -74,6 +76,7 @@ export class DeliveryWorker {
 
   async #process(run: DeliveryRun): Promise<void> {
     let afterMs: number | null;
+    await this.#pace.rest(run.signal);
     try {
       afterMs = await this.#deliver(DELIVERY_JOB.parse(run.job.data).eventId, run.signal);
     } catch (error) {
@@ -100,6 +103,7 @@ export class DeliveryWorker {
     const rendered = renderEvent(event, fact.roots, await registry.subscriptions(fact.roots));
     const nowMs = Date.now();
     const result = await this.#notifier.deliver(rendered, { signal, nowMs });
+    this.#pace.note({ delivered: result.outcome === 'delivered' });
     const { retryAfterMs, ...rest } = result;
     const afterMs = result.outcome === 'failed' ? this.#waitAfter(fact.tries + 1, retryAfterMs) : null;
     const attempt: Attempt = {

@@ -75,7 +75,7 @@ describe('an ed25519 signature', () => {
     );
   });
 
-  test('is that of RFC 8032, test 3, when the same bytes are signed', () => {
+  test('is made with the key pair of RFC 8032, test 3, for its seed', () => {
     const seed = Buffer.from('c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7', 'hex');
     const expected = 'fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025';
     const { publicKey } = formatKeyPair(seed);

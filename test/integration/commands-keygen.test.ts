@@ -1,0 +1,44 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { formatKeyPair, parseSigningSecret } from '../../src/config/signing-secret.ts';
+import { Program } from '../support/program.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const LINE = z.object({ secrets: z.array(z.string()).length(1) });
+
+async function keygen(...args: string[]): Promise<{ code: number | null; lines: string[] }> {
+  const program = await Program.start(MAIN, ['keygen', ...args]);
+  const { code } = await program.ending();
+  return { code, lines: program.stdout };
+}
+
+/** The secret in the line that goes into the config. */
+function secretIn(lines: string[]): string {
+  return LINE.parse(parse(lines.join('\n').replace(/^whpk_.*$/m, ''))).secrets[0] ?? '';
+}
+
+test('makes an HMAC secret, another one each time', async () => {
+  const [first, second] = await Promise.all([keygen(), keygen('--type', 'hmac')]);
+  expect([first.code, second.code]).toEqual([0, 0]);
+  expect(parseSigningSecret(secretIn(first.lines))?.type).toBe('hmac');
+  expect(parseSigningSecret(secretIn(second.lines))?.type).toBe('hmac');
+  expect(secretIn(first.lines)).not.toBe(secretIn(second.lines));
+  expect(first.lines.join('\n')).not.toContain('whpk_');
+});
+
+test('makes an ed25519 key, with the public key that belongs to it', async () => {
+  const { code, lines } = await keygen('--type', 'ed25519');
+  expect(code).toBe(0);
+  const secret = secretIn(lines);
+  expect(parseSigningSecret(secret)?.type).toBe('ed25519');
+  const seed = Buffer.from(secret.slice('whsk_'.length), 'base64').subarray(0, 32);
+  expect(lines.at(-1)).toBe(formatKeyPair(seed).publicKey);
+});
+
+test('refuses another type, and says which there are', async () => {
+  const program = await Program.start(MAIN, ['keygen', '--type', 'rsa']);
+  expect(await program.ending()).toMatchObject({ code: 1 });
+  expect(program.stderr.join('\n')).toContain('Allowed choices are hmac, ed25519');
+});
