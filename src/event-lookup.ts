@@ -4,11 +4,11 @@ import { renderEvent } from './domain/render.ts';
 import type { EventUrl } from './notifiers/notifier.ts';
 import type { FindEvent } from './server/api.ts';
 
-/** Finds events for the API; before the daemon's parts run, there are none. */
+/** Finds events for the API; before the daemon's parts run, nobody can tell. */
 export function daemonEvents(parts: () => DaemonParts | null): FindEvent {
   return async ({ id, receiver }) => {
     const running = parts();
-    if (running === null) return null;
+    if (running === null) throw new Error('the daemon has not started');
     const { deliveries, events, registry } = running;
     const fact = await deliveries.fact(receiver, id);
     const event = fact === null ? null : await events.at(fact.entry);

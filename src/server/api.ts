@@ -3,13 +3,16 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Secret } from '../config/secret.ts';
 import type { RenderedEvent } from '../domain/event.ts';
+import { within } from '../within.ts';
 import { sendProblem } from './problem.ts';
 
-/** An event as one receiver gets it, whole; null when that receiver has no delivery of it, or no longer. */
+/** An event as one receiver gets it, whole; null when that receiver has no delivery of it, or no longer. Rejects when nobody can tell. */
 export type FindEvent = (wanted: { id: string; receiver: string }) => Promise<RenderedEvent | null>;
 
 /** The API and the token that it asks for. */
 export type ApiOptions = { token: Secret; findEvent: FindEvent };
+
+const FIND_TIMEOUT_MS = 2_000;
 
 const EVENT_ID = z.string().regex(/^evt_[0-9a-f]{40}$/);
 const RECEIVER = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/);
@@ -24,14 +27,32 @@ export function routeApi(app: FastifyInstance, { token, findEvent }: ApiOptions)
       const receiver = RECEIVER.safeParse(request.query.receiver);
       if (!receiver.success)
         return sendProblem(reply, 400, 'expected ?receiver= with the name of a receiver');
-      const found = id.success ? await findEvent({ id: id.data, receiver: receiver.data }) : null;
-      if (found === null) {
+      const answer = id.success
+        ? await askedWithin(findEvent, { id: id.data, receiver: receiver.data })
+        : { event: null };
+      if (answer === null) return sendProblem(reply, 503, 'the events cannot be read now; try again later');
+      if (answer.event === null) {
         const detail = `receiver ${receiver.data} has no delivery of this event, or its retention is over`;
         return sendProblem(reply, 404, detail);
       }
-      return reply.header('cache-control', 'no-store').send(found);
+      return reply.header('cache-control', 'no-store').send(answer.event);
     },
   );
+}
+
+/** What is found; null when Redis does not say within 2 s, or the daemon has not started. */
+async function askedWithin(
+  findEvent: FindEvent,
+  wanted: { id: string; receiver: string },
+): Promise<{ event: RenderedEvent | null } | null> {
+  try {
+    return await within(
+      findEvent(wanted).then((event) => ({ event })),
+      FIND_TIMEOUT_MS,
+    );
+  } catch {
+    return null;
+  }
 }
 
 /** Digests of equal length are compared, so that the time tells nothing about the token. */

@@ -206,6 +206,16 @@ describe('/v1/events/{id}', () => {
     expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json/);
   });
 
+  test.each([
+    ['fails', () => Promise.reject(new Error('redis://:secret@example.com'))],
+    ['hangs', () => new Promise<never>(() => undefined)],
+  ])('is 503 when the search %s, without the message of an error', async (_, findEvent) => {
+    const { url } = await serve({ api: { ...api, findEvent } });
+    const answer = await fetch(`${url}/v1/events/${ID}?receiver=backend`, { headers: { authorization } });
+    expect(answer.status).toBe(503);
+    expect(await answer.text()).not.toContain('secret');
+  });
+
   test('does not exist where there is no token', async () => {
     const { url } = await serve();
     const answer = await fetch(`${url}/v1/events/${ID}?receiver=backend`, { headers: { authorization } });
