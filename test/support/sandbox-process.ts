@@ -27,12 +27,12 @@ const PACE = z.object({ transfersPerSecond: z.number(), livingTransfers: z.numbe
 export class SandboxProcess {
   readonly program: Program;
   readonly url: string;
-  readonly #controlUrl: string;
+  readonly controlUrl: string;
 
   private constructor(parts: { program: Program; url: string; controlUrl: string }) {
     this.program = parts.program;
     this.url = parts.url;
-    this.#controlUrl = parts.controlUrl;
+    this.controlUrl = parts.controlUrl;
   }
 
   /** Takes over a program that was started as `sandbox` with any free ports. */
@@ -43,7 +43,7 @@ export class SandboxProcess {
   }
 
   async #get<T>(path: string, schema: z.ZodType<T>): Promise<T> {
-    const response = await fetch(`${this.#controlUrl}${path}`);
+    const response = await fetch(`${this.controlUrl}${path}`);
     return schema.parse(await response.json());
   }
 
@@ -68,7 +68,7 @@ export class SandboxProcess {
 
   /** Changes how many transfers are born per second; 0 lets everything drain. */
   async setPace(transfersPerSecond: number): Promise<void> {
-    const response = await fetch(`${this.#controlUrl}/pace`, {
+    const response = await fetch(`${this.controlUrl}/pace`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ transfersPerSecond }),

@@ -40,7 +40,8 @@ export class Stage {
     return folder;
   }
 
-  async #start(file: string, args: readonly string[], env: Record<string, string> = {}): Promise<Program> {
+  /** Starts a TypeScript file as a program of its own. */
+  async program(file: string, args: readonly string[], env: Record<string, string> = {}): Promise<Program> {
     const program = await Program.start(file, args, env);
     this.#onFinished(async () => {
       program.send('SIGKILL');
@@ -51,7 +52,7 @@ export class Stage {
 
   /** Starts Intentwatch with a command. */
   async intentwatch(args: readonly string[], env: Record<string, string> = {}): Promise<Program> {
-    return this.#start(MAIN, args, env);
+    return this.program(MAIN, args, env);
   }
 
   /** Starts a daemon and waits until everything in it runs. */
@@ -71,7 +72,7 @@ export class Stage {
   async receiver(
     options: { mode?: 'answer' | 'hang' | 'fail'; delayMs?: number } = {},
   ): Promise<ReceiverProcess> {
-    return ReceiverProcess.start(this.#start.bind(this), options);
+    return ReceiverProcess.start(this.program.bind(this), options);
   }
 
   /** A Redis outside the daemon. */

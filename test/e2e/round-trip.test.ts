@@ -1,0 +1,245 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
+import { describe, expect, test } from 'vitest';
+import { METHODS, type Method, type Payment, pay } from '../../examples/round-trip/pay.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { Secret } from '../../src/config/secret.ts';
+import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { UpstreamClient } from '../../src/upstream/client.ts';
+import { QuoteSigners } from '../../src/upstream/quote-signers.ts';
+import { freePort } from '../support/port.ts';
+import type { Program } from '../support/program.ts';
+import { SANDBOX_KEY } from '../support/sandbox-process.ts';
+import { RECEIVER_NAME, Stage } from '../support/stage.ts';
+
+const EXAMPLE = join(import.meta.dirname, '../../examples/round-trip');
+const SECRET = `whsec_${Buffer.alloc(32, 3).toString('base64')}`;
+const USDC_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
+const USDC_OPTIMISM = '0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85';
+
+/** Of what this seed draws for the first five orders, none is `pending` for less than 41 s or `filled` for less than 118 s. */
+const SEED = 16_149;
+const TIME_SCALE = 10;
+
+type Started = { upstreamUrl: string; controlUrl: string; key: string; port: number };
+
+function start(stage: Stage, { upstreamUrl, controlUrl, key, port }: Started): Promise<Program> {
+  const urls = ['--base-url', upstreamUrl, '--control-url', controlUrl, '--port', String(port)];
+  return stage.program(join(EXAMPLE, 'round-trip.ts'), urls, {
+    SENDER_KEY: key,
+    UPSTREAM_API_KEY: SANDBOX_KEY,
+    WEBHOOK_SECRET: SECRET,
+  });
+}
+
+/** The ids that a sandbox of this seed will give to what the example orders: a sandbox gives them as another did. */
+async function rehearse(owner: ReturnType<typeof privateKeyToAccount>): Promise<Map<Method, Payment>> {
+  const sandbox = new Sandbox({ seed: SEED, transfersPerSecond: 0, timeScale: TIME_SCALE });
+  await sandbox.start();
+  const client = new UpstreamClient({
+    baseUrl: sandbox.url,
+    apiKey: new Secret(SANDBOX_KEY),
+    timeoutMs: 10_000,
+    vaultPath: '/v1/deposit-gateway/{vaultAddress}',
+    vaultChainParam: 'sourceChainId',
+    gaslessJobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
+  });
+  try {
+    const payments = new Map<Method, Payment>();
+    for (const method of METHODS) {
+      const payment = await pay(method, {
+        client,
+        signers: new QuoteSigners({ client }),
+        owner,
+        source: { chainId: 8453, address: USDC_BASE, name: 'USD Coin' },
+        destination: { chainId: 10, address: USDC_OPTIMISM, name: 'USD Coin' },
+        amount: 25_000_000n,
+        send: async () => 'nothing: here it is not followed',
+        say: () => {},
+      });
+      payments.set(method, payment);
+    }
+    return payments;
+  } finally {
+    await client.close();
+    await sandbox.close();
+  }
+}
+
+/** Stands between a client and the sandbox, and may change what is answered. */
+async function relay(
+  target: { url: string },
+  change: (path: string, body: string) => string,
+): Promise<{ url: string; close: () => Promise<void> }> {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const { method = 'GET', url = '/', headers } = request;
+    const answer = await fetch(target.url + url, {
+      method,
+      headers: {
+        'content-type': 'application/json',
+        'x-api-key': String(headers['x-api-key']),
+      },
+      ...(method === 'GET' ? {} : { body: Buffer.concat(chunks) }),
+    });
+    response.writeHead(answer.status, { 'content-type': 'application/json' });
+    response.end(change(url, await answer.text()));
+  });
+  const port = await freePort();
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${port}`,
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** The event types that the program was told of a subject, in the order in which they came. */
+function told(program: Program, method: Method, subject: string): string[] {
+  const pattern = /^(\S+): webhook (\S+) #\d+ of (\S+), signature verified$/;
+  return program.stdout.flatMap((line) => {
+    const [, of, type = '', id] = pattern.exec(line) ?? [];
+    return of === method && id === subject ? [type] : [];
+  });
+}
+
+describe.concurrent('the round trip of the examples', () => {
+  test('goes from discovery to settled by webhook in each of the five ways to fund', async ({
+    onTestFinished,
+  }) => {
+    const stage = new Stage(onTestFinished);
+    const key = generatePrivateKey();
+    const owner = privateKeyToAccount(key);
+    const payments = await rehearse(owner);
+    const [sandbox, redis, port] = await Promise.all([
+      stage.sandbox({ seed: SEED, timeScale: TIME_SCALE, wallets: 1 }),
+      stage.redis(),
+      freePort(),
+    ]);
+    const all = [...payments.values()];
+    const byId = {
+      quotes: all.flatMap(({ quote }) => quote ?? []),
+      gaslessJobs: all.flatMap(({ job }) =>
+        job === null ? [] : [job.id, { id: job.id, endpoint: 'gateway' }],
+      ),
+      vaults: all.flatMap(({ vault }) => vault ?? []),
+    };
+    const file = await stage.config({
+      upstreamUrl: sandbox.url,
+      redisUrl: redis.url,
+      receiver: { url: `http://127.0.0.1:${port}/`, secret: SECRET },
+      subscriptions: [
+        { name: 'sender', wallets: [owner.address], receivers: [RECEIVER_NAME] },
+        { name: 'orders', ...byId, receivers: [RECEIVER_NAME] },
+      ],
+    });
+    const daemon = await stage.daemon(file);
+    const program = await start(stage, {
+      upstreamUrl: sandbox.url,
+      controlUrl: sandbox.controlUrl,
+      key,
+      port,
+    });
+    // A webhook that somebody else signed is refused, and followed by nobody.
+    await program.line(/^discovered 6 chains, 10 tokens$/);
+    const forged = await fetch(`http://127.0.0.1:${port}/`, {
+      method: 'POST',
+      headers: {
+        'webhook-id': 'evt_forged',
+        'webhook-timestamp': String(Math.floor(Date.now() / 1_000)),
+        'webhook-signature': `v1,${Buffer.alloc(32).toString('base64')}`,
+      },
+      body: '{}',
+    });
+    expect(forged.status).toBe(401);
+
+    expect(await program.ending(), program.said()).toEqual({ code: 0, signal: null });
+    expect(program.stdout.at(-1)).toBe('5 of 5 settled');
+    expect(program.stderr).toEqual([expect.stringContaining('a webhook was refused')]);
+    const transitions = await sandbox.transitions();
+    const moves = (subject: string): string[] =>
+      transitions.flatMap(({ subject: of, to }) => (of === subject ? [to] : []));
+    for (const [method, { intentHash, quote, job, vault }] of payments) {
+      const intent = `intent:${intentHash}`;
+      expect(moves(intent), method).toEqual(['pending', 'filled', 'settled']);
+      expect(told(program, method, intent), method).toEqual([
+        'intent.pending',
+        'intent.filled',
+        'intent.settled',
+      ]);
+      if (quote !== null) {
+        expect(program.stdout, method).toContainEqual(
+          expect.stringMatching(`^${method}: quote:${quote} gives \\d+, signed by 0x[0-9a-fA-F]{40}: valid$`),
+        );
+        expect(told(program, method, `quote:${quote}`), method).toContain('quote.submitted');
+      }
+      if (job !== null) {
+        expect(program.stdout, method).toContainEqual(
+          expect.stringMatching(`^${method}: job (published|COMPLETED)$`),
+        );
+        expect(moves(`gasless:${job.id}`).at(-1), method).toBe('published');
+        expect(told(program, method, `gasless:${job.id}`).at(-1), method).toBe('gasless.published');
+        const atGateway = `gasless:gateway:${job.id}`;
+        expect(moves(atGateway).at(-1), method).toBe('COMPLETED');
+        expect(told(program, method, atGateway).at(-1), method).toBe('gasless.completed');
+      }
+      if (vault !== null) {
+        const subject = `vault:${vault.chainId}:${vault.address.toLowerCase()}`;
+        expect(moves(subject), method).toEqual(['PENDING', 'FUNDING_DETECTED', 'PUBLISHED']);
+        expect(told(program, method, subject).at(-1), method).toBe('vault.published');
+      }
+    }
+    expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
+  });
+
+  test('has a config that the daemon takes, for the wallet that the program names', async ({
+    onTestFinished,
+  }) => {
+    const stage = new Stage(onTestFinished);
+    const key = generatePrivateKey();
+    const program = await stage.program(join(EXAMPLE, 'round-trip.ts'), ['--wallet'], { SENDER_KEY: key });
+    expect(await program.ending()).toEqual({ code: 0, signal: null });
+    const [wallet = ''] = program.stdout;
+    expect(wallet).toBe(privateKeyToAccount(key).address);
+    const config = await loadConfig(join(EXAMPLE, 'intentwatch.yaml'), {
+      UPSTREAM_API_KEY: SANDBOX_KEY,
+      WEBHOOK_SECRET: SECRET,
+      SENDER_WALLET: wallet,
+    });
+    expect(config.subscriptions.map(({ wallets }) => wallets)).toEqual([[wallet.toLowerCase()]]);
+  });
+
+  test('funds nothing when the quote was altered on its way', async ({ onTestFinished }) => {
+    const stage = new Stage(onTestFinished);
+    const sandbox = await stage.sandbox({ seed: SEED, timeScale: TIME_SCALE, wallets: 1 });
+    const submits: string[] = [];
+    const quotes: string[] = [];
+    const between = await relay(sandbox, (path, body) => {
+      if (path.includes('/submit/')) submits.push(path);
+      quotes.push(...(/quote:[0-9a-f-]{36}/.exec(body) ?? []));
+      return path === '/v1/quotes' ? body.replace(/"expiresAt":(\d+)/, '"expiresAt":9$1') : body;
+    });
+    onTestFinished(() => between.close());
+    const program = await start(stage, {
+      upstreamUrl: between.url,
+      controlUrl: sandbox.controlUrl,
+      key: generatePrivateKey(),
+      port: await freePort(),
+    });
+    expect(await program.ending()).toEqual({ code: 1, signal: null });
+    expect(program.stderr).toEqual([
+      expect.stringMatching(/^round-trip: the quote is not valid, signature: /),
+    ]);
+    expect(submits).toEqual([]);
+    expect(quotes).toHaveLength(1);
+    const moves = (await sandbox.transitions()).filter(({ subject }) => subject === quotes[0]);
+    expect(moves.map(({ to }) => to)).toEqual(['active']);
+  });
+});
