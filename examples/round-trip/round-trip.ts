@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { Secret } from '../../src/config/secret.ts';
 import { UpstreamClient } from '../../src/upstream/client.ts';
 import { QuoteSigners } from '../../src/upstream/quote-signers.ts';
-import { METHODS, type Method, type Payment, pay, published } from './pay.ts';
+import { METHODS, type Method, pay, published } from './pay.ts';
 import type { Token } from './sign.ts';
 import { type Event, Webhooks } from './webhooks.ts';
 
@@ -95,16 +95,10 @@ class Following {
     this.#look();
   }
 
-  add(method: Method, { intentHash, quote, vault, job }: Payment): void {
-    const intent = `intent:${intentHash.toLowerCase()}`;
-    this.#unsettled.add(intent);
-    const ids = [
-      intent,
-      ...(quote === null ? [] : [`quote:${quote}`]),
-      ...(job === null ? [] : [`gasless:${job.id}`, `gasless:gateway:${job.id}`]),
-      ...(vault === null ? [] : [`vault:${vault.chainId}:${vault.address.toLowerCase()}`]),
-    ];
-    for (const id of ids) this.#methods.set(id, method);
+  add(method: Method, intentHash: string): void {
+    const id = `intent:${intentHash.toLowerCase()}`;
+    this.#unsettled.add(id);
+    this.#methods.set(id, method);
     for (const event of this.#early.splice(0)) this.take(event);
   }
 
@@ -145,7 +139,7 @@ async function run(owner: PrivateKeyAccount): Promise<void> {
       const say = (line: string): void => console.log(`${method}: ${line}`);
       const send = ({ id }: { id: string }): Promise<string> => sendAtSandbox(id);
       const payment = await pay(method, { ...tokens, client, signers, owner, amount: AMOUNT, send, say });
-      following.add(method, payment);
+      following.add(method, payment.intentHash);
       if (payment.job !== null) say(`job ${await published(client, payment.job, signal)}`);
     }
     following.complete();

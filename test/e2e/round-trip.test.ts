@@ -9,6 +9,7 @@ import { Secret } from '../../src/config/secret.ts';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { UpstreamClient } from '../../src/upstream/client.ts';
 import { QuoteSigners } from '../../src/upstream/quote-signers.ts';
+import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/port.ts';
 import type { Program } from '../support/program.ts';
 import { SANDBOX_KEY } from '../support/sandbox-process.ts';
@@ -81,7 +82,7 @@ async function relay(
       method,
       headers: {
         'content-type': 'application/json',
-        'x-api-key': String(headers['x-api-key']),
+        ...(headers['x-api-key'] === undefined ? {} : { 'x-api-key': String(headers['x-api-key']) }),
       },
       ...(method === 'GET' ? {} : { body: Buffer.concat(chunks) }),
     });
@@ -102,7 +103,7 @@ async function relay(
 }
 
 /** The event types that the program was told of a subject, in the order in which they came. */
-function told(program: Program, method: Method, subject: string): string[] {
+function followed(program: Program, method: Method, subject: string): string[] {
   const pattern = /^(\S+): webhook (\S+) #\d+ of (\S+), signature verified$/;
   return program.stdout.flatMap((line) => {
     const [, of, type = '', id] = pattern.exec(line) ?? [];
@@ -118,9 +119,10 @@ describe.concurrent('the round trip of the examples', () => {
     const key = generatePrivateKey();
     const owner = privateKeyToAccount(key);
     const payments = await rehearse(owner);
-    const [sandbox, redis, port] = await Promise.all([
+    const [sandbox, redis, accounting, port] = await Promise.all([
       stage.sandbox({ seed: SEED, timeScale: TIME_SCALE, wallets: 1 }),
       stage.redis(),
+      stage.receiver(),
       freePort(),
     ]);
     const all = [...payments.values()];
@@ -135,9 +137,11 @@ describe.concurrent('the round trip of the examples', () => {
       upstreamUrl: sandbox.url,
       redisUrl: redis.url,
       receiver: { url: `http://127.0.0.1:${port}/`, secret: SECRET },
+      others: [{ name: 'accounting', url: accounting.url, secret: accounting.secret }],
       subscriptions: [
+        // The program is told by the wallet alone; the ids are told to somebody else.
         { name: 'sender', wallets: [owner.address], receivers: [RECEIVER_NAME] },
-        { name: 'orders', ...byId, receivers: [RECEIVER_NAME] },
+        { name: 'orders', ...byId, receivers: ['accounting'] },
       ],
     });
     const daemon = await stage.daemon(file);
@@ -166,36 +170,50 @@ describe.concurrent('the round trip of the examples', () => {
     const transitions = await sandbox.transitions();
     const moves = (subject: string): string[] =>
       transitions.flatMap(({ subject: of, to }) => (of === subject ? [to] : []));
-    for (const [method, { intentHash, quote, job, vault }] of payments) {
+    const steps = ['pending', 'filled', 'settled'];
+    const types = steps.map((step) => `intent.${step}`);
+    for (const [method, { intentHash, quote, job }] of payments) {
       const intent = `intent:${intentHash}`;
-      expect(moves(intent), method).toEqual(['pending', 'filled', 'settled']);
-      expect(told(program, method, intent), method).toEqual([
-        'intent.pending',
-        'intent.filled',
-        'intent.settled',
-      ]);
+      expect(moves(intent), method).toEqual(steps);
+      expect(followed(program, method, intent), method).toEqual(types);
       if (quote !== null) {
-        expect(program.stdout, method).toContainEqual(
-          expect.stringMatching(`^${method}: quote:${quote} gives \\d+, signed by 0x[0-9a-fA-F]{40}: valid$`),
-        );
-        expect(told(program, method, `quote:${quote}`), method).toContain('quote.submitted');
+        const verified = `^${method}: quote:${quote} gives \\d+, signed by 0x[0-9a-fA-F]{40}: valid$`;
+        expect(program.stdout, method).toContainEqual(expect.stringMatching(verified));
+        expect(moves(`quote:${quote}`), method).toEqual(['active', 'submitted']);
       }
       if (job !== null) {
-        expect(program.stdout, method).toContainEqual(
-          expect.stringMatching(`^${method}: job (published|COMPLETED)$`),
-        );
+        const done = job.endpoint === 'gateway' ? 'COMPLETED' : 'published';
+        expect(program.stdout, method).toContain(`${method}: job ${done}`);
         expect(moves(`gasless:${job.id}`).at(-1), method).toBe('published');
-        expect(told(program, method, `gasless:${job.id}`).at(-1), method).toBe('gasless.published');
-        const atGateway = `gasless:gateway:${job.id}`;
-        expect(moves(atGateway).at(-1), method).toBe('COMPLETED');
-        expect(told(program, method, atGateway).at(-1), method).toBe('gasless.completed');
+        expect(moves(`gasless:gateway:${job.id}`).at(-1), method).toBe('COMPLETED');
+      }
+    }
+
+    // Whoever subscribed the quotes, the jobs (at both endpoints) and the vault was told those, and their intents too.
+    const told = (subject: string): string[] => {
+      const events = accounting.events().filter(({ data }) => data.subject.id === subject);
+      return events.toSorted((a, b) => a.data.sequence - b.data.sequence).map(({ type }) => type);
+    };
+    await eventually('the intents are told by their ids', () =>
+      [...payments.values()].every(({ intentHash }) =>
+        told(`intent:${intentHash}`).includes('intent.settled'),
+      ),
+    );
+    for (const [method, { intentHash, quote, job, vault }] of payments) {
+      // What is brought along is seen from the moment at which its quote, job or vault names it.
+      expect(types.join(), method).toContain(told(`intent:${intentHash}`).join());
+      if (quote !== null) expect(told(`quote:${quote}`), method).toContain('quote.submitted');
+      if (job !== null) {
+        expect(told(`gasless:${job.id}`).at(-1), method).toBe('gasless.published');
+        expect(told(`gasless:gateway:${job.id}`).at(-1), method).toBe('gasless.completed');
       }
       if (vault !== null) {
         const subject = `vault:${vault.chainId}:${vault.address.toLowerCase()}`;
         expect(moves(subject), method).toEqual(['PENDING', 'FUNDING_DETECTED', 'PUBLISHED']);
-        expect(told(program, method, subject).at(-1), method).toBe('vault.published');
+        expect(told(subject).at(-1), method).toBe('vault.published');
       }
     }
+    expect(accounting.received.filter(({ verified }) => !verified)).toEqual([]);
     expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
   });
 

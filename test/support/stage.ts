@@ -18,6 +18,8 @@ export type StageConfig = {
   redisUrl?: string;
   dataDir?: string;
   receiver: { url: string; secret: string };
+  /** Receivers beside the one. */
+  others?: { name: string; url: string; secret: string }[];
   subscriptions: object[];
 };
 
@@ -83,7 +85,14 @@ export class Stage {
   }
 
   /** Writes a config file into a folder of its own and returns its path. */
-  async config({ upstreamUrl, redisUrl, dataDir, receiver, subscriptions }: StageConfig): Promise<string> {
+  async config({
+    upstreamUrl,
+    redisUrl,
+    dataDir,
+    receiver,
+    others = [],
+    subscriptions,
+  }: StageConfig): Promise<string> {
     const file = join(await this.folder(), 'intentwatch.yaml');
     const sections = {
       upstream: {
@@ -96,16 +105,14 @@ export class Stage {
       ...(redisUrl === undefined ? {} : { redis: { url: redisUrl } }),
       ...(dataDir === undefined ? {} : { dataDir }),
       server: { host: '127.0.0.1', port: 0 },
-      receivers: [
-        {
-          name: RECEIVER_NAME,
-          type: 'webhook',
-          url: receiver.url,
-          secrets: [receiver.secret],
-          allowPrivateNetwork: true,
-          allowInsecure: true,
-        },
-      ],
+      receivers: [{ name: RECEIVER_NAME, ...receiver }, ...others].map(({ name, url, secret }) => ({
+        name,
+        type: 'webhook',
+        url,
+        secrets: [secret],
+        allowPrivateNetwork: true,
+        allowInsecure: true,
+      })),
       subscriptions,
     };
     await writeFile(file, stringify(sections));
