@@ -27,7 +27,16 @@ const TIME_SCALE = 10;
 type Started = { upstreamUrl: string; controlUrl: string; key: string; port: number };
 
 function start(stage: Stage, { upstreamUrl, controlUrl, key, port }: Started): Promise<Program> {
-  const urls = ['--base-url', upstreamUrl, '--control-url', controlUrl, '--port', String(port)];
+  const urls = [
+    '--base-url',
+    upstreamUrl,
+    '--control-url',
+    controlUrl,
+    '--port',
+    String(port),
+    '--timeout',
+    '120',
+  ];
   return stage.program(join(EXAMPLE, 'round-trip.ts'), urls, {
     SENDER_KEY: key,
     UPSTREAM_API_KEY: SANDBOX_KEY,

@@ -105,14 +105,16 @@ export class Stage {
       ...(redisUrl === undefined ? {} : { redis: { url: redisUrl } }),
       ...(dataDir === undefined ? {} : { dataDir }),
       server: { host: '127.0.0.1', port: 0 },
-      receivers: [{ name: RECEIVER_NAME, ...receiver }, ...others].map(({ name, url, secret }) => ({
-        name,
-        type: 'webhook',
-        url,
-        secrets: [secret],
-        allowPrivateNetwork: true,
-        allowInsecure: true,
-      })),
+      receivers: [{ name: RECEIVER_NAME, url: receiver.url, secret: receiver.secret }, ...others].map(
+        ({ name, url, secret }) => ({
+          name,
+          type: 'webhook',
+          url,
+          secrets: [secret],
+          allowPrivateNetwork: true,
+          allowInsecure: true,
+        }),
+      ),
       subscriptions,
     };
     await writeFile(file, stringify(sections));

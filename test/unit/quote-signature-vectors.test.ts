@@ -1,0 +1,209 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { computeAddress, Signature, SigningKey, TypedDataEncoder } from 'ethers';
+import fc from 'fast-check';
+import { type Hex, isHex, recoverAddress } from 'viem';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
+import { verifyQuoteSignature } from '../../src/domain/quote-signature.ts';
+import { makeQuoteVectors, QUOTE_TYPES, type QuoteVector } from '../support/quote-vectors.ts';
+
+const FILE = join(import.meta.dirname, '../fixtures/quote-signatures/vectors.json');
+
+const fileSchema = z.object({ madeBy: z.string(), vectors: z.array(z.custom<QuoteVector>()) });
+const { vectors } = fileSchema.parse(JSON.parse(await readFile(FILE, 'utf8')));
+
+/** What one byte is changed by: its lowest bit, all of it. */
+const MASKS = [0x01, 0xff];
+
+const MAX_UINT64 = 2n ** 64n - 1n;
+const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+
+/** Every text that differs from this hex in one byte, by each of the masks. */
+function hexChanges(hex: string): string[] {
+  const bytes = Buffer.from(hex.slice(2), 'hex');
+  return [...bytes.keys()].flatMap((at) =>
+    MASKS.map((mask) => {
+      const changed = Buffer.from(bytes);
+      changed[at] = (bytes[at] ?? 0) ^ mask;
+      return `0x${changed.toString('hex')}`;
+    }),
+  );
+}
+
+/** Every number of so many bytes that differs from this one in one of them, by each of the masks. */
+function numberChanges(number: bigint, bytes: number): bigint[] {
+  return Array.from({ length: bytes }, (_, at) =>
+    MASKS.map((mask) => number ^ (BigInt(mask) << BigInt(8 * at))),
+  ).flat();
+}
+
+/** What is signed, by ethers. */
+function digestOf({ chainId, ...message }: { chainId: number } & Record<string, unknown>): Hex {
+  const domain = { name: 'ServiceQuoteV1', version: '1', chainId };
+  return hex(TypedDataEncoder.hash(domain, QUOTE_TYPES, message));
+}
+
+function hex(text: string): Hex {
+  if (!isHex(text)) throw new Error(`found ${text}, expected hex`);
+  return text;
+}
+
+async function isValid(quote: JsonValue, quoteSigner: string): Promise<boolean> {
+  return (await verifyQuoteSignature({ quote, quoteSigner })).valid;
+}
+
+/** The quotes among these that are taken for signed. */
+async function validOf(quotes: readonly JsonObject[], quoteSigner: string): Promise<JsonObject[]> {
+  const verdicts = await Promise.all(quotes.map((quote) => isValid(quote, quoteSigner)));
+  return quotes.filter((_, at) => verdicts[at]);
+}
+
+/** The quote with every appearance of one intent, in whatever case, replaced by another. */
+function withHash(quote: JsonObject, { from, to }: { from: string; to: string }): JsonObject {
+  const swap = (value: JsonValue): JsonValue => {
+    if (typeof value === 'string') return value.toLowerCase() === from ? to : value;
+    if (Array.isArray(value)) return value.map(swap);
+    if (value === null || typeof value !== 'object') return value;
+    return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, swap(part)]));
+  };
+  const swapped = swap(quote);
+  if (swapped === null || typeof swapped !== 'object' || Array.isArray(swapped)) throw new Error('no quote');
+  return swapped;
+}
+
+test('the vectors are what ethers signs today', async () => {
+  const madeBy = 'ethers: Wallet.signTypedData over what `covered` says, see test/support/quote-vectors.ts';
+  const text = `${JSON.stringify({ madeBy, vectors: await makeQuoteVectors() }, null, 2)}\n`;
+  await expect(text).toMatchFileSnapshot(FILE);
+});
+
+describe.each(vectors)('$name:', ({ quote, quoteSigner, covered }) => {
+  test('the signature of ethers is valid, and covers what it says', async () => {
+    const verdict = await verifyQuoteSignature({ quote, quoteSigner });
+    expect(verdict).toMatchObject({
+      valid: true,
+      signer: quoteSigner,
+      quote: {
+        id: covered.id,
+        intentHashes: covered.intentHashes,
+        expiresAt: BigInt(covered.expiresAt),
+        sourceChainId: covered.chainId,
+      },
+    });
+  });
+
+  test('no change of one byte of the id', async () => {
+    const bytes = Buffer.from(covered.id);
+    const changes = [...bytes.keys()].flatMap((at) =>
+      // Only ASCII stays one byte.
+      [0x01, 0x10].map((mask) => {
+        const changed = Buffer.from(bytes);
+        changed[at] = (bytes[at] ?? 0) ^ mask;
+        return { ...quote, id: changed.toString('latin1') };
+      }),
+    );
+    expect(changes.filter(({ id }) => id === covered.id)).toEqual([]);
+    expect(await validOf(changes, quoteSigner)).toEqual([]);
+  });
+
+  test.each(covered.intentHashes)('no change of one byte of the intent %s', async (from) => {
+    const changes = hexChanges(from).map((to) => withHash(quote, { from, to }));
+    expect(await validOf(changes, quoteSigner)).toEqual([]);
+  });
+
+  test('no change of one byte of the expiry', async () => {
+    const changes = numberChanges(BigInt(covered.expiresAt), 8).map((expiresAt) => ({
+      ...quote,
+      expiresAt: String(expiresAt),
+    }));
+    expect(await validOf(changes, quoteSigner)).toEqual([]);
+    expect(await isValid({ ...quote, expiresAt: covered.expiresAt }, quoteSigner)).toBe(true);
+  });
+
+  test('no change of one byte of the chain id', async () => {
+    // Six bytes are what JavaScript counts; beyond them a chain id cannot be read.
+    const changes = numberChanges(BigInt(covered.chainId), 8).map((chainId) => ({
+      ...quote,
+      source: { chainId: String(chainId) },
+    }));
+    expect(await validOf(changes, quoteSigner)).toEqual([]);
+    const same = { ...quote, source: { chainId: String(covered.chainId) } };
+    expect(await isValid(same, quoteSigner)).toBe(true);
+  });
+
+  test('no change of one byte of the signature', async () => {
+    const changes = hexChanges(quote.signature).map((signature) => ({ ...quote, signature }));
+    expect(changes).toHaveLength(65 * MASKS.length);
+    expect(await validOf(changes, quoteSigner)).toEqual([]);
+  });
+
+  test('no change of one byte of the signer', async () => {
+    const verdicts = hexChanges(quoteSigner).map((signer) => isValid(quote, signer));
+    expect((await Promise.all(verdicts)).filter(Boolean)).toEqual([]);
+  });
+
+  // Each recovers the same signer, so taking any of them would give a quote several signatures.
+  test.each<[string, (signature: Signature) => string]>([
+    ['the end 0 or 1', ({ r, s, yParity }) => `${r}${s.slice(2)}0${yParity}`],
+    ['64 bytes (EIP-2098)', ({ compactSerialized }) => compactSerialized],
+    [
+      'a high s',
+      ({ r, s, yParity }) =>
+        `${r}${(ORDER - BigInt(s)).toString(16).padStart(64, '0')}${yParity === 0 ? '1c' : '1b'}`,
+    ],
+  ])('not with %s in the signature, though the signer is the same', async (_form, write) => {
+    const signature = hex(write(Signature.from(quote.signature)));
+    const hash = digestOf(covered);
+    // ethers takes no high s, viem no 64 bytes.
+    const signer =
+      signature.length === 130
+        ? computeAddress(SigningKey.recoverPublicKey(hash, signature))
+        : await recoverAddress({ hash, signature });
+    expect(signer).toBe(quoteSigner);
+    const verdict = await verifyQuoteSignature({ quote: { ...quote, signature }, quoteSigner });
+    expect(verdict).toMatchObject({ valid: false, part: 'signature' });
+  });
+});
+
+const hashes = fc
+  .uint8Array({ minLength: 32, maxLength: 32 })
+  .map((raw) => `0x${Buffer.from(raw).toString('hex')}`);
+
+test('whatever ethers signs is valid as it is, in any order and case, and not when one byte is another', async () => {
+  const drawn = fc.record({
+    key: fc.bigInt({ min: 1n, max: ORDER - 1n }),
+    uuid: fc.uuid(),
+    chainId: fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
+    expiresAt: fc.bigInt({ min: 0n, max: MAX_UINT64 }),
+    covered: fc.uniqueArray(hashes, { minLength: 1, maxLength: 5 }),
+    again: fc.array(fc.nat(), { maxLength: 4 }),
+    byte: fc.nat(64),
+    mask: fc.integer({ min: 1, max: 255 }),
+  });
+  await fc.assert(
+    fc.asyncProperty(drawn, async ({ key, uuid, chainId, expiresAt, covered, again, byte, mask }) => {
+      const id = `quote:${uuid}`;
+      const signingKey = new SigningKey(`0x${key.toString(16).padStart(64, '0')}`);
+      const digest = digestOf({ chainId, id, intentHashes: covered.toSorted(), expiresAt });
+      const signature = signingKey.sign(digest).serialized;
+      const [main = '', ...others] = covered;
+      const repeated = again.map((at) => `0x${(covered[at % covered.length] ?? '').slice(2).toUpperCase()}`);
+      const quote = {
+        id,
+        expiresAt: String(expiresAt),
+        intentHash: main,
+        source: { chainId },
+        steps: [{ type: 'BRIDGE', intents: [...others, ...repeated].map((intentHash) => ({ intentHash })) }],
+        signature,
+      };
+      const quoteSigner = computeAddress(signingKey);
+      expect(await isValid(quote, quoteSigner)).toBe(true);
+      const raw = Buffer.from(signature.slice(2), 'hex');
+      raw[byte] = (raw[byte] ?? 0) ^ mask;
+      expect(await isValid({ ...quote, signature: `0x${raw.toString('hex')}` }, quoteSigner)).toBe(false);
+    }),
+    { numRuns: 100 },
+  );
+});
