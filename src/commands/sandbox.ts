@@ -86,6 +86,9 @@ function addFault(text: string, earlier: Fault[]): Fault[] {
     const found = value.join('=');
     return [key, found !== '' && Number.isFinite(Number(found)) ? Number(found) : found];
   });
+  const keys = ['type', ...pairs.map(([key]) => key)];
+  const twice = keys.find((key, at) => keys.indexOf(key) !== at);
+  if (twice !== undefined) throw new InvalidArgumentError(`${twice}: found twice, expected once`);
   const fault = faultSchema.safeParse({ ...Object.fromEntries(pairs), type });
   if (fault.success) return [...earlier, fault.data];
   const problems = fault.error.issues.map(({ path, message }) => `${path.join('.') || type}: ${message}`);

@@ -1,0 +1,73 @@
+import { describe, expect, test } from 'vitest';
+import { sandboxCommand } from '../../src/commands/sandbox.ts';
+import type { Fault } from '../../src/sandbox/fault.ts';
+
+/** The faults that the command would start with; the server itself is left out. */
+async function faultsOf(...args: string[]): Promise<Fault[]> {
+  let found: Fault[] | null = null;
+  const command = sandboxCommand()
+    .exitOverride()
+    .configureOutput({ writeErr: () => {} })
+    .action(({ fault }: { fault: Fault[] }) => {
+      found = fault;
+    });
+  await command.parseAsync(args, { from: 'user' });
+  if (found === null) throw new Error('the command did not start');
+  return found;
+}
+
+const everywhere = { path: '/', rate: 1 };
+
+describe('sandbox --fault', () => {
+  test('left out is no fault', async () => {
+    expect(await faultsOf()).toEqual([]);
+  });
+
+  test.each<[string, object]>([
+    ['html', { type: 'html' }],
+    ['latency:ms=300', { type: 'latency', ms: 300, spreadMs: 0 }],
+    ['latency:ms=300,spreadMs=50,rate=0.5', { type: 'latency', ms: 300, spreadMs: 50, rate: 0.5 }],
+    ['error:code=internal-error,rate=0.1', { type: 'error', code: 'internal-error', rate: 0.1 }],
+    [
+      'error:code=rate-limit-exceeded,retryAfterSeconds=3,path=/v1/intents/status',
+      { type: 'error', code: 'rate-limit-exceeded', retryAfterSeconds: 3, path: '/v1/intents/status' },
+    ],
+    ['bare-error:status=503', { type: 'bare-error', status: 503 }],
+    ['clock-skew:skewSeconds=-90', { type: 'clock-skew', skewSeconds: -90 }],
+    ['html:path=/v1/deposit-gateway/a:b=c', { type: 'html', path: '/v1/deposit-gateway/a:b=c' }],
+    ['shuffled-pages:', { type: 'shuffled-pages' }],
+  ])('%s is read', async (text, fault) => {
+    expect(await faultsOf('--fault', text)).toEqual([{ ...everywhere, ...fault }]);
+  });
+
+  test('given often is several faults, in order', async () => {
+    const found = await faultsOf('--fault', 'html:rate=0.1', '--seed', '3', '--fault=slow-body:ms=20');
+    expect(found.map(({ type }) => type)).toEqual(['html', 'slow-body']);
+  });
+
+  test.each([
+    ['', 'expected a type of fault, see docs/sandbox.md'],
+    ['lightning', 'expected a type of fault, see docs/sandbox.md'],
+    ['lightning:ms=3', 'expected a type of fault, see docs/sandbox.md'],
+    ['latency', 'ms: '],
+    ['latency:ms', 'ms: '],
+    ['latency:ms=', 'ms: '],
+    ['latency:ms=soon', 'ms: '],
+    ['latency:ms=-1', 'ms: '],
+    ['latency:ms=300:spreadMs=50', 'ms: '],
+    ['latency:ms=300,often=1', 'latency: Unrecognized key: "often"'],
+    ['latency:ms=300,ms=400', 'ms: found twice'],
+    ['latency:ms=300,type=html', 'type: found twice'],
+    ['html:rate=2', 'rate: '],
+    ['html:path=v1', 'path: '],
+    ['error:code=teapot', "code: expected a code of the interface's table"],
+    ['error:code=__proto__', "code: expected a code of the interface's table"],
+    ['error:__proto__=x,code=internal-error', 'Unrecognized key'],
+    ['bare-error:status=200', 'status: '],
+    ['lost-answer:status=404', 'status: '],
+  ])('%j is refused: %s', async (text, message) => {
+    const refused = faultsOf('--fault', text);
+    await expect(refused).rejects.toThrow(message);
+    await expect(refused).rejects.toThrow("error: option '--fault <type:key=value,…>' argument");
+  });
+});
