@@ -473,9 +473,9 @@ function tally(words: ReadonlyMap<string, number>): string {
 }
 
 describe('mutated and random requests are answered in shapes of the interface:', () => {
-  test.each(ENDPOINTS)(
-    '$name',
-    async (endpoint) => {
+  test.each(ENDPOINTS.map((endpoint) => [endpoint.name, endpoint] as const))(
+    '%s',
+    async (_name, endpoint) => {
       const pool = endpoint.shape === 'open-quotes' ? quoting : service;
       const words = new Map<string, number>();
       await fc.assert(

@@ -79,7 +79,9 @@ test('the vectors are what ethers signs today', async () => {
   await expect(text).toMatchFileSnapshot(FILE);
 });
 
-describe.each(vectors)('$name:', ({ quote, quoteSigner, covered }) => {
+describe.each(vectors.map((vector) => [vector.name, vector] as const))('%s:', (_name, vector) => {
+  const { quote, quoteSigner, covered } = vector;
+
   test('the signature of ethers is valid, and covers what it says', async () => {
     const verdict = await verifyQuoteSignature({ quote, quoteSigner });
     expect(verdict).toMatchObject({
