@@ -206,13 +206,17 @@ const strange = fc.oneof(
   fc.uint8Array({ minLength: 32, maxLength: 32 }).map((raw) => `0x${Buffer.from(raw).toString('hex')}`),
 );
 
-/** A change to a tree: at a place of it, a member is replaced, taken away (`undefined`), added or named otherwise. */
+/**
+ * A change to a tree: at a place of it, a member is replaced, taken away (`undefined`), becomes one much like it, or is
+ * added or named otherwise.
+ */
 const mutation = fc.record({
   place: fc.nat(),
-  kind: fc.constantFrom('replace', 'replace', 'replace', 'add', 'rename'),
+  kind: fc.constantFrom('replace', 'replace', 'near', 'near', 'near', 'add', 'rename'),
+  amount: fc.nat(),
   name: fc.oneof(
     fc.string(),
-    fc.constantFrom('__proto__', 'constructor', 'funder', 'swapType', 'encodedRoute'),
+    fc.constantFrom('', '__proto__', 'constructor', 'funder', 'swapType', 'encodedRoute'),
   ),
   value: strange,
 });
@@ -230,9 +234,34 @@ function places(tree: Tree): { parent: Tree; key: string }[] {
   ]);
 }
 
+/** A value of the same form: what is right in form and wrong in meaning gets further than what is not. */
+function near(value: unknown, amount: number): unknown {
+  if (typeof value === 'boolean') return !value;
+  if (typeof value === 'number') return Math.max(0, value + (amount % 7) - 3);
+  if (typeof value !== 'string') return value;
+  if (/^\d{1,78}$/.test(value))
+    return String(BigInt(value) / 10n ** BigInt(amount % 12) + BigInt(amount % 3));
+  if (!/^0x[0-9a-fA-F]+$/.test(value)) return amount % 2 === 0 ? value.toUpperCase() : `${value} `;
+  const at = 2 + (amount % (value.length - 2));
+  return `${value.slice(0, at)}${value[at] === '0' ? '1' : '0'}${value.slice(at + 1)}`;
+}
+
+/** A body with some members of another of the same form: each right alone, and together not. */
+function mixed([body, other]: readonly [Body, Body], at: readonly number[]): string {
+  const tree: Tree = structuredClone(body);
+  const mine = places(tree);
+  const others = places(other);
+  for (const place of at) {
+    const into = mine[place % mine.length];
+    const from = others[place % others.length];
+    if (into !== undefined && from?.key === into.key) into.parent[into.key] = from.parent[from.key];
+  }
+  return JSON.stringify(tree);
+}
+
 function mutated(body: Body, mutations: readonly Mutation[]): string {
   const tree: Tree = structuredClone(body);
-  for (const { place, kind, name, value } of mutations) {
+  for (const { place, kind, name, value, amount } of mutations) {
     const all = places(tree);
     const found = all[place % Math.max(1, all.length)];
     if (found === undefined) continue;
@@ -246,7 +275,7 @@ function mutated(body: Body, mutations: readonly Mutation[]): string {
       });
     if (kind === 'add') put(name, value);
     else if (kind === 'rename') put(name, found.parent[found.key]);
-    else put(found.key, value);
+    else put(found.key, kind === 'near' ? near(found.parent[found.key], amount) : value);
     if (kind === 'rename') delete found.parent[found.key];
   }
   return JSON.stringify(tree);
@@ -276,6 +305,12 @@ function bodyOf(path: string): fc.Arbitrary<Buffer> {
     {
       weight: 3,
       arbitrary: fc.tuple(valid, fc.array(damage, some)).map(([it, by]) => damaged(JSON.stringify(it), by)),
+    },
+    {
+      weight: 2,
+      arbitrary: fc
+        .tuple(fc.tuple(valid, valid), fc.array(fc.nat(), some))
+        .map(([two, at]) => Buffer.from(mixed(two, at))),
     },
     { weight: 2, arbitrary: valid.map((it) => Buffer.from(JSON.stringify(it))) },
     { weight: 1, arbitrary: fc.json().map((it) => Buffer.from(it)) },
