@@ -35,7 +35,7 @@ function start(stage: Stage, { upstreamUrl, controlUrl, key, port }: Started): P
     '--port',
     String(port),
     '--timeout',
-    '120',
+    '160',
   ];
   return stage.program(join(EXAMPLE, 'round-trip.ts'), urls, {
     SENDER_KEY: key,
