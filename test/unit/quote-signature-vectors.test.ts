@@ -74,9 +74,7 @@ function withHash(quote: JsonObject, { from, to }: { from: string; to: string })
 }
 
 test('the vectors are what ethers signs today', async () => {
-  const madeBy = 'ethers: Wallet.signTypedData over what `covered` says, see test/support/quote-vectors.ts';
-  const text = `${JSON.stringify({ madeBy, vectors: await makeQuoteVectors() }, null, 2)}\n`;
-  await expect(text).toMatchFileSnapshot(FILE);
+  expect(await makeQuoteVectors()).toEqual(vectors);
 });
 
 describe.each(vectors.map((vector) => [vector.name, vector] as const))('%s:', (_name, vector) => {
