@@ -1,0 +1,59 @@
+import { AGE_BINS, binOf, lowerEdge, upperEdge } from './ages.ts';
+
+/**
+ * What is expected of a stage before anything was seen: a log-normal time to its end, and the share of transfers that
+ * never come to it. `sigma` is the standard deviation of the time's logarithm.
+ */
+export type Expectation = { medianSeconds: number; sigma: number; neverShare: number };
+
+/** The chance per second that a stage ends, by age: one rate per age bin. Every rate is finite and above 0. */
+export type HazardCurve = readonly number[];
+
+/** No age is believed to be quite without hope, nor quite certain: learning multiplies, and cannot leave 0. */
+const LEAST_PER_SECOND = 1e-7;
+const MOST_PER_SECOND = 1e3;
+const LEAST_NEVER_SHARE = 1e-6;
+
+/** The hazard of an expectation. Within a bin the rate is the one that gives the bin its share of ends. */
+export function expectedHazard(expectation: Expectation): HazardCurve {
+  const rates: number[] = [];
+  for (let bin = 0; bin < AGE_BINS.length - 1; bin++) {
+    const width = upperEdge(bin) - lowerEdge(bin);
+    const from = stillOpen(expectation, lowerEdge(bin));
+    const to = stillOpen(expectation, upperEdge(bin));
+    rates.push(boundedRate(Math.log(from / to) / width));
+  }
+  rates.push(rates.at(-1) ?? LEAST_PER_SECOND);
+  return rates;
+}
+
+/** The share of transfers whose stage has not ended at an age: 1 at age 0, the never-ending share in the end. */
+export function stillOpen(expectation: Expectation, ageSeconds: number): number {
+  if (ageSeconds <= 0) return 1;
+  const { medianSeconds, sigma } = expectation;
+  const never = Math.min(1, Math.max(LEAST_NEVER_SHARE, expectation.neverShare));
+  return never + (1 - never) * normalTail(Math.log(ageSeconds / medianSeconds) / sigma);
+}
+
+/** The rate of a curve at an age, per second. */
+export function rateAt(curve: HazardCurve, ageSeconds: number): number {
+  return ageSeconds < 0 ? 0 : (curve[binOf(ageSeconds)] ?? 0);
+}
+
+export function boundedRate(perSecond: number): number {
+  return Math.min(MOST_PER_SECOND, Math.max(LEAST_PER_SECOND, perSecond || 0));
+}
+
+/** The chance that a standard normal exceeds z (Numerical Recipes' erfcc, relative error below 1.2e-7 everywhere). */
+function normalTail(z: number): number {
+  const x = Math.abs(z) / Math.SQRT2;
+  const t = 1 / (1 + x / 2);
+  const sum = COEFFICIENTS.reduceRight((total, coefficient) => total * t + coefficient, 0);
+  const tail = (t * Math.exp(-x * x + sum)) / 2;
+  return z >= 0 ? tail : 1 - tail;
+}
+
+const COEFFICIENTS = [
+  -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587,
+  -0.82215223, 0.17087277,
+];

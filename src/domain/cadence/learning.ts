@@ -1,0 +1,89 @@
+import { AGE_BINS, binOf, lowerEdge, upperEdge } from './ages.ts';
+import { boundedRate, type Expectation, expectedHazard, type HazardCurve, stillOpen } from './hazard.ts';
+
+/**
+ * What was seen of one stage on one route, per age bin: how many ended there, and for how long transfers of that age
+ * were watched. All are sums of what looks added, each with the weight of its moment.
+ */
+export type Tally = { ended: readonly number[]; watchedSeconds: readonly number[] };
+
+/** What one look adds to one bin, before it is weighted. */
+export type Increment = { bin: number; ended: number; watchedSeconds: number };
+
+/** A stage was seen open at one age and, at the next look, still open or ended. Ages in seconds. */
+export type Interval = { fromSeconds: number; toSeconds: number; ended: boolean };
+
+/** The expectation counts like so many transfers seen, and no age counts less than a twentieth of them. */
+const PRIOR_TRANSFERS = 20;
+const LEAST_REACHED = 0.05;
+
+/** A stage of which nothing was seen. */
+export function emptyTally(): Tally {
+  const zeros = AGE_BINS.map(() => 0);
+  return { ended: zeros, watchedSeconds: zeros };
+}
+
+/**
+ * What an interval adds. When exactly the stage ended within it is not known: the end is spread over the bins as the
+ * present estimate has it (the expectation step of EM), and so is the time for which it was open.
+ */
+export function increments(curve: HazardCurve, interval: Interval): Increment[] {
+  const pieces = piecesOf(interval);
+  if (!interval.ended) {
+    return pieces.map(({ bin, seconds }) => ({ bin, ended: 0, watchedSeconds: seconds }));
+  }
+  let open = 1;
+  const shares = pieces.map(({ bin, seconds }) => {
+    const ends = open * -Math.expm1(-(curve[bin] ?? 0) * seconds);
+    const mean = open - ends / 2;
+    open -= ends;
+    return { ends, mean };
+  });
+  const all = 1 - open;
+  const whole = interval.toSeconds - interval.fromSeconds;
+  return pieces.map(({ bin, seconds }, index) => {
+    const { ends, mean } = shares[index] ?? { ends: 0, mean: 0 };
+    if (!(all > 1e-9)) return { bin, ended: seconds / whole, watchedSeconds: seconds / 2 };
+    return { bin, ended: ends / all, watchedSeconds: (seconds * (mean - open)) / all };
+  });
+}
+
+function piecesOf({ fromSeconds, toSeconds }: Interval): { bin: number; seconds: number }[] {
+  const pieces: { bin: number; seconds: number }[] = [];
+  let from = Math.max(0, fromSeconds);
+  while (from < toSeconds && Number.isFinite(toSeconds)) {
+    const bin = binOf(from);
+    const to = Math.min(toSeconds, upperEdge(bin));
+    pieces.push({ bin, seconds: to - from });
+    from = to;
+  }
+  return pieces;
+}
+
+/** The tally with what was seen added. */
+export function withIncrements(tally: Tally, seen: readonly Increment[], weight: number): Tally {
+  const ended = [...tally.ended];
+  const watchedSeconds = [...tally.watchedSeconds];
+  for (const increment of seen) {
+    ended[increment.bin] = (ended[increment.bin] ?? 0) + increment.ended * weight;
+    watchedSeconds[increment.bin] = (watchedSeconds[increment.bin] ?? 0) + increment.watchedSeconds * weight;
+  }
+  return { ended, watchedSeconds };
+}
+
+/**
+ * The hazard after what was seen. Each bin is a rate of its own with the expectation as its (gamma) prior, so a shape
+ * that is not log-normal is learned as well, and a bin of which little was seen stays near the expectation.
+ * `weight` is that of the present moment (see `weightAt`).
+ */
+export function learnedHazard(expectation: Expectation, tally: Tally, weight: number): HazardCurve {
+  return expectedHazard(expectation).map((expected, bin) => {
+    const from = lowerEdge(bin);
+    const width = Math.min(upperEdge(bin) - from, from);
+    const reached = Math.max(LEAST_REACHED, stillOpen(expectation, from));
+    const priorSeconds = PRIOR_TRANSFERS * reached * (width || upperEdge(bin));
+    const ended = (tally.ended[bin] ?? 0) / weight;
+    const seconds = (tally.watchedSeconds[bin] ?? 0) / weight;
+    return boundedRate((expected * priorSeconds + ended) / (priorSeconds + seconds));
+  });
+}
