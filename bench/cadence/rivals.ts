@@ -44,7 +44,7 @@ export const RIVALS: readonly Rival[] = [
         Math.max(1, factor * ageSeconds),
   ),
   alone(
-    'ETA: wait half of it, then an interval, ten times longer after four',
+    'ETA: from half of it at an interval, rarer after four',
     { least: 0.2, most: 3_000 },
     (seconds) =>
       ({ ageSeconds, route, looks }) => {

@@ -106,9 +106,22 @@ function begin(run: Run): World {
   for (let next = transfers[0]; next !== undefined && next.bornAt < 0; next = transfers[world.born]) {
     bear(world, 0);
   }
+  spread(world);
   for (const wallet of world.wallets.values()) planLooks(world.plans, wallet, 0);
   return world;
 }
+
+/** Nobody has looked at everything at once: each was last seen at another moment of the round before 0. */
+function spread({ wallets, budgetPerSecond }: World): void {
+  const members = [...wallets.values()].flatMap((wallet) => wallet.members);
+  const roundSeconds = members.length / budgetPerSecond;
+  members.forEach((member, index) => {
+    const seenAt = -(((index * GOLDEN) % 1) * roundSeconds);
+    member.seenAt = Math.max(member.since, seenAt);
+  });
+}
+
+const GOLDEN = 0.618_033_988_749_895;
 
 function nextDue(queue: Heap<Due>): Due | undefined {
   let due = queue.peek();

@@ -40,6 +40,24 @@ export function rateAt(curve: HazardCurve, ageSeconds: number): number {
   return ageSeconds < 0 ? 0 : (curve[binOf(ageSeconds)] ?? 0);
 }
 
+/**
+ * The age at which a share of those whose stage ever ends have come to its end, seconds; at most the start of the last
+ * age bin.
+ */
+export function quantileSeconds(curve: HazardCurve, share: number): number {
+  const sums = [0];
+  for (let bin = 0; bin < AGE_BINS.length - 1; bin++) {
+    sums.push((sums[bin] ?? 0) + (curve[bin] ?? 0) * (upperEdge(bin) - lowerEdge(bin)));
+  }
+  const ever = -Math.expm1(-(sums.at(-1) ?? 0));
+  const need = -Math.log1p(-Math.min(1, Math.max(0, share)) * ever);
+  const reached = sums.findIndex((sum) => sum >= need);
+  if (reached === 0) return 0;
+  const bin = reached === -1 ? AGE_BINS.length - 2 : reached - 1;
+  return Math.min(upperEdge(bin), lowerEdge(bin) + (need - (sums[bin] ?? 0)) / (curve[bin] ?? 1));
+}
+
+/** A rate within what a curve may hold; what is no number becomes the least. Per second. */
 export function boundedRate(perSecond: number): number {
   return Math.min(MOST_PER_SECOND, Math.max(LEAST_PER_SECOND, perSecond || 0));
 }

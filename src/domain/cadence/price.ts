@@ -2,13 +2,15 @@
  * The price of a request on one surface of the upstream, and what steers it.
  *
  * `price` is in weighted seconds of delay: a look is worth it that saves as much. `correction` is what has been learned
- * about demand that no plan shows; `busy` (share of the budget), `unplannedPerSecond` and `behindRequests` are running
- * means; `penalty` is above 1 for a while after the upstream asked us to slow down.
+ * about demand that no plan shows; `demand` (see `plannedDemand`; null before the first measurement), `busy` (share of
+ * the budget), `unplannedPerSecond` and `behindRequests` are running means; `penalty` is above 1 for a while after the
+ * upstream asked us to slow down.
  */
 export type PriceState = {
   atMs: number;
   price: number;
   correction: number;
+  demand: number | null;
   busy: number;
   unplannedPerSecond: number;
   behindRequests: number;
@@ -32,16 +34,19 @@ export type Measured = {
 };
 
 /** The share of the budget that the price aims at: the rest keeps the queue short. */
-export const AIM = 0.97;
+const AIM = 0.97;
 
 /** A random stream of looks has a few requests waiting at that share; more than this means that the price is wrong. */
 const BEHIND_REQUESTS = 2.5;
 
+const LATENESS_SHARE = 0.05;
 const MEAN_SECONDS = 10;
 const PENALTY_FACTOR = 4;
 const MOST_PENALTY = 64;
 const PENALTY_HALF_LIFE_SECONDS = 30;
-const LEAST_PRICE = 1e-6;
+const CALM = 1.1;
+/** Nobody is in such a hurry that a request which saves less than 10 ms is worth it, however idle the budget. */
+const LEAST_PRICE = 0.01;
 const MOST_PRICE = 1e9;
 
 /** The price before anything is planned. */
@@ -50,6 +55,7 @@ export function firstPrice(nowMs: number): PriceState {
     atMs: nowMs,
     price: 1,
     correction: 1,
+    demand: null,
     busy: AIM,
     unplannedPerSecond: 0,
     behindRequests: BEHIND_REQUESTS,
@@ -80,16 +86,22 @@ export function steer(state: PriceState, measured: Measured): PriceState {
   const penalty = steerPenalty(state.penalty, { seconds, pushedBack: measured.pushedBack });
 
   const roundSeconds = measured.planned / budgetPerSecond;
+  const demand = mix(
+    state.demand ?? measured.demand,
+    measured.demand,
+    1 - Math.exp((-8 * seconds) / roundSeconds),
+  );
   const slowness = Math.max(2 * MEAN_SECONDS, 1.5 * roundSeconds);
   const late = bounded((behindRequests - BEHIND_REQUESTS) / 4, { least: -0.5, most: 2 });
-  const error = busy - AIM / Math.sqrt(penalty) + 0.2 * late;
-  const step = Math.min(1, seconds / slowness);
+  const error = busy - AIM + LATENESS_SHARE * late;
+  // A pause, and the calm after it, tell nothing about demand.
+  const step = penalty > CALM ? 0 : Math.min(1, seconds / slowness);
   const correction = bounded(state.correction * Math.exp(step * error), { least: 0.5, most: 2 });
 
   const forPlans = Math.max(0.2 * budgetPerSecond, AIM * budgetPerSecond - unplannedPerSecond);
-  const root = (correction * measured.demand) / forPlans;
+  const root = (correction * demand) / forPlans;
   const price = bounded(penalty * root * root, { least: LEAST_PRICE, most: MOST_PRICE });
-  return { atMs: nowMs, price, correction, busy, unplannedPerSecond, behindRequests, penalty };
+  return { atMs: nowMs, price, correction, demand, busy, unplannedPerSecond, behindRequests, penalty };
 }
 
 function steerPenalty(penalty: number, since: { seconds: number; pushedBack: boolean }): number {
