@@ -1,8 +1,8 @@
 import { clampAt, tightest } from '../../src/domain/cadence/clamp.ts';
 import { type HazardCurve, rateAt } from '../../src/domain/cadence/hazard.ts';
+import { chooseListings } from '../../src/domain/cadence/listing-choice.ts';
 import { plannedDemand } from '../../src/domain/cadence/price.ts';
 import { waitSeconds } from '../../src/domain/cadence/wait.ts';
-import { planWallet } from '../../src/domain/cadence/wallet-plan.ts';
 import { WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
 import type { Heap } from './heap.ts';
 import type { Knowledge, StageName } from './knowledge.ts';
@@ -56,7 +56,7 @@ export function headBeginsAt(wallet: Wallet): number {
 export function planLooks(plans: Plans, wallet: Wallet, now: number): void {
   const { price, knowledge } = plans;
   const headFrom = headBeginsAt(wallet);
-  const inFlight = wallet.members.map((member) => {
+  const underWay = wallet.members.map((member) => {
     const { weight, limits } = WATCH_RULES[member.stage];
     const ageSeconds = Math.max(0, now - member.since);
     return {
@@ -66,21 +66,16 @@ export function planLooks(plans: Plans, wallet: Wallet, now: number): void {
       weight,
       clamp: clampAt(limits, { ageSeconds, price }),
       onHead: member.transfer.id >= headFrom,
-      narrowable: true,
     };
   });
-  // Births are told, so no look is needed for new transfers, and the clamp of a page that shows none of them is idle.
-  const idle = { leastSeconds: 1, mostSeconds: 3_600 };
-  const plan = planWallet(inFlight, { price, arrivals: 0, arrivalsClamp: idle });
+  // Births are told, so no look is needed for new transfers.
+  const { listings, single } = chooseListings(underWay, { price, arrivals: null, narrows: true });
   const wanted = new Map<string, { page: Look['page']; members: Member[] }>();
-  const members = (list: readonly { member: Member }[]): Member[] => list.map(({ member }) => member);
-  if (plan.head !== null) wanted.set('head', { page: 'head', members: members(plan.head) });
-  for (const page of plan.narrowed) {
-    wanted.set(page.status, { page: 'narrowed', members: members(page.members) });
+  for (const { listing, members } of listings) {
+    const page = listing === 'head' ? 'head' : 'narrowed';
+    wanted.set(listing, { page, members: members.map(({ member }) => member) });
   }
-  for (const { member } of plan.exact) {
-    wanted.set(String(member.transfer.id), { page: null, members: [member] });
-  }
+  for (const { member } of single) wanted.set(String(member.transfer.id), { page: null, members: [member] });
   for (const [name, look] of wallet.looks) {
     if (wanted.has(name)) continue;
     look.version++;

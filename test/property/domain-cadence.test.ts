@@ -17,9 +17,9 @@ import {
   type Tally,
   withIncrements,
 } from '../../src/domain/cadence/learning.ts';
+import { chooseListings, type UnderWay } from '../../src/domain/cadence/listing-choice.ts';
 import { firstPrice, plannedDemand, steer } from '../../src/domain/cadence/price.ts';
 import { type Look, type Term, waitSeconds } from '../../src/domain/cadence/wait.ts';
-import { type InFlight, planWallet } from '../../src/domain/cadence/wallet-plan.ts';
 
 const seconds = fc.double({ min: 0, max: 1e7, noNaN: true });
 const expectations: fc.Arbitrary<Expectation> = fc.record({
@@ -324,41 +324,42 @@ describe('the price', () => {
   });
 });
 
-describe('the plan of a wallet', () => {
-  const members: fc.Arbitrary<InFlight> = fc.record({
+describe('the choice of listings', () => {
+  const clamps = fc.constantFrom(
+    { leastSeconds: 0.5, mostSeconds: 30 },
+    { leastSeconds: 1, mostSeconds: 600 },
+  );
+  const members: fc.Arbitrary<UnderWay> = fc.record({
     status: fc.constantFrom('pending', 'filled', 'refundable', 'expired', 'failed', 'new'),
     hazard: fc.double({ min: 0, max: 1, noNaN: true }),
     weight: fc.double({ min: 0, max: 2, noNaN: true }),
-    clamp: fc.constantFrom({ leastSeconds: 0.5, mostSeconds: 30 }, { leastSeconds: 1, mostSeconds: 600 }),
+    clamp: clamps,
     onHead: fc.boolean(),
-    narrowable: fc.boolean(),
   });
   const settings = fc.record({
     price: prices,
-    arrivals: fc.double({ min: 0, max: 1, noNaN: true }),
-    arrivalsClamp: fc.constant({ leastSeconds: 1, mostSeconds: 60 }),
+    arrivals: fc.option(fc.record({ rate: fc.double({ min: 0, max: 1, noNaN: true }), clamp: clamps })),
+    narrows: fc.boolean(),
   });
 
   test('has every transfer in exactly one place, where it is shown', () => {
     fc.assert(
       fc.property(fc.array(members, { maxLength: 70 }), settings, (list, setting) => {
-        const plan = planWallet(list, setting);
-        const placed = [
-          ...(plan.head ?? []),
-          ...plan.narrowed.flatMap((page) => page.members),
-          ...plan.exact,
-        ];
+        const { listings, single } = chooseListings(list, setting);
+        const placed = [...listings.flatMap((page) => page.members), ...single];
         expect(placed).toHaveLength(list.length);
         expect(new Set(placed)).toEqual(new Set(list));
-        for (const member of plan.head ?? []) expect(member.onHead).toBe(true);
-        for (const page of plan.narrowed) {
-          expect(page.members.length).toBeLessThanOrEqual(50);
+        for (const page of listings) {
           for (const member of page.members) {
-            expect(member.status).toBe(page.status);
-            expect(member.narrowable).toBe(true);
+            if (page.listing === 'head') expect(member.onHead).toBe(true);
+            else expect(member.status).toBe(page.listing);
+          }
+          if (page.listing !== 'head') {
+            expect(setting.narrows).toBe(true);
+            expect(page.members.length).toBeLessThanOrEqual(50);
           }
         }
-        if (setting.arrivals > 0) expect(plan.head).not.toBeNull();
+        if (setting.arrivals !== null) expect(listings[0]?.listing).toBe('head');
       }),
     );
   });

@@ -4,9 +4,9 @@ import { clampAt } from '../../src/domain/cadence/clamp.ts';
 import { isHeavy, weightAt } from '../../src/domain/cadence/decay.ts';
 import { expectedHazard, quantileSeconds } from '../../src/domain/cadence/hazard.ts';
 import { emptyTally, increments, learnedHazard, withIncrements } from '../../src/domain/cadence/learning.ts';
+import { chooseListings, type UnderWay } from '../../src/domain/cadence/listing-choice.ts';
 import { firstPrice, type Measured, type PriceState, steer } from '../../src/domain/cadence/price.ts';
 import { waitSeconds } from '../../src/domain/cadence/wait.ts';
-import { type InFlight, planWallet } from '../../src/domain/cadence/wallet-plan.ts';
 import { logNormal, randomStream } from '../../src/sandbox/random.ts';
 
 const TRUTH = { medianSeconds: 25, sigma: 0.5, neverShare: 0.03 };
@@ -186,40 +186,63 @@ describe('the price', () => {
   });
 });
 
-describe('the plan of a wallet', () => {
-  const pending: InFlight = {
+describe('the choice of listings', () => {
+  const pending: UnderWay = {
     status: 'pending',
     hazard: 0.03,
     weight: 1,
     clamp: { leastSeconds: 0.5, mostSeconds: 30 },
     onHead: true,
-    narrowable: true,
   };
-  const setting = { price: 1, arrivals: 0, arrivalsClamp: { leastSeconds: 1, mostSeconds: 60 } };
+  const setting = { price: 1, arrivals: null, narrows: true };
+  const deep = (count: number): UnderWay[] =>
+    Array.from({ length: count }, () => ({ ...pending, onHead: false, hazard: 0.001 }));
 
-  test('watches what the newest page shows by that page', () => {
+  test('watches what the head shows by the head', () => {
     const members = [{ ...pending }, { ...pending }, { ...pending }];
-    expect(planWallet(members, setting)).toEqual({ head: members, narrowed: [], exact: [] });
+    expect(chooseListings(members, setting)).toEqual({
+      listings: [{ listing: 'head', members }],
+      single: [],
+    });
   });
 
-  test('watches many that stand behind the newest page by a narrowed one', () => {
-    const members = Array.from({ length: 20 }, () => ({ ...pending, onHead: false, hazard: 0.001 }));
-    expect(planWallet(members, setting).narrowed).toEqual([{ status: 'pending', members }]);
+  test('watches many that the head does not show by the listing of their status', () => {
+    const members = deep(20);
+    expect(chooseListings(members, setting)).toEqual({
+      listings: [{ listing: 'pending', members }],
+      single: [],
+    });
   });
 
-  test('looks one up by itself where no page would show more', () => {
-    const members = [{ ...pending, onHead: false }];
-    expect(planWallet(members, setting)).toEqual({ head: null, narrowed: [], exact: members });
+  test('looks each up by itself where the upstream does not narrow, or no page would show more', () => {
+    const members = deep(20);
+    expect(chooseListings(members, { ...setting, narrows: false })).toEqual({
+      listings: [],
+      single: members,
+    });
+    expect(chooseListings(deep(1), setting)).toEqual({ listings: [], single: deep(1) });
   });
 
-  test('keeps the newest page for transfers that are still to come', () => {
-    expect(planWallet([], { ...setting, arrivals: 0.01 })).toEqual({ head: [], narrowed: [], exact: [] });
+  test('does not narrow where the look-ups of what leaves would cost more than the page saves', () => {
+    const members = Array.from({ length: 2 }, () => ({ ...pending, onHead: false, hazard: 0.1 }));
+    const cheap = chooseListings(members, { ...setting, price: 0.01 });
+    const dear = chooseListings(members, { ...setting, price: 10 });
+    expect(cheap.single).toHaveLength(0);
+    expect(dear.single).toEqual(members);
+  });
+
+  test('keeps the head for transfers that are still to come', () => {
+    const arrivals = { rate: 0.01, clamp: { leastSeconds: 1, mostSeconds: 60 } };
+    expect(chooseListings([], { ...setting, arrivals })).toEqual({
+      listings: [{ listing: 'head', members: [] }],
+      single: [],
+    });
   });
 
   test('does not let a page show more than it can', () => {
-    const members = Array.from({ length: 60 }, () => ({ ...pending, onHead: false, hazard: 0.001 }));
-    const plan = planWallet(members, setting);
-    expect(plan.narrowed[0]?.members).toHaveLength(50);
-    expect(plan.exact).toEqual(members.slice(0, 10));
+    const members = deep(60);
+    const { listings, single } = chooseListings(members, setting);
+    expect(listings[0]?.members).toHaveLength(50);
+    expect(single).toEqual(members.slice(0, 10));
   });
 });

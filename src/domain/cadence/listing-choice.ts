@@ -1,0 +1,121 @@
+import { type Clamp, tightest } from './clamp.ts';
+import { type Listing, NARROW_STATUSES } from './wallet.ts';
+
+/**
+ * A transfer of a wallet that is under way, as the choice sees it. `status` is in lower case, `hazard` its present chance
+ * of a change per second, `weight` what a second of delay is worth. `onHead`: the last look at the head showed it.
+ */
+export type UnderWay = { status: string; hazard: number; weight: number; clamp: Clamp; onHead: boolean };
+
+/**
+ * Which requests show a wallet's transfers. Each stands in exactly one place: a listing (what leaves a narrowed one is
+ * looked up at once), or an exact look-up of its own (`single`).
+ */
+export type ListingChoice<T> = {
+  listings: readonly { listing: Listing; members: readonly T[] }[];
+  single: readonly T[];
+};
+
+/**
+ * `arrivals`: the weighted rate per second at which new transfers come, which only the head shows, and the clamp of a
+ * look for them. `narrows`: the upstream does narrow pages to a status.
+ */
+export type ChoiceSetting = {
+  price: number;
+  arrivals: { rate: number; clamp: Clamp } | null;
+  narrows: boolean;
+};
+
+/** What one request shows at most. */
+const PAGE = 50;
+
+/** Beyond so many statuses at once, which is unusual, choices would explode: the rest goes by the head, or alone. */
+const MOST_STATUSES = 4;
+
+/**
+ * Chooses, by expected cost, how the transfers of a wallet are watched. A request that shows hazard H costs what its
+ * delay and its price come to, `H/2r + c·r` per second at its best rate r: less than the sum of its parts, so what shares
+ * a page stays together. A narrowed listing also costs a look-up for each transfer that leaves it. Members are in order
+ * of birth, oldest first.
+ */
+export function chooseListings<T extends UnderWay>(
+  members: readonly T[],
+  setting: ChoiceSetting,
+): ListingChoice<T> {
+  const byStatus = [...Map.groupBy(members, (member) => member.status)];
+  const rest = byStatus.slice(MOST_STATUSES).flatMap(([, group]) => group);
+  let drafts: Draft<T>[] = [{ head: rest.filter(isOnHead), narrowed: [], single: rest.filter(isOffHead) }];
+  for (const [status, group] of byStatus.slice(0, MOST_STATUSES)) {
+    const listing = setting.narrows ? NARROW_STATUSES.find((name) => name === status) : undefined;
+    drafts = drafts.flatMap((draft) => waysToWatch(draft, { group, listing }));
+  }
+  const costs = drafts.map((draft) => costOf(draft, setting));
+  const cheapest = drafts[costs.indexOf(Math.min(...costs))] ?? { head: [], narrowed: [], single: members };
+  const { head, narrowed, single } = cheapest;
+  const withHead = head.length > 0 || setting.arrivals !== null;
+  return { listings: withHead ? [{ listing: 'head', members: head }, ...narrowed] : narrowed, single };
+}
+
+type Draft<T> = {
+  head: readonly T[];
+  narrowed: readonly { listing: Listing; members: readonly T[] }[];
+  single: readonly T[];
+};
+
+function isOnHead(member: UnderWay): boolean {
+  return member.onHead;
+}
+
+function isOffHead(member: UnderWay): boolean {
+  return !member.onHead;
+}
+
+/** The ways in which the transfers in one status can be watched beside what is chosen already. */
+function waysToWatch<T extends UnderWay>(
+  draft: Draft<T>,
+  { group, listing }: { group: readonly T[]; listing: Listing | undefined },
+): Draft<T>[] {
+  const { head, narrowed, single } = draft;
+  const onHead = group.filter(isOnHead);
+  const ways: Draft<T>[] = [{ ...draft, single: [...single, ...group] }];
+  if (onHead.length > 0) {
+    ways.push({ narrowed, head: [...head, ...onHead], single: [...single, ...group.filter(isOffHead)] });
+  }
+  if (listing !== undefined && group.length > 1) {
+    ways.push({
+      head,
+      narrowed: [...narrowed, { listing, members: group.slice(-PAGE) }],
+      single: [...single, ...group.slice(0, -PAGE)],
+    });
+  }
+  return ways;
+}
+
+/** What a choice costs per second, in weighted seconds. */
+function costOf(draft: Draft<UnderWay>, { price, arrivals }: ChoiceSetting): number {
+  let cost = 0;
+  if (draft.head.length > 0 || arrivals !== null) {
+    const clamps = [...draft.head, ...(arrivals === null ? [] : [arrivals])].map(({ clamp }) => clamp);
+    const hazard = weightedHazard(draft.head) + (arrivals?.rate ?? 0);
+    cost += requestCost({ hazard, clamp: tightest(clamps), price });
+  }
+  for (const { members } of draft.narrowed) {
+    const clamp = tightest(members.map((member) => member.clamp));
+    const leaving = members.reduce((sum, { hazard }) => sum + hazard, 0);
+    cost += requestCost({ hazard: weightedHazard(members), clamp, price }) + price * leaving;
+  }
+  for (const { hazard, weight, clamp } of draft.single) {
+    cost += requestCost({ hazard: weight * hazard, clamp, price });
+  }
+  return cost;
+}
+
+function weightedHazard(members: readonly UnderWay[]): number {
+  return members.reduce((sum, { weight, hazard }) => sum + weight * hazard, 0);
+}
+
+function requestCost({ hazard, clamp, price }: { hazard: number; clamp: Clamp; price: number }): number {
+  const wanted = Math.sqrt(hazard / (2 * price));
+  const rate = Math.min(1 / clamp.leastSeconds, Math.max(1 / clamp.mostSeconds, wanted));
+  return hazard / (2 * rate) + price * rate;
+}
