@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { lowerEdge } from '../../src/domain/cadence/ages.ts';
 import { arrivalsPerSecond, withArrivals } from '../../src/domain/cadence/arrivals.ts';
 import { clampAt } from '../../src/domain/cadence/clamp.ts';
 import { isHeavy, weightAt } from '../../src/domain/cadence/decay.ts';
@@ -43,6 +44,14 @@ describe('learning', () => {
     const p90 = quantileSeconds(expectedHazard(TRUTH), 0.9);
     expect(quantileSeconds(curve, 0.9) / p90).toBeGreaterThan(0.8);
     expect(quantileSeconds(curve, 0.9) / p90).toBeLessThan(1.25);
+  });
+
+  test('an end that fell between two looks is counted at the ages where it is likely', () => {
+    const curve = expectedHazard({ medianSeconds: 25, sigma: 0.1, neverShare: 0.01 });
+    const added = increments(curve, { fromSeconds: 0, toSeconds: 1_000, ended: true });
+    const near = added.filter(({ bin }) => lowerEdge(bin) > 15 && lowerEdge(bin) < 35);
+    expect(near.reduce((sum, { ended }) => sum + ended, 0)).toBeGreaterThan(0.95);
+    expect(added.reduce((sum, { watchedSeconds }) => sum + watchedSeconds, 0)).toBeLessThan(40);
   });
 
   test('a few observations move the expectation a little', () => {
