@@ -26,8 +26,10 @@ import { EventLog } from './store/event-log.ts';
 import { HandedQuotes } from './store/handed-quotes.ts';
 import { HealthStore, SURFACES, type Surface } from './store/health.ts';
 import { Keys } from './store/keys.ts';
+import { ReceiverStore } from './store/receivers.ts';
 import { Registry, type Wanted } from './store/registry.ts';
 import { RelayLease } from './store/relay-lease.ts';
+import { ReplayStore } from './store/replays.ts';
 import { checkRedis } from './store/startup-checks.ts';
 import { SubjectStore } from './store/subjects.ts';
 import { WalletStore } from './store/wallets.ts';
@@ -66,6 +68,7 @@ export type DaemonParts = {
   reconcile: Reconcile;
   relay: Relay;
   events: EventLog;
+  receivers: ReceiverStore;
   deliveries: DeliveryStore;
   deliveryQueues: DeliveryQueues;
   deliveryWorkers: readonly DeliveryWorker[];
@@ -182,6 +185,8 @@ export class Daemon {
     const health = new HealthStore(redis, keys);
     const events = new EventLog(redis, keys);
     const deliveries = new DeliveryStore(redis, keys, { retentionMs });
+    const receivers = new ReceiverStore(redis, keys);
+    const replays = new ReplayStore(redis, keys, { retentionMs });
     const lease = new RelayLease(redis, keys);
 
     const client = new UpstreamClient({
@@ -198,6 +203,7 @@ export class Daemon {
     const reconcile = new Reconcile({
       redis,
       registry,
+      receivers,
       events,
       deliveries,
       lease,
@@ -239,12 +245,24 @@ export class Daemon {
       lease,
       events,
       registry,
+      receivers,
       deliveries,
+      replays,
       queues: deliveryQueues,
       signals,
       log,
     });
-    const deliveryParts = { redis, keys, events, registry, deliveries, signals, log };
+    const deliveryParts = {
+      redis,
+      keys,
+      events,
+      registry,
+      receivers,
+      deliveries,
+      queues: deliveryQueues,
+      signals,
+      log,
+    };
     const deliveryWorkers = config.receivers.map((receiver) => {
       const notifier = createNotifier(receiver, {
         smtp: config.smtp,
@@ -265,6 +283,7 @@ export class Daemon {
       reconcile,
       relay,
       events,
+      receivers,
       deliveries,
       deliveryQueues,
       deliveryWorkers,
@@ -356,7 +375,13 @@ function wantedOf(config: Config): Wanted {
   return {
     digest: config.digest,
     routes: routesOf(config.subscriptions),
-    receivers: config.receivers.map(({ name, type, events, filter }) => ({ name, type, events, filter })),
+    receivers: config.receivers.map(({ name, type, events, filter, ordering }) => ({
+      name,
+      type,
+      events,
+      filter,
+      ordering,
+    })),
     subscriptions: config.subscriptions.map((subscription) => {
       const { name, receivers, metadata, history, overdueAfterMs } = subscription;
       return { name, receivers, metadata, history, overdueAfterMs, subjects: subjectsOf(subscription) };

@@ -85,6 +85,13 @@ export function daemonMetricSources(parts: () => DaemonParts | null): MetricSour
         })),
       );
     },
+    receivers: async () => {
+      const { receivers, registry } = running();
+      const known = (await registry.receivers()).filter(({ removed }) => !removed);
+      return Promise.all(
+        known.map(async ({ name }) => ({ receiver: name, state: (await receivers.condition(name)).state })),
+      );
+    },
     surfaces: async () => {
       const { health, reconcile, budgets } = running();
       return Promise.all(

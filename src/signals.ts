@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { Decision } from './domain/decide.ts';
 import type { Event } from './domain/event.ts';
 import type { SubjectKind } from './domain/subject.ts';
+import type { ReceiverMove } from './store/receivers.ts';
 
 /** How a poll ended: with records, with a failure of the upstream's, put off without a request, or finished. */
 export type PollOutcome = 'answered' | 'failed' | 'put-off' | 'ended' | 'aborted';
@@ -34,6 +35,7 @@ export type SignalMap = {
     },
   ];
   'delivery.ended': [{ receiver: string; eventId: string; eventType: string; outcome: 'delivered' | 'dead' }];
+  'receiver.moved': [{ receiver: string; move: ReceiverMove; reason: string }];
   'relay.moved': [{ holding: boolean }];
   'repair.done': [{ what: RepairKind; subject: string }];
   'receiver.events-dropped': [{ receiver: string; count: number }];

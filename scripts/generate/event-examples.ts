@@ -1,6 +1,6 @@
 import { decide, type Transition } from '../../src/domain/decide.ts';
 import type { Event, RenderedEvent } from '../../src/domain/event.ts';
-import { OPERATOR_TYPES } from '../../src/domain/event-types.ts';
+import { OPERATOR_TYPES, TEST_TYPE } from '../../src/domain/event-types.ts';
 import { type HandedQuote, signatureInvalid } from '../../src/domain/handed-quote.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { makeEvent } from '../../src/domain/make-event.ts';
@@ -16,6 +16,7 @@ import {
   type SubjectId,
   subjectKind,
 } from '../../src/domain/subject.ts';
+import { makeTestEvent } from '../../src/domain/test-event.ts';
 import { type FlaggedEvent, timedMoments } from '../../src/domain/timed.ts';
 
 const START_SECONDS = 1_795_174_200;
@@ -145,6 +146,7 @@ export function exampleEvents(): Map<string, RenderedEvent> {
   for (const [index, type] of OPERATOR_TYPES.entries()) {
     examples.set(type, renderEvent(operatorEvent(type, index), [], SUBSCRIPTIONS));
   }
+  examples.set(TEST_TYPE, makeTestEvent('backend', START_SECONDS * 1_000));
   return examples;
 }
 
@@ -295,13 +297,22 @@ function openQuote(output: string, index: number): RouteQuote {
   return { solver, output, minimumOutput, fees: [fee], fillEstimateSeconds: 25, said };
 }
 
-/** An event as the store makes it when a surface of the upstream goes down or comes back. */
+const RECORDS_OF_RECEIVERS: { readonly [word: string]: JsonObject } = {
+  failing: { reason: '500 Internal Server Error', by: 'failures', failingSince: START_SECONDS },
+  disabled: { reason: '410 Gone', by: 'gone', failingSince: START_SECONDS },
+  recovered: { reason: '204 No Content', by: 'success', failingSince: START_SECONDS },
+  events_dropped: { reason: 'the retention of events has ended before they were delivered', count: 3 },
+};
+
+/** An event as the store makes it when a surface of the upstream or a receiver goes down or comes back. */
 function operatorEvent(type: string, index: number): Event {
-  const word = type.slice('upstream.'.length);
-  const before = word.startsWith('un') ? 'ok' : `un${word}`;
+  const [kind = '', word = ''] = type.split('.');
+  const isReceiver = kind === 'receiver';
+  const before = word.startsWith('un') || word === 'failing' ? 'ok' : isReceiver ? 'failing' : `un${word}`;
   const reason = before === 'ok' ? 'upstream status: found no answer within 10000 ms; expected HTTP 200' : '';
+  const ofReceiver = { receiver: 'backend', ...RECORDS_OF_RECEIVERS[word] };
   return makeEvent({
-    subject: { kind: 'upstream', id: 'upstream:status' },
+    subject: { kind, id: isReceiver ? 'receiver:backend' : 'upstream:status' },
     sequence: index + 1,
     transition: {
       type,
@@ -311,7 +322,7 @@ function operatorEvent(type: string, index: number): Event {
       skipped: false,
       regression: false,
     },
-    record: { surface: 'status', reason },
+    record: isReceiver ? ofReceiver : { surface: 'status', reason },
     updatedAt: null,
     nowMs: (START_SECONDS + index * 60) * 1_000,
   });

@@ -97,6 +97,13 @@ upstream.unreachable | A surface of the upstream gives no usable answers. | 5 re
 upstream.reachable | It answers again. | a request succeeds after \`upstream.unreachable\`
 upstream.unauthorized | It refuses the API key (401 or 403). | the first such answer; polls slow down to one every 15 s
 upstream.authorized | It takes the key again. | a request succeeds after \`upstream.unauthorized\`
+
+receiver.failing | Deliveries to a receiver fail. | the fourth failed attempt of one event, or its end as a dead letter if that comes sooner
+receiver.disabled | Nothing is attempted any more; its events are kept for \`retention\`. \`record.by\` says why: \`failures\`, \`gone\` (an answer of 410) or \`operator\`. | \`disableAfter\` of nothing but failures, at least four of them; a 410; \`receivers disable\`
+receiver.recovered | It takes events again. | the first success after one of the two above; for a disabled one after \`receivers enable\`
+receiver.events_dropped | Events whose \`retention\` has ended before the receiver got them are lost for it. | the first of them, \`record.count\` at once; again only after the receiver has got on
+
+intentwatch.test | A test. Nothing has happened. | somebody types \`intentwatch test RECEIVER\`; it passes by the filters
 `);
 
 /** Rows of text columns: the first cell, then the others. */
@@ -116,6 +123,8 @@ vault | Deposit vaults | A vault that a subscription names. Its \`data.status\` 
 deposit-address | Deposit addresses | A record of this kind on a page of a subscribed wallet.
 route | Routes | A route that a subscription names, by \`route:<name>\`. The record is made from an answer of the open quoting service, and its amounts are base units: \`output\` and \`minimumOutput\` of the best quote, \`previousOutput\` (told before this), \`outputPerInput\` (in token units where both \`decimals\` are known, else in base units), \`fees\` (a sum per token), \`fillEstimateSeconds\`, \`solvers\` (how many quote). \`quote\` is the best quote as the service gave it, but for \`encodedRoute\`, which is long and of use only to whoever funds this very quote; a quote that is longer than 12,000 characters even so is left out (null). New quote ids, expiry times, another solver at much the same price, and smaller moves make no event.
 upstream | The upstream | For whoever runs the daemon; \`data.subject.id\` is \`upstream:status\`, \`upstream:gateway\` or \`upstream:quotes\`.
+receiver | Receivers | For whoever runs the daemon; \`data.subject.id\` is \`receiver:<name>\`. They go to the other receivers, never to the one they are about.
+intentwatch | Tests | To see a receiver work.
 `);
 
 const INTRODUCTION = `# Events
@@ -126,10 +135,13 @@ An event says that a watched thing changed. It is made once, kept for \`retentio
 is entitled to it. A webhook's body is the event as JSON; a mail says the same in words.
 
 - **Who gets it.** The receivers of the subscriptions that lead to the subject, where the receiver's \`events\` let the
-  type through (a webhook's default is \`["*"]\`, a mail's is \`["*", "!*.updated"]\`). \`upstream.*\` goes to every receiver
-  whose \`events\` name it (\`"upstream.*"\`), whatever it is subscribed to, and to no other: \`"*"\` does not include it.
+  type through (a webhook's default is \`["*"]\`, a mail's is \`["*", "!*.updated"]\`). \`upstream.*\` and \`receiver.*\` go to
+  every receiver whose \`events\` name them (\`"upstream.*"\`), whatever it is subscribed to, and to no other: \`"*"\` does not
+  include them.
 - **Twice.** The same event can come twice, always with the same \`id\`. Keep the ids that you have handled.
-- **Order.** Events of one subject can overtake each other, after a retry for example. \`data.sequence\` orders them.
+- **Order.** Events of one subject can overtake each other, after a retry for example. \`data.sequence\` orders them. With
+  \`ordering: subject\` a receiver gets them one after another.
+- **Replay.** An event that the operator sends once more keeps its \`id\` and carries the header \`intentwatch-replay: true\`.
 - **Two changes between two polls** come as one event, with \`skipped: true\` where a usual step was not seen.
 - **Words that are not listed here** come too: a new status \`frozen\` of an intent is \`intent.frozen\`, and a kind of
   record that the interface does not name gives its own word before the dot. Characters that do not fit a type

@@ -105,6 +105,10 @@ export type WebhookReceiver = {
   timeoutMs: number;
   retries: Retries;
   concurrency: number;
+  /** `subject`: the events of one subject come one after another, by `sequence`. */
+  ordering: 'none' | 'subject';
+  /** The span of nothing but failures that disables the receiver. */
+  disableAfterMs: number;
   allowPrivateNetwork: boolean;
   allowInsecure: boolean;
 };
@@ -122,6 +126,10 @@ export type EmailReceiver = {
   timeoutMs: number;
   retries: Retries;
   concurrency: number;
+  /** `subject`: the events of one subject come one after another, by `sequence`. */
+  ordering: 'none' | 'subject';
+  /** The span of nothing but failures that disables the receiver. */
+  disableAfterMs: number;
 };
 
 /** Where notices go. */

@@ -47,6 +47,16 @@ const DEFAULT_RATE_LIMITS: Readonly<Record<WebhookFormat, number | null>> = {
 };
 
 const rateLimitField = rateField({ max: 500 }).optional();
+const orderingField = z.enum(['none', 'subject'], { error: '"none" or "subject"' }).prefault('none').meta({
+  description:
+    '`subject`: the events of one transfer (or other subject) come one after another by `sequence`, those of different ones side by side. `none`: whatever is ready is sent, and `data.sequence` tells the order.',
+});
+
+const disableAfterField = durationField({ min: '1s', max: '365d' }).prefault('5d').meta({
+  description:
+    'After this span of nothing but failures the receiver is disabled: no more attempts, its events are kept for `retention`, and other receivers with `receiver.*` in `events` are told. `intentwatch receivers enable NAME` delivers what was kept. An answer of 410 disables at once.',
+  label: 'duration',
+});
 
 const name = nameField.meta({
   description:
@@ -101,6 +111,8 @@ const webhookSchema = mapping({
       'How many attempts per second, over all processes; 0.5 is one every 2 s. Left out: no limit, but 1 for `slack` and 0.5 for `discord`.',
   }),
   tls: tlsSchema.optional().meta({ description: 'Files for TLS that is not the usual one.' }),
+  ordering: orderingField,
+  disableAfter: disableAfterField,
   allowPrivateNetwork: flagField().prefault(false).meta({
     description: 'Allows a URL on a private, loopback or link-local address.',
   }),
@@ -146,6 +158,8 @@ const emailSchema = mapping({
   rateLimit: rateLimitField.meta({
     description: 'How many mails per second, over all processes; 0.5 is one every 2 s. Left out: no limit.',
   }),
+  ordering: orderingField,
+  disableAfter: disableAfterField,
 }).meta({
   title: 'email',
   description: 'A receiver with `type: email`: a list of mail addresses. Needs the `smtp` section.',
@@ -180,6 +194,8 @@ export function buildReceiver(
     timeoutMs: item.timeout,
     retries: { delaysMs: item.retries.delays, jitter: item.retries.jitter } satisfies Retries,
     concurrency: item.concurrency,
+    ordering: item.ordering,
+    disableAfterMs: item.disableAfter,
   };
   switch (item.type) {
     case 'webhook': {

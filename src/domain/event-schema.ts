@@ -21,7 +21,7 @@ export const RENDERED_EVENT = z
           kind: z
             .string()
             .describe(
-              '`intent`, `quote`, `gasless`, `vault`, `deposit-address`, `route`, `upstream` or a word of the upstream.',
+              '`intent`, `quote`, `gasless`, `vault`, `deposit-address`, `route`, `upstream`, `receiver`, `intentwatch` or a word of the upstream.',
             ),
           id: z.string().describe('The id, with its prefix, such as `intent:0x…`.'),
         })

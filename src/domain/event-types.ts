@@ -17,7 +17,14 @@ export const OPERATOR_TYPES = [
   'upstream.reachable',
   'upstream.unauthorized',
   'upstream.authorized',
+  'receiver.failing',
+  'receiver.disabled',
+  'receiver.recovered',
+  'receiver.events_dropped',
 ] as const;
+
+/** What `intentwatch test` sends: about nothing, and in no log. */
+export const TEST_TYPE = 'intentwatch.test';
 
 /** Every event type that can be foreseen. An unknown status of the upstream's makes a type of its own beside these. */
 export const EVENT_TYPES: readonly string[] = [
@@ -25,4 +32,5 @@ export const EVENT_TYPES: readonly string[] = [
     [...new Set([...statuses, ...(WORDS[kind] ?? [])])].map((word) => `${kind}.${word}`),
   ),
   ...OPERATOR_TYPES,
+  TEST_TYPE,
 ];

@@ -1,6 +1,14 @@
 import { within } from '../within.ts';
 import type { Instruments } from './instruments.ts';
-import { showCrashing, showDeliveries, showQueues, showRoutes, showSubjects, showSurfaces } from './show.ts';
+import {
+  showCrashing,
+  showDeliveries,
+  showQueues,
+  showReceivers,
+  showRoutes,
+  showSubjects,
+  showSurfaces,
+} from './show.ts';
 import type { MetricSources } from './sources.ts';
 
 /** How old gauges may be, however often somebody scrapes. */
@@ -43,6 +51,7 @@ export class Collection {
       this.#read({ source: 'subjects', ask: async () => sources.subjects(), show: showSubjects }),
       this.#read({ source: 'queues', ask: async () => sources.queues(), show: showQueues }),
       this.#read({ source: 'deliveries', ask: async () => sources.deliveries(), show: showDeliveries }),
+      this.#read({ source: 'receivers', ask: async () => sources.receivers(), show: showReceivers }),
       this.#read({ source: 'surfaces', ask: async () => sources.surfaces(), show: showSurfaces }),
       this.#read({ source: 'routes', ask: async () => sources.routes(), show: showRoutes }),
       this.#read({ source: 'crashing', ask: async () => sources.crashing(), show: showCrashing }),

@@ -1,5 +1,6 @@
 import { SUBJECT_KINDS } from '../domain/subject.ts';
 import { SURFACES } from '../store/health.ts';
+import { RECEIVER_STATES } from '../store/receivers.ts';
 import {
   ATTEMPT_OUTCOMES,
   DELIVERY_OUTCOMES,
@@ -7,6 +8,7 @@ import {
   HEALTH_STATES,
   POLL_OUTCOMES,
   QUEUE_STATES,
+  RECEIVER_MOVES,
   RECORD_OUTCOMES,
   REPAIRS,
   REQUEST_ENDPOINTS,
@@ -228,7 +230,7 @@ export const DEFINITIONS = {
   },
   opened: {
     name: 'intentwatch_deliveries_opened_total',
-    help: 'Deliveries that the relay opened: one per event and receiver.',
+    help: 'Deliveries that the relay opened: one per event and receiver, and one per replay of it.',
     type: 'counter',
     labels: { receiver: 'receivers' },
   },
@@ -271,6 +273,20 @@ export const DEFINITIONS = {
     type: 'counter',
     labels: { receiver: 'receivers' },
   },
+  receiverState: {
+    name: 'intentwatch_receiver_state',
+    help: '1 for the state in which a receiver is, 0 for the others. While it is `disabled` or `enabling`, nothing is attempted and its events wait.',
+    type: 'gauge',
+    labels: { receiver: 'receivers', state: RECEIVER_STATES },
+    series: [],
+    source: 'receivers',
+  },
+  receiverMoves: {
+    name: 'intentwatch_receiver_moves_total',
+    help: "Moves of a receiver's state that attempts of this process brought about.",
+    type: 'counter',
+    labels: { receiver: 'receivers', move: RECEIVER_MOVES },
+  },
   relayHolding: {
     name: 'intentwatch_relay_holding',
     help: '1 while this process relays events to deliveries; one process at a time does.',
@@ -282,7 +298,7 @@ export const DEFINITIONS = {
     name: 'intentwatch_scrape_errors_total',
     help: 'Times at which a source of gauges failed or took longer than 2 s; its gauges are then absent.',
     type: 'counter',
-    labels: { source: ['subjects', 'queues', 'deliveries', 'surfaces', 'crashing', 'routes'] },
+    labels: { source: ['subjects', 'queues', 'deliveries', 'receivers', 'surfaces', 'crashing', 'routes'] },
   },
 } as const satisfies Record<string, Definition>;
 

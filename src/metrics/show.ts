@@ -1,3 +1,4 @@
+import { RECEIVER_STATES } from '../store/receivers.ts';
 import type { Instruments } from './instruments.ts';
 import { HEALTH_STATES, statusLabel } from './label-values.ts';
 import type { MetricSources } from './sources.ts';
@@ -33,6 +34,13 @@ export function showDeliveries(metrics: Instruments, said: Said<'deliveries'>): 
     shown?.map((one) => ({ labels: { receiver: one.receiver }, value: one[pick] })) ?? null;
   metrics.show('pending', values('pending'), removed);
   metrics.show('deadLetters', values('dead'), removed);
+}
+
+export function showReceivers(metrics: Instruments, said: Said<'receivers'>): void {
+  const states = said?.flatMap(({ receiver, state: current }) =>
+    RECEIVER_STATES.map((state) => ({ labels: { receiver, state }, value: state === current ? 1 : 0 })),
+  );
+  metrics.show('receiverState', states ?? null);
 }
 
 export function showSurfaces(metrics: Instruments, said: Said<'surfaces'>): void {

@@ -1,3 +1,5 @@
+import type { ReceiverState } from '../store/receivers.ts';
+
 /**
  * Where gauges come from, read at scrape time. Each may fail or hang: the answer then goes without its gauges.
  * `budget` is in requests per second; `removed` means that the receiver left the config; `crashing` counts subjects
@@ -7,6 +9,7 @@ export type MetricSources = {
   subjects(): Promise<{ kind: string; status: string; count: number }[]>;
   queues(): Promise<{ queue: string; state: 'waiting' | 'delayed' | 'active'; count: number }[]>;
   deliveries(): Promise<{ receiver: string; pending: number; dead: number; removed: boolean }[]>;
+  receivers(): Promise<{ receiver: string; state: ReceiverState }[]>;
   surfaces(): Promise<
     { surface: string; state: 'ok' | 'unreachable' | 'unauthorized'; budget: number; stretch: number }[]
   >;

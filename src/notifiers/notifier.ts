@@ -20,8 +20,8 @@ export type AttemptResult = {
   retryAfterMs: number | null;
 };
 
-/** `nowMs` is the time of the attempt; `signal` cuts it off at shutdown. */
-export type AttemptOptions = { signal: AbortSignal; nowMs: number };
+/** `nowMs` is the time of the attempt; `signal` cuts it off at shutdown; `replay` marks an event that is sent once more. */
+export type AttemptOptions = { signal: AbortSignal; nowMs: number; replay?: boolean };
 
 /**
  * Delivers events to one receiver. `deliver` makes one attempt and reports whatever the receiver did; it throws only

@@ -3,7 +3,8 @@ import type { RedisClient } from '../store/commands.ts';
 import type { Keys } from '../store/keys.ts';
 import { deliveryQueueName } from './names.ts';
 
-type DeliveryJob = { eventId: string };
+/** A delivery's job says nothing: its id is the delivery's, and the fact says all. */
+export type DeliveryJob = Record<string, never>;
 
 /** One queue per receiver, so that a receiver that hangs or fails delays nobody else. */
 export class DeliveryQueues {
@@ -40,25 +41,32 @@ export class DeliveryQueues {
     else await queue.setGlobalRateLimit(1, Math.ceil(1_000 / attemptsPerSecond));
   }
 
-  /** Queues deliveries. The job id is the event's: one that is queued already stays as it is. */
-  async add(receiver: string, deliveries: readonly { eventId: string; afterMs: number }[]): Promise<void> {
+  /** Queues deliveries, in order. The job id is the delivery's: one that is queued already stays as it is. */
+  async add(receiver: string, deliveries: readonly { id: string; afterMs: number }[]): Promise<void> {
     await this.#queue(receiver).addBulk(
-      deliveries.map(({ eventId, afterMs }) => ({
+      deliveries.map(({ id, afterMs }) => ({
         name: 'deliver',
-        data: { eventId },
-        opts: { jobId: eventId, delay: Math.max(0, Math.round(afterMs)) },
+        data: {},
+        opts: { jobId: id, delay: Math.max(0, Math.round(afterMs)) },
       })),
     );
   }
 
   /** Which of some deliveries have no job. */
-  async missing(receiver: string, eventIds: readonly string[]): Promise<string[]> {
-    if (eventIds.length === 0) return [];
+  async missing(receiver: string, ids: readonly string[]): Promise<string[]> {
+    if (ids.length === 0) return [];
     const queue = this.#queue(receiver);
     const pipeline = this.#redis.pipeline();
-    for (const eventId of eventIds) pipeline.exists(queue.toKey(eventId));
+    for (const id of ids) pipeline.exists(queue.toKey(id));
     const replies = (await pipeline.exec()) ?? [];
-    return eventIds.filter((_, index) => replies[index]?.[1] === 0);
+    return ids.filter((_, index) => replies[index]?.[1] === 0);
+  }
+
+  /** Takes all jobs of a receiver off its queue but those that a worker holds. Returns whether none is left. */
+  async empty(receiver: string): Promise<boolean> {
+    const queue = this.#queue(receiver);
+    await queue.drain(true);
+    return (await queue.getJobCountByTypes('wait', 'delayed', 'prioritized', 'active')) === 0;
   }
 
   /** The number of a receiver's jobs by state. */

@@ -1,6 +1,8 @@
 import { DelayedError, type Job, Worker } from 'bullmq';
 import type { Logger } from 'pino';
+import { z } from 'zod';
 import type { Receiver } from '../config/config.ts';
+import { parseDeliveryId } from '../domain/delivery-id.ts';
 import { renderEvent } from '../domain/render.ts';
 import type { Notifier } from '../notifiers/notifier.ts';
 import type { Signals } from '../signals.ts';
@@ -8,8 +10,10 @@ import type { RedisClient } from '../store/commands.ts';
 import type { Attempt, DeliveryFact, DeliveryOutcome, DeliveryStore } from '../store/deliveries.ts';
 import type { EventLog } from '../store/event-log.ts';
 import type { Keys } from '../store/keys.ts';
+import { isHeld, type ReceiverStore } from '../store/receivers.ts';
 import type { Registry } from '../store/registry.ts';
-import { DELIVERY_JOB, deliveryQueueName, TAKE_OVER } from './names.ts';
+import type { DeliveryJob, DeliveryQueues } from './delivery-queues.ts';
+import { deliveryQueueName, TAKE_OVER } from './names.ts';
 import { Pace } from './pace.ts';
 
 /** What a delivery worker works with. */
@@ -18,7 +22,9 @@ export type DeliveryParts = {
   keys: Keys;
   events: EventLog;
   registry: Registry;
+  receivers: ReceiverStore;
   deliveries: DeliveryStore;
+  queues: DeliveryQueues;
   signals: Signals;
   log: Logger;
 };
@@ -26,7 +32,7 @@ export type DeliveryParts = {
 /** After an error of our own (Redis away, a bug) a delivery is tried again. */
 const ERROR_RETRY_MS = 2_000;
 
-type DeliveryRun = { job: Job<{ eventId: string }>; token: string | undefined; signal: AbortSignal };
+type DeliveryRun = { job: Job<DeliveryJob>; token: string | undefined; signal: AbortSignal };
 
 /** Delivers the events of one receiver. The fact of a delivery decides what is done; the job only brings it up. */
 export class DeliveryWorker {
@@ -34,7 +40,7 @@ export class DeliveryWorker {
   readonly #notifier: Notifier;
   readonly #parts: DeliveryParts;
   readonly #pace = new Pace();
-  #worker: Worker<{ eventId: string }> | null = null;
+  #worker: Worker<DeliveryJob> | null = null;
 
   constructor(receiver: Receiver, notifier: Notifier, parts: DeliveryParts) {
     this.#receiver = receiver;
@@ -43,12 +49,9 @@ export class DeliveryWorker {
   }
 
   start(): void {
-    const process = async (
-      job: Job<{ eventId: string }>,
-      token?: string,
-      signal?: AbortSignal,
-    ): Promise<void> => this.#process({ job, token, signal: signal ?? new AbortController().signal });
-    const worker = new Worker<{ eventId: string }>(deliveryQueueName(this.#receiver.name), process, {
+    const process = async (job: Job<DeliveryJob>, token?: string, signal?: AbortSignal): Promise<void> =>
+      this.#process({ job, token, signal: signal ?? new AbortController().signal });
+    const worker = new Worker<DeliveryJob>(deliveryQueueName(this.#receiver.name), process, {
       connection: this.#parts.redis,
       prefix: this.#parts.keys.queues,
       concurrency: this.#receiver.concurrency,
@@ -78,7 +81,7 @@ export class DeliveryWorker {
     let afterMs: number | null;
     await this.#pace.rest(run.signal);
     try {
-      afterMs = await this.#deliver(DELIVERY_JOB.parse(run.job.data).eventId, run.signal);
+      afterMs = await this.#deliver(z.string().parse(run.job.id), run.signal);
     } catch (error) {
       if (!run.signal.aborted) this.#parts.log.error({ job: run.job.id, error }, 'delivery.error');
       afterMs = run.signal.aborted ? 0 : ERROR_RETRY_MS;
@@ -88,71 +91,75 @@ export class DeliveryWorker {
     throw new DelayedError();
   }
 
-  /** Makes one attempt, if the fact says that one is due. Returns the ms until the next; null when it is over. */
-  async #deliver(eventId: string, signal: AbortSignal): Promise<number | null> {
-    const { deliveries, events, registry } = this.#parts;
-    const { name } = this.#receiver;
-    const fact = await deliveries.fact(name, eventId);
-    if (fact === null) await deliveries.forget(name, eventId);
+  /** Makes one attempt, if the fact says that one is due. Returns the ms until the next; null when there is none. */
+  async #deliver(id: string, signal: AbortSignal): Promise<number | null> {
+    const { receivers, deliveries, events, registry } = this.#parts;
+    const { name, disableAfterMs } = this.#receiver;
+    const fact = await deliveries.fact(name, id);
+    if (fact === null) await deliveries.forget(name, id);
     if (fact?.outcome !== 'pending') return null;
+    // Its fact waits: enabling the receiver queues it again.
+    if (isHeld(await receivers.condition(name))) return null;
     const event = await events.at(fact.entry);
     if (event === null) {
       const gone = failed('the event has left the log: its retention is over');
-      return this.#note({ eventId, eventType: 'unknown', fact, attempt: gone, outcome: 'dead' });
+      const end = { attempt: gone, outcome: 'dead' as const, disableAfterMs: null };
+      return this.#note({ id, eventType: 'unknown', fact, ...end });
     }
     const rendered = renderEvent(event, fact.roots, await registry.subscriptions(fact.roots));
     const nowMs = Date.now();
-    const result = await this.#notifier.deliver(rendered, { signal, nowMs });
+    const replay = fact.replay !== null;
+    const result = await this.#notifier.deliver(rendered, { signal, nowMs, replay });
     this.#pace.note({ delivered: result.outcome === 'delivered' });
     const { retryAfterMs, ...rest } = result;
-    const afterMs = result.outcome === 'failed' ? this.#waitAfter(fact.tries + 1, retryAfterMs) : null;
+    const number = fact.tries - fact.earlierTries + 1;
+    const afterMs = result.outcome === 'failed' ? this.#waitAfter(number, retryAfterMs) : null;
     const attempt: Attempt = {
       ...rest,
       atMs: nowMs,
       nextAtMs: afterMs === null ? null : Date.now() + afterMs,
     };
     const outcome = result.outcome === 'delivered' ? 'delivered' : afterMs === null ? 'dead' : 'pending';
-    return this.#note({ eventId, eventType: event.type, fact, attempt, outcome });
+    return this.#note({ id, eventType: event.type, fact, attempt, outcome, disableAfterMs });
   }
 
   async #note(noted: {
-    eventId: string;
+    id: string;
     eventType: string;
     fact: DeliveryFact;
     attempt: Attempt;
     outcome: DeliveryOutcome;
+    disableAfterMs: number | null;
   }): Promise<number | null> {
-    const { eventId, eventType, fact, attempt, outcome } = noted;
+    const { id, eventType, fact, attempt, outcome, disableAfterMs } = noted;
     const { name: receiver } = this.#receiver;
-    const { signals, log, deliveries } = this.#parts;
-    const stands = await deliveries.record(receiver, eventId, { attempt, outcome });
+    const { signals, log, deliveries, queues } = this.#parts;
+    const stands = await deliveries.record(receiver, id, { attempt, outcome, disableAfterMs });
+    // What waited for this one has no job yet. A crash before this line leaves it to the repeating check.
+    if (stands.next !== null) await queues.add(receiver, [{ id: stands.next, afterMs: 0 }]);
+    const { eventId, replay } = parseDeliveryId(id);
     const { outcome: result, durationMs, httpStatus, smtpCode, reason } = attempt;
     const number = fact.tries + 1;
+    const durationSeconds = durationMs / 1_000;
+    const about = { receiver, eventId, eventType };
     signals.emit('delivery.attempted', {
-      receiver,
-      eventId,
-      eventType,
+      ...about,
       attempt: number,
       outcome: result,
-      durationSeconds: durationMs / 1_000,
+      durationSeconds,
       reason,
     });
-    if (stands !== 'pending')
-      signals.emit('delivery.ended', { receiver, eventId, eventType, outcome: stands });
-    const level = stands === 'dead' ? 'error' : result === 'delivered' ? 'info' : 'warn';
-    const line = {
-      receiver,
-      eventId,
-      eventType,
-      attempt: number,
-      result,
-      httpStatus,
-      smtpCode,
-      durationMs,
-      reason,
-    };
-    log[level]({ ...line, outcome: stands }, 'delivery.attempted');
-    return stands === 'pending' && attempt.nextAtMs !== null
+    if (stands.outcome !== 'pending') signals.emit('delivery.ended', { ...about, outcome: stands.outcome });
+    const level = stands.outcome === 'dead' ? 'error' : result === 'delivered' ? 'info' : 'warn';
+    const line = { ...about, attempt: number, result, httpStatus, smtpCode, durationMs, reason };
+    const replayed = replay === null ? {} : { replay };
+    log[level]({ ...line, ...replayed, outcome: stands.outcome }, 'delivery.attempted');
+    if (stands.moved !== null) {
+      signals.emit('receiver.moved', { receiver, move: stands.moved, reason });
+      const how = stands.moved === 'recovered' ? 'info' : 'error';
+      log[how]({ receiver, move: stands.moved, reason }, 'receiver.moved');
+    }
+    return stands.outcome === 'pending' && attempt.nextAtMs !== null
       ? Math.max(0, attempt.nextAtMs - Date.now())
       : null;
   }

@@ -41,8 +41,6 @@ export const POLL_JOB = z.discriminatedUnion('do', [
   }),
 ]);
 
-export const DELIVERY_JOB = z.object({ eventId: z.string() });
-
 /** The one job id of a subject's poll: no `:` and never an integer, which BullMQ reserves. */
 export function pollJobId(subject: SubjectId): string {
   return `poll-${encodeURIComponent(subject)}`;

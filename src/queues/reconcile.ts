@@ -7,16 +7,19 @@ import { redisTimeMs } from '../store/connection.ts';
 import type { DeliveryStore } from '../store/deliveries.ts';
 import type { EventLog } from '../store/event-log.ts';
 import { SURFACES, type Surface } from '../store/health.ts';
+import { isHeld, type ReceiverStore } from '../store/receivers.ts';
 import type { Registry, StoredReceiver } from '../store/registry.ts';
 import type { RelayLease } from '../store/relay-lease.ts';
 import type { DeliveryQueues } from './delivery-queues.ts';
 import { surfaceOf } from './names.ts';
+import { entitledTo } from './openings.ts';
 import type { PollQueues } from './poll-queues.ts';
 
 /** What the check works with. `budgets` are in requests per second. */
 export type ReconcileParts = {
   redis: RedisClient;
   registry: Registry;
+  receivers: ReceiverStore;
   events: EventLog;
   deliveries: DeliveryStore;
   lease: RelayLease;
@@ -142,38 +145,56 @@ export class Reconcile {
 
   /** A delivery whose job is gone is queued again, at the time its last attempt named. */
   async #repairDeliveries({ name: receiver, removed }: StoredReceiver, suspects: Set<string>): Promise<void> {
-    const { deliveries, deliveryQueues } = this.#parts;
+    const { deliveries, deliveryQueues, receivers } = this.#parts;
+    const condition = await receivers.condition(receiver);
+    // Nothing is queued while a receiver is disabled; enabling it queues all that waits, in order.
+    if (isHeld(condition) || condition.resuming) return;
     const missing = await deliveryQueues.missing(receiver, await deliveries.pending(receiver));
-    for (const eventId of missing) {
+    for (const id of await deliveries.released(receiver, missing)) {
       if (this.#closing) return;
-      const suspect = `${receiver} ${eventId}`;
+      const suspect = `${receiver} ${id}`;
       suspects.add(suspect);
       if (!this.#suspects.has(suspect)) continue;
-      const fact = await deliveries.fact(receiver, eventId);
-      if (fact === null) await deliveries.forget(receiver, eventId);
+      const fact = await deliveries.fact(receiver, id);
+      if (fact === null) await deliveries.forget(receiver, id);
       // The backlog of a receiver that left the config waits in its facts until it comes back or its time is over.
       if (fact?.outcome !== 'pending' || removed) continue;
       const afterMs = (fact.attempts.at(-1)?.nextAtMs ?? 0) - Date.now();
-      await deliveryQueues.add(receiver, [{ eventId, afterMs }]);
+      await deliveryQueues.add(receiver, [{ id, afterMs }]);
       this.#report('delivery-missing', suspect);
     }
   }
 
   /** Trims the log to the retention, a hard cap, and says which receivers lose events that they had not got yet. */
   async #trim(nowMs: number): Promise<void> {
-    const { registry, events, deliveries, lease, signals, log, retentionMs } = this.#parts;
+    const { registry, events, deliveries, signals, log, receivers, retentionMs } = this.#parts;
     const beforeMs = nowMs - retentionMs;
     await registry.prune(beforeMs);
     for (const receiver of await registry.receivers()) {
-      await deliveries.trim(receiver.name, beforeMs);
-      const cursor = await lease.cursor(receiver.name);
-      if (cursor === null || Number(cursor.split('-')[0]) >= beforeMs) continue;
-      const count = await events.countBetween(cursor, `${beforeMs}-0`, COUNTED);
+      const { name } = receiver;
+      await deliveries.trim(name, beforeMs);
+      const { count, cursor } = await this.#dropped(receiver, beforeMs);
       if (count === 0) continue;
-      signals.emit('receiver.events-dropped', { receiver: receiver.name, count });
-      log.error({ receiver: receiver.name, count, retentionMs }, 'receiver.events_dropped');
+      signals.emit('receiver.events-dropped', { receiver: name, count });
+      if (await receivers.tellDropped(name, { cursor, count })) {
+        log.error({ receiver: name, count, retentionMs }, 'receiver.events_dropped');
+      }
     }
     await events.trim(beforeMs);
+  }
+
+  /** How many events a receiver loses now: those behind its cursor, and the open deliveries of one that is disabled. */
+  async #dropped(receiver: StoredReceiver, beforeMs: number): Promise<{ count: number; cursor: string }> {
+    const { events, deliveries, lease, receivers } = this.#parts;
+    const held = isHeld(await receivers.condition(receiver.name));
+    const givenUp = held ? await deliveries.giveUp(receiver.name, beforeMs) : 0;
+    const cursor = await lease.cursor(receiver.name);
+    if (cursor === null || Number(cursor.split('-')[0]) >= beforeMs) {
+      return { count: givenUp, cursor: cursor ?? '' };
+    }
+    const entries = await events.between(cursor, { before: `${beforeMs}-0`, count: COUNTED });
+    const entitled = await entitledTo(receiver, entries, this.#parts);
+    return { count: givenUp + entitled.length, cursor };
   }
 
   /** Notices a Redis that was emptied, and another process that runs a newer config. */

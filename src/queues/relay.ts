@@ -1,15 +1,18 @@
 import type { Logger } from 'pino';
-import { parseClaimRoot } from '../domain/claim.ts';
-import { passesFilter } from '../domain/filter.ts';
-import { wantsType } from '../domain/glob.ts';
 import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
 import type { DeliveryStore } from '../store/deliveries.ts';
-import type { EventLog, LogEntry } from '../store/event-log.ts';
+import type { EventLog } from '../store/event-log.ts';
 import type { Keys } from '../store/keys.ts';
-import type { Registry, StoredReceiver, StoredSubscription } from '../store/registry.ts';
+import type { ReceiverStore } from '../store/receivers.ts';
+import type { Registry, StoredReceiver } from '../store/registry.ts';
 import type { RelayLease } from '../store/relay-lease.ts';
+import type { ReplayStore } from '../store/replays.ts';
 import type { DeliveryQueues } from './delivery-queues.ts';
+import { openDeliveries } from './open-deliveries.ts';
+import { entitledTo } from './openings.ts';
+import { replaysUnderWay, takeReplay } from './replays.ts';
+import { Resumption } from './resumption.ts';
 
 /** How many entries of the log a receiver is taken along at once. */
 const BATCH = 200;
@@ -18,9 +21,6 @@ const BATCH = 200;
 const QUIET_MS = 1_000;
 const ERROR_RETRY_MS = 1_000;
 
-/** Receives the ids of one delivery and whom it is for. */
-type Opening = { eventId: string; eventType: string; entry: string; roots: string[] };
-
 /** What the relay works with. `blocking` is a connection of its own, for it waits on it. */
 export type RelayParts = {
   blocking: RedisClient;
@@ -28,7 +28,9 @@ export type RelayParts = {
   lease: RelayLease;
   events: EventLog;
   registry: Registry;
+  receivers: ReceiverStore;
   deliveries: DeliveryStore;
+  replays: ReplayStore;
   queues: DeliveryQueues;
   signals: Signals;
   log: Logger;
@@ -41,12 +43,14 @@ export type RelayParts = {
  */
 export class Relay {
   readonly #parts: RelayParts;
+  readonly #resumption: Resumption;
   #running: Promise<void> | null = null;
   #closing = false;
   #holding = false;
 
   constructor(parts: RelayParts) {
     this.#parts = parts;
+    this.#resumption = new Resumption(parts);
   }
 
   start(): void {
@@ -82,54 +86,31 @@ export class Relay {
     }
     if (token === null) return false;
     const receivers = (await registry.receivers()).filter((receiver) => !receiver.removed);
-    const moved = await Promise.all(receivers.map((receiver) => this.#take(token, receiver)));
+    const replays = await replaysUnderWay(this.#parts.replays);
+    const moved = await Promise.all(
+      receivers.map((receiver) => this.#take(token, receiver, replays.get(receiver.name) ?? null)),
+    );
     return moved.some((one) => one);
   }
 
-  /** Takes one receiver a batch further. Returns whether there was anything. */
-  async #take(token: string, receiver: StoredReceiver): Promise<boolean> {
-    const { lease, events, registry, deliveries, queues, signals } = this.#parts;
+  /** Takes one receiver a batch further, and the replay for it if there is one. Returns whether there was anything. */
+  async #take(token: string, receiver: StoredReceiver, replay: string | null): Promise<boolean> {
+    const standing = await this.#resumption.step(token, receiver.name);
+    if (standing !== 'open') return standing === 'busy';
+    const moved = await this.#follow(token, receiver);
+    const replayed = replay !== null && (await takeReplay({ token, receiver, id: replay }, this.#parts));
+    return moved || replayed;
+  }
+
+  async #follow(token: string, receiver: StoredReceiver): Promise<boolean> {
+    const { lease, events } = this.#parts;
     const cursor = (await lease.cursor(receiver.name)) ?? '0-0';
     const entries = await events.after(cursor, BATCH);
     const last = entries.at(-1);
     if (last === undefined) return false;
-    const roots = entries.flatMap((entry) => (entry.kind === 'operator' ? [] : entry.roots));
-    const subscriptions = await registry.subscriptions(roots);
-    const openings: Opening[] = [];
-    for (const entry of entries) {
-      const opening = await this.#opening(entry, receiver, subscriptions);
-      if (opening !== null) openings.push(opening);
-    }
-    const results = await deliveries.open(token, receiver.name, openings);
-    if (results.includes('fenced')) return false;
-    const open = openings.filter((_, index) => results[index] !== 'done');
-    await queues.add(
-      receiver.name,
-      open.map(({ eventId }) => ({ eventId, afterMs: 0 })),
-    );
-    for (const { eventId, eventType } of openings.filter((_, index) => results[index] === 'opened')) {
-      signals.emit('delivery.opened', { receiver: receiver.name, eventId, eventType });
-    }
+    const entitled = await entitledTo(receiver, entries, this.#parts);
+    if (!(await openDeliveries({ token, receiver, entitled, replay: null }, this.#parts))) return false;
     return lease.advance(token, receiver.name, last.id);
-  }
-
-  /** The delivery that an entry means for a receiver; null when it means none. */
-  async #opening(
-    entry: LogEntry,
-    receiver: StoredReceiver,
-    subscriptions: ReadonlyMap<string, StoredSubscription>,
-  ): Promise<Opening | null> {
-    const place = entry.kind === 'audience' ? entry.entry : entry.id;
-    const event = entry.kind === 'audience' ? await this.#parts.events.at(entry.entry) : entry.event;
-    // A late audience of an event that has left the log: there is nothing to deliver any more.
-    if (event === null || !wantsType(receiver.events, event.type)) return null;
-    const opening = { eventId: event.id, eventType: event.type, entry: place };
-    if (entry.kind === 'operator') return { ...opening, roots: [] };
-    const roots = entry.roots.filter((root) =>
-      subscriptions.get(parseClaimRoot(root).subscription)?.receivers.includes(receiver.name),
-    );
-    const wanted = roots.length > 0 && passesFilter(receiver.filter, { record: event.data.record, roots });
-    return wanted ? { ...opening, roots } : null;
   }
 
   /** Waits for a new entry; without the lease, for the time to ask for it again. */

@@ -20,7 +20,13 @@ declare module 'ioredis' {
     iwLease(...keysAndArgs: string[]): Result<string, Context>;
     iwEnqueue(...keysAndArgs: string[]): Result<string, Context>;
     iwAdvance(...keysAndArgs: string[]): Result<number, Context>;
-    iwRecordAttempt(...keysAndArgs: string[]): Result<string, Context>;
+    iwRecordAttempt(...keysAndArgs: string[]): Result<[string, string, string], Context>;
+    iwRenew(...keysAndArgs: string[]): Result<string, Context>;
+    iwDisable(...keysAndArgs: string[]): Result<string, Context>;
+    iwEnable(...keysAndArgs: string[]): Result<string, Context>;
+    iwResume(...keysAndArgs: string[]): Result<number, Context>;
+    iwDrop(...keysAndArgs: string[]): Result<number, Context>;
+    iwAdvanceReplay(...keysAndArgs: string[]): Result<number, Context>;
     iwAppendEvent(...keysAndArgs: string[]): Result<string, Context>;
   }
 }

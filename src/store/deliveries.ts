@@ -1,6 +1,9 @@
 import { z } from 'zod';
 import type { RedisClient } from './commands.ts';
+import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
+import { operatorSubject } from './operator-event.ts';
+import { type ReceiverMove, receiverEvent } from './receivers.ts';
 
 const ATTEMPT = z.object({
   atMs: z.number(),
@@ -20,6 +23,9 @@ const FACT = z.object({
   entry: z.string(),
   roots: z.string().transform((text) => z.array(z.string()).parse(JSON.parse(text))),
   tries: z.string().default('0').transform(Number),
+  earlierTries: z.string().default('0').transform(Number),
+  after: z.string().nullable().default(null),
+  replay: z.string().nullable().default(null),
   attempts: z
     .string()
     .default('[]')
@@ -33,18 +39,43 @@ export type DeliveryOutcome = z.infer<typeof OUTCOME>;
 
 /**
  * What is known of a delivery. It decides whether the delivery is done; a queue job is only the way to get there.
- * `entry` is the event's place in the log, `roots` the claims that lead to the receiver, `tries` counts all attempts;
- * the last of them are in `attempts`.
+ * `entry` is the event's place in the log, `roots` the claims that lead to the receiver, `tries` counts all attempts,
+ * `earlierTries` those from before the delivery began anew; the last of them are in `attempts`. `after` is the delivery
+ * of the same subject that must have ended first, `replay` the replay that sends the event once more.
  */
 export type DeliveryFact = z.infer<typeof FACT>;
+
+/** A delivery that follows from the log. `subject` is given when the deliveries of one subject follow each other. */
+export type Opening = {
+  id: string;
+  entry: string;
+  roots: readonly string[];
+  subject: string | null;
+  replay: string | null;
+};
+
+const OPENED = z.enum(['opened', 'open', 'opened-waiting', 'waiting', 'done', 'fenced']);
+
+const RENEWED = z.enum(['open', 'waiting', 'delivered', 'gone', 'fenced']);
+
+/** What noting an attempt came to: the outcome that stands, the receiver's move, and the delivery that it releases. */
+export type Noted = { outcome: DeliveryOutcome; moved: ReceiverMove | null; next: string | null };
+
+const NOTED = z.tuple([OUTCOME, z.enum(['failing', 'disabled', 'recovered', '']), z.string()]);
 
 /** How many attempts of a delivery are kept. */
 const ATTEMPTS_KEPT = 12;
 
+/** Failed attempts of one event that make its receiver failing; a span of failures disables it with no fewer. */
+const FAILING_AFTER = 4;
+
 /** How many open deliveries are looked at in one go. */
 const OLDEST_PENDING = 10_000;
 
-/** The facts of deliveries, one per event and receiver, kept as long as the event. */
+/** How many facts are asked for in one go. */
+const CHUNK = 1_000;
+
+/** The facts of deliveries, one per event and receiver and replay, kept as long as the event. */
 export class DeliveryStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -60,60 +91,144 @@ export class DeliveryStore {
   async open(
     fence: string,
     receiver: string,
-    deliveries: readonly { eventId: string; entry: string; roots: readonly string[] }[],
-  ): Promise<('opened' | 'open' | 'done' | 'fenced')[]> {
+    deliveries: readonly Opening[],
+  ): Promise<z.infer<typeof OPENED>[]> {
     const keys = this.#keys;
     const results = await Promise.all(
-      deliveries.map((delivery) =>
+      deliveries.map(({ id, entry, roots, subject, replay }) =>
         this.#redis.iwEnqueue(
-          keys.delivery(receiver, delivery.eventId),
+          keys.delivery(receiver, id),
           keys.pending(receiver),
           keys.relayLease,
+          keys.last(receiver, { subject: subject ?? '', replay: replay ?? '' }),
           fence,
-          delivery.eventId,
-          delivery.entry,
-          JSON.stringify(delivery.roots),
+          id,
+          entry,
+          JSON.stringify(roots),
           String(this.#retentionMs),
+          keys.delivery(receiver, ''),
+          subject === null ? '' : '1',
+          replay ?? '',
+          keys.replay(''),
         ),
       ),
     );
-    return results.map((result) => z.enum(['opened', 'open', 'done', 'fenced']).parse(result));
+    return results.map((result) => OPENED.parse(result));
   }
 
   /** The fact of a delivery; null when it was never opened or its time is over. */
-  async fact(receiver: string, eventId: string): Promise<DeliveryFact | null> {
-    const fields = await this.#redis.hgetall(this.#keys.delivery(receiver, eventId));
+  async fact(receiver: string, id: string): Promise<DeliveryFact | null> {
+    const fields = await this.#redis.hgetall(this.#keys.delivery(receiver, id));
     return fields.outcome === undefined ? null : FACT.parse(fields);
   }
 
-  /** Notes an attempt. Returns the outcome that stands: what was delivered stays delivered. */
+  /**
+   * Notes an attempt. What was delivered stays delivered. `disableAfterMs` is the span of nothing but failures that
+   * disables the receiver; null when the attempt says nothing about it.
+   */
   async record(
     receiver: string,
-    eventId: string,
-    noted: { attempt: Attempt; outcome: DeliveryOutcome },
-  ): Promise<DeliveryOutcome> {
+    id: string,
+    noted: { attempt: Attempt; outcome: DeliveryOutcome; disableAfterMs: number | null },
+  ): Promise<Noted> {
     const keys = this.#keys;
-    const outcome = await this.#redis.iwRecordAttempt(
-      keys.delivery(receiver, eventId),
+    const { attempt, outcome, disableAfterMs } = noted;
+    const nowMs = await redisTimeMs(this.#redis);
+    const event = (word: ReceiverMove): string =>
+      receiverEvent({ name: receiver, word, reason: attempt.reason, nowMs });
+    const [stands, moved, next] = NOTED.parse(
+      await this.#redis.iwRecordAttempt(
+        keys.delivery(receiver, id),
+        keys.pending(receiver),
+        keys.dead(receiver),
+        keys.receiver(receiver),
+        keys.events,
+        id,
+        JSON.stringify(attempt),
+        outcome,
+        String(ATTEMPTS_KEPT),
+        String(this.#retentionMs),
+        keys.replay(''),
+        disableAfterMs === null ? '' : String(disableAfterMs),
+        String(FAILING_AFTER),
+        operatorSubject('receiver', receiver),
+        event('failing'),
+        event('disabled'),
+        event('recovered'),
+      ),
+    );
+    return { outcome: stands, moved: moved === '' ? null : moved, next: next === '' ? null : next };
+  }
+
+  /** Has a delivery begin anew, with all attempts before it. `fence` is the relay's token, '' for the operator. */
+  async renew(fence: string, receiver: string, id: string): Promise<z.infer<typeof RENEWED>> {
+    const keys = this.#keys;
+    const renewed = await this.#redis.iwRenew(
+      keys.delivery(receiver, id),
       keys.pending(receiver),
       keys.dead(receiver),
-      eventId,
-      JSON.stringify(noted.attempt),
-      noted.outcome,
-      String(ATTEMPTS_KEPT),
+      keys.relayLease,
+      fence,
+      id,
       String(this.#retentionMs),
+      keys.delivery(receiver, ''),
+      keys.replay(''),
     );
-    return OUTCOME.parse(outcome);
+    return RENEWED.parse(renewed);
   }
 
   /** Takes a delivery whose fact is gone off the list of open ones. */
-  async forget(receiver: string, eventId: string): Promise<void> {
-    await this.#redis.zrem(this.#keys.pending(receiver), eventId);
+  async forget(receiver: string, id: string): Promise<void> {
+    await this.#redis.zrem(this.#keys.pending(receiver), id);
   }
 
-  /** The event ids of the oldest open deliveries, oldest first. */
+  /** The ids of the oldest open deliveries, oldest first. */
   async pending(receiver: string): Promise<string[]> {
     return this.#redis.zrange(this.#keys.pending(receiver), '0', String(OLDEST_PENDING - 1));
+  }
+
+  /** The ids of all open deliveries in the order of the log. Those whose facts are gone come first. */
+  async pendingByEntry(receiver: string): Promise<string[]> {
+    const ids = await this.#redis.zrange(this.#keys.pending(receiver), '0', '-1');
+    const placed = (await this.#fields(receiver, ids, 'entry')).map((entry, index) => ({
+      id: ids[index] ?? '',
+      place: (entry ?? '0-0').split('-').map(Number),
+    }));
+    const order = (a: number[], b: number[]): number =>
+      (a[0] ?? 0) - (b[0] ?? 0) || (a[1] ?? 0) - (b[1] ?? 0);
+    return placed.sort((a, b) => order(a.place, b.place)).map(({ id }) => id);
+  }
+
+  /** Those of some deliveries that wait for no other: the one before them has ended, or there is none. */
+  async released(receiver: string, ids: readonly string[]): Promise<string[]> {
+    const before = await this.#fields(receiver, ids, 'after');
+    const waiting = ids.flatMap((id, index) => {
+      const after = before[index] ?? null;
+      return after === null ? [] : [{ id, after }];
+    });
+    const outcomes = await this.#fields(
+      receiver,
+      waiting.map(({ after }) => after),
+      'outcome',
+    );
+    const held = new Set(waiting.filter((_, index) => outcomes[index] === 'pending').map(({ id }) => id));
+    return ids.filter((id) => !held.has(id));
+  }
+
+  /** One field of the facts of some deliveries, null where there is none. */
+  async #fields(receiver: string, ids: readonly string[], field: string): Promise<(string | null)[]> {
+    const found: (string | null)[] = [];
+    for (let index = 0; index < ids.length; index += CHUNK) {
+      const chunk = ids.slice(index, index + CHUNK);
+      const values = chunk.map((id) => this.#redis.hget(this.#keys.delivery(receiver, id), field));
+      found.push(...(await Promise.all(values)));
+    }
+    return found;
+  }
+
+  /** The ids of dead letters that died at a moment (Redis time, ms) or later, the first to die first. */
+  async dead(receiver: string, { sinceMs, count }: { sinceMs: number; count: number }): Promise<string[]> {
+    return this.#redis.zrange(this.#keys.dead(receiver), sinceMs, '+inf', 'BYSCORE', 'LIMIT', 0, count);
   }
 
   async counts(receiver: string): Promise<{ pending: number; dead: number }> {
@@ -127,5 +242,10 @@ export class DeliveryStore {
   /** Drops dead letters from before a moment (Redis time, ms). */
   async trim(receiver: string, beforeMs: number): Promise<void> {
     await this.#redis.zremrangebyscore(this.#keys.dead(receiver), '-inf', `(${beforeMs}`);
+  }
+
+  /** Gives up open deliveries from before a moment (Redis time, ms), whose events have left the log. Returns how many. */
+  async giveUp(receiver: string, beforeMs: number): Promise<number> {
+    return this.#redis.zremrangebyscore(this.#keys.pending(receiver), '-inf', `(${beforeMs}`);
   }
 }

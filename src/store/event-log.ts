@@ -52,10 +52,10 @@ export class EventLog {
     return this.#redis.xtrim(this.#keys.events, 'MINID', '=', `${beforeMs}-0`);
   }
 
-  /** The number of entries after one and before another, up to a bound. */
-  async countBetween(after: string, before: string, bound: number): Promise<number> {
-    const rows = await this.#redis.xrange(this.#keys.events, `(${after}`, `(${before}`, 'COUNT', bound);
-    return rows.length;
+  /** The entries after one and before another, oldest first, up to a bound. */
+  async between(after: string, { before, count }: { before: string; count: number }): Promise<LogEntry[]> {
+    const rows = await this.#redis.xrange(this.#keys.events, `(${after}`, `(${before}`, 'COUNT', count);
+    return rows.map(([id, fields]) => parseEntry(id, fields));
   }
 }
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { Event } from '../domain/event.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
+import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 
 /** The upstream's surfaces, each with a budget and a queue of its own. */
 export const SURFACES = ['status', 'gateway', 'quotes'] as const;
@@ -37,14 +37,15 @@ export class HealthStore {
     reason: string,
   ): Promise<{ before: HealthState; after: HealthState }> {
     const nowMs = await redisTimeMs(this.#redis);
-    const event = (word: string): string => template({ surface, word, nowMs, reason });
+    const event = (word: string): string =>
+      operatorEventTemplate({ kind: 'upstream', name: surface, word, nowMs, record: { surface, reason } });
     const [before, after] = await this.#redis.iwHealth(
       this.#keys.health(surface),
       this.#keys.events,
       outcome,
       String(FAILURES),
       String(FAILING_FOR_MS),
-      `upstream:${surface}`,
+      operatorSubject('upstream', surface),
       event('unreachable'),
       event('unauthorized'),
       event('reachable'),
@@ -71,23 +72,3 @@ export class HealthStore {
 }
 
 const STATE = z.enum(['ok', 'unreachable', 'unauthorized']);
-
-/** An operator's event with its id, its sequence and the state before left for the script to fill in. */
-function template(parts: { surface: Surface; word: string; nowMs: number; reason: string }): string {
-  const event: Event = {
-    id: '%ID%',
-    type: `upstream.${parts.word}`,
-    timestamp: new Date(parts.nowMs).toISOString(),
-    data: {
-      subject: { kind: 'upstream', id: `upstream:${parts.surface}` },
-      sequence: 0,
-      status: parts.word,
-      previousStatus: '%FROM%',
-      changes: ['status'],
-      record: { surface: parts.surface, reason: parts.reason },
-      upstreamUpdatedAt: null,
-      detectionDelaySeconds: null,
-    },
-  };
-  return JSON.stringify(event).replace('"sequence":0', '"sequence":%SEQ%');
-}

@@ -117,17 +117,37 @@ export class Keys {
     return `${this.root}:relay:fence`;
   }
 
-  /** hash: facts of one delivery. Kept for the retention. */
-  delivery(receiver: string, eventId: string): string {
-    return `${this.root}:delivery:${receiver}:${eventId}`;
+  /** hash: state of a receiver, what was told of it, and how its last attempts went. For ever. */
+  receiver(name: string): string {
+    return `${this.root}:receiver:${name}`;
   }
 
-  /** zset: event id -> time, ms, of the deliveries of a receiver that are neither delivered nor dead. */
+  /** hash: facts of one delivery. Kept for the retention. */
+  delivery(receiver: string, delivery: string): string {
+    return `${this.root}:delivery:${receiver}:${delivery}`;
+  }
+
+  /** string: the newest delivery about a subject to a receiver with `ordering: subject`. Kept for the retention. */
+  last(receiver: string, { subject, replay }: { subject: string; replay: string }): string {
+    return `${this.root}:last:${receiver}:${replay}:${subject}`;
+  }
+
+  /** hash: a replay: its range, how far it is, what became of its deliveries. Kept for the retention. */
+  replay(id: string): string {
+    return `${this.root}:replay:${id}`;
+  }
+
+  /** zset: replay id -> time, ms, at which it was asked for; those whose deliveries are not all opened. */
+  get replays(): string {
+    return `${this.root}:replays`;
+  }
+
+  /** zset: delivery id -> time, ms, of the deliveries of a receiver that are neither delivered nor dead. */
   pending(receiver: string): string {
     return `${this.root}:pending:${receiver}`;
   }
 
-  /** zset: event id -> time of death, ms, of a receiver's dead letters. Trimmed to the retention. */
+  /** zset: delivery id -> time of death, ms, of a receiver's dead letters. Trimmed to the retention. */
   dead(receiver: string): string {
     return `${this.root}:dead:${receiver}`;
   }

@@ -30,6 +30,7 @@ const RECEIVER = z.object({
       minAmount: z.string().nullable(),
     })
     .default({ wallets: null, chains: null, minAmount: null }),
+  ordering: z.enum(['none', 'subject']).default('none'),
   removed: z.boolean(),
 });
 

@@ -178,6 +178,7 @@ describe.skipIf(!hasPrometheus)(`against a real Prometheus${unlessInstalled}`, (
       ],
       queues: async () => [{ queue: 'status', state: 'delayed', count: 5 }],
       deliveries: async () => [{ receiver: 'backend', pending: 1, dead: 1, removed: false }],
+      receivers: async () => [{ receiver: 'backend', state: 'ok' }],
       surfaces: async () => [
         { surface: 'status', state: 'unreachable', budget: 5, stretch: 1.5 },
         { surface: 'gateway', state: 'ok', budget: 5, stretch: 1 },

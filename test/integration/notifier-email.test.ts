@@ -126,6 +126,8 @@ function notifierFor(url: string, changes: Partial<EmailReceiver> = {}): Notifie
     concurrency: 1,
     filter: { wallets: null, chains: null, minAmount: null },
     rateLimit: null,
+    ordering: 'none',
+    disableAfterMs: 432_000_000,
     ...changes,
   };
   const smtp = { url: new Secret(url), from: 'Intentwatch <transfers@example.com>' };

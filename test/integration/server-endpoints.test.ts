@@ -26,6 +26,7 @@ async function serve(
       subjects: async () => [],
       queues: async () => [],
       deliveries: async () => [],
+      receivers: async () => [],
       surfaces: async () => [],
       crashing: async () => 0,
       routes: async () => [],

@@ -20,6 +20,8 @@ export function webhookReceiver(url: string, changes: Partial<WebhookReceiver> =
     timeoutMs: 10_000,
     retries: { delaysMs: [], jitter: 0 },
     concurrency: 2,
+    ordering: 'none',
+    disableAfterMs: 432_000_000,
     allowPrivateNetwork: true,
     allowInsecure: true,
     ...changes,

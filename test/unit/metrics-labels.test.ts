@@ -17,6 +17,7 @@ function create(sources: Partial<MetricSources> = {}): { signals: Signals; metri
       subjects: async () => [],
       queues: async () => [],
       deliveries: async () => [],
+      receivers: async () => [],
       surfaces: async () => [],
       crashing: async () => 0,
       routes: async () => [],

@@ -13,6 +13,7 @@ beforeEach(() => {
       subjects: async () => [],
       queues: async () => [],
       deliveries: async () => [],
+      receivers: async () => [],
       surfaces: async () => [],
       crashing: async () => 0,
       routes: async () => [],
@@ -128,6 +129,13 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
   'delivery.ended': {
     emitted: { ...delivery, outcome: 'dead' },
     moves: { 'deliveries_total{receiver="backend",outcome="dead"}': 1 },
+  },
+  'receiver.moved': {
+    emitted: { receiver: 'backend', move: 'disabled', reason: '410 Gone' },
+    moves: {
+      'receiver_moves_total{receiver="backend",move="disabled"}': 1,
+      'events_total{type="receiver.disabled"}': 1,
+    },
   },
   'relay.moved': { emitted: { holding: true }, moves: { relay_holding: 1 } },
   'repair.done': {

@@ -9,6 +9,7 @@ function create(sources: Partial<MetricSources>): Metrics {
       subjects: async () => [{ kind: 'intent', status: 'pending', count: 3 }],
       queues: async () => [{ queue: 'status', state: 'delayed', count: 4 }],
       deliveries: async () => [{ receiver: 'backend', pending: 5, dead: 6, removed: false }],
+      receivers: async () => [{ receiver: 'backend', state: 'failing' }],
       surfaces: async () => [{ surface: 'status', state: 'unauthorized', budget: 7, stretch: 1.5 }],
       crashing: async () => 8,
       routes: async () => [],
@@ -25,7 +26,7 @@ function create(sources: Partial<MetricSources>): Metrics {
 async function gauges(metrics: Metrics): Promise<string[]> {
   const { body } = await metrics.expose();
   const names =
-    /^intentwatch_(subjects|queue_depth|deliveries_pending|dead_letters|upstream_(state|budget|stretch)|scrape)/;
+    /^intentwatch_(subjects|queue_depth|deliveries_pending|dead_letters|receiver_state|upstream_(state|budget|stretch)|scrape)/;
   return body.split('\n').filter((line) => names.test(line) && !/_changes|(?<![.\d]) 0$/.test(line));
 }
 
@@ -40,6 +41,7 @@ const DELIVERIES = [
   'intentwatch_deliveries_pending{receiver="backend"} 5',
   'intentwatch_dead_letters{receiver="backend"} 6',
 ];
+const RECEIVERS = 'intentwatch_receiver_state{receiver="backend",state="failing"} 1';
 const CRASHING = 'intentwatch_subjects_crashing 8';
 
 afterEach(() => {
@@ -48,7 +50,7 @@ afterEach(() => {
 
 test('gauges say what their sources say', async () => {
   const shown = await gauges(create({}));
-  expect(shown.sort()).toEqual([SUBJECTS, QUEUES, ...SURFACES, ...DELIVERIES, CRASHING].sort());
+  expect(shown.sort()).toEqual([SUBJECTS, QUEUES, ...SURFACES, ...DELIVERIES, RECEIVERS, CRASHING].sort());
 });
 
 test('a source that fails leaves its gauges out and is counted; the others are shown', async () => {
@@ -66,6 +68,7 @@ test('a source that fails leaves its gauges out and is counted; the others are s
       SUBJECTS,
       QUEUES,
       ...SURFACES,
+      RECEIVERS,
       'intentwatch_scrape_errors_total{source="crashing"} 1',
       'intentwatch_scrape_errors_total{source="deliveries"} 1',
     ].sort(),

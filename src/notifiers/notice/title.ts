@@ -15,7 +15,7 @@ const KIND_NAMES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Kinds whose events are about the daemon rather than about a transfer. */
-const OPERATOR_KINDS: ReadonlySet<string> = new Set(['upstream', 'receiver']);
+const OPERATOR_KINDS: ReadonlySet<string> = new Set(['upstream', 'receiver', 'intentwatch']);
 
 /** What happened, in words, where the event's type alone reads badly. */
 const HAPPENINGS: ReadonlyMap<string, string> = new Map([
@@ -51,7 +51,7 @@ function operatorSubject({ data: { subject } }: RenderedEvent): string {
   const id = subject.id.startsWith(`${subject.kind}:`)
     ? subject.id.slice(subject.kind.length + 1)
     : subject.id;
-  return id === subject.kind ? '' : id;
+  return id === subject.kind || subject.kind === 'intentwatch' ? '' : id;
 }
 
 function describeSubject(event: RenderedEvent, transfer: Transfer): string {

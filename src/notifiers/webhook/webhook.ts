@@ -39,6 +39,7 @@ export function createWebhookNotifier(
       'webhook-id': event.id,
       'webhook-timestamp': String(timestampSeconds),
       ...signatureOf({ id: event.id, timestampSeconds, body }),
+      ...(options.replay ? { 'intentwatch-replay': 'true' } : {}),
     };
     const path = `${url.pathname}${url.search}`;
     const result = await send({ path, method: 'POST', headers, body }, { attempt, nowMs: options.nowMs });

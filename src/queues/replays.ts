@@ -1,0 +1,60 @@
+import { wantsType } from '../domain/glob.ts';
+import type { EventLog, LogEntry } from '../store/event-log.ts';
+import type { Registry, StoredReceiver } from '../store/registry.ts';
+import type { Replay, ReplayStore } from '../store/replays.ts';
+import { type OpeningParts, openDeliveries } from './open-deliveries.ts';
+import { entitledTo } from './openings.ts';
+
+/** How many entries of the log a replay is taken along in one round. */
+const BATCH = 200;
+
+/** A replay goes on while its receiver has fewer open deliveries: what is new must not wait behind all that is old. */
+const MOST_PENDING = 1_000;
+
+/** What replays work with. */
+export type ReplayParts = OpeningParts & { events: EventLog; registry: Registry; replays: ReplayStore };
+
+/** The replays under way, by receiver, the first asked for first. */
+export async function replaysUnderWay(replays: ReplayStore): Promise<Map<string, string>> {
+  const first = new Map<string, string>();
+  for (const id of await replays.open()) {
+    const replay = await replays.read(id);
+    if (replay === null) await replays.forget(id);
+    else if (!first.has(replay.receiver)) first.set(replay.receiver, id);
+  }
+  return first;
+}
+
+/** Takes a replay a batch further, under the relay's fencing token. Returns whether there is more to do at once. */
+export async function takeReplay(
+  { token, receiver, id }: { token: string; receiver: StoredReceiver; id: string },
+  parts: ReplayParts,
+): Promise<boolean> {
+  const { events, replays, deliveries } = parts;
+  const replay = await replays.read(id);
+  if (replay === null || (await deliveries.counts(receiver.name)).pending >= MOST_PENDING) return false;
+  const entries = (await events.after(replay.cursor, BATCH)).filter(({ id }) => !isAfter(id, replay.end));
+  const entitled = (
+    await entitledTo(
+      receiver,
+      entries.filter((entry) => isInRange(entry, replay)),
+      parts,
+    )
+  ).filter(({ event }) => replay.types === null || wantsType(replay.types, event.type));
+  if (!(await openDeliveries({ token, receiver, entitled, replay: id }, parts))) return false;
+  const step = { cursor: entries.at(-1)?.id ?? replay.end, read: entries.length };
+  return replays.advance(token, id, { ...step, ended: entries.length < BATCH });
+}
+
+/** An audience belongs to the range of the event that it names. */
+function isInRange(entry: LogEntry, { since, until }: Replay): boolean {
+  const place = entry.kind === 'audience' ? entry.entry : entry.id;
+  return isAfter(place, since) && isAfter(until, place);
+}
+
+/** Whether one place in the log comes after another. Parts of an entry's id fit into a number but for made-up ones. */
+function isAfter(one: string, other: string): boolean {
+  const [ms = 0, count = 0] = one.split('-').map(Number);
+  const [otherMs = 0, otherCount = 0] = other.split('-').map(Number);
+  return ms > otherMs || (ms === otherMs && count > otherCount);
+}

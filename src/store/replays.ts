@@ -1,0 +1,99 @@
+import { randomBytes } from 'node:crypto';
+import { z } from 'zod';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+
+const NUMBER = z.string().default('0').transform(Number);
+
+const REPLAY = z.object({
+  receiver: z.string(),
+  state: z.enum(['open', 'opened']),
+  since: z.string(),
+  until: z.string(),
+  end: z.string(),
+  cursor: z.string(),
+  types: z.string().transform((text) => z.array(z.string()).nullable().parse(JSON.parse(text))),
+  read: NUMBER,
+  opened: NUMBER,
+  delivered: NUMBER,
+  dead: NUMBER,
+});
+
+/**
+ * A replay. It sends the events that stand after the entry `since` and before the entry `until` once more, those of
+ * `types` (all for null). The log is read from `since` to `end`, for an audience that came later stands behind `until`;
+ * `cursor` is how far that is. `state` is `opened` when all of its deliveries are.
+ */
+export type Replay = z.infer<typeof REPLAY>;
+
+/** Replays: what the operator asked for, how far the relay is, and what became of the deliveries. */
+export class ReplayStore {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+  readonly #retentionMs: number;
+
+  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number }) {
+    this.#redis = redis;
+    this.#keys = keys;
+    this.#retentionMs = options.retentionMs;
+  }
+
+  /** Asks the relay for a replay. Returns its id. */
+  async request(wanted: Pick<Replay, 'receiver' | 'since' | 'until' | 'end' | 'types'>): Promise<string> {
+    const { receiver, since, until, end, types } = wanted;
+    const id = randomBytes(8).toString('hex');
+    const key = this.#keys.replay(id);
+    const fields = {
+      receiver,
+      state: 'open',
+      since,
+      until,
+      end,
+      cursor: since,
+      types: JSON.stringify(types),
+    };
+    await this.#redis
+      .multi()
+      .hset(key, fields)
+      .pexpire(key, this.#retentionMs)
+      .zadd(this.#keys.replays, Date.now(), id)
+      .exec();
+    return id;
+  }
+
+  /** The ids of the replays whose deliveries are not all opened, the first asked for first. */
+  async open(): Promise<string[]> {
+    return this.#redis.zrange(this.#keys.replays, '0', '-1');
+  }
+
+  /** Takes a replay whose time is over off the list of open ones. */
+  async forget(id: string): Promise<void> {
+    await this.#redis.zrem(this.#keys.replays, id);
+  }
+
+  /** A replay; null when its time is over. */
+  async read(id: string): Promise<Replay | null> {
+    const fields = await this.#redis.hgetall(this.#keys.replay(id));
+    return fields.receiver === undefined ? null : REPLAY.parse(fields);
+  }
+
+  /** Moves a replay along the log, under the relay's fencing token. False when it may not. */
+  async advance(
+    token: string,
+    id: string,
+    step: { cursor: string; read: number; ended: boolean },
+  ): Promise<boolean> {
+    const keys = this.#keys;
+    const moved = await this.#redis.iwAdvanceReplay(
+      keys.replay(id),
+      keys.replays,
+      keys.relayLease,
+      token,
+      id,
+      step.cursor,
+      String(step.read),
+      step.ended ? '1' : '',
+    );
+    return moved === 1;
+  }
+}
