@@ -1,13 +1,17 @@
 #!/usr/bin/env node
 import { Command } from 'commander';
 import { checkCommand } from './commands/check.ts';
+import { deadLettersCommand } from './commands/dead-letters.ts';
 import { demoCommand } from './commands/demo.ts';
 import { EXIT, reportFailure } from './commands/exit.ts';
 import { keygenCommand } from './commands/keygen.ts';
 import { quoteCommand } from './commands/quote.ts';
+import { receiversCommand } from './commands/receivers.ts';
+import { replayCommand } from './commands/replay.ts';
 import { sandboxCommand } from './commands/sandbox.ts';
 import { startCommand } from './commands/start.ts';
 import { statusCommand } from './commands/status.ts';
+import { testCommand } from './commands/test.ts';
 import { verifyQuoteCommand } from './commands/verify-quote.ts';
 import { VERSION } from './version.ts';
 
@@ -21,6 +25,10 @@ const program = new Command('intentwatch')
   .addCommand(demoCommand())
   .addCommand(sandboxCommand())
   .addCommand(keygenCommand())
+  .addCommand(receiversCommand())
+  .addCommand(deadLettersCommand())
+  .addCommand(replayCommand())
+  .addCommand(testCommand())
   .addCommand(statusCommand())
   .addCommand(quoteCommand())
   .addCommand(verifyQuoteCommand())

@@ -5,6 +5,11 @@ import { UpstreamFailure } from '../upstream/failure.ts';
 /** The exit codes of every command. */
 export const EXIT = { done: 0, failed: 1, tryAgain: 75, badConfig: 78, interrupted: 130 } as const;
 
+/** What a command needs does not answer now, and may later. */
+export class TryAgainError extends Error {
+  override readonly name = 'TryAgainError';
+}
+
 /** Says on stderr why a command failed, in words for its user, and returns the exit code. */
 export function reportFailure(error: unknown): number {
   if (error instanceof ConfigError) {
@@ -14,7 +19,8 @@ export function reportFailure(error: unknown): number {
   const message = error instanceof Error ? error.message : String(error);
   process.stderr.write(`intentwatch: ${message}\n`);
   const passing =
-    (error instanceof EmbeddedRedisError && error.code === 'in-use') ||
+    error instanceof TryAgainError ||
+    (error instanceof EmbeddedRedisError && (error.code === 'in-use' || error.code === 'not-running')) ||
     (error instanceof UpstreamFailure && error.retryable);
   return passing ? EXIT.tryAgain : EXIT.failed;
 }

@@ -22,3 +22,8 @@ export function utcTime(seconds: number): string {
   const date = new Date(seconds * 1_000);
   return Number.isNaN(date.getTime()) ? String(seconds) : date.toISOString().replace('.000Z', 'Z');
 }
+
+/** Milliseconds since 1970 as a UTC time to the second. */
+export function utcTimeOfMs(ms: number): string {
+  return utcTime(Math.floor(ms / 1_000));
+}

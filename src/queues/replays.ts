@@ -1,4 +1,5 @@
 import { wantsType } from '../domain/glob.ts';
+import { compareEntries } from '../store/entry-order.ts';
 import type { EventLog, LogEntry } from '../store/event-log.ts';
 import type { Registry, StoredReceiver } from '../store/registry.ts';
 import type { Replay, ReplayStore } from '../store/replays.ts';
@@ -33,7 +34,9 @@ export async function takeReplay(
   const { events, replays, deliveries } = parts;
   const replay = await replays.read(id);
   if (replay === null || (await deliveries.counts(receiver.name)).pending >= MOST_PENDING) return false;
-  const entries = (await events.after(replay.cursor, BATCH)).filter(({ id }) => !isAfter(id, replay.end));
+  const entries = (await events.after(replay.cursor, BATCH)).filter(
+    ({ id }) => compareEntries(id, replay.end) <= 0,
+  );
   const entitled = (
     await entitledTo(
       receiver,
@@ -49,12 +52,5 @@ export async function takeReplay(
 /** An audience belongs to the range of the event that it names. */
 function isInRange(entry: LogEntry, { since, until }: Replay): boolean {
   const place = entry.kind === 'audience' ? entry.entry : entry.id;
-  return isAfter(place, since) && isAfter(until, place);
-}
-
-/** Whether one place in the log comes after another. Parts of an entry's id fit into a number but for made-up ones. */
-function isAfter(one: string, other: string): boolean {
-  const [ms = 0, count = 0] = one.split('-').map(Number);
-  const [otherMs = 0, otherCount = 0] = other.split('-').map(Number);
-  return ms > otherMs || (ms === otherMs && count > otherCount);
+  return compareEntries(place, since) > 0 && compareEntries(place, until) < 0;
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
+import { compareEntries } from './entry-order.ts';
 import type { Keys } from './keys.ts';
 import { operatorSubject } from './operator-event.ts';
 import { type ReceiverMove, receiverEvent } from './receivers.ts';
@@ -190,13 +191,11 @@ export class DeliveryStore {
   /** The ids of all open deliveries in the order of the log. Those whose facts are gone come first. */
   async pendingByEntry(receiver: string): Promise<string[]> {
     const ids = await this.#redis.zrange(this.#keys.pending(receiver), '0', '-1');
-    const placed = (await this.#fields(receiver, ids, 'entry')).map((entry, index) => ({
-      id: ids[index] ?? '',
-      place: (entry ?? '0-0').split('-').map(Number),
-    }));
-    const order = (a: number[], b: number[]): number =>
-      (a[0] ?? 0) - (b[0] ?? 0) || (a[1] ?? 0) - (b[1] ?? 0);
-    return placed.sort((a, b) => order(a.place, b.place)).map(({ id }) => id);
+    const entries = await this.#fields(receiver, ids, 'entry');
+    return ids
+      .map((id, index) => ({ id, entry: entries[index] ?? '0-0' }))
+      .sort((one, other) => compareEntries(one.entry, other.entry))
+      .map(({ id }) => id);
   }
 
   /** Those of some deliveries that wait for no other: the one before them has ended, or there is none. */

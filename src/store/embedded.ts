@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import type { RedisTarget } from '../config/redis-target.ts';
 import { within } from '../within.ts';
 
-/** A `dataDir` that another daemon uses, or a machine without `redis-server`. */
+/** A `dataDir` that another daemon uses or none does, or a machine without `redis-server`. */
 export class EmbeddedRedisError extends Error {
-  readonly code: 'in-use' | 'not-installed' | 'not-started';
+  readonly code: 'in-use' | 'not-running' | 'not-installed' | 'not-started';
 
   constructor(code: EmbeddedRedisError['code'], message: string, options?: ErrorOptions) {
     super(message, options);
@@ -50,12 +50,7 @@ export class EmbeddedRedis {
   constructor(options: { dataDir: string; onTrouble: (reason: string) => void }) {
     this.#dataDir = options.dataDir;
     this.#onTrouble = options.onTrouble;
-    const inDataDir = join(options.dataDir, 'redis.sock');
-    const name = createHash('sha256').update(options.dataDir).digest('hex').slice(0, 16);
-    this.#socket =
-      Buffer.byteLength(inDataDir) <= LONGEST_SOCKET_PATH
-        ? inDataDir
-        : join(tmpdir(), `intentwatch-${process.getuid?.() ?? 0}-${name}.sock`);
+    this.#socket = socketOf(options.dataDir);
   }
 
   get target(): RedisTarget {
@@ -163,6 +158,24 @@ export class EmbeddedRedis {
     if (this.#holdsFolder) await rm(join(this.#dataDir, PID_FILE), { force: true });
     this.#holdsFolder = false;
   }
+}
+
+function socketOf(dataDir: string): string {
+  const inDataDir = join(dataDir, 'redis.sock');
+  const name = createHash('sha256').update(dataDir).digest('hex').slice(0, 16);
+  return Buffer.byteLength(inDataDir) <= LONGEST_SOCKET_PATH
+    ? inDataDir
+    : join(tmpdir(), `intentwatch-${process.getuid?.() ?? 0}-${name}.sock`);
+}
+
+/** The private Redis of the daemon that runs on a folder. Throws EmbeddedRedisError where none does. */
+export async function findEmbedded(dataDir: string): Promise<RedisTarget> {
+  const path = socketOf(dataDir);
+  if (await answers(path)) return { kind: 'socket', path };
+  throw new EmbeddedRedisError(
+    'not-running',
+    `no daemon runs on dataDir ${dataDir}, and the embedded Redis runs only with it; start the daemon and try again`,
+  );
 }
 
 const PID_FILE = 'daemon.pid';

@@ -37,6 +37,11 @@ export class RelayLease {
     this.#token = '';
   }
 
+  /** Whether any process relays now. */
+  async isHeld(): Promise<boolean> {
+    return (await this.#redis.exists(this.#keys.relayLease)) === 1;
+  }
+
   /** Where a receiver's deliveries are enqueued up to; null for a receiver without cursor. */
   async cursor(receiver: string): Promise<string | null> {
     return this.#redis.hget(this.#keys.cursors, receiver);

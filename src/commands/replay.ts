@@ -1,0 +1,119 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { parseDuration } from '../config/duration.ts';
+import { redisTimeMs } from '../store/connection.ts';
+import { isHeld } from '../store/receivers.ts';
+import type { Replay } from '../store/replays.ts';
+import { type Deliveries, receiverNamed, unlessRelayed, withDeliveries } from './deliveries-of.ts';
+import { EXIT } from './exit.ts';
+import { interrupted } from './interrupt.ts';
+import { CONFIG_DEFAULT } from './start.ts';
+import { utcTimeOfMs } from './table.ts';
+
+/** A moment as it was typed: a time, or a span before now. */
+type Moment = { atMs: number } | { agoMs: number };
+
+type Options = { config: string; since: Moment; until?: Moment; type?: string[]; wait: boolean };
+
+const LOOK_EVERY_MS = 250;
+const SAY_EVERY_MS = 1_000;
+
+/** `replay`: sends the events of a time to a receiver once more. */
+export function replayCommand(): Command {
+  return new Command('replay')
+    .description('Send the events of a time to a receiver once more, from the event log, under their ids.')
+    .argument('<receiver>', 'who gets them')
+    .requiredOption(
+      '--since <time>',
+      'from when on: a time like 2026-11-20T10:00:00Z, or a span like 2h',
+      moment,
+    )
+    .option('--until <time>', 'up to when, in the same way (default: now)', moment)
+    .option('--type <glob...>', 'only these types, with * and a leading ! (repeatable)')
+    .option('--no-wait', 'do not wait until all are delivered')
+    .option('-c, --config <file>', 'config file', CONFIG_DEFAULT)
+    .action(async (receiver: string, options: Options) =>
+      withDeliveries(options.config, (parts) => replay(receiver, options, parts)),
+    );
+}
+
+function moment(text: string): Moment {
+  const agoMs = parseDuration(text);
+  if (agoMs !== null) return { agoMs };
+  const atMs = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text)
+    ? Date.parse(text)
+    : Number.NaN;
+  if (Number.isNaN(atMs)) {
+    throw new InvalidArgumentError(
+      'expected a time with its zone like 2026-11-20T10:00:00Z, or a span like 2h',
+    );
+  }
+  return { atMs };
+}
+
+function momentMs(typed: Moment, nowMs: number): number {
+  return 'atMs' in typed ? typed.atMs : nowMs - typed.agoMs;
+}
+
+async function replay(name: string, options: Options, parts: Deliveries): Promise<void> {
+  const { removed } = await receiverNamed(name, parts);
+  if (removed) throw new Error(`${name} is not in the config any more; put it back first`);
+  if (isHeld(await parts.receivers.condition(name))) {
+    throw new Error(`${name} is disabled; enable it first: intentwatch receivers enable ${name}`);
+  }
+  const nowMs = await redisTimeMs(parts.redis);
+  const sinceMs = momentMs(options.since, nowMs);
+  const untilMs = options.until === undefined ? nowMs + 1 : momentMs(options.until, nowMs);
+  if (sinceMs >= untilMs) throw new Error('found a --since that is not before --until, expected it to be');
+  const id = await parts.replays.request({
+    receiver: name,
+    since: `${Math.max(0, sinceMs - 1)}-${Number.MAX_SAFE_INTEGER}`,
+    until: `${untilMs}-0`,
+    end: await parts.events.newest(),
+    types: options.type ?? null,
+  });
+  say(
+    `replay ${id}: events of ${utcTimeOfMs(sinceMs)} to ${utcTimeOfMs(untilMs)} to ${name}${await unlessRelayed(parts)}`,
+  );
+  if (options.wait) await watch(id, parts);
+}
+
+/** Says how far a replay is until all of its deliveries have ended. It goes on without us. */
+async function watch(id: string, { replays, receivers }: Deliveries): Promise<void> {
+  const stop = interrupted();
+  let stopped = false;
+  void stop.wait.then(() => {
+    stopped = true;
+  });
+  let said = { text: '', atMs: 0 };
+  for (;;) {
+    const now = await replays.read(id);
+    if (now === null) throw new Error(`replay ${id} is past its retention`);
+    const ended = now.delivered + now.dead;
+    if (now.state === 'opened' && ended >= now.opened) {
+      say(`${now.opened} events sent once more: ${now.delivered} delivered, ${now.dead} dead letters`);
+      if (now.dead > 0) process.exitCode = EXIT.failed;
+      break;
+    }
+    if (stopped) {
+      say(`${progress(now)}; it goes on by itself`);
+      break;
+    }
+    const held = isHeld(await receivers.condition(now.receiver)) ? `; ${now.receiver} is disabled` : '';
+    const text = `${progress(now)}${held}`;
+    if (text !== said.text && performance.now() - said.atMs >= SAY_EVERY_MS) {
+      say(text);
+      said = { text, atMs: performance.now() };
+    }
+    await Promise.race([stop.wait, new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))]);
+  }
+  stop.release();
+}
+
+function progress({ state, cursor, read, opened, delivered, dead }: Replay): string {
+  const where = state === 'opened' ? 'the end' : utcTimeOfMs(Number(cursor.split('-')[0]));
+  return `log read to ${where} (${read} entries), ${opened} events queued, ${delivered} delivered, ${dead} dead`;
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

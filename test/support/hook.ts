@@ -1,0 +1,55 @@
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { RenderedEvent } from '../../src/domain/event.ts';
+
+/** A webhook that came: its event, and its headers. */
+export type Came = { event: RenderedEvent; headers: IncomingHttpHeaders };
+
+/** A webhook consumer whose every answer the test decides; an answer that is null is never given. */
+export class Hook {
+  readonly came: Came[] = [];
+  readonly #server: Server;
+  #waiting: (() => void)[] = [];
+  answer: (came: Came) => number | null | Promise<number | null>;
+
+  constructor(answer: (came: Came) => number | null | Promise<number | null> = () => 204) {
+    this.answer = answer;
+    this.#server = createServer(async (request, response) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk);
+      const event: RenderedEvent = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+      await this.#take({ event, headers: request.headers }, response);
+    });
+  }
+
+  async #take(came: Came, response: ServerResponse): Promise<void> {
+    this.came.push(came);
+    const status = await this.answer(came);
+    if (status !== null) response.writeHead(status).end();
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+
+  /** The ids of the events in the order in which they came. */
+  get ids(): string[] {
+    return this.came.map(({ event }) => event.id);
+  }
+
+  /** Resolves when what came so far satisfies a condition. */
+  async until(condition: (came: Came[]) => boolean): Promise<Came[]> {
+    while (!condition(this.came)) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    return this.came;
+  }
+
+  async start(): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/hook`;
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}

@@ -1,0 +1,39 @@
+import type { Event } from '../../src/domain/event.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
+import type { Keys } from '../../src/store/keys.ts';
+
+/** An event of a made-up transfer, as the commit script stores one. */
+export type MadeEvent = { subject: string; sequence: number; type?: string; atMs: number; root: string };
+
+/** The id of a made-up event. */
+export function madeEventId({ subject, sequence }: Pick<MadeEvent, 'subject' | 'sequence'>): string {
+  return `evt_${Buffer.from(`${subject} ${sequence}`).toString('hex').slice(-40).padStart(40, '0')}`;
+}
+
+/** Appends events to the log at the times they name, which may lie ahead: that is how a test has time pass. */
+export async function appendEvents(
+  redis: RedisClient,
+  keys: Keys,
+  events: readonly MadeEvent[],
+): Promise<string[]> {
+  const added = events.map(({ subject, sequence, type = 'intent.filled', atMs, root }) => {
+    const event: Event = {
+      id: madeEventId({ subject, sequence }),
+      type,
+      timestamp: new Date(atMs).toISOString(),
+      data: {
+        subject: { kind: 'intent', id: subject },
+        sequence,
+        status: 'filled',
+        previousStatus: 'pending',
+        changes: ['status'],
+        record: { id: subject, type: 'intent', status: 'filled', updatedAt: 1_700_000_000 },
+        upstreamUpdatedAt: 1_700_000_000,
+        detectionDelaySeconds: 1,
+      },
+    };
+    const fields = { kind: 'event', subject, event: JSON.stringify(event), roots: JSON.stringify([root]) };
+    return redis.xadd(keys.events, `${atMs}-*`, ...Object.entries(fields).flat());
+  });
+  return (await Promise.all(added)).map((entry) => entry ?? '');
+}
