@@ -1,85 +1,181 @@
-import { expect, inject, test } from 'vitest';
-import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
-import { DeliveryStore } from '../../src/store/deliveries.ts';
-import { EventLog } from '../../src/store/event-log.ts';
-import { Keys } from '../../src/store/keys.ts';
-import { ReceiverStore } from '../../src/store/receivers.ts';
-import { startDaemon, testPrefix } from '../support/daemon.ts';
+import { describe, expect, test } from 'vitest';
+import { redisTimeMs } from '../../src/store/connection.ts';
+import { type DeliveryStage, deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { appendEvents, type MadeEvent, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
-import { hashOf, ScriptedUpstream } from '../support/scripted-upstream.ts';
 
-const { later, started } = opening();
+const open = opening();
 
-/** The upstream knows nothing: all events of these tests are written into the log as a commit writes them. */
-async function silentUpstream(): Promise<ScriptedUpstream> {
-  return started(new ScriptedUpstream(() => ({ records: [] })));
-}
+const QUICK = { retries: { delays: ['1ms', '1ms', '1ms', '1ms', '1ms'], jitter: 0 } };
 
-const NAMED = hashOf(77);
-const ROOT = `s|intent:${NAMED}`;
-const HOUR_MS = 3_600_000;
-
-/** A daemon with one or two receivers on a prefix of its own, and a look at its Redis. */
-async function stage(receivers: Record<string, { hook: Hook; more?: object }>) {
-  const prefix = testPrefix();
-  const upstream = await silentUpstream();
-  const config = {
-    baseUrl: upstream.url,
-    redisUrl: inject('redisUrl'),
-    prefix,
-    receivers: Object.fromEntries(
-      Object.entries(receivers).map(([name, { hook, more }]) => [name, { url: hook.url, more: more ?? {} }]),
-    ),
-    subscriptions: [{ name: 's', intents: [NAMED], receivers: Object.keys(receivers) }],
-  };
-  const redis = connect({ kind: 'server', url: inject('redisUrl') });
-  later(() => disconnect(redis));
-  const keys = new Keys(prefix);
-  const { daemon, signals } = await startDaemon(config);
-  later(() => daemon.close());
-  return {
-    redis,
-    keys,
-    signals,
-    config,
-    states: new ReceiverStore(redis, keys),
-    deliveries: new DeliveryStore(redis, keys, { retentionMs: HOUR_MS }),
-    events: new EventLog(redis, keys),
-  };
-}
-
-/** So many events of several transfers, spread over an hour that begins at a moment. */
-function hourOfEvents(
-  count: number,
-  { fromMs, transfers }: { fromMs: number; transfers: number },
-): MadeEvent[] {
-  return Array.from({ length: count }, (_, index) => ({
-    subject: `intent:${hashOf(1_000 + (index % transfers))}`,
-    sequence: Math.floor(index / transfers) + 1,
-    atMs: fromMs + Math.floor((index * HOUR_MS) / count),
-    root: ROOT,
-  }));
-}
-
-test('500 events of an hour in which a receiver is disabled are delivered when it is enabled: in order, once', async () => {
-  const hook = await started(new Hook());
-  const { redis, keys, states, deliveries } = await stage({ hook: { hook, more: { concurrency: 1 } } });
-  expect(await states.disable('hook')).toBe('ok');
-  const fromMs = (await redisTimeMs(redis)) + 1_000;
-  const made = hourOfEvents(500, { fromMs, transfers: 50 });
+/** Appends events from now on. */
+async function happen({ redis, keys }: DeliveryStage, count: number, transfers = 10): Promise<MadeEvent[]> {
+  const made = hourOfEvents(count, { fromMs: (await redisTimeMs(redis)) + 1_000, transfers });
   await appendEvents(redis, keys, made);
-  // Whoever is not disabled would be some way into them by now: the relay has gone round since.
-  await eventually('the relay has gone round', async () => (await redis.get(keys.relayLease)) !== null);
-  expect(hook.came).toEqual([]);
-  expect(await deliveries.counts('hook')).toEqual({ pending: 0, dead: 0 });
+  return made;
+}
 
-  expect(await states.enable('hook')).toBe('disabled');
-  await hook.until((came) => came.length >= made.length);
-  expect(hook.ids).toEqual(made.map(madeEventId));
-  await eventually('all are noted', async () => (await deliveries.counts('hook')).pending === 0);
-  expect(hook.came.length).toBe(500);
-  expect(await states.condition('hook')).toMatchObject({ state: 'ok', resuming: false });
+describe('500 events of an hour in which a receiver is disabled', () => {
+  test.each([
+    { concurrency: 1, ordering: 'none' },
+    { concurrency: 8, ordering: 'subject' },
+  ])('are delivered when it is enabled, in order, once: %o', async (more) => {
+    const hook = await open.started(new Hook());
+    const other = await open.started(new Hook());
+    const stage = await deliveryStage(open, { hook: { hook, more }, other: { hook: other } });
+    await stage.start();
+    expect(await stage.states.disable('hook')).toBe('ok');
+    const made = await happen(stage, 500, 50);
+    // The other one shows that the relay has passed all of them.
+    await other.until((came) => came.length === made.length);
+    expect(hook.came).toEqual([]);
+    expect(await stage.deliveries.counts('hook')).toEqual({ pending: 0, dead: 0 });
+
+    expect(await stage.states.enable('hook')).toBe('disabled');
+    await hook.until((came) => came.length >= made.length);
+    await stage.drained('hook');
+    if (more.ordering === 'none') expect(hook.ids).toEqual(made.map(madeEventId));
+    expect(hook.ids.toSorted()).toEqual(made.map(madeEventId).toSorted());
+    const bySubject = Map.groupBy(hook.came, ({ event }) => event.data.subject.id);
+    for (const came of bySubject.values()) {
+      expect(came.map(({ event }) => event.data.sequence)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    }
+    expect(await stage.states.condition('hook')).toMatchObject({ state: 'ok', resuming: false });
+  });
+});
+
+describe('a receiver whose deliveries fail', () => {
+  test('is told of, failing and recovered, to the others that name receiver.*, and to neither itself nor the rest', async () => {
+    const bad = await open.started(new Hook(({ event }) => (event.type.startsWith('receiver.') ? 204 : 500)));
+    const operator = await open.started(new Hook());
+    const rest = await open.started(new Hook());
+    const all = { events: ['*', 'receiver.*'] };
+    const stage = await deliveryStage(open, {
+      bad: { hook: bad, more: { ...QUICK, ...all } },
+      operator: { hook: operator, more: { events: ['receiver.*'] } },
+      rest: { hook: rest, more: { events: ['*'] } },
+    });
+    await stage.start();
+    const [made] = await happen(stage, 1);
+    if (made === undefined) throw new Error('no event was made');
+    const [failing] = await operator.until((came) => came.length === 1);
+    expect(failing?.event).toMatchObject({
+      type: 'receiver.failing',
+      data: {
+        subject: { kind: 'receiver', id: 'receiver:bad' },
+        sequence: 1,
+        status: 'failing',
+        previousStatus: 'ok',
+        record: { receiver: 'bad', reason: '500 Internal Server Error', by: 'failures' },
+      },
+    });
+    await stage.drained('bad');
+    expect(await stage.states.condition('bad')).toMatchObject({ state: 'failing' });
+    expect(bad.ids).toEqual(Array(6).fill(madeEventId(made)));
+
+    bad.answer = () => 204;
+    const next = { ...made, sequence: 2, atMs: made.atMs + 5_000 };
+    await appendEvents(stage.redis, stage.keys, [next]);
+    const [, recovered] = await operator.until((came) => came.length === 2);
+    expect(recovered?.event).toMatchObject({
+      type: 'receiver.recovered',
+      data: { sequence: 2, previousStatus: 'failing' },
+    });
+    for (const name of ['bad', 'operator', 'rest']) await stage.drained(name);
+    expect(bad.came.filter(({ event }) => event.type.startsWith('receiver.'))).toEqual([]);
+    expect(rest.ids).toEqual([madeEventId(made), madeEventId(next)]);
+  });
+
+  test('is told of at its end as a dead letter where it has fewer than four attempts', async () => {
+    const bad = await open.started(new Hook(() => 500));
+    const operator = await open.started(new Hook());
+    const stage = await deliveryStage(open, {
+      bad: { hook: bad, more: { retries: { delays: [] } } },
+      operator: { hook: operator, more: { events: ['receiver.*'] } },
+    });
+    await stage.start();
+    await happen(stage, 1);
+    const [failing] = await operator.until((came) => came.length === 1);
+    expect(failing?.event.type).toBe('receiver.failing');
+    expect(bad.came.length).toBe(1);
+  });
+
+  test('is disabled after its span of nothing but failures, and gets the dead letters of the span when it is enabled', async () => {
+    const bad = await open.started(new Hook(() => 500));
+    const operator = await open.started(new Hook());
+    const stage = await deliveryStage(open, {
+      bad: { hook: bad, more: { ...QUICK, concurrency: 1, disableAfter: '1s' } },
+      operator: { hook: operator, more: { events: ['receiver.*'] } },
+    });
+    await stage.start();
+    const early = await happen(stage, 3);
+    await stage.drained('bad');
+    expect(await stage.deliveries.counts('bad')).toEqual({ pending: 0, dead: 3 });
+    // The span has to pass on the clock of Redis; the next failure ends it.
+    const { since } = await stage.states.condition('bad');
+    await eventually(
+      'a second of failures',
+      async () => (await redisTimeMs(stage.redis)) - Number(since) > 1_000,
+    );
+    const late = hourOfEvents(20, { fromMs: (early.at(-1)?.atMs ?? 0) + 1_000, transfers: 20 }).map(
+      (event) => ({
+        ...event,
+        sequence: 9,
+      }),
+    );
+    await appendEvents(stage.redis, stage.keys, late);
+    await operator.until((came) => came.length === 2);
+    expect(operator.came.map(({ event }) => event.type)).toEqual(['receiver.failing', 'receiver.disabled']);
+    expect(operator.came[1]?.event.data).toMatchObject({
+      previousStatus: 'failing',
+      record: { by: 'failures', failingSince: Math.floor(Number(since) / 1_000) },
+    });
+    expect(await stage.states.condition('bad')).toMatchObject({ state: 'disabled', disabledBy: 'failures' });
+    const before = bad.came.length;
+    expect(before).toBeLessThan(3 * 6 + 6);
+
+    bad.answer = () => 204;
+    await stage.states.enable('bad');
+    await stage.drained('bad');
+    expect(bad.ids.slice(before)).toEqual([...early, ...late].map(madeEventId));
+    expect(await stage.deliveries.counts('bad')).toEqual({ pending: 0, dead: 0 });
+    const told = await operator.until((came) => came.length === 3);
+    expect(told[2]?.event).toMatchObject({
+      type: 'receiver.recovered',
+      data: { previousStatus: 'disabled' },
+    });
+  });
+
+  test('is disabled at once by an answer of 410, and nothing of it becomes a dead letter', async () => {
+    const gone = await open.started(new Hook(() => 410));
+    const operator = await open.started(new Hook());
+    const stage = await deliveryStage(open, {
+      gone: { hook: gone, more: { concurrency: 1 } },
+      operator: { hook: operator, more: { events: ['receiver.*'] } },
+    });
+    await stage.start();
+    const made = await happen(stage, 30);
+    const [disabled] = await operator.until((came) => came.length === 1);
+    expect(disabled?.event).toMatchObject({ type: 'receiver.disabled', data: { record: { by: 'gone' } } });
+    expect((await stage.deliveries.counts('gone')).dead).toBe(0);
+    expect(gone.came.length).toBe(1);
+
+    gone.answer = () => 204;
+    await stage.states.enable('gone');
+    await stage.drained('gone');
+    expect(gone.ids.slice(1)).toEqual(made.map(madeEventId));
+  });
+});
+
+test('a receiver that its operator enables stays off when it is disabled again before the relay has come round', async () => {
+  const hook = await open.started(new Hook());
+  const stage = await deliveryStage(open, { hook: { hook } });
+  expect(await stage.states.disable('hook')).toBe('ok');
+  expect(await stage.states.enable('hook')).toBe('disabled');
+  expect(await stage.states.disable('hook')).toBe('enabling');
+  expect(await stage.states.disable('hook')).toBe('disabled');
+  expect(await stage.states.resume((await stage.lease.hold()) ?? '', 'hook', 'begin')).toBe(false);
+  expect(await stage.states.condition('hook')).toMatchObject({ state: 'disabled', disabledBy: 'operator' });
 });

@@ -1,0 +1,104 @@
+import { inject } from 'vitest';
+import type { Daemon } from '../../src/daemon.ts';
+import type { Signals } from '../../src/signals.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { DeliveryStore } from '../../src/store/deliveries.ts';
+import { EventLog } from '../../src/store/event-log.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { ReceiverStore } from '../../src/store/receivers.ts';
+import { RelayLease } from '../../src/store/relay-lease.ts';
+import { ReplayStore } from '../../src/store/replays.ts';
+import { startDaemon, type TestConfig, testPrefix } from './daemon.ts';
+import { eventually } from './eventually.ts';
+import type { Hook } from './hook.ts';
+import type { MadeEvent } from './log-entries.ts';
+import type { opening } from './opening.ts';
+import { hashOf, ScriptedUpstream } from './scripted-upstream.ts';
+
+const NAMED = hashOf(77);
+
+/** The claim that leads to all receivers of a delivery stage. */
+export const ROOT = `s|intent:${NAMED}`;
+
+export const HOUR_MS = 3_600_000;
+
+/** A Redis prefix with a config on it, and the stores to look into it. No daemon runs on it yet. */
+export type DeliveryStage = {
+  config: TestConfig;
+  redis: RedisClient;
+  keys: Keys;
+  states: ReceiverStore;
+  deliveries: DeliveryStore;
+  replays: ReplayStore;
+  events: EventLog;
+  lease: RelayLease;
+  /** Starts a daemon in the test's process, closed after the test. */
+  start: () => Promise<{ daemon: Daemon; signals: Signals }>;
+  /** Resolves when all that a receiver is owed has ended. */
+  drained: (receiver: string) => Promise<void>;
+};
+
+/**
+ * Sets a stage for deliveries alone: the upstream knows nothing, and the tests write events into the log as a commit
+ * writes them.
+ */
+export async function deliveryStage(
+  { later, started }: ReturnType<typeof opening>,
+  receivers: Record<string, { hook: Hook; more?: object }>,
+  more: object = {},
+): Promise<DeliveryStage> {
+  const upstream = await started(new ScriptedUpstream(() => ({ records: [] })));
+  const prefix = testPrefix();
+  const config = {
+    baseUrl: upstream.url,
+    redisUrl: inject('redisUrl'),
+    prefix,
+    receivers: Object.fromEntries(
+      Object.entries(receivers).map(([name, { hook, more }]) => [name, { url: hook.url, more: more ?? {} }]),
+    ),
+    subscriptions: [{ name: 's', intents: [NAMED], receivers: Object.keys(receivers) }],
+    more,
+  };
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  later(() => disconnect(redis));
+  const keys = new Keys(prefix);
+  const options = { retentionMs: 24 * HOUR_MS };
+  const deliveries = new DeliveryStore(redis, keys, options);
+  const events = new EventLog(redis, keys);
+  const lease = new RelayLease(redis, keys);
+  return {
+    config,
+    redis,
+    keys,
+    states: new ReceiverStore(redis, keys),
+    deliveries,
+    replays: new ReplayStore(redis, keys, options),
+    events,
+    lease,
+    start: async () => {
+      const running = await startDaemon(config);
+      later(() => running.daemon.close());
+      return running;
+    },
+    drained: async (receiver) => {
+      await eventually(`nothing waits for ${receiver}`, async () => {
+        const [cursor, newest] = [await lease.cursor(receiver), await events.newest()];
+        return cursor === newest && (await deliveries.counts(receiver)).pending === 0;
+      });
+    },
+  };
+}
+
+/** So many events of several transfers, one of each in turn, spread over an hour. */
+export function hourOfEvents(
+  count: number,
+  { fromMs, transfers }: { fromMs: number; transfers: number },
+): MadeEvent[] {
+  return Array.from({ length: count }, (_, index) => ({
+    subject: `intent:${hashOf(1_000 + (index % transfers))}`,
+    sequence: Math.floor(index / transfers) + 1,
+    atMs: fromMs + Math.floor((index * HOUR_MS) / count),
+    root: ROOT,
+  }));
+}
