@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest';
+import { redisTimeMs } from '../../src/store/connection.ts';
+import { deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
+import { type Came, Hook } from '../support/hook.ts';
+import { appendEvents, madeEventId } from '../support/log-entries.ts';
+import { opening } from '../support/opening.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+
+const open = opening();
+
+const ORDERED = { ordering: 'subject', concurrency: 8, retries: { delays: ['300ms', '1ms'], jitter: 0 } };
+
+/** The sequences of one subject in the order in which they came. */
+function sequencesOf(came: readonly Came[], subject: string): number[] {
+  return came
+    .filter(({ event }) => event.data.subject.id === subject)
+    .map(({ event }) => event.data.sequence);
+}
+
+test('the events of a transfer wait for the one before them, through its retries, and those of others do not', async () => {
+  const slow = `intent:${hashOf(1_000)}`;
+  let refused = 0;
+  const hook = await open.started(
+    new Hook(({ event }) => {
+      if (event.data.subject.id !== slow || event.data.sequence !== 1 || refused === 2) return 204;
+      refused += 1;
+      return 503;
+    }),
+  );
+  const stage = await deliveryStage(open, { hook: { hook, more: ORDERED } });
+  await stage.start();
+  const made = hourOfEvents(50, { fromMs: (await redisTimeMs(stage.redis)) + 1_000, transfers: 10 });
+  await appendEvents(stage.redis, stage.keys, made);
+  await stage.drained('hook');
+
+  expect(sequencesOf(hook.came, slow)).toEqual([1, 1, 1, 2, 3, 4, 5]);
+  for (const subject of new Set(made.map((event) => event.subject))) {
+    if (subject !== slow) expect(sequencesOf(hook.came, subject)).toEqual([1, 2, 3, 4, 5]);
+  }
+  // All 45 of the others came while the first of the slow one waited for its retries.
+  const end = hook.came.findLastIndex(
+    ({ event }) => event.data.subject.id === slow && event.data.sequence === 1,
+  );
+  expect(new Set(hook.came.slice(0, end).map(({ event }) => event.id)).size).toBe(46);
+});
+
+test('a dead letter releases what waits behind it, and types that are filtered out leave no gap that blocks', async () => {
+  const hook = await open.started(new Hook(({ event }) => (event.data.sequence === 1 ? 500 : 204)));
+  const more = {
+    ...ORDERED,
+    events: ['*', '!intent.updated'],
+    retries: { delays: ['1ms', '1ms'], jitter: 0 },
+  };
+  const stage = await deliveryStage(open, { hook: { hook, more } });
+  await stage.start();
+  const made = hourOfEvents(6, { fromMs: (await redisTimeMs(stage.redis)) + 1_000, transfers: 1 }).map(
+    (event) =>
+      event.sequence % 2 === 0 && event.sequence < 6 ? { ...event, type: 'intent.updated' } : event,
+  );
+  await appendEvents(stage.redis, stage.keys, made);
+  await stage.drained('hook');
+  expect(hook.came.map(({ event }) => event.data.sequence)).toEqual([1, 1, 1, 3, 5, 6]);
+  const [first] = made;
+  expect(await stage.deliveries.dead('hook', { sinceMs: 0, count: 10 })).toEqual(
+    first === undefined ? [] : [madeEventId(first)],
+  );
+});
+
+test('without ordering, one that fails is overtaken', async () => {
+  const hook = await open.started(new Hook(({ event }) => (event.data.sequence === 1 ? 500 : 204)));
+  const more = { retries: { delays: ['300ms'], jitter: 0 } };
+  const stage = await deliveryStage(open, { hook: { hook, more } });
+  await stage.start();
+  const made = hourOfEvents(2, { fromMs: (await redisTimeMs(stage.redis)) + 1_000, transfers: 1 });
+  await appendEvents(stage.redis, stage.keys, made);
+  await stage.drained('hook');
+  expect(hook.came.map(({ event }) => event.data.sequence)).toEqual([1, 2, 1]);
+});
