@@ -94,7 +94,7 @@ async function enable(name: string, parts: Deliveries): Promise<void> {
   if (before !== 'disabled' && before !== 'enabling') return say(`${name} was not disabled`);
   const kept = `${pending} held deliveries and ${dead.length} dead letters, then what came since`;
   const endMs = performance.now() + ENABLING_MS;
-  while (performance.now() < endMs) {
+  while (performance.now() < endMs && (await parts.lease.isHeld())) {
     if (!isHeld(await receivers.condition(name))) return say(`${name} is enabled: it gets ${kept}`);
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
   }

@@ -2,8 +2,8 @@ import { createServer, type IncomingHttpHeaders, type Server, type ServerRespons
 import type { AddressInfo } from 'node:net';
 import type { RenderedEvent } from '../../src/domain/event.ts';
 
-/** A webhook that came: its event, and its headers. */
-export type Came = { event: RenderedEvent; headers: IncomingHttpHeaders };
+/** A webhook that came: its event, its headers, and its body as it was. */
+export type Came = { event: RenderedEvent; headers: IncomingHttpHeaders; body: string };
 
 /** A webhook consumer whose every answer the test decides; an answer that is null is never given. */
 export class Hook {
@@ -17,8 +17,9 @@ export class Hook {
     this.#server = createServer(async (request, response) => {
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk);
-      const event: RenderedEvent = JSON.parse(Buffer.concat(chunks).toString('utf8'));
-      await this.#take({ event, headers: request.headers }, response);
+      const body = Buffer.concat(chunks).toString('utf8');
+      const event: RenderedEvent = JSON.parse(body);
+      await this.#take({ event, headers: request.headers, body }, response);
     });
   }
 
