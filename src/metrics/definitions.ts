@@ -8,7 +8,6 @@ import {
   HEALTH_STATES,
   POLL_OUTCOMES,
   QUEUE_STATES,
-  RECEIVER_MOVES,
   RECORD_OUTCOMES,
   REPAIRS,
   REQUEST_ENDPOINTS,
@@ -280,12 +279,6 @@ export const DEFINITIONS = {
     labels: { receiver: 'receivers', state: RECEIVER_STATES },
     series: [],
     source: 'receivers',
-  },
-  receiverMoves: {
-    name: 'intentwatch_receiver_moves_total',
-    help: "Moves of a receiver's state that attempts of this process brought about.",
-    type: 'counter',
-    labels: { receiver: 'receivers', move: RECEIVER_MOVES },
   },
   relayHolding: {
     name: 'intentwatch_relay_holding',

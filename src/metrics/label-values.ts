@@ -4,7 +4,6 @@ import { EVENT_TYPES } from '../domain/event-types.ts';
 import { SUBJECT_KINDS } from '../domain/subject.ts';
 import type { PollOutcome, RecordOutcome, RepairKind, SignalMap } from '../signals.ts';
 import type { HealthState } from '../store/health.ts';
-import type { ReceiverMove } from '../store/receivers.ts';
 import { ENDPOINTS } from '../upstream/endpoint.ts';
 import { FAILURE_CODES } from '../upstream/failure.ts';
 
@@ -51,8 +50,6 @@ export const DELIVERY_OUTCOMES = words<SignalMap['delivery.ended'][0]['outcome']
   delivered: true,
   dead: true,
 });
-
-export const RECEIVER_MOVES = words<ReceiverMove>({ failing: true, disabled: true, recovered: true });
 
 export const QUEUE_STATES = ['waiting', 'delayed', 'active'];
 

@@ -55,10 +55,7 @@ export function recordSignals(signals: Signals, metrics: Instruments): () => voi
     metrics.observe('attemptDuration', { receiver }, durationSeconds);
   });
   on('delivery.ended', ({ receiver, outcome }) => metrics.count('deliveries', { receiver, outcome }));
-  on('receiver.moved', ({ receiver, move }) => {
-    metrics.count('receiverMoves', { receiver, move });
-    metrics.count('events', { type: `receiver.${move}` });
-  });
+  on('receiver.moved', ({ move }) => metrics.count('events', { type: `receiver.${move}` }));
   on('receiver.events-dropped', ({ receiver, count }) => metrics.count('dropped', { receiver }, count));
 
   return () => {

@@ -95,11 +95,11 @@ export class DeliveryWorker {
   async #deliver(id: string, signal: AbortSignal): Promise<number | null> {
     const { receivers, deliveries, events, registry } = this.#parts;
     const { name, disableAfterMs } = this.#receiver;
-    const fact = await deliveries.fact(name, id);
+    const [fact, condition] = await Promise.all([deliveries.fact(name, id), receivers.condition(name)]);
     if (fact === null) await deliveries.forget(name, id);
     if (fact?.outcome !== 'pending') return null;
     // Its fact waits: enabling the receiver queues it again.
-    if (isHeld(await receivers.condition(name))) return null;
+    if (isHeld(condition)) return null;
     const event = await events.at(fact.entry);
     if (event === null) {
       const gone = failed('the event has left the log: its retention is over');

@@ -245,6 +245,11 @@ export class DeliveryStore {
 
   /** Gives up open deliveries from before a moment (Redis time, ms), whose events have left the log. Returns how many. */
   async giveUp(receiver: string, beforeMs: number): Promise<number> {
-    return this.#redis.zremrangebyscore(this.#keys.pending(receiver), '-inf', `(${beforeMs}`);
+    const key = this.#keys.pending(receiver);
+    const ids = await this.#redis.zrange(key, '-inf', `(${beforeMs}`, 'BYSCORE', 'LIMIT', 0, CHUNK);
+    if (ids.length === 0) return 0;
+    // The facts go first: what waits for one that is gone waits no longer.
+    await this.#redis.del(...ids.map((id) => this.#keys.delivery(receiver, id)));
+    return this.#redis.zrem(key, ...ids);
   }
 }

@@ -35,6 +35,10 @@ function state(word: string): string {
   return `intentwatch_upstream_state{${JOB},surface="status",state="${word}"}`;
 }
 
+function receiver(word: string): string {
+  return `intentwatch_receiver_state{${JOB},receiver="backend",state="${word}"}`;
+}
+
 function attempts(outcome: string): string {
   return `intentwatch_delivery_attempts_total{${JOB},receiver="backend",outcome="${outcome}"}`;
 }
@@ -65,6 +69,9 @@ const HEALTHY: Series = {
   [attempts('delivered')]: '0+2x120',
   [attempts('failed')]: '0+1x120',
   [attempts('rejected')]: '0x120',
+  [receiver('ok')]: '1x120',
+  [receiver('failing')]: '0 1x10 0x109',
+  [receiver('disabled')]: '0x120',
   [PENDING]: '1x120',
   [`intentwatch_events_dropped_total{${JOB},receiver="backend"}`]: '0x120',
   [`intentwatch_scrape_errors_total{${JOB},source="subjects"}`]: '0 0 1 1 1x116',
@@ -104,6 +111,8 @@ const TROUBLES: Record<string, { differs: Series; afterMinutes: number }> = {
     afterMinutes: 12,
   },
   IntentwatchDeliveriesFailing: { differs: { [attempts('failed')]: '0+3x120' }, afterMinutes: 15 },
+  IntentwatchReceiverFailing: { differs: { [receiver('failing')]: '1x120' }, afterMinutes: 16 },
+  IntentwatchReceiverDisabled: { differs: { [receiver('disabled')]: '1x120' }, afterMinutes: 2 },
   IntentwatchReceiverStuck: { differs: { [DELIVERED]: '7x120' }, afterMinutes: 61 },
   IntentwatchEventsDropped: {
     differs: { [`intentwatch_events_dropped_total{${JOB},receiver="backend"}`]: '0x10 4x110' },

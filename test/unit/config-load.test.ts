@@ -80,6 +80,8 @@ test('a file with only what is required gets the documented defaults', async () 
       tls: null,
       rateLimit: null,
       filter: { wallets: null, chains: null, minAmount: null },
+      ordering: 'none',
+      disableAfterMs: 5 * 86_400_000,
       allowPrivateNetwork: false,
       allowInsecure: false,
     },
@@ -129,6 +131,8 @@ test('a file with every key is read as it says', async () => {
       chains: ['10', '8453'],
       minAmount: '1000.5',
     },
+    ordering: 'subject',
+    disableAfterMs: 12 * 3_600_000,
     allowPrivateNetwork: true,
     allowInsecure: true,
   });
