@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { RenderedEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
+import { makeTestEvent } from '../../src/domain/test-event.ts';
 import { renderHtml, renderText } from '../../src/notifiers/email/body.ts';
 import { makeMessage } from '../../src/notifiers/email/message.ts';
 import { makeNotice } from '../../src/notifiers/notice/notice.ts';
@@ -110,6 +111,15 @@ describe('the title', () => {
       'Transfer service unreachable',
       eventOf('upstream.unreachable', {}, { subject: { kind: 'upstream', id: 'upstream' } }),
     ],
+    [
+      'Receiver disabled: backend',
+      eventOf('receiver.disabled', {}, { subject: { kind: 'receiver', id: 'receiver:backend' } }),
+    ],
+    [
+      'Receiver events dropped: backend',
+      eventOf('receiver.events_dropped', {}, { subject: { kind: 'receiver', id: 'receiver:backend' } }),
+    ],
+    ['Intentwatch test', makeTestEvent('backend', 0)],
     [
       'Receiver disabled: backend',
       eventOf('receiver.disabled', {}, { subject: { kind: 'receiver', id: 'receiver:backend' } }),
