@@ -207,6 +207,7 @@ function configOf(parts: {
         secrets: [secret],
         timeout: '2s',
         retries: RETRIES,
+        ordering: name === 'in-order' ? 'subject' : 'none',
         allowPrivateNetwork: true,
         allowInsecure: true,
       })),
