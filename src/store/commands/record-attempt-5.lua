@@ -22,13 +22,15 @@
   ARGV[12] event JSON for the recovery
 
   Returns { outcome that stands, word of the receiver's move or "", id of the delivery that this one's end releases or "" }.
-  A delivery that is delivered stays so. No delivery of a disabled receiver dies: it waits.
+  A delivery that is delivered stays so; one whose fact is gone is not noted. No delivery of a disabled receiver dies: it waits.
 ]]
 local attempt = cjson.decode(ARGV[2])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowMs = string.format('%.0f', now)
 local before = redis.call('HGET', KEYS[1], 'outcome')
+-- Noted now, the end of a delivery in a Redis that was emptied would keep the event, told anew, from its receiver.
+if not before then return { ARGV[3], '', '' } end
 local attempts = cjson.decode(redis.call('HGET', KEYS[1], 'attempts') or '[]')
 attempts[#attempts + 1] = attempt
 while #attempts > tonumber(ARGV[4]) do table.remove(attempts, 1) end

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import type { Attempt } from '../../src/store/deliveries.ts';
+import { deliveryStage, ROOT } from '../support/delivery-stage.ts';
+import { Hook } from '../support/hook.ts';
+import { opening } from '../support/opening.ts';
+
+const open = opening();
+
+const DELIVERED: Attempt = {
+  atMs: 1,
+  outcome: 'delivered',
+  httpStatus: 204,
+  smtpCode: null,
+  durationMs: 1,
+  reason: '204 No Content',
+  answer: '',
+  nextAtMs: null,
+};
+
+test('an attempt that ends after Redis was emptied does not keep its event, told anew, from the receiver', async () => {
+  const { deliveries, lease } = await deliveryStage(open, { hook: { hook: await open.started(new Hook()) } });
+  const noted = { attempt: DELIVERED, outcome: 'delivered' as const, disableAfterMs: 1_000 };
+  await deliveries.record('hook', 'evt_1', noted);
+  expect(await deliveries.fact('hook', 'evt_1')).toBeNull();
+  const opened = { id: 'evt_1', entry: '1-0', roots: [ROOT], subject: null, replay: null };
+  expect(await deliveries.open((await lease.hold()) ?? '', 'hook', [opened])).toEqual(['opened']);
+});
