@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { isFinished, nextPoll, stageSinceMs } from '../domain/cadence/next-poll.ts';
+import { AFTER_DEADLINE_MS, isFinished, nextPoll, stageSinceMs } from '../domain/cadence/next-poll.ts';
 import { type OpenTransfer, type Order, orderOf } from '../domain/cadence/wallet.ts';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
 import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
@@ -107,6 +107,15 @@ async function replan(
       const dueMs = dues[index] ?? null;
       if (dueMs === null) return;
       if (isOver) return parts.queues.retire(subject);
+      const moments = timedMoments(subject, snapshot, {
+        overdueAfterMs: overdueTimes(claims, subscriptions),
+        handed: null,
+      });
+      // Only its own look-up tells what the clock has brought about: that must come, however often pages show it.
+      if (moments.some(({ atMs }) => atMs <= nowMs)) {
+        if (dueMs > nowMs + AFTER_DEADLINE_MS) await parts.queues.lookAgain(subject);
+        return;
+      }
       const next = nextPoll({
         subject,
         snapshot,
@@ -114,10 +123,7 @@ async function replan(
         named: false,
         stretch: parts.stretch(subject),
         finished: parts.finished,
-        deadlinesMs: timedMoments(subject, snapshot, {
-          overdueAfterMs: overdueTimes(claims, subscriptions),
-          handed: null,
-        }).map(({ atMs }) => atMs),
+        deadlinesMs: moments.map(({ atMs }) => atMs),
       });
       // Moving it each time would cost more than it saves: the next page comes long before the look-up.
       if (next.next === 'poll' && dueMs < nowMs + next.afterMs / 2) {

@@ -26,6 +26,9 @@ export type NextPoll = { next: 'finish' } | { next: 'poll'; afterMs: number; bas
 const DOUBT_EVERY_MS = 15_000;
 const SHORTEST_MS = 250;
 
+/** A look for what the clock brings about comes so long after its moment. */
+export const AFTER_DEADLINE_MS = 1_000;
+
 /** A stage in which nothing is under way is looked at every thirtieth of its age, up to this. */
 const IDLE_SHARE = 30;
 const IDLE_LONGEST_MS = 600_000;
@@ -38,7 +41,7 @@ export function nextPoll(input: CadenceInput): NextPoll {
   const { nowMs } = input;
   if (isFinished(input)) return { next: 'finish' };
   const baseMs = baseInterval(input);
-  const deadlines = input.deadlinesMs.filter((at) => at > nowMs).map((at) => at - nowMs + 1_000);
+  const deadlines = input.deadlinesMs.filter((at) => at > nowMs).map((at) => at - nowMs + AFTER_DEADLINE_MS);
   const afterMs = Math.max(SHORTEST_MS, Math.min(baseMs * input.stretch, ...deadlines));
   return { next: 'poll', afterMs: Math.round(afterMs), baseMs };
 }

@@ -1,0 +1,39 @@
+import { describe, expect, inject, test } from 'vitest';
+import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { opening } from '../support/opening.ts';
+import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
+
+const { later, started } = opening();
+
+const WALLET = '0x1111111111111111111111111111111111111111';
+const HASH = hashOf(4);
+
+/** A daemon that watches the wallet at an upstream. Returns its receiver. */
+async function watching(
+  upstream: ScriptedUpstream,
+  options: { subscription?: object; more?: object },
+): Promise<TestReceiver> {
+  const hook = await started(new TestReceiver());
+  const { daemon } = await startDaemon({
+    baseUrl: upstream.url,
+    redisUrl: inject('redisUrl'),
+    prefix: testPrefix(),
+    receivers: { hook: { url: hook.url } },
+    subscriptions: [{ name: 's', wallets: [WALLET], receivers: ['hook'], ...options.subscription }],
+    more: options.more ?? {},
+  });
+  later(() => daemon.close());
+  return hook;
+}
+
+describe('a transfer that every page of its wallet shows', () => {
+  test('is told as overdue', async () => {
+    const updatedAt = Math.floor(Date.now() / 1_000) + 2;
+    const upstream = await started(
+      new ScriptedUpstream(() => ({ records: [intentRecord(HASH, 'pending', updatedAt)] })),
+    );
+    const hook = await watching(upstream, { subscription: { overdueAfter: '8s' } });
+    const events = await hook.until((all) => all.length === 2);
+    expect(events.map(({ type }) => type)).toEqual(['intent.pending', 'intent.overdue']);
+  });
+});
