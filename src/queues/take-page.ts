@@ -41,7 +41,7 @@ export async function takePage(
         claims,
       });
       if (outcome === 'stale' && isPollable(record.subject)) await parts.queues.lookAgain(record.subject);
-      return snapshot;
+      return { snapshot, isCurrent: outcome !== 'stale' && outcome !== 'superseded' };
     }),
   );
   for (const subject of again) if (isPollable(subject)) await parts.queues.lookAgain(subject);
@@ -62,13 +62,15 @@ export async function takePage(
   const { nowMs } = start;
   once.forEach(({ subject }, index) => {
     const result = results[index];
-    if (result?.status !== 'fulfilled' || result.value === null || !isPollable(subject)) return;
-    const snapshot = result.value;
+    if (result?.status !== 'fulfilled' || result.value.snapshot === null || !isPollable(subject)) return;
+    const { snapshot, isCurrent } = result.value;
     const isOver = isFinished({ subject, snapshot, nowMs, finished: parts.finished });
     if (isOver) taken.ended.push(subject);
     else taken.open.push(openTransfer(subject, snapshot, nowMs));
     const { snapshot: before = null, claims: others = [] } = known[index] ?? {};
-    if (before !== null) shown.push({ subject, before, snapshot, claims: others, isOver });
+    // What a page shows behind its time, or twice, has just been given a look-up, which must not be taken away.
+    if (before === null || !isCurrent || again.includes(subject)) return;
+    shown.push({ subject, before, snapshot, claims: others, isOver });
   });
   await replan(parts, shown, nowMs);
   return taken;

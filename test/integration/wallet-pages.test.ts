@@ -36,4 +36,22 @@ describe('a transfer that every page of its wallet shows', () => {
     const events = await hook.until((all) => all.length === 2);
     expect(events.map(({ type }) => type)).toEqual(['intent.pending', 'intent.overdue']);
   });
+
+  test('is looked up where a page shows it in an older state than its last', async () => {
+    const updatedAt = Math.floor(Date.now() / 1_000) + 60;
+    let status = 'settled';
+    const upstream = await started(
+      new ScriptedUpstream(() => ({ records: [intentRecord(HASH, status, updatedAt)] })),
+    );
+    const hook = await watching(upstream, {
+      more: {
+        // So few requests that the look-up waits for its turn.
+        upstream: { baseUrl: upstream.url, apiKey: 'sandbox-key', requestsPerSecond: 2 },
+      },
+    });
+    await hook.until((events) => events.length === 1);
+    status = 'filled';
+    await upstream.asks(({ query }) => query.intentHash === HASH);
+    expect(upstream.asked.filter(({ query }) => query.intentHash === HASH)).toHaveLength(1);
+  });
 });
