@@ -80,16 +80,20 @@ export class PollQueues {
     const dueMs = (await redisTimeMs(this.#redis)) + Math.round(afterMs);
     await this.#redis.zadd(this.#keys.due, 'XX', 'GT', dueMs, subject);
     await job.changeDelay(Math.round(afterMs)).catch((error: unknown) => {
-      // It has become due meanwhile.
-      if (!/not in the delayed state/.test(String(error))) throw error;
+      // It has become due meanwhile, or has even ended.
+      if (!/not in the delayed state|Missing key/.test(String(error))) throw error;
     });
   }
 
-  /** Takes a subject whose tracking has ended off the schedule, without waiting for its last poll to find that. */
-  async retire(subject: SubjectId): Promise<void> {
-    await this.#subjects.endPoll(subject, null);
-    // A poll that runs at this moment cannot be removed; it finds the subject off the schedule and ends.
+  /**
+   * Takes a subject whose tracking has ended, as its snapshot of a commit says, off the schedule without waiting for its
+   * last poll to find that; unless somebody wants more of it by now than its pages show.
+   */
+  async retire(subject: SubjectId, commit: number): Promise<void> {
+    if (!(await this.#subjects.retire(subject, commit))) return;
     await this.queue(surfaceOf(subject)).remove(pollJobId(subject));
+    // Who has put it back on the schedule since may have relied on the job that is gone now.
+    if (await this.#subjects.isPolled(subject)) await this.add(subject);
   }
 
   /** Has a subject polled as soon as the budget allows, also one whose tracking had ended. */

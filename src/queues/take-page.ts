@@ -108,7 +108,7 @@ async function replan(
     movable.map(async ({ subject, snapshot, claims, isOver }, index) => {
       const dueMs = dues[index] ?? null;
       if (dueMs === null) return;
-      if (isOver) return parts.queues.retire(subject);
+      if (isOver) return parts.queues.retire(subject, snapshot.commit);
       const moments = timedMoments(subject, snapshot, {
         overdueAfterMs: overdueTimes(claims, subscriptions),
         handed: null,

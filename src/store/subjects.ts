@@ -136,8 +136,25 @@ export class SubjectStore {
     subject: SubjectId,
     next: { afterMs: number; baseMs: number } | null,
   ): Promise<number | null> {
+    const afterMs = await this.#end(subject, next, '');
+    return afterMs === '' ? null : Number(afterMs);
+  }
+
+  /**
+   * Takes a subject off the schedule that a page showed finished, as its snapshot of a commit says. False where it has
+   * to stay: the snapshot has changed since, a poll is under way, or somebody wants more of it than pages show.
+   */
+  async retire(subject: SubjectId, commit: number): Promise<boolean> {
+    return (await this.#end(subject, null, String(commit))) === '';
+  }
+
+  async #end(
+    subject: SubjectId,
+    next: { afterMs: number; baseMs: number } | null,
+    asOf: string,
+  ): Promise<string> {
     const keys = this.#keys;
-    const afterMs = await this.#redis.iwEndPoll(
+    return this.#redis.iwEndPoll(
       keys.due,
       keys.starts,
       keys.nudged,
@@ -146,12 +163,18 @@ export class SubjectStore {
       keys.claims(subject),
       keys.wanted,
       keys.counts,
+      keys.looked(subject),
       subject,
       next === null ? '' : String(Math.round(next.afterMs)),
       String(Math.round(next?.baseMs ?? 0)),
       String(this.#retentionMs),
+      asOf,
     );
-    return afterMs === '' ? null : Number(afterMs);
+  }
+
+  /** Whether a subject is on the schedule. */
+  async isPolled(subject: SubjectId): Promise<boolean> {
+    return (await this.#redis.zscore(this.#keys.due, subject)) !== null;
   }
 
   /** Gives a subject claims that its next poll serves. True when one was new, so that the subject has to be polled. */
@@ -170,7 +193,7 @@ export class SubjectStore {
 
   /** Lets a subject that nobody polls go after the retention; one that is polled is kept by its polls. */
   async expire(subject: SubjectId): Promise<void> {
-    if ((await this.#redis.zscore(this.#keys.due, subject)) !== null) return;
+    if (await this.isPolled(subject)) return;
     await this.#redis.pexpire(this.#keys.subject(subject), this.#retentionMs);
     await this.#redis.pexpire(this.#keys.claims(subject), this.#retentionMs);
   }

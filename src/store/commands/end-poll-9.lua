@@ -9,15 +9,31 @@
   KEYS[6] claims     hash    root -> claim
   KEYS[7] wanted     hash    root -> since when a subscription names it (ms)
   KEYS[8] counts     hash    "<kind>|<status>" -> number of polled subjects
+  KEYS[9] looked     string  whether an exact look-up was asked for
 
   ARGV[1] subject id
   ARGV[2] next poll, ms after now; "" when the subject is finished
   ARGV[3] interval at an unstretched price, ms
   ARGV[4] time for which a finished subject is kept, ms
+  ARGV[5] "" at the end of a poll; else the commit of the snapshot by which somebody else finds the subject finished
 
   Returns the milliseconds until the next poll, or "" when there is none. A nudge that came while the poll ran makes the
   next poll come at once, finished or not. A subject that nobody wants any more is taken off as well.
+
+  Whoever is not the poll changes nothing and gets "kept" where that is not for it to say: the snapshot has changed, a
+  poll is under way and ends by itself, or there is a claim that no page serves or that waits for its first answer.
 ]]
+if ARGV[5] ~= '' then
+  if redis.call('HGET', KEYS[5], 'commit') ~= ARGV[5] then return 'kept' end
+  if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 or redis.call('SISMEMBER', KEYS[3], ARGV[1]) == 1 then return 'kept' end
+  local held = redis.call('HGETALL', KEYS[6])
+  for i = 1, #held, 2 do
+    if not string.match(held[i], '^[^|]*|wallet:') or string.sub(held[i + 1], -2) ~= ':1' then return 'kept' end
+  end
+  -- A look that was asked for is not taken any more, and must not stand in the way of the next.
+  redis.call('DEL', KEYS[9])
+end
+
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('HDEL', KEYS[2], ARGV[1])
