@@ -210,7 +210,8 @@ function sumFees(fees: readonly RouteFee[]): RouteSummary['fees'] {
       before ? { ...before, amount: sum } : { token, symbol: name, decimals, amount: sum },
     );
   }
-  return [...sums.values()].sort((a, b) => (a.token < b.token ? -1 : 1)).slice(0, MOST_FEE_TOKENS);
+  const usable = [...sums.values()].filter((sum) => AMOUNT.test(sum.amount));
+  return usable.sort((a, b) => (a.token < b.token ? -1 : 1)).slice(0, MOST_FEE_TOKENS);
 }
 
 /** How many solvers quote; a quote that names no solver counts as one of its own. */

@@ -174,6 +174,13 @@ describe('the record of a route', () => {
     expect(routeRecord({ ...ROUTE, amount: '3' }, quotes('1')).said.outputPerInput).toBe('0.333333333333');
   });
 
+  test('leaves out fees that are no amount together', () => {
+    const fees = [fee('9'.repeat(78), USDC_BASE), fee('1', USDC_BASE), fee('7', USDC_OPTIMISM)];
+    const answer = [quoteOf('50000000', { fees })];
+    expect(readRoute(routeRecord(ROUTE, answer).said)?.fees.map(({ amount }) => amount)).toEqual(['7']);
+    expect(tell([answer]).events).toEqual(['route.available 50000000 (was null)']);
+  });
+
   test('takes decimals of an unknown token from fees that agree, and else counts in base units', () => {
     const token = '0x00000000000000000000000000000000000000aa';
     const definition = { ...ROUTE, source: { chainId: 8453, token } };
