@@ -126,6 +126,12 @@ export class PollQueues {
     await this.queue('status').add('page', page, { jobId: pageJobId(page), ...urgency });
   }
 
+  /** Whether one of some pages is queued, or is being read. */
+  async havePage(pages: readonly Parameters<typeof pageJobId>[0][]): Promise<boolean> {
+    const keys = pages.map((page) => this.queue('status').toKey(pageJobId(page)));
+    return (await this.#redis.exists(...keys)) > 0;
+  }
+
   /** Pauses all workers of a surface for at least this long; returns the pause in ms. */
   async pause(surface: Surface, forMs: number): Promise<number> {
     const pauseMs = await this.#health.pause(surface, forMs);

@@ -43,8 +43,15 @@ export class Walks {
 
   /** Whether a walk on a route may begin: none is under way that still moves, and none has just been cut short. */
   async mayBegin(walk: Pick<Walk, 'wallet' | 'route'>, nowMs: number): Promise<boolean> {
-    const [id, state, moved] = await this.#redis.hmget(this.#key(walk), 'id', 'state', 'movedAtMs');
-    if (state === 'running') return nowMs - Number(moved ?? 0) >= LIFETIME_MS;
+    const stored = await this.#redis.hmget(this.#key(walk), 'id', 'state', 'movedAtMs', 'page');
+    const [id, state, moved, page] = stored;
+    if (state === 'running') {
+      if (nowMs - Number(moved ?? 0) >= LIFETIME_MS) return true;
+      // A page lives until the one behind it is queued. Without either, nobody goes on: a process died in between.
+      const last = Number(page ?? 0);
+      const pages = [last - 1, last].map((number) => ({ ...walk, walk: id ?? '', page: number }));
+      return !(await this.#queues.havePage(pages));
+    }
     return state !== 'broken' || nowMs - Number(id ?? 0) >= BROKEN_FOR_MS;
   }
 
@@ -74,7 +81,7 @@ export class Walks {
     const follower = await this.#redis.hget(key, mark);
     // The same page may ask twice, after a crash between the mark and the job: then the mark is its own.
     if ((!isNew && follower !== String(page + 1)) || page >= MOST_PAGES) return this.end(walk, 'broken');
-    await this.#redis.hset(key, 'movedAtMs', String(nowMs));
+    await this.#redis.hset(key, 'movedAtMs', String(nowMs), 'page', String(page + 1));
     await this.#redis.pexpire(key, LIFETIME_MS * 2);
     const { wallet, route, id } = walk;
     await this.#queues.addPage({ do: 'page', wallet, route, walk: id, page: page + 1, cursor, tries: 0 });

@@ -164,7 +164,7 @@ export class Keys {
 
   /**
    * hash: the present walk over the pages of a wallet, of all of them (`all`) or of those in one status: `id`, `state`,
-   * and a field per cursor that it followed. Outlives a walk's interval.
+   * the `page` that was queued last, and a field per cursor that it followed. Outlives a walk's interval.
    */
   walk(wallet: SubjectId, listing: string): string {
     return `${this.root}:walk:${listing}:${wallet}`;
