@@ -51,7 +51,7 @@ export async function pollWalletListing(
   const { reading, taken } = await takeListing(parts, { wallet, listing, cursor: null }, run);
   await parts.wallets.note(wallet, { [`looked:${listing}`]: start.nowMs });
   if (listing === 'head') await followHead(parts, wallet, { ...before, start, reading, taken });
-  else await followNarrowed(parts, { wallet, listing }, { start, reading, taken });
+  else await followNarrowed(parts, { wallet, listing }, { start, reading });
   const { plan } = await planOf(parts, wallet, start.nowMs);
   return { afterMs: Math.max(SHORTEST_MS, Math.round(plan.dueMs - start.nowMs)), baseMs: 1 / plan.perMs };
 }
@@ -154,11 +154,12 @@ function comesNewestFirst({ orderAtMs, disorderAtMs }: WalletFacts, nowMs: numbe
 async function followNarrowed(
   parts: WalletParts,
   { wallet, listing }: { wallet: SubjectId; listing: Listing },
-  first: { start: PollStart; reading: Reading; taken: PageTaken },
+  first: { start: PollStart; reading: Reading },
 ): Promise<void> {
-  const { start, reading, taken } = first;
-  const strange = taken.open.filter(({ status }) => status !== listing).length + taken.ended.length;
-  if (strange > taken.open.length / 2) {
+  const { start, reading } = first;
+  // By what the page says and not by what is known: a page that is a moment behind has been narrowed all the same.
+  const strange = reading.records.filter(({ status }) => status.toLowerCase() !== listing).length;
+  if (strange > reading.records.length / 2) {
     await parts.wallets.note(wallet, { unnarrowedAtMs: start.nowMs });
     return;
   }

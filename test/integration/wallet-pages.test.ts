@@ -55,3 +55,26 @@ describe('a transfer that every page of its wallet shows', () => {
     expect(upstream.asked.filter(({ query }) => query.intentHash === HASH)).toHaveLength(1);
   });
 });
+
+describe('the listing of one status', () => {
+  test('goes on being asked for where it shows for a moment what has moved on', async () => {
+    const updatedAt = Math.floor(Date.now() / 1_000) + 60;
+    const pending = [HASH, hashOf(5)].map((hash) => intentRecord(hash, 'pending', updatedAt));
+    let heads = 0;
+    let isBehind = false;
+    const upstream = await started(
+      new ScriptedUpstream(({ query }) => {
+        if (query.intentHash === HASH) return { records: [intentRecord(HASH, 'settled', updatedAt + 1)] };
+        if (query.intentHash) return { records: pending.slice(1) };
+        if (query.status === 'pending') return { records: isBehind ? pending : pending.slice(1) };
+        heads += 1;
+        return { records: heads === 1 ? pending : [] };
+      }),
+    );
+    const hook = await watching(upstream, {});
+    await hook.until((events) => events.some(({ type }) => type === 'intent.settled'));
+    isBehind = true;
+    const isListing = ({ query }: { query: Record<string, string> }): boolean => query.status === 'pending';
+    for (let times = 0; times < 3; times += 1) await upstream.asks(isListing);
+  });
+});
