@@ -69,13 +69,28 @@ export async function pollWalkPage(
   if (listing === 'head') await noteOrder(parts, wallet, { taken, nowMs: start.nowMs });
   const isOver = reading.nextCursor === null || (route === 'new' && !taken.allNew);
   if (!isOver) {
-    await parts.walks.next(walk, { page, cursor: reading.nextCursor ?? '', nowMs: start.nowMs });
+    const goesOn = await parts.walks.next(walk, {
+      page,
+      cursor: reading.nextCursor ?? '',
+      nowMs: start.nowMs,
+    });
+    if (!goesOn) await breakWalk(parts, walk, start.nowMs);
     return;
   }
   await parts.walks.end(walk);
   const beganMs = Number(walk.id);
   if (route === 'all') await parts.wallets.note(wallet, { sweptAtMs: beganMs, pages: page });
   if (listing !== 'head') await lookUpThoseThatLeft(parts, { wallet, listing }, beganMs);
+}
+
+/** Ends a walk that cannot go on. What it was to read is left to the next of its kind, and new transfers to a sweep. */
+export async function breakWalk(
+  parts: Pick<WalletParts, 'walks' | 'wallets'>,
+  walk: Walk,
+  nowMs: number,
+): Promise<void> {
+  if (walk.route === 'new') await parts.wallets.note(walk.wallet, { missedAtMs: nowMs });
+  await parts.walks.end(walk, 'broken');
 }
 
 /** What is asked for next, by all that is known of the wallet. */
@@ -129,10 +144,17 @@ async function followHead(
   const { nextCursor: cursor } = reading;
   const newestFirst = taken.order !== 'other' && comesNewestFirst(facts, nowMs);
   const everyMs = sweepEveryMs({ leastMs: parts.fullSweepEveryMs, pages: facts.pages, newestFirst });
-  const isDue = nowMs - facts.sweptAtMs >= everyMs || (taken.allNew && !newestFirst);
+  // Only a sweep that begins later reads the past for who has just subscribed, and new transfers that were left unread.
+  const owedMs = Math.max(...head.start.claims.map(({ atMs }) => atMs), facts.missedAtMs);
+  const isOwed = facts.sweptAtMs < owedMs || (taken.allNew && !newestFirst);
+  const isDue = isOwed || nowMs - facts.sweptAtMs >= everyMs;
   const route = isDue ? 'all' : taken.allNew ? 'new' : null;
-  if (route === null || !(await parts.walks.mayBegin({ wallet, route }, nowMs))) return;
-  await parts.walks.begin({ wallet, route }, { cursor, nowMs });
+  if (route === null) return;
+  if (await parts.walks.mayBegin({ wallet, route }, nowMs)) {
+    return parts.walks.begin({ wallet, route }, { cursor, nowMs });
+  }
+  // The walk that is under way began at an earlier head: it does not read what lies between that one and this.
+  if (taken.allNew) await parts.wallets.note(wallet, { missedAtMs: nowMs });
 }
 
 /** Notes the order in which a page lists transfers, where it tells. */

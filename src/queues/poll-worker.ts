@@ -20,7 +20,7 @@ import type { PollStart } from '../store/subjects.ts';
 import { commitRecord, commitTimed, overdueTimes } from './commit-record.ts';
 import { POLL_JOB, type PollJob, TAKE_OVER } from './names.ts';
 import { missingRecord, type PollFailure, PollFailures } from './poll-failures.ts';
-import { pollWalkPage, pollWalletListing, type WalletParts } from './poll-wallet.ts';
+import { breakWalk, pollWalkPage, pollWalletListing, type WalletParts } from './poll-wallet.ts';
 import type { QuoteVerification } from './quote-verification.ts';
 import { openTransfer } from './take-page.ts';
 
@@ -302,7 +302,7 @@ export class PollWorker {
       this.#logFailure(wallet, failure);
       // Any 400 on a cursor means that it has expired: the next look at the first page begins the walk anew.
       if (failure.code === 'invalid-request' || work.tries + 1 >= PAGE_TRIES) {
-        await walks.end(walk, 'broken');
+        await breakWalk(this.#parts, walk, start.nowMs);
         return null;
       }
       await run.job.updateData({ ...work, tries: work.tries + (failure.counts ? 1 : 0) });

@@ -69,22 +69,23 @@ export class Walks {
   }
 
   /**
-   * Queues the page behind one. A cursor that was followed before ends the walk (the upstream would lead in a circle),
-   * and so does the page cap.
+   * Queues the page behind one. False where the walk cannot go on: its cursor was followed before (the upstream would
+   * lead in a circle), or the page cap is reached.
    */
-  async next(walk: Walk, from: { page: number; cursor: string; nowMs: number }): Promise<void> {
-    if (!(await this.isPresent(walk))) return;
+  async next(walk: Walk, from: { page: number; cursor: string; nowMs: number }): Promise<boolean> {
+    if (!(await this.isPresent(walk))) return true;
     const key = this.#key(walk);
     const { page, cursor, nowMs } = from;
     const mark = `cursor:${sha256(stringToBytes(cursor)).slice(2, 34)}`;
     const isNew = (await this.#redis.hsetnx(key, mark, String(page + 1))) === 1;
     const follower = await this.#redis.hget(key, mark);
     // The same page may ask twice, after a crash between the mark and the job: then the mark is its own.
-    if ((!isNew && follower !== String(page + 1)) || page >= MOST_PAGES) return this.end(walk, 'broken');
+    if ((!isNew && follower !== String(page + 1)) || page >= MOST_PAGES) return false;
     await this.#redis.hset(key, 'movedAtMs', String(nowMs), 'page', String(page + 1));
     await this.#redis.pexpire(key, LIFETIME_MS * 2);
     const { wallet, route, id } = walk;
     await this.#queues.addPage({ do: 'page', wallet, route, walk: id, page: page + 1, cursor, tries: 0 });
+    return true;
   }
 
   /** Whether a walk is the present one on its route. */

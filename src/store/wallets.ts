@@ -12,7 +12,8 @@ const NUMBERS = z.record(z.string(), z.coerce.number());
 /**
  * What was observed of a wallet's pages. `sweptAtMs`: when a sweep that read all of them began, and `pages` how many
  * there were; `orderAtMs`: when they were last seen in the order newest first, `disorderAtMs`: in another;
- * `unnarrowedAtMs`: when a listing of one status last showed others. Redis time, 0 for never. These are hints: they save requests, no event hangs on them.
+ * `unnarrowedAtMs`: when a listing of one status last showed others; `missedAtMs`: when new transfers were last left
+ * unread, which only a sweep that begins later finds. Redis time, 0 for never. These are hints: they save requests, no event hangs on them.
  */
 export type WalletFacts = {
   looks: Looks;
@@ -21,6 +22,7 @@ export type WalletFacts = {
   orderAtMs: number;
   disorderAtMs: number;
   unnarrowedAtMs: number;
+  missedAtMs: number;
 };
 
 /** A fact of a wallet that is noted by itself. */
@@ -45,8 +47,9 @@ export class WalletStore {
       const atMs = stored[`looked:${listing}`];
       if (atMs !== undefined) looks[listing] = atMs;
     }
-    const { sweptAtMs = 0, pages = 0, orderAtMs = 0, disorderAtMs = 0, unnarrowedAtMs = 0 } = stored;
-    return { looks, sweptAtMs, pages, orderAtMs, disorderAtMs, unnarrowedAtMs };
+    const { sweptAtMs = 0, pages = 0, orderAtMs = 0, disorderAtMs = 0 } = stored;
+    const { unnarrowedAtMs = 0, missedAtMs = 0 } = stored;
+    return { looks, sweptAtMs, pages, orderAtMs, disorderAtMs, unnarrowedAtMs, missedAtMs };
   }
 
   async note(wallet: SubjectId, facts: { readonly [fact in WalletFact]?: number }): Promise<void> {

@@ -78,3 +78,76 @@ describe('the listing of one status', () => {
     for (let times = 0; times < 3; times += 1) await upstream.asks(isListing);
   });
 });
+
+describe('what stands behind the first page of a wallet, long before the next sweep of all pages is due,', () => {
+  const SELDOM = { polling: { fullSweepEvery: '1d' } };
+  const hash = hashOf(9);
+
+  test('is read for a subscription that has just come', async () => {
+    const upstream = await started(
+      new ScriptedUpstream(({ query }) =>
+        query.cursor === 'behind'
+          ? { records: [intentRecord(hash, 'settled', 1_700_000_000)] }
+          : { records: [intentRecord(HASH, 'settled', 1_700_000_001)], nextCursor: 'behind' },
+      ),
+    );
+    const [first, second] = [await started(new TestReceiver()), await started(new TestReceiver())];
+    const subscription = (name: string): object => ({
+      name,
+      wallets: [WALLET],
+      receivers: [name],
+      history: 'emit',
+    });
+    const config = {
+      baseUrl: upstream.url,
+      redisUrl: inject('redisUrl'),
+      prefix: testPrefix(),
+      receivers: { first: { url: first.url }, second: { url: second.url } },
+      more: SELDOM,
+    };
+    const before = await startDaemon({ ...config, subscriptions: [subscription('first')] });
+    await first.until((events) => events.length === 2);
+    await before.daemon.close();
+    const after = await startDaemon({
+      ...config,
+      subscriptions: [subscription('first'), subscription('second')],
+    });
+    later(() => after.daemon.close());
+    const events = await second.until((all) => all.length === 2);
+    expect(events.map(({ data }) => data.subject.id).sort()).toEqual([`intent:${HASH}`, `intent:${hash}`]);
+  });
+
+  test('is read where the walk over new transfers was cut short', async () => {
+    const updatedAt = Math.floor(Date.now() / 1_000) + 60;
+    const head = Array.from({ length: 20 }, (_, index) =>
+      intentRecord(hashOf(100 + index), 'settled', updatedAt + 100 - index),
+    );
+    let hasBurst = false;
+    let refused = 0;
+    const upstream = await started(
+      new ScriptedUpstream(({ query }) => {
+        if (query.status !== undefined) return { records: [] };
+        if (query.cursor === undefined) {
+          return hasBurst ? { records: head, nextCursor: 'behind' } : { records: head.slice(10) };
+        }
+        refused += 1;
+        if (refused === 1) return { status: 400, body: '{}' };
+        return { records: [intentRecord(hash, 'settled', updatedAt)] };
+      }),
+    );
+    const hook = await watching(upstream, { more: SELDOM });
+    await hook.until((events) => events.length === 10);
+    // Only now all of the first look is known: that it showed all pages, with the newest first.
+    await upstream.asks(({ query }) => query.wallet !== undefined);
+    head.splice(
+      0,
+      20,
+      ...Array.from({ length: 20 }, (_, index) =>
+        intentRecord(hashOf(200 + index), 'settled', updatedAt + 200 - index),
+      ),
+    );
+    hasBurst = true;
+    await hook.until((events) => events.some(({ data }) => data.subject.id === `intent:${hash}`));
+    expect(refused).toBe(2);
+  });
+});
