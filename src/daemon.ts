@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Config } from './config/config.ts';
 import { parseRedisUrl, type RedisTarget } from './config/redis-target.ts';
+import { extendDirectory } from './domain/chains.ts';
 import type { Event } from './domain/event.ts';
 import { routesOf, subjectsOf } from './domain/subscription.ts';
 import { daemonEvents, eventUrlOf } from './event-lookup.ts';
@@ -18,6 +19,7 @@ import { Walks } from './queues/walks.ts';
 import { daemonMetricSources, daemonReadiness } from './readiness.ts';
 import { Server } from './server/server.ts';
 import { Signals } from './signals.ts';
+import { BatchStore } from './store/batches.ts';
 import type { RedisClient } from './store/commands.ts';
 import { connect, disconnect } from './store/connection.ts';
 import { DeliveryStore } from './store/deliveries.ts';
@@ -259,15 +261,18 @@ export class Daemon {
       registry,
       receivers,
       deliveries,
+      batches: new BatchStore(redis, keys, { retentionMs }),
       queues: deliveryQueues,
       signals,
       log,
     };
+    const directory = extendDirectory(config);
     const deliveryWorkers = config.receivers.map((receiver) => {
       const notifier = createNotifier(receiver, {
         smtp: config.smtp,
         version: VERSION,
         eventUrl: eventUrlOf(config.server),
+        directory,
       });
       return new DeliveryWorker(receiver, notifier, deliveryParts);
     });

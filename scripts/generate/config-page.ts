@@ -78,17 +78,31 @@ function table(schema: Schema, prefix: string): string {
   return ['| Key | Type | Default | Meaning |', '|---|---|---|---|', ...rows(schema, prefix)].join('\n');
 }
 
-function rows(schema: Schema, prefix: string): string[] {
+/** `within` is the mapping around the keys where that may be left out: then so may the keys that it requires. */
+function rows(schema: Schema, prefix: string, within?: string): string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, field]) => {
     if (!isSchema(field)) return [];
     const path = `${prefix}${key}`;
     const isTopSection = prefix === '' && field.properties !== undefined && field.example !== undefined;
     if (isTopSection) return [];
-    if (field.properties) return rows(field, `${path}.`);
-    const cells = [`\`${path}\``, typeOf(field), presetOf(field, schema.required?.includes(key) ?? false)];
-    const row = `| ${[...cells, field.description ?? ''].map(cell).join(' | ')} |`;
+    const isRequired = schema.required?.includes(key) ?? false;
+    if (field.properties) {
+      const mayBeLeftOut = !isRequired && field.default === undefined;
+      const own =
+        mayBeLeftOut && field.description
+          ? [tableRow([`\`${path}\``, 'mapping', '', field.description])]
+          : [];
+      return [...own, ...rows(field, `${path}.`, mayBeLeftOut ? path : undefined)];
+    }
+    const preset = presetOf(field, isRequired);
+    const shown = isRequired && within !== undefined ? `${preset} with \`${within}\`` : preset;
+    const row = tableRow([`\`${path}\``, typeOf(field), shown, field.description ?? '']);
     return [row, ...itemRows(field, path)];
   });
+}
+
+function tableRow(cells: readonly string[]): string {
+  return `| ${cells.map(cell).join(' | ')} |`;
 }
 
 /** The keys of mappings inside a list; the sections that are lists themselves have a table of their own. */

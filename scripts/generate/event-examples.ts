@@ -174,12 +174,13 @@ function tell(subject: SubjectId, moments: readonly Moment[]): Event[] {
     if (decision.outcome !== 'first' && decision.outcome !== 'changed') {
       throw new Error(`found ${decision.outcome} for ${subject} as ${moment.status}, expected an event`);
     }
+    const waitingSince: number | null = snapshot?.pendingSince ?? null;
     snapshot = {
       ...nextSnapshot(snapshot, decision.accepted, { subject, nowMs, event: true }),
       commit: 0,
       told: true,
     };
-    events.push(eventOf(subject, { snapshot, transition: decision.transition, nowMs }));
+    events.push(eventOf(subject, { snapshot, transition: decision.transition, waitingSince, nowMs }));
   }
   return events;
 }
@@ -209,7 +210,9 @@ function flaggedEvent(
   { snapshot, event, nowMs }: { snapshot: Snapshot; event: FlaggedEvent; nowMs: number },
 ): Event {
   const record = { ...snapshot.record, ...event.said };
-  return eventOf(subject, { snapshot: { ...snapshot, record }, transition: event.transition, nowMs });
+  const { transition } = event;
+  const waitingSince = snapshot.pendingSince;
+  return eventOf(subject, { snapshot: { ...snapshot, record }, transition, waitingSince, nowMs });
 }
 
 /** What is told of a quote that was altered before it was handed over; the upstream has not been asked for it yet. */
@@ -226,7 +229,12 @@ function invalidQuote(): Event {
 
 function eventOf(
   subject: SubjectId,
-  { snapshot, transition, nowMs }: { snapshot: Snapshot; transition: Transition; nowMs: number },
+  {
+    snapshot,
+    transition,
+    waitingSince,
+    nowMs,
+  }: { snapshot: Snapshot; transition: Transition; waitingSince: number | null; nowMs: number },
 ): Event {
   const { sequence, record, updatedAt } = snapshot;
   return makeEvent({
@@ -235,6 +243,7 @@ function eventOf(
     transition,
     record,
     updatedAt,
+    waitingSince,
     nowMs,
   });
 }

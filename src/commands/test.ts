@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { loadConfig } from '../config/load.ts';
+import { extendDirectory } from '../domain/chains.ts';
 import { makeTestEvent } from '../domain/test-event.ts';
 import { createNotifier } from '../notifiers/notifier.ts';
 import { VERSION } from '../version.ts';
@@ -23,7 +24,12 @@ async function test(name: string, options: { config: string }): Promise<void> {
     const names = config.receivers.map((one) => one.name).join(', ');
     throw new Error(`found the receiver "${name}", expected one of ${names}`);
   }
-  const notifier = createNotifier(receiver, { smtp: config.smtp, version: VERSION, eventUrl: null });
+  const notifier = createNotifier(receiver, {
+    smtp: config.smtp,
+    version: VERSION,
+    eventUrl: null,
+    directory: extendDirectory(config),
+  });
   try {
     const nowMs = Date.now();
     const event = makeTestEvent(name, nowMs);

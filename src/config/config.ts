@@ -1,4 +1,6 @@
+import type { AddedChain, AddedToken } from '../domain/chains.ts';
 import type { EventFilter } from '../domain/filter.ts';
+import type { GatheringRules } from '../domain/gathering.ts';
 import type { HandedQuote } from '../domain/handed-quote.ts';
 import type { RouteDefinition } from '../domain/route.ts';
 import type { Secret } from './secret.ts';
@@ -130,6 +132,8 @@ export type EmailReceiver = {
   ordering: 'none' | 'subject';
   /** The span of nothing but failures that disables the receiver. */
   disableAfterMs: number;
+  /** What makes events wait for each other. */
+  gathering: GatheringRules;
 };
 
 /** Where notices go. */
@@ -177,6 +181,10 @@ export type Config = {
   server: ServerConfig;
   smtp: SmtpConfig | null;
   polling: PollingConfig;
+  /** Names and explorers of chains beside the built-in ones. */
+  chains: AddedChain[];
+  /** Symbols and decimals of tokens beside the built-in ones. */
+  tokens: AddedToken[];
   receivers: Receiver[];
   subscriptions: Subscription[];
   /** The quotes that were handed over as JSON, each once. */

@@ -4,6 +4,7 @@ import type { Receiver, ReceiverTls, Retries, WebhookFormat } from './config.ts'
 import { durationField } from './duration.ts';
 import { flagField, mapping, nameField, rateField, textField, wholeNumberField } from './fields.ts';
 import { buildFilter, filterFields } from './filter.ts';
+import { buildGathering, checkQuietHours, gatheringFields } from './gathering.ts';
 import { headersField } from './headers.ts';
 import { signingSecretField } from './signing-secret.ts';
 import { mailAddressField } from './smtp.ts';
@@ -160,6 +161,7 @@ const emailSchema = mapping({
   }),
   ordering: orderingField,
   disableAfter: disableAfterField,
+  ...gatheringFields,
 }).meta({
   title: 'email',
   description: 'A receiver with `type: email`: a list of mail addresses. Needs the `smtp` section.',
@@ -205,7 +207,13 @@ export function buildReceiver(
       return { ...common, ...own, type: 'webhook', allowPrivateNetwork, allowInsecure };
     }
     case 'email':
-      return { ...common, type: 'email', to: item.to, rateLimit: item.rateLimit ?? null };
+      return {
+        ...common,
+        type: 'email',
+        to: item.to,
+        rateLimit: item.rateLimit ?? null,
+        gathering: buildGathering(item),
+      };
   }
 }
 
@@ -227,6 +235,7 @@ export function checkReceiver(item: JsonValue, { hasSmtp }: { hasSmtp: boolean }
     findings.push(
       ...findRepeated(member(item, 'to'), { at: ['to'], expected: 'each mail address once', keyOf: asText }),
     );
+    findings.push(...checkQuietHours(item));
     if (!hasSmtp)
       findings.push({
         path: ['type'],

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { HandedQuote } from '../domain/handed-quote.ts';
 import type { JsonValue } from '../domain/json.ts';
 import type { Config, ReceiverTls } from './config.ts';
+import { buildNames, chainsSchema, checkNames, tokensSchema } from './directory.ts';
 import { durationField } from './duration.ts';
 import type { ConfigPath } from './errors.ts';
 import { mapping } from './fields.ts';
@@ -35,6 +36,8 @@ export const configSchema = mapping({
   server: serverSchema.prefault({}),
   smtp: smtpSchema.optional(),
   polling: pollingSchema.prefault({}),
+  chains: chainsSchema,
+  tokens: tokensSchema,
   receivers: z
     .array(receiverSchema, { error: 'a list of receivers' })
     .min(1, { error: 'at least one receiver' })
@@ -64,6 +67,7 @@ export function buildConfig(
     server: buildServer(parsed.server),
     smtp: buildSmtp(parsed.smtp),
     polling: buildPolling(parsed.polling),
+    ...buildNames(parsed),
     receivers: parsed.receivers.map((item, index) => buildReceiver(item, { tls: tls[index] ?? null })),
     subscriptions: parsed.subscriptions.map((item) => buildSubscription(item, quotes)),
     handedQuotes: [...new Map([...quotes.values()].map((quote) => [quote.subject, quote])).values()],
@@ -90,6 +94,7 @@ export function checkConfig(
     ...under(['upstream'], checkUpstream(member(tree, 'upstream'))),
     ...receivers.flatMap((item, index) => under(['receivers', index], checkReceiver(item, { hasSmtp }))),
     ...repeatedNames(receivers, 'receivers'),
+    ...checkNames(tree),
     ...subscriptions.flatMap((item, index) =>
       under(['subscriptions', index], checkSubscription(item, known)),
     ),

@@ -1,4 +1,4 @@
-import { findToken } from './chains.ts';
+import { COMMON, type Directory, findToken } from './chains.ts';
 
 /** An amount of a token on a chain, as the upstream names it: base units as a decimal string. */
 export type TokenAmount = { amount: string; token: string | null; chainId: string | null };
@@ -19,8 +19,11 @@ export function formatUnits(baseUnits: string, decimals: number): string | null 
 }
 
 /** An amount for a reader: `1,250.00 USDC` where the token is known, else `1250000000 base units of 0x…`. */
-export function describeAmount({ amount, token, chainId }: TokenAmount): string {
-  const known = token !== null && chainId !== null ? findToken(chainId, token) : null;
+export function describeAmount(
+  { amount, token, chainId }: TokenAmount,
+  directory: Directory = COMMON,
+): string {
+  const known = token !== null && chainId !== null ? findToken(chainId, token, directory) : null;
   const units = known === null ? null : formatUnits(amount, known.decimals);
   if (known !== null && units !== null) return `${units} ${known.symbol}`;
   return token === null ? `${amount} base units` : `${amount} base units of ${token}`;

@@ -1,37 +1,37 @@
 import { foldHex } from './subject.ts';
 
-/** A chain as a reader knows it. `explorerTxUrl` is the prefix that a transaction hash completes. */
-type Chain = { name: string; explorerTxUrl: string };
+/** A chain as a reader knows it. `explorer` is where a transaction can be looked at, with `{txHash}` for its hash. */
+export type Chain = { name: string; explorer: string | null };
 
 /** A token as a reader knows it. */
-type Token = { symbol: string; decimals: number };
+export type Token = { symbol: string; decimals: number };
 
 /**
  * Names and explorers of common chains by chain id. Only for display: a chain that is missing here is shown by its
  * id. The ids of Solana and Tron are those that cross-chain services commonly use for them.
  */
 const CHAINS: ReadonlyMap<string, Chain> = new Map([
-  ['1', { name: 'Ethereum', explorerTxUrl: 'https://etherscan.io/tx/' }],
-  ['10', { name: 'Optimism', explorerTxUrl: 'https://optimistic.etherscan.io/tx/' }],
-  ['56', { name: 'BNB Chain', explorerTxUrl: 'https://bscscan.com/tx/' }],
-  ['130', { name: 'Unichain', explorerTxUrl: 'https://uniscan.xyz/tx/' }],
-  ['137', { name: 'Polygon', explorerTxUrl: 'https://polygonscan.com/tx/' }],
-  ['146', { name: 'Sonic', explorerTxUrl: 'https://sonicscan.org/tx/' }],
-  ['480', { name: 'World Chain', explorerTxUrl: 'https://worldscan.org/tx/' }],
-  ['5000', { name: 'Mantle', explorerTxUrl: 'https://mantlescan.xyz/tx/' }],
-  ['8453', { name: 'Base', explorerTxUrl: 'https://basescan.org/tx/' }],
-  ['42161', { name: 'Arbitrum', explorerTxUrl: 'https://arbiscan.io/tx/' }],
-  ['42220', { name: 'Celo', explorerTxUrl: 'https://celoscan.io/tx/' }],
-  ['43114', { name: 'Avalanche', explorerTxUrl: 'https://snowtrace.io/tx/' }],
-  ['57073', { name: 'Ink', explorerTxUrl: 'https://explorer.inkonchain.com/tx/' }],
-  ['59144', { name: 'Linea', explorerTxUrl: 'https://lineascan.build/tx/' }],
-  ['534352', { name: 'Scroll', explorerTxUrl: 'https://scrollscan.com/tx/' }],
-  ['1399811149', { name: 'Solana', explorerTxUrl: 'https://solscan.io/tx/' }],
-  ['728126428', { name: 'Tron', explorerTxUrl: 'https://tronscan.org/#/transaction/' }],
-  ['11155111', { name: 'Sepolia', explorerTxUrl: 'https://sepolia.etherscan.io/tx/' }],
-  ['11155420', { name: 'OP Sepolia', explorerTxUrl: 'https://sepolia-optimism.etherscan.io/tx/' }],
-  ['84532', { name: 'Base Sepolia', explorerTxUrl: 'https://sepolia.basescan.org/tx/' }],
-  ['421614', { name: 'Arbitrum Sepolia', explorerTxUrl: 'https://sepolia.arbiscan.io/tx/' }],
+  ['1', { name: 'Ethereum', explorer: 'https://etherscan.io/tx/{txHash}' }],
+  ['10', { name: 'Optimism', explorer: 'https://optimistic.etherscan.io/tx/{txHash}' }],
+  ['56', { name: 'BNB Chain', explorer: 'https://bscscan.com/tx/{txHash}' }],
+  ['130', { name: 'Unichain', explorer: 'https://uniscan.xyz/tx/{txHash}' }],
+  ['137', { name: 'Polygon', explorer: 'https://polygonscan.com/tx/{txHash}' }],
+  ['146', { name: 'Sonic', explorer: 'https://sonicscan.org/tx/{txHash}' }],
+  ['480', { name: 'World Chain', explorer: 'https://worldscan.org/tx/{txHash}' }],
+  ['5000', { name: 'Mantle', explorer: 'https://mantlescan.xyz/tx/{txHash}' }],
+  ['8453', { name: 'Base', explorer: 'https://basescan.org/tx/{txHash}' }],
+  ['42161', { name: 'Arbitrum', explorer: 'https://arbiscan.io/tx/{txHash}' }],
+  ['42220', { name: 'Celo', explorer: 'https://celoscan.io/tx/{txHash}' }],
+  ['43114', { name: 'Avalanche', explorer: 'https://snowtrace.io/tx/{txHash}' }],
+  ['57073', { name: 'Ink', explorer: 'https://explorer.inkonchain.com/tx/{txHash}' }],
+  ['59144', { name: 'Linea', explorer: 'https://lineascan.build/tx/{txHash}' }],
+  ['534352', { name: 'Scroll', explorer: 'https://scrollscan.com/tx/{txHash}' }],
+  ['1399811149', { name: 'Solana', explorer: 'https://solscan.io/tx/{txHash}' }],
+  ['728126428', { name: 'Tron', explorer: 'https://tronscan.org/#/transaction/{txHash}' }],
+  ['11155111', { name: 'Sepolia', explorer: 'https://sepolia.etherscan.io/tx/{txHash}' }],
+  ['11155420', { name: 'OP Sepolia', explorer: 'https://sepolia-optimism.etherscan.io/tx/{txHash}' }],
+  ['84532', { name: 'Base Sepolia', explorer: 'https://sepolia.basescan.org/tx/{txHash}' }],
+  ['421614', { name: 'Arbitrum Sepolia', explorer: 'https://sepolia.arbiscan.io/tx/{txHash}' }],
 ]);
 
 const USDC: Token = { symbol: 'USDC', decimals: 6 };
@@ -80,25 +80,53 @@ const TOKEN_LIST: readonly (readonly [chainId: string, address: string, token: T
   ['421614', '0x75faf114eafb1BDbe2F0316DF893fd58CE46AA4d', USDC],
 ];
 
-const TOKENS: ReadonlyMap<string, Token> = new Map(
-  TOKEN_LIST.map(([chainId, address, token]) => [tokenKey(chainId, address), token]),
-);
+/** What readers call chains and tokens, and where transactions can be looked at. Only for display. */
+export type Directory = { chains: ReadonlyMap<string, Chain>; tokens: ReadonlyMap<string, Token> };
+
+/** The directory of common chains and stablecoins alone. */
+export const COMMON: Directory = {
+  chains: CHAINS,
+  tokens: new Map(TOKEN_LIST.map(([chainId, address, token]) => [tokenKey(chainId, address), token])),
+};
+
+/** A chain as somebody adds it: `null` leaves what the common directory says. */
+export type AddedChain = { chainId: string; name: string | null; explorer: string | null };
+
+/** A token as somebody adds it. */
+export type AddedToken = Token & { chainId: string; address: string };
+
+/** The common directory with more chains and tokens, which count where both have them. */
+export function extendDirectory(more: { chains: AddedChain[]; tokens: AddedToken[] }): Directory {
+  const chains = new Map(CHAINS);
+  for (const { chainId, name, explorer } of more.chains) {
+    const common = CHAINS.get(chainId);
+    chains.set(chainId, {
+      name: name ?? chainName(chainId),
+      explorer: explorer ?? common?.explorer ?? null,
+    });
+  }
+  const tokens = new Map(COMMON.tokens);
+  for (const { chainId, address, symbol, decimals } of more.tokens) {
+    tokens.set(tokenKey(chainId, address), { symbol, decimals });
+  }
+  return { chains, tokens };
+}
 
 /** The name of a chain, or `chain <id>`. */
-export function chainName(chainId: string): string {
-  return CHAINS.get(chainId)?.name ?? `chain ${chainId}`;
+export function chainName(chainId: string, directory: Directory = COMMON): string {
+  return directory.chains.get(chainId)?.name ?? `chain ${chainId}`;
 }
 
-/** The common token with this address on this chain, EVM addresses in either case; null when not in the table. */
-export function findToken(chainId: string, address: string): Token | null {
-  return TOKENS.get(tokenKey(chainId, address)) ?? null;
+/** The token with this address on this chain, EVM addresses in either case; null when not in the directory. */
+export function findToken(chainId: string, address: string, directory: Directory = COMMON): Token | null {
+  return directory.tokens.get(tokenKey(chainId, address)) ?? null;
 }
 
-/** Where a transaction can be looked at; null for an unknown chain or a text that is no transaction hash. */
-export function explorerTxUrl(chainId: string, txHash: string): string | null {
-  const chain = CHAINS.get(chainId);
-  if (chain === undefined || !/^(0x)?[0-9A-Za-z]{43,90}$/.test(txHash)) return null;
-  return `${chain.explorerTxUrl}${txHash}`;
+/** Where a transaction can be looked at; null for a chain without explorer or a text that is no transaction hash. */
+export function explorerTxUrl(chainId: string, txHash: string, directory: Directory = COMMON): string | null {
+  const explorer = directory.chains.get(chainId)?.explorer ?? null;
+  if (explorer === null || !/^(0x)?[0-9A-Za-z]{43,90}$/.test(txHash)) return null;
+  return explorer.replace('{txHash}', txHash);
 }
 
 function tokenKey(chainId: string, address: string): string {

@@ -72,6 +72,13 @@ export const RENDERED_EVENT = z
         .describe(
           'True when the subject moved backward, or an older answer was confirmed until it was accepted; otherwise absent.',
         ),
+      elapsedSeconds: z
+        .int()
+        .min(0)
+        .exactOptional()
+        .describe(
+          'How long the subject had been under way: from the first `updatedAt` seen while it waited to `upstreamUpdatedAt`, for `overdue` to `timestamp`. Absent where it did not move on from waiting, or either is not known.',
+        ),
       wallets: z
         .array(z.string())
         .describe('The wallets of your subscriptions whose pages showed the subject.'),

@@ -16,6 +16,8 @@ export type EventFacts = {
   record: JsonObject;
   skipped?: boolean;
   regression?: boolean;
+  /** How long the subject had waited when it moved on or became overdue: from its first `updatedAt` seen waiting. */
+  elapsedSeconds?: number;
   upstreamUpdatedAt: number | null;
   detectionDelaySeconds: number | null;
 };

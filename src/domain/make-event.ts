@@ -3,19 +3,24 @@ import type { Transition } from './decide.ts';
 import type { Event, EventFacts, EventSubject } from './event.ts';
 import { canonicalJson, type JsonObject } from './json.ts';
 
-/** What an event is made of. `nowMs` is Redis time. */
+/**
+ * What an event is made of. `nowMs` is Redis time; `waitingSince` (Unix seconds) is the first `updatedAt` seen in the
+ * stage of waiting that the subject was in before; null or left out when it was in none.
+ */
 export type EventParts = {
   subject: EventSubject;
   sequence: number;
   transition: Transition;
   record: JsonObject;
   updatedAt: number | null;
+  waitingSince?: number | null;
   nowMs: number;
 };
 
 /** Makes the event of a transition. The id is a hash of subject, sequence, type and record, never of a time. */
 export function makeEvent(parts: EventParts): Event {
   const { subject, sequence, transition, record, updatedAt, nowMs } = parts;
+  const elapsed = elapsedSeconds(parts);
   const facts: EventFacts = {
     subject,
     sequence,
@@ -25,6 +30,7 @@ export function makeEvent(parts: EventParts): Event {
     record,
     ...(transition.skipped ? { skipped: true } : {}),
     ...(transition.regression ? { regression: true } : {}),
+    ...(elapsed === null ? {} : { elapsedSeconds: elapsed }),
     upstreamUpdatedAt: updatedAt,
     detectionDelaySeconds: detectionDelay(updatedAt, nowMs),
   };
@@ -34,6 +40,15 @@ export function makeEvent(parts: EventParts): Event {
     timestamp: new Date(nowMs).toISOString(),
     data: facts,
   };
+}
+
+/** How long a subject had waited that moves on, or is told of because it has not. */
+function elapsedSeconds({ transition, updatedAt, waitingSince, nowMs }: EventParts): number | null {
+  const { type, status, previousStatus } = transition;
+  const isOverdue = type.endsWith('.overdue');
+  const moves = previousStatus !== null && status.toLowerCase() !== previousStatus.toLowerCase();
+  const until = isOverdue ? Math.floor(nowMs / 1_000) : moves ? updatedAt : null;
+  return waitingSince == null || until === null ? null : Math.max(0, until - waitingSince);
 }
 
 /** `evt_` and the first 160 bits of a hash over the parts, in hex. */

@@ -1,4 +1,5 @@
 import type { Receiver, SmtpConfig } from '../config/config.ts';
+import { COMMON, type Directory } from '../domain/chains.ts';
 import type { RenderedEvent } from '../domain/event.ts';
 import { createEmailNotifier } from './email/email.ts';
 import { createWebhookNotifier } from './webhook/webhook.ts';
@@ -23,36 +24,42 @@ export type AttemptResult = {
 /** `nowMs` is the time of the attempt; `signal` cuts it off at shutdown; `replay` marks an event that is sent once more. */
 export type AttemptOptions = { signal: AbortSignal; nowMs: number; replay?: boolean };
 
+/** Several events in one message, oldest first. `id` names the message: sent again, it is recognised by it. */
+export type Digest = { id: string; events: readonly RenderedEvent[] };
+
 /**
  * Delivers events to one receiver. `deliver` makes one attempt and reports whatever the receiver did; it throws only
- * an `AbortError`, when `signal` cut the attempt off. `close` gives up the connections, at once.
+ * an `AbortError`, when `signal` cut the attempt off. `deliverDigest` is there where events can be sent together. `close` gives up the connections, at once.
  */
 export type Notifier = {
   deliver(event: RenderedEvent, options: AttemptOptions): Promise<AttemptResult>;
+  deliverDigest?(digest: Digest, options: AttemptOptions): Promise<AttemptResult>;
   close(): Promise<void>;
 };
 
 /**
- * What notifiers need beside their receiver: how mail leaves, the version that they name themselves with, and where an
- * event that was cut can be read whole (null: nowhere).
+ * What notifiers need beside their receiver: how mail leaves, the version that they name themselves with, where an
+ * event that was cut can be read whole (null: nowhere), and what chains and tokens are called.
  */
 export type NotifierOptions = {
   smtp: SmtpConfig | null;
   version: string;
   eventUrl: EventUrl | null;
+  directory?: Directory;
 };
 
 /** The address of an event as a receiver gets it. */
 export type EventUrl = (event: { id: string; receiver: string }) => string;
 
 /** The notifier of a receiver. Throws for an e-mail receiver without `smtp`, which a checked config never has. */
-export function createNotifier(receiver: Receiver, { smtp, version, eventUrl }: NotifierOptions): Notifier {
+export function createNotifier(receiver: Receiver, options: NotifierOptions): Notifier {
+  const { smtp, version, eventUrl, directory = COMMON } = options;
   switch (receiver.type) {
     case 'webhook':
-      return createWebhookNotifier(receiver, { version, eventUrl });
+      return createWebhookNotifier(receiver, { version, eventUrl, directory });
     case 'email':
       if (smtp === null) throw new Error(`receiver ${receiver.name} sends mail, but the config has no smtp`);
-      return createEmailNotifier(receiver, { smtp });
+      return createEmailNotifier(receiver, { smtp, directory });
     default:
       return receiver satisfies never;
   }

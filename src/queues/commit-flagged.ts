@@ -31,6 +31,7 @@ export async function commitFlagged(
     transition,
     record: { ...snapshot.record, ...said },
     updatedAt: snapshot.updatedAt,
+    waitingSince: snapshot.pendingSince,
     nowMs: happened.nowMs,
   });
   const { roots } = happened;

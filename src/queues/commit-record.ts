@@ -133,6 +133,7 @@ function commitOf(
         transition,
         record: accepted.record,
         updatedAt: accepted.updatedAt,
+        waitingSince: before?.pendingSince ?? null,
         nowMs,
       });
       return {

@@ -52,6 +52,12 @@ export class DeliveryQueues {
     );
   }
 
+  /** Takes deliveries off the queue that need no job any more, but for those that a worker holds. */
+  async drop(receiver: string, ids: readonly string[]): Promise<void> {
+    const queue = this.#queue(receiver);
+    await Promise.all(ids.map((id) => queue.remove(id)));
+  }
+
   /** Which of some deliveries have no job. */
   async missing(receiver: string, ids: readonly string[]): Promise<string[]> {
     if (ids.length === 0) return [];

@@ -3,18 +3,20 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { Receiver } from '../config/config.ts';
 import { parseDeliveryId } from '../domain/delivery-id.ts';
-import { renderEvent } from '../domain/render.ts';
-import type { Notifier } from '../notifiers/notifier.ts';
+import type { AttemptOptions, AttemptResult, Notifier } from '../notifiers/notifier.ts';
 import type { Signals } from '../signals.ts';
+import type { BatchStore } from '../store/batches.ts';
 import type { RedisClient } from '../store/commands.ts';
-import type { Attempt, DeliveryFact, DeliveryOutcome, DeliveryStore } from '../store/deliveries.ts';
+import type { Attempt, DeliveryOutcome, DeliveryStore } from '../store/deliveries.ts';
 import type { EventLog } from '../store/event-log.ts';
 import type { Keys } from '../store/keys.ts';
 import { isHeld, type ReceiverStore } from '../store/receivers.ts';
 import type { Registry } from '../store/registry.ts';
 import type { DeliveryJob, DeliveryQueues } from './delivery-queues.ts';
+import { type Letter, readLetters } from './letters.ts';
 import { deliveryQueueName, TAKE_OVER } from './names.ts';
 import { Pace } from './pace.ts';
+import { takeTurn } from './turn.ts';
 
 /** What a delivery worker works with. */
 export type DeliveryParts = {
@@ -24,6 +26,7 @@ export type DeliveryParts = {
   registry: Registry;
   receivers: ReceiverStore;
   deliveries: DeliveryStore;
+  batches: BatchStore;
   queues: DeliveryQueues;
   signals: Signals;
   log: Logger;
@@ -33,6 +36,9 @@ export type DeliveryParts = {
 const ERROR_RETRY_MS = 2_000;
 
 type DeliveryRun = { job: Job<DeliveryJob>; token: string | undefined; signal: AbortSignal };
+
+/** What is sent at once: one delivery, or those of a batch. */
+type Message = { letters: readonly Letter[]; batch: string | null };
 
 /** Delivers the events of one receiver. The fact of a delivery decides what is done; the job only brings it up. */
 export class DeliveryWorker {
@@ -93,26 +99,36 @@ export class DeliveryWorker {
 
   /** Makes one attempt, if the fact says that one is due. Returns the ms until the next; null when there is none. */
   async #deliver(id: string, signal: AbortSignal): Promise<number | null> {
-    const { receivers, deliveries, events, registry } = this.#parts;
-    const { name, disableAfterMs } = this.#receiver;
+    const { receivers, deliveries } = this.#parts;
+    const { name } = this.#receiver;
     const [fact, condition] = await Promise.all([deliveries.fact(name, id), receivers.condition(name)]);
     if (fact === null) await deliveries.forget(name, id);
     if (fact?.outcome !== 'pending') return null;
     // Its fact waits: enabling the receiver queues it again.
     if (isHeld(condition)) return null;
-    const event = await events.at(fact.entry);
-    if (event === null) {
-      const gone = failed('the event has left the log: its retention is over');
-      const end = { attempt: gone, outcome: 'dead' as const, disableAfterMs: null };
-      return this.#note({ id, eventType: 'unknown', fact, ...end });
+    const turn = await takeTurn({ receiver: this.#receiver, id, fact }, this.#parts);
+    if (turn.do === 'wait') return turn.afterMs;
+    const letters = await readLetters(name, turn.members, this.#parts);
+    for (const letter of letters.filter(({ event }) => event === null)) {
+      const attempt = failed('the event has left the log: its retention is over');
+      await this.#note([letter], { attempt, outcome: 'dead', disableAfterMs: null });
     }
-    const rendered = renderEvent(event, fact.roots, await registry.subscriptions(fact.roots));
+    const sent = letters.filter(({ event }) => event !== null);
+    return sent.length === 0
+      ? null
+      : this.#attempt({ letters: sent, batch: turn.members.length > 1 ? turn.batch : null }, signal);
+  }
+
+  /** Sends one message: about one event, or as the batch of several. */
+  async #attempt(message: Message, signal: AbortSignal): Promise<number | null> {
+    const { letters } = message;
+    const [first] = letters;
     const nowMs = Date.now();
-    const replay = fact.replay !== null;
-    const result = await this.#notifier.deliver(rendered, { signal, nowMs, replay });
+    const replay = first?.fact.replay != null;
+    const result = await this.#send(message, { signal, nowMs, replay });
     this.#pace.note({ delivered: result.outcome === 'delivered' });
     const { retryAfterMs, ...rest } = result;
-    const number = fact.tries - fact.earlierTries + 1;
+    const number = Math.max(...letters.map(({ fact }) => fact.tries - fact.earlierTries + 1));
     const afterMs = result.outcome === 'failed' ? this.#waitAfter(number, retryAfterMs) : null;
     const attempt: Attempt = {
       ...rest,
@@ -120,28 +136,44 @@ export class DeliveryWorker {
       nextAtMs: afterMs === null ? null : Date.now() + afterMs,
     };
     const outcome = result.outcome === 'delivered' ? 'delivered' : afterMs === null ? 'dead' : 'pending';
-    return this.#note({ id, eventType: event.type, fact, attempt, outcome, disableAfterMs });
+    const { disableAfterMs } = this.#receiver;
+    return this.#note(letters, { attempt, outcome, disableAfterMs });
   }
 
-  async #note(noted: {
-    id: string;
-    eventType: string;
-    fact: DeliveryFact;
-    attempt: Attempt;
-    outcome: DeliveryOutcome;
-    disableAfterMs: number | null;
-  }): Promise<number | null> {
-    const { id, eventType, fact, attempt, outcome, disableAfterMs } = noted;
+  async #send({ letters, batch }: Message, options: AttemptOptions): Promise<AttemptResult> {
+    const [event, ...others] = letters.flatMap((letter) => letter.event ?? []);
+    if (event === undefined) throw new Error('there is no event to send');
+    if (batch === null) return this.#notifier.deliver(event, options);
+    if (this.#notifier.deliverDigest === undefined) {
+      throw new Error(
+        `receiver ${this.#receiver.name} takes one event at a time, but several are to be sent`,
+      );
+    }
+    return this.#notifier.deliverDigest({ id: batch, events: [event, ...others] }, options);
+  }
+
+  /** Notes an attempt with all its deliveries in one step. Returns the ms until the next; null when there is none. */
+  async #note(
+    letters: readonly Letter[],
+    noted: { attempt: Attempt; outcome: DeliveryOutcome; disableAfterMs: number | null },
+  ): Promise<number | null> {
+    const [first, ...rest] = letters;
+    if (first === undefined) return null;
+    const { attempt } = noted;
     const { name: receiver } = this.#receiver;
     const { signals, log, deliveries, queues } = this.#parts;
-    const stands = await deliveries.record(receiver, id, { attempt, outcome, disableAfterMs });
-    // What waited for this one has no job yet. A crash before this line leaves it to the repeating check.
-    if (stands.next !== null) await queues.add(receiver, [{ id: stands.next, afterMs: 0 }]);
-    const { eventId, replay } = parseDeliveryId(id);
+    const others = rest.map(({ id }) => id);
+    const stands = await deliveries.record(receiver, first.id, { ...noted, others });
+    // What waited for these has no job yet. A crash before this line leaves it to the repeating check.
+    if (stands.next.length > 0)
+      await queues.add(
+        receiver,
+        stands.next.map((id) => ({ id, afterMs: 0 })),
+      );
     const { outcome: result, durationMs, httpStatus, smtpCode, reason } = attempt;
-    const number = fact.tries + 1;
+    const number = first.fact.tries + 1;
+    const about = aboutOf(receiver, first);
     const durationSeconds = durationMs / 1_000;
-    const about = { receiver, eventId, eventType };
     signals.emit('delivery.attempted', {
       ...about,
       attempt: number,
@@ -149,19 +181,26 @@ export class DeliveryWorker {
       durationSeconds,
       reason,
     });
-    if (stands.outcome !== 'pending') signals.emit('delivery.ended', { ...about, outcome: stands.outcome });
     const level = stands.outcome === 'dead' ? 'error' : result === 'delivered' ? 'info' : 'warn';
     const line = { ...about, attempt: number, result, httpStatus, smtpCode, durationMs, reason };
-    const replayed = replay === null ? {} : { replay };
-    log[level]({ ...line, ...replayed, outcome: stands.outcome }, 'delivery.attempted');
+    const { replay } = first.fact;
+    const more = {
+      ...(replay === null ? {} : { replay }),
+      ...(rest.length === 0 ? {} : { events: letters.length }),
+    };
+    log[level]({ ...line, ...more, outcome: stands.outcome }, 'delivery.attempted');
     if (stands.moved !== null) {
       signals.emit('receiver.moved', { receiver, move: stands.moved, reason });
       const how = stands.moved === 'recovered' ? 'info' : 'error';
       log[how]({ receiver, move: stands.moved, reason }, 'receiver.moved');
     }
-    return stands.outcome === 'pending' && attempt.nextAtMs !== null
-      ? Math.max(0, attempt.nextAtMs - Date.now())
-      : null;
+    if (stands.outcome === 'pending')
+      return attempt.nextAtMs === null ? null : Math.max(0, attempt.nextAtMs - Date.now());
+    for (const letter of letters)
+      signals.emit('delivery.ended', { ...aboutOf(receiver, letter), outcome: stands.outcome });
+    // They would only come up to find that they have ended; with a rate limit they would keep others waiting.
+    await queues.drop(receiver, others);
+    return null;
   }
 
   /** The wait after the nth failed attempt, ms; null when it was the last. A receiver may ask for a longer one. */
@@ -172,6 +211,13 @@ export class DeliveryWorker {
     const jittered = delayMs * (1 + jitter * (Math.random() * 2 - 1));
     return Math.round(Math.max(jittered, retryAfterMs ?? 0));
   }
+}
+
+function aboutOf(
+  receiver: string,
+  { id, event }: Letter,
+): { receiver: string; eventId: string; eventType: string } {
+  return { receiver, eventId: parseDeliveryId(id).eventId, eventType: event?.type ?? 'unknown' };
 }
 
 function failed(reason: string): Attempt {

@@ -20,8 +20,10 @@ declare module 'ioredis' {
     iwLease(...keysAndArgs: string[]): Result<string, Context>;
     iwEnqueue(...keysAndArgs: string[]): Result<string, Context>;
     iwAdvance(...keysAndArgs: string[]): Result<number, Context>;
-    iwRecordAttempt(...keysAndArgs: string[]): Result<[string, string, string], Context>;
+    iwRecordAttempt(...keysAndArgs: string[]): Result<string[], Context>;
     iwRenew(...keysAndArgs: string[]): Result<string, Context>;
+    iwGather(...keysAndArgs: string[]): Result<string[], Context>;
+    iwFreeze(...keysAndArgs: string[]): Result<string[], Context>;
     iwDisable(...keysAndArgs: string[]): Result<string, Context>;
     iwEnable(...keysAndArgs: string[]): Result<string, Context>;
     iwResume(...keysAndArgs: string[]): Result<number, Context>;

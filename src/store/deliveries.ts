@@ -27,6 +27,7 @@ const FACT = z.object({
   earlierTries: z.string().default('0').transform(Number),
   after: z.string().nullable().default(null),
   replay: z.string().nullable().default(null),
+  batch: z.string().nullable().default(null),
   attempts: z
     .string()
     .default('[]')
@@ -42,7 +43,8 @@ export type DeliveryOutcome = z.infer<typeof OUTCOME>;
  * What is known of a delivery. It decides whether the delivery is done; a queue job is only the way to get there.
  * `entry` is the event's place in the log, `roots` the claims that lead to the receiver, `tries` counts all attempts,
  * `earlierTries` those from before the delivery began anew; the last of them are in `attempts`. `after` is the delivery
- * of the same subject that must have ended first, `replay` the replay that sends the event once more.
+ * of the same subject that must have ended first, `replay` the replay that sends the event once more, `batch` the message
+ * that it is sent in together with others.
  */
 export type DeliveryFact = z.infer<typeof FACT>;
 
@@ -59,10 +61,10 @@ const OPENED = z.enum(['opened', 'open', 'opened-waiting', 'waiting', 'done', 'f
 
 const RENEWED = z.enum(['open', 'waiting', 'delivered', 'gone', 'fenced']);
 
-/** What noting an attempt came to: the outcome that stands, the receiver's move, and the delivery that it releases. */
-export type Noted = { outcome: DeliveryOutcome; moved: ReceiverMove | null; next: string | null };
+/** What noting an attempt came to: the outcome that stands, the receiver's move, and the deliveries that it releases. */
+export type Noted = { outcome: DeliveryOutcome; moved: ReceiverMove | null; next: string[] };
 
-const NOTED = z.tuple([OUTCOME, z.enum(['failing', 'disabled', 'recovered', '']), z.string()]);
+const NOTED = z.tuple([OUTCOME, z.enum(['failing', 'disabled', 'recovered', ''])], z.string());
 
 /** How many attempts of a delivery are kept. */
 const ATTEMPTS_KEPT = 12;
@@ -124,20 +126,25 @@ export class DeliveryStore {
   }
 
   /**
-   * Notes an attempt. What was delivered stays delivered. `disableAfterMs` is the span of nothing but failures that
+   * Notes an attempt, also for the `others` that were sent in the same message. What was delivered stays delivered. `disableAfterMs` is the span of nothing but failures that
    * disables the receiver; null when the attempt says nothing about it.
    */
   async record(
     receiver: string,
     id: string,
-    noted: { attempt: Attempt; outcome: DeliveryOutcome; disableAfterMs: number | null },
+    noted: {
+      attempt: Attempt;
+      outcome: DeliveryOutcome;
+      disableAfterMs: number | null;
+      others?: readonly string[];
+    },
   ): Promise<Noted> {
     const keys = this.#keys;
-    const { attempt, outcome, disableAfterMs } = noted;
+    const { attempt, outcome, disableAfterMs, others = [] } = noted;
     const nowMs = await redisTimeMs(this.#redis);
     const event = (word: ReceiverMove): string =>
       receiverEvent({ name: receiver, word, reason: attempt.reason, nowMs });
-    const [stands, moved, next] = NOTED.parse(
+    const [stands, moved, ...next] = NOTED.parse(
       await this.#redis.iwRecordAttempt(
         keys.delivery(receiver, id),
         keys.pending(receiver),
@@ -156,9 +163,11 @@ export class DeliveryStore {
         event('failing'),
         event('disabled'),
         event('recovered'),
+        JSON.stringify(others),
+        keys.delivery(receiver, ''),
       ),
     );
-    return { outcome: stands, moved: moved === '' ? null : moved, next: next === '' ? null : next };
+    return { outcome: stands, moved: moved === '' ? null : moved, next };
   }
 
   /** Has a delivery begin anew, with all attempts before it. `fence` is the relay's token, '' for the operator. */

@@ -147,6 +147,16 @@ export class Keys {
     return `${this.root}:pending:${receiver}`;
   }
 
+  /** zset: delivery id -> since when, ms, it waits to be sent together with others. Kept for the retention. */
+  waiting(receiver: string): string {
+    return `${this.root}:waiting:${receiver}`;
+  }
+
+  /** hash: what is sent in one message: `members`, and the `leader` whose job sends it. Kept for the retention. */
+  batch(receiver: string, batch: string): string {
+    return `${this.root}:batch:${receiver}:${batch}`;
+  }
+
   /** zset: delivery id -> time of death, ms, of a receiver's dead letters. Trimmed to the retention. */
   dead(receiver: string): string {
     return `${this.root}:dead:${receiver}`;

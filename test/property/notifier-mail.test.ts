@@ -1,11 +1,18 @@
 import fc from 'fast-check';
 import { simpleParser } from 'mailparser';
-import { createTransport } from 'nodemailer';
-import { expect, test } from 'vitest';
+import { createTransport, type SendMailOptions } from 'nodemailer';
+import { describe, expect, test } from 'vitest';
+import { COMMON } from '../../src/domain/chains.ts';
 import type { RenderedEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { renderHtml, renderText } from '../../src/notifiers/email/body.ts';
-import { makeMessage } from '../../src/notifiers/email/message.ts';
+import {
+  renderDigestHtml,
+  renderDigestText,
+  renderHtml,
+  renderText,
+} from '../../src/notifiers/email/body.ts';
+import { makeDigestNotice } from '../../src/notifiers/email/digest.ts';
+import { makeDigestMessage, makeMessage } from '../../src/notifiers/email/message.ts';
 import { makeNotice } from '../../src/notifiers/notice/notice.ts';
 
 const ATTACKS = [
@@ -71,17 +78,19 @@ const events: fc.Arbitrary<RenderedEvent> = fc.record({
     record,
     upstreamUpdatedAt: fc.option(fc.integer()),
     detectionDelaySeconds: fc.option(fc.nat()),
+    elapsedSeconds: fc.nat(),
     wallets: fc.array(text, { maxLength: 2 }),
     subscriptions: fc.array(text, { maxLength: 2 }),
     metadata: fc.dictionary(text, text, { maxKeys: 3 }),
   }),
 });
+const digests = fc.array(events, { minLength: 2, maxLength: 5 });
 
 /** What is left of the HTML when the tags that we write ourselves are taken out. */
 function withoutOwnTags(html: string): string {
-  const attribute = ' (?:style|lang|charset|role|cellpadding|cellspacing|colspan)="[^"<>]*"';
+  const attribute = ' (?:style|lang|charset|name|content|role|cellpadding|cellspacing|colspan)="[^"<>]*"';
   const link = '<a href="https:\\/\\/[a-z.-]+\\/[A-Za-z0-9/#]+" style="[^"<>]*">';
-  const own = `<!DOCTYPE html>|<\\/?(?:html|head|meta|title|body|table|tr|td|a)(?:${attribute})*>|${link}`;
+  const own = `<!DOCTYPE html>|<\\/?(?:html|head|meta|title|body|table|tr|td|a|b|br|span)(?:${attribute})*>|${link}`;
   return html.replace(new RegExp(own, 'g'), '');
 }
 
@@ -94,16 +103,42 @@ test('nothing that the upstream says becomes markup', () => {
   );
 });
 
+test('nothing that the upstream says becomes markup in a digest', () => {
+  fc.assert(
+    fc.property(digests, (events) => {
+      const html = renderDigestHtml(makeDigestNotice(events, COMMON));
+      expect(withoutOwnTags(html)).not.toMatch(/[<>"']/);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test('nothing that the upstream says adds a line to a digest or reorders one', () => {
+  fc.assert(
+    fc.property(digests, (events) => {
+      const notice = makeDigestNotice(events, COMMON);
+      expect(notice.title.length).toBeLessThanOrEqual(150);
+      const rows = notice.groups.flatMap((group) => group.rows);
+      const lines = renderDigestText(notice).split('\n');
+      // Title, blank, summary; each group after a blank, with a heading and a line per event; the end of the last line.
+      expect(lines).toHaveLength(3 + notice.groups.length * 2 + events.length + rows.length + 1);
+      for (const line of lines) {
+        expect(line).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u);
+      }
+    }),
+    { numRuns: 200 },
+  );
+});
+
 test('nothing that the upstream says adds a line or reorders one', () => {
   fc.assert(
     fc.property(events, (event) => {
       const notice = makeNotice(event);
       const rows = notice.sections.flat();
-      const links = rows.filter(({ url }) => url !== null).length;
       expect(notice.title.length).toBeLessThanOrEqual(150);
       const lines = renderText(notice).split('\n');
       // Title, blank, summary; each section after a blank; the end of the last line.
-      expect(lines).toHaveLength(3 + notice.sections.length + rows.length + links + 1);
+      expect(lines).toHaveLength(3 + notice.sections.length + rows.length + 1);
       for (const line of lines) {
         expect(line).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u);
       }
@@ -112,20 +147,50 @@ test('nothing that the upstream says adds a line or reorders one', () => {
   );
 });
 
-test('nothing that the upstream says adds a header or a recipient', async () => {
+describe('nothing that the upstream says adds a header or a recipient', () => {
   const transport = createTransport({ streamTransport: true, buffer: true });
-  const envelope = { receiverName: 'oncall', from: 'watch@example.com', to: ['a@example.com'], nowMs: 0 };
-  const plain = ['date', 'from', 'to', 'subject', 'message-id', 'in-reply-to', 'references', 'mime-version'];
-  const expected = [...plain, 'auto-submitted', 'x-intentwatch-event', 'content-type'].sort();
-  await fc.assert(
-    fc.asyncProperty(events, async (event) => {
-      const { message, envelope: sent } = await transport.sendMail(makeMessage(event, envelope));
-      const parsed = await simpleParser(Buffer.isBuffer(message) ? message : '');
-      expect([...parsed.headers.keys()].sort()).toEqual(expected);
-      expect(sent.to).toEqual(['a@example.com']);
-      expect(parsed.messageId).toBe('<evt_0123.oncall@intentwatch.example.com>');
-      expect(parsed.subject).toBe(makeNotice(event).title.replaceAll('=?', '= ?'));
-    }),
-    { numRuns: 100 },
-  );
+  const envelope = {
+    receiverName: 'oncall',
+    from: 'watch@example.com',
+    to: ['a@example.com'],
+    nowMs: 0,
+    directory: COMMON,
+  };
+  const plain = ['date', 'from', 'to', 'subject', 'message-id', 'mime-version', 'content-type'];
+  const ours = ['auto-submitted', 'x-intentwatch-event'];
+  const thread = ['in-reply-to', 'references'];
+
+  async function sent(mail: SendMailOptions) {
+    const { message, envelope } = await transport.sendMail(mail);
+    const parsed = await simpleParser(Buffer.isBuffer(message) ? message : '');
+    return { to: envelope.to, parsed, headers: [...new Set(parsed.headers.keys())].sort() };
+  }
+
+  test('of a mail', async () => {
+    await fc.assert(
+      fc.asyncProperty(events, async (event) => {
+        const { to, parsed, headers } = await sent(makeMessage(event, envelope));
+        expect(headers).toEqual([...plain, ...ours, ...thread].sort());
+        expect(to).toEqual(['a@example.com']);
+        expect(parsed.messageId).toBe('<evt_0123.oncall@intentwatch.example.com>');
+        expect(parsed.subject).toBe(makeNotice(event).title.replaceAll('=?', '= ?'));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test('of a digest', async () => {
+    await fc.assert(
+      fc.asyncProperty(digests, async (events) => {
+        const { to, parsed, headers } = await sent(makeDigestMessage({ id: 'b1', events }, envelope));
+        const subjects = new Set(events.map(({ data }) => data.subject.id));
+        expect(headers).toEqual([...plain, ...ours, ...(subjects.size === 1 ? thread : [])].sort());
+        expect(to).toEqual(['a@example.com']);
+        expect(parsed.messageId).toBe('<digest.b1.oncall@intentwatch.example.com>');
+        expect(parsed.headers.get('x-intentwatch-event')).toEqual(events.map(() => 'evt_0123'));
+        expect(parsed.subject).toBe(makeDigestNotice(events, COMMON).title.replaceAll('=?', '= ?'));
+      }),
+      { numRuns: 50 },
+    );
+  });
 });

@@ -47,6 +47,8 @@ test('a file with only what is required gets the documented defaults', async () 
     server: { host: '127.0.0.1', port: 9464, token: null, publicUrl: null },
     smtp: null,
     polling: { confirmAfterMs: 600_000, fullSweepEveryMs: 300_000, finished: {} },
+    chains: [],
+    tokens: [],
     subscriptions: [
       {
         name: 'treasury',
@@ -115,6 +117,18 @@ test('a file with every key is read as it says', async () => {
     fullSweepEveryMs: 60_000,
     finished: { intent: ['settled', 'refunded'], 'deposit-address': [] },
   });
+  expect(config.chains).toEqual([
+    { chainId: '98866', name: 'Plume', explorer: 'https://explorer.example.com/tx/{txHash}?tab=index' },
+    { chainId: '8453', name: 'Base', explorer: null },
+  ]);
+  expect(config.tokens).toEqual([
+    {
+      chainId: '98866',
+      address: '0xDE709F2102306220921060314715629080E2FB77',
+      symbol: 'pUSD',
+      decimals: 6,
+    },
+  ]);
   const [local, nobodyWaits, room, oncall] = config.receivers;
   if (local?.type !== 'webhook') throw new Error('expected a webhook');
   expect(local.url.reveal()).toBe('http://10.0.0.8:3000/hook?t=1');
@@ -152,6 +166,10 @@ test('a file with every key is read as it says', async () => {
     concurrency: 2,
     rateLimit: 2,
     filter: { wallets: null, chains: null, minAmount: '1' },
+    gathering: {
+      digest: { everyMs: 900_000, max: 20 },
+      quietHours: { fromMinute: 1320, toMinute: 450, timeZone: 'Europe/Paris' },
+    },
   });
   expect(config.subscriptions).toEqual([
     {

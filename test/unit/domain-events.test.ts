@@ -86,6 +86,28 @@ describe('an event', () => {
     });
   });
 
+  test.each<[string, Partial<EventParts>, number | undefined]>([
+    ['moves on', {}, 23],
+    ['moves on at a time before, by a wrong clock', { updatedAt: 1_763_638_230 }, 0],
+    ['moves on at no known time', { updatedAt: null }, undefined],
+    ['was not waiting', { waitingSince: null }, undefined],
+    ['is first seen', { transition: { ...TRANSITION, previousStatus: null } }, undefined],
+    ['waits on', { transition: { ...TRANSITION, type: 'intent.updated', status: 'PENDING' } }, undefined],
+    [
+      'is overdue',
+      {
+        transition: { ...TRANSITION, type: 'intent.overdue', status: 'pending' },
+        updatedAt: 1_763_638_236,
+        nowMs: 1_763_639_136_900,
+      },
+      900,
+    ],
+  ])('says how long a subject has waited that %s', (_, parts, seconds) => {
+    const { data } = makeEvent({ ...PARTS, waitingSince: 1_763_638_236, ...parts });
+    expect(data.elapsedSeconds).toBe(seconds);
+    expect(Object.hasOwn(data, 'elapsedSeconds')).toBe(seconds !== undefined);
+  });
+
   test('says skipped and regression only where they are true', () => {
     const { data } = makeEvent({ ...PARTS, transition: { ...TRANSITION, skipped: true, regression: true } });
     expect(data).toMatchObject({ skipped: true, regression: true });

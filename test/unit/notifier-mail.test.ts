@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { COMMON } from '../../src/domain/chains.ts';
 import type { RenderedEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { makeTestEvent } from '../../src/domain/test-event.ts';
@@ -269,7 +270,9 @@ describe('the body', () => {
       },
     );
     const text = renderText(makeNotice(event));
-    expect(text).toContain('Transfer service unreachable\n\nThis is a notice about the watching itself');
+    expect(text).toContain(
+      'Transfer service unreachable\n\nThe transfer service gives no usable answers; it is asked on.\n',
+    );
     expect(text).toMatch(/^lastError: +connection refused$/m);
     expect(text).toMatch(/^Noticed: +2026-11-20 11:31:00 UTC$/m);
   });
@@ -281,6 +284,7 @@ describe('the identity of a mail', () => {
     from: 'Intentwatch <transfers@example.com>',
     to: ['a@example.com'],
     nowMs: 0,
+    directory: COMMON,
   };
 
   test('is the same whenever the same event is sent to the same receiver', () => {

@@ -1,23 +1,30 @@
+import type { SendMailOptions } from 'nodemailer';
 import type { EmailReceiver, SmtpConfig } from '../../config/config.ts';
 import type { Secret } from '../../config/secret.ts';
-import type { RenderedEvent } from '../../domain/event.ts';
+import type { Directory } from '../../domain/chains.ts';
 import { beginAttempt } from '../attempt.ts';
 import type { AttemptOptions, AttemptResult, Notifier } from '../notifier.ts';
 import { decodeOrKeep, redact } from '../redact.ts';
 import { classifyAccepted, classifyError, type Verdict } from './classify.ts';
-import { makeMessage } from './message.ts';
+import { type Envelope, makeDigestMessage, makeMessage } from './message.ts';
 import { openMailTransport } from './transport.ts';
 
-/** Delivers each event as one mail to all of the receiver's addresses. */
-export function createEmailNotifier(receiver: EmailReceiver, { smtp }: { smtp: SmtpConfig }): Notifier {
+/** Delivers each event, or several in a digest, as one mail to all of the receiver's addresses. */
+export function createEmailNotifier(
+  receiver: EmailReceiver,
+  { smtp, directory }: { smtp: SmtpConfig; directory: Directory },
+): Notifier {
   const { name: receiverName, to, timeoutMs } = receiver;
   const transport = openMailTransport({ url: smtp.url, timeoutMs });
   const secrets = secretsOfSmtpUrl(smtp.url);
 
-  async function deliver(event: RenderedEvent, options: AttemptOptions): Promise<AttemptResult> {
+  async function send(
+    make: (envelope: Envelope) => SendMailOptions,
+    options: AttemptOptions,
+  ): Promise<AttemptResult> {
     const attempt = beginAttempt(options, timeoutMs);
     attempt.throwIfCutOff();
-    const message = makeMessage(event, { receiverName, from: smtp.from, to, nowMs: options.nowMs });
+    const message = make({ receiverName, from: smtp.from, to, nowMs: options.nowMs, directory });
     let verdict: Verdict;
     try {
       verdict = classifyAccepted(await transport.sendMail({ ...message, signal: attempt.signal }));
@@ -35,7 +42,11 @@ export function createEmailNotifier(receiver: EmailReceiver, { smtp }: { smtp: S
     };
   }
 
-  return { deliver, close: async () => transport.close() };
+  return {
+    deliver: (event, options) => send((envelope) => makeMessage(event, envelope), options),
+    deliverDigest: (digest, options) => send((envelope) => makeDigestMessage(digest, envelope), options),
+    close: async () => transport.close(),
+  };
 }
 
 function tooSlow(timeoutMs: number): Verdict {

@@ -1,38 +1,73 @@
 import { createHash } from 'node:crypto';
 import { domainToASCII } from 'node:url';
 import type { SendMailOptions } from 'nodemailer';
+import type { Directory } from '../../domain/chains.ts';
 import type { RenderedEvent } from '../../domain/event.ts';
 import { makeNotice } from '../notice/notice.ts';
-import { renderHtml, renderText } from './body.ts';
+import type { Digest } from '../notifier.ts';
+import { renderDigestHtml, renderDigestText, renderHtml, renderText } from './body.ts';
+import { makeDigestNotice } from './digest.ts';
 
-/** Who a mail is from and to, and when it is sent. */
-export type Envelope = { receiverName: string; from: string; to: string[]; nowMs: number };
+/** Who a mail is from and to, when it is sent, and what its words are made from. */
+export type Envelope = {
+  receiverName: string;
+  from: string;
+  to: string[];
+  nowMs: number;
+  directory: Directory;
+};
 
 /**
  * The mail about an event. The same event for the same receiver always has the same `Message-ID`, so that a mail
  * sent twice is recognisable; all events of one subject refer to the same root, so that they make one thread.
  */
-export function makeMessage(
-  event: RenderedEvent,
-  { receiverName, from, to, nowMs }: Envelope,
-): SendMailOptions {
-  const notice = makeNotice(event);
-  const host = `intentwatch.${senderDomain(from)}`;
-  const root = `<thread.${hashOf(event.data.subject.id)}.${receiverName}@${host}>`;
-  const eventId = event.id.replace(/[^A-Za-z0-9_-]/g, '');
+export function makeMessage(event: RenderedEvent, envelope: Envelope): SendMailOptions {
+  const notice = makeNotice(event, envelope.directory);
+  return {
+    ...common(notice.title, [event], envelope),
+    text: renderText(notice),
+    html: renderHtml(notice),
+    messageId: messageId(eventIdOf(event), envelope),
+  };
+}
+
+/**
+ * The mail about several events, which are given oldest first. Sent again it has the same `Message-ID`. It belongs to
+ * the thread of a subject when it is about no other, else to none.
+ */
+export function makeDigestMessage({ id, events }: Digest, envelope: Envelope): SendMailOptions {
+  const notice = makeDigestNotice(events, envelope.directory);
+  return {
+    ...common(notice.title, events, envelope),
+    text: renderDigestText(notice),
+    html: renderDigestHtml(notice),
+    messageId: messageId(`digest.${id}`, envelope),
+  };
+}
+
+function common(title: string, events: readonly RenderedEvent[], envelope: Envelope): SendMailOptions {
+  const { from, to, nowMs } = envelope;
+  const subjects = new Set(events.map(({ data }) => data.subject.id));
+  const [subject] = subjects;
+  const root =
+    subject === undefined || subjects.size > 1 ? null : messageId(`thread.${hashOf(subject)}`, envelope);
   return {
     from,
     to,
     date: new Date(nowMs),
     // A text of the upstream that looks like an encoded word would be decoded by the reader's mail program.
-    subject: notice.title.replaceAll('=?', '= ?'),
-    text: renderText(notice),
-    html: renderHtml(notice),
-    messageId: `<${eventId}.${receiverName}@${host}>`,
-    inReplyTo: root,
-    references: root,
-    headers: { 'Auto-Submitted': 'auto-generated', 'X-Intentwatch-Event': eventId },
+    subject: title.replaceAll('=?', '= ?'),
+    ...(root === null ? {} : { inReplyTo: root, references: root }),
+    headers: { 'Auto-Submitted': 'auto-generated', 'X-Intentwatch-Event': events.map(eventIdOf) },
   };
+}
+
+function messageId(name: string, { receiverName, from }: Envelope): string {
+  return `<${name}.${receiverName}@intentwatch.${senderDomain(from)}>`;
+}
+
+function eventIdOf({ id }: RenderedEvent): string {
+  return id.replace(/[^A-Za-z0-9_-]/g, '');
 }
 
 function senderDomain(from: string): string {

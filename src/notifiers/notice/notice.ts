@@ -1,12 +1,12 @@
 import { describeAmount } from '../../domain/amounts.ts';
-import { chainName, explorerTxUrl } from '../../domain/chains.ts';
+import { COMMON, chainName, type Directory, explorerTxUrl } from '../../domain/chains.ts';
 import type { RenderedEvent } from '../../domain/event.ts';
 import type { JsonObject, JsonValue } from '../../domain/json.ts';
 import { type Leg, readText, readTransfer, type Transfer } from '../../domain/transfer.ts';
 import { printableLine } from '../printable.ts';
 import { renderSummary } from './summary.ts';
 import { formatTime, formatUnixSeconds } from './time.ts';
-import { renderTitle } from './title.ts';
+import { renderElapsed, renderTitle } from './title.ts';
 
 /** A fact with its name, and where it can be looked at. */
 export type Row = { label: string; value: string; url: string | null };
@@ -33,36 +33,54 @@ const NAMED_MEMBERS: ReadonlyMap<string, { label: string; isTime?: true }> = new
 ]);
 
 /** Says what an event says, in an order for readers; a record of any shape is told, member by member if need be. */
-export function makeNotice(event: RenderedEvent): Notice {
+export function makeNotice(event: RenderedEvent, directory: Directory = COMMON): Notice {
   const transfer = readTransfer(event.data.record);
   return {
-    title: renderTitle(event, transfer),
+    title: renderTitle(event, { transfer, directory }),
     summary: printableLine(renderSummary(event)),
     sections: [
-      [...statusRows(event), ...transferRows(transfer), ...recordRows(event.data.record, transfer)],
+      [
+        ...statusRows(event),
+        ...transferRows(transfer, directory),
+        ...recordRows(event.data.record, transfer),
+      ],
       subscriptionRows(event),
       eventRows(event),
     ].filter((rows) => rows.length > 0),
   };
 }
 
-function statusRows({ data }: RenderedEvent): Row[] {
+/** What a digest tells of a subject beside its events: where it can be looked at, what went wrong, whose it is. */
+export function briefRows(event: RenderedEvent, directory: Directory): Row[] {
+  const { data } = event;
+  const transfer = readTransfer(data.record);
+  const transactions = transferRows(transfer, directory).filter(({ label }) => label.endsWith('transaction'));
+  const reasons = ['error', 'reason'].flatMap((key) =>
+    rowIf(NAMED_MEMBERS.get(key)?.label ?? 'Reason', describeValue(data.record[key])),
+  );
+  return [...transactions, ...reasons, ...metadataRows(event), ...rowIf('Subject', data.subject.id)];
+}
+
+function statusRows(event: RenderedEvent): Row[] {
+  const { data } = event;
   const { status, previousStatus } = data;
   const change = [previousStatus, status].filter((word) => word !== null).join(' → ');
   return [
     ...rowIf('Status', status !== null && previousStatus === status ? status : change),
+    ...rowIf(event.type.endsWith('.overdue') ? 'Waiting for' : 'Took', renderElapsed(event)),
     ...rowIf('Changed', data.changes.join(', ')),
   ];
 }
 
-function transferRows({ source, destination, refund }: Transfer): Row[] {
+function transferRows({ source, destination, refund }: Transfer, directory: Directory): Row[] {
   return [
-    ...legRows(source, { amount: sourceLabel(source), transaction: 'Source transaction' }),
+    ...legRows(source, { directory, amount: sourceLabel(source), transaction: 'Source transaction' }),
     ...legRows(destination, {
+      directory,
       amount: destination?.done ? 'Received' : 'To receive',
       transaction: 'Destination transaction',
     }),
-    ...legRows(refund, { amount: 'Refunded', transaction: 'Refund transaction' }),
+    ...legRows(refund, { directory, amount: 'Refunded', transaction: 'Refund transaction' }),
   ];
 }
 
@@ -72,15 +90,18 @@ function sourceLabel(source: Leg | null): string {
   return source?.members.includes('steps') ? 'To send' : 'Amount';
 }
 
-function legRows(leg: Leg | null, labels: { amount: string; transaction: string }): Row[] {
+function legRows(
+  leg: Leg | null,
+  { directory, ...labels }: { directory: Directory; amount: string; transaction: string },
+): Row[] {
   if (leg === null) return [];
   const { chainId, token, amount, txHash } = leg;
-  const chain = chainId === null ? '' : chainName(chainId);
+  const chain = chainId === null ? '' : chainName(chainId, directory);
   const place = chain === '' ? '' : ` on ${chain}`;
-  const what = amount === null ? chain : `${describeAmount({ amount, token, chainId })}${place}`;
+  const what = amount === null ? chain : `${describeAmount({ amount, token, chainId }, directory)}${place}`;
   const transaction = rowIf(labels.transaction, txHash ?? '').map((row) => ({
     ...row,
-    url: chainId === null || txHash === null ? null : explorerTxUrl(chainId, txHash),
+    url: chainId === null || txHash === null ? null : explorerTxUrl(chainId, txHash, directory),
   }));
   return [...rowIf(labels.amount, what), ...transaction];
 }
@@ -122,12 +143,17 @@ function describeValue(value: JsonValue | undefined, depth = 0): string {
     .join(', ');
 }
 
-function subscriptionRows({ data }: RenderedEvent): Row[] {
+function subscriptionRows(event: RenderedEvent): Row[] {
+  const { data } = event;
   return [
     ...rowIf('Subscriptions', data.subscriptions.join(', ')),
     ...rowIf('Wallets', data.wallets.join(', ')),
-    ...Object.entries(data.metadata).flatMap(([key, value]) => rowIf(key, value)),
+    ...metadataRows(event),
   ];
+}
+
+function metadataRows({ data }: RenderedEvent): Row[] {
+  return Object.entries(data.metadata).flatMap(([key, value]) => rowIf(key, value));
 }
 
 function eventRows({ id, timestamp, data }: RenderedEvent): Row[] {

@@ -21,6 +21,27 @@ const ROUTE_SENTENCES: ReadonlyMap<string, string> = new Map([
   ['moved', 'The output of this route differs from the one told before by more than the configured share.'],
 ]);
 
+/** What is with the watching itself, for its operator. */
+const OPERATOR_SENTENCES: ReadonlyMap<string, string> = new Map([
+  ['upstream.unreachable', 'The transfer service gives no usable answers; it is asked on.'],
+  ['upstream.reachable', 'The transfer service gives usable answers again.'],
+  [
+    'upstream.unauthorized',
+    'The transfer service refuses the API key; it is asked rarely until it takes it.',
+  ],
+  ['upstream.authorized', 'The transfer service takes the API key again.'],
+  ['receiver.failing', 'Deliveries to this receiver fail; they are tried again.'],
+  [
+    'receiver.disabled',
+    'Deliveries to this receiver have stopped; its events are kept until it is enabled or their retention ends.',
+  ],
+  ['receiver.recovered', 'Deliveries to this receiver succeed again.'],
+  [
+    'receiver.events_dropped',
+    'The retention of events ended before this receiver got them: they are lost to it.',
+  ],
+]);
+
 /** One or two sentences about what happened. Words of the upstream appear in it as they came. */
 export function renderSummary(event: RenderedEvent): string {
   const { data } = event;
@@ -34,7 +55,8 @@ export function renderSummary(event: RenderedEvent): string {
 function mainSentence(event: RenderedEvent): string {
   const { type, data } = event;
   const happening = type.slice(type.indexOf('.') + 1);
-  if (isOperatorEvent(event)) return 'This is a notice about the watching itself, for its operator.';
+  if (isOperatorEvent(event))
+    return OPERATOR_SENTENCES.get(type) ?? 'This is a notice about the watching itself, for its operator.';
   const name = kindName(data.subject.kind);
   if (happening === 'updated')
     return `Details of the ${name} became known or changed; its status is the same.`;

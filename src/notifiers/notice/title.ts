@@ -1,8 +1,9 @@
 import { describeAmount } from '../../domain/amounts.ts';
-import { chainName, findToken } from '../../domain/chains.ts';
+import { chainName, type Directory, findToken } from '../../domain/chains.ts';
 import type { RenderedEvent } from '../../domain/event.ts';
 import type { Leg, Transfer } from '../../domain/transfer.ts';
 import { printableLine } from '../printable.ts';
+import { formatDuration } from './time.ts';
 
 const MAX_TITLE_LENGTH = 150;
 
@@ -33,13 +34,32 @@ export function kindName(kind: string): string {
   return KIND_NAMES.get(kind) || (kind === 'intent' ? 'transfer' : words(kind));
 }
 
-/** The line that says it all, e.g. `Filled: 1,250.00 USDC, Base to Optimism`; printable, at most 150 characters. */
-export function renderTitle(event: RenderedEvent, transfer: Transfer): string {
+/** What an event's words are made from beside itself: the transfer in its record, and the names of chains and tokens. */
+export type View = { transfer: Transfer; directory: Directory };
+
+/** The line that says it all, e.g. `Filled: 1,250.00 USDC, Base to Optimism, 23 s`; printable, at most 150 characters. */
+export function renderTitle(event: RenderedEvent, view: View): string {
+  const took = renderElapsed(event);
+  const told = [renderHappening(event), renderAbout(event, view)].filter((part) => part !== '').join(': ');
+  const end = took === '' ? '' : `, ${took}`;
+  return `${printableLine(told, MAX_TITLE_LENGTH - end.length)}${end}`;
+}
+
+/** What happened, e.g. `Filled` or `Gasless job failed`; printable. */
+export function renderHappening(event: RenderedEvent): string {
   const { kind } = event.data.subject;
   const name = KIND_NAMES.get(kind) ?? words(kind);
-  const head = capitalise(printableLine(`${name} ${happening(event)}`));
-  const subject = isOperatorEvent(event) ? operatorSubject(event) : describeSubject(event, transfer);
-  return printableLine([head, subject].filter((part) => part !== '').join(': '), MAX_TITLE_LENGTH);
+  return capitalise(printableLine(`${name} ${happening(event)}`));
+}
+
+/** What it happened to, e.g. `1,250.00 USDC, Base to Optimism`; empty where the happening says it. */
+export function renderAbout(event: RenderedEvent, view: View): string {
+  return printableLine(isOperatorEvent(event) ? operatorSubject(event) : describeSubject(event, view));
+}
+
+/** How long it took, e.g. `23 s`; empty where that is not known. */
+export function renderElapsed({ data: { elapsedSeconds } }: RenderedEvent): string {
+  return elapsedSeconds === undefined ? '' : formatDuration(elapsedSeconds);
 }
 
 function happening({ type, data }: RenderedEvent): string {
@@ -54,34 +74,38 @@ function operatorSubject({ data: { subject } }: RenderedEvent): string {
   return id === subject.kind || subject.kind === 'intentwatch' ? '' : id;
 }
 
-function describeSubject(event: RenderedEvent, transfer: Transfer): string {
-  return event.data.subject.kind === 'route'
-    ? describePrice(event, transfer)
-    : describeTransfer(event, transfer);
+function describeSubject(event: RenderedEvent, view: View): string {
+  return event.data.subject.kind === 'route' ? describePrice(event, view) : describeTransfer(event, view);
 }
 
 /** `base-to-optimism, 1,250.00 USDC gives 1,249.37 USDC`; what gives nothing is named alone. */
-function describePrice({ data: { subject } }: RenderedEvent, { source, destination }: Transfer): string {
+function describePrice({ data: { subject } }: RenderedEvent, { transfer, directory }: View): string {
+  const { source, destination } = transfer;
   const name = shortId(subject.id);
   if (!source?.amount || !destination?.amount) return name;
-  return `${name}, ${titleAmount(source)} gives ${titleAmount(destination)}`;
+  return `${name}, ${titleAmount(source, directory)} gives ${titleAmount(destination, directory)}`;
 }
 
 /** `1,250.00 USDC, Base to Optimism`, as much of it as is known, else the subject. */
-function describeTransfer({ data: { subject } }: RenderedEvent, { source, destination }: Transfer): string {
+function describeTransfer({ data: { subject } }: RenderedEvent, { transfer, directory }: View): string {
+  const { source, destination } = transfer;
   const paid = [source, destination].find((leg) => leg !== null && leg.amount !== null) ?? null;
-  const chains = [source, destination].flatMap((leg) => (leg?.chainId ? [chainName(leg.chainId)] : []));
+  const chains = [source, destination].flatMap((leg) =>
+    leg?.chainId ? [chainName(leg.chainId, directory)] : [],
+  );
   const route = [...new Set(chains)].join(' to ');
-  const told = [paid === null ? '' : titleAmount(paid), route].filter((part) => part !== '').join(', ');
+  const told = [paid === null ? '' : titleAmount(paid, directory), route]
+    .filter((part) => part !== '')
+    .join(', ');
   if (told !== '') return told;
   // Every other kind has its name before the colon already.
   return subject.kind === 'intent' ? `transfer ${shortId(subject.id)}` : shortId(subject.id);
 }
 
 /** An unknown token's address is too long for a title; the mail names it. */
-function titleAmount({ amount, token, chainId }: Leg): string {
-  const known = token !== null && chainId !== null && findToken(chainId, token) !== null;
-  return describeAmount({ amount: amount ?? '', token: known ? token : null, chainId });
+function titleAmount({ amount, token, chainId }: Leg, directory: Directory): string {
+  const known = token !== null && chainId !== null && findToken(chainId, token, directory) !== null;
+  return describeAmount({ amount: amount ?? '', token: known ? token : null, chainId }, directory);
 }
 
 function shortId(id: string): string {

@@ -1,4 +1,5 @@
 import type { WebhookFormat } from '../../config/config.ts';
+import { COMMON, type Directory } from '../../domain/chains.ts';
 import type { RenderedEvent } from '../../domain/event.ts';
 import { canonicalJson, type JsonObject } from '../../domain/json.ts';
 import { makeNotice } from '../notice/notice.ts';
@@ -6,30 +7,27 @@ import { cutEvent } from './cut.ts';
 import { discordMessage } from './discord.ts';
 import { slackMessage } from './slack.ts';
 
+/** How a body is made: `recordUrl` is where the whole event can be read, `directory` what chains and tokens are called. */
+export type Rendering = { format: WebhookFormat; recordUrl: string | null; directory?: Directory };
+
 /**
  * The bytes that are sent, and signed: the event as canonical JSON of `{ id, type, timestamp, data }`, cut where it is
- * larger than webhooks should be, or a message for people. `recordUrl` is where the whole event can be read.
+ * larger than webhooks should be, or a message for people.
  */
-export function renderBody(
-  event: RenderedEvent,
-  { format, recordUrl }: { format: WebhookFormat; recordUrl: string | null },
-): Buffer {
-  return Buffer.from(canonicalJson(render(event, { format, recordUrl })), 'utf8');
+export function renderBody(event: RenderedEvent, rendering: Rendering): Buffer {
+  return Buffer.from(canonicalJson(render(event, rendering)), 'utf8');
 }
 
-function render(
-  event: RenderedEvent,
-  { format, recordUrl }: { format: WebhookFormat; recordUrl: string | null },
-): JsonObject {
+function render(event: RenderedEvent, { format, recordUrl, directory = COMMON }: Rendering): JsonObject {
   switch (format) {
     case 'standard': {
       const { id, type, timestamp, data } = cutEvent(event, recordUrl);
       return { id, type, timestamp, data };
     }
     case 'slack':
-      return slackMessage(makeNotice(event));
+      return slackMessage(makeNotice(event, directory));
     case 'discord':
-      return discordMessage(makeNotice(event), event.timestamp);
+      return discordMessage(makeNotice(event, directory), event.timestamp);
     default:
       return format satisfies never;
   }

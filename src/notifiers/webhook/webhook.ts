@@ -1,6 +1,7 @@
 import { lookup } from 'node:dns';
 import { buildConnector, type Dispatcher, Pool } from 'undici';
 import type { WebhookReceiver } from '../../config/config.ts';
+import type { Directory } from '../../domain/chains.ts';
 import type { RenderedEvent } from '../../domain/event.ts';
 import { type Attempt, beginAttempt } from '../attempt.ts';
 import type { AttemptOptions, AttemptResult, EventUrl, Notifier } from '../notifier.ts';
@@ -18,7 +19,7 @@ import { type SignedContent, signatureHeader } from './sign.ts';
  */
 export function createWebhookNotifier(
   receiver: WebhookReceiver,
-  { version, eventUrl }: { version: string; eventUrl: EventUrl | null },
+  { version, eventUrl, directory }: { version: string; eventUrl: EventUrl | null; directory: Directory },
 ): Notifier {
   const url = new URL(receiver.url.reveal());
   const pool = openPool(receiver, url);
@@ -30,7 +31,7 @@ export function createWebhookNotifier(
   async function deliver(event: RenderedEvent, options: AttemptOptions): Promise<AttemptResult> {
     const attempt = beginAttempt(options, receiver.timeoutMs);
     const recordUrl = eventUrl?.({ id: event.id, receiver: receiver.name }) ?? null;
-    const body = renderBody(event, { format: receiver.format, recordUrl });
+    const body = renderBody(event, { format: receiver.format, recordUrl, directory });
     const timestampSeconds = Math.floor(options.nowMs / 1_000);
     const headers = {
       ...ownHeaders,

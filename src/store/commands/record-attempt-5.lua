@@ -1,6 +1,6 @@
 --[[
-  Notes one attempt of a delivery, and with it perhaps the end of the delivery and a move of its receiver's state, with
-  the operator's event, in one step.
+  Notes one attempt of a delivery, or of several that were sent in one message, and with it perhaps their end and a move
+  of the receiver's state, with the operator's event, in one step.
 
   KEYS[1] delivery   hash    facts of the delivery
   KEYS[2] pending    zset    the receiver's open deliveries
@@ -20,23 +20,43 @@
   ARGV[10] event JSON for the move to failing  (with %SEQ%, %ID%, %FROM%, %BY%, %SINCE% to be filled in)
   ARGV[11] event JSON for the move to disabled
   ARGV[12] event JSON for the recovery
+  ARGV[13] ids of the other deliveries of the message, JSON array
+  ARGV[14] prefix of the receiver's delivery keys
 
-  Returns { outcome that stands, word of the receiver's move or "", id of the delivery that this one's end releases or "" }.
+  Returns { outcome that stands, word of the receiver's move or "", ids of the deliveries that this end releases... }.
   A delivery that is delivered stays so; one whose fact is gone is not noted. No delivery of a disabled receiver dies: it waits.
 ]]
 local attempt = cjson.decode(ARGV[2])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowMs = string.format('%.0f', now)
-local before = redis.call('HGET', KEYS[1], 'outcome')
--- Noted now, the end of a delivery in a Redis that was emptied would keep the event, told anew, from its receiver.
-if not before then return { ARGV[3], '', '' } end
-local attempts = cjson.decode(redis.call('HGET', KEYS[1], 'attempts') or '[]')
-attempts[#attempts + 1] = attempt
-while #attempts > tonumber(ARGV[4]) do table.remove(attempts, 1) end
-local tries = redis.call('HINCRBY', KEYS[1], 'tries', 1) - tonumber(redis.call('HGET', KEYS[1], 'earlierTries') or '0')
-redis.call('HSET', KEYS[1], 'attempts', cjson.encode(attempts))
-redis.call('PEXPIRE', KEYS[1], ARGV[5])
+
+-- Notes the attempt in the fact of a delivery. Returns its outcome before, and the number of its attempts.
+local function attempted(key)
+  local before = redis.call('HGET', key, 'outcome')
+  -- Noted now, the end of a delivery in a Redis that was emptied would keep the event, told anew, from its receiver.
+  if not before then return nil, 0 end
+  local attempts = cjson.decode(redis.call('HGET', key, 'attempts') or '[]')
+  attempts[#attempts + 1] = attempt
+  while #attempts > tonumber(ARGV[4]) do table.remove(attempts, 1) end
+  local tries = redis.call('HINCRBY', key, 'tries', 1) - tonumber(redis.call('HGET', key, 'earlierTries') or '0')
+  redis.call('HSET', key, 'attempts', cjson.encode(attempts))
+  redis.call('PEXPIRE', key, ARGV[5])
+  return before, tries
+end
+
+local deliveries, isMember = {}, {}
+local tries = 0
+local function take(id, key)
+  local before, count = attempted(key)
+  if not before then return end
+  deliveries[#deliveries + 1] = { id = id, key = key, before = before }
+  isMember[id] = true
+  tries = math.max(tries, count)
+end
+take(ARGV[1], KEYS[1])
+for _, id in ipairs(cjson.decode(ARGV[13])) do take(id, ARGV[14] .. id) end
+if #deliveries == 0 then return { ARGV[3], '' } end
 
 local state = redis.call('HGET', KEYS[4], 'state') or 'ok'
 local held = state == 'disabled' or state == 'enabling'
@@ -85,16 +105,31 @@ elseif ARGV[7] ~= '' then
   end
 end
 
-if before == 'delivered' then return { before, word, '' } end
-local outcome = ARGV[3]
-if held and outcome == 'dead' and ARGV[7] ~= '' then outcome = 'pending' end
-redis.call('HSET', KEYS[1], 'outcome', outcome)
-if outcome == 'pending' then return { outcome, word, '' } end
-redis.call('HSET', KEYS[1], 'endedAt', nowMs)
-redis.call('ZREM', KEYS[2], ARGV[1])
-if outcome == 'dead' then redis.call('ZADD', KEYS[3], nowMs, ARGV[1]) end
-local replay = redis.call('HGET', KEYS[1], 'replay')
-if replay and before == 'pending' and redis.call('EXISTS', ARGV[6] .. replay) == 1 then
-  redis.call('HINCRBY', ARGV[6] .. replay, outcome, 1)
+local result = { '', word }
+local function finish(delivery)
+  local key, before = delivery.key, delivery.before
+  if before == 'delivered' then return before end
+  local outcome = ARGV[3]
+  if held and outcome == 'dead' and ARGV[7] ~= '' then outcome = 'pending' end
+  redis.call('HSET', key, 'outcome', outcome)
+  if outcome == 'pending' then return outcome end
+  redis.call('HSET', key, 'endedAt', nowMs)
+  redis.call('ZREM', KEYS[2], delivery.id)
+  if outcome == 'dead' then
+    redis.call('ZADD', KEYS[3], nowMs, delivery.id)
+    -- Opened again, it is gathered anew.
+    redis.call('HDEL', key, 'batch')
+  end
+  local replay = redis.call('HGET', key, 'replay')
+  if replay and before == 'pending' and redis.call('EXISTS', ARGV[6] .. replay) == 1 then
+    redis.call('HINCRBY', ARGV[6] .. replay, outcome, 1)
+  end
+  local next = redis.call('HGET', key, 'next')
+  if next and not isMember[next] then result[#result + 1] = next end
+  return outcome
 end
-return { outcome, word, redis.call('HGET', KEYS[1], 'next') or '' }
+for index, delivery in ipairs(deliveries) do
+  local outcome = finish(delivery)
+  if index == 1 then result[1] = outcome end
+end
+return result

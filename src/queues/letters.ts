@@ -1,0 +1,32 @@
+import type { RenderedEvent } from '../domain/event.ts';
+import { renderEvent } from '../domain/render.ts';
+import type { DeliveryFact, DeliveryStore } from '../store/deliveries.ts';
+import { compareEntries } from '../store/entry-order.ts';
+import type { EventLog } from '../store/event-log.ts';
+import type { Registry } from '../store/registry.ts';
+
+/** An open delivery with its event as the receiver gets it; null when the event has left the log. */
+export type Letter = { id: string; fact: DeliveryFact; event: RenderedEvent | null };
+
+/** What letters are read from. */
+type LetterParts = { deliveries: DeliveryStore; events: EventLog; registry: Registry };
+
+/** Reads the deliveries of one message, in the order of the log; those that have ended are left out. */
+export async function readLetters(
+  receiver: string,
+  ids: readonly string[],
+  { deliveries, events, registry }: LetterParts,
+): Promise<Letter[]> {
+  const letters = await Promise.all(
+    ids.map(async (id): Promise<Letter | null> => {
+      const fact = await deliveries.fact(receiver, id);
+      if (fact?.outcome !== 'pending') return null;
+      const event = await events.at(fact.entry);
+      const subscriptions = await registry.subscriptions(fact.roots);
+      return { id, fact, event: event === null ? null : renderEvent(event, fact.roots, subscriptions) };
+    }),
+  );
+  return letters
+    .filter((letter) => letter !== null)
+    .sort((one, other) => compareEntries(one.fact.entry, other.fact.entry));
+}

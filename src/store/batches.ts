@@ -1,0 +1,57 @@
+import { MOST_IN_DIGEST } from '../domain/gathering.ts';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+
+/**
+ * Deliveries that are sent in one message. The batch stands before the message is sent: whoever sends it again sends the
+ * same. Only the job of the `leader` sends it. `members` includes the leader.
+ */
+export type Batch = { id: string; leader: string; members: string[] };
+
+/** A delivery that is in no batch: since when it waits (Redis time, ms), now if it does not, and how many wait. */
+export type Waiting = { joinedAtMs: number; isWaiting: boolean; waiting: number };
+
+/** What of a receiver's deliveries is sent together. */
+export class BatchStore {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+  readonly #retentionMs: number;
+
+  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number }) {
+    this.#redis = redis;
+    this.#keys = keys;
+    this.#retentionMs = options.retentionMs;
+  }
+
+  /** The batch that a delivery is in, else how it waits; `joins` has it wait from now on. */
+  async gather(receiver: string, id: string, { joins }: { joins: boolean }): Promise<Batch | Waiting> {
+    const keys = this.#keys;
+    const [batch = '', first = '', ...rest] = await this.#redis.iwGather(
+      keys.delivery(receiver, id),
+      keys.waiting(receiver),
+      id,
+      joins ? '1' : '',
+      keys.delivery(receiver, ''),
+      keys.batch(receiver, ''),
+      String(this.#retentionMs),
+    );
+    if (batch !== '') return { id: batch, leader: first, members: rest };
+    const [isWaiting, waiting] = rest;
+    return { joinedAtMs: Number(first), isWaiting: isWaiting === '1', waiting: Number(waiting) };
+  }
+
+  /** Freezes a batch that a delivery leads: alone, or with those that wait. Null when it was frozen before. */
+  async freeze(receiver: string, id: string, { alone }: { alone: boolean }): Promise<Batch | null> {
+    const keys = this.#keys;
+    const [batch, ...members] = await this.#redis.iwFreeze(
+      keys.delivery(receiver, id),
+      keys.waiting(receiver),
+      id,
+      alone ? '1' : String(MOST_IN_DIGEST),
+      keys.delivery(receiver, ''),
+      keys.batch(receiver, ''),
+      String(this.#retentionMs),
+    );
+    return batch === undefined ? null : { id: batch, leader: id, members };
+  }
+}

@@ -1,0 +1,61 @@
+import { type ParsedMail, simpleParser } from 'mailparser';
+import { SMTPServer } from 'smtp-server';
+
+/** What the server says to a mail: null takes it, a refusal does not, 'nothing' never answers. */
+export type MailAnswer = { code: number; text: string } | 'nothing' | null;
+
+/** A real SMTP server that keeps every mail it was shown, and answers as a test says. */
+export class Mailbox {
+  readonly #server: SMTPServer;
+  readonly mails: ParsedMail[] = [];
+  #waiting: (() => void)[] = [];
+  answer: (mail: ParsedMail) => MailAnswer;
+
+  constructor(answer: (mail: ParsedMail) => MailAnswer = () => null) {
+    this.answer = answer;
+    this.#server = new SMTPServer({
+      disabledCommands: ['AUTH', 'STARTTLS'],
+      disableReverseLookup: true,
+      closeTimeout: 100,
+      onData: (stream, _session, done) => {
+        simpleParser(stream).then((mail) => {
+          const answer = this.answer(mail);
+          this.mails.push(mail);
+          for (const wake of this.#waiting.splice(0)) wake();
+          if (answer === null) done();
+          else if (answer !== 'nothing')
+            done(Object.assign(new Error(answer.text), { responseCode: answer.code }));
+        }, done);
+      },
+    });
+    this.#server.on('error', () => undefined);
+  }
+
+  async start(): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+  }
+
+  get url(): string {
+    const address = this.#server.server.address();
+    if (address === null || typeof address === 'string') throw new Error('the server does not listen');
+    return `smtp://127.0.0.1:${address.port}`;
+  }
+
+  /** Resolves when the mails so far satisfy a condition. */
+  async until(condition: (mails: ParsedMail[]) => boolean): Promise<ParsedMail[]> {
+    while (!condition(this.mails)) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+    return this.mails;
+  }
+
+  async close(): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  }
+}
+
+/** The ids of the events that a mail names. */
+export function eventsOf(mail: ParsedMail): string[] {
+  const named = mail.headers.get('x-intentwatch-event');
+  return (Array.isArray(named) ? named : [named]).map(String);
+}
