@@ -1,107 +1,89 @@
 import type { RenderedEvent } from '../domain/event.ts';
-
-/** A status change that the sandbox really made; `from` is null at birth, `at` in ms. */
-export type MadeTransition = { subject: string; from: string | null; to: string; at: number };
-
-/** An answer that the sandbox gave. */
-export type GivenAnswer = { at: number; subjects: readonly { id: string; status: string }[] };
+import type { Showing } from '../sandbox/answer-log.ts';
+import type { Transition } from '../sandbox/world.ts';
+import { sightingsOf } from './sighting.ts';
+import { type Rules, TOLERANCES, type Tolerance, tell } from './story.ts';
 
 /** What was made, what could be seen, and what was told, held against each other. */
 export type Account = {
   /** Status changes of watched subjects. */
   made: number;
-  /** Those that no answer ever showed: overtaken between two polls, or still to be polled. */
+  /** Those that no answer showed while they stood: overtaken between two polls, or never polled. */
   merged: number;
-  /** Status changes that answers showed. */
+  /** Status changes that an answer showed while they stood. */
   shown: number;
   /** Events that name a new status. */
   statusEvents: number;
   /** Events that name other changes. */
   updates: number;
+  /** How often something was told, or not told, for a reason other than a plain change; by reason. */
+  tolerated: Record<Tolerance, number>;
+  /** Watched subjects of which the watcher cannot know yet what became of them last, in words. */
+  unsettled: string[];
   /** Each difference between what was shown and what was told, in words. Empty when all adds up. */
   problems: string[];
 };
 
 /**
- * Holds events against what a sandbox did and showed, for subjects that were watched from their birth. A status that
- * an answer showed and that differs from the one before must have come as exactly one event, in order, with `sequence`
- * 1, 2, 3 …; nothing else may have come. `overtaken` are subjects for which an answer was dropped because a later one
- * had been committed before it: of those, a status may be missing where the next event says `skipped`.
+ * Holds events against what a sandbox did (`GET /transitions`) and showed (`GET /showings`). For every watched subject
+ * there must be a way in which answers, taken in the order in which they were given, explain all of its events, and in
+ * which no answer calls for an event that did not come (story.ts has the rules). Whatever else may have made a
+ * difference is counted in `tolerated`. The sequences of a subject must be 1, 2, 3 … and
+ * every event must be about a subject that is watched. Once all has drained, `unsettled` must be empty too.
+ *
+ * `events` are those that a receiver got, in any order; one that came twice counts once. Only answers to whoever watches
+ * may be among `showings`: whatever else asks the sandbox has to do so later.
  */
 export function account(input: {
-  transitions: readonly MadeTransition[];
-  answers: readonly GivenAnswer[];
+  transitions: readonly Transition[];
+  showings: readonly Showing[];
   events: readonly RenderedEvent[];
   isWatched: (subject: string) => boolean;
-  overtaken?: ReadonlySet<string>;
+  rules?: Partial<Rules>;
 }): Account {
-  const made = input.transitions.filter((transition) => input.isWatched(transition.subject));
-  const subjects = new Set(made.map((transition) => transition.subject));
-  const shown = shownStatuses(input.answers, subjects);
-  const told = new Map<string, RenderedEvent[]>();
+  const made = Map.groupBy(
+    input.transitions.filter(({ subject }) => input.isWatched(subject)),
+    ({ subject }) => subject,
+  );
+  const events = [...new Map(input.events.map((event) => [event.id, event])).values()];
+  const told = Map.groupBy(events, ({ data }) => data.subject.id);
+  const seen = sightingsOf(input.showings);
   const problems: string[] = [];
-  for (const event of input.events) {
-    if (!subjects.has(event.data.subject.id)) {
-      problems.push(`${event.id} ${event.type} is about ${event.data.subject.id}, which never changed`);
-    }
-    const list = told.get(event.data.subject.id) ?? [];
-    told.set(event.data.subject.id, [...list, event]);
+  const unsettled: string[] = [];
+  const tolerated = { history: 0, overtaken: 0, lost: 0, stale: 0, confirmed: 0, clock: 0 };
+  let shown = 0;
+  for (const subject of told.keys()) {
+    if (!input.isWatched(subject)) problems.push(`${subject} was told of, which is not watched`);
+    else if (!seen.has(subject)) problems.push(`${subject} was told of, which no answer showed`);
   }
-  let statusEvents = 0;
-  for (const subject of subjects) {
-    const events = (told.get(subject) ?? []).sort((a, b) => a.data.sequence - b.data.sequence);
-    const wrong = events.findIndex((event, index) => event.data.sequence !== index + 1);
-    if (wrong >= 0) {
-      problems.push(`${subject} has sequences ${events.map((event) => event.data.sequence).join(', ')}`);
+  for (const subject of new Set([...made.keys(), ...seen.keys()])) {
+    if (!input.isWatched(subject)) continue;
+    const transitions = made.get(subject) ?? [];
+    const sightings = seen.get(subject) ?? [];
+    const story = tell({ subject, sightings, events: told.get(subject) ?? [], rules: input.rules ?? {} });
+    problems.push(...story.problems);
+    for (const reason of TOLERANCES) tolerated[reason] += story.tolerated[reason];
+    const last = transitions.at(-1)?.to;
+    if (last !== undefined && story.problems.length === 0 && story.known !== last) {
+      unsettled.push(`${subject} ended as ${last}, but ${story.known ?? 'nothing'} is known of it`);
     }
-    const statuses = events.filter(isStatusEvent).map((event) => event.data.status ?? '');
-    statusEvents += statuses.length;
-    const expected = shown.get(subject) ?? [];
-    const allowed = input.overtaken?.has(subject)
-      ? isSubsequence(statuses, expected)
-      : same(statuses, expected);
-    if (!allowed) {
-      problems.push(`${subject} was shown as ${expected.join(', ')} but told as ${statuses.join(', ')}`);
-    }
+    shown += transitions.filter((transition, index) => {
+      const untilMs = transitions[index + 1]?.at ?? Number.POSITIVE_INFINITY;
+      return sightings.some(
+        ({ at, status }) => status === transition.to && at >= transition.at && at <= untilMs,
+      );
+    }).length;
   }
-  const shownCount = [...shown.values()].reduce((sum, statuses) => sum + statuses.length, 0);
+  const count = [...made.values()].reduce((sum, transitions) => sum + transitions.length, 0);
+  const statusEvents = events.filter(({ data }) => data.status !== data.previousStatus).length;
   return {
-    made: made.length,
-    merged: made.length - shownCount,
-    shown: shownCount,
+    made: count,
+    merged: count - shown,
+    shown,
     statusEvents,
-    updates: input.events.length - input.events.filter(isStatusEvent).length,
+    updates: events.length - statusEvents,
+    tolerated,
+    unsettled,
     problems,
   };
-}
-
-function isStatusEvent(event: RenderedEvent): boolean {
-  return event.data.status !== event.data.previousStatus;
-}
-
-/** The statuses of each subject in the order in which answers showed them, each change once. */
-function shownStatuses(
-  answers: readonly GivenAnswer[],
-  subjects: ReadonlySet<string>,
-): Map<string, string[]> {
-  const shown = new Map<string, string[]>();
-  for (const answer of answers) {
-    for (const { id, status } of answer.subjects) {
-      if (!subjects.has(id) || status === 'unknown') continue;
-      const statuses = shown.get(id) ?? [];
-      if (statuses.at(-1) !== status) statuses.push(status);
-      shown.set(id, statuses);
-    }
-  }
-  return shown;
-}
-
-function same(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((value, index) => value === b[index]);
-}
-
-function isSubsequence(part: readonly string[], whole: readonly string[]): boolean {
-  let index = 0;
-  for (const value of whole) if (part[index] === value) index += 1;
-  return index === part.length;
 }

@@ -74,6 +74,7 @@ export async function runDemo(options: { for?: number; seed: number }): Promise<
     daemon.signals.on('event.committed', ({ event }) => committed.set(event.id, event.type));
     closers.push(() => daemon.close());
     await daemon.start();
+    const watchedSince = Math.ceil(Date.now() / 1_000);
     say(`upstream   ${sandbox.url}  (what really happens: ${sandbox.controlUrl}/transitions)`);
     say(
       `watching   ${subjects.wallets.length} wallets, ${subjects.quotes.length} quotes, ${subjects.gaslessJobs.length} gasless jobs, ${subjects.vaults.length} vaults, 1 route`,
@@ -98,6 +99,7 @@ export async function runDemo(options: { for?: number; seed: number }): Promise<
     const problems = summarise({
       sandbox,
       subjects,
+      watchedSince,
       receiver,
       mailbox,
       committed,
@@ -144,6 +146,8 @@ function receivedIds(receiver: DemoReceiver): Set<string> {
 function summarise(run: {
   sandbox: Sandbox;
   subjects: Subjects;
+  /** Unix seconds; what wallets show of earlier times is history. */
+  watchedSince: number;
   receiver: DemoReceiver;
   mailbox: DemoMailbox;
   committed: ReadonlyMap<string, string>;
@@ -160,10 +164,10 @@ function summarise(run: {
   const verified = receiver.received.filter((received) => received.verified).length;
   const sums: Account = account({
     transitions: sandbox.transitions(),
-    answers: sandbox.answers(),
+    showings: sandbox.showings(),
     events: events.map((received) => received.event).filter((event) => !isRoute(event)),
     isWatched: watched(run.subjects),
-    overtaken: run.overtaken,
+    rules: { historyBefore: run.watchedSince },
   });
   const prices = accountRoute({
     answers: sandbox.answers().flatMap(({ quoted }) => quoted ?? []),

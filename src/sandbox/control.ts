@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { Answer } from './answer-log.ts';
+import type { Answer, Showing } from './answer-log.ts';
 import type { BoundedLog } from './bounded-log.ts';
 import { CHAINS } from './chains.ts';
 import { faultSchema } from './fault.ts';
@@ -19,6 +19,7 @@ export type Controls = {
   subjects(): Subjects;
   transitions: BoundedLog<Transition>;
   answers: BoundedLog<Answer>;
+  showings: BoundedLog<Showing>;
   pace(): Pace;
   setPace(transfersPerSecond: number): void;
   market(): Market;
@@ -51,9 +52,10 @@ const rotationSchema = z.strictObject({
 });
 
 /**
- * The control port, for tests and the demo: `GET /subjects`, `GET /transitions` and `GET /answers` (both with an optional
- * `?since=<Unix milliseconds>`, inclusive), `GET /pace` and `POST /pace`, `GET /market` and `POST /market`, `POST /fund`,
- * `POST /rotate-signer`, and `GET`, `POST` and `DELETE` of `/faults`. Both logs hold the last 500,000 entries.
+ * The control port, for tests and the demo: `GET /subjects`, `GET /transitions`, `GET /answers` and `GET /showings` (the
+ * last three with an optional `?since=<Unix milliseconds>`, inclusive), `GET /pace` and `POST /pace`, `GET /market` and
+ * `POST /market`, `POST /fund`, `POST /rotate-signer`, and `GET`, `POST` and `DELETE` of `/faults`. Each log holds the last
+ * 500,000 entries.
  */
 export function createControl(controls: Controls): FastifyInstance {
   const app = fastify({ exposeHeadRoutes: false, forceCloseConnections: true });
@@ -71,6 +73,7 @@ export function createControl(controls: Controls): FastifyInstance {
   app.get('/subjects', () => controls.subjects());
   app.get('/transitions', (request, reply) => sendLog(request, reply, controls.transitions));
   app.get('/answers', (request, reply) => sendLog(request, reply, controls.answers));
+  app.get('/showings', (request, reply) => sendLog(request, reply, controls.showings));
   app.get('/pace', () => controls.pace());
   app.post('/pace', (request, reply) => {
     const body = paceSchema.safeParse(request.body);

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { createAgenda } from './agenda.ts';
-import { type Answer, type Answering, createAnswering } from './answer-log.ts';
+import { type Answer, type Answering, createAnswering, type Showing } from './answer-log.ts';
 import { CHAINS } from './chains.ts';
 import { createClock } from './clock.ts';
 import { createControl, type Pace } from './control.ts';
@@ -148,6 +148,7 @@ export class Sandbox {
       subjects: () => this.subjects(),
       transitions: this.#world.transitions,
       answers: this.#answering.log,
+      showings: this.#answering.showings,
       pace: () => this.pace(),
       setPace: (perSecond) => this.setPace(perSecond),
       market: () => this.#market,
@@ -205,6 +206,11 @@ export class Sandbox {
   /** The answers given on the main port with status 200, in order; at most the last 500,000. `sinceMs` is inclusive. */
   answers(sinceMs?: number): Answer[] {
     return this.#answering.log.read(sinceMs);
+  }
+
+  /** What readable answers on the main port showed of subjects, in order; as `answers`. */
+  showings(sinceMs?: number): Showing[] {
+    return this.#answering.showings.read(sinceMs);
   }
 
   pace(): Pace {

@@ -46,6 +46,7 @@ export function createService({ apiKey, ...parts }: ServiceParts): FastifyInstan
       sendProblem(request, reply, { code: 'endpoint-not-found', detail: 'the path is malformed' });
     },
   });
+  app.addHook('onRequest', async (request) => parts.answering.came(request));
   addFaultHooks(app, {
     ...parts,
     refuse: (request, reply, code) =>

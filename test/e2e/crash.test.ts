@@ -17,6 +17,9 @@ type Transitions = Awaited<ReturnType<SandboxProcess['transitions']>>;
 const KEYS = new Keys('intentwatch');
 const AWAY_MS = 5_000;
 
+/** Who has lost its Redis has it again so long after it is back. */
+const RECONNECTED_MS = 5_000;
+
 /** How many webhooks a receiver gets at the same time where its config does not say otherwise. */
 const DEFAULT_CONCURRENCY = 5;
 
@@ -69,7 +72,9 @@ async function thousandTransitions(
 
   await sandbox.setPace(45);
   await eventually('300 events', () => receiver.received.length >= 300);
+  const brokenMs = Date.now();
   const last = await disturb({ redis, daemon, restartDaemon: () => stage.daemon(file) });
+  const mendedMs = Date.now() + RECONNECTED_MS;
   await eventually('1,000 transitions', async () => (await transitions()).length >= 1_000);
   await sandbox.setPace(0);
   await eventually('all transfers have ended', async () => (await sandbox.living()) === 0);
@@ -85,11 +90,11 @@ async function thousandTransitions(
   const subjects = new Set(made.map(({ subject }) => subject));
   const { problems } = account({
     transitions: made,
-    answers: await sandbox.answers(),
+    showings: await sandbox.showings(),
     events: receiver.events().filter(({ data }) => subjects.has(data.subject.id)),
-    isWatched: () => true,
+    isWatched: (subject) => subjects.has(subject),
     // An answer that was on its way when things broke is lost; what it showed is told by the next one.
-    overtaken: subjects,
+    rules: { outages: [{ fromMs: brokenMs, untilMs: mendedMs }] },
   });
   const committed = await withRedis(redis, committedIds);
   expect(receiver.received.filter(({ verified }) => !verified)).toEqual([]);

@@ -59,7 +59,7 @@ describe('a daemon whose clock is 30 s off', () => {
     const isWatched = (subject: string): boolean => subject.startsWith('intent:') && born.has(subject);
     const sums = account({
       transitions: sandbox.transitions(),
-      answers: sandbox.answers(),
+      showings: sandbox.showings(),
       events: hook.events.filter((event) => isWatched(event.data.subject.id)),
       isWatched,
     });

@@ -21,6 +21,17 @@ const ANSWERS = z.array(
     subjects: z.array(z.object({ id: z.string(), status: z.string() })),
   }),
 );
+const SHOWINGS = z.array(
+  z.object({
+    askedAt: z.number(),
+    at: z.number(),
+    doneAt: z.number().nullable(),
+    isPage: z.boolean(),
+    records: z.array(
+      z.object({ id: z.string(), status: z.string(), updatedAt: z.number().nullable(), content: z.string() }),
+    ),
+  }),
+);
 const PACE = z.object({ transfersPerSecond: z.number(), livingTransfers: z.number() });
 
 /** The `sandbox` command in a process of its own, and its control port. */
@@ -59,6 +70,11 @@ export class SandboxProcess {
   /** The answers given since a moment (Unix ms), in order. */
   async answers(sinceMs = 0): Promise<z.infer<typeof ANSWERS>> {
     return this.#get(`/answers?since=${sinceMs}`, ANSWERS);
+  }
+
+  /** What readable answers showed of subjects, in order. */
+  async showings(): Promise<z.infer<typeof SHOWINGS>> {
+    return this.#get('/showings', SHOWINGS);
   }
 
   /** How many transfers have a change still to come. */

@@ -3,7 +3,7 @@ import type { Answering } from '../answer-log.ts';
 import { pathOf } from '../authorize.ts';
 import type { Distortion } from '../distort.ts';
 import { refuse } from '../gateway-error.ts';
-import type { Entry, World } from '../world.ts';
+import { type Entry, vaultKey, type World } from '../world.ts';
 
 const ADDRESS = /^0x[a-fA-F0-9]{40}$/;
 const CHAIN_ID = /^[1-9]\d{0,14}$/;
@@ -23,8 +23,8 @@ export function addDepositGateway(
     reply: FastifyReply,
     entry: Entry<R>,
   ): FastifyReply {
-    const { record, mention } = distortion.entry(entry, pathOf(request));
-    return answering.send(request, reply, { body: { data: record }, subjects: [mention] });
+    const shown = distortion.entry(entry, pathOf(request));
+    return answering.send(request, reply, { body: { data: shown.record }, shown: [shown], isPage: false });
   }
 
   function lookUpVault(request: VaultRequest, reply: FastifyReply): FastifyReply {
@@ -45,6 +45,8 @@ export function addDepositGateway(
     }
     const vault = world.vault({ chainId: Number(sourceChainId), address: vaultAddress });
     if (vault === undefined || distortion.hides(pathOf(request))) {
+      const key = vaultKey({ chainId: Number(sourceChainId), address: vaultAddress });
+      answering.noteUnknown(request, reply, `vault:${key}`);
       return refuse(reply, {
         code: 'not-found',
         message: `no vault ${vaultAddress} on chain ${sourceChainId}`,
@@ -56,6 +58,7 @@ export function addDepositGateway(
   function lookUpJob(request: FastifyRequest, reply: FastifyReply, id: string): FastifyReply {
     const job = world.gatewayJob(id);
     if (job === undefined || distortion.hides(pathOf(request))) {
+      answering.noteUnknown(request, reply, `gasless:gateway:${id}`);
       return refuse(reply, { code: 'not-found', message: `no gasless job ${JSON.stringify(id)}` });
     }
     return answer(request, reply, job);

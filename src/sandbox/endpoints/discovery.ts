@@ -14,9 +14,9 @@ export function addDiscovery(
 ): void {
   app.get('/v1/chains', (request, reply) => {
     const chains = CHAINS.map((chain) => ({ ...chain, quoteSigner: signers.addressOf(chain.chainId) }));
-    return answering.send(request, reply, { body: { chains }, subjects: [] });
+    return answering.send(request, reply, { body: { chains }, shown: [], isPage: true });
   });
   app.get('/v1/tokens', (request, reply) =>
-    answering.send(request, reply, { body: { tokens: TOKENS }, subjects: [] }),
+    answering.send(request, reply, { body: { tokens: TOKENS }, shown: [], isPage: true }),
   );
 }

@@ -30,7 +30,8 @@ export function addStatus(
     const shown = entries.map((entry) => distortion.entry(entry, path));
     return answering.send(request, reply, {
       body: { results: shown.map((entry) => entry.record), nextCursor },
-      subjects: shown.map((entry) => entry.mention),
+      shown,
+      isPage: query.type === 'page',
     });
   });
 

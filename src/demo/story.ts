@@ -1,0 +1,257 @@
+import type { RenderedEvent } from '../domain/event.ts';
+import { contentOf } from '../sandbox/content.ts';
+import { hasRival, type Sighting } from './sighting.ts';
+import { isBackward } from './steps.ts';
+
+/**
+ * Why something was told, or was not, although an answer alone would have it otherwise:
+ *
+ * - `history`: first seen with an `updatedAt` before the wallet was watched: nothing is told.
+ * - `overtaken`: another answer about the subject was under way at the same time and was taken in first.
+ * - `lost`: the answer came when the watcher, or what it stores in, was down, or never left whole.
+ * - `stale`: the answer was older than what was known, or `unknown`, or a step back without a newer time.
+ * - `confirmed`: look-ups kept giving a stale answer for so long that it counts.
+ * - `clock`: an event that time made, not an answer.
+ */
+export const TOLERANCES = ['history', 'overtaken', 'lost', 'stale', 'confirmed', 'clock'] as const;
+
+export type Tolerance = (typeof TOLERANCES)[number];
+
+/** What of the watcher's settings, and of its fate, the account has to know. */
+export type Rules = {
+  /** For how long look-ups must repeat a stale answer before it counts, in ms. */
+  confirmAfterMs: number;
+  /** How long after its last byte an answer may be taken in, in ms. */
+  slackMs: number;
+  /** First sights with an `updatedAt` before this (Unix seconds) may be history; null for none. */
+  historyBefore: number | null;
+  /** When the watcher, or what it stores in, was down (Unix ms): answers of that time may be lost to it. */
+  outages: readonly { fromMs: number; untilMs: number }[];
+};
+
+const USUAL: Rules = { confirmAfterMs: 600_000, slackMs: 250, historyBefore: null, outages: [] };
+
+/** `known` is the status that the watcher must have stored in the end; null for none. */
+export type Story = { problems: string[]; tolerated: Record<Tolerance, number>; known: string | null };
+
+type Facts = RenderedEvent['data'];
+
+/** What the watcher knows: the last record it took in; `isTold`: an event has been made of it. */
+type Known = Pick<Sighting, 'status' | 'updatedAt' | 'content'> & {
+  isTold: boolean;
+  doubt: { key: string; sinceMs: number } | null;
+};
+
+/** One way in which the answers so far explain the first `told` events. */
+type Way = { told: number; known: Known | null; tolerated: Record<Tolerance, number> };
+
+const UNKNOWN = 'unknown';
+
+/**
+ * Finds a way in which the sightings of a subject explain its events. It follows all ways at once, because it cannot be
+ * seen from outside whether of two answers under way at one time the one or the other was taken in. Of ways that come
+ * to the same the one that needed the fewest tolerances is kept.
+ */
+export function tell(input: {
+  subject: string;
+  sightings: readonly Sighting[];
+  events: readonly RenderedEvent[];
+  rules: Partial<Rules>;
+}): Story {
+  const { subject, sightings } = input;
+  const rules = { ...USUAL, ...input.rules };
+  const events = input.events.map(({ data }) => data).sort((a, b) => a.sequence - b.sequence);
+  if (events.some(({ sequence }, index) => sequence !== index + 1)) {
+    const found = events.map(({ sequence }) => sequence).join(', ');
+    return failed(`${subject} has sequences ${found}, expected 1 to ${events.length}`);
+  }
+  let ways: Way[] = [{ told: 0, known: null, tolerated: none() }];
+  for (const [index, sighting] of sightings.entries()) {
+    const isDroppable = dropReason(sightings, index, rules);
+    const next = ways.flatMap((way) => {
+      const taken = take(way, { subject, sighting, events, rules });
+      return isDroppable === null ? taken : [...taken, tolerate(way, isDroppable)];
+    });
+    const left = fewest(next.flatMap((way) => withClock(way, events)));
+    if (left.length === 0) return failed(unexplained({ ...input, sighting, ways, events }));
+    ways = left;
+  }
+  const complete = ways.filter(({ told }) => told === events.length).sort((a, b) => weight(a) - weight(b));
+  const [best] = complete;
+  if (best === undefined) return failed(invented({ ...input, ways, events }));
+  return { problems: [], tolerated: best.tolerated, known: best.known?.status ?? null };
+}
+
+type Step = { subject: string; sighting: Sighting; events: readonly Facts[]; rules: Rules };
+
+/** All ways in which the watcher may take an answer in; none when it calls for an event that did not come. */
+function take(way: Way, step: Step): Way[] {
+  const { sighting, rules } = step;
+  const { known } = way;
+  if (known === null) {
+    if (sighting.status === UNKNOWN) return [way];
+    const history =
+      rules.historyBefore !== null && sighting.updatedAt !== null && sighting.updatedAt < rules.historyBefore;
+    const silent = history ? [tolerate(replaced(way, sighting, { isTold: false }), 'history')] : [];
+    return [...silent, ...toldAs(way, step, { from: null, regression: false, whole: true })];
+  }
+  if (known.status === UNKNOWN) {
+    if (sighting.status === UNKNOWN) return [way];
+    return toldAs(way, step, { from: UNKNOWN, regression: false, whole: false });
+  }
+  if (isStale(step.subject, known, sighting)) return takeStale(way, known, step);
+  const isNewer = isAfter(sighting, known);
+  if (sighting.status !== known.status) {
+    const regression = isBackward(step.subject, known.status, sighting.status);
+    return toldAs(way, step, { from: known.status, regression, whole: isNewer });
+  }
+  const same: Way = { ...way, known: { ...known, updatedAt: timeOf(sighting, known), doubt: null } };
+  const ways = [same];
+  if (!known.isTold) ways.push(...toldAs(way, step, { from: null, regression: false, whole: false }));
+  if (sighting.content !== known.content) {
+    ways.push(...toldAs(way, step, { from: known.status, regression: false, whole: false }));
+  }
+  return ways;
+}
+
+/** A stale answer is ignored; when look-ups have repeated it for long enough it may count. */
+function takeStale(way: Way, known: Known, step: Step): Way[] {
+  const { sighting, rules } = step;
+  const ignored = sighting.status === known.status ? way : tolerate(way, 'stale');
+  if (sighting.isPage) return [ignored];
+  const key = `${sighting.status}@${sighting.updatedAt}`;
+  const sinceMs = known.doubt?.key === key ? known.doubt.sinceMs : sighting.at;
+  const doubting = { ...ignored, known: { ...known, doubt: { key, sinceMs } } };
+  if (sighting.at - sinceMs < rules.confirmAfterMs - rules.slackMs) return [doubting];
+  const how = { from: known.status, regression: sighting.status !== UNKNOWN, whole: false };
+  const silent = replaced(way, sighting, { isTold: known.isTold });
+  const confirmed = [...(sighting.status === known.status ? [silent] : []), ...toldAs(way, step, how)];
+  return [doubting, ...confirmed.map((one) => tolerate(one, 'confirmed'))];
+}
+
+/**
+ * The way on where the next event tells of this answer: a first sight (`from` null), a new status, or other changes in
+ * the same one. Nothing where it does not. `whole`: the event's record must be the answer's, nothing kept from before.
+ */
+function toldAs(
+  way: Way,
+  { sighting, events }: Step,
+  how: { from: string | null; regression: boolean; whole: boolean },
+): Way[] {
+  const event = events[way.told];
+  const fits =
+    event !== undefined &&
+    event.status === sighting.status &&
+    event.previousStatus === how.from &&
+    event.upstreamUpdatedAt === timeOf(sighting, way.known) &&
+    (event.regression ?? false) === how.regression &&
+    event.changes.length > 0 &&
+    (!how.whole || contentOf(event.record) === sighting.content);
+  return fits ? [{ ...replaced(way, sighting, { isTold: true }), told: way.told + 1 }] : [];
+}
+
+/** The way, and those on which events that time made came next. */
+function withClock(way: Way, events: readonly Facts[]): Way[] {
+  const event = events[way.told];
+  const isByClock =
+    event !== undefined &&
+    event.changes.length === 0 &&
+    event.previousStatus === event.status &&
+    event.status === way.known?.status;
+  return isByClock ? [way, ...withClock(tolerate({ ...way, told: way.told + 1 }, 'clock'), events)] : [way];
+}
+
+function isStale(subject: string, known: Known, { status, updatedAt }: Sighting): boolean {
+  if (status === UNKNOWN) return true;
+  if (known.updatedAt !== null && updatedAt !== null && updatedAt !== known.updatedAt) {
+    return updatedAt < known.updatedAt;
+  }
+  return isBackward(subject, known.status, status);
+}
+
+function isAfter(sighting: Sighting, known: Known): boolean {
+  return known.updatedAt !== null && sighting.updatedAt !== null && sighting.updatedAt > known.updatedAt;
+}
+
+/** An answer without a time leaves the known one standing. */
+function timeOf(sighting: Sighting, known: Known | null): number | null {
+  return sighting.updatedAt ?? known?.updatedAt ?? null;
+}
+
+function replaced(way: Way, sighting: Sighting, { isTold }: { isTold: boolean }): Way {
+  const { status, content } = sighting;
+  const known = { status, content, updatedAt: timeOf(sighting, way.known), isTold, doubt: null };
+  return { ...way, known };
+}
+
+function dropReason(sightings: readonly Sighting[], index: number, rules: Rules): Tolerance | null {
+  const sighting = sightings[index];
+  if (sighting === undefined) return null;
+  const untilMs = (sighting.doneAt ?? sighting.at) + rules.slackMs;
+  const isOut = rules.outages.some(
+    (outage) => outage.fromMs <= untilMs && outage.untilMs >= sighting.askedAt,
+  );
+  if (isOut || sighting.doneAt === null) return 'lost';
+  return hasRival(sightings, index, rules.slackMs) ? 'overtaken' : null;
+}
+
+/** Of ways that come to the same, the one with the fewest tolerances. */
+function fewest(ways: readonly Way[]): Way[] {
+  const best = new Map<string, Way>();
+  for (const way of ways) {
+    const key = JSON.stringify([way.told, way.known]);
+    const other = best.get(key);
+    if (other === undefined || weight(way) < weight(other)) best.set(key, way);
+  }
+  return [...best.values()];
+}
+
+function none(): Record<Tolerance, number> {
+  return { history: 0, overtaken: 0, lost: 0, stale: 0, confirmed: 0, clock: 0 };
+}
+
+function tolerate(way: Way, reason: Tolerance): Way {
+  return { ...way, tolerated: { ...way.tolerated, [reason]: way.tolerated[reason] + 1 } };
+}
+
+function weight({ tolerated }: Way): number {
+  return TOLERANCES.reduce((sum, reason) => sum + tolerated[reason], 0);
+}
+
+function failed(problem: string): Story {
+  return { problems: [problem], tolerated: none(), known: null };
+}
+
+type Failure = {
+  subject: string;
+  sightings: readonly Sighting[];
+  ways: readonly Way[];
+  events: readonly Facts[];
+};
+
+function unexplained({ subject, sighting, ways, ...rest }: Failure & { sighting: Sighting }): string {
+  const known = [...new Set(ways.map((way) => (way.known === null ? 'nothing' : words(way.known))))];
+  const said = `was shown as ${words(sighting)} at ${sighting.at} where ${known.join(' or ')} was known`;
+  return `${subject} ${said}, which no event tells; ${context({ subject, ways, ...rest })}`;
+}
+
+function invented({ subject, ways, events, sightings }: Failure): string {
+  const told = Math.max(...ways.map((way) => way.told));
+  const event = events[told];
+  const said = event === undefined ? 'nothing' : eventWords(event);
+  return `${subject} was told as ${said} (sequence ${told + 1}), which no answer explains; ${context({ subject, ways, events, sightings })}`;
+}
+
+function context({ sightings, events }: Failure): string {
+  const shown = sightings.map(words).filter((one, index, all) => one !== all[index - 1]);
+  return `shown: ${shown.join(', ')}; told: ${events.map(eventWords).join(', ')}`;
+}
+
+function words({ status, updatedAt }: Pick<Sighting, 'status' | 'updatedAt'>): string {
+  return updatedAt === null ? status : `${status}@${updatedAt}`;
+}
+
+function eventWords({ status, previousStatus, upstreamUpdatedAt, regression, changes }: Facts): string {
+  const word = status === previousStatus ? `${status} (${changes.join(' ') || 'clock'})` : String(status);
+  return `${word}@${upstreamUpdatedAt}${regression ? ' back' : ''}`;
+}

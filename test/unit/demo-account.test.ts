@@ -1,0 +1,224 @@
+import { describe, expect, test } from 'vitest';
+import { type Account, account } from '../../src/demo/account.ts';
+import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import type { Showing } from '../../src/sandbox/answer-log.ts';
+import { contentOf } from '../../src/sandbox/content.ts';
+
+const SUBJECT = 'intent:0x1';
+
+type Said = { status: string; updatedAt?: number | null; more?: JsonObject; page?: true };
+type Told = Said & { from: string | null; regression?: true; changes?: string[]; sequence?: number };
+
+const recordOf = ({ status, more }: Said): JsonObject => ({ id: SUBJECT, status, ...more });
+
+/** Answers two seconds apart, or all at one time. */
+function showings(said: readonly Said[], apartMs = 2_000): Showing[] {
+  return said.map((one, index) => {
+    const at = 1_000_000 + index * apartMs;
+    const { status, updatedAt = null, page } = one;
+    const content = status === 'unknown' ? '' : contentOf(recordOf(one));
+    const records = [{ id: SUBJECT, status, updatedAt, content }];
+    return { askedAt: at, at, doneAt: at + 10, isPage: page ?? false, records };
+  });
+}
+
+function events(told: readonly Told[]): RenderedEvent[] {
+  return told.map((one, index) => ({
+    id: `evt_${index}`,
+    type: `intent.${one.status}`,
+    timestamp: '2026-11-20T11:31:00.123Z',
+    data: {
+      subject: { kind: 'intent', id: SUBJECT },
+      sequence: one.sequence ?? index + 1,
+      status: one.status,
+      previousStatus: one.from,
+      changes: one.changes ?? ['status'],
+      record: recordOf(one),
+      ...(one.regression ? { regression: true } : {}),
+      upstreamUpdatedAt: one.updatedAt ?? null,
+      detectionDelaySeconds: null,
+      wallets: [],
+      subscriptions: [],
+      metadata: {},
+    },
+  }));
+}
+
+function sums(run: {
+  said: readonly Said[];
+  told: readonly Told[];
+  apartMs?: number;
+  rules?: Parameters<typeof account>[0]['rules'];
+}): Account {
+  return account({
+    transitions: [],
+    showings: showings(run.said, run.apartMs),
+    events: events(run.told),
+    isWatched: () => true,
+    ...(run.rules ? { rules: run.rules } : {}),
+  });
+}
+
+const PENDING: Said = { status: 'pending', updatedAt: 10 };
+const FILLED: Said = { status: 'filled', updatedAt: 20 };
+const SETTLED: Said = { status: 'settled', updatedAt: 30 };
+const UNKNOWN: Said = { status: 'unknown' };
+const TOLD_PENDING: Told = { ...PENDING, from: null };
+const TOLD_FILLED: Told = { ...FILLED, from: 'pending' };
+const TOLD_SETTLED: Told = { ...SETTLED, from: 'filled' };
+
+describe('the account finds', () => {
+  const LIES: [name: string, said: Said[], told: Told[], problem: RegExp][] = [
+    ['a first sight that was not told', [PENDING], [], /no event tells/],
+    ['a change that was not told', [PENDING, FILLED], [TOLD_PENDING], /filled@20.*no event tells/],
+    [
+      'a change in the middle that was not told',
+      [PENDING, FILLED, SETTLED],
+      [TOLD_PENDING, { ...SETTLED, from: 'pending' }],
+      /filled@20.*no event tells/,
+    ],
+    ['a status that nobody showed', [PENDING], [TOLD_PENDING, TOLD_FILLED], /filled@20.*no answer explains/],
+    [
+      'a time that nobody showed',
+      [PENDING],
+      [{ ...TOLD_PENDING, updatedAt: 11 }],
+      /pending@10.*no event tells/,
+    ],
+    [
+      'a change told twice',
+      [PENDING, FILLED],
+      [TOLD_PENDING, TOLD_FILLED, TOLD_FILLED],
+      /no answer explains/,
+    ],
+    [
+      'an update of which nothing was new',
+      [PENDING, PENDING],
+      [TOLD_PENDING, { ...PENDING, from: 'pending' }],
+      /no answer explains/,
+    ],
+    [
+      'a record that nobody showed',
+      [PENDING],
+      [{ ...TOLD_PENDING, more: { txHash: '0x2' } }],
+      /no event tells/,
+    ],
+    [
+      'a stale answer that was told',
+      [FILLED, PENDING],
+      [
+        { ...FILLED, from: null },
+        { ...PENDING, from: 'filled', regression: true },
+      ],
+      /pending@10.*no answer explains/,
+    ],
+    [
+      'an unknown that was told',
+      [PENDING, UNKNOWN],
+      [TOLD_PENDING, { ...UNKNOWN, from: 'pending', updatedAt: 10 }],
+      /unknown@10.*no answer explains/,
+    ],
+    [
+      'a step back at a newer time that is not marked',
+      [FILLED, { ...PENDING, updatedAt: 21 }],
+      [
+        { ...FILLED, from: null },
+        { ...PENDING, updatedAt: 21, from: 'filled' },
+      ],
+      /pending@21.*no event tells/,
+    ],
+    [
+      'sequences with a gap',
+      [PENDING, FILLED],
+      [TOLD_PENDING, { ...TOLD_FILLED, sequence: 3 }],
+      /sequences 1, 3, expected 1 to 2/,
+    ],
+    ['a subject that nobody showed', [], [TOLD_PENDING], /which no answer showed/],
+  ];
+  test.each(LIES)('%s', (_name, said, told, problem) => {
+    expect(sums({ said, told }).problems).toEqual([expect.stringMatching(problem)]);
+  });
+
+  test('a stale answer that was told as confirmed too early', () => {
+    const said = [FILLED, ...Array<Said>(4).fill(PENDING)];
+    const told: Told[] = [
+      { ...FILLED, from: null },
+      { ...PENDING, from: 'filled', regression: true },
+    ];
+    expect(sums({ said, told, rules: { confirmAfterMs: 20_000 } }).problems).toHaveLength(1);
+    expect(sums({ said, told, rules: { confirmAfterMs: 5_000 } })).toMatchObject({
+      problems: [],
+      tolerated: { confirmed: 1 },
+    });
+  });
+
+  test('a change that was not told, however many answers were lost before it', () => {
+    const rules = { outages: [{ fromMs: 0, untilMs: 1_000_500 }] };
+    expect(sums({ said: [PENDING, FILLED], told: [], rules }).problems).toHaveLength(1);
+    expect(sums({ said: [PENDING, FILLED], told: [{ ...FILLED, from: null }], rules })).toMatchObject({
+      problems: [],
+      tolerated: { lost: 1 },
+    });
+  });
+
+  test('what the watcher cannot know in the end', () => {
+    const transitions = [{ subject: SUBJECT, from: 'pending', to: 'settled', at: 1 }];
+    const showing = showings([PENDING]);
+    const input = { transitions, showings: showing, events: events([TOLD_PENDING]), isWatched: () => true };
+    expect(account(input)).toMatchObject({
+      made: 1,
+      merged: 1,
+      problems: [],
+      unsettled: [`${SUBJECT} ended as settled, but pending is known of it`],
+    });
+  });
+});
+
+describe('the account explains', () => {
+  test('plain changes without any tolerance', () => {
+    const { problems, tolerated } = sums({
+      said: [UNKNOWN, PENDING, PENDING, FILLED, SETTLED, SETTLED],
+      told: [TOLD_PENDING, TOLD_FILLED, TOLD_SETTLED],
+    });
+    expect(problems).toEqual([]);
+    expect(Object.values(tolerated).every((count) => count === 0)).toBe(true);
+  });
+
+  test('a status that only an overtaken answer showed, and only then', () => {
+    const run = { said: [PENDING, FILLED, SETTLED], told: [TOLD_PENDING, { ...SETTLED, from: 'pending' }] };
+    expect(sums({ ...run, apartMs: 100 })).toMatchObject({ problems: [], tolerated: { overtaken: 1 } });
+    expect(sums({ ...run, apartMs: 5_000 }).problems).toHaveLength(1);
+  });
+
+  test('what was told of nothing, for it was history', () => {
+    const run = { said: [PENDING, FILLED], told: [{ ...TOLD_FILLED }] };
+    expect(sums({ ...run, rules: { historyBefore: 11 } })).toMatchObject({
+      problems: [],
+      tolerated: { history: 1 },
+    });
+    expect(sums({ ...run, rules: { historyBefore: 10 } }).problems).toHaveLength(1);
+  });
+
+  test('stale answers that were told to nobody, and events of the clock', () => {
+    const told: Told[] = [
+      { ...FILLED, from: null },
+      { ...FILLED, from: 'filled', changes: [] },
+    ];
+    expect(sums({ said: [FILLED, PENDING, UNKNOWN, FILLED], told })).toMatchObject({
+      problems: [],
+      tolerated: { stale: 2, clock: 1 },
+    });
+  });
+
+  test('an update that showed more', () => {
+    const more = { destinationTx: '0x3' };
+    const run = {
+      said: [FILLED, { ...FILLED, more }],
+      told: [
+        { ...FILLED, from: null },
+        { ...FILLED, more, from: 'filled' },
+      ],
+    };
+    expect(sums(run)).toMatchObject({ problems: [], updates: 1 });
+  });
+});
