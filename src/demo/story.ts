@@ -124,8 +124,10 @@ function takeStale(way: Way, known: Known, step: Step): Way[] {
   const doubting = { ...ignored, known: { ...known, doubt: { key, sinceMs } } };
   if (sighting.at - sinceMs < rules.confirmAfterMs - rules.slackMs) return [doubting];
   const how = { from: known.status, regression: sighting.status !== UNKNOWN, whole: false };
-  const silent = replaced(way, sighting, { isTold: known.isTold });
-  const confirmed = [...(sighting.status === known.status ? [silent] : []), ...toldAs(way, step, how)];
+  // What counts in spite of a time that is known replaces that time as well, also by none.
+  const timeless: Way = { ...way, known: { ...known, updatedAt: null } };
+  const silent = replaced(timeless, sighting, { isTold: known.isTold });
+  const confirmed = [...(sighting.status === known.status ? [silent] : []), ...toldAs(timeless, step, how)];
   return [doubting, ...confirmed.map((one) => tolerate(one, 'confirmed'))];
 }
 

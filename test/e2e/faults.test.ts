@@ -1,0 +1,153 @@
+import { describe, expect, inject, type TestContext, test } from 'vitest';
+import { faultSchema } from '../../src/sandbox/fault.ts';
+import { type FaultOutcome, type FaultRun, type Spell, underFaults } from '../support/fault-run.ts';
+
+/** A fault, and how it must show in what the daemon made of the answers. */
+type Case = Spell & { name: string; shows?: (outcome: FaultOutcome) => boolean };
+
+const tellsOf =
+  (status: string) =>
+  ({ received }: FaultOutcome): boolean =>
+    received.some(({ data }) => data.status === status);
+const ignoresStale = ({ account }: FaultOutcome): boolean => account.tolerated.stale > 0;
+
+/** A fault of each type, and of errors one of each kind, as hard as still lets answers through. */
+const CASES: Case[] = [
+  { name: 'answers that take their time', fault: { type: 'latency', ms: 100, spreadMs: 600 }, strikes: 50 },
+  {
+    name: 'errors of the status endpoint',
+    fault: { type: 'error', code: 'internal-error', rate: 0.25, path: '/v1/intents' },
+    strikes: 5,
+  },
+  {
+    name: 'errors of the deposit gateway',
+    fault: { type: 'error', code: 'service-unavailable', rate: 0.25, path: '/deposit-gateway' },
+    strikes: 5,
+  },
+  {
+    name: '429 with Retry-After',
+    fault: { type: 'error', code: 'rate-limit-exceeded', retryAfterSeconds: 1, rate: 0.05 },
+    strikes: 3,
+  },
+  {
+    name: '429 without Retry-After',
+    fault: { type: 'error', code: 'rate-limit-exceeded', rate: 0.05 },
+    strikes: 3,
+  },
+  { name: 'errors of a bare gateway', fault: { type: 'bare-error', status: 502, rate: 0.25 }, strikes: 5 },
+  { name: 'answers that are lost', fault: { type: 'lost-answer', status: 504, rate: 0.25 }, strikes: 5 },
+  { name: 'pages of HTML with 200', fault: { type: 'html', rate: 0.25 }, strikes: 5 },
+  { name: 'bodies that are cut', fault: { type: 'truncated-body', rate: 0.25 }, strikes: 5 },
+  { name: 'bodies that come slowly', fault: { type: 'slow-body', ms: 900, rate: 0.5 }, strikes: 20 },
+  { name: 'a wrong content type', fault: { type: 'wrong-content-type', rate: 0.5 }, strikes: 20 },
+  { name: 'a key that is revoked and restored', fault: { type: 'key-revoked' }, strikes: 2, brief: true },
+  {
+    name: 'clocks that are ahead',
+    fault: { type: 'clock-skew', skewSeconds: 20, rate: 0.5 },
+    strikes: 50,
+    shows: ignoresStale,
+  },
+  { name: 'stale reads', fault: { type: 'stale-reads', rate: 0.4 }, strikes: 50, shows: ignoresStale },
+  {
+    name: 'ids that are not indexed yet',
+    fault: { type: 'not-indexed', rate: 0.4 },
+    strikes: 30,
+    shows: ignoresStale,
+  },
+  {
+    name: 'statuses that nobody knows',
+    fault: { type: 'unknown-status', rate: 0.3 },
+    strikes: 50,
+    shows: tellsOf('awaiting_review'),
+  },
+  {
+    name: 'members that nobody knows',
+    fault: { type: 'unknown-fields', rate: 0.5 },
+    strikes: 50,
+    shows: ({ received }) => received.some(({ data }) => data.record.riskScore !== undefined),
+  },
+  { name: 'pages in another order', fault: { type: 'shuffled-pages' }, strikes: 20 },
+  { name: 'items that move between pages', fault: { type: 'moving-items', rate: 0.5 }, strikes: 20 },
+  { name: 'cursors that expire', fault: { type: 'expired-cursors', rate: 0.5 }, strikes: 4 },
+  { name: 'cursors that lead in a circle', fault: { type: 'repeated-cursors' }, strikes: 4 },
+  {
+    name: 'chains that are reorganised',
+    fault: { type: 'regressions', rate: 0.5 },
+    strikes: 5,
+    shows: ({ received }) => received.some(({ data }) => data.regression === true),
+  },
+];
+
+/** The same faults, all at one time. */
+const TOGETHER: Spell[] = [
+  { fault: { type: 'latency', ms: 20, spreadMs: 300, rate: 0.3 }, strikes: 50 },
+  { fault: { type: 'error', code: 'internal-error', rate: 0.03 }, strikes: 5 },
+  { fault: { type: 'error', code: 'service-unavailable', rate: 0.05, path: '/deposit-gateway' }, strikes: 1 },
+  { fault: { type: 'error', code: 'rate-limit-exceeded', retryAfterSeconds: 1, rate: 0.01 }, strikes: 3 },
+  { fault: { type: 'error', code: 'rate-limit-exceeded', rate: 0.01 }, strikes: 3 },
+  { fault: { type: 'bare-error', status: 502, rate: 0.03 }, strikes: 5 },
+  { fault: { type: 'lost-answer', status: 504, rate: 0.03 }, strikes: 5 },
+  { fault: { type: 'html', rate: 0.03 }, strikes: 5 },
+  { fault: { type: 'truncated-body', rate: 0.03 }, strikes: 5 },
+  { fault: { type: 'slow-body', ms: 400, rate: 0.1 }, strikes: 5 },
+  { fault: { type: 'wrong-content-type', rate: 0.2 }, strikes: 5 },
+  { fault: { type: 'key-revoked' }, strikes: 1, brief: true },
+  { fault: { type: 'clock-skew', skewSeconds: 20, rate: 0.1 }, strikes: 50 },
+  { fault: { type: 'stale-reads', rate: 0.1 }, strikes: 50 },
+  { fault: { type: 'not-indexed', rate: 0.1 }, strikes: 20 },
+  { fault: { type: 'unknown-status', rate: 0.1 }, strikes: 50 },
+  { fault: { type: 'unknown-fields', rate: 0.2 }, strikes: 50 },
+  { fault: { type: 'shuffled-pages', rate: 0.5 }, strikes: 50 },
+  { fault: { type: 'moving-items', rate: 0.2 }, strikes: 20 },
+  { fault: { type: 'expired-cursors', rate: 0.2 }, strikes: 3 },
+  { fault: { type: 'repeated-cursors', rate: 0.2 }, strikes: 3 },
+  { fault: { type: 'regressions', rate: 0.2 }, strikes: 5 },
+];
+const TOGETHER_MS = 60_000;
+const TOGETHER_SEED = 2_026;
+const TOGETHER_BIRTHS = 100;
+
+const RUN = { pace: 6, births: 15, lastsMs: 0, confirmAfterMs: 2_000 } satisfies Partial<FaultRun>;
+
+function expectWhole({ account, received, records, superseded }: FaultOutcome): void {
+  expect(account.problems).toEqual([]);
+  expect(account.unsettled).toEqual([]);
+  expect(account.made).toBe(account.merged + account.shown);
+  // What the account takes for overtaken, the daemon has really refused.
+  expect(account.tolerated.overtaken).toBeLessThanOrEqual(superseded);
+  expect(new Set(received.map(({ id }) => id)).size).toBe(received.length);
+  // Nothing of the last record is missing; what a fault added, and nobody took back, may stand beside it.
+  for (const record of records) expect(record.told, record.subject).toMatchObject(record.true);
+}
+
+describe.concurrent('what is told equals what the answers showed, and ends as the world does', () => {
+  test.for(CASES.map((one, index) => ({ ...one, seed: 100 + index })))('under $name', async ({
+    shows,
+    seed,
+    ...spell
+  }, { onTestFinished }: TestContext) => {
+    const redisUrl = inject('redisUrl');
+    const outcome = await underFaults({ ...RUN, onTestFinished, redisUrl, seed, spells: [spell] });
+    expectWhole(outcome);
+    if (shows !== undefined) expect(shows(outcome)).toBe(true);
+  });
+
+  test('under all faults together for 60 s, and as without any', async ({ onTestFinished }) => {
+    const run = { ...RUN, onTestFinished, redisUrl: inject('redisUrl'), seed: TOGETHER_SEED };
+    const births = TOGETHER_BIRTHS;
+    const faulty = await underFaults({ ...run, pace: 3, births, lastsMs: TOGETHER_MS, spells: TOGETHER });
+    expectWhole(faulty);
+    const clean = await underFaults({ ...run, pace: 20, births, spells: [] });
+    expectWhole(clean);
+    const both = [...faulty.ends].filter(([subject]) => clean.ends.has(subject));
+    expect(both.length).toBeGreaterThanOrEqual(births);
+    expect(both.filter(([subject, status]) => clean.ends.get(subject) !== status)).toEqual([]);
+  });
+});
+
+test('each type of fault stands alone and among all', () => {
+  const types = faultSchema.options.map(({ shape }) => shape.type.value).toSorted();
+  for (const spells of [CASES, TOGETHER]) {
+    expect([...new Set(spells.map(({ fault }) => fault.type))].toSorted()).toEqual(types);
+  }
+});

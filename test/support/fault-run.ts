@@ -1,0 +1,258 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
+import { type Account, account } from '../../src/demo/account.ts';
+import { sightingsOf } from '../../src/demo/sighting.ts';
+import type { Rules } from '../../src/demo/story.ts';
+import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import type { Subjects } from '../../src/sandbox/world.ts';
+import { startDaemon, TestReceiver, testPrefix } from './daemon.ts';
+import { eventually } from './eventually.ts';
+
+/**
+ * A fault as `POST /faults` takes it, and how often it must have struck before the faults are ended. A brief one is ended
+ * as soon as it has.
+ */
+export type Spell = { fault: JsonObject; strikes: number; brief?: true };
+
+/** A run of a daemon at a sandbox that misbehaves for a while. */
+export type FaultRun = {
+  onTestFinished: (cleanUp: () => Promise<void>) => unknown;
+  redisUrl: string;
+  seed: number;
+  spells: readonly Spell[];
+  /** Births per second while the faults are on. */
+  pace: number;
+  /** How many intents must have been born before the faults are ended. */
+  births: number;
+  /** How long the faults last at least, in ms. */
+  lastsMs: number;
+  confirmAfterMs: number;
+};
+
+/** What came of it. `ends` is the last status of every watched subject. */
+export type FaultOutcome = {
+  account: Account;
+  received: readonly RenderedEvent[];
+  ends: Map<string, string>;
+  /** For each told subject, the last record told and what the sandbox says in the end, without times. */
+  records: { subject: string; told: JsonObject; true: JsonObject }[];
+  superseded: number;
+};
+
+/** How much faster than usual transfers live. */
+const TIME_SCALE = 60;
+
+/** More than two pages for each of the wallets. */
+const PAST_TRANSFERS = 400;
+
+const SETTLED_WITHIN_MS = 60_000;
+
+/** Statuses after which nothing more can be shown of a subject. */
+const LAST = new Set([
+  'settled',
+  'refunded',
+  'failed',
+  'PUBLISHED',
+  'EXPIRED_UNFUNDED',
+  'COMPLETED',
+  'FAILED',
+]);
+
+const FAULTS = z.object({ faults: z.array(z.object({ id: z.number(), strikes: z.number() })) });
+const PAGE = z.object({ results: z.array(z.record(z.string(), z.json())) });
+const DATA = z.object({ data: z.record(z.string(), z.json()) });
+
+/**
+ * Lets a daemon watch a sandbox whose faults are on from the first birth on, ends the faults, lets all transfers end and
+ * waits until the daemon must know everything; then holds what its receiver got against what the answers showed.
+ */
+export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
+  const sandbox = new Sandbox({
+    seed: run.seed,
+    timeScale: TIME_SCALE,
+    wallets: 4,
+    transfersPerSecond: 0,
+    pastTransfers: PAST_TRANSFERS,
+  });
+  const hook = new TestReceiver();
+  for (const part of [sandbox, hook]) {
+    await part.start();
+    run.onTestFinished(() => part.close());
+  }
+  const subjects = sandbox.subjects();
+  const { daemon, signals } = await startDaemon({
+    baseUrl: sandbox.url,
+    redisUrl: run.redisUrl,
+    prefix: testPrefix(),
+    receivers: { hook: { url: hook.url } },
+    subscriptions: subscriptionsTo(subjects),
+    more: {
+      upstream: {
+        baseUrl: sandbox.url,
+        apiKey: sandbox.apiKey,
+        requestsPerSecond: 100,
+        gatewayRequestsPerSecond: 50,
+        // Whatever was handed over is read: the account could not see that an answer came too late.
+        timeout: '60s',
+      },
+      polling: { fullSweepEvery: '2s', confirmAfter: `${run.confirmAfterMs}ms` },
+    },
+  });
+  run.onTestFinished(() => daemon.close());
+  const committed = new Set<string>();
+  signals.on('event.committed', ({ event }) => committed.add(event.id));
+  let superseded = 0;
+  signals.on('record.decided', ({ outcome }) => {
+    if (outcome === 'superseded') superseded += 1;
+  });
+  const asked = new Set<unknown>();
+  await eventually('every wallet was read', () => {
+    for (const { query } of sandbox.answers()) {
+      asked.add(z.object({ wallet: z.string().optional() }).parse(query).wallet?.toLowerCase());
+    }
+    return subjects.wallets.every((wallet) => asked.has(wallet.toLowerCase()));
+  });
+  const watchedSince = Math.ceil(Date.now() / 1_000);
+  const skewSeconds = Math.max(0, ...run.spells.map(({ fault }) => -Number(fault.skewSeconds ?? 0)));
+  const rules: Partial<Rules> = {
+    historyBefore: watchedSince + skewSeconds,
+    confirmAfterMs: run.confirmAfterMs,
+    // Everything runs in one process, on a machine that may be busy.
+    slackMs: 1_000,
+  };
+
+  await disturb(sandbox, run);
+  sandbox.setPace(0);
+  await eventually('all transfers have ended', () => sandbox.pace().livingTransfers === 0, SETTLED_WITHIN_MS);
+  const drainedMs = Date.now();
+  const isWatched = watched(subjects);
+  const ends = (): Map<string, string> =>
+    new Map(
+      sandbox
+        .transitions()
+        .filter(({ subject }) => isWatched(subject))
+        .map(({ subject, to }) => [subject, to]),
+    );
+  const taken = (): Account =>
+    account({
+      transitions: sandbox.transitions(),
+      showings: sandbox.showings(),
+      events: hook.events,
+      isWatched,
+      rules,
+    });
+  let last = taken();
+  await eventually(
+    'everything is known',
+    async () => {
+      await delay(500);
+      last = taken();
+      const seen = sightingsOf(sandbox.showings(drainedMs + 1));
+      if (last.problems.length > 0 || last.unsettled.length > 0) return false;
+      return [...ends()].every(([id, to]) => LAST.has(to) || seen.has(id));
+    },
+    SETTLED_WITHIN_MS,
+  ).catch((error: unknown) => {
+    throw new Error(`${String(error)}: ${[...last.problems, ...last.unsettled].join('\n')}`);
+  });
+  await daemon.stopPolling();
+  // A poll that was under way may have brought something more.
+  await hook.until((events) => events.length >= committed.size);
+  return {
+    account: taken(),
+    received: hook.events,
+    ends: ends(),
+    records: await compareRecords(sandbox, hook.events),
+    superseded,
+  };
+}
+
+/** Turns the faults on, lets transfers be born, and turns them off when they have struck often enough. */
+async function disturb(sandbox: Sandbox, run: FaultRun): Promise<void> {
+  const url = `${sandbox.controlUrl}/faults`;
+  const on = await Promise.all(run.spells.map(async (spell) => ({ ...spell, id: await begin(url, spell) })));
+  const startedMs = performance.now();
+  const bornBefore = births(sandbox);
+  const struck = new Set<number>();
+  sandbox.setPace(run.pace);
+  await eventually(
+    'the faults have struck',
+    async () => {
+      const isBorn = births(sandbox) - bornBefore >= run.births;
+      if (isBorn && sandbox.pace().transfersPerSecond > 0) sandbox.setPace(0);
+      const { faults } = FAULTS.parse(await (await fetch(url)).json());
+      for (const { id, strikes, brief } of on) {
+        if (struck.has(id) || (faults.find((fault) => fault.id === id)?.strikes ?? 0) < strikes) continue;
+        struck.add(id);
+        if (brief) await fetch(`${url}/${id}`, { method: 'DELETE' });
+      }
+      return struck.size === on.length && isBorn && performance.now() - startedMs >= run.lastsMs;
+    },
+    SETTLED_WITHIN_MS + run.lastsMs,
+  );
+  await fetch(url, { method: 'DELETE' });
+}
+
+async function begin(url: string, { fault }: Spell): Promise<number> {
+  const headers = { 'content-type': 'application/json' };
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(fault) });
+  if (response.status !== 201) throw new Error(await response.text());
+  return z.object({ id: z.number() }).parse(await response.json()).id;
+}
+
+function births(sandbox: Sandbox): number {
+  return sandbox.transitions().filter(({ subject, from }) => from === null && subject.startsWith('intent:'))
+    .length;
+}
+
+/** Every second gasless job is asked for at the deposit gateway. */
+function subscriptionsTo({ wallets, intents, quotes, gaslessJobs, vaults }: Subjects): object[] {
+  const jobs = gaslessJobs.map((id, index) => (index % 2 === 0 ? id : { id, endpoint: 'gateway' }));
+  return [
+    { name: 'treasury', wallets, receivers: ['hook'] },
+    { name: 'orders', intents, quotes, gaslessJobs: jobs, vaults, receivers: ['hook'] },
+  ];
+}
+
+function watched({ quotes, gaslessJobs, vaults }: Subjects): (subject: string) => boolean {
+  const named = new Set([
+    ...quotes.map((uuid) => `quote:${uuid}`),
+    ...gaslessJobs.map((uuid, index) => (index % 2 === 0 ? `gasless:${uuid}` : `gasless:gateway:${uuid}`)),
+    ...vaults.map(({ address, chainId }) => `vault:${chainId}:${address.toLowerCase()}`),
+  ]);
+  return (subject) => subject.startsWith('intent:') || named.has(subject);
+}
+
+/** Asks the sandbox for every subject that was told of; to be done when nobody else asks any more. */
+async function compareRecords(
+  sandbox: Sandbox,
+  events: readonly RenderedEvent[],
+): Promise<FaultOutcome['records']> {
+  const latest = new Map<string, RenderedEvent['data']>();
+  for (const { data } of events) {
+    if ((latest.get(data.subject.id)?.sequence ?? 0) < data.sequence) latest.set(data.subject.id, data);
+  }
+  return Promise.all(
+    [...latest].map(async ([subject, { record }]) => {
+      const { updatedAt: _told, ...told } = record;
+      const { updatedAt: _true, ...truth } = await ask(sandbox, subject);
+      return { subject, told, true: truth };
+    }),
+  );
+}
+
+async function ask(sandbox: Sandbox, subject: string): Promise<JsonObject> {
+  const get = async (path: string): Promise<unknown> =>
+    (await fetch(`${sandbox.url}${path}`, { headers: { 'x-api-key': sandbox.apiKey } })).json();
+  const [kind, ...rest] = subject.split(':');
+  const id = rest.join(':');
+  if (kind === 'vault') {
+    const [chainId, address] = rest;
+    return DATA.parse(await get(`/v1/deposit-gateway/${address}?sourceChainId=${chainId}`)).data;
+  }
+  if (rest[0] === 'gateway') return DATA.parse(await get(`/v1/deposit-gateway/status?id=${rest[1]}`)).data;
+  const filter = kind === 'intent' ? 'intentHash' : kind === 'quote' ? 'quoteId' : 'jobId';
+  return PAGE.parse(await get(`/v1/intents/status?${filter}=${id}`)).results[0] ?? {};
+}
