@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 import {
+  amountMember,
   integerMember,
   integerOrNull,
   kindOf,
   type Members,
   type Reading,
+  textMember,
   textOrNull,
   unreadableMembers,
 } from './wire.ts';
@@ -49,17 +51,17 @@ export const VAULT_EXPECTED =
   'HTTP 200 (201 for a new one) with a JSON object { data } of vaultAddress and state';
 
 const JOB_MEMBERS: Members = {
-  permitTxHash: z.string(),
-  transferTxHash: z.string(),
-  intentHash: z.string(),
-  amount: z.string(),
+  permitTxHash: textMember,
+  transferTxHash: textMember,
+  intentHash: textMember,
+  amount: amountMember,
   error: z.string(),
 };
 
 const VAULT_MEMBERS: Members = {
-  amount: z.string(),
+  amount: amountMember,
   deadline: integerMember,
-  intentHash: z.string(),
+  intentHash: textMember,
   sourceChainId: integerMember,
 };
 

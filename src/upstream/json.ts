@@ -36,6 +36,14 @@ function keepDigits(key: string, value: unknown, context?: { source?: string }):
   return value === 0 ? 0 : value; // no negative zero: it would differ from zero in a comparison
 }
 
+/**
+ * Whether a text may be a number that JavaScript cannot hold, and that was kept as text: where the interface has a word
+ * or a hash, it is none.
+ */
+export function isKeptNumber(text: string): boolean {
+  return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text) && !survives(Number(text), text);
+}
+
 /** Whether the number says exactly what its source said. */
 function survives(value: number, source: string): boolean {
   if (!Number.isFinite(value)) return false;

@@ -2,11 +2,14 @@ import { z } from 'zod';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 import { foldHex } from '../domain/subject.ts';
 import {
+  amountMember,
   integerMember,
   integerOrNull,
   kindOf,
   type Members,
   type Reading,
+  textMember,
+  textOrNull,
   unreadableMembers,
 } from './wire.ts';
 
@@ -39,27 +42,27 @@ export const STATUS_PAGE_EXPECTED = 'HTTP 200 with a JSON object of results (arr
 
 const transactionSummary = z.object({
   chainId: z.int(),
-  txHash: z.string(),
-  token: z.string(),
-  amount: z.string(),
+  txHash: textMember,
+  token: textMember,
+  amount: amountMember,
 });
 
 const subStatus = z.object({
   chainId: z.int(),
-  quoteIds: z.array(z.string()),
-  txHash: z.string().nullable(),
-  intentHashes: z.array(z.string()),
-  state: z.string(),
+  quoteIds: z.array(textMember),
+  txHash: textMember.nullable(),
+  intentHashes: z.array(textMember),
+  state: textMember,
 });
 
-const stepSide = z.object({ token: z.string(), amount: z.string(), chainId: z.int() });
+const stepSide = z.object({ token: textMember, amount: amountMember, chainId: z.int() });
 
-const stepTransaction = z.object({ chainId: z.int(), txHash: z.string() });
+const stepTransaction = z.object({ chainId: z.int(), txHash: textMember });
 
 const step = z.object({
-  type: z.string(),
-  intentHash: z.string(),
-  status: z.string(),
+  type: textMember,
+  intentHash: textMember,
+  status: textMember,
   from: stepSide,
   to: stepSide,
   transactions: z.object({
@@ -71,8 +74,8 @@ const step = z.object({
 
 const MEMBERS: Members = {
   updatedAt: integerMember.nullable(),
-  intentHashes: z.array(z.string()),
-  txHash: z.string().nullable(),
+  intentHashes: z.array(textMember),
+  txHash: textMember.nullable(),
   subStatuses: z.array(subStatus),
   sourceTx: transactionSummary,
   destinationTx: transactionSummary,
@@ -102,14 +105,12 @@ export function readStatusPage(body: JsonValue): Reading<StatusPage> {
 
 function readStatusRecord(raw: JsonValue): Reading<StatusRecord> {
   if (!isJsonObject(raw)) return { mismatch: `result: found ${kindOf(raw)}, expected an object` };
-  const { id, type, status } = raw;
-  if (typeof id !== 'string' || id === '') {
-    return { mismatch: `id: found ${kindOf(id)}, expected text` };
-  }
-  if (typeof type !== 'string') return { mismatch: `type: found ${kindOf(type)}, expected text` };
-  if (typeof status !== 'string' || status === '') {
-    return { mismatch: `status: found ${kindOf(status)}, expected text` };
-  }
+  const id = textOrNull(raw.id);
+  if (id === null) return { mismatch: `id: found ${kindOf(raw.id)}, expected text` };
+  const type = raw.type === '' ? '' : textOrNull(raw.type);
+  if (type === null) return { mismatch: `type: found ${kindOf(raw.type)}, expected text` };
+  const status = textOrNull(raw.status);
+  if (status === null) return { mismatch: `status: found ${kindOf(raw.status)}, expected text` };
   return {
     value: {
       id,
@@ -131,8 +132,9 @@ function intentHashesOf(raw: JsonObject): string[] {
     ...items(raw.steps).map((one) => (isJsonObject(one) ? one.intentHash : null)),
   ];
   const byHash = new Map<string, string>();
-  for (const hash of named) {
-    if (typeof hash !== 'string' || hash === '') continue;
+  for (const member of named) {
+    const hash = textOrNull(member);
+    if (hash === null) continue;
     const key = foldHex(hash);
     if (!byHash.has(key)) byHash.set(key, hash);
   }

@@ -1,11 +1,18 @@
 import { z } from 'zod';
 import type { JsonObject, JsonValue } from '../domain/json.ts';
+import { isKeptNumber } from './json.ts';
 
 /** What a reader of a body gives: the value, or in words what it found instead of what was expected. */
 export type Reading<T> = { value: T } | { mismatch: string };
 
 /** Unix seconds, chain ids: an integer, or its digits as a string. */
 export const integerMember = z.union([z.int(), z.string().regex(/^\d{1,15}$/)]);
+
+/** A word, hash or address: text that was sent as text. */
+export const textMember = z.string().refine((text) => !isKeptNumber(text));
+
+/** An amount in base units. Sent as a number, its digits count. */
+export const amountMember = z.string().refine((text) => !isKeptNumber(text) || /^\d+$/.test(text));
 
 /** The optional members of one kind of record, by name. */
 export type Members = Readonly<Record<string, z.ZodType>>;
@@ -23,9 +30,9 @@ export function integerOrNull(value: JsonValue | undefined): number | null {
   return parsed.success ? Number(parsed.data) : null;
 }
 
-/** A member that is text; null when it is absent, empty or anything else. */
+/** A member that is text; null when it is absent, empty or anything else, such as a number too large to be held. */
 export function textOrNull(value: JsonValue | undefined): string | null {
-  return typeof value === 'string' && value !== '' ? value : null;
+  return typeof value === 'string' && value !== '' && !isKeptNumber(value) ? value : null;
 }
 
 /** Names what stands somewhere without quoting it. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonValue } from '../../src/domain/json.ts';
 import { readGatewayJob, readVault } from '../../src/upstream/gateway-record.ts';
+import { parseJson } from '../../src/upstream/json.ts';
 import { readStatusPage, type StatusPage } from '../../src/upstream/status-page.ts';
 import type { Reading } from '../../src/upstream/wire.ts';
 
@@ -244,5 +245,36 @@ describe('a vault', () => {
     [[]],
   ])('is not %j', (body) => {
     expect(readVault(body)).toHaveProperty('mismatch');
+  });
+});
+
+describe('a number that is too large to be held', () => {
+  const huge = (text: string): JsonValue => parseJson(JSON.stringify(text).replaceAll('"@"', '1e400'));
+  const said = (record: object): StatusPage => {
+    const body = JSON.stringify({ results: [record], nextCursor: null });
+    return read(readStatusPage(parseJson(body.replaceAll('"@"', '1e400'))));
+  };
+
+  test('is no word, no hash and no id', () => {
+    expect(said({ ...filled, txHash: '@' }).records[0]?.unreadable).toEqual(['txHash']);
+    expect(said({ ...filled, sourceTx: { ...filled.sourceTx, token: '@' } }).records[0]?.unreadable).toEqual([
+      'sourceTx',
+    ]);
+    expect(said({ ...filled, intentHashes: ['@'] }).records[0]?.intentHashes).toEqual([hash('b')]);
+    for (const core of ['id', 'type', 'status']) {
+      expect(said({ ...filled, [core]: '@' })).toMatchObject({ records: [], unreadable: [{ index: 0 }] });
+    }
+    const job = huge('@');
+    expect(readGatewayJob({ data: { id: 'u', status: job } })).toHaveProperty('mismatch');
+    expect(readVault({ data: { vaultAddress: '0xAb', state: job } })).toHaveProperty('mismatch');
+  });
+
+  test('is an amount where its digits say one', () => {
+    const amount = parseJson('99999999999999999999999');
+    const { sourceTx } = filled;
+    expect(page({ ...filled, sourceTx: { ...sourceTx, amount } }).records[0]?.unreadable).toEqual([]);
+    expect(page({ ...filled, sourceTx: { ...sourceTx, amount: '1e400' } }).records[0]?.unreadable).toEqual([
+      'sourceTx',
+    ]);
   });
 });
