@@ -245,7 +245,11 @@ function invented({ subject, ways, events, sightings }: Failure): string {
 }
 
 function context({ sightings, events }: Failure): string {
-  const shown = sightings.map(words).filter((one, index, all) => one !== all[index - 1]);
+  const isNew = (one: Sighting, index: number): boolean => {
+    const before = sightings[index - 1];
+    return before === undefined || words(before) !== words(one);
+  };
+  const shown = sightings.filter(isNew).map((one) => `${words(one)} at ${one.at}`);
   return `shown: ${shown.join(', ')}; told: ${events.map(eventWords).join(', ')}`;
 }
 
@@ -254,6 +258,7 @@ function words({ status, updatedAt }: Pick<Sighting, 'status' | 'updatedAt'>): s
 }
 
 function eventWords({ status, previousStatus, upstreamUpdatedAt, regression, changes }: Facts): string {
-  const word = status === previousStatus ? `${status} (${changes.join(' ') || 'clock'})` : String(status);
+  const moved = `${status} after ${previousStatus ?? 'nothing'}`;
+  const word = status === previousStatus ? `${status} (${changes.join(' ') || 'clock'})` : moved;
   return `${word}@${upstreamUpdatedAt}${regression ? ' back' : ''}`;
 }

@@ -21,8 +21,8 @@ const CASES: Case[] = [
   },
   {
     name: 'errors of the deposit gateway',
-    fault: { type: 'error', code: 'service-unavailable', rate: 0.25, path: '/deposit-gateway' },
-    strikes: 5,
+    fault: { type: 'error', code: 'service-unavailable', rate: 0.4, path: '/deposit-gateway' },
+    strikes: 2,
   },
   {
     name: '429 with Retry-After',
@@ -72,8 +72,8 @@ const CASES: Case[] = [
   { name: 'cursors that lead in a circle', fault: { type: 'repeated-cursors' }, strikes: 4 },
   {
     name: 'chains that are reorganised',
-    fault: { type: 'regressions', rate: 0.5 },
-    strikes: 5,
+    fault: { type: 'regressions' },
+    strikes: 12,
     shows: ({ received }) => received.some(({ data }) => data.regression === true),
   },
 ];
@@ -82,7 +82,7 @@ const CASES: Case[] = [
 const TOGETHER: Spell[] = [
   { fault: { type: 'latency', ms: 20, spreadMs: 300, rate: 0.3 }, strikes: 50 },
   { fault: { type: 'error', code: 'internal-error', rate: 0.03 }, strikes: 5 },
-  { fault: { type: 'error', code: 'service-unavailable', rate: 0.05, path: '/deposit-gateway' }, strikes: 1 },
+  { fault: { type: 'error', code: 'service-unavailable', rate: 0.4, path: '/deposit-gateway' }, strikes: 1 },
   { fault: { type: 'error', code: 'rate-limit-exceeded', retryAfterSeconds: 1, rate: 0.01 }, strikes: 3 },
   { fault: { type: 'error', code: 'rate-limit-exceeded', rate: 0.01 }, strikes: 3 },
   { fault: { type: 'bare-error', status: 502, rate: 0.03 }, strikes: 5 },

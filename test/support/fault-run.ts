@@ -120,7 +120,7 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
     historyBefore: watchedSince + skewSeconds,
     confirmAfterMs: run.confirmAfterMs,
     // Everything runs in one process, on a machine that may be busy.
-    slackMs: 1_000,
+    slackMs: 5_000,
   };
 
   await disturb(sandbox, run);

@@ -78,7 +78,7 @@ describe('the account finds', () => {
       [TOLD_PENDING, { ...SETTLED, from: 'pending' }],
       /filled@20.*no event tells/,
     ],
-    ['a status that nobody showed', [PENDING], [TOLD_PENDING, TOLD_FILLED], /filled@20.*no answer explains/],
+    ['a status that nobody showed', [PENDING], [TOLD_PENDING, TOLD_FILLED], /filled after pending@20.*no answer explains/],
     [
       'a time that nobody showed',
       [PENDING],
@@ -110,13 +110,13 @@ describe('the account finds', () => {
         { ...FILLED, from: null },
         { ...PENDING, from: 'filled', regression: true },
       ],
-      /pending@10.*no answer explains/,
+      /pending after filled@10.*no answer explains/,
     ],
     [
       'an unknown that was told',
       [PENDING, UNKNOWN],
       [TOLD_PENDING, { ...UNKNOWN, from: 'pending' }],
-      /unknown@null.*no answer explains/,
+      /unknown after pending@null.*no answer explains/,
     ],
     [
       'a step back at a newer time that is not marked',
