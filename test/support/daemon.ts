@@ -54,13 +54,17 @@ export function configYaml(config: TestConfig): string {
   });
 }
 
-/** A daemon inside the test's process, on real Redis and real HTTP. */
-export async function startDaemon(config: TestConfig): Promise<{ daemon: Daemon; signals: Signals }> {
+/** A daemon inside the test's process, on real Redis and real HTTP. `onLine` gets every line of its log. */
+export async function startDaemon(
+  config: TestConfig,
+  onLine?: (line: string) => void,
+): Promise<{ daemon: Daemon; signals: Signals }> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-'));
   const file = join(folder, 'intentwatch.yaml');
   await writeFile(file, configYaml(config));
   const signals = new Signals();
-  const daemon = new Daemon({ config: await loadConfig(file, {}), log: pino({ level: 'silent' }), signals });
+  const log = onLine === undefined ? pino({ level: 'silent' }) : pino({ base: null }, { write: onLine });
+  const daemon = new Daemon({ config: await loadConfig(file, {}), log, signals });
   await daemon.start();
   await rm(folder, { recursive: true });
   return { daemon, signals };

@@ -8,7 +8,7 @@ export type Asked = { path: string; query: Record<string, string> };
 /** What it answers: records for the status endpoint, or a whole answer. */
 export type Scripted =
   | { records: JsonObject[]; nextCursor?: string | null }
-  | { status: number; body: string; headers?: Record<string, string> };
+  | { status: number; body: string | Uint8Array; headers?: Record<string, string> };
 
 /** An upstream over real HTTP whose every answer the test writes, and may hold back. */
 export class ScriptedUpstream {

@@ -78,7 +78,12 @@ describe('the account finds', () => {
       [TOLD_PENDING, { ...SETTLED, from: 'pending' }],
       /filled@20.*no event tells/,
     ],
-    ['a status that nobody showed', [PENDING], [TOLD_PENDING, TOLD_FILLED], /filled after pending@20.*no answer explains/],
+    [
+      'a status that nobody showed',
+      [PENDING],
+      [TOLD_PENDING, TOLD_FILLED],
+      /filled after pending@20.*no answer explains/,
+    ],
     [
       'a time that nobody showed',
       [PENDING],
