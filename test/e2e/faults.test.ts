@@ -23,6 +23,7 @@ const CASES: Case[] = [
     name: 'errors of the deposit gateway',
     fault: { type: 'error', code: 'service-unavailable', rate: 0.4, path: '/deposit-gateway' },
     strikes: 2,
+    early: true,
   },
   {
     name: '429 with Retry-After',
@@ -67,6 +68,7 @@ const CASES: Case[] = [
     shows: ({ received }) => received.some(({ data }) => data.record.riskScore !== undefined),
   },
   { name: 'pages in another order', fault: { type: 'shuffled-pages' }, strikes: 20 },
+  { name: 'pages with the oldest first', fault: { type: 'oldest-first' }, strikes: 20 },
   { name: 'items that move between pages', fault: { type: 'moving-items', rate: 0.5 }, strikes: 20 },
   { name: 'cursors that expire', fault: { type: 'expired-cursors', rate: 0.5 }, strikes: 4 },
   { name: 'cursors that lead in a circle', fault: { type: 'repeated-cursors' }, strikes: 4 },
@@ -82,7 +84,11 @@ const CASES: Case[] = [
 const TOGETHER: Spell[] = [
   { fault: { type: 'latency', ms: 20, spreadMs: 300, rate: 0.3 }, strikes: 50 },
   { fault: { type: 'error', code: 'internal-error', rate: 0.03 }, strikes: 5 },
-  { fault: { type: 'error', code: 'service-unavailable', rate: 0.4, path: '/deposit-gateway' }, strikes: 1 },
+  {
+    fault: { type: 'error', code: 'service-unavailable', rate: 0.4, path: '/deposit-gateway' },
+    strikes: 1,
+    early: true,
+  },
   { fault: { type: 'error', code: 'rate-limit-exceeded', retryAfterSeconds: 1, rate: 0.01 }, strikes: 3 },
   { fault: { type: 'error', code: 'rate-limit-exceeded', rate: 0.01 }, strikes: 3 },
   { fault: { type: 'bare-error', status: 502, rate: 0.03 }, strikes: 5 },
@@ -98,6 +104,7 @@ const TOGETHER: Spell[] = [
   { fault: { type: 'unknown-status', rate: 0.1 }, strikes: 50 },
   { fault: { type: 'unknown-fields', rate: 0.2 }, strikes: 50 },
   { fault: { type: 'shuffled-pages', rate: 0.5 }, strikes: 50 },
+  { fault: { type: 'oldest-first', rate: 0.2 }, strikes: 20 },
   { fault: { type: 'moving-items', rate: 0.2 }, strikes: 20 },
   { fault: { type: 'expired-cursors', rate: 0.2 }, strikes: 3 },
   { fault: { type: 'repeated-cursors', rate: 0.2 }, strikes: 3 },

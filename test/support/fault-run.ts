@@ -12,9 +12,9 @@ import { eventually } from './eventually.ts';
 
 /**
  * A fault as `POST /faults` takes it, and how often it must have struck before the faults are ended. A brief one is ended
- * as soon as it has.
+ * as soon as it has. An early one is on before the daemon starts: it touches what soon is asked no more.
  */
-export type Spell = { fault: JsonObject; strikes: number; brief?: true };
+export type Spell = { fault: JsonObject; strikes: number; brief?: true; early?: true };
 
 /** A run of a daemon at a sandbox that misbehaves for a while. */
 export type FaultRun = {
@@ -81,6 +81,11 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
     await part.start();
     run.onTestFinished(() => part.close());
   }
+  const url = `${sandbox.controlUrl}/faults`;
+  const early = await begin(
+    url,
+    run.spells.filter((spell) => spell.early),
+  );
   const subjects = sandbox.subjects();
   const { daemon, signals } = await startDaemon({
     baseUrl: sandbox.url,
@@ -123,7 +128,13 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
     slackMs: 5_000,
   };
 
-  await disturb(sandbox, run);
+  await disturb(sandbox, run, [
+    ...early,
+    ...(await begin(
+      url,
+      run.spells.filter((spell) => !spell.early),
+    )),
+  ]);
   sandbox.setPace(0);
   await eventually('all transfers have ended', () => sandbox.pace().livingTransfers === 0, SETTLED_WITHIN_MS);
   const drainedMs = Date.now();
@@ -169,10 +180,9 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
   };
 }
 
-/** Turns the faults on, lets transfers be born, and turns them off when they have struck often enough. */
-async function disturb(sandbox: Sandbox, run: FaultRun): Promise<void> {
+/** Lets transfers be born under the faults that are on, and turns them off when they have struck often enough. */
+async function disturb(sandbox: Sandbox, run: FaultRun, on: readonly Begun[]): Promise<void> {
   const url = `${sandbox.controlUrl}/faults`;
-  const on = await Promise.all(run.spells.map(async (spell) => ({ ...spell, id: await begin(url, spell) })));
   const startedMs = performance.now();
   const bornBefore = births(sandbox);
   const struck = new Set<number>();
@@ -195,11 +205,17 @@ async function disturb(sandbox: Sandbox, run: FaultRun): Promise<void> {
   await fetch(url, { method: 'DELETE' });
 }
 
-async function begin(url: string, { fault }: Spell): Promise<number> {
+type Begun = Spell & { id: number };
+
+async function begin(url: string, spells: readonly Spell[]): Promise<Begun[]> {
   const headers = { 'content-type': 'application/json' };
-  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(fault) });
-  if (response.status !== 201) throw new Error(await response.text());
-  return z.object({ id: z.number() }).parse(await response.json()).id;
+  return Promise.all(
+    spells.map(async (spell) => {
+      const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(spell.fault) });
+      if (response.status !== 201) throw new Error(await response.text());
+      return { ...spell, id: z.object({ id: z.number() }).parse(await response.json()).id };
+    }),
+  );
 }
 
 function births(sandbox: Sandbox): number {
