@@ -106,8 +106,8 @@ const TOGETHER: Spell[] = [
   { fault: { type: 'shuffled-pages', rate: 0.5 }, strikes: 50 },
   { fault: { type: 'oldest-first', rate: 0.2 }, strikes: 20 },
   { fault: { type: 'moving-items', rate: 0.2 }, strikes: 20 },
-  { fault: { type: 'expired-cursors', rate: 0.2 }, strikes: 3 },
-  { fault: { type: 'repeated-cursors', rate: 0.2 }, strikes: 3 },
+  { fault: { type: 'expired-cursors', rate: 0.5 }, strikes: 1 },
+  { fault: { type: 'repeated-cursors', rate: 0.5 }, strikes: 1 },
   { fault: { type: 'regressions', rate: 0.2 }, strikes: 5 },
 ];
 const TOGETHER_MS = 60_000;
