@@ -149,7 +149,7 @@ describe.concurrent('what is told equals what the answers showed, and ends as th
     const both = [...faulty.ends].filter(([subject]) => clean.ends.has(subject));
     expect(both.length).toBeGreaterThanOrEqual(births);
     expect(both.filter(([subject, status]) => clean.ends.get(subject) !== status)).toEqual([]);
-  });
+  }, 600_000);
 });
 
 test('each type of fault stands alone and among all', () => {
