@@ -3,7 +3,7 @@ import { faultSchema } from '../../src/sandbox/fault.ts';
 import { type FaultOutcome, type FaultRun, type Spell, underFaults } from '../support/fault-run.ts';
 
 /** A fault, and how it must show in what the daemon made of the answers. */
-type Case = Spell & { name: string; shows?: (outcome: FaultOutcome) => boolean };
+type Case = Spell & { name: string; timeScale?: number; shows?: (outcome: FaultOutcome) => boolean };
 
 const tellsOf =
   (status: string) =>
@@ -75,6 +75,8 @@ const CASES: Case[] = [
   {
     name: 'chains that are reorganised',
     fault: { type: 'regressions' },
+    // Slow enough for polls to find transfers pending again.
+    timeScale: 25,
     strikes: 12,
     shows: ({ received }) => received.some(({ data }) => data.regression === true),
   },
@@ -114,7 +116,13 @@ const TOGETHER_MS = 60_000;
 const TOGETHER_SEED = 2_026;
 const TOGETHER_BIRTHS = 100;
 
-const RUN = { pace: 6, births: 15, lastsMs: 0, confirmAfterMs: 2_000 } satisfies Partial<FaultRun>;
+const RUN = {
+  pace: 6,
+  timeScale: 60,
+  births: 15,
+  lastsMs: 0,
+  confirmAfterMs: 2_000,
+} satisfies Partial<FaultRun>;
 
 function expectWhole({ account, received, records, superseded }: FaultOutcome): void {
   expect(account.problems).toEqual([]);
@@ -131,10 +139,11 @@ describe.concurrent('what is told equals what the answers showed, and ends as th
   test.for(CASES.map((one, index) => ({ ...one, seed: 100 + index })))('under $name', async ({
     shows,
     seed,
+    timeScale = RUN.timeScale,
     ...spell
   }, { onTestFinished }: TestContext) => {
     const redisUrl = inject('redisUrl');
-    const outcome = await underFaults({ ...RUN, onTestFinished, redisUrl, seed, spells: [spell] });
+    const outcome = await underFaults({ ...RUN, timeScale, onTestFinished, redisUrl, seed, spells: [spell] });
     expectWhole(outcome);
     if (shows !== undefined) expect(shows(outcome)).toBe(true);
   });

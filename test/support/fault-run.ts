@@ -24,6 +24,8 @@ export type FaultRun = {
   spells: readonly Spell[];
   /** Births per second while the faults are on. */
   pace: number;
+  /** How much faster than usual transfers live. */
+  timeScale: number;
   /** How many intents must have been born before the faults are ended. */
   births: number;
   /** How long the faults last at least, in ms. */
@@ -40,9 +42,6 @@ export type FaultOutcome = {
   records: { subject: string; told: JsonObject; true: JsonObject }[];
   superseded: number;
 };
-
-/** How much faster than usual transfers live. */
-const TIME_SCALE = 60;
 
 /** More than two pages for each of the wallets. */
 const PAST_TRANSFERS = 400;
@@ -71,7 +70,7 @@ const DATA = z.object({ data: z.record(z.string(), z.json()) });
 export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
   const sandbox = new Sandbox({
     seed: run.seed,
-    timeScale: TIME_SCALE,
+    timeScale: run.timeScale,
     wallets: 4,
     transfersPerSecond: 0,
     pastTransfers: PAST_TRANSFERS,
