@@ -64,7 +64,7 @@ async function serve({ fault: faults, ...flags }: Flags): Promise<void> {
   process.stdout.write(
     `${[
       `upstream:     ${sandbox.url}   (x-api-key: ${sandbox.apiKey})`,
-      `control:      ${sandbox.controlUrl}   (GET /subjects /transitions /answers /showings, POST /pace /market /fund /rotate-signer /faults)`,
+      `control:      ${sandbox.controlUrl}   (GET /subjects /transitions /answers /showings /requests, POST /pace /market /fund /rotate-signer /faults)`,
       `quotes:       ${sandbox.quotesUrl}   (no key)`,
       `a wallet:     ${sandbox.subjects().wallets[0] ?? 'none'}`,
     ].join('\n')}\n`,

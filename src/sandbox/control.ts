@@ -9,6 +9,7 @@ import { faultSchema } from './fault.ts';
 import type { Faults } from './faults.ts';
 import { type FundResult, fundSchema } from './funding.ts';
 import { type Market, marketSchema } from './market.ts';
+import type { CameRequest } from './request-log.ts';
 import type { Subjects, Transition } from './world.ts';
 
 /** The births per second now, and how many transfers have a change still to come. */
@@ -20,6 +21,7 @@ export type Controls = {
   transitions: BoundedLog<Transition>;
   answers: BoundedLog<Answer>;
   showings: BoundedLog<Showing>;
+  requests: BoundedLog<CameRequest>;
   pace(): Pace;
   setPace(transfersPerSecond: number): void;
   market(): Market;
@@ -52,9 +54,9 @@ const rotationSchema = z.strictObject({
 });
 
 /**
- * The control port, for tests and the demo: `GET /subjects`, `GET /transitions`, `GET /answers` and `GET /showings` (the
- * last three with an optional `?since=<Unix milliseconds>`, inclusive), `GET /pace` and `POST /pace`, `GET /market` and
- * `POST /market`, `POST /fund`, `POST /rotate-signer`, and `GET`, `POST` and `DELETE` of `/faults`. Each log holds the last
+ * The control port, for tests and the demo: `GET /subjects`, `GET /transitions`, `GET /answers`, `GET /showings` and
+ * `GET /requests` (the last four with an optional `?since=<Unix milliseconds>`, inclusive), `GET /pace` and `POST /pace`,
+ * `GET /market` and `POST /market`, `POST /fund`, `POST /rotate-signer`, and `GET`, `POST` and `DELETE` of `/faults`. Each log holds the last
  * 500,000 entries.
  */
 export function createControl(controls: Controls): FastifyInstance {
@@ -74,6 +76,7 @@ export function createControl(controls: Controls): FastifyInstance {
   app.get('/transitions', (request, reply) => sendLog(request, reply, controls.transitions));
   app.get('/answers', (request, reply) => sendLog(request, reply, controls.answers));
   app.get('/showings', (request, reply) => sendLog(request, reply, controls.showings));
+  app.get('/requests', (request, reply) => sendLog(request, reply, controls.requests));
   app.get('/pace', () => controls.pace());
   app.post('/pace', (request, reply) => {
     const body = paceSchema.safeParse(request.body);

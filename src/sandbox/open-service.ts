@@ -7,6 +7,7 @@ import { addFaultHooks, type Spoilings } from './fault-hooks.ts';
 import type { Faults } from './faults.ts';
 import { PROBLEMS } from './problem.ts';
 import type { QuoteDesk } from './quote-desk.ts';
+import type { RequestLog } from './request-log.ts';
 
 /** The port of the open quoting service: no key, and errors of its own form. */
 export function createOpenService({
@@ -14,6 +15,7 @@ export function createOpenService({
   timeScale,
   desk,
   answering,
+  requests,
   nowMs,
   faults,
   spoilings,
@@ -22,6 +24,7 @@ export function createOpenService({
   timeScale: number;
   desk: QuoteDesk;
   answering: Answering;
+  requests: RequestLog;
   nowMs: () => number;
   faults: Faults;
   spoilings: Spoilings;
@@ -35,6 +38,7 @@ export function createOpenService({
       refuseOpen(reply, { statusCode: 404, errors: [{ field: 'path', detail: 'malformed' }] });
     },
   });
+  requests.watch(app);
   addFaultHooks(app, {
     faults,
     spoilings,

@@ -19,6 +19,7 @@ import { createSolvers } from './pricing.ts';
 import { createQuoteDesk } from './quote-desk.ts';
 import { createQuoteSigners, type QuoteSigners } from './quote-signers.ts';
 import { randomStream } from './random.ts';
+import { type CameRequest, createRequestLog, type RequestLog } from './request-log.ts';
 import { createService } from './service.ts';
 import { createSubmits } from './submits.ts';
 import { Timeline } from './timeline.ts';
@@ -63,6 +64,7 @@ export class Sandbox {
   readonly #director: Director;
   readonly #timeline: Timeline;
   readonly #answering: Answering;
+  readonly #requests: RequestLog;
   readonly #service: FastifyInstance;
   readonly #openService: FastifyInstance;
   readonly #control: FastifyInstance;
@@ -104,6 +106,7 @@ export class Sandbox {
       nowMs: this.#nowMs,
       isLost: (request) => isLost(spoilings, request),
     });
+    this.#requests = createRequestLog({ nowMs: this.#nowMs });
     this.#signers = createQuoteSigners({ seed });
     const orders = createOrders({
       world: this.#world,
@@ -125,6 +128,7 @@ export class Sandbox {
     this.#service = createService({
       world: this.#world,
       answering: this.#answering,
+      requests: this.#requests,
       apiKey: this.apiKey,
       signers: this.#signers,
       desk,
@@ -140,6 +144,7 @@ export class Sandbox {
       timeScale,
       desk,
       answering: this.#answering,
+      requests: this.#requests,
       nowMs: this.#nowMs,
       faults,
       spoilings,
@@ -149,6 +154,7 @@ export class Sandbox {
       transitions: this.#world.transitions,
       answers: this.#answering.log,
       showings: this.#answering.showings,
+      requests: this.#requests.log,
       pace: () => this.pace(),
       setPace: (perSecond) => this.setPace(perSecond),
       market: () => this.#market,
@@ -211,6 +217,11 @@ export class Sandbox {
   /** What readable answers on the main port showed of subjects, in order; as `answers`. */
   showings(sinceMs?: number): Showing[] {
     return this.#answering.showings.read(sinceMs);
+  }
+
+  /** Every request on the main port and on that of the open quoting service, whatever became of it; as `answers`. */
+  requests(sinceMs?: number): CameRequest[] {
+    return this.#requests.log.read(sinceMs);
   }
 
   pace(): Pace {

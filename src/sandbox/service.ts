@@ -16,6 +16,7 @@ import type { Orders } from './orders.ts';
 import { PROBLEMS, sendProblem } from './problem.ts';
 import type { QuoteDesk } from './quote-desk.ts';
 import type { QuoteSigners } from './quote-signers.ts';
+import type { RequestLog } from './request-log.ts';
 import type { Submits } from './submits.ts';
 import type { World } from './world.ts';
 
@@ -23,6 +24,7 @@ import type { World } from './world.ts';
 export type ServiceParts = {
   world: World;
   answering: Answering;
+  requests: RequestLog;
   apiKey: string;
   signers: QuoteSigners;
   desk: QuoteDesk;
@@ -47,6 +49,7 @@ export function createService({ apiKey, ...parts }: ServiceParts): FastifyInstan
     },
   });
   app.addHook('onRequest', async (request) => parts.answering.came(request));
+  parts.requests.watch(app);
   addFaultHooks(app, {
     ...parts,
     refuse: (request, reply, code) =>

@@ -64,6 +64,32 @@ test('transitions tell births and changes, and since reads only the tail', async
   expect(tail.length).toBeLessThan(all.length);
 });
 
+test('requests tell who asked what, and what became of it: also of what was refused or struck by a fault', async () => {
+  const sandbox = await start({
+    transfersPerSecond: 0,
+    faults: [{ type: 'error', code: 'rate-limit-exceeded', path: '/v1/chains', rate: 1 }],
+  });
+  await ask(sandbox, '/v1/intents/status?wallet=nobody');
+  await ask(sandbox, '/v1/intents/status?limit=99');
+  const headers = { 'x-api-key': sandbox.apiKey, 'user-agent': 'a-script' };
+  await fetch(`${sandbox.url}/v1/chains`, { headers });
+  await fetch(`${sandbox.quotesUrl}/api/v3/quotes/exactIn`, { method: 'POST' });
+  await vi.waitFor(() => expect(sandbox.requests().at(-1)?.status).not.toBeNull());
+  const requests = await control(sandbox, '/requests');
+  expect(requests).toEqual(sandbox.requests());
+  const path = '/v1/intents/status';
+  const common = { at: expect.any(Number), method: 'GET', agent: expect.any(String) };
+  expect(requests).toEqual([
+    { ...common, path, query: { wallet: 'nobody' }, status: 200 },
+    { ...common, path, query: { limit: '99' }, status: 400 },
+    { ...common, path: '/v1/chains', query: {}, agent: 'a-script', status: 429 },
+    { ...common, method: 'POST', path: '/api/v3/quotes/exactIn', query: {}, status: 400 },
+  ]);
+  const since = sandbox.requests().at(-1)?.at ?? 0;
+  const tail = sandbox.requests().filter(({ at }) => at >= since);
+  expect(await control(sandbox, `/requests?since=${since}`)).toEqual(tail);
+});
+
 test('answers tell what was said about whom, also when it was nothing', async () => {
   const sandbox = await start({ transfersPerSecond: 0, pastTransfers: 100 });
   const wallet = String(sandbox.subjects().wallets[0]);

@@ -32,6 +32,15 @@ const SHOWINGS = z.array(
     ),
   }),
 );
+const REQUESTS = z.array(
+  z.object({
+    at: z.number(),
+    path: z.string(),
+    query: z.record(z.string(), z.string()),
+    agent: z.string().nullable(),
+    status: z.number().nullable(),
+  }),
+);
 const PACE = z.object({ transfersPerSecond: z.number(), livingTransfers: z.number() });
 
 /** The `sandbox` command in a process of its own, and its control port. */
@@ -75,6 +84,11 @@ export class SandboxProcess {
   /** What readable answers showed of subjects, in order. */
   async showings(): Promise<z.infer<typeof SHOWINGS>> {
     return this.#get('/showings', SHOWINGS);
+  }
+
+  /** Every request since a moment (Unix ms), in order, whatever became of it. */
+  async requests(sinceMs = 0): Promise<z.infer<typeof REQUESTS>> {
+    return this.#get(`/requests?since=${sinceMs}`, REQUESTS);
   }
 
   /** How many transfers have a change still to come. */
