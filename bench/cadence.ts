@@ -46,7 +46,7 @@ export async function run(args: string[]): Promise<number> {
   const targets: Target[] = [];
   for (const wallets of [FEW, MANY]) {
     for (const settlements of [false, true]) {
-      const load = { wallets, settlements, seconds, seed: values.seed };
+      const load = { wallets, settlements, seconds, seed: values.seed, bursts: [] };
       for (const budgetPerSecond of BUDGETS_PER_SECOND) targets.push(...compare(load, budgetPerSecond));
     }
   }
@@ -60,7 +60,7 @@ function compare(load: Load, budgetPerSecond: number): Target[] {
   const transfers = makeTransfers(load);
   const cadence = (name: string, knowledge: Knowledge): { name: string; outcome: CadenceOutcome } => ({
     name,
-    outcome: simulate({ transfers, load, knowledge, budgetPerSecond }),
+    outcome: simulate({ transfers, load, knowledge, budgetAt: () => budgetPerSecond }),
   });
   const right = cadence('cadence, right prior', beginner(1));
   const high = cadence('cadence, prior 2 times too high', beginner(2));
@@ -143,7 +143,7 @@ function printSettlements(rows: readonly Row[], fixed: Row): void {
 
 /** What steering and deciding came to: price, share of the budget used, wait for a turn, cost of a decision. */
 function printSteering(outcome: CadenceOutcome, budgetPerSecond: number): void {
-  const prices = outcome.prices.toSorted((a, b) => a - b);
+  const prices = outcome.steerings.map(({ price }) => price).toSorted((a, b) => a - b);
   const at = (share: number): string =>
     (prices[Math.floor(share * prices.length)] ?? Number.NaN).toPrecision(3);
   const used = (100 * outcome.requestsPerSecond) / budgetPerSecond;

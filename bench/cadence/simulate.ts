@@ -5,18 +5,21 @@ import type { Knowledge } from './knowledge.ts';
 import { type Due, headBeginsAt, type Member, type Plans, planLooks, type Wallet } from './watch.ts';
 import { type Load, statusAt, type Transfer } from './workload.ts';
 
-/** A run of the cadence: what it is asked, what it knows, and its budget. */
+/** A run of the cadence: what it is asked, what it knows, and its budget in requests per second at a moment. */
 export type Run = {
   transfers: readonly Transfer[];
-  load: Load;
+  load: Pick<Load, 'settlements' | 'seconds'>;
   knowledge: Knowledge;
-  budgetPerSecond: number;
+  budgetAt: (at: number) => number;
 };
 
-/** An outcome, with what a decision cost, the prices, and how long a look waited for its turn on average. */
+/** What was found and set when the price was steered: how long the first look waits, and how many were made since. */
+export type Steering = { at: number; price: number; behindSeconds: number; served: number };
+
+/** An outcome, with what a decision cost, every steering, and how long a look waited for its turn on average. */
 export type CadenceOutcome = Outcome & {
   decisionMicroseconds: number;
-  prices: readonly number[];
+  steerings: readonly Steering[];
   turnSeconds: number;
 };
 
@@ -34,7 +37,7 @@ type World = Run & {
   lookUps: number;
   since: { served: number; lookUps: number };
   waited: number;
-  prices: number[];
+  steerings: Steering[];
   fills: Detection[];
   settlements: Detection[];
 };
@@ -61,7 +64,7 @@ export function simulate(run: Run): CadenceOutcome {
       planLooks(world.plans, bear(world, now), now);
     } else if (due !== undefined) {
       world.plans.queue.pop();
-      world.freeAt = now + 1 / run.budgetPerSecond;
+      world.freeAt = now + 1 / run.budgetAt(now);
       world.served++;
       world.waited += now - due.at;
       serve(world, due, now);
@@ -73,7 +76,7 @@ export function simulate(run: Run): CadenceOutcome {
     settlements: world.settlements,
     requestsPerSecond: world.served / load.seconds,
     decisionMicroseconds: (1_000 * milliseconds) / count,
-    prices: world.prices,
+    steerings: world.steerings,
     turnSeconds: world.waited / world.served,
   };
 }
@@ -99,7 +102,7 @@ function begin(run: Run): World {
     lookUps: 0,
     since: { served: 0, lookUps: 0 },
     waited: 0,
-    prices: [],
+    steerings: [],
     fills: [],
     settlements: [],
   };
@@ -112,9 +115,9 @@ function begin(run: Run): World {
 }
 
 /** Nobody has looked at everything at once: each was last seen at another moment of the round before 0. */
-function spread({ wallets, budgetPerSecond }: World): void {
+function spread({ wallets, budgetAt }: World): void {
   const members = [...wallets.values()].flatMap((wallet) => wallet.members);
-  const roundSeconds = members.length / budgetPerSecond;
+  const roundSeconds = members.length / budgetAt(0);
   members.forEach((member, index) => {
     const seenAt = -(((index * GOLDEN) % 1) * roundSeconds);
     member.seenAt = Math.max(member.since, seenAt);
@@ -133,20 +136,21 @@ function nextDue(queue: Heap<Due>): Due | undefined {
 }
 
 function steerPrice(world: World, { now, behindSeconds }: { now: number; behindSeconds: number }): void {
-  const { plans, budgetPerSecond, since } = world;
+  const { plans, since } = world;
+  const served = world.served - since.served;
   world.price = steer(world.price, {
     nowMs: now * 1_000,
-    budgetPerSecond,
+    budgetPerSecond: world.budgetAt(now),
     demand: plans.demand,
     planned: plans.planned,
-    served: world.served - since.served,
+    served,
     unplanned: world.lookUps - since.lookUps,
     behindSeconds,
     pushedBack: false,
   });
   world.since = { served: world.served, lookUps: world.lookUps };
   plans.price = world.price.price;
-  world.prices.push(plans.price);
+  world.steerings.push({ at: now, price: plans.price, behindSeconds, served });
 }
 
 /** Hands over the next transfer. */

@@ -18,8 +18,17 @@ export type Transfer = {
 /** Which wallets the transfers come from. */
 export type Wallets = { name: string; count: number; zipf: number };
 
-/** What a run is about: the wallets, and whether a settlement is waited for after a fill. */
-export type Load = { wallets: Wallets; settlements: boolean; seconds: number; seed: string };
+/** A span in which so many times more transfers are born. Seconds. */
+export type Burst = { from: number; to: number; factor: number };
+
+/** What a run is about: the wallets, whether a settlement is waited for after a fill, and bursts of births. */
+export type Load = {
+  wallets: Wallets;
+  settlements: boolean;
+  seconds: number;
+  seed: string;
+  bursts: readonly Burst[];
+};
 
 export const ARRIVALS_PER_SECOND = 0.5;
 const LIFETIME_SECONDS = 3_600;
@@ -38,12 +47,29 @@ const BEGINS_AT = -3 * LIFETIME_SECONDS;
 
 /** The transfers of a load in order of birth, those in flight at 0 included. The same for the same seed. */
 export function makeTransfers(load: Load): Transfer[] {
-  const random = randomStream(load.seed, load.wallets.name);
+  const usual = bear(load, {
+    stream: [],
+    span: { from: BEGINS_AT, to: load.seconds },
+    perSecond: ARRIVALS_PER_SECOND,
+  });
+  const more = load.bursts.flatMap((span, index) =>
+    bear(load, { stream: ['burst', index], span, perSecond: (span.factor - 1) * ARRIVALS_PER_SECOND }),
+  );
+  return [...usual, ...more]
+    .toSorted((a, b) => a.bornAt - b.bornAt)
+    .map((transfer, id) => ({ ...transfer, id }));
+}
+
+type Births = { stream: (string | number)[]; span: { from: number; to: number }; perSecond: number };
+
+/** The transfers that are born in a span at a rate, without their ids. */
+function bear(load: Load, { stream, span, perSecond }: Births): Omit<Transfer, 'id'>[] {
+  const random = randomStream(load.seed, load.wallets.name, ...stream);
   const walletOf = walletPicker(load.wallets);
-  const transfers: Transfer[] = [];
-  for (let bornAt = BEGINS_AT; ; ) {
-    bornAt += exponential(random) / ARRIVALS_PER_SECOND;
-    if (bornAt >= load.seconds) return transfers;
+  const transfers: Omit<Transfer, 'id'>[] = [];
+  for (let bornAt = span.from; ; ) {
+    bornAt += exponential(random) / perSecond;
+    if (bornAt >= span.to) return transfers;
     const route = pickRoute(random);
     const { fill, settlement } = routeAt(route);
     const fills = random() >= fill.neverShare;
@@ -51,7 +77,6 @@ export function makeTransfers(load: Load): Transfer[] {
     const tookToSettle = draw(random, settlement);
     const filledAt = fills && tookToFill < LIFETIME_SECONDS ? bornAt + tookToFill : Number.POSITIVE_INFINITY;
     transfers.push({
-      id: transfers.length,
       wallet: walletOf(random),
       route,
       bornAt,
