@@ -1,0 +1,10 @@
+/** The most of some moments (ms, ascending) that lie within one second, wherever it begins. */
+export function busiestSecond(momentsMs: readonly number[]): number {
+  let most = 0;
+  let from = 0;
+  momentsMs.forEach((atMs, index) => {
+    while (atMs - (momentsMs[from] ?? atMs) >= 1_000) from++;
+    most = Math.max(most, index - from + 1);
+  });
+  return most;
+}
