@@ -1,0 +1,138 @@
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { account } from '../../src/demo/account.ts';
+import type { Fault } from '../../src/sandbox/fault.ts';
+import { startDaemon, TestReceiver, testPrefix } from '../../test/support/daemon.ts';
+import { eventually } from '../../test/support/eventually.ts';
+import { Program } from '../../test/support/program.ts';
+import { RedisProcess } from '../../test/support/redis-process.ts';
+import { SandboxProcess } from '../../test/support/sandbox-process.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const TIME_SCALE = 40;
+const BIRTHS_PER_SECOND = 20;
+const QUIET_SECONDS = 10;
+
+/** Without a page behind the first for so long, the first sweep is over. */
+const SWEPT_AFTER_MS = 3_000;
+const WITHIN_MS = 180_000;
+
+/** A wallet with so many past transfers, in which so many more live, at an upstream with faults. */
+export type WatchedWallet = { past: number; transfers: number; faults: readonly Fault[] };
+
+/**
+ * What came of it: status changes made, never shown, and told; differences in words; transfers whose end was not told.
+ * Requests per minute while transfers lived and after; `deep` of them all asked for a page behind the first.
+ */
+export type Watched = {
+  account: { made: number; merged: number; told: number; problems: string[]; unsettled: number };
+  perMinute: { busy: number; quiet: number };
+  deep: number;
+};
+
+/** Watches one wallet of a sandbox of its own with a daemon of its own, until all that was born there has ended. */
+export async function watchWallet({ past, transfers, faults }: WatchedWallet): Promise<Watched> {
+  const closers: (() => Promise<unknown>)[] = [];
+  try {
+    const redis = await RedisProcess.create();
+    closers.push(() => redis.close());
+    const flags = ['--port=0', '--control-port=0', '--transfers-per-second=0', '--wallets=1', '--seed=3'];
+    const program = await Program.start(MAIN, [
+      ...['sandbox', ...flags, `--time-scale=${TIME_SCALE}`, `--past-transfers=${past}`],
+      ...faults.flatMap((fault) => ['--fault', flagOf(fault)]),
+    ]);
+    closers.push(() => program.end('SIGKILL'));
+    const sandbox = await SandboxProcess.of(program);
+    const receiver = new TestReceiver();
+    await receiver.start();
+    closers.push(() => receiver.close());
+    // What is announced at start lives and ends first; nobody watches it from its birth.
+    await eventually('nothing lives', async () => (await sandbox.living()) === 0, WITHIN_MS);
+    const { daemon } = await startDaemon({
+      baseUrl: sandbox.url,
+      redisUrl: redis.url,
+      prefix: testPrefix(),
+      receivers: { hook: { url: receiver.url, more: { concurrency: 10 } } },
+      subscriptions: [{ name: 's', wallets: (await sandbox.subjects()).wallets, receivers: ['hook'] }],
+    });
+    closers.push(() => daemon.close());
+    return await live(sandbox, { receiver, transfers });
+  } finally {
+    for (const close of closers.reverse()) await close();
+  }
+}
+
+async function live(
+  sandbox: SandboxProcess,
+  watch: { receiver: TestReceiver; transfers: number },
+): Promise<Watched> {
+  const { receiver, transfers } = watch;
+  await eventually('the first sweep is over', () => isSwept(sandbox), WITHIN_MS);
+  const fromMs = Date.now();
+  await sandbox.setPace(BIRTHS_PER_SECOND);
+  await eventually('so many were born', async () => (await bornSince(sandbox, fromMs)).size >= transfers);
+  await sandbox.setPace(0);
+  await eventually('all have ended', async () => (await sandbox.living()) === 0, WITHIN_MS);
+  const endedMs = Date.now();
+  const born = await bornSince(sandbox, fromMs);
+  const transitions = await sandbox.transitions();
+  const ends = new Map(transitions.map(({ subject, to }) => [subject, to]));
+  const told = (): Map<string, string | null> =>
+    new Map(
+      receiver.events
+        .toSorted((a, b) => a.data.sequence - b.data.sequence)
+        .map(({ data }) => [data.subject.id, data.status]),
+    );
+  const unsettled = (): number =>
+    [...born].filter((subject) => told().get(subject) !== ends.get(subject)).length;
+  // When it is never known, the account below says so.
+  await eventually('every end is known', () => unsettled() === 0, WITHIN_MS).catch(() => undefined);
+  const quietMs = Date.now();
+  await wait(QUIET_SECONDS * 1_000);
+  const untilMs = Date.now();
+
+  const sums = account({
+    transitions,
+    showings: await sandbox.showings(),
+    events: receiver.events.filter(({ data }) => born.has(data.subject.id)),
+    isWatched: (subject) => born.has(subject),
+    // The daemon runs in this process, which also holds the account.
+    rules: { slackMs: 5_000 },
+  });
+  const requests = (await sandbox.requests()).filter(({ path }) => path === '/v1/intents/status');
+  const perMinute = (from: number, to: number): number =>
+    (60_000 * requests.filter(({ at }) => at >= from && at < to).length) / (to - from);
+  return {
+    account: {
+      made: sums.made,
+      merged: sums.merged,
+      told: sums.statusEvents,
+      problems: sums.problems,
+      unsettled: unsettled(),
+    },
+    perMinute: { busy: perMinute(fromMs, endedMs), quiet: perMinute(quietMs, untilMs) },
+    deep: requests.filter(({ query }) => query.cursor !== undefined).length,
+  };
+}
+
+async function isSwept(sandbox: SandboxProcess): Promise<boolean> {
+  const requests = await sandbox.requests();
+  const last = requests.findLast(({ query }) => query.cursor !== undefined) ?? requests[0];
+  return last !== undefined && Date.now() - last.at >= SWEPT_AFTER_MS;
+}
+
+/** The transfers of which the first record was made since a moment. */
+async function bornSince(sandbox: SandboxProcess, sinceMs: number): Promise<Set<string>> {
+  const transitions = await sandbox.transitions();
+  return new Set(
+    transitions
+      .filter(({ subject, from, at }) => subject.startsWith('intent:') && from === null && at >= sinceMs)
+      .map(({ subject }) => subject),
+  );
+}
+
+/** A fault as `--fault` takes it. */
+function flagOf({ type, ...members }: Fault): string {
+  const pairs = Object.entries(members).map(([key, value]) => `${key}=${value}`);
+  return `${type}:${pairs.join(',')}`;
+}
