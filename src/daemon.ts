@@ -10,8 +10,10 @@ import { createNotifier } from './notifiers/notifier.ts';
 import type { QuotingService } from './pollers/route.ts';
 import { DeliveryQueues } from './queues/delivery-queues.ts';
 import { DeliveryWorker } from './queues/delivery-worker.ts';
+import { Learning } from './queues/learning.ts';
 import { PollQueues } from './queues/poll-queues.ts';
 import { PollWorker } from './queues/poll-worker.ts';
+import { Pricing } from './queues/pricing.ts';
 import { QuoteVerification } from './queues/quote-verification.ts';
 import { Reconcile } from './queues/reconcile.ts';
 import { Relay } from './queues/relay.ts';
@@ -26,14 +28,17 @@ import { DeliveryStore } from './store/deliveries.ts';
 import { EmbeddedRedis } from './store/embedded.ts';
 import { EventLog } from './store/event-log.ts';
 import { HandedQuotes } from './store/handed-quotes.ts';
-import { HealthStore, SURFACES, type Surface } from './store/health.ts';
+import { HealthStore } from './store/health.ts';
 import { Keys } from './store/keys.ts';
+import { LearnedStore } from './store/learned.ts';
+import { PriceStore } from './store/prices.ts';
 import { ReceiverStore } from './store/receivers.ts';
 import { Registry, type Wanted } from './store/registry.ts';
 import { RelayLease } from './store/relay-lease.ts';
 import { ReplayStore } from './store/replays.ts';
 import { checkRedis } from './store/startup-checks.ts';
 import { SubjectStore } from './store/subjects.ts';
+import { SURFACES, type Surface } from './store/surface.ts';
 import { WalletStore } from './store/wallets.ts';
 import { UpstreamClient } from './upstream/client.ts';
 import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from './upstream/open-quotes-client.ts';
@@ -67,6 +72,8 @@ export type DaemonParts = {
   health: HealthStore;
   polls: PollQueues;
   pollWorkers: readonly PollWorker[];
+  pricing: Pricing;
+  learning: Learning;
   reconcile: Reconcile;
   relay: Relay;
   events: EventLog;
@@ -144,6 +151,8 @@ export class Daemon {
 
     await this.#sync(parts);
     await parts.reconcile.start();
+    await parts.pricing.start();
+    await parts.learning.start();
     for (const worker of parts.pollWorkers) worker.start();
     parts.relay.start();
     for (const worker of parts.deliveryWorkers) worker.start();
@@ -202,18 +211,27 @@ export class Daemon {
     const signers = new QuoteSigners({ client });
     const quotes = new QuoteVerification({ signers, handedQuotes, subjects, signals, log });
     const deliveryQueues = new DeliveryQueues(redis, keys);
+    const prices = new PriceStore(redis, keys);
+    const pricing = new Pricing({ prices, budgets, log });
+    const learning = new Learning({
+      redis,
+      learned: new LearnedStore(redis, keys, { retentionMs }),
+      rules: polling.watch,
+      arrivals: polling.newTransfers,
+      log,
+    });
     const reconcile = new Reconcile({
       redis,
       registry,
       receivers,
       events,
       deliveries,
+      prices,
       lease,
       polls,
       deliveryQueues,
       signals,
       log,
-      budgets,
       retentionMs,
       digest: config.digest,
       resync: () => this.#sync({ redis, polls, registry, handedQuotes, budgets, deliveryQueues }),
@@ -235,7 +253,8 @@ export class Daemon {
       log,
       confirmAfterMs: polling.confirmAfterMs,
       finished: polling.finished,
-      stretch: reconcile.stretch.bind(reconcile),
+      pricing,
+      learning,
     };
     const polled = SURFACES.filter((surface) => surface !== 'quotes' || quoting !== null);
     const pollWorkers = polled.map((surface) => new PollWorker(surface, pollParts));
@@ -285,6 +304,8 @@ export class Daemon {
       health,
       polls,
       pollWorkers,
+      pricing,
+      learning,
       reconcile,
       relay,
       events,
@@ -323,7 +344,9 @@ export class Daemon {
     const timer = setTimeout(() => abort.abort(), GRACE_MS);
     if (parts !== null) {
       const deliveries = parts.deliveryWorkers.map((worker) => worker.close(abort.signal));
-      const flow = [this.stopPolling(), ...deliveries, parts.relay.close(), parts.reconcile.close()];
+      const { relay, reconcile, pricing, learning } = parts;
+      const polled = this.stopPolling().then(() => learning.close());
+      const flow = [polled, ...deliveries, relay.close(), reconcile.close(), pricing.close()];
       await within(Promise.allSettled(flow), GRACE_MS + CLOSE_MS / 2);
       await within(Promise.allSettled([parts.polls.close(), parts.deliveryQueues.close()]), CLOSE_MS / 4);
     }

@@ -5,6 +5,7 @@ import { deadLettersCommand } from './commands/dead-letters.ts';
 import { demoCommand } from './commands/demo.ts';
 import { EXIT, reportFailure } from './commands/exit.ts';
 import { keygenCommand } from './commands/keygen.ts';
+import { learnedCommand } from './commands/learned.ts';
 import { quoteCommand } from './commands/quote.ts';
 import { receiversCommand } from './commands/receivers.ts';
 import { replayCommand } from './commands/replay.ts';
@@ -29,6 +30,7 @@ const program = new Command('intentwatch')
   .addCommand(deadLettersCommand())
   .addCommand(replayCommand())
   .addCommand(testCommand())
+  .addCommand(learnedCommand())
   .addCommand(statusCommand())
   .addCommand(quoteCommand())
   .addCommand(verifyQuoteCommand())

@@ -1,11 +1,12 @@
 import type { DaemonParts } from './daemon.ts';
+import { quantileSeconds } from './domain/cadence/hazard.ts';
 import { feeRatio, readRoute } from './domain/route.ts';
 import { routeId } from './domain/subject.ts';
 import type { MetricSources } from './metrics/metrics.ts';
 import type { ReadinessCheck } from './server/server.ts';
 import { redisTimeMs } from './store/connection.ts';
-import { SURFACES } from './store/health.ts';
 import { CLOCK_WARNING_MS } from './store/startup-checks.ts';
+import { SURFACES } from './store/surface.ts';
 
 /** The reconcile check runs every few seconds; one that has not for so long is a daemon that stands still. */
 const RECONCILE_SILENCE_MS = 60_000;
@@ -93,16 +94,24 @@ export function daemonMetricSources(parts: () => DaemonParts | null): MetricSour
       );
     },
     surfaces: async () => {
-      const { health, reconcile, budgets } = running();
+      const { health, pricing, budgets } = running();
       return Promise.all(
         SURFACES.map(async (surface) => ({
           surface,
           state: await health.state(surface),
           budget: budgets[surface],
-          stretch: reconcile.stretches().get(surface) ?? 1,
+          price: pricing.priceOf(surface),
         })),
       );
     },
+    learned: async () =>
+      running().learning.stages.map(({ route, watch, observations, curve }) => ({
+        route,
+        stage: watch,
+        observations,
+        medianSeconds: quantileSeconds(curve, 0.5),
+        p99Seconds: quantileSeconds(curve, 0.99),
+      })),
     crashing: async () =>
       [...(await running().registry.starts()).values()].filter((starts) => starts > 3).length,
     routes: async () => {

@@ -69,7 +69,7 @@ export function planLooks(plans: Plans, wallet: Wallet, now: number): void {
     };
   });
   // Births are told, so no look is needed for new transfers.
-  const { listings, single } = chooseListings(underWay, { price, arrivals: null, narrows: true });
+  const { listings, single } = chooseListings(underWay, { price, arrivals: [], narrows: true });
   const wanted = new Map<string, { page: Look['page']; members: Member[] }>();
   for (const { listing, members } of listings) {
     const page = listing === 'head' ? 'head' : 'narrowed';

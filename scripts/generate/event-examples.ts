@@ -195,7 +195,7 @@ function passTime(
   const events: Event[] = [];
   const isQuote = subjectKind(subject) === 'quote';
   const handed = isQuote ? { quote: HANDED, verdict: 'valid' as const } : null;
-  const context = { overdueAfterMs: [OVERDUE_AFTER_MS], handed };
+  const context = { overdue: [{ after: OVERDUE_AFTER_MS, ms: OVERDUE_AFTER_MS }], handed };
   for (const { atMs, event } of timedMoments(subject, before, context)) {
     if (atMs > nowMs) continue;
     snapshot = { ...snapshot, sequence: snapshot.sequence + 1, flags: [...snapshot.flags, event.flag] };

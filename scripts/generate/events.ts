@@ -47,7 +47,7 @@ intent.refunded | The money went back; tracking ends. | the status says so
 intent.failed | The upstream calls it failed. | the status says so; it is watched for 7 more days, for a refund may follow
 intent.updated | Something other than the status changed: see \`changes\`. | a member of the record appears or changes
 intent.unknown | The upstream no longer knows a transfer that it knew. | ${LOOKED_UP}
-intent.overdue | It is still under way after \`overdueAfter\`. | once per stage, \`overdueAfter\` after the first \`updatedAt\` seen in it
+intent.overdue | It is still under way after \`overdueAfter\`, or after what was learned of its route. | once per stage, \`overdueAfter\` after the first \`updatedAt\` seen in it
 
 quote.active | The quote is known and not funded. | it is first seen
 quote.submitted | The quote was funded. | the status says so; the intents it names are watched from then on

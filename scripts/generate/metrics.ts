@@ -106,6 +106,8 @@ function valuesOf(set: LabelValues): string {
       return 'names of receivers';
     case 'routes':
       return 'names of routes';
+    case 'learned':
+      return 'source and destination chain, as `8453:10`; `*` for any; `other`';
     case 'queues':
       return '`status`, `gateway`, `quotes`, and `deliver-` with the name of each receiver';
     default:

@@ -1,8 +1,10 @@
+import type { ArrivalRule, WatchRules } from '../domain/cadence/watch-rules.ts';
 import type { AddedChain, AddedToken } from '../domain/chains.ts';
 import type { EventFilter } from '../domain/filter.ts';
 import type { GatheringRules } from '../domain/gathering.ts';
 import type { HandedQuote } from '../domain/handed-quote.ts';
 import type { RouteDefinition } from '../domain/route.ts';
+import type { OverdueAfter } from '../domain/timed.ts';
 import type { Secret } from './secret.ts';
 
 /** The kinds of subject whose records carry a status that can end tracking. */
@@ -63,6 +65,10 @@ export type PollingConfig = {
   confirmAfterMs: number;
   /** The interval of full sweeps of a wallet's pages. */
   fullSweepEveryMs: number;
+  /** How what is under way is watched. */
+  watch: WatchRules;
+  /** How wallets are watched for new transfers. */
+  newTransfers: ArrivalRule;
   /** Statuses that end tracking, per kind; a kind left out uses the built-in ones. */
   finished: Partial<Record<FinishingKind, string[]>>;
 };
@@ -163,8 +169,8 @@ export type Subscription = {
   receivers: string[];
   /** Whether what happened before the subscription is told too. */
   history: 'skip' | 'emit';
-  /** `null`: no subject is ever overdue. */
-  overdueAfterMs: number | null;
+  /** `learned`: what takes longer than 99 of 100 on its route; `null`: no subject is ever overdue. */
+  overdueAfterMs: OverdueAfter | null;
 };
 
 /** A config file, checked, with defaults filled in and variables expanded. */

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { PollingConfig } from './config.ts';
 import { durationField } from './duration.ts';
 import { mapping, textField } from './fields.ts';
+import { buildArrivalRule, buildWatches, newTransfersSchema, watchesSchema } from './watch.ts';
 
 const statuses = z
   .array(textField({ pattern: /^\S+$/, expected: 'a status, one word as the upstream writes it' }), {
@@ -21,6 +22,8 @@ export const pollingSchema = mapping({
       'How often all pages of a wallet are read, whatever the others show. A wallet of many pages is read less often: a page a minute while new transfers come first, a page in ten seconds otherwise.',
     label: 'duration',
   }),
+  watch: watchesSchema,
+  newTransfers: newTransfersSchema,
   finished: mapping({
     intent: statuses.meta({ description: 'Statuses that end the tracking of an intent.' }),
     quote: statuses.meta({ description: 'Statuses that end the tracking of a quote.' }),
@@ -32,7 +35,15 @@ export const pollingSchema = mapping({
     .meta({ description: 'Which statuses end tracking, per kind. A kind left out uses the built-in ones.' }),
 }).meta({
   description: 'The rules of polling.',
-  example: [{ confirmAfter: '10m', fullSweepEvery: '5m', finished: { intent: ['settled', 'refunded'] } }],
+  example: [
+    {
+      confirmAfter: '10m',
+      fullSweepEvery: '5m',
+      watch: { pending: { median: '40s', longestWait: '30s' }, filled: { weight: 0.25 } },
+      newTransfers: { longestWait: '30s' },
+      finished: { intent: ['settled', 'refunded'] },
+    },
+  ],
 });
 
 /** Polling as the rest of the program sees it. */
@@ -42,5 +53,11 @@ export function buildPolling(section: z.output<typeof pollingSchema>): PollingCo
     const words = section.finished[kind];
     if (words !== undefined) finished[kind] = words;
   }
-  return { confirmAfterMs: section.confirmAfter, fullSweepEveryMs: section.fullSweepEvery, finished };
+  return {
+    confirmAfterMs: section.confirmAfter,
+    fullSweepEveryMs: section.fullSweepEvery,
+    watch: buildWatches(section.watch),
+    newTransfers: buildArrivalRule(section.newTransfers),
+    finished,
+  };
 }

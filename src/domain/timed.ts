@@ -11,20 +11,26 @@ import { eventKind, type SubjectId, subjectKind } from './subject.ts';
  */
 export type FlaggedEvent = { flag: string; transition: Transition; said: JsonObject };
 
+/** After how long a subscription wants a transfer told as overdue: so many ms, or what was learned of its route. */
+export type OverdueAfter = number | 'learned';
+
 /**
- * An event that the clock makes, once per stage. `overdueAfterMs` restricts it to the subscriptions that configured
- * that time; null means all.
+ * An event that the clock makes, once per stage. `overdueAfter` restricts it to the subscriptions that configured that
+ * time; null means all.
  */
-export type TimedEvent = FlaggedEvent & { overdueAfterMs: number | null };
+export type TimedEvent = FlaggedEvent & { overdueAfter: OverdueAfter | null };
+
+/** A time after which some subscription wants a transfer told as overdue, and what it comes to, ms. */
+export type OverdueTime = { after: OverdueAfter; ms: number };
 
 /** What the clock is held against beside the snapshot. `handed`: the quote itself, where it was handed over. */
-export type TimedContext = { overdueAfterMs: readonly number[]; handed: HandedState | null };
+export type TimedContext = { overdue: readonly OverdueTime[]; handed: HandedState | null };
 
 /** The moments (Redis time, ms) at which the clock would make an event of a subject in its present stage. */
 export function timedMoments(
   subject: SubjectId,
   snapshot: Snapshot,
-  { overdueAfterMs, handed }: TimedContext,
+  { overdue, handed }: TimedContext,
 ): { atMs: number; event: TimedEvent }[] {
   const moments: { atMs: number; event: TimedEvent }[] = [];
   const deadlineMs = vaultDeadlineMs(subject, snapshot);
@@ -35,7 +41,7 @@ export function timedMoments(
         flag: 'expired',
         transition: byClock(subject, snapshot, 'expired'),
         said: {},
-        overdueAfterMs: null,
+        overdueAfter: null,
       },
     });
   }
@@ -47,19 +53,19 @@ export function timedMoments(
         flag: 'quote:expired',
         transition: byClock(subject, snapshot, 'expired'),
         said: { id: subject, expiresAt: handed.quote.said.expiresAt ?? null },
-        overdueAfterMs: null,
+        overdueAfter: null,
       },
     });
   }
   if (snapshot.pendingSince !== null && stageOf(subject, snapshot.status).waiting) {
-    for (const afterMs of new Set(overdueAfterMs)) {
+    for (const [after, ms] of new Map(overdue.map((time) => [time.after, time.ms]))) {
       moments.push({
-        atMs: snapshot.pendingSince * 1_000 + afterMs,
+        atMs: snapshot.pendingSince * 1_000 + ms,
         event: {
-          flag: `overdue:${afterMs}`,
+          flag: `overdue:${after}`,
           transition: byClock(subject, snapshot, 'overdue'),
           said: {},
-          overdueAfterMs: afterMs,
+          overdueAfter: after,
         },
       });
     }

@@ -3,6 +3,7 @@ import type { Instruments } from './instruments.ts';
 import {
   showCrashing,
   showDeliveries,
+  showLearned,
   showQueues,
   showReceivers,
   showRoutes,
@@ -54,6 +55,7 @@ export class Collection {
       this.#read({ source: 'receivers', ask: async () => sources.receivers(), show: showReceivers }),
       this.#read({ source: 'surfaces', ask: async () => sources.surfaces(), show: showSurfaces }),
       this.#read({ source: 'routes', ask: async () => sources.routes(), show: showRoutes }),
+      this.#read({ source: 'learned', ask: async () => sources.learned(), show: showLearned }),
       this.#read({ source: 'crashing', ask: async () => sources.crashing(), show: showCrashing }),
     ]);
   }

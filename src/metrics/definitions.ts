@@ -1,6 +1,7 @@
+import { WATCHES } from '../domain/cadence/watch-rules.ts';
 import { SUBJECT_KINDS } from '../domain/subject.ts';
-import { SURFACES } from '../store/health.ts';
 import { RECEIVER_STATES } from '../store/receivers.ts';
+import { SURFACES } from '../store/surface.ts';
 import {
   ATTEMPT_OUTCOMES,
   DELIVERY_OUTCOMES,
@@ -20,9 +21,10 @@ import type { MetricSources } from './sources.ts';
 
 /**
  * The values that a label can have: a closed set, the receivers of the config (`receivers`), the queues that follow
- * from them (`queues`), the routes of the config (`routes`), or the one value that a process has (`one`).
+ * from them (`queues`), the routes of the config (`routes`), the routes on which most was learned (`learned`), or the one
+ * value that a process has (`one`).
  */
-export type LabelValues = readonly string[] | 'receivers' | 'queues' | 'routes' | 'one';
+export type LabelValues = readonly string[] | 'receivers' | 'queues' | 'routes' | 'learned' | 'one';
 
 /**
  * A metric. `series` replaces the label combinations that exist from the start (every one of closed sets).
@@ -179,13 +181,30 @@ export const DEFINITIONS = {
     series: [],
     source: 'surfaces',
   },
-  stretch: {
-    name: 'intentwatch_upstream_stretch_ratio',
-    help: 'The factor on all intervals that makes polls fit into the budget: above 1 polls are rarer than they should be, below 1 more frequent.',
+  price: {
+    name: 'intentwatch_price',
+    help: 'The price of a request, in seconds of delay of a fill: a request is made where it saves as much. It makes polls fit into the budget; waits go with its square root.',
     type: 'gauge',
     labels: { surface: SURFACES },
     series: [],
     source: 'surfaces',
+  },
+
+  learnedSeconds: {
+    name: 'intentwatch_learned_seconds',
+    help: 'How long a stage takes on a route of the upstream, as learned: of those that come to its end, half and 99 % have ended by then. `*` stands for any chain or all routes. The 50 routes of which most was seen.',
+    type: 'gauge',
+    labels: { route: 'learned', stage: WATCHES, quantile: ['0.5', '0.99'] },
+    series: [],
+    source: 'learned',
+  },
+  learnedObservations: {
+    name: 'intentwatch_learned_observations',
+    help: 'How many ends of a stage on a route were seen; one seen a day ago counts half. Routes beyond the first 50 count as `other`.',
+    type: 'gauge',
+    labels: { route: 'learned', stage: WATCHES },
+    series: [],
+    source: 'learned',
   },
 
   routeOutput: {
@@ -291,7 +310,9 @@ export const DEFINITIONS = {
     name: 'intentwatch_scrape_errors_total',
     help: 'Times at which a source of gauges failed or took longer than 2 s; its gauges are then absent.',
     type: 'counter',
-    labels: { source: ['subjects', 'queues', 'deliveries', 'receivers', 'surfaces', 'crashing', 'routes'] },
+    labels: {
+      source: ['subjects', 'queues', 'deliveries', 'receivers', 'surfaces', 'crashing', 'routes', 'learned'],
+    },
   },
 } as const satisfies Record<string, Definition>;
 

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { SURFACES } from '../store/health.ts';
+import { SURFACES } from '../store/surface.ts';
 import {
   type CounterKey,
   DEFINITIONS,
@@ -105,15 +105,15 @@ export class Instruments {
     gauge.remove({});
   }
 
-  /** The label values from their closed sets; `extra` are receivers that are let through beside the config's. */
+  /** The label values from their closed sets; `extra` are receivers and routes that are let through beside the config's. */
   #fold(key: keyof typeof DEFINITIONS, labels: Labels, extra: readonly string[] = []): Labels {
     const definition: Definition = DEFINITIONS[key];
     return Object.fromEntries(
       Object.entries(definition.labels).map(([label, values]) => {
         const word = labels[label] ?? '';
         if (values === 'one' || this.#words(values).includes(word)) return [label, word];
-        if (values === 'receivers' && extra.includes(word)) return [label, word];
-        return [label, typeof values === 'string' ? REMOVED : OTHER];
+        if (typeof values === 'string' && extra.includes(word)) return [label, word];
+        return [label, typeof values === 'string' && values !== 'learned' ? REMOVED : OTHER];
       }),
     );
   }
@@ -121,6 +121,7 @@ export class Instruments {
   #words(values: LabelValues): readonly string[] {
     switch (values) {
       case 'one':
+      case 'learned':
         return [];
       case 'receivers':
         return this.#receivers;

@@ -9,6 +9,9 @@ type Said<Name extends keyof MetricSources> = Awaited<ReturnType<MetricSources[N
 /** How many receivers that left the config are shown by name; the others add up. */
 const REMOVED_SHOWN = 20;
 
+/** How many routes are shown by name. */
+const LEARNED_SHOWN = 50;
+
 export function showSubjects(metrics: Instruments, said: Said<'subjects'>): void {
   const readings = said?.map(({ kind, status, count }) => ({
     labels: { kind, status: statusLabel(kind, status) },
@@ -50,12 +53,34 @@ export function showSurfaces(metrics: Instruments, said: Said<'surfaces'>): void
   metrics.show('upstreamState', states ?? null);
   const budgets = said?.map(({ surface, budget }) => ({ labels: { surface }, value: budget }));
   metrics.show('budget', budgets ?? null);
-  const stretches = said?.map(({ surface, stretch }) => ({ labels: { surface }, value: stretch }));
-  metrics.show('stretch', stretches ?? null);
+  const prices = said?.map(({ surface, price }) => ({ labels: { surface }, value: price }));
+  metrics.show('price', prices ?? null);
 }
 
 export function showCrashing(metrics: Instruments, said: Said<'crashing'>): void {
   metrics.show('crashing', said === null ? null : [{ labels: {}, value: said }]);
+}
+
+/** The routes of which most was seen, by name; of the others only how much was seen. */
+export function showLearned(metrics: Instruments, said: Said<'learned'>): void {
+  const seen = new Map<string, number>();
+  for (const { route, observations } of said ?? []) {
+    seen.set(route, (seen.get(route) ?? 0) + observations);
+  }
+  const names = [...seen].sort((a, b) => b[1] - a[1]).slice(0, LEARNED_SHOWN);
+  const shown = names.map(([route]) => route);
+  const observations = said?.map(({ route, stage, observations: value }) => ({
+    labels: { route, stage },
+    value,
+  }));
+  metrics.show('learnedObservations', observations ?? null, shown);
+  const seconds = said
+    ?.filter(({ route }) => shown.includes(route))
+    .flatMap(({ route, stage, medianSeconds, p99Seconds }) => [
+      { labels: { route, stage, quantile: '0.5' }, value: medianSeconds },
+      { labels: { route, stage, quantile: '0.99' }, value: p99Seconds },
+    ]);
+  metrics.show('learnedSeconds', seconds ?? null, shown);
 }
 
 /** What a quote did not say is left out: a 0 would be a price. */

@@ -11,10 +11,20 @@ export type MetricSources = {
   deliveries(): Promise<{ receiver: string; pending: number; dead: number; removed: boolean }[]>;
   receivers(): Promise<{ receiver: string; state: ReceiverState }[]>;
   surfaces(): Promise<
-    { surface: string; state: 'ok' | 'unreachable' | 'unauthorized'; budget: number; stretch: number }[]
+    { surface: string; state: 'ok' | 'unreachable' | 'unauthorized'; budget: number; price: number }[]
   >;
   crashing(): Promise<number>;
+  learned(): Promise<LearnedTiming[]>;
   routes(): Promise<RoutePrice[]>;
+};
+
+/** What was learned of a stage on a route; times of those that come to its end. */
+export type LearnedTiming = {
+  route: string;
+  stage: string;
+  observations: number;
+  medianSeconds: number;
+  p99Seconds: number;
 };
 
 /** What a route costs now: `outputRatio` in token units where decimals are known, `feeRatio` as a share of the amount. */

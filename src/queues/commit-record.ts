@@ -7,12 +7,14 @@ import { eventId, makeEvent } from '../domain/make-event.ts';
 import { nextSnapshot, type SnapshotDraft } from '../domain/next-snapshot.ts';
 import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
 import { eventKind, intentId, isPollable, subjectKind } from '../domain/subject.ts';
-import { timedMoments } from '../domain/timed.ts';
+import { type OverdueAfter, type OverdueTime, timedMoments } from '../domain/timed.ts';
 import type { Signals } from '../signals.ts';
 import type { StoredSubscription } from '../store/registry.ts';
 import type { Commit, Known, SubjectStore } from '../store/subjects.ts';
 import { commitFlagged } from './commit-flagged.ts';
+import type { Learning } from './learning.ts';
 import type { PollQueues } from './poll-queues.ts';
+import type { Pricing } from './pricing.ts';
 
 /** What committing needs of the daemon. */
 export type CommitParts = {
@@ -21,7 +23,8 @@ export type CommitParts = {
   signals: Signals;
   confirmAfterMs: number;
   finished: FinishedStatuses;
-  stretch: (kind: UpstreamRecord['subject']) => number;
+  pricing: Pricing;
+  learning: Learning;
 };
 
 /**
@@ -53,6 +56,7 @@ export async function commitRecord(
   const commit = commitOf(record, known, decision, { fresh, ...sighting });
   if (commit === null) {
     signalDecision(parts.signals, record, decision);
+    learn(parts, record, known, { decision, nowMs: sighting.nowMs });
     return { outcome: decision.outcome, snapshot: known.snapshot };
   }
   await claimNamed(parts, record, merge(known.claims, fresh));
@@ -67,6 +71,7 @@ export async function commitRecord(
     return { outcome: 'superseded', snapshot: known.snapshot };
   }
   signalDecision(parts.signals, record, decision);
+  if (result.outcome === 'committed') learn(parts, record, known, { decision, nowMs: sighting.nowMs });
   if (commit.event)
     parts.signals.emit('event.committed', { event: commit.event.event, kind: subjectKind(subject) });
   if (first?.added) await parts.queues.add(subject, first.afterMs);
@@ -74,6 +79,17 @@ export async function commitRecord(
     outcome: decision.outcome,
     snapshot: after === null ? null : { ...after, commit: Number(result.commit) },
   };
+}
+
+/** Takes in what an answer told about the timing of a stage. One that is in doubt tells nothing. */
+function learn(
+  parts: CommitParts,
+  { subject, status }: UpstreamRecord,
+  { snapshot: before, seenAtMs }: Known,
+  { decision, nowMs }: { decision: Decision; nowMs: number },
+): void {
+  if (before === null || (decision.outcome !== 'unchanged' && decision.outcome !== 'changed')) return;
+  parts.learning.saw({ subject, before, seenAtMs, status, nowMs });
 }
 
 function decideRecord(
@@ -168,8 +184,9 @@ function firstPoll(
     subject,
     snapshot: after,
     nowMs,
-    named: false,
-    stretch: parts.stretch(subject),
+    shown: true,
+    price: parts.pricing.price(subject),
+    law: parts.learning.law,
     finished,
     deadlinesMs: [],
   });
@@ -192,15 +209,23 @@ async function claimNamed(
   }
 }
 
-/** After how long the subscriptions behind some claims want a transfer told as overdue, ms. */
+/** After how long the subscriptions behind some claims want a transfer told as overdue. `learnedMs`: null for unknown. */
 export function overdueTimes(
   claims: readonly Claim[],
   subscriptions: ReadonlyMap<string, StoredSubscription>,
-): number[] {
-  return claims.map((claim) => overdueAfterMs(claim, subscriptions)).filter((afterMs) => afterMs !== null);
+  learnedMs: number | null,
+): OverdueTime[] {
+  return claims.flatMap((claim) => {
+    const after = overdueAfter(claim, subscriptions);
+    const ms = after === 'learned' ? learnedMs : after;
+    return after === null || ms === null ? [] : [{ after, ms }];
+  });
 }
 
-function overdueAfterMs(claim: Claim, subscriptions: ReadonlyMap<string, StoredSubscription>): number | null {
+function overdueAfter(
+  claim: Claim,
+  subscriptions: ReadonlyMap<string, StoredSubscription>,
+): OverdueAfter | null {
   return subscriptions.get(parseClaimRoot(claim.root).subscription)?.overdueAfterMs ?? null;
 }
 
@@ -216,14 +241,13 @@ export async function commitTimed(
 ): Promise<Snapshot> {
   const { subject, claims } = known;
   const { nowMs, handed } = context;
-  const times = overdueTimes(claims, context.subscriptions);
   let { snapshot } = known;
-  for (const { atMs, event } of timedMoments(subject, snapshot, { overdueAfterMs: times, handed })) {
+  const learnedMs = parts.learning.overdueAfterMs(subject, snapshot);
+  const overdue = overdueTimes(claims, context.subscriptions, learnedMs);
+  for (const { atMs, event } of timedMoments(subject, snapshot, { overdue, handed })) {
     if (atMs > nowMs) continue;
-    const told = claims.filter(
-      (claim) => overdueAfterMs(claim, context.subscriptions) === event.overdueAfterMs,
-    );
-    const roots = event.overdueAfterMs === null ? null : told.map((claim) => claim.root);
+    const told = claims.filter((claim) => overdueAfter(claim, context.subscriptions) === event.overdueAfter);
+    const roots = event.overdueAfter === null ? null : told.map((claim) => claim.root);
     const committed = await commitFlagged(parts, { subject, snapshot, claims }, { event, roots, nowMs });
     if (committed === null) return snapshot;
     snapshot = committed;

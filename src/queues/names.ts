@@ -1,14 +1,5 @@
 import { z } from 'zod';
-import { asSubjectId, parseSubjectId, type SubjectId } from '../domain/subject.ts';
-import type { Surface } from '../store/health.ts';
-
-/** The surface of the upstream at which a subject is asked for, and with it its queue and budget. */
-export function surfaceOf(subject: SubjectId): Surface {
-  const key = parseSubjectId(subject);
-  if (key?.kind === 'route') return 'quotes';
-  if (key?.kind === 'vault') return 'gateway';
-  return key?.kind === 'gasless' && key.endpoint === 'gateway' ? 'gateway' : 'status';
-}
+import { asSubjectId, type SubjectId } from '../domain/subject.ts';
 
 /**
  * Work in a poll queue. `subject`: the long-lived poll of one subject. `page`: one page of a walk over a wallet's pages

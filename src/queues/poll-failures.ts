@@ -2,9 +2,11 @@ import type { Logger } from 'pino';
 import type { SubjectId } from '../domain/subject.ts';
 import type { Reading } from '../pollers/reading.ts';
 import type { Signals } from '../signals.ts';
-import type { HealthOutcome, HealthStore, Surface } from '../store/health.ts';
+import type { HealthOutcome, HealthStore } from '../store/health.ts';
+import type { Surface } from '../store/surface.ts';
 import { type FailureCode, UpstreamFailure } from '../upstream/failure.ts';
 import type { PollQueues } from './poll-queues.ts';
+import type { Pricing } from './pricing.ts';
 
 /** What a failed request means for its poll. `counts`: it was this request's own failure, not a pause for all. */
 export type PollFailure = { code: FailureCode; reason: string; afterMs: number; counts: boolean };
@@ -36,6 +38,7 @@ export class PollFailures {
   readonly #surface: Surface;
   readonly #health: HealthStore;
   readonly #queues: PollQueues;
+  readonly #pricing: Pricing;
   readonly #signals: Signals;
   readonly #log: Logger;
   /** How many `429` without `Retry-After` came in a row here. Only the length of a pause hangs on it. */
@@ -43,11 +46,12 @@ export class PollFailures {
 
   constructor(
     surface: Surface,
-    parts: { health: HealthStore; queues: PollQueues; signals: Signals; log: Logger },
+    parts: { health: HealthStore; queues: PollQueues; pricing: Pricing; signals: Signals; log: Logger },
   ) {
     this.#surface = surface;
     this.#health = parts.health;
     this.#queues = parts.queues;
+    this.#pricing = parts.pricing;
     this.#signals = parts.signals;
     this.#log = parts.log;
   }
@@ -83,6 +87,7 @@ export class PollFailures {
   }
 
   async #pause(failure: UpstreamFailure): Promise<number> {
+    this.#pricing.pushedBack(this.#surface);
     const backoffMs = Math.min(LONGEST_PAUSE_MS, PAUSE_MS * 2 ** this.#throttled);
     if (failure.retryAfterMs === null) this.#throttled = Math.min(this.#throttled + 1, 10);
     const pauseMs = await this.#queues.pause(this.#surface, Math.max(1, failure.retryAfterMs ?? backoffMs));

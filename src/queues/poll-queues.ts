@@ -2,10 +2,11 @@ import { Queue } from 'bullmq';
 import type { SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { redisTimeMs } from '../store/connection.ts';
-import { type HealthStore, SURFACES, type Surface } from '../store/health.ts';
+import type { HealthStore } from '../store/health.ts';
 import type { Keys } from '../store/keys.ts';
 import type { SubjectStore } from '../store/subjects.ts';
-import { type PollJob, pageJobId, pollJobId, surfaceOf } from './names.ts';
+import { SURFACES, type Surface, surfaceOf } from '../store/surface.ts';
+import { type PollJob, pageJobId, pollJobId } from './names.ts';
 
 /** The place of a sweep's pages in the queue: behind everything else. */
 const PAGE_PRIORITY = 10;
@@ -77,8 +78,7 @@ export class PollQueues {
   async postpone(subject: SubjectId, afterMs: number): Promise<void> {
     const job = await this.queue(surfaceOf(subject)).getJob(pollJobId(subject));
     if (job === undefined) return;
-    const dueMs = (await redisTimeMs(this.#redis)) + Math.round(afterMs);
-    await this.#redis.zadd(this.#keys.due, 'XX', 'GT', dueMs, subject);
+    if (!(await this.#subjects.movePoll(subject, afterMs))) return;
     await job.changeDelay(Math.round(afterMs)).catch((error: unknown) => {
       // It has become due meanwhile, or has even ended.
       if (!/not in the delayed state|Missing key/.test(String(error))) throw error;

@@ -1,10 +1,8 @@
-import {
-  type Listing,
-  NARROW_STATUSES,
-  planWallet,
-  sweepEveryMs,
-  type WalletPlan,
-} from '../domain/cadence/wallet.ts';
+import { arrivalsPerSecond, withArrivals } from '../domain/cadence/arrivals.ts';
+import { LONGEST_WAIT_SECONDS } from '../domain/cadence/clamp.ts';
+import { type Listing, NARROW_STATUSES } from '../domain/cadence/listing.ts';
+import type { PlannedPoll } from '../domain/cadence/next-poll.ts';
+import { planWallet, sweepEveryMs, type WalletPlan } from '../domain/cadence/wallet.ts';
 import type { SubjectId } from '../domain/subject.ts';
 import type { Reading } from '../pollers/reading.ts';
 import { pollWallet } from '../pollers/wallet.ts';
@@ -31,7 +29,7 @@ const BELIEVED_MS = 3_600_000;
 /** A transfer that no listing has shown for so long is left to its own look-ups. */
 const FORGOTTEN_AFTER_MS = 3_600_000;
 
-const SHORTEST_MS = 250;
+const SHORTEST_MS = 50;
 
 /** One page of a wallet that is asked for. */
 type Page = { wallet: SubjectId; listing: Listing; cursor: string | null };
@@ -44,16 +42,18 @@ export async function pollWalletListing(
   parts: WalletParts,
   wallet: SubjectId,
   run: { start: PollStart; signal: AbortSignal; onReading: (reading: Reading) => void },
-): Promise<{ afterMs: number; baseMs: number }> {
+): Promise<PlannedPoll> {
   const { start } = run;
   const before = await planOf(parts, wallet, start.nowMs);
   const { listing } = before.plan;
   const { reading, taken } = await takeListing(parts, { wallet, listing, cursor: null }, run);
   await parts.wallets.note(wallet, { [`looked:${listing}`]: start.nowMs });
+  if (listing === before.finder) await noteArrivals(parts, wallet, { ...before, start, taken });
   if (listing === 'head') await followHead(parts, wallet, { ...before, start, reading, taken });
   else await followNarrowed(parts, { wallet, listing }, { start, reading });
   const { plan } = await planOf(parts, wallet, start.nowMs);
-  return { afterMs: Math.max(SHORTEST_MS, Math.round(plan.dueMs - start.nowMs)), baseMs: 1 / plan.perMs };
+  const afterMs = Math.min(LONGEST_WAIT_SECONDS * 1_000, Math.round(plan.dueMs - start.nowMs));
+  return { afterMs: Math.max(SHORTEST_MS, afterMs), demand: plan.demand };
 }
 
 /** Asks for a page behind the first, and takes it in. Returns the cursor behind it, null where the walk is over. */
@@ -93,12 +93,12 @@ export async function breakWalk(
   await parts.walks.end(walk, 'broken');
 }
 
-/** What is asked for next, by all that is known of the wallet. */
+/** What is asked for next, by all that is known of the wallet, and in which listing new transfers appear (`finder`). */
 async function planOf(
   parts: WalletParts,
   wallet: SubjectId,
   nowMs: number,
-): Promise<{ plan: WalletPlan; facts: WalletFacts }> {
+): Promise<{ plan: WalletPlan; facts: WalletFacts; finder: Listing }> {
   const facts = await parts.wallets.facts(wallet);
   const all = await parts.wallets.open(wallet);
   const open = all.filter(({ seenAtMs }) => nowMs - seenAtMs < FORGOTTEN_AFTER_MS);
@@ -109,8 +109,17 @@ async function planOf(
   const narrows = nowMs - facts.unnarrowedAtMs > BELIEVED_MS;
   const { looks } = facts;
   const headFinds = facts.pages === 1 || comesNewestFirst(facts, nowMs);
-  const plan = planWallet({ open, looks, nowMs, stretch: parts.stretch(wallet), narrows, headFinds });
-  return { plan, facts };
+  const plan = planWallet({
+    open,
+    looks,
+    nowMs,
+    price: parts.pricing.price(wallet),
+    narrows,
+    headFinds,
+    arrivalsPerSecond: arrivalsPerSecond(facts.arrivals, nowMs),
+    law: parts.learning.law,
+  });
+  return { plan, facts, finder: headFinds || !narrows ? 'head' : 'pending' };
 }
 
 async function takeListing(
@@ -155,6 +164,26 @@ async function followHead(
   }
   // The walk that is under way began at an earlier head: it does not read what lies between that one and this.
   if (taken.allNew) await parts.wallets.note(wallet, { missedAtMs: nowMs });
+}
+
+/** Notes how many new transfers came since the last look at the listing in which they appear. */
+async function noteArrivals(
+  parts: WalletParts,
+  wallet: SubjectId,
+  look: { facts: WalletFacts; finder: Listing; start: PollStart; taken: PageTaken },
+): Promise<void> {
+  const { nowMs } = look.start;
+  const { arrivals, looks } = look.facts;
+  const lastMs = looks[look.finder];
+  // The first look shows what there was before.
+  if (lastMs === undefined) return;
+  const watchedSeconds = Math.max(0, nowMs - lastMs) / 1_000;
+  const tally = withArrivals(arrivals, { seen: look.taken.arrived, watchedSeconds, nowMs });
+  await parts.wallets.note(wallet, {
+    'arrivals:seen': tally.seen,
+    'arrivals:watchedSeconds': tally.watchedSeconds,
+    'arrivals:atMs': tally.atMs,
+  });
 }
 
 /** Notes the order in which a page lists transfers, where it tells. */

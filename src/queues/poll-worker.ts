@@ -1,5 +1,5 @@
 import { DelayedError, type Job, Worker } from 'bullmq';
-import { isFinished, nextPoll } from '../domain/cadence/next-poll.ts';
+import { isFinished, nextPoll, type PlannedPoll } from '../domain/cadence/next-poll.ts';
 import { routeInterval } from '../domain/cadence/route-interval.ts';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
 import type { HandedState } from '../domain/handed-quote.ts';
@@ -13,10 +13,11 @@ import type { Reading } from '../pollers/reading.ts';
 import type { QuotingService } from '../pollers/route.ts';
 import type { PollOutcome } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
-import type { HealthStore, Surface } from '../store/health.ts';
+import type { HealthStore } from '../store/health.ts';
 import type { Keys } from '../store/keys.ts';
 import type { StoredSubscription } from '../store/registry.ts';
 import type { PollStart } from '../store/subjects.ts';
+import type { Surface } from '../store/surface.ts';
 import { commitRecord, commitTimed, overdueTimes } from './commit-record.ts';
 import { POLL_JOB, type PollJob, TAKE_OVER } from './names.ts';
 import { missingRecord, type PollFailure, PollFailures } from './poll-failures.ts';
@@ -122,6 +123,7 @@ export class PollWorker {
     if (crashes >= CRASHES_TOLERATED && work.careful !== crashes) return this.#careful(work, crashes, run);
     const asked = (await this.#parts.queues.takeLook(subject)) || start.claims.some((claim) => !claim.served);
     const unverified = start.handed !== null && this.#parts.quotes.isDue(start.handed) ? start.handed : null;
+    this.#parts.pricing.asked(this.#surface, { planned: !asked && unverified === null });
     if (
       !asked &&
       unverified === null &&
@@ -133,14 +135,14 @@ export class PollWorker {
     if (waitMs > 0)
       return this.#end(subject, start, 'put-off', {
         afterMs: spread(waitMs),
-        baseMs: this.#base(subject, start),
+        demand: null,
       });
     try {
       if (unverified !== null) {
         const didAsk = await this.#parts.quotes.verify(unverified.quote, start, run.signal);
         if (didAsk) {
           await this.#failures.answered();
-          const next = { afterMs: 0, baseMs: this.#base(subject, start) };
+          const next = { afterMs: 0, demand: null };
           return await this.#end(subject, start, 'answered', next);
         }
         start = { ...(await this.#begin(subject, { counted: false })), starts: start.starts };
@@ -152,7 +154,7 @@ export class PollWorker {
       const failure = run.signal.aborted ? null : await this.#failures.handle(error);
       const afterMs = failure?.afterMs ?? 0;
       if (failure) this.#logFailure(subject, failure);
-      const next = { afterMs, baseMs: this.#base(subject, start) };
+      const next = { afterMs, demand: null };
       return this.#end(subject, start, failure ? 'failed' : 'aborted', next);
     }
   }
@@ -165,11 +167,7 @@ export class PollWorker {
   }
 
   /** Makes the request of a poll and takes in what it brings. Returns when the next is due; null when it is over. */
-  async #ask(
-    subject: SubjectId,
-    start: Begun,
-    run: PollRun,
-  ): Promise<{ afterMs: number; baseMs: number } | null> {
+  async #ask(subject: SubjectId, start: Begun, run: PollRun): Promise<PlannedPoll | null> {
     if (subjectKind(subject) === 'wallet') {
       const onReading = (reading: Reading): void => this.#reportUnreadable(subject, reading);
       return pollWalletListing(this.#parts, subject, { start, signal: run.signal, onReading });
@@ -187,7 +185,7 @@ export class PollWorker {
       claims: start.claims.filter((claim) => !claim.served),
     });
     if (taken.outcome === 'superseded') {
-      return { afterMs: SUPERSEDED_RETRY_MS, baseMs: this.#base(subject, start) };
+      return { afterMs: SUPERSEDED_RETRY_MS, demand: null };
     }
     const standing = taken.snapshot ?? unseenQuote(start);
     if (standing === null) return this.#next(subject, { ...start, snapshot: null }, subscriptions);
@@ -201,10 +199,11 @@ export class PollWorker {
     return this.#next(subject, { ...start, snapshot: isStored(snapshot) ? snapshot : null }, subscriptions);
   }
 
-  /** Notes with the wallets of a transfer what its own look-up showed. */
+  /** Notes when a look-up showed a subject, and with the wallets of a transfer what it showed. */
   async #noteSight(subject: SubjectId, start: PollStart, snapshot: Snapshot): Promise<void> {
     const { nowMs, claims } = start;
     const isOver = isFinished({ subject, snapshot, nowMs, finished: this.#parts.finished });
+    if (!isOver) await this.#parts.subjects.noteSeen([subject], nowMs);
     for (const wallet of walletRoots(claims)) {
       const open = isOver ? [] : [openTransfer(subject, snapshot, nowMs)];
       await this.#parts.wallets.sight(wallet, { open, ended: isOver ? [subject] : [], headAtMs: null });
@@ -215,51 +214,35 @@ export class PollWorker {
     subject: SubjectId,
     state: Begun,
     subscriptions: ReadonlyMap<string, StoredSubscription>,
-  ): { afterMs: number; baseMs: number } | null {
+  ): PlannedPoll | null {
     const { snapshot, nowMs, claims, handed, route } = state;
     if (route !== null) {
-      return routeInterval({ everyMs: route.everyMs, stretch: this.#parts.stretch(subject) });
+      return routeInterval({ everyMs: route.everyMs, price: this.#parts.pricing.price(subject) });
     }
-    const overdueAfterMs = overdueTimes(claims, subscriptions);
     const standing = snapshot ?? unseenQuote(state);
-    const moments = standing ? timedMoments(subject, standing, { overdueAfterMs, handed }) : [];
+    const learnedMs = snapshot === null ? null : this.#parts.learning.overdueAfterMs(subject, snapshot);
+    const overdue = overdueTimes(claims, subscriptions, learnedMs);
+    const moments = standing ? timedMoments(subject, standing, { overdue, handed }) : [];
     const deadlinesMs = moments.map((moment) => moment.atMs);
-    const named = claims.some((claim) => !parseClaimRoot(claim.root).subject.startsWith('wallet:'));
-    const { finished, stretch } = this.#parts;
-    const isWallet = subjectKind(subject) === 'wallet';
+    const { finished, pricing, learning } = this.#parts;
     const next = nextPoll({
       subject,
       snapshot,
       nowMs,
-      named: named || isWallet,
-      stretch: stretch(subject),
+      shown: false,
+      price: pricing.price(subject),
+      law: learning.law,
       finished,
       deadlinesMs,
     });
     return next.next === 'finish' ? null : next;
   }
 
-  /** The interval that a subject had, for polls that bring nothing new about it. */
-  #base(subject: SubjectId, start: Begun): number {
-    if (start.route !== null) return start.route.everyMs;
-    const { finished } = this.#parts;
-    const next = nextPoll({
-      subject,
-      snapshot: start.snapshot,
-      nowMs: start.nowMs,
-      named: true,
-      stretch: 1,
-      finished,
-      deadlinesMs: [],
-    });
-    return next.next === 'finish' ? CAREFUL_EVERY_MS : next.baseMs;
-  }
-
   async #end(
     subject: SubjectId,
     start: PollStart,
     outcome: PollOutcome,
-    next: { afterMs: number; baseMs: number } | null,
+    next: PlannedPoll | null,
   ): Promise<number | null> {
     const lagMs = start.dueMs === null ? null : Math.max(0, start.nowMs - start.dueMs);
     const afterMs = await this.#parts.subjects.endPoll(subject, next);
@@ -286,6 +269,7 @@ export class PollWorker {
     const { wallet, route, cursor, page } = work;
     const walk = { wallet, route, id: work.walk };
     const { subjects, walks, health } = this.#parts;
+    this.#parts.pricing.asked(this.#surface, { planned: false });
     if (!(await walks.isPresent(walk))) return null;
     const start = await subjects.beginPoll(wallet, { counted: false });
     if (start.claims.length === 0) return null;

@@ -1,33 +1,31 @@
 import type { Logger } from 'pino';
-import { stretchFor } from '../domain/cadence/next-poll.ts';
-import type { SubjectId } from '../domain/subject.ts';
 import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { redisTimeMs } from '../store/connection.ts';
 import type { DeliveryStore } from '../store/deliveries.ts';
 import type { EventLog } from '../store/event-log.ts';
-import { SURFACES, type Surface } from '../store/health.ts';
+import type { PriceStore } from '../store/prices.ts';
 import { isHeld, type ReceiverStore } from '../store/receivers.ts';
 import type { Registry, StoredReceiver } from '../store/registry.ts';
 import type { RelayLease } from '../store/relay-lease.ts';
+import { SURFACES } from '../store/surface.ts';
 import type { DeliveryQueues } from './delivery-queues.ts';
-import { surfaceOf } from './names.ts';
 import { entitledTo } from './openings.ts';
 import type { PollQueues } from './poll-queues.ts';
 
-/** What the check works with. `budgets` are in requests per second. */
+/** What the check works with. */
 export type ReconcileParts = {
   redis: RedisClient;
   registry: Registry;
   receivers: ReceiverStore;
   events: EventLog;
   deliveries: DeliveryStore;
+  prices: PriceStore;
   lease: RelayLease;
   polls: PollQueues;
   deliveryQueues: DeliveryQueues;
   signals: Signals;
   log: Logger;
-  budgets: Record<Surface, number>;
   retentionMs: number;
   digest: string;
   /** Makes the registry what the config wants; for a Redis that has lost everything. */
@@ -46,12 +44,11 @@ const FURTHEST_MS = 6 * 3_600_000;
 const COUNTED = 10_000;
 
 /**
- * The repeating check that nothing has stopped: holds the registry against the queues and repairs what differs, trims
- * what is past its retention, and works out the factor on all intervals that the budget asks for.
+ * The repeating check that nothing has stopped: holds the registry against the queues and repairs what differs, counts
+ * the demand anew, and trims what is past its retention.
  */
 export class Reconcile {
   readonly #parts: ReconcileParts;
-  readonly #stretch = new Map<Surface, number>();
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> = Promise.resolve();
   #closing = false;
@@ -70,16 +67,6 @@ export class Reconcile {
     this.#plan();
   }
 
-  /** The factor on every interval of a subject's surface. */
-  stretch(subject: SubjectId): number {
-    return this.#stretch.get(surfaceOf(subject)) ?? 1;
-  }
-
-  /** The factors by surface, for those who watch. */
-  stretches(): ReadonlyMap<Surface, number> {
-    return this.#stretch;
-  }
-
   /** When the last check ended without error (own clock, ms); null before the first. */
   get lastRoundMs(): number | null {
     return this.#lastRoundMs;
@@ -95,30 +82,18 @@ export class Reconcile {
   async #check(): Promise<void> {
     try {
       const nowMs = await redisTimeMs(this.#parts.redis);
-      await this.#steer();
       const suspects = new Set<string>();
       await this.#repairPolls(nowMs, suspects);
       for (const receiver of await this.#parts.registry.receivers()) {
         await this.#repairDeliveries(receiver, suspects);
       }
       this.#suspects = suspects;
+      for (const surface of SURFACES) await this.#parts.prices.recount(surface);
       await this.#trim(nowMs);
       await this.#compareConfig();
       this.#lastRoundMs = Date.now();
     } catch (error) {
       if (!this.#closing) this.#parts.log.error({ error }, 'reconcile.error');
-    }
-  }
-
-  /** Works out how far intervals have to stretch for all polls together to fit into the budget. */
-  async #steer(): Promise<void> {
-    const demand = new Map<Surface, number>(SURFACES.map((surface) => [surface, 0]));
-    for (const [subject, intervalMs] of await this.#parts.registry.intervals()) {
-      const surface = surfaceOf(subject);
-      if (intervalMs > 0) demand.set(surface, (demand.get(surface) ?? 0) + 1_000 / intervalMs);
-    }
-    for (const [surface, rate] of demand) {
-      this.#stretch.set(surface, stretchFor({ demand: rate, budget: this.#parts.budgets[surface] }));
     }
   }
 

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { AFTER_DEADLINE_MS, isFinished, nextPoll, stageSinceMs } from '../domain/cadence/next-poll.ts';
+import { routeName } from '../domain/cadence/route-name.ts';
 import { type OpenTransfer, type Order, orderOf } from '../domain/cadence/wallet.ts';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
 import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
@@ -13,13 +14,14 @@ import { type CommitParts, commitRecord, overdueTimes } from './commit-record.ts
 
 /**
  * What a page of a wallet showed: which transfers are under way and which have ended, in which order, and whether
- * nothing on it was known before.
+ * nothing on it was known before; `arrived` counts those that are new and no history.
  */
 export type PageTaken = {
   open: Omit<OpenTransfer, 'headAtMs'>[];
   ended: SubjectId[];
   order: Order;
   allNew: boolean;
+  arrived: number;
 };
 
 /** Takes in every record of a wallet page, each under the claims of those who watch the wallet. */
@@ -33,7 +35,7 @@ export async function takePage(
   const known = await parts.subjects.look(once.map((record) => record.subject));
   const results = await Promise.allSettled(
     once.map(async (record, index) => {
-      const state = known[index] ?? { snapshot: null, claims: [] };
+      const state = known[index] ?? { snapshot: null, claims: [], seenAtMs: null };
       const { outcome, snapshot } = await commitRecord(parts, record, state, {
         asOf: start.asOf,
         nowMs: start.nowMs,
@@ -41,7 +43,7 @@ export async function takePage(
         claims,
       });
       if (outcome === 'stale' && isPollable(record.subject)) await parts.queues.lookAgain(record.subject);
-      return { snapshot, isCurrent: outcome !== 'stale' && outcome !== 'superseded' };
+      return { outcome, snapshot, isCurrent: outcome !== 'stale' && outcome !== 'superseded' };
     }),
   );
   for (const subject of again) if (isPollable(subject)) await parts.queues.lookAgain(subject);
@@ -57,6 +59,8 @@ export async function takePage(
     ended: [],
     order: orderOf(once.map(({ updatedAt }, index) => ({ updatedAt, isNew: isNew[index] ?? true }))),
     allNew: isNew.length > 0 && isNew.every(Boolean),
+    arrived: results.filter((result) => result.status === 'fulfilled' && result.value.outcome === 'first')
+      .length,
   };
   const shown: Shown[] = [];
   const { nowMs } = start;
@@ -72,6 +76,10 @@ export async function takePage(
     if (before === null || !isCurrent || again.includes(subject)) return;
     shown.push({ subject, before, snapshot, claims: others, isOver });
   });
+  await parts.subjects.noteSeen(
+    taken.open.map(({ subject }) => subject),
+    nowMs,
+  );
   await replan(parts, shown, nowMs);
   return taken;
 }
@@ -110,7 +118,7 @@ async function replan(
       if (dueMs === null) return;
       if (isOver) return parts.queues.retire(subject, snapshot.commit);
       const moments = timedMoments(subject, snapshot, {
-        overdueAfterMs: overdueTimes(claims, subscriptions),
+        overdue: overdueTimes(claims, subscriptions, parts.learning.overdueAfterMs(subject, snapshot)),
         handed: null,
       });
       // Only its own look-up tells what the clock has brought about: that must come, however often pages show it.
@@ -122,8 +130,9 @@ async function replan(
         subject,
         snapshot,
         nowMs,
-        named: false,
-        stretch: parts.stretch(subject),
+        shown: true,
+        price: parts.pricing.price(subject),
+        law: parts.learning.law,
         finished: parts.finished,
         deadlinesMs: moments.map(({ atMs }) => atMs),
       });
@@ -141,7 +150,8 @@ export function openTransfer(
   snapshot: Snapshot,
   seenAtMs: number,
 ): Omit<OpenTransfer, 'headAtMs'> {
-  return { subject, status: snapshot.status.toLowerCase(), sinceMs: stageSinceMs(snapshot), seenAtMs };
+  const status = snapshot.status.toLowerCase();
+  return { subject, status, route: routeName(snapshot.record), sinceMs: stageSinceMs(snapshot), seenAtMs };
 }
 
 /** A page that shows a subject twice, differently, cannot say which is right: the first is taken, and it is looked up. */

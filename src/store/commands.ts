@@ -9,8 +9,11 @@ declare module 'ioredis' {
     iwCommit(...keysAndArgs: string[]): Result<[string, string, string], Context>;
     iwBeginPoll(
       ...keysAndArgs: string[]
-    ): Result<[string, string, string, number, string, string[], string[]], Context>;
+    ): Result<[string, string, string, number, string, string[], string[], string], Context>;
     iwEndPoll(...keysAndArgs: string[]): Result<string, Context>;
+    iwLearn(...keysAndArgs: string[]): Result<number, Context>;
+    iwMovePoll(...keysAndArgs: string[]): Result<number, Context>;
+    iwRecountDemand(...keysAndArgs: string[]): Result<number, Context>;
     iwClaim(...keysAndArgs: string[]): Result<number, Context>;
     iwWant(...keysAndArgs: string[]): Result<string, Context>;
     iwSince(...keysAndArgs: string[]): Result<string, Context>;
@@ -35,7 +38,7 @@ declare module 'ioredis' {
 
 const FOLDER = new URL('./commands/', import.meta.url);
 
-/** Teaches a connection the scripts in `commands/`: `begin-poll-7.lua` becomes `iwBeginPoll` with seven keys. */
+/** Teaches a connection the scripts in `commands/`: `claim-4.lua` becomes `iwClaim` with four keys. */
 export function defineCommands(redis: RedisClient): void {
   for (const file of readdirSync(FOLDER)) {
     const match = /^(.+)-(\d+)\.lua$/.exec(file);

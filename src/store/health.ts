@@ -3,11 +3,7 @@ import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
-
-/** The upstream's surfaces, each with a budget and a queue of its own. */
-export const SURFACES = ['status', 'gateway', 'quotes'] as const;
-
-export type Surface = (typeof SURFACES)[number];
+import type { Surface } from './surface.ts';
 
 export type HealthState = 'ok' | 'unreachable' | 'unauthorized';
 

@@ -42,9 +42,32 @@ export class Keys {
     return `${this.root}:due`;
   }
 
-  /** hash: subject -> its interval at an unstretched price, ms. Same members as `due`, but for those not polled yet. */
-  get intervals(): string {
-    return `${this.root}:intervals`;
+  /**
+   * hash: subject -> the rate at which it would be asked for at a price of 1, per second. Members of `due` that plan
+   * requests of their own at a surface.
+   */
+  demand(surface: string): string {
+    return `${this.root}:demand:${surface}`;
+  }
+
+  /** string: the sum over `demand` of a surface, kept up to date by differences. */
+  totalDemand(surface: string): string {
+    return `${this.root}:demand-total:${surface}`;
+  }
+
+  /** string: the price of a request on a surface with all that steers it, JSON. For ever. */
+  price(surface: string): string {
+    return `${this.root}:price:${surface}`;
+  }
+
+  /** hash: requests of all processes on a surface: `served`, `unplanned` among them, `pushedBack`. For ever. */
+  asked(surface: string): string {
+    return `${this.root}:asked:${surface}`;
+  }
+
+  /** string: somebody has just steered the price of a surface. Expires after a second. */
+  turn(surface: string): string {
+    return `${this.root}:turn:${surface}`;
   }
 
   /** hash: subject -> polls begun since one ended; more than one means that polls crashed. */
@@ -55,6 +78,21 @@ export class Keys {
   /** set: subjects to be polled again as soon as the poll that runs has ended. */
   get nudged(): string {
     return `${this.root}:nudged`;
+  }
+
+  /** hash: subject -> when an answer showed it last, ms, also one that stored nothing. Members of `due`. */
+  get seen(): string {
+    return `${this.root}:seen`;
+  }
+
+  /** hash: what was seen of a stage on a route, `<source>:<destination>:<stage>`. Kept for the retention. */
+  learned(name: string): string {
+    return `${this.root}:learned:${name}`;
+  }
+
+  /** set: the names of all `learned`. */
+  get learnedNames(): string {
+    return `${this.root}:learned-names`;
   }
 
   /** hash: `<kind>|<status>` -> number of polled subjects that have a snapshot. */

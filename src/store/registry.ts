@@ -13,7 +13,7 @@ const SUBSCRIPTION = z.object({
   receivers: z.array(z.string()),
   metadata: z.record(z.string(), z.string()),
   history: z.enum(['skip', 'emit']),
-  overdueAfterMs: z.number().nullable(),
+  overdueAfterMs: z.union([z.number(), z.literal('learned')]).nullable(),
   /** When it left the config, ms of Redis time; null while it is in it. */
   removedAtMs: z.number().nullable(),
 });
@@ -211,12 +211,6 @@ export class Registry {
       due.push({ subject: asSubjectId(String(list[index])), dueMs: Number(list[index + 1]) });
     }
     return due;
-  }
-
-  /** The interval at an unstretched price of every polled subject, ms. */
-  async intervals(): Promise<Map<SubjectId, number>> {
-    const stored = await this.#redis.hgetall(this.#keys.intervals);
-    return new Map(Object.entries(stored).map(([subject, ms]) => [asSubjectId(subject), Number(ms)]));
   }
 
   /** How many polls of each subject began without an end; two or more mean that polls crash their process. */

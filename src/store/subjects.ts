@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { PlannedPoll } from '../domain/cadence/next-poll.ts';
 import type { Claim } from '../domain/claim.ts';
 import type { Event } from '../domain/event.ts';
 import { canonicalJson, type JsonObject } from '../domain/json.ts';
@@ -7,9 +8,13 @@ import type { Doubt, Snapshot } from '../domain/record.ts';
 import { eventKind, isPollable, type SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { surfaceOf } from './surface.ts';
 
-/** What is known of a subject: its snapshot, and the claims of those who still want it. */
-export type Known = { snapshot: Snapshot | null; claims: Claim[] };
+/**
+ * What is known of a subject: its snapshot, the claims of those who still want it, and when an answer showed it last
+ * (Redis time, null for never).
+ */
+export type Known = { snapshot: Snapshot | null; claims: Claim[]; seenAtMs: number | null };
 
 /**
  * What a poll knows before its request. `asOf` is the commit counter, `nowMs` Redis time; `starts` counts the polls of
@@ -55,10 +60,11 @@ export class SubjectStore {
       keys.due,
       keys.starts,
       keys.nudged,
+      keys.seen,
       subject,
       options.counted ? '1' : '0',
     );
-    const [asOf, seconds, microseconds, starts, due, fields, claims] = reply;
+    const [asOf, seconds, microseconds, starts, due, fields, claims, seen] = reply;
     return {
       asOf,
       nowMs: Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000),
@@ -66,6 +72,7 @@ export class SubjectStore {
       dueMs: due === '' ? null : Number(due),
       snapshot: parseSnapshot(pairs(fields)),
       claims: parseClaims(pairs(claims)),
+      seenAtMs: seen === '' ? null : Number(seen),
     };
   }
 
@@ -82,13 +89,22 @@ export class SubjectStore {
       pipeline.pexpire(this.#keys.subject(subject), this.#retentionMs, 'GT');
       pipeline.pexpire(this.#keys.claims(subject), this.#retentionMs, 'GT');
     }
+    pipeline.hmget(this.#keys.seen, ...subjects);
     const replies = (await pipeline.exec()) ?? [];
     const error = replies.find(([failure]) => failure !== null)?.[0];
     if (error) throw error;
+    const seen = z.array(z.string().nullable()).parse(replies.at(-1)?.[1]);
     return subjects.map((_, index) => ({
       snapshot: parseSnapshot(hashReply(replies[index * 4])),
       claims: parseClaims(hashReply(replies[index * 4 + 1])),
+      seenAtMs: seen[index] ? Number(seen[index]) : null,
     }));
+  }
+
+  /** Notes when an answer showed some polled subjects, also where it said nothing new. */
+  async noteSeen(subjects: readonly SubjectId[], atMs: number): Promise<void> {
+    if (subjects.length === 0) return;
+    await this.#redis.hset(this.#keys.seen, Object.fromEntries(subjects.map((subject) => [subject, atMs])));
   }
 
   /** When some subjects are polled next (Redis time, ms); null for those on no schedule. */
@@ -132,10 +148,7 @@ export class SubjectStore {
   }
 
   /** Ends the poll of a subject. Returns the ms until its next poll, or null when it has none. */
-  async endPoll(
-    subject: SubjectId,
-    next: { afterMs: number; baseMs: number } | null,
-  ): Promise<number | null> {
+  async endPoll(subject: SubjectId, next: PlannedPoll | null): Promise<number | null> {
     const afterMs = await this.#end(subject, next, '');
     return afterMs === '' ? null : Number(afterMs);
   }
@@ -148,25 +161,23 @@ export class SubjectStore {
     return (await this.#end(subject, null, String(commit))) === '';
   }
 
-  async #end(
-    subject: SubjectId,
-    next: { afterMs: number; baseMs: number } | null,
-    asOf: string,
-  ): Promise<string> {
+  async #end(subject: SubjectId, next: PlannedPoll | null, asOf: string): Promise<string> {
     const keys = this.#keys;
     return this.#redis.iwEndPoll(
       keys.due,
       keys.starts,
       keys.nudged,
-      keys.intervals,
+      keys.demand(surfaceOf(subject)),
       keys.subject(subject),
       keys.claims(subject),
       keys.wanted,
       keys.counts,
+      keys.totalDemand(surfaceOf(subject)),
+      keys.seen,
       keys.looked(subject),
       subject,
       next === null ? '' : String(Math.round(next.afterMs)),
-      String(Math.round(next?.baseMs ?? 0)),
+      next === null || next.demand === null ? '' : String(next.demand),
       String(this.#retentionMs),
       asOf,
     );
@@ -175,6 +186,20 @@ export class SubjectStore {
   /** Whether a subject is on the schedule. */
   async isPolled(subject: SubjectId): Promise<boolean> {
     return (await this.#redis.zscore(this.#keys.due, subject)) !== null;
+  }
+
+  /** Moves a poll that is due sooner to so many ms from now. True when it was moved. */
+  async movePoll(subject: SubjectId, afterMs: number): Promise<boolean> {
+    const keys = this.#keys;
+    const surface = surfaceOf(subject);
+    const moved = await this.#redis.iwMovePoll(
+      keys.due,
+      keys.demand(surface),
+      keys.totalDemand(surface),
+      subject,
+      String(Math.round(afterMs)),
+    );
+    return moved === 1;
   }
 
   /** Gives a subject claims that its next poll serves. True when one was new, so that the subject has to be polled. */

@@ -11,8 +11,10 @@ import { connect } from '../../src/store/connection.ts';
 import { EventLog, type LogEntry } from '../../src/store/event-log.ts';
 import { HealthStore } from '../../src/store/health.ts';
 import { Keys } from '../../src/store/keys.ts';
+import { LearnedStore } from '../../src/store/learned.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
+import { cadenceParts } from '../support/cadence-parts.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
@@ -40,7 +42,7 @@ beforeEach(() => {
     signals: new Signals(),
     confirmAfterMs: 10 * MINUTE_MS,
     finished: {},
-    stretch: () => 1,
+    ...cadenceParts(redis, keys),
   };
 });
 
@@ -224,7 +226,7 @@ describe('two processes that make the very same first sight', () => {
   test('make one event, and the second one leads its own claims to it', async () => {
     const [one, two] = [await want('one', INTENT), await want('two', INTENT)];
     const { asOf } = await subjects.beginPoll(INTENT, { counted: false });
-    const before = { snapshot: null, claims: [one, two] };
+    const before = { snapshot: null, seenAtMs: null, claims: [one, two] };
     const sighting = { asOf, nowMs: T0_MS, exact: false };
     await commitRecord(parts, record('settled', T0), before, { ...sighting, claims: [one] });
     await commitRecord(parts, record('settled', T0), before, { ...sighting, claims: [two] });
@@ -271,6 +273,26 @@ describe('a first sight after an event that was made for others alone', () => {
 });
 
 describe('an event of time', () => {
+  test('is overdue by what was learned, once enough was seen, for the subscriptions that want it so', async () => {
+    const claim = await want('s', INTENT);
+    const { snapshot } = await take(record('pending', T0 - 1_000), { nowMs: T0_MS });
+    const [stored] = (await registry.subscriptions([claim.root])).values();
+    if (snapshot === null || stored === undefined) throw new Error('nothing was stored');
+    const subscriptions = new Map([['s', { ...stored, overdueAfterMs: 'learned' as const }]]);
+    const known = { subject: INTENT, snapshot, claims: [{ ...claim, served: true }] };
+    const context = { nowMs: T0_MS, subscriptions, handed: null };
+    await commitTimed(parts, known, context);
+    expect(await eventTypes()).toEqual(['intent.pending']);
+
+    const learned = new LearnedStore(redis, keys, { retentionMs: 60_000 });
+    const increments = [{ bin: 10, ended: 5_000, watchedSeconds: 5_000 }];
+    await learned.add({ route: '*', watch: 'pending', increments });
+    await parts.learning.start();
+    await commitTimed(parts, known, context);
+    await parts.learning.close();
+    expect(await eventTypes()).toEqual(['intent.pending', 'intent.overdue']);
+  });
+
   test('comes once, also when two processes see the moment pass at the same time', async () => {
     const vault = vaultId({ chainId: 8453, address: '0x3333333333333333333333333333333333333333' });
     await want('s', vault);

@@ -180,11 +180,12 @@ describe.skipIf(!hasPrometheus)(`against a real Prometheus${unlessInstalled}`, (
       deliveries: async () => [{ receiver: 'backend', pending: 1, dead: 1, removed: false }],
       receivers: async () => [{ receiver: 'backend', state: 'ok' }],
       surfaces: async () => [
-        { surface: 'status', state: 'unreachable', budget: 5, stretch: 1.5 },
-        { surface: 'gateway', state: 'ok', budget: 5, stretch: 1 },
-        { surface: 'quotes', state: 'ok', budget: 1, stretch: 1 },
+        { surface: 'status', state: 'unreachable', budget: 5, price: 1.5 },
+        { surface: 'gateway', state: 'ok', budget: 5, price: 1 },
+        { surface: 'quotes', state: 'ok', budget: 1, price: 1 },
       ],
       crashing: async () => 1,
+      learned: async () => [],
       routes: async () => [
         {
           route: 'base-to-optimism',

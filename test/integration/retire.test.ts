@@ -10,6 +10,7 @@ import { HealthStore } from '../../src/store/health.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
+import { cadenceParts } from '../support/cadence-parts.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
@@ -29,7 +30,7 @@ beforeEach(() => {
   subjects = new SubjectStore(redis, keys, { retentionMs: 60_000 });
   registry = new Registry(redis, keys, subjects);
   queues = new PollQueues({ redis, keys, subjects, health: new HealthStore(redis, keys) });
-  const rules = { confirmAfterMs: 600_000, finished: {}, stretch: () => 1 };
+  const rules = { confirmAfterMs: 600_000, finished: {}, ...cadenceParts(redis, keys) };
   parts = { subjects, queues, signals: new Signals(), ...rules };
 });
 

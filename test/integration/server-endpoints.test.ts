@@ -29,6 +29,7 @@ async function serve(
       receivers: async () => [],
       surfaces: async () => [],
       crashing: async () => 0,
+      learned: async () => [],
       routes: async () => [],
       ...options.sources,
     },

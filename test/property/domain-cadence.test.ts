@@ -17,6 +17,7 @@ import {
   type Tally,
   withIncrements,
 } from '../../src/domain/cadence/learning.ts';
+import { LISTINGS, type Listing } from '../../src/domain/cadence/listing.ts';
 import { chooseListings, type UnderWay } from '../../src/domain/cadence/listing-choice.ts';
 import { firstPrice, plannedDemand, steer } from '../../src/domain/cadence/price.ts';
 import { type Look, type Term, waitSeconds } from '../../src/domain/cadence/wait.ts';
@@ -111,12 +112,12 @@ describe('the wait', () => {
     );
   });
 
-  test('is capped as its stage says, then by a tenth of the age, at any price that fits the budget', () => {
+  test('is capped as its stage says, then by a tenth of the age up to ten minutes, at any price that fits the budget', () => {
     fc.assert(
       fc.property(seconds, fc.double({ min: 1e-3, max: 2, noNaN: true }), (ageSeconds, price) => {
-        const limits = { leastSeconds: 0.5, mostSeconds: 30 };
+        const limits = { leastSeconds: 0.5, mostSeconds: 30, agedSeconds: 600 };
         const { mostSeconds } = clampAt(limits, { ageSeconds, price });
-        expect(mostSeconds / Math.max(30, ageSeconds / 10)).toBeCloseTo(1, 9);
+        expect(mostSeconds / Math.max(30, Math.min(600, ageSeconds / 10))).toBeCloseTo(1, 9);
       }),
     );
   });
@@ -242,9 +243,9 @@ describe('hazard and learning', () => {
   test('the rate of arrivals is above 0 and lies between what was expected and what was seen', () => {
     fc.assert(
       fc.property(fc.nat(10_000), seconds, (seen, watchedSeconds) => {
-        const nothing = { seen: 0, watchedSeconds: 0 };
-        const expected = arrivalsPerSecond(nothing, 1);
-        const rate = arrivalsPerSecond(withArrivals(nothing, { seen, watchedSeconds, weight: 1 }), 1);
+        const nothing = { seen: 0, watchedSeconds: 0, atMs: 0 };
+        const expected = arrivalsPerSecond(nothing, 0);
+        const rate = arrivalsPerSecond(withArrivals(nothing, { seen, watchedSeconds, nowMs: 0 }), 0);
         const observed = seen / watchedSeconds || 0;
         expect(rate).toBeGreaterThan(0);
         expect(rate).toBeLessThanOrEqual(Math.max(expected, observed) * (1 + 1e-9));
@@ -324,6 +325,8 @@ describe('the price', () => {
   });
 });
 
+const HEAD: readonly Listing[] = ['head'];
+
 describe('the choice of listings', () => {
   const clamps = fc.constantFrom(
     { leastSeconds: 0.5, mostSeconds: 30 },
@@ -338,29 +341,44 @@ describe('the choice of listings', () => {
   });
   const settings = fc.record({
     price: prices,
-    arrivals: fc.option(fc.record({ rate: fc.double({ min: 0, max: 1, noNaN: true }), clamp: clamps })),
+    rates: fc.dictionary(
+      fc.constantFrom('head', 'pending', 'filled'),
+      fc.double({ min: 0, max: 1, noNaN: true }),
+    ),
+    clamp: clamps,
     narrows: fc.boolean(),
   });
 
   test('has every transfer in exactly one place, where it is shown', () => {
     fc.assert(
-      fc.property(fc.array(members, { maxLength: 70 }), settings, (list, setting) => {
-        const { listings, single } = chooseListings(list, setting);
-        const placed = [...listings.flatMap((page) => page.members), ...single];
-        expect(placed).toHaveLength(list.length);
-        expect(new Set(placed)).toEqual(new Set(list));
-        for (const page of listings) {
-          for (const member of page.members) {
-            if (page.listing === 'head') expect(member.onHead).toBe(true);
-            else expect(member.status).toBe(page.listing);
+      fc.property(
+        fc.array(members, { maxLength: 70 }),
+        settings,
+        (list, { rates, clamp, price, narrows }) => {
+          const arrivals = (narrows ? LISTINGS : HEAD).flatMap((listing) => {
+            const rate = rates[listing];
+            return rate === undefined ? [] : [{ listing, rate, clamp }];
+          });
+          const setting = { price, narrows, arrivals };
+          const { listings, single } = chooseListings(list, setting);
+          const placed = [...listings.flatMap((page) => page.members), ...single];
+          expect(placed).toHaveLength(list.length);
+          expect(new Set(placed)).toEqual(new Set(list));
+          for (const page of listings) {
+            for (const member of page.members) {
+              if (page.listing === 'head') expect(member.onHead).toBe(true);
+              else expect(member.status).toBe(page.listing);
+            }
+            if (page.listing !== 'head') {
+              expect(setting.narrows).toBe(true);
+              expect(page.members.length).toBeLessThanOrEqual(50);
+            }
           }
-          if (page.listing !== 'head') {
-            expect(setting.narrows).toBe(true);
-            expect(page.members.length).toBeLessThanOrEqual(50);
-          }
-        }
-        if (setting.arrivals !== null) expect(listings[0]?.listing).toBe('head');
-      }),
+          const asked = listings.map(({ listing }) => listing);
+          expect(new Set(asked).size).toBe(asked.length);
+          for (const { listing } of arrivals) expect(asked).toContain(listing);
+        },
+      ),
     );
   });
 });

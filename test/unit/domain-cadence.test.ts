@@ -84,16 +84,26 @@ describe('learning', () => {
 
   test('a wallet with a transfer a minute is expected to have the next within about one', () => {
     const day = withArrivals(
-      { seen: 0, watchedSeconds: 0 },
-      { seen: 1_440, watchedSeconds: 86_400, weight: 4 },
+      { seen: 0, watchedSeconds: 0, atMs: 0 },
+      { seen: 1_440, watchedSeconds: 86_400, nowMs: 5_000 },
     );
-    expect(1 / arrivalsPerSecond(day, 4)).toBeGreaterThan(59);
-    expect(1 / arrivalsPerSecond(day, 4)).toBeLessThan(70);
+    expect(1 / arrivalsPerSecond(day, 5_000)).toBeGreaterThan(59);
+    expect(1 / arrivalsPerSecond(day, 5_000)).toBeLessThan(70);
+  });
+
+  test('a wallet that has fallen silent is expected to stay so, the more the longer', () => {
+    const busy = withArrivals(
+      { seen: 0, watchedSeconds: 0, atMs: 0 },
+      { seen: 1_440, watchedSeconds: 86_400, nowMs: 0 },
+    );
+    const silent = withArrivals(busy, { seen: 0, watchedSeconds: 86_400, nowMs: 86_400_000 });
+    expect(1 / arrivalsPerSecond(silent, 86_400_000)).toBeGreaterThan(170);
+    expect(arrivalsPerSecond(busy, 20 * 86_400_000)).toBeLessThan(arrivalsPerSecond(busy, 0));
   });
 });
 
 describe('the wait of a pending transfer', () => {
-  const limits = { leastSeconds: 0.5, mostSeconds: 30 };
+  const limits = { leastSeconds: 0.5, mostSeconds: 30, agedSeconds: 600 };
 
   function wait(ageSeconds: number, price: number, medianSeconds = 25): number {
     const curve = expectedHazard({ ...TRUTH, medianSeconds });
@@ -203,7 +213,7 @@ describe('the choice of listings', () => {
     clamp: { leastSeconds: 0.5, mostSeconds: 30 },
     onHead: true,
   };
-  const setting = { price: 1, arrivals: null, narrows: true };
+  const setting = { price: 1, arrivals: [], narrows: true };
   const deep = (count: number): UnderWay[] =>
     Array.from({ length: count }, () => ({ ...pending, onHead: false, hazard: 0.001 }));
 
@@ -241,9 +251,19 @@ describe('the choice of listings', () => {
   });
 
   test('keeps the head for transfers that are still to come', () => {
-    const arrivals = { rate: 0.01, clamp: { leastSeconds: 1, mostSeconds: 60 } };
+    const arrivals = [{ listing: 'head' as const, rate: 0.01, clamp: { leastSeconds: 1, mostSeconds: 60 } }];
     expect(chooseListings([], { ...setting, arrivals })).toEqual({
       listings: [{ listing: 'head', members: [] }],
+      single: [],
+    });
+  });
+
+  test('watches a single one by the listing in which new transfers are awaited anyway', () => {
+    const clamp = { leastSeconds: 1, mostSeconds: 30 };
+    const arrivals = [{ listing: 'pending' as const, rate: 0.01, clamp }];
+    const members = deep(1);
+    expect(chooseListings(members, { ...setting, arrivals })).toEqual({
+      listings: [{ listing: 'pending', members }],
       single: [],
     });
   });

@@ -220,6 +220,6 @@ describe('the record of a route', () => {
 });
 
 test('a route is asked for at its own interval, less often under a tight budget and never more often', () => {
-  expect(routeInterval({ everyMs: 30_000, stretch: 0.2 })).toEqual({ afterMs: 30_000, baseMs: 30_000 });
-  expect(routeInterval({ everyMs: 30_000, stretch: 2.5 })).toEqual({ afterMs: 75_000, baseMs: 30_000 });
+  expect(routeInterval({ everyMs: 30_000, price: 0.04 })).toEqual({ afterMs: 30_000, demand: 0.2 / 30 });
+  expect(routeInterval({ everyMs: 30_000, price: 6.25 })).toEqual({ afterMs: 75_000, demand: 1 / 30 });
 });

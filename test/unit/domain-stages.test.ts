@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isFinished, nextPoll, stretchFor } from '../../src/domain/cadence/next-poll.ts';
+import { isFinished, nextPoll } from '../../src/domain/cadence/next-poll.ts';
 import { KNOWN_STATUSES, stageOf } from '../../src/domain/cadence/stages.ts';
 import { EVENT_TYPES } from '../../src/domain/event-types.ts';
 import type { HandedState } from '../../src/domain/handed-quote.ts';
@@ -14,9 +14,9 @@ import {
   quoteId,
   type SubjectId,
   vaultId,
-  walletId,
 } from '../../src/domain/subject.ts';
 import { type TimedContext, timedMoments } from '../../src/domain/timed.ts';
+import { EXPECTED_LAW } from '../support/law.ts';
 
 const INTENT = intentId('0xaa');
 const DEPOSIT = asSubjectId('deposit-address:0xaa');
@@ -24,7 +24,6 @@ const QUOTE = quoteId('q');
 const JOB = gaslessId('j');
 const GATEWAY_JOB = gatewayJobId('g');
 const VAULT = vaultId({ chainId: 1, address: '0xbb' });
-const WALLET = walletId('0xcc');
 const OTHER = asSubjectId('swap:1');
 
 const NOW_MS = 1_763_638_260_000;
@@ -176,7 +175,7 @@ describe('the next snapshot', () => {
 
 /** What the clock is held against. */
 function clock(overdueAfterMs: readonly number[], handed: HandedState | null = null): TimedContext {
-  return { overdueAfterMs, handed };
+  return { overdue: overdueAfterMs.map((ms) => ({ after: ms, ms })), handed };
 }
 
 describe('what the clock brings about', () => {
@@ -189,7 +188,7 @@ describe('what the clock brings about', () => {
         atMs: deadline * 1_000,
         event: {
           flag: 'expired',
-          overdueAfterMs: null,
+          overdueAfter: null,
           transition: {
             type: 'vault.expired',
             status: 'PENDING',
@@ -231,7 +230,7 @@ describe('what the clock brings about', () => {
     const pending = snapshot('pending', { pendingSince: 100, updatedAt: 500 });
     const moments = timedMoments(INTENT, pending, clock([60_000, 5_000, 60_000]));
     expect(
-      moments.map(({ atMs, event }) => [atMs, event.flag, event.overdueAfterMs, event.transition.type]),
+      moments.map(({ atMs, event }) => [atMs, event.flag, event.overdueAfter, event.transition.type]),
     ).toEqual([
       [160_000, 'overdue:60000', 60_000, 'intent.overdue'],
       [105_000, 'overdue:5000', 5_000, 'intent.overdue'],
@@ -240,6 +239,16 @@ describe('what the clock brings about', () => {
     expect(timedMoments(INTENT, flagged, clock([60_000, 5_000])).map(({ event }) => event.flag)).toEqual([
       'overdue:5000',
     ]);
+  });
+
+  test('is overdue by what was learned as well, under a flag that does not move with what is learned', () => {
+    const pending = snapshot('pending', { pendingSince: 100 });
+    const learned = (ms: number) => ({ overdue: [{ after: 'learned' as const, ms }], handed: null });
+    expect(timedMoments(INTENT, pending, learned(90_000))).toMatchObject([
+      { atMs: 190_000, event: { flag: 'overdue:learned', overdueAfter: 'learned' } },
+    ]);
+    const told = { ...pending, flags: ['overdue:learned'] };
+    expect(timedMoments(INTENT, told, learned(95_000))).toEqual([]);
   });
 
   test('is never overdue for what is not under way', () => {
@@ -306,7 +315,15 @@ describe('the end of a quote that was handed over', () => {
 });
 
 describe('the next poll', () => {
-  const base = { subject: INTENT, nowMs: NOW_MS, named: true, stretch: 1, finished: {}, deadlinesMs: [] };
+  const base = {
+    subject: INTENT,
+    nowMs: NOW_MS,
+    shown: false,
+    price: 1,
+    law: EXPECTED_LAW,
+    finished: {},
+    deadlinesMs: [],
+  };
   const afterMs = (input: Partial<Parameters<typeof nextPoll>[0]> & { snapshot: Snapshot | null }) => {
     const next = nextPoll({ ...base, ...input });
     return next.next === 'poll' ? next.afterMs : next.next;
@@ -316,56 +333,79 @@ describe('the next poll', () => {
     ['settled', 'finish'],
     ['SETTLED', 'finish'],
     ['refunded', 'finish'],
-    ['pending', 5_000],
-    ['filled', 20_000],
     ['refundable', 60_000],
     ['routing', 30_000],
     ['constructor', 30_000],
-  ])('of an intent that somebody named and that is %s is: %s', (status, expected) => {
+  ])('of an intent that is %s is: %s', (status, expected) => {
     expect(afterMs({ snapshot: snapshot(status) })).toBe(expected);
   });
 
-  test('of what a wallet page shows anyway comes later, but for something pending at most after 30 s', () => {
-    expect(afterMs({ snapshot: snapshot('pending'), named: false })).toBe(30_000);
-    expect(afterMs({ snapshot: null, named: false })).toBe(10_000);
-    expect(afterMs({ snapshot: null })).toBe(5_000);
+  test('of something under way comes when its end is likely, and after 30 s at most while it is young', () => {
+    const pending = (ageMs: number, price = 1) =>
+      Number(afterMs({ snapshot: snapshot('pending', { changedAtMs: NOW_MS - ageMs }), price }));
+    expect(pending(20_000)).toBeLessThan(pending(0));
+    expect(pending(20_000)).toBeLessThan(15_000);
+    expect(pending(250_000)).toBeLessThanOrEqual(30_000);
+    expect(pending(3_000_000)).toBeGreaterThan(30_000);
+    expect(pending(3_000_000)).toBeLessThanOrEqual(300_000);
+    expect(pending(30 * DAY_MS)).toBe(600_000);
+    expect(pending(20_000, 0.1)).toBeLessThan(pending(20_000));
+    expect(pending(20_000, 0.000_001)).toBe(500);
   });
 
-  test('of a wallet comes for ever', () => {
-    expect(afterMs({ subject: WALLET, snapshot: null })).toBe(5_000);
+  test('of a gasless job and of a funded vault goes by a law of their own', () => {
+    const of = (subject: SubjectId, status: string) =>
+      Number(afterMs({ subject, snapshot: snapshot(status, { changedAtMs: NOW_MS - 10_000 }) }));
+    expect(of(JOB, 'submitted')).toBeLessThan(of(INTENT, 'pending'));
+    expect(of(GATEWAY_JOB, 'PERMIT_SENT')).toBe(of(JOB, 'submitted'));
+    expect(of(VAULT, 'FUNDING_DETECTED')).toBeLessThanOrEqual(30_000);
   });
 
-  test('gets rarer with the age of a stage in which nothing is under way, to ten minutes at most', () => {
-    const aged = (ageMs: number, status = 'filled') =>
-      afterMs({ snapshot: snapshot(status, { changedAtMs: NOW_MS - ageMs }) });
-    expect(aged(60_000)).toBe(20_000);
+  test('of what a page has just shown comes twice as late, so that the next page comes before it', () => {
+    for (const known of [null, snapshot('pending'), snapshot('refundable')]) {
+      const alone = Number(afterMs({ snapshot: known }));
+      expect(Math.abs(Number(afterMs({ snapshot: known, shown: true })) - 2 * alone)).toBeLessThanOrEqual(1);
+    }
+  });
+
+  test('gets rarer with the age of a stage without law, to ten minutes at most', () => {
+    const aged = (ageMs: number) =>
+      afterMs({ snapshot: snapshot('refundable', { changedAtMs: NOW_MS - ageMs }) });
+    expect(aged(60_000)).toBe(60_000);
     expect(aged(3_000_000)).toBe(100_000);
     expect(aged(6 * DAY_MS)).toBe(600_000);
-    expect(aged(6 * DAY_MS, 'pending')).toBe(5_000);
   });
 
   test('takes the age from the upstream, and never below zero', () => {
-    expect(afterMs({ snapshot: snapshot('filled', { updatedAt: NOW_SECONDS - 3_000 }) })).toBe(100_000);
-    expect(afterMs({ snapshot: snapshot('filled', { updatedAt: NOW_SECONDS + 3_000 }) })).toBe(20_000);
+    const at = (updatedAt: number) => afterMs({ snapshot: snapshot('refundable', { updatedAt }) });
+    expect(at(NOW_SECONDS - 3_000)).toBe(100_000);
+    expect(at(NOW_SECONDS + 3_000)).toBe(60_000);
   });
 
-  test('is stretched by the price, and never comes before a quarter of a second', () => {
-    expect(afterMs({ snapshot: snapshot('pending'), stretch: 3 })).toBe(15_000);
-    expect(afterMs({ snapshot: snapshot('pending'), stretch: 0.001 })).toBe(250);
-    expect(nextPoll({ ...base, snapshot: snapshot('pending'), stretch: 3 })).toMatchObject({ baseMs: 5_000 });
+  test('goes with the square root of the price, and not below a fifth of its interval', () => {
+    expect(afterMs({ snapshot: snapshot('refundable'), price: 9 })).toBe(180_000);
+    expect(afterMs({ snapshot: snapshot('refundable'), price: 0.25 })).toBe(30_000);
+    expect(afterMs({ snapshot: snapshot('refundable'), price: 0.01 })).toBe(12_000);
+  });
+
+  test('adds to the demand the rate that it would have at a price of 1, whatever the price', () => {
+    for (const price of [0.25, 1, 100]) {
+      const next = nextPoll({ ...base, snapshot: snapshot('refundable'), price });
+      expect(next.next === 'poll' ? next.demand : null).toBeCloseTo(1 / 60, 12);
+    }
   });
 
   test('comes a second after a deadline, if that is sooner; a deadline that has passed counts no more', () => {
-    const at = (...deadlinesMs: number[]) => afterMs({ snapshot: snapshot('filled'), deadlinesMs });
+    const at = (...deadlinesMs: number[]) => afterMs({ snapshot: snapshot('refundable'), deadlinesMs });
     expect(at(NOW_MS + 3_000, NOW_MS + 8_000)).toBe(4_000);
-    expect(at(NOW_MS + 90_000)).toBe(20_000);
-    expect(at(NOW_MS, NOW_MS - 1)).toBe(20_000);
+    expect(at(NOW_MS + 90_000)).toBe(60_000);
+    expect(at(NOW_MS, NOW_MS - 1)).toBe(60_000);
   });
 
   test('in doubt comes soon, and never finishes', () => {
     const doubt = { key: 'pending@99', sinceMs: NOW_MS };
     expect(afterMs({ snapshot: snapshot('settled', { doubt }) })).toBe(15_000);
-    expect(afterMs({ snapshot: snapshot('pending', { doubt }) })).toBe(5_000);
+    expect(Number(afterMs({ snapshot: snapshot('filled', { doubt }) }))).toBeLessThanOrEqual(15_000);
   });
 });
 
@@ -408,20 +448,10 @@ describe('tracking', () => {
       const statuses = Object.entries(KNOWN_STATUSES).find(([name]) => name === kind)?.[1] ?? [];
       expect(statuses.length).toBeGreaterThan(1);
       for (const status of [...statuses, 'constructor', '__proto__']) {
-        expect(stageOf(subject, status).everyMs).toBeGreaterThan(0);
-        expect(stageOf(subject, status).discoveredEveryMs).toBeGreaterThanOrEqual(10_000);
+        const stage = stageOf(subject, status);
+        if (stage.watch === null) expect(stage.everyMs).toBeGreaterThan(0);
+        else expect(EXPECTED_LAW.rules[stage.watch].weight).toBeGreaterThan(0);
       }
     }
-  });
-});
-
-describe('the price of a request', () => {
-  test('is such that all together ask for four fifths of the budget', () => {
-    expect(stretchFor({ demand: 4, budget: 5 })).toBe(1);
-    expect(stretchFor({ demand: 40, budget: 5 })).toBe(10);
-  });
-
-  test('never falls below a fifth', () => {
-    expect(stretchFor({ demand: 0, budget: 5 })).toBe(0.2);
   });
 });

@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type OpenTransfer, orderOf, planWallet, sweepEveryMs } from '../../src/domain/cadence/wallet.ts';
 import { intentId } from '../../src/domain/subject.ts';
+import { EXPECTED_LAW } from '../support/law.ts';
 
 const NOW = 1_000_000_000;
 const HEAD = NOW - 2_000;
@@ -10,6 +11,7 @@ function open(count: number, more: Partial<OpenTransfer> = {}): OpenTransfer[] {
   return Array.from({ length: count }, (_, index) => ({
     subject: intentId(`0x${index.toString(16).padStart(64, '0')}`),
     status: 'pending',
+    route: '8453:10',
     sinceMs: NOW - 10_000,
     seenAtMs: HEAD,
     headAtMs: HEAD,
@@ -17,50 +19,75 @@ function open(count: number, more: Partial<OpenTransfer> = {}): OpenTransfer[] {
   }));
 }
 
-const base = { open: [], looks: { head: HEAD }, nowMs: NOW, stretch: 1, narrows: true, headFinds: true };
+const base = {
+  open: [],
+  looks: { head: HEAD },
+  nowMs: NOW,
+  price: 1,
+  narrows: true,
+  headFinds: true,
+  arrivalsPerSecond: 1e-4,
+  law: EXPECTED_LAW,
+};
 
 describe('what is asked for a wallet next', () => {
   test('is the head at once where nothing was asked yet', () => {
-    expect(planWallet({ ...base, looks: {} })).toMatchObject({ listing: 'head', dueMs: 5_000 });
+    const plan = planWallet({ ...base, looks: {} });
+    expect(plan.listing).toBe('head');
+    expect(plan.dueMs).toBeLessThan(NOW);
   });
 
-  test('is the head while it shows all that is under way', () => {
-    expect(planWallet({ ...base, open: open(40) })).toMatchObject({ listing: 'head', dueMs: HEAD + 5_000 });
+  test('is the head within its longest wait where nothing is under way, and sooner where transfers come often', () => {
+    const quiet = planWallet(base);
+    expect(quiet).toMatchObject({ listing: 'head', dueMs: HEAD + 30_000 });
+    const busy = planWallet({ ...base, arrivalsPerSecond: 0.1 });
+    expect(busy.dueMs).toBeLessThan(HEAD + 5_000);
+    expect(busy.demand).toBeGreaterThan(quiet.demand);
+  });
+
+  test('is the head while it shows all that is under way, sooner than for one of them', () => {
+    const [one, forty] = [1, 40].map((count) => planWallet({ ...base, open: open(count) }));
+    expect(one?.listing).toBe('head');
+    expect(forty?.listing).toBe('head');
+    expect(forty?.dueMs).toBeLessThan(one?.dueMs ?? 0);
   });
 
   test('is the listing of pending ones when the head does not show them all', () => {
     const hidden = open(60, { headAtMs: HEAD - 60_000 });
-    expect(planWallet({ ...base, open: hidden })).toMatchObject({ listing: 'pending', dueMs: 10_000 });
-    const looks = { head: HEAD, pending: NOW - 1_000 };
+    expect(planWallet({ ...base, open: hidden }).listing).toBe('pending');
+    const looks = { head: HEAD - 25_000, pending: NOW };
     expect(planWallet({ ...base, open: hidden, looks }).listing).toBe('head');
   });
 
-  test('costs as many requests as the listing has pages', () => {
-    const [one, three] = [30, 130].map((count) =>
-      planWallet({ ...base, open: open(count, { headAtMs: null }) }),
+  test('comes later where a listing has several pages, each of which is a request', () => {
+    const looks = { head: NOW, pending: NOW - 1_000 };
+    const [one, three] = [40, 130].map(
+      (count) => planWallet({ ...base, looks, open: open(count, { headAtMs: null, seenAtMs: NOW }) }).dueMs,
     );
-    expect(one?.perMs).toBeCloseTo(1 / 5_000 + 1 / 5_000);
-    expect(three?.perMs).toBeCloseTo(1 / 5_000 + 3 / 5_000);
+    expect((three ?? 0) - looks.pending).toBeGreaterThan(2 * ((one ?? 0) - looks.pending));
   });
 
   test('is no listing of a single transfer that may settle some day: its own look-up costs no more', () => {
-    const filled = open(1, { status: 'filled', headAtMs: null });
-    expect(planWallet({ ...base, open: filled }).perMs).toBeCloseTo(1 / 5_000);
-    const many = open(20, { status: 'filled', headAtMs: null });
-    expect(planWallet({ ...base, open: many })).toMatchObject({ listing: 'filled' });
+    const looks = { head: NOW };
+    const single = open(1, { status: 'filled', headAtMs: null });
+    expect(planWallet({ ...base, looks, open: single }).demand).toBe(planWallet({ ...base, looks }).demand);
+    const many = open(20, { status: 'filled', headAtMs: null, sinceMs: NOW - 900_000 });
+    expect(planWallet({ ...base, looks, open: many })).toMatchObject({ listing: 'filled' });
   });
 
   test('is never a listing of an upstream that does not narrow', () => {
     const hidden = open(60, { headAtMs: null });
     expect(planWallet({ ...base, open: hidden, narrows: false }).listing).toBe('head');
+    expect(planWallet({ ...base, open: hidden, narrows: false, headFinds: false }).listing).toBe('head');
   });
 
   test('are the listings in which new transfers appear, where the head need not show them', () => {
-    const plan = planWallet({ ...base, headFinds: false });
-    expect(plan.listing).toBe('pending');
-    expect(planWallet({ ...base, headFinds: false, looks: { head: HEAD, pending: NOW } }).listing).toBe(
-      'filled',
-    );
+    const awaiting = { ...base, headFinds: false, looks: { head: NOW, filled: NOW, pending: NOW } };
+    expect(planWallet(awaiting)).toMatchObject({ listing: 'pending', dueMs: NOW + 30_000 });
+    const looks = { head: NOW, pending: NOW };
+    expect(planWallet({ ...awaiting, looks }).listing).toBe('filled');
+    const later = { head: NOW - 160_000, filled: NOW, pending: NOW };
+    expect(planWallet({ ...awaiting, looks: later })).toMatchObject({ listing: 'head', dueMs: NOW + 20_000 });
   });
 });
 

@@ -20,6 +20,7 @@ function create(sources: Partial<MetricSources> = {}): { signals: Signals; metri
       receivers: async () => [],
       surfaces: async () => [],
       crashing: async () => 0,
+      learned: async () => [],
       routes: async () => [],
       ...sources,
     },
@@ -107,6 +108,25 @@ describe('1,000 words that nobody foresaw', () => {
     expect(found.get('intentwatch_subjects{kind="intent",status="other"}')).toBe(1_000);
     expect(found.get('intentwatch_subjects{kind="other",status="other"}')).toBe(2_000);
     expect(found.get('intentwatch_subjects{kind="intent",status="filled"}')).toBe(7);
+  });
+
+  test('as routes on which was learned are shown by name where most was seen, and the others add up', async () => {
+    const learned = Array.from({ length: 60 }, (_, index) => ({
+      route: `1:${index}`,
+      stage: 'pending',
+      observations: 100 + index,
+      medianSeconds: 25,
+      p99Seconds: 80,
+    }));
+    const { metrics } = create({ learned: async () => learned });
+    const found = await series(metrics);
+    const seen = [...found].filter(([name]) => name.startsWith('intentwatch_learned_observations'));
+    expect(seen).toHaveLength(51);
+    expect(found.get('intentwatch_learned_observations{route="1:59",stage="pending"}')).toBe(159);
+    expect(found.get('intentwatch_learned_observations{route="other",stage="pending"}')).toBe(1_045);
+    const p99 = 'intentwatch_learned_seconds{route="1:59",stage="pending",quantile="0.99"}';
+    expect(found.get(p99)).toBe(80);
+    expect([...found].filter(([name]) => name.startsWith('intentwatch_learned_seconds'))).toHaveLength(100);
   });
 
   test('as receivers that left the config are shown by name for the largest backlogs only', async () => {

@@ -16,6 +16,7 @@ beforeEach(() => {
       receivers: async () => [],
       surfaces: async () => [],
       crashing: async () => 0,
+      learned: async () => [],
       routes: async () => [],
     },
     receivers: [{ name: 'backend', type: 'webhook' }],

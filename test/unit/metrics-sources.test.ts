@@ -10,8 +10,9 @@ function create(sources: Partial<MetricSources>): Metrics {
       queues: async () => [{ queue: 'status', state: 'delayed', count: 4 }],
       deliveries: async () => [{ receiver: 'backend', pending: 5, dead: 6, removed: false }],
       receivers: async () => [{ receiver: 'backend', state: 'failing' }],
-      surfaces: async () => [{ surface: 'status', state: 'unauthorized', budget: 7, stretch: 1.5 }],
+      surfaces: async () => [{ surface: 'status', state: 'unauthorized', budget: 7, price: 1.5 }],
       crashing: async () => 8,
+      learned: async () => [],
       routes: async () => [],
       ...sources,
     },
@@ -26,7 +27,7 @@ function create(sources: Partial<MetricSources>): Metrics {
 async function gauges(metrics: Metrics): Promise<string[]> {
   const { body } = await metrics.expose();
   const names =
-    /^intentwatch_(subjects|queue_depth|deliveries_pending|dead_letters|receiver_state|upstream_(state|budget|stretch)|scrape)/;
+    /^intentwatch_(subjects|queue_depth|deliveries_pending|dead_letters|receiver_state|upstream_(state|budget)|price|scrape)/;
   return body.split('\n').filter((line) => names.test(line) && !/_changes|(?<![.\d]) 0$/.test(line));
 }
 
@@ -35,7 +36,7 @@ const QUEUES = 'intentwatch_queue_depth{queue="status",state="delayed"} 4';
 const SURFACES = [
   'intentwatch_upstream_state{surface="status",state="unauthorized"} 1',
   'intentwatch_upstream_budget_requests_per_second{surface="status"} 7',
-  'intentwatch_upstream_stretch_ratio{surface="status"} 1.5',
+  'intentwatch_price{surface="status"} 1.5',
 ];
 const DELIVERIES = [
   'intentwatch_deliveries_pending{receiver="backend"} 5',

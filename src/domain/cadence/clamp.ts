@@ -1,5 +1,8 @@
-/** What a stage allows: the shortest wait between two looks, and the longest while it is young. Seconds. */
-export type StageLimits = { leastSeconds: number; mostSeconds: number };
+/** What a stage allows: the shortest wait between two looks, the longest while it is young, and when old. Seconds. */
+export type StageLimits = { leastSeconds: number; mostSeconds: number; agedSeconds: number };
+
+/** Whatever the price, nothing waits longer. */
+export const LONGEST_WAIT_SECONDS = 7_200;
 
 /** The shortest and longest wait between two looks, seconds. */
 export type Clamp = { leastSeconds: number; mostSeconds: number };
@@ -16,7 +19,8 @@ const PRICE_WITHOUT_STRETCH = 2;
  */
 export function clampAt(limits: StageLimits, now: { ageSeconds: number; price: number }): Clamp {
   const stretch = Math.max(1, Math.sqrt(now.price / PRICE_WITHOUT_STRETCH));
-  const mostSeconds = Math.max(limits.mostSeconds, SHARE_OF_AGE * now.ageSeconds) * stretch;
+  const agedSeconds = Math.min(limits.agedSeconds, SHARE_OF_AGE * now.ageSeconds);
+  const mostSeconds = Math.min(LONGEST_WAIT_SECONDS, Math.max(limits.mostSeconds, agedSeconds) * stretch);
   return { leastSeconds: Math.min(limits.leastSeconds, mostSeconds), mostSeconds };
 }
 

@@ -11,7 +11,7 @@ export function weightAt(atMs: number, clock: DecayClock): number {
 }
 
 /** Beyond this weight a sum is brought to a new landmark, long before numbers run out. */
-const LARGEST_WEIGHT = 2 ** 64;
+export const LARGEST_WEIGHT = 2 ** 64;
 
 /** Whether a sum ought to be brought to a new landmark: divided by the present weight, with the present as landmark. */
 export function isHeavy(weight: number): boolean {

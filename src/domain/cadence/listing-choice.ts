@@ -1,5 +1,5 @@
 import { type Clamp, tightest } from './clamp.ts';
-import { type Listing, NARROW_STATUSES } from './wallet.ts';
+import { type Listing, NARROW_STATUSES } from './listing.ts';
 
 /**
  * A transfer of a wallet that is under way, as the choice sees it. `status` is in lower case, `hazard` its present chance
@@ -16,15 +16,14 @@ export type ListingChoice<T> = {
   single: readonly T[];
 };
 
+/** The weighted rate per second at which a listing shows new transfers, and the clamp of a look for them. */
+export type Arrivals = { listing: Listing; rate: number; clamp: Clamp };
+
 /**
- * `arrivals`: the weighted rate per second at which new transfers come, which only the head shows, and the clamp of a
- * look for them. `narrows`: the upstream does narrow pages to a status.
+ * `arrivals`: which listings are looked at for new transfers, whatever else they show. `narrows`: the upstream does
+ * narrow pages to a status.
  */
-export type ChoiceSetting = {
-  price: number;
-  arrivals: { rate: number; clamp: Clamp } | null;
-  narrows: boolean;
-};
+export type ChoiceSetting = { price: number; arrivals: readonly Arrivals[]; narrows: boolean };
 
 /** What one request shows at most. */
 const PAGE = 50;
@@ -47,13 +46,12 @@ export function chooseListings<T extends UnderWay>(
   let drafts: Draft<T>[] = [{ head: rest.filter(isOnHead), narrowed: [], single: rest.filter(isOffHead) }];
   for (const [status, group] of byStatus.slice(0, MOST_STATUSES)) {
     const listing = setting.narrows ? NARROW_STATUSES.find((name) => name === status) : undefined;
-    drafts = drafts.flatMap((draft) => waysToWatch(draft, { group, listing }));
+    const asked = setting.arrivals.some((arrivals) => arrivals.listing === listing);
+    drafts = drafts.flatMap((draft) => waysToWatch(draft, { group, listing, asked }));
   }
   const costs = drafts.map((draft) => costOf(draft, setting));
   const cheapest = drafts[costs.indexOf(Math.min(...costs))] ?? { head: [], narrowed: [], single: members };
-  const { head, narrowed, single } = cheapest;
-  const withHead = head.length > 0 || setting.arrivals !== null;
-  return { listings: withHead ? [{ listing: 'head', members: head }, ...narrowed] : narrowed, single };
+  return { listings: listingsOf(cheapest, setting.arrivals), single: cheapest.single };
 }
 
 type Draft<T> = {
@@ -61,6 +59,18 @@ type Draft<T> = {
   narrowed: readonly { listing: Listing; members: readonly T[] }[];
   single: readonly T[];
 };
+
+/** All listings of a draft, with those that are looked at for new transfers alone. */
+function listingsOf<T>(draft: Draft<T>, arrivals: readonly Arrivals[]): ListingChoice<T>['listings'] {
+  const chosen = [
+    ...(draft.head.length > 0 ? [{ listing: HEAD, members: draft.head }] : []),
+    ...draft.narrowed,
+  ];
+  const others = arrivals.filter(({ listing }) => chosen.every((one) => one.listing !== listing));
+  return [...chosen, ...others.map(({ listing }) => ({ listing, members: [] }))];
+}
+
+const HEAD: Listing = 'head';
 
 function isOnHead(member: UnderWay): boolean {
   return member.onHead;
@@ -73,7 +83,7 @@ function isOffHead(member: UnderWay): boolean {
 /** The ways in which the transfers in one status can be watched beside what is chosen already. */
 function waysToWatch<T extends UnderWay>(
   draft: Draft<T>,
-  { group, listing }: { group: readonly T[]; listing: Listing | undefined },
+  { group, listing, asked }: { group: readonly T[]; listing: Listing | undefined; asked: boolean },
 ): Draft<T>[] {
   const { head, narrowed, single } = draft;
   const onHead = group.filter(isOnHead);
@@ -81,7 +91,7 @@ function waysToWatch<T extends UnderWay>(
   if (onHead.length > 0) {
     ways.push({ narrowed, head: [...head, ...onHead], single: [...single, ...group.filter(isOffHead)] });
   }
-  if (listing !== undefined && group.length > 1) {
+  if (listing !== undefined && (group.length > 1 || asked)) {
     ways.push({
       head,
       narrowed: [...narrowed, { listing, members: group.slice(-PAGE) }],
@@ -94,15 +104,12 @@ function waysToWatch<T extends UnderWay>(
 /** What a choice costs per second, in weighted seconds. */
 function costOf(draft: Draft<UnderWay>, { price, arrivals }: ChoiceSetting): number {
   let cost = 0;
-  if (draft.head.length > 0 || arrivals !== null) {
-    const clamps = [...draft.head, ...(arrivals === null ? [] : [arrivals])].map(({ clamp }) => clamp);
-    const hazard = weightedHazard(draft.head) + (arrivals?.rate ?? 0);
+  for (const { listing, members } of listingsOf(draft, arrivals)) {
+    const awaited = arrivals.find((one) => one.listing === listing);
+    const clamps = [...members, ...(awaited === undefined ? [] : [awaited])].map(({ clamp }) => clamp);
+    const hazard = weightedHazard(members) + (awaited?.rate ?? 0);
     cost += requestCost({ hazard, clamp: tightest(clamps), price });
-  }
-  for (const { members } of draft.narrowed) {
-    const clamp = tightest(members.map((member) => member.clamp));
-    const leaving = members.reduce((sum, { hazard }) => sum + hazard, 0);
-    cost += requestCost({ hazard: weightedHazard(members), clamp, price }) + price * leaving;
+    if (listing !== 'head') cost += price * members.reduce((sum, member) => sum + member.hazard, 0);
   }
   for (const { hazard, weight, clamp } of draft.single) {
     cost += requestCost({ hazard: weight * hazard, clamp, price });

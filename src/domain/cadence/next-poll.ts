@@ -1,49 +1,70 @@
 import type { Snapshot } from '../record.ts';
 import { type SubjectId, subjectKind } from '../subject.ts';
+import { plannedDemand } from './price.ts';
+import { ANY_ROUTE, routeName } from './route-name.ts';
 import { stageOf } from './stages.ts';
+import { waitSeconds } from './wait.ts';
+import { type Law, watched } from './watched.ts';
 
 /** Statuses, in lower case, that end tracking at once, by kind, in place of the built-in ones of that kind. */
 export type FinishedStatuses = { readonly [kind: string]: readonly string[] | undefined };
 
 /**
- * `named`: somebody named this subject, so no page shows it anyway. `stretch`: the price of a request, as a factor on
- * every interval. `deadlinesMs`: moments at which a look is due whatever the interval.
+ * `shown`: a page has just shown this subject, and will again. `price`: of a request, in weighted seconds.
+ * `deadlinesMs`: moments at which a look is due whatever the interval.
  */
 export type CadenceInput = {
   subject: SubjectId;
   snapshot: Snapshot | null;
   nowMs: number;
-  named: boolean;
-  stretch: number;
+  shown: boolean;
+  price: number;
+  law: Law;
   finished: FinishedStatuses;
   deadlinesMs: readonly number[];
 };
 
-/** `baseMs` is the interval at an unstretched price, from which the demand of all subjects is summed. */
-export type NextPoll = { next: 'finish' } | { next: 'poll'; afterMs: number; baseMs: number };
+/** A poll that is planned, and what it adds to the demand on its surface (see `plannedDemand`); null for as before. */
+export type PlannedPoll = { afterMs: number; demand: number | null };
+
+export type NextPoll = { next: 'finish' } | ({ next: 'poll' } & PlannedPoll);
 
 /** While an answer is in doubt, exact look-ups confirm it at this interval. */
-const DOUBT_EVERY_MS = 15_000;
-const SHORTEST_MS = 250;
+const DOUBT_EVERY_SECONDS = 15;
+const SHORTEST_MS = 50;
 
 /** A look for what the clock brings about comes so long after its moment. */
 export const AFTER_DEADLINE_MS = 1_000;
 
-/** A stage in which nothing is under way is looked at every thirtieth of its age, up to this. */
-const IDLE_SHARE = 30;
-const IDLE_LONGEST_MS = 600_000;
-
 /** A status that ends tracking by default, but not in this config, is watched for a week. */
 const KEPT_OPEN_MS = 7 * 86_400_000;
 
-/** Says when a subject is polled next, or that it is finished. Pure; the law of the design will take this place. */
+/** A page shows a transfer sooner than its own look-up would come; that is only there in case no page does. */
+const SHOWN_FACTOR = 2;
+
+/** Says when a subject is polled next, or that it is finished. Its last look was just now. */
 export function nextPoll(input: CadenceInput): NextPoll {
-  const { nowMs } = input;
+  const { subject, snapshot, nowMs, price, law, shown } = input;
   if (isFinished(input)) return { next: 'finish' };
-  const baseMs = baseInterval(input);
+  const route = snapshot === null ? ANY_ROUTE : routeName(snapshot.record);
+  const sinceMs = snapshot === null ? nowMs : stageSinceMs(snapshot);
+  const stage = { subject, status: snapshot?.status ?? null, route, sinceMs };
+  const { term, constant, clamp } = watched(stage, { nowMs, price, law });
+  const wanted = waitSeconds({
+    terms: term === null ? [] : [term(Math.max(nowMs, sinceMs))],
+    arrivals: constant,
+    price,
+    clamp,
+  });
+  const inDoubt = snapshot !== null && snapshot.doubt !== null;
+  const wait = inDoubt ? Math.min(wanted, DOUBT_EVERY_SECONDS * Math.max(1, Math.sqrt(price))) : wanted;
   const deadlines = input.deadlinesMs.filter((at) => at > nowMs).map((at) => at - nowMs + AFTER_DEADLINE_MS);
-  const afterMs = Math.max(SHORTEST_MS, Math.min(baseMs * input.stretch, ...deadlines));
-  return { next: 'poll', afterMs: Math.round(afterMs), baseMs };
+  const afterMs = Math.min(wait * 1_000 * (shown ? SHOWN_FACTOR : 1), ...deadlines);
+  return {
+    next: 'poll',
+    afterMs: Math.round(Math.max(SHORTEST_MS, afterMs)),
+    demand: plannedDemand({ price, waitSeconds: wait }),
+  };
 }
 
 /** Whether tracking of a subject has ended. A subject in doubt never has. */
@@ -59,27 +80,6 @@ export function isFinished(
   return finishAfterMs !== null && ageInStage(snapshot, nowMs) >= finishAfterMs;
 }
 
-function baseInterval(input: CadenceInput): number {
-  const { subject, snapshot, nowMs, named } = input;
-  if (snapshot === null) return stageInterval({ subject, status: null, ageMs: 0, named });
-  const { status, doubt } = snapshot;
-  const everyMs = stageInterval({ subject, status, ageMs: ageInStage(snapshot, nowMs), named });
-  return doubt === null ? everyMs : Math.min(everyMs, DOUBT_EVERY_MS);
-}
-
-/** The interval of a subject that has been in a status for so long, ms; null as status for one not seen yet. */
-export function stageInterval(input: {
-  subject: SubjectId;
-  status: string | null;
-  ageMs: number;
-  named: boolean;
-}): number {
-  const stage = stageOf(input.subject, input.status);
-  const everyMs = input.named ? stage.everyMs : stage.discoveredEveryMs;
-  if (stage.waiting || input.status === null) return everyMs;
-  return Math.max(everyMs, Math.min(IDLE_LONGEST_MS, input.ageMs / IDLE_SHARE));
-}
-
 /** Since when a subject is in its status, ms: by the upstream's own time where it gave one. */
 export function stageSinceMs(snapshot: Snapshot): number {
   const sinceMs = snapshot.updatedAt === null ? snapshot.changedAtMs : snapshot.updatedAt * 1_000;
@@ -88,16 +88,4 @@ export function stageSinceMs(snapshot: Snapshot): number {
 
 function ageInStage(snapshot: Snapshot, nowMs: number): number {
   return Math.max(0, nowMs - stageSinceMs(snapshot));
-}
-
-/** The share of the budget that scheduled polls may fill; the rest is for new subjects, deep pages and look-ups. */
-const BUDGET_SHARE = 0.8;
-const LEAST_STRETCH = 0.2;
-
-/**
- * The factor on every interval at which all subjects together ask for four fifths of the budget, at least 0.2.
- * Both rates in requests per second.
- */
-export function stretchFor(rates: { demand: number; budget: number }): number {
-  return Math.max(LEAST_STRETCH, rates.demand / (rates.budget * BUDGET_SHARE));
 }

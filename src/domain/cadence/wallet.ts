@@ -1,21 +1,19 @@
 import type { SubjectId } from '../subject.ts';
-import { stageInterval } from './next-poll.ts';
-
-/** The statuses to which the interface can narrow a wallet's pages and in which a transfer is not at its end. */
-export const NARROW_STATUSES = ['pending', 'filled', 'expired', 'refundable', 'failed'] as const;
-
-/** What one request for a wallet lists: its first page (`head`), or the transfers in one status. */
-export type Listing = 'head' | (typeof NARROW_STATUSES)[number];
-
-export const LISTINGS: readonly Listing[] = ['head', ...NARROW_STATUSES];
+import { clampAt, tightest } from './clamp.ts';
+import type { Listing } from './listing.ts';
+import { type Arrivals, chooseListings } from './listing-choice.ts';
+import { plannedDemand } from './price.ts';
+import { waitSeconds } from './wait.ts';
+import { type Law, watched } from './watched.ts';
 
 /**
- * A transfer of a wallet that has not ended. `status` is in lower case, `sinceMs` when it came into it, `seenAtMs` when
+ * A transfer of a wallet that has not ended. `status` is in lower case, `route` as in `routeName`, `sinceMs` when it came into its status, `seenAtMs` when
  * an answer showed it last, `headAtMs` which look at the head did so last; null when none did. Redis time.
  */
 export type OpenTransfer = {
   subject: SubjectId;
   status: string;
+  route: string;
   sinceMs: number;
   seenAtMs: number;
   headAtMs: number | null;
@@ -24,58 +22,86 @@ export type OpenTransfer = {
 /** When each listing of a wallet was looked at last (Redis time, ms). */
 export type Looks = { readonly [listing in Listing]?: number };
 
-/** The listing of a wallet that is due first, and the rate of requests for it, per ms, at an unstretched price. */
-export type WalletPlan = { listing: Listing; dueMs: number; perMs: number };
+/** The listing of a wallet that is due first, and what all its listings add to the demand (see `plannedDemand`). */
+export type WalletPlan = { listing: Listing; dueMs: number; demand: number };
 
 const PAGE = 50;
-const HEAD_EVERY_MS = 5_000;
 
-/** The head of a wallet whose new transfers come anywhere shows some of them by chance. */
-const STRAY_EVERY_MS = 30_000;
-
-/** The listings in which a new transfer appears: soon in one, or in the other if it was filled before. */
-const ARRIVALS_EVERY_MS: { readonly [listing in Listing]?: number } = { pending: 5_000, filled: 30_000 };
+/** Where new transfers appear by chance alone, or after they have changed, they are looked for this much more rarely. */
+const STRAY_FACTOR = 6;
 
 /**
- * Says what is asked for a wallet next, and when. The head shows new transfers and, while the newest come first, those
- * under way; whatever the last head did not show is looked at through the listing of its status where that takes fewer
- * requests than single look-ups. Where the head does not show all new transfers (`headFinds`), the listings find them.
- * `narrows`: the upstream does narrow pages to a status.
+ * Says what is asked for a wallet next, and when. Which listings are looked at is chosen by expected cost; what none of
+ * them shows is left to its own look-ups. New transfers are awaited on the head; where that does not show all of them
+ * (`headFinds`), in the listing of those that are pending, and more rarely among the others. `narrows`: the upstream
+ * does narrow pages to a status. `arrivalsPerSecond`: how often new transfers come.
  */
 export function planWallet(input: {
   open: readonly OpenTransfer[];
   looks: Looks;
   nowMs: number;
-  stretch: number;
+  price: number;
   narrows: boolean;
   headFinds: boolean;
+  arrivalsPerSecond: number;
+  law: Law;
 }): WalletPlan {
-  const { open, looks, nowMs, stretch, narrows, headFinds } = input;
-  const everyMs = ({ subject, status, sinceMs }: OpenTransfer): number =>
-    stageInterval({ subject, status, ageMs: nowMs - sinceMs, named: true });
-  const headAtMs = looks.head ?? 0;
-  const onHead = open.filter((transfer) => transfer.headAtMs === headAtMs);
-  const finds = headFinds || !narrows;
-  const headEveryMs = Math.min(finds ? HEAD_EVERY_MS : STRAY_EVERY_MS, ...onHead.map(everyMs));
-  let plan: WalletPlan = { listing: 'head', dueMs: headAtMs + headEveryMs * stretch, perMs: 1 / headEveryMs };
-  if (!narrows) return plan;
-  const hidden = open.filter((transfer) => transfer.headAtMs !== headAtMs);
-  let { perMs } = plan;
-  for (const listing of NARROW_STATUSES) {
-    const listed = hidden.filter(({ status }) => status === listing);
-    const intervals = listed.map(everyMs);
-    const arrivalsMs = headFinds ? undefined : ARRIVALS_EVERY_MS[listing];
-    if (intervals.length === 0 && arrivalsMs === undefined) continue;
-    const shortestMs = Math.min(...intervals, arrivalsMs ?? Number.POSITIVE_INFINITY);
-    // A listing shows everything in its status, also what the head shows.
-    const pages = Math.ceil(Math.max(1, open.filter(({ status }) => status === listing).length) / PAGE);
-    const single = intervals.reduce((sum, intervalMs) => sum + 1 / intervalMs, 0);
-    if (listing !== 'pending' && arrivalsMs === undefined && pages / shortestMs >= single) continue;
-    perMs += pages / shortestMs;
-    const dueMs = (looks[listing] ?? 0) + shortestMs * stretch * pages;
-    if (dueMs < plan.dueMs) plan = { ...plan, listing, dueMs };
+  const { open, looks, nowMs, price, narrows, law } = input;
+  const members = open
+    .toSorted((a, b) => a.sinceMs - b.sinceMs)
+    .map((transfer) => ({
+      ...transfer,
+      ...watched(transfer, { nowMs, price, law }),
+      onHead: looks.head !== undefined && transfer.headAtMs === looks.head,
+    }));
+  const arrivals = awaited(input);
+  let first: { listing: Listing; dueMs: number } = { listing: 'head', dueMs: Number.POSITIVE_INFINITY };
+  let demand = 0;
+  for (const { listing, members: shown } of chooseListings(members, { price, arrivals, narrows }).listings) {
+    const news = arrivals.find((one) => one.listing === listing);
+    // Whatever it would have shown was seen since, at least then: the listing itself need not have been asked for.
+    const seenAtMs = Math.min(...shown.map((transfer) => transfer.seenAtMs));
+    const lookedAtMs = Math.max(looks[listing] ?? 0, Number.isFinite(seenAtMs) && !news ? seenAtMs : 0);
+    const wait = waitSeconds({
+      terms: shown.flatMap(({ term }) => (term === null ? [] : [term(lookedAtMs)])),
+      arrivals: shown.reduce((sum, { constant }) => sum + constant, news?.rate ?? 0),
+      price,
+      clamp: tightest([...shown, ...(news === undefined ? [] : [news])].map(({ clamp }) => clamp)),
+    });
+    demand += plannedDemand({ price, waitSeconds: wait });
+    const dueMs = lookedAtMs + wait * pagesOf(listing, open) * 1_000;
+    if (dueMs < first.dueMs) first = { listing, dueMs };
   }
-  return { ...plan, perMs };
+  return { ...first, demand };
+}
+
+/** A listing shows everything in its status, also what the head shows: each page is a request. */
+function pagesOf(listing: Listing, open: readonly OpenTransfer[]): number {
+  if (listing === 'head') return 1;
+  return Math.ceil(Math.max(1, open.filter(({ status }) => status === listing).length) / PAGE);
+}
+
+/** Where new transfers are awaited, and how often. */
+function awaited(input: {
+  price: number;
+  narrows: boolean;
+  headFinds: boolean;
+  arrivalsPerSecond: number;
+  law: Law;
+}): Arrivals[] {
+  const { weight, limits } = input.law.arrivals;
+  const rate = weight * input.arrivalsPerSecond;
+  const clamp = clampAt({ ...limits, agedSeconds: 0 }, { ageSeconds: 0, price: input.price });
+  if (input.headFinds || !input.narrows) return [{ listing: 'head', rate, clamp }];
+  const rarely = {
+    rate: rate / STRAY_FACTOR ** 2,
+    clamp: { leastSeconds: clamp.leastSeconds, mostSeconds: clamp.mostSeconds * STRAY_FACTOR },
+  };
+  return [
+    { listing: 'pending', rate, clamp },
+    { listing: 'filled', ...rarely },
+    { listing: 'head', ...rarely },
+  ];
 }
 
 /**

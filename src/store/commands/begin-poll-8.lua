@@ -8,11 +8,13 @@
   KEYS[5] due        zset    subjects that are polled
   KEYS[6] starts     hash    subject -> polls begun since one ended
   KEYS[7] nudged     set     subjects to be polled again at once
+  KEYS[8] seen       hash    subject -> when an answer showed it last (ms)
 
   ARGV[1] subject id
   ARGV[2] "1" for the poll of the subject itself, "0" for a page or a look that must not count as one
 
-  Returns { as of, seconds, microseconds, starts, due or "", snapshot fields as a flat list, claims as a flat list }.
+  Returns { as of, seconds, microseconds, starts, due or "", snapshot fields as a flat list, claims as a flat list,
+            seen or "" }.
   Only claims whose root is still wanted are returned; the others are removed.
 ]]
 local time = redis.call('TIME')
@@ -39,4 +41,5 @@ return {
   redis.call('ZSCORE', KEYS[5], ARGV[1]) or '',
   redis.call('HGETALL', KEYS[1]),
   claims,
+  redis.call('HGET', KEYS[8], ARGV[1]) or '',
 }

@@ -1,0 +1,107 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { Command, Option } from 'commander';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
+import { parseRedisUrl, type RedisTarget } from '../config/redis-target.ts';
+import { quantileSeconds } from '../domain/cadence/hazard.ts';
+import { knowledgeOf, type LearnedStage } from '../domain/cadence/knowledge.ts';
+import { connect, disconnect, redisTimeMs } from '../store/connection.ts';
+import { EmbeddedRedis } from '../store/embedded.ts';
+import { Keys } from '../store/keys.ts';
+import { LearnedStore } from '../store/learned.ts';
+import { within } from '../within.ts';
+import { CONFIG_DEFAULT } from './start.ts';
+import { table } from './table.ts';
+
+type Options = { config: string; json?: true; reset?: string | true };
+
+/** Redis has to answer within this. */
+const TIMEOUT_MS = 5_000;
+
+/** `learned`: prints how long stages take on each route, as the daemon has learned it, or has it forgotten. */
+export function learnedCommand(): Command {
+  return new Command('learned')
+    .description('Print what was learned of how long stages take on each route, or forget it.')
+    .option('-c, --config <file>', 'config file', CONFIG_DEFAULT)
+    .option('--json', 'print JSON')
+    .addOption(
+      new Option(
+        '--reset [route]',
+        'forget what was learned, on one route (like 8453:10) or on all',
+      ).conflicts('json'),
+    )
+    .action(learned);
+}
+
+async function learned(options: Options): Promise<void> {
+  const config = await loadConfig(resolve(options.config), process.env);
+  const redis = connect(targetOf(config));
+  try {
+    const store = new LearnedStore(redis, new Keys(config.redis.prefix), { retentionMs: config.retentionMs });
+    const said = await within(
+      answer(options, { config, store, nowMs: () => redisTimeMs(redis) }),
+      TIMEOUT_MS,
+    );
+    if (said === null) throw new Error(`Redis gave no answer within ${TIMEOUT_MS / 1_000} s`);
+    process.stdout.write(said);
+  } finally {
+    await disconnect(redis);
+  }
+}
+
+/** The Redis of the config; the embedded one runs while its daemon does. */
+function targetOf(config: Config): RedisTarget {
+  const { url } = config.redis;
+  const external = url === null ? null : parseRedisUrl(url.reveal());
+  if (external !== null) return external;
+  const { target } = new EmbeddedRedis({ dataDir: config.dataDir, onTrouble: () => undefined });
+  if (target.kind === 'socket' && !existsSync(target.path)) {
+    throw new Error(`found no Redis at ${target.path}, expected the daemon of this config to be running`);
+  }
+  return target;
+}
+
+async function answer(
+  { json, reset }: Options,
+  { config, store, nowMs }: { config: Config; store: LearnedStore; nowMs: () => Promise<number> },
+): Promise<string> {
+  if (reset !== undefined) {
+    const route = reset === true ? null : reset;
+    const gone = await store.reset(route);
+    if (gone === 0 && route !== null)
+      throw new Error(`found nothing learned on ${route}, expected a route of \`learned\``);
+    return `forgot ${gone} ${gone === 1 ? 'stage' : 'stages'}\n`;
+  }
+  const { stages } = knowledgeOf(await store.all(), { rules: config.polling.watch, nowMs: await nowMs() });
+  const sorted = stages.toSorted((a, b) => b.observations - a.observations);
+  return json ? `${JSON.stringify(sorted.map(described), null, 2)}\n` : `${tableOf(sorted)}\n`;
+}
+
+function described({ route, watch, observations, curve }: LearnedStage) {
+  return {
+    route,
+    stage: watch,
+    observations: round(observations),
+    medianSeconds: round(quantileSeconds(curve, 0.5)),
+    p99Seconds: round(quantileSeconds(curve, 0.99)),
+  };
+}
+
+function tableOf(stages: readonly LearnedStage[]): string {
+  if (stages.length === 0) return 'nothing learned yet';
+  const rows = stages
+    .map(described)
+    .map(({ route, stage, observations, medianSeconds, p99Seconds }) => [
+      route,
+      stage,
+      String(observations),
+      `${medianSeconds} s`,
+      `${p99Seconds} s`,
+    ]);
+  return table([['ROUTE', 'STAGE', 'OBSERVED', 'MEDIAN', 'P99'], ...rows]);
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}

@@ -1,0 +1,49 @@
+import { stepBetween } from '../lifecycle.ts';
+import type { Snapshot } from '../record.ts';
+import type { SubjectId } from '../subject.ts';
+import type { Interval } from './learning.ts';
+import { stageSinceMs } from './next-poll.ts';
+import { routeName } from './route-name.ts';
+import { stageOf } from './stages.ts';
+import type { Watch } from './watch-rules.ts';
+
+/** What a look told about the timing of a stage. */
+export type Observed = { route: string; watch: Watch; interval: Interval };
+
+/** Words in which a transfer leaves its way: that is no end that was waited for, but the end of the wait. */
+const ASTRAY = new Set([
+  'expired',
+  'refundable',
+  'refunded',
+  'failed',
+  'expired_unfunded',
+  'refunded_by_user',
+  'recovery_published',
+]);
+
+/**
+ * What a look tells that found a subject in `status` after one before; null where nothing can be learned of it.
+ * `seenAtMs` is the last look that stored nothing, null for none.
+ */
+export function observed(look: {
+  subject: SubjectId;
+  before: Snapshot;
+  seenAtMs: number | null;
+  status: string;
+  nowMs: number;
+}): Observed | null {
+  const { subject, before, status, nowMs } = look;
+  const { watch } = stageOf(subject, before.status);
+  if (watch === null || before.doubt !== null) return null;
+  const step = stepBetween(subject, before.status, status);
+  if (step === 'backward' || step === 'other') return null;
+  const sinceMs = stageSinceMs(before);
+  const fromMs = Math.max(before.observedAtMs, look.seenAtMs ?? 0);
+  if (fromMs >= nowMs) return null;
+  const interval = {
+    fromSeconds: (fromMs - sinceMs) / 1_000,
+    toSeconds: (nowMs - sinceMs) / 1_000,
+    ended: step !== 'same' && !ASTRAY.has(status.toLowerCase()),
+  };
+  return { route: routeName(before.record), watch, interval };
+}

@@ -1,0 +1,134 @@
+import type { Logger } from 'pino';
+import { type Knowledge, knowledgeOf } from '../domain/cadence/knowledge.ts';
+import { type Increment, increments } from '../domain/cadence/learning.ts';
+import { type Observed, observed } from '../domain/cadence/observed.ts';
+import { ANY_ROUTE, routeName } from '../domain/cadence/route-name.ts';
+import { stageOf } from '../domain/cadence/stages.ts';
+import type { ArrivalRule, Watch, WatchRules } from '../domain/cadence/watch-rules.ts';
+import type { Law } from '../domain/cadence/watched.ts';
+import type { Snapshot } from '../domain/record.ts';
+import type { SubjectId } from '../domain/subject.ts';
+import type { RedisClient } from '../store/commands.ts';
+import { redisTimeMs } from '../store/connection.ts';
+import type { LearnedStore } from '../store/learned.ts';
+
+/** What learning works with, and the rules that it begins from. */
+export type LearningParts = {
+  redis: RedisClient;
+  learned: LearnedStore;
+  rules: WatchRules;
+  arrivals: ArrivalRule;
+  log: Logger;
+};
+
+const WRITE_EVERY_MS = 1_000;
+
+/** What other processes saw is taken in with every so many writes. */
+const READ_EVERY = 5;
+
+type Batch = { route: string; watch: Watch; bins: Map<number, Increment> };
+
+/**
+ * Learns how long stages take, from what every look shows, and shares it with the other processes: what was seen is
+ * added up for a second and written, and what all have seen is read every few seconds.
+ */
+export class Learning {
+  readonly #parts: LearningParts;
+  readonly #batches = new Map<string, Batch>();
+  #knowledge: Knowledge;
+  #timer: NodeJS.Timeout | null = null;
+  #round: Promise<void> = Promise.resolve();
+  #rounds = 0;
+  #closing = false;
+
+  constructor(parts: LearningParts) {
+    this.#parts = parts;
+    this.#knowledge = knowledgeOf([], { rules: parts.rules, nowMs: 0 });
+  }
+
+  /** Reads what is known, then writes and reads on. */
+  async start(): Promise<void> {
+    await this.#share();
+    this.#plan();
+  }
+
+  /** What the cadence goes by now. */
+  get law(): Law {
+    const { rules, arrivals } = this.#parts;
+    return { rules, arrivals, curve: this.#knowledge.curve };
+  }
+
+  /** What is known of each stage on each route. */
+  get stages(): Knowledge['stages'] {
+    return this.#knowledge.stages;
+  }
+
+  /** After how long a subject that is under way counts as overdue by what was learned, ms; null while that is too little. */
+  overdueAfterMs(subject: SubjectId, snapshot: Snapshot): number | null {
+    const { watch } = stageOf(subject, snapshot.status);
+    if (watch === null) return null;
+    const seconds = this.#knowledge.p99Seconds(routeName(snapshot.record), watch);
+    return seconds === null ? null : Math.round(seconds * 1_000);
+  }
+
+  /** Takes in that a subject was found in a status, after a look before. */
+  saw(look: Parameters<typeof observed>[0]): void {
+    const seen = observed(look);
+    if (seen === null) return;
+    this.#add(seen, seen.route);
+    if (seen.route !== ANY_ROUTE) this.#add(seen, ANY_ROUTE);
+  }
+
+  #add({ watch, interval, route: seenOn }: Observed, route: string): void {
+    const name = `${route}:${watch}`;
+    const batch = this.#batches.get(name) ?? { route, watch, bins: new Map<number, Increment>() };
+    this.#batches.set(name, batch);
+    for (const { bin, ended, watchedSeconds } of increments(this.#knowledge.curve(seenOn, watch), interval)) {
+      const sum = batch.bins.get(bin) ?? { bin, ended: 0, watchedSeconds: 0 };
+      batch.bins.set(bin, {
+        bin,
+        ended: sum.ended + ended,
+        watchedSeconds: sum.watchedSeconds + watchedSeconds,
+      });
+    }
+  }
+
+  #plan(): void {
+    if (this.#closing) return;
+    this.#timer = setTimeout(() => {
+      this.#round = this.#share().finally(() => this.#plan());
+    }, WRITE_EVERY_MS);
+  }
+
+  async #share(): Promise<void> {
+    try {
+      await this.#write();
+      if (this.#rounds++ % READ_EVERY === 0) await this.#read();
+    } catch (error) {
+      if (!this.#closing) this.#parts.log.error({ error }, 'learning.error');
+    }
+  }
+
+  /** A batch whose write fails is lost: what was learned is an estimate, and there is more to come. */
+  async #write(): Promise<void> {
+    const batches = [...this.#batches.values()];
+    this.#batches.clear();
+    for (const { route, watch, bins } of batches) {
+      await this.#parts.learned.add({ route, watch, increments: bins.values() });
+    }
+  }
+
+  async #read(): Promise<void> {
+    const { redis, learned, rules } = this.#parts;
+    const stored = await learned.all();
+    this.#knowledge = knowledgeOf(stored, { rules, nowMs: await redisTimeMs(redis) });
+  }
+
+  /** Writes what was seen last. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#round;
+    await this.#share();
+  }
+}

@@ -1,0 +1,49 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { connect } from '../../src/store/connection.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { LearnedStore } from '../../src/store/learned.ts';
+import { configYaml, testPrefix } from '../support/daemon.ts';
+import { Program } from '../support/program.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+
+test('prints what was learned, the most observed first, and has it forgotten', async () => {
+  const prefix = testPrefix();
+  const redisUrl = inject('redisUrl');
+  const redis = connect({ kind: 'server', url: redisUrl });
+  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-'));
+  onTestFinished(async () => {
+    redis.disconnect();
+    await rm(folder, { recursive: true });
+  });
+  const subscriptions = [{ name: 's', intents: [`0x${'1'.repeat(64)}`], receivers: ['hook'] }];
+  const receivers = { hook: { url: 'http://127.0.0.1:9/' } };
+  const config = join(folder, 'intentwatch.yaml');
+  const yaml = configYaml({ baseUrl: 'http://127.0.0.1:9', redisUrl, prefix, receivers, subscriptions });
+  await writeFile(config, yaml);
+  const learned = async (...args: string[]) => {
+    const program = await Program.start(MAIN, ['learned', '--config', config, ...args]);
+    const { code } = await program.ending();
+    return { code, stdout: program.stdout, stderr: program.stderr.join('\n') };
+  };
+
+  expect(await learned()).toMatchObject({ code: 0, stdout: ['nothing learned yet'] });
+  const store = new LearnedStore(redis, new Keys(prefix), { retentionMs: 60_000 });
+  const bins = (ended: number) => [{ bin: 10, ended, watchedSeconds: ended * 2 }];
+  await store.add({ route: '8453:10', watch: 'pending', increments: bins(40) });
+  await store.add({ route: '*', watch: 'pending', increments: bins(70) });
+  const { stdout } = await learned();
+  expect(stdout.map((line) => line.split(/\s{2,}/).slice(0, 3))).toEqual([
+    ['ROUTE', 'STAGE', 'OBSERVED'],
+    ['*', 'pending', '70'],
+    ['8453:10', 'pending', '40'],
+  ]);
+  expect(await learned('--reset', '1:2')).toMatchObject({ code: 1 });
+  expect(await learned('--reset', '8453:10')).toMatchObject({ code: 0, stdout: ['forgot 1 stage'] });
+  expect(JSON.parse((await learned('--json')).stdout.join('\n'))).toMatchObject([{ route: '*' }]);
+  expect(await learned('--reset')).toMatchObject({ code: 0, stdout: ['forgot 1 stage'] });
+  expect(await learned()).toMatchObject({ stdout: ['nothing learned yet'] });
+});

@@ -1,0 +1,106 @@
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import { binOf } from '../../src/domain/cadence/ages.ts';
+import { LEARNED_HALF_LIFE_MS } from '../../src/domain/cadence/knowledge.ts';
+import { ARRIVAL_RULE, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
+import type { Snapshot } from '../../src/domain/record.ts';
+import { intentId } from '../../src/domain/subject.ts';
+import { Learning } from '../../src/queues/learning.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { connect } from '../../src/store/connection.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { LearnedStore } from '../../src/store/learned.ts';
+import { testPrefix } from '../support/daemon.ts';
+
+const NOW_MS = Date.now();
+const SNAPSHOT: Snapshot = {
+  version: 1,
+  sequence: 1,
+  commit: 1,
+  status: 'pending',
+  updatedAt: null,
+  record: { sourceTx: { chainId: 1, amount: '1' }, destinationTx: { chainId: 10, amount: '1' } },
+  observedAtMs: NOW_MS - 10_000,
+  changedAtMs: NOW_MS - 10_000,
+  pendingSince: null,
+  flags: [],
+  doubt: null,
+  told: true,
+};
+
+let redis: RedisClient;
+let keys: Keys;
+let learned: LearnedStore;
+
+beforeEach(() => {
+  redis = connect({ kind: 'server', url: inject('redisUrl') });
+  keys = new Keys(testPrefix());
+  learned = new LearnedStore(redis, keys, { retentionMs: 60_000 });
+});
+
+afterEach(() => redis.disconnect());
+
+function process(): Learning {
+  const log = pino({ level: 'silent' });
+  return new Learning({ redis, learned, rules: WATCH_RULES, arrivals: ARRIVAL_RULE, log });
+}
+
+/** Has a process see transfers fill between 9 and 10 s. */
+function seeFills(learning: Learning, count: number): void {
+  for (let index = 0; index < count; index++) {
+    const seenAtMs = NOW_MS - 1_000;
+    const subject = intentId(`0x${index}`);
+    learning.saw({ subject, before: SNAPSHOT, seenAtMs, status: 'filled', nowMs: NOW_MS });
+  }
+}
+
+describe('what looks show', () => {
+  test('is added up over processes, by route and for all routes, and is there after a restart', async () => {
+    const [one, other] = [process(), process()];
+    await one.start();
+    await other.start();
+    seeFills(one, 60);
+    seeFills(other, 40);
+    await Promise.all([one.close(), other.close()]);
+    const again = process();
+    await again.start();
+    const at = (learning: Learning, route: string) => learning.law.curve(route, 'pending')[binOf(9.5)] ?? 0;
+    expect(at(again, '1:10')).toBeGreaterThan(3 * at(process(), '1:10'));
+    expect(at(again, '5:6')).toBeCloseTo(at(again, '1:10'), 3);
+    const seen = (await learned.all()).map(({ route, watch, tally }) => [
+      route,
+      watch,
+      Math.round(tally.ended.reduce((sum, ended) => sum + ended, 0)),
+    ]);
+    expect(seen.sort()).toEqual([
+      ['*', 'pending', 100],
+      ['1:10', 'pending', 100],
+    ]);
+    expect(again.overdueAfterMs(intentId('0xaa'), SNAPSHOT)).toBeGreaterThan(9_000);
+    await again.close();
+  });
+
+  test('is brought to a new landmark when its weight grows out of hand, and stays the same', async () => {
+    const at = { route: '1:10', watch: 'pending' as const };
+    await learned.add({ ...at, increments: [{ bin: 3, ended: 8, watchedSeconds: 16 }] });
+    const key = keys.learned('1:10:pending');
+    const old = Number(await redis.hget(key, 'landmark')) - 65 * LEARNED_HALF_LIFE_MS;
+    await redis.hset(key, 'landmark', old, 'e3', 8 * 2 ** 65, 's3', 16 * 2 ** 65);
+    await learned.add({ ...at, increments: [{ bin: 3, ended: 1, watchedSeconds: 2 }] });
+    const [stored] = await learned.all();
+    expect(stored?.landmarkMs).toBeGreaterThan(old + 60 * LEARNED_HALF_LIFE_MS);
+    expect(stored?.tally.ended[3]).toBeCloseTo(9, 3);
+    expect(stored?.tally.watchedSeconds[3]).toBeCloseTo(18, 3);
+  });
+
+  test('can be forgotten, on one route or on all', async () => {
+    for (const route of ['1:10', '1:*', '*']) {
+      await learned.add({ route, watch: 'filled', increments: [{ bin: 3, ended: 8, watchedSeconds: 16 }] });
+    }
+    expect(await learned.reset('1:10')).toBe(1);
+    expect((await learned.all()).map(({ route }) => route).sort()).toEqual(['*', '1:*']);
+    expect(await learned.reset(null)).toBe(2);
+    expect(await learned.all()).toEqual([]);
+    expect(await redis.keys(`${keys.root}:*`)).toEqual([]);
+  });
+});

@@ -1,0 +1,10 @@
+import { expectedHazard } from '../../src/domain/cadence/hazard.ts';
+import { ARRIVAL_RULE, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
+import type { Law } from '../../src/domain/cadence/watched.ts';
+
+/** The law of the defaults, before anything was learned. */
+export const EXPECTED_LAW: Law = {
+  rules: WATCH_RULES,
+  arrivals: ARRIVAL_RULE,
+  curve: (_route, watch) => expectedHazard(WATCH_RULES[watch].expectation),
+};

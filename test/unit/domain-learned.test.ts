@@ -1,0 +1,123 @@
+import { describe, expect, test } from 'vitest';
+import { AGE_BINS, binOf } from '../../src/domain/cadence/ages.ts';
+import { expectedHazard } from '../../src/domain/cadence/hazard.ts';
+import { knowledgeOf, LEARNED_HALF_LIFE_MS, type StoredTally } from '../../src/domain/cadence/knowledge.ts';
+import { observed } from '../../src/domain/cadence/observed.ts';
+import { routeName } from '../../src/domain/cadence/route-name.ts';
+import { WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import type { Snapshot } from '../../src/domain/record.ts';
+import { intentId, quoteId } from '../../src/domain/subject.ts';
+
+const NOW_MS = 1_763_638_260_000;
+const LEG = { chainId: 8453, amount: '1' };
+
+const SNAPSHOT: Snapshot = {
+  version: 1,
+  sequence: 1,
+  commit: 1,
+  status: 'pending',
+  updatedAt: NOW_MS / 1_000 - 60,
+  record: { sourceTx: LEG, destinationTx: { ...LEG, chainId: 10 } },
+  observedAtMs: NOW_MS - 50_000,
+  changedAtMs: NOW_MS - 50_000,
+  pendingSince: null,
+  flags: [],
+  doubt: null,
+  told: true,
+};
+
+describe('the route of a record', () => {
+  test.for<[JsonObject, string]>([
+    [{ sourceTx: LEG, destinationTx: { chainId: '10', amount: '1' } }, '8453:10'],
+    [{ steps: [{ from: LEG, to: { chainId: 1, amount: '1' } }] }, '8453:1'],
+    [{ sourceTx: LEG }, '8453:*'],
+    [{ sourceChainId: 8453, amount: '1' }, '8453:*'],
+    [{ destinationTx: LEG }, '*'],
+    [{ sourceTx: { ...LEG, chainId: 'a:b' } }, '*'],
+    [{}, '*'],
+  ])('%j is %s', ([record, route]) => {
+    expect(routeName(record)).toBe(route);
+  });
+});
+
+describe('what a look tells', () => {
+  const look = {
+    subject: intentId('0xaa'),
+    before: SNAPSHOT,
+    seenAtMs: NOW_MS - 5_000,
+    status: 'pending',
+    nowMs: NOW_MS,
+  };
+
+  test('is how long a stage has been open since the look before, whichever that was', () => {
+    const route = '8453:10';
+    const open = { fromSeconds: 55, toSeconds: 60, ended: false };
+    expect(observed(look)).toEqual({ route, watch: 'pending', interval: open });
+    expect(observed({ ...look, seenAtMs: null })?.interval.fromSeconds).toBe(10);
+    expect(observed({ ...look, seenAtMs: NOW_MS - 55_000 })?.interval.fromSeconds).toBe(10);
+  });
+
+  test.for([
+    ['filled', true],
+    ['FILLED', true],
+    ['settled', true],
+    ['expired', false],
+    ['refundable', false],
+    ['failed', false],
+  ] as const)('and that it ended, if what was waited for came: %s is %s', ([status, ended]) => {
+    expect(observed({ ...look, status })?.interval.ended).toBe(ended);
+  });
+
+  test('is nothing where the stage has no law, is in doubt, went back, or was seen at this moment', () => {
+    expect(observed({ ...look, subject: quoteId('q'), before: { ...SNAPSHOT, status: 'active' } })).toBe(
+      null,
+    );
+    const doubt = { key: 'x', sinceMs: NOW_MS };
+    expect(observed({ ...look, before: { ...SNAPSHOT, doubt } })).toBe(null);
+    expect(observed({ ...look, before: { ...SNAPSHOT, status: 'filled' } })).toBe(null);
+    expect(observed({ ...look, seenAtMs: NOW_MS })).toBe(null);
+  });
+});
+
+describe('what is known of a route', () => {
+  const rules = WATCH_RULES;
+  const tally = (route: string, ends: number, landmarkMs = NOW_MS): StoredTally => {
+    const zeros = AGE_BINS.map(() => 0);
+    const bin = binOf(10);
+    return {
+      route,
+      watch: 'pending',
+      landmarkMs,
+      tally: { ended: zeros.with(bin, ends), watchedSeconds: zeros.with(bin, ends * 2) },
+    };
+  };
+  const rate = (stored: StoredTally[], route: string, nowMs = NOW_MS) =>
+    knowledgeOf(stored, { rules, nowMs }).curve(route, 'pending')[binOf(10)] ?? 0;
+  const expected = expectedHazard(rules.pending.expectation)[binOf(10)] ?? 0;
+
+  test('is the expectation where nothing was seen anywhere', () => {
+    expect(rate([], '1:2')).toBe(expected);
+  });
+
+  test('is what was seen on all routes, until 20 ends were seen on this one', () => {
+    const all = tally('*', 1_000);
+    expect(rate([all, tally('1:2', 0)], '3:4')).toBeGreaterThan(5 * expected);
+    expect(rate([all, tally('1:2', 19)], '1:2')).toBe(rate([all], '3:4'));
+    expect(rate([all, tally('1:2', 21)], '1:2')).toBeLessThan(rate([all], '3:4'));
+  });
+
+  test('fades: what was seen a day ago counts half', () => {
+    const stored = [tally('1:2', 100)];
+    const later = knowledgeOf(stored, { rules, nowMs: NOW_MS + LEARNED_HALF_LIFE_MS });
+    expect(later.stages[0]?.observations).toBeCloseTo(50);
+    expect(rate(stored, '1:2', NOW_MS + LEARNED_HALF_LIFE_MS)).toBeLessThan(rate(stored, '1:2'));
+  });
+
+  test('has a 99th percentile once 50 ends were seen', () => {
+    const p99 = (ends: number) => knowledgeOf([tally('1:2', ends)], { rules, nowMs: NOW_MS }).p99Seconds;
+    expect(p99(49)('1:2', 'pending')).toBe(null);
+    expect(p99(51)('1:2', 'pending')).toBeGreaterThan(10);
+    expect(p99(51)('1:2', 'filled')).toBe(null);
+  });
+});
