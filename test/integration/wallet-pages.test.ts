@@ -59,13 +59,15 @@ describe('a transfer that every page of its wallet shows', () => {
 describe('the listing of one status', () => {
   test('goes on being asked for where it shows for a moment what has moved on', async () => {
     const updatedAt = Math.floor(Date.now() / 1_000) + 60;
-    const pending = [HASH, hashOf(5)].map((hash) => intentRecord(hash, 'pending', updatedAt));
+    // Enough of them that a page costs less than look-ups, also when one has moved on.
+    const hashes = [HASH, hashOf(5), hashOf(6), hashOf(7), hashOf(8)];
+    const pending = hashes.map((hash) => intentRecord(hash, 'pending', updatedAt));
     let heads = 0;
     let isBehind = false;
     const upstream = await started(
       new ScriptedUpstream(({ query }) => {
         if (query.intentHash === HASH) return { records: [intentRecord(HASH, 'settled', updatedAt + 1)] };
-        if (query.intentHash) return { records: pending.slice(1) };
+        if (query.intentHash) return { records: pending.filter((_, at) => hashes[at] === query.intentHash) };
         if (query.status === 'pending') return { records: isBehind ? pending : pending.slice(1) };
         heads += 1;
         return { records: heads === 1 ? pending : [] };

@@ -59,9 +59,9 @@ export function planWallet(input: {
   let demand = 0;
   for (const { listing, members: shown } of chooseListings(members, { price, arrivals, narrows }).listings) {
     const news = arrivals.find((one) => one.listing === listing);
-    // Whatever it would have shown was seen since, at least then: the listing itself need not have been asked for.
+    // A listing that was never asked for: whatever it would show was seen at least then.
     const seenAtMs = Math.min(...shown.map((transfer) => transfer.seenAtMs));
-    const lookedAtMs = Math.max(looks[listing] ?? 0, Number.isFinite(seenAtMs) && !news ? seenAtMs : 0);
+    const lookedAtMs = looks[listing] ?? (Number.isFinite(seenAtMs) && !news ? seenAtMs : 0);
     const wait = waitSeconds({
       terms: shown.flatMap(({ term }) => (term === null ? [] : [term(lookedAtMs)])),
       arrivals: shown.reduce((sum, { constant }) => sum + constant, news?.rate ?? 0),
