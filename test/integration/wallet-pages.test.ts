@@ -69,6 +69,7 @@ describe('the listing of one status', () => {
         if (query.intentHash === HASH) return { records: [intentRecord(HASH, 'settled', updatedAt + 1)] };
         if (query.intentHash) return { records: pending.filter((_, at) => hashes[at] === query.intentHash) };
         if (query.status === 'pending') return { records: isBehind ? pending : pending.slice(1) };
+        if (query.status) return { records: [] };
         heads += 1;
         return { records: heads === 1 ? pending : [] };
       }),
