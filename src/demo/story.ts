@@ -50,7 +50,7 @@ const UNKNOWN = 'unknown';
 /**
  * Finds a way in which the sightings of a subject explain its events. It follows all ways at once, because it cannot be
  * seen from outside whether of two answers under way at one time the one or the other was taken in. Of ways that come
- * to the same the one that needed the fewest tolerances is kept.
+ * to the same the one that needed the fewest tolerances is kept, and dropped answers last.
  */
 export function tell(input: {
   subject: string;
@@ -216,8 +216,10 @@ function tolerate(way: Way, reason: Tolerance): Way {
   return { ...way, tolerated: { ...way.tolerated, [reason]: way.tolerated[reason] + 1 } };
 }
 
+/** An answer that was dropped for another's sake is the last thing to be assumed: the rules explain most without. */
 function weight({ tolerated }: Way): number {
-  return TOLERANCES.reduce((sum, reason) => sum + tolerated[reason], 0);
+  const dropped = tolerated.overtaken + tolerated.lost;
+  return TOLERANCES.reduce((sum, reason) => sum + tolerated[reason], dropped * 100);
 }
 
 function failed(problem: string): Story {

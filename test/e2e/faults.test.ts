@@ -76,7 +76,7 @@ const CASES: Case[] = [
     name: 'chains that are reorganised',
     fault: { type: 'regressions' },
     // Slow enough for polls to find transfers pending again.
-    timeScale: 25,
+    timeScale: 15,
     strikes: 12,
     shows: ({ received }) => received.some(({ data }) => data.regression === true),
   },
@@ -84,33 +84,33 @@ const CASES: Case[] = [
 
 /** The same faults, all at one time. */
 const TOGETHER: Spell[] = [
-  { fault: { type: 'latency', ms: 20, spreadMs: 300, rate: 0.3 }, strikes: 50 },
-  { fault: { type: 'error', code: 'internal-error', rate: 0.03 }, strikes: 5 },
+  { fault: { type: 'latency', ms: 20, spreadMs: 300, rate: 0.3 }, strikes: 1 },
+  { fault: { type: 'error', code: 'internal-error', rate: 0.03 }, strikes: 1 },
   {
     fault: { type: 'error', code: 'service-unavailable', rate: 0.4, path: '/deposit-gateway' },
     strikes: 1,
     early: true,
   },
-  { fault: { type: 'error', code: 'rate-limit-exceeded', retryAfterSeconds: 1, rate: 0.01 }, strikes: 3 },
-  { fault: { type: 'error', code: 'rate-limit-exceeded', rate: 0.01 }, strikes: 3 },
-  { fault: { type: 'bare-error', status: 502, rate: 0.03 }, strikes: 5 },
-  { fault: { type: 'lost-answer', status: 504, rate: 0.03 }, strikes: 5 },
-  { fault: { type: 'html', rate: 0.03 }, strikes: 5 },
-  { fault: { type: 'truncated-body', rate: 0.03 }, strikes: 5 },
-  { fault: { type: 'slow-body', ms: 400, rate: 0.1 }, strikes: 5 },
-  { fault: { type: 'wrong-content-type', rate: 0.2 }, strikes: 5 },
+  { fault: { type: 'error', code: 'rate-limit-exceeded', retryAfterSeconds: 1, rate: 0.01 }, strikes: 1 },
+  { fault: { type: 'error', code: 'rate-limit-exceeded', rate: 0.01 }, strikes: 1 },
+  { fault: { type: 'bare-error', status: 502, rate: 0.03 }, strikes: 1 },
+  { fault: { type: 'lost-answer', status: 504, rate: 0.03 }, strikes: 1 },
+  { fault: { type: 'html', rate: 0.03 }, strikes: 1 },
+  { fault: { type: 'truncated-body', rate: 0.03 }, strikes: 1 },
+  { fault: { type: 'slow-body', ms: 400, rate: 0.1 }, strikes: 1 },
+  { fault: { type: 'wrong-content-type', rate: 0.2 }, strikes: 1 },
   { fault: { type: 'key-revoked' }, strikes: 1, brief: true },
-  { fault: { type: 'clock-skew', skewSeconds: 20, rate: 0.1 }, strikes: 50 },
-  { fault: { type: 'stale-reads', rate: 0.1 }, strikes: 50 },
-  { fault: { type: 'not-indexed', rate: 0.1 }, strikes: 20 },
-  { fault: { type: 'unknown-status', rate: 0.1 }, strikes: 50 },
-  { fault: { type: 'unknown-fields', rate: 0.2 }, strikes: 50 },
-  { fault: { type: 'shuffled-pages', rate: 0.5 }, strikes: 50 },
-  { fault: { type: 'oldest-first', rate: 0.2 }, strikes: 20 },
-  { fault: { type: 'moving-items', rate: 0.2 }, strikes: 20 },
+  { fault: { type: 'clock-skew', skewSeconds: 20, rate: 0.1 }, strikes: 1 },
+  { fault: { type: 'stale-reads', rate: 0.1 }, strikes: 1 },
+  { fault: { type: 'not-indexed', rate: 0.1 }, strikes: 1 },
+  { fault: { type: 'unknown-status', rate: 0.1 }, strikes: 1 },
+  { fault: { type: 'unknown-fields', rate: 0.2 }, strikes: 1 },
+  { fault: { type: 'shuffled-pages', rate: 0.5 }, strikes: 1 },
+  { fault: { type: 'oldest-first', rate: 0.2 }, strikes: 1 },
+  { fault: { type: 'moving-items', rate: 0.2 }, strikes: 1 },
   { fault: { type: 'expired-cursors', rate: 0.5 }, strikes: 1 },
   { fault: { type: 'repeated-cursors', rate: 0.5 }, strikes: 1 },
-  { fault: { type: 'regressions', rate: 0.2 }, strikes: 5 },
+  { fault: { type: 'regressions', rate: 0.2 }, strikes: 1 },
 ];
 const TOGETHER_MS = 60_000;
 const TOGETHER_SEED = 2_026;
@@ -136,17 +136,26 @@ function expectWhole({ account, received, records, superseded }: FaultOutcome): 
 }
 
 describe.concurrent('what is told equals what the answers showed, and ends as the world does', () => {
-  test.for(CASES.map((one, index) => ({ ...one, seed: 100 + index })))('under $name', async ({
-    shows,
-    seed,
-    timeScale = RUN.timeScale,
-    ...spell
-  }, { onTestFinished }: TestContext) => {
-    const redisUrl = inject('redisUrl');
-    const outcome = await underFaults({ ...RUN, timeScale, onTestFinished, redisUrl, seed, spells: [spell] });
-    expectWhole(outcome);
-    if (shows !== undefined) expect(shows(outcome)).toBe(true);
-  });
+  test.for(CASES.map((one, index) => ({ ...one, seed: 100 + index })))(
+    'under $name',
+    {
+      timeout: 400_000,
+    },
+    async (one, { onTestFinished }: TestContext) => {
+      const { shows, seed, timeScale = RUN.timeScale, ...spell } = one;
+      const redisUrl = inject('redisUrl');
+      const outcome = await underFaults({
+        ...RUN,
+        timeScale,
+        onTestFinished,
+        redisUrl,
+        seed,
+        spells: [spell],
+      });
+      expectWhole(outcome);
+      if (shows !== undefined) expect(shows(outcome)).toBe(true);
+    },
+  );
 
   test('under all faults together for 60 s, and as without any', async ({ onTestFinished }) => {
     const run = { ...RUN, onTestFinished, redisUrl: inject('redisUrl'), seed: TOGETHER_SEED };
