@@ -46,8 +46,10 @@ export async function pollWalletListing(
   const { start } = run;
   const before = await planOf(parts, wallet, start.nowMs);
   const { listing } = before.plan;
-  const { reading, taken } = await takeListing(parts, { wallet, listing, cursor: null }, run);
-  await parts.wallets.note(wallet, { [`looked:${listing}`]: start.nowMs });
+  // Noted also when it fails: a listing that cannot be read must not keep the others from being asked for.
+  const { reading, taken } = await takeListing(parts, { wallet, listing, cursor: null }, run).finally(() =>
+    parts.wallets.note(wallet, { [`looked:${listing}`]: start.nowMs }),
+  );
   if (listing === before.finder) await noteArrivals(parts, wallet, { ...before, start, taken });
   if (listing === 'head') await followHead(parts, wallet, { ...before, start, reading, taken });
   else await followNarrowed(parts, { wallet, listing }, { start, reading });

@@ -14,7 +14,7 @@ import { type CommitParts, commitRecord, overdueTimes } from './commit-record.ts
 
 /**
  * What a page of a wallet showed: which transfers are under way and which have ended, in which order, and whether
- * nothing on it was known before; `arrived` counts those that are new and no history.
+ * nothing on it was known through this wallet before; `arrived` counts those that are new and no history.
  */
 export type PageTaken = {
   open: Omit<OpenTransfer, 'headAtMs'>[];
@@ -54,11 +54,13 @@ export async function takePage(
   });
 
   const isNew = known.map(({ snapshot }) => snapshot === null);
+  // A transfer between two watched wallets may be known through the other one, and is new to this one's pages all the same.
+  const roots = new Set(start.claims.map(({ root }) => root));
   const taken: PageTaken = {
     open: [],
     ended: [],
     order: orderOf(once.map(({ updatedAt }, index) => ({ updatedAt, isNew: isNew[index] ?? true }))),
-    allNew: isNew.length > 0 && isNew.every(Boolean),
+    allNew: known.length > 0 && known.every(({ claims }) => !claims.some(({ root }) => roots.has(root))),
     arrived: results.filter((result) => result.status === 'fulfilled' && result.value.outcome === 'first')
       .length,
   };

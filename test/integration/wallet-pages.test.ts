@@ -56,6 +56,20 @@ describe('a transfer that every page of its wallet shows', () => {
   });
 });
 
+describe('a listing that cannot be read', () => {
+  test('keeps no other from being asked for', async () => {
+    const upstream = await started(
+      new ScriptedUpstream(({ query }) =>
+        query.status === 'pending' ? { status: 503, body: '{}' } : { records: [] },
+      ),
+    );
+    await watching(upstream, {});
+    const isHead = ({ query }: { query: Record<string, string> }): boolean => query.status === undefined;
+    await upstream.asks(({ query }) => query.status === 'pending');
+    for (let times = 0; times < 3; times += 1) await upstream.asks(isHead);
+  });
+});
+
 describe('the listing of one status', () => {
   test('goes on being asked for where it shows for a moment what has moved on', async () => {
     const updatedAt = Math.floor(Date.now() / 1_000) + 60;
