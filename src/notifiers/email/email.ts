@@ -15,7 +15,8 @@ export function createEmailNotifier(
   { smtp, directory }: { smtp: SmtpConfig; directory: Directory },
 ): Notifier {
   const { name: receiverName, to, timeoutMs } = receiver;
-  const transport = openMailTransport({ url: smtp.url, timeoutMs });
+  // The attempt's own time limit covers all phases; those of the phases only stand behind it.
+  const transport = openMailTransport({ url: smtp.url, timeoutMs: 2 * timeoutMs });
   const secrets = secretsOfSmtpUrl(smtp.url);
 
   async function send(
