@@ -48,6 +48,9 @@ const PAST_TRANSFERS = 400;
 
 const SETTLED_WITHIN_MS = 120_000;
 
+/** So much longer than the time of confirmation a change is looked for at the end, as a share of it. */
+const CONFIRMED_SHARE = 1.5;
+
 /** Statuses after which nothing more can be shown of a subject. */
 const LAST = new Set([
   'settled',
@@ -161,7 +164,12 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
       last = taken();
       const seen = sightingsOf(sandbox.showings(drainedMs + 1));
       if (last.problems.length > 0 || last.unsettled.length > 0) return false;
-      return [...ends()].every(([id, to]) => LAST.has(to) || seen.has(id));
+      // Details that a fault made look older than what was known are taken once look-ups have confirmed them.
+      const isConfirmed = (id: string): boolean => {
+        const list = seen.get(id) ?? [];
+        return (list.at(-1)?.at ?? 0) - (list[0]?.at ?? 0) >= CONFIRMED_SHARE * run.confirmAfterMs;
+      };
+      return [...ends()].every(([id, to]) => LAST.has(to) || isConfirmed(id));
     },
     SETTLED_WITHIN_MS,
   ).catch((error: unknown) => {
