@@ -78,8 +78,9 @@ export class PollQueues {
   async postpone(subject: SubjectId, afterMs: number): Promise<void> {
     const job = await this.queue(surfaceOf(subject)).getJob(pollJobId(subject));
     if (job === undefined) return;
-    if (!(await this.#subjects.movePoll(subject, afterMs))) return;
-    await job.changeDelay(Math.round(afterMs)).catch((error: unknown) => {
+    const movedMs = await this.#subjects.movePoll(subject, afterMs);
+    if (movedMs === null) return;
+    await job.changeDelay(movedMs).catch((error: unknown) => {
       // It has become due meanwhile, or has even ended.
       if (!/not in the delayed state|Missing key/.test(String(error))) throw error;
     });

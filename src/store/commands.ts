@@ -12,7 +12,7 @@ declare module 'ioredis' {
     ): Result<[string, string, string, number, string, string[], string[], string], Context>;
     iwEndPoll(...keysAndArgs: string[]): Result<string, Context>;
     iwLearn(...keysAndArgs: string[]): Result<number, Context>;
-    iwMovePoll(...keysAndArgs: string[]): Result<number, Context>;
+    iwMovePoll(...keysAndArgs: string[]): Result<string, Context>;
     iwRecountDemand(...keysAndArgs: string[]): Result<number, Context>;
     iwClaim(...keysAndArgs: string[]): Result<number, Context>;
     iwWant(...keysAndArgs: string[]): Result<string, Context>;

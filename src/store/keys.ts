@@ -85,6 +85,11 @@ export class Keys {
     return `${this.root}:seen`;
   }
 
+  /** hash: subject -> when a poll of its own ended last, ms. Members of `due`. */
+  get own(): string {
+    return `${this.root}:own`;
+  }
+
   /** hash: what was seen of a stage on a route, `<source>:<destination>:<stage>`. Kept for the retention. */
   learned(name: string): string {
     return `${this.root}:learned:${name}`;

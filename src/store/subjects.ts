@@ -37,6 +37,9 @@ export type Commit = {
 
 export type CommitResult = { outcome: 'committed' | 'already' | 'superseded'; commit: string };
 
+/** However often pages show a transfer, it is asked for itself after this time: a page may stand still. */
+const LONGEST_WITHOUT_OWN_MS = 3_600_000;
+
 /** The registry of subjects: snapshots, claims and the schedule. */
 export class SubjectStore {
   readonly #redis: RedisClient;
@@ -175,6 +178,7 @@ export class SubjectStore {
       keys.totalDemand(surfaceOf(subject)),
       keys.seen,
       keys.looked(subject),
+      keys.own,
       subject,
       next === null ? '' : String(Math.round(next.afterMs)),
       next === null || next.demand === null ? '' : String(next.demand),
@@ -188,18 +192,23 @@ export class SubjectStore {
     return (await this.#redis.zscore(this.#keys.due, subject)) !== null;
   }
 
-  /** Moves a poll that is due sooner to so many ms from now. True when it was moved. */
-  async movePoll(subject: SubjectId, afterMs: number): Promise<boolean> {
+  /**
+   * Moves a poll that is due sooner to so many ms from now, or to the end of the longest time without one of its own.
+   * Returns the ms until it; null when it keeps its time.
+   */
+  async movePoll(subject: SubjectId, afterMs: number): Promise<number | null> {
     const keys = this.#keys;
     const surface = surfaceOf(subject);
     const moved = await this.#redis.iwMovePoll(
       keys.due,
       keys.demand(surface),
       keys.totalDemand(surface),
+      keys.own,
       subject,
       String(Math.round(afterMs)),
+      String(LONGEST_WITHOUT_OWN_MS),
     );
-    return moved === 1;
+    return moved === '' ? null : Number(moved);
   }
 
   /** Gives a subject claims that its next poll serves. True when one was new, so that the subject has to be polled. */

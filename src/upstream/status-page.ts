@@ -72,8 +72,11 @@ const step = z.object({
   }),
 });
 
+/** Unix seconds up to the year 5138: milliseconds would make every answer to come look older than this one. */
+const secondsMember = integerMember.refine((seconds) => Number(seconds) < 1e11);
+
 const MEMBERS: Members = {
-  updatedAt: integerMember.nullable(),
+  updatedAt: secondsMember.nullable(),
   intentHashes: z.array(textMember),
   txHash: textMember.nullable(),
   subStatuses: z.array(subStatus),
@@ -116,7 +119,7 @@ function readStatusRecord(raw: JsonValue): Reading<StatusRecord> {
       id,
       type,
       status,
-      updatedAt: integerOrNull(raw.updatedAt),
+      updatedAt: secondsMember.safeParse(raw.updatedAt).success ? integerOrNull(raw.updatedAt) : null,
       intentHashes: intentHashesOf(raw),
       raw,
       unreadable: unreadableMembers(raw, MEMBERS),

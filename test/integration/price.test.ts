@@ -101,7 +101,7 @@ test('the running sum of the demand follows plans, moves and ends, and is counte
   expect(await total()).toEqual([0.5, 2]);
   await subjects.endPoll(one, { afterMs: 5_000, demand: null });
   expect(await total()).toEqual([0.5, 2]);
-  expect(await subjects.movePoll(one, 60_000)).toBe(true);
+  expect(await subjects.movePoll(one, 60_000)).toBe(60_000);
   expect(await total()).toEqual([0, 1]);
   await subjects.endPoll(one, { afterMs: 1_000, demand: 0.5 });
   await redis.set(keys.totalDemand('status'), '77');
@@ -111,4 +111,26 @@ test('the running sum of the demand follows plans, moves and ends, and is counte
   await subjects.endPoll(one, null);
   await subjects.endPoll(two, null);
   expect(await total()).toEqual([0, 0]);
+});
+
+test('a poll moves away from pages no further than an hour after the last of its own', async () => {
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  later(async () => redis.disconnect());
+  const keys = new Keys(testPrefix());
+  const subjects = new SubjectStore(redis, keys, { retentionMs: 60_000 });
+  const subject = intentId('0x03');
+  await redis.hset(keys.wanted, `s|${subject}`, '1');
+  await redis.hset(keys.claims(subject), `s|${subject}`, '1::1');
+  await subjects.endPoll(subject, { afterMs: 1_000, demand: 0.25 });
+  expect(await subjects.movePoll(subject, 60_000)).toBe(60_000);
+
+  const agoMs = 50 * 60_000;
+  await redis.hincrby(keys.own, subject, -agoMs);
+  const movedMs = (await subjects.movePoll(subject, 1_200_000)) ?? 0;
+  expect(movedMs).toBeLessThanOrEqual(600_000);
+  expect(movedMs).toBeGreaterThan(60_000);
+  await redis.hincrby(keys.own, subject, -agoMs);
+  expect(await subjects.movePoll(subject, 1_200_000)).toBeNull();
+  await subjects.endPoll(subject, null);
+  expect(await redis.hexists(keys.own, subject)).toBe(0);
 });

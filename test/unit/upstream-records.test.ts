@@ -76,6 +76,7 @@ describe('a status page', () => {
     ['1763638259', 1763638259, []],
     [null, null, []],
     [{}, null, ['updatedAt']],
+    [1763638259000, null, ['updatedAt']],
   ])('reads updatedAt %j as %j', (updatedAt, expected, unreadable) => {
     const [record] = page({ ...filled, updatedAt }).records;
     expect(record?.updatedAt).toBe(expected);

@@ -12,6 +12,7 @@
   KEYS[9] total      string  sum of the demand of all subjects
   KEYS[10] seen      hash    subject -> when an answer showed it last (ms)
   KEYS[11] looked    string  whether an exact look-up was asked for
+  KEYS[12] own       hash    subject -> when a poll of its own ended last (ms)
 
   ARGV[1] subject id
   ARGV[2] next poll, ms after now; "" when the subject is finished
@@ -61,6 +62,7 @@ if afterMs == '' then
   redis.call('INCRBYFLOAT', KEYS[9], string.format('%.17g', -demandBefore))
   redis.call('SREM', KEYS[3], ARGV[1])
   redis.call('HDEL', KEYS[10], ARGV[1])
+  redis.call('HDEL', KEYS[12], ARGV[1])
   local counted = redis.call('HGET', KEYS[5], 'counted')
   if counted then
     if redis.call('HINCRBY', KEYS[8], counted, -1) <= 0 then redis.call('HDEL', KEYS[8], counted) end
@@ -72,6 +74,7 @@ if afterMs == '' then
     redis.call('PEXPIRE', KEYS[6], ARGV[4])
   end
 else
+  redis.call('HSET', KEYS[12], ARGV[1], string.format('%.0f', nowMs))
   redis.call('ZADD', KEYS[1], string.format('%.0f', nowMs + tonumber(afterMs)), ARGV[1])
   if ARGV[3] ~= '' then
     redis.call('HSET', KEYS[4], ARGV[1], ARGV[3])
