@@ -1,48 +1,22 @@
 import type { Logger } from 'pino';
+import { assemble, type DaemonParts } from './assemble.ts';
 import type { Config } from './config/config.ts';
 import { parseRedisUrl, type RedisTarget } from './config/redis-target.ts';
-import { extendDirectory } from './domain/chains.ts';
 import type { Event } from './domain/event.ts';
 import { routesOf, subjectsOf } from './domain/subscription.ts';
-import { daemonEvents, eventUrlOf } from './event-lookup.ts';
+import { daemonEvents } from './event-lookup.ts';
 import { Metrics } from './metrics/metrics.ts';
-import { createNotifier } from './notifiers/notifier.ts';
-import type { QuotingService } from './pollers/route.ts';
-import { DeliveryQueues } from './queues/delivery-queues.ts';
-import { DeliveryWorker } from './queues/delivery-worker.ts';
-import { Learning } from './queues/learning.ts';
-import { PollQueues } from './queues/poll-queues.ts';
-import { PollWorker } from './queues/poll-worker.ts';
-import { Pricing } from './queues/pricing.ts';
-import { QuoteVerification } from './queues/quote-verification.ts';
-import { Reconcile } from './queues/reconcile.ts';
-import { Relay } from './queues/relay.ts';
-import { Walks } from './queues/walks.ts';
 import { daemonMetricSources, daemonReadiness } from './readiness.ts';
 import { Server } from './server/server.ts';
 import { Signals } from './signals.ts';
-import { BatchStore } from './store/batches.ts';
 import type { RedisClient } from './store/commands.ts';
 import { connect, disconnect } from './store/connection.ts';
-import { DeliveryStore } from './store/deliveries.ts';
 import { EmbeddedRedis } from './store/embedded.ts';
 import { EventLog } from './store/event-log.ts';
-import { HandedQuotes } from './store/handed-quotes.ts';
-import { HealthStore } from './store/health.ts';
 import { Keys } from './store/keys.ts';
-import { LearnedStore } from './store/learned.ts';
-import { PriceStore } from './store/prices.ts';
-import { ReceiverStore } from './store/receivers.ts';
-import { Registry, type Wanted } from './store/registry.ts';
-import { RelayLease } from './store/relay-lease.ts';
-import { ReplayStore } from './store/replays.ts';
+import type { Wanted } from './store/registry.ts';
 import { checkRedis } from './store/startup-checks.ts';
-import { SubjectStore } from './store/subjects.ts';
-import { SURFACES, type Surface } from './store/surface.ts';
-import { WalletStore } from './store/wallets.ts';
-import { UpstreamClient } from './upstream/client.ts';
-import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from './upstream/open-quotes-client.ts';
-import { QuoteSigners } from './upstream/quote-signers.ts';
+import { SURFACES } from './store/surface.ts';
 import { VERSION } from './version.ts';
 import { within } from './within.ts';
 
@@ -61,29 +35,6 @@ class UnusableRedisError extends Error {
   }
 }
 
-/** The running parts of a daemon, in the order in which data flows. */
-export type DaemonParts = {
-  redis: RedisClient;
-  subjects: SubjectStore;
-  /** Names of the config's routes. */
-  routes: readonly string[];
-  registry: Registry;
-  handedQuotes: HandedQuotes;
-  health: HealthStore;
-  polls: PollQueues;
-  pollWorkers: readonly PollWorker[];
-  pricing: Pricing;
-  learning: Learning;
-  reconcile: Reconcile;
-  relay: Relay;
-  events: EventLog;
-  receivers: ReceiverStore;
-  deliveries: DeliveryStore;
-  deliveryQueues: DeliveryQueues;
-  deliveryWorkers: readonly DeliveryWorker[];
-  budgets: Record<Surface, number>;
-};
-
 /** The whole program: from a config to running parts, and back. */
 export class Daemon {
   readonly #config: Config;
@@ -94,7 +45,6 @@ export class Daemon {
   #parts: DaemonParts | null = null;
   #embedded: EmbeddedRedis | null = null;
   readonly #connections: RedisClient[] = [];
-  readonly #clients: { close(): Promise<void> }[] = [];
   #url = '';
   #closing = false;
 
@@ -146,7 +96,14 @@ export class Daemon {
 
     const redis = this.#connect('commands');
     await this.#awaitRedis(redis);
-    const parts = this.#assemble(redis);
+    const parts: DaemonParts = assemble({
+      config,
+      redis,
+      blocking: this.#connect('relay'),
+      signals: this.signals,
+      log: this.#log,
+      resync: () => this.#sync(parts),
+    });
     this.#parts = parts;
 
     await this.#sync(parts);
@@ -177,159 +134,6 @@ export class Daemon {
     }
   }
 
-  /** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
-  #assemble(redis: RedisClient): DaemonParts {
-    const config = this.#config;
-    const { retentionMs, polling } = config;
-    const { signals } = this;
-    const log = this.#log;
-    const keys = this.#keys();
-    const budgets = {
-      status: config.upstream.requestsPerSecond,
-      gateway: config.upstream.gatewayRequestsPerSecond,
-      quotes: config.upstream.quotesRequestsPerSecond,
-    };
-
-    const subjects = new SubjectStore(redis, keys, { retentionMs });
-    const registry = new Registry(redis, keys, subjects);
-    const handedQuotes = new HandedQuotes(redis, keys);
-    const health = new HealthStore(redis, keys);
-    const events = new EventLog(redis, keys);
-    const deliveries = new DeliveryStore(redis, keys, { retentionMs });
-    const receivers = new ReceiverStore(redis, keys);
-    const replays = new ReplayStore(redis, keys, { retentionMs });
-    const lease = new RelayLease(redis, keys);
-
-    const client = new UpstreamClient({
-      ...config.upstream,
-      onAnswer: (answer) => signals.emit('upstream.answered', answer),
-    });
-    this.#clients.push(client);
-    const quoting = this.#quotingService();
-    const polls = new PollQueues({ redis, keys, subjects, health });
-    const walks = new Walks({ redis, keys, queues: polls });
-    const signers = new QuoteSigners({ client });
-    const quotes = new QuoteVerification({ signers, handedQuotes, subjects, signals, log });
-    const deliveryQueues = new DeliveryQueues(redis, keys);
-    const prices = new PriceStore(redis, keys);
-    const pricing = new Pricing({ prices, budgets, log });
-    const learning = new Learning({
-      redis,
-      learned: new LearnedStore(redis, keys, { retentionMs }),
-      rules: polling.watch,
-      arrivals: polling.newTransfers,
-      log,
-    });
-    const reconcile = new Reconcile({
-      redis,
-      registry,
-      receivers,
-      events,
-      deliveries,
-      prices,
-      lease,
-      polls,
-      deliveryQueues,
-      signals,
-      log,
-      retentionMs,
-      digest: config.digest,
-      resync: () => this.#sync({ redis, polls, registry, handedQuotes, budgets, deliveryQueues }),
-    });
-    const pollParts = {
-      redis,
-      keys,
-      client,
-      quoting,
-      subjects,
-      registry,
-      health,
-      queues: polls,
-      wallets: new WalletStore(redis, keys, { retentionMs }),
-      walks,
-      fullSweepEveryMs: polling.fullSweepEveryMs,
-      quotes,
-      signals,
-      log,
-      confirmAfterMs: polling.confirmAfterMs,
-      finished: polling.finished,
-      pricing,
-      learning,
-    };
-    const polled = SURFACES.filter((surface) => surface !== 'quotes' || quoting !== null);
-    const pollWorkers = polled.map((surface) => new PollWorker(surface, pollParts));
-
-    const blocking = this.#connect('relay');
-    const relay = new Relay({
-      blocking,
-      keys,
-      lease,
-      events,
-      registry,
-      receivers,
-      deliveries,
-      replays,
-      queues: deliveryQueues,
-      signals,
-      log,
-    });
-    const deliveryParts = {
-      redis,
-      keys,
-      events,
-      registry,
-      receivers,
-      deliveries,
-      batches: new BatchStore(redis, keys, { retentionMs }),
-      queues: deliveryQueues,
-      signals,
-      log,
-    };
-    const directory = extendDirectory(config);
-    const deliveryWorkers = config.receivers.map((receiver) => {
-      const notifier = createNotifier(receiver, {
-        smtp: config.smtp,
-        version: VERSION,
-        eventUrl: eventUrlOf(config.server),
-        directory,
-      });
-      return new DeliveryWorker(receiver, notifier, deliveryParts);
-    });
-    return {
-      redis,
-      subjects,
-      routes: routesOf(config.subscriptions).map(({ name }) => name),
-      registry,
-      handedQuotes,
-      health,
-      polls,
-      pollWorkers,
-      pricing,
-      learning,
-      reconcile,
-      relay,
-      events,
-      receivers,
-      deliveries,
-      deliveryQueues,
-      deliveryWorkers,
-      budgets,
-    };
-  }
-
-  /** The open quoting service, where the config names one. */
-  #quotingService(): QuotingService | null {
-    const { quotesUrl, dAppId } = this.#config.upstream;
-    if (quotesUrl === null) return null;
-    const client = new OpenQuotesClient({
-      quotesUrl,
-      timeoutMs: OPEN_QUOTES_TIMEOUT_MS,
-      onAnswer: (answer) => this.signals.emit('upstream.answered', answer),
-    });
-    this.#clients.push(client);
-    return { client, dAppId };
-  }
-
   /** Ends polling: polls under way end, nothing new is asked; what was committed is still delivered. */
   async stopPolling(): Promise<void> {
     const abort = AbortSignal.timeout(GRACE_MS);
@@ -353,7 +157,7 @@ export class Daemon {
     clearTimeout(timer);
     this.#metrics.close();
     await within(
-      Promise.allSettled([this.#server, ...this.#clients].map((part) => part.close())),
+      Promise.allSettled([this.#server, ...(parts?.clients ?? [])].map((part) => part.close())),
       CLOSE_MS / 4,
     );
     await within(Promise.allSettled(this.#connections.map(disconnect)), CLOSE_MS / 2);

@@ -1,5 +1,5 @@
+import type { DaemonParts } from './assemble.ts';
 import type { ServerConfig } from './config/config.ts';
-import type { DaemonParts } from './daemon.ts';
 import { renderEvent } from './domain/render.ts';
 import type { EventUrl } from './notifiers/notifier.ts';
 import type { FindEvent } from './server/api.ts';

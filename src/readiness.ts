@@ -1,4 +1,4 @@
-import type { DaemonParts } from './daemon.ts';
+import type { DaemonParts } from './assemble.ts';
 import { quantileSeconds } from './domain/cadence/hazard.ts';
 import { feeRatio, readRoute } from './domain/route.ts';
 import { routeId } from './domain/subject.ts';
