@@ -104,14 +104,19 @@ export function daemonMetricSources(parts: () => DaemonParts | null): MetricSour
         })),
       );
     },
-    learned: async () =>
-      running().learning.stages.map(({ route, watch, observations, curve }) => ({
-        route,
-        stage: watch,
-        observations,
-        medianSeconds: quantileSeconds(curve, 0.5),
-        p99Seconds: quantileSeconds(curve, 0.99),
-      })),
+    learned: async () => {
+      const { stages, law } = running().learning;
+      return {
+        stages: stages.map(({ route, watch, observations, curve }) => ({
+          route,
+          stage: watch,
+          observations,
+          medianSeconds: quantileSeconds(curve, 0.5),
+          p99Seconds: quantileSeconds(curve, 0.99),
+        })),
+        newTransfersPerSecond: law.usualArrivals,
+      };
+    },
     crashing: async () =>
       [...(await running().registry.starts()).values()].filter((starts) => starts > 3).length,
     routes: async () => {

@@ -1,5 +1,5 @@
 import type { Expectation } from '../../src/domain/cadence/hazard.ts';
-import { exponential, integer, logNormal, type Random, randomStream } from '../../src/sandbox/random.ts';
+import { exponential, logNormal, type Random, randomStream, zipf } from '../../src/sandbox/random.ts';
 
 /** A route of the workload: its share of the transfers, and how they really fill and settle. */
 type Route = { share: number; fill: Expectation; settlement: Expectation };
@@ -65,7 +65,7 @@ type Births = { stream: (string | number)[]; span: { from: number; to: number };
 /** The transfers that are born in a span at a rate, without their ids. */
 function bear(load: Load, { stream, span, perSecond }: Births): Omit<Transfer, 'id'>[] {
   const random = randomStream(load.seed, load.wallets.name, ...stream);
-  const walletOf = walletPicker(load.wallets);
+  const walletOf = zipf(load.wallets.count, load.wallets.zipf);
   const transfers: Omit<Transfer, 'id'>[] = [];
   for (let bornAt = span.from; ; ) {
     bornAt += exponential(random) / perSecond;
@@ -118,17 +118,4 @@ function pickRoute(random: Random): number {
     return left < 0;
   });
   return index === -1 ? ROUTES.length - 1 : index;
-}
-
-function walletPicker({ count, zipf }: Wallets): (random: Random) => number {
-  if (zipf === 0) return (random) => integer(random, count);
-  let sum = 0;
-  const sums = Array.from({ length: count }, (_, index) => {
-    sum += (index + 1) ** -zipf;
-    return sum;
-  });
-  return (random) => {
-    const at = random() * sum;
-    return sums.findIndex((upTo) => at < upTo);
-  };
 }

@@ -5,7 +5,7 @@ import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { parseRedisUrl, type RedisTarget } from '../config/redis-target.ts';
 import { quantileSeconds } from '../domain/cadence/hazard.ts';
-import { knowledgeOf, type LearnedStage } from '../domain/cadence/knowledge.ts';
+import { type Knowledge, knowledgeOf, type LearnedStage } from '../domain/cadence/knowledge.ts';
 import { connect, disconnect, redisTimeMs } from '../store/connection.ts';
 import { EmbeddedRedis } from '../store/embedded.ts';
 import { Keys } from '../store/keys.ts';
@@ -19,10 +19,10 @@ type Options = { config: string; json?: true; reset?: string | true };
 /** Redis has to answer within this. */
 const TIMEOUT_MS = 5_000;
 
-/** `learned`: prints how long stages take on each route, as the daemon has learned it, or has it forgotten. */
+/** `learned`: prints how long stages take on each route and how often new transfers come, as learned, or has it forgotten. */
 export function learnedCommand(): Command {
   return new Command('learned')
-    .description('Print what was learned of how long stages take on each route, or forget it.')
+    .description('Print what was learned of how long stages take on each route and how often new transfers come, or forget it.')
     .option('-c, --config <file>', 'config file', CONFIG_DEFAULT)
     .option('--json', 'print JSON')
     .addOption(
@@ -71,14 +71,24 @@ async function answer(
     const gone = await store.reset(route);
     if (gone === 0 && route !== null)
       throw new Error(`found nothing learned on ${route}, expected a route of \`learned\``);
-    return `forgot ${gone} ${gone === 1 ? 'stage' : 'stages'}\n`;
+    return `forgot ${gone} ${gone === 1 ? 'entry' : 'entries'}\n`;
   }
-  const { stages } = knowledgeOf(await store.all(), { rules: config.polling.watch, nowMs: await nowMs() });
-  const sorted = stages.toSorted((a, b) => b.observations - a.observations);
-  return json ? `${JSON.stringify(sorted.map(described), null, 2)}\n` : `${tableOf(sorted)}\n`;
+  const { watch: rules, newTransfers: arrivals } = config.polling;
+  const known = knowledgeOf(await store.all(), { rules, arrivals, nowMs: await nowMs() });
+  return json ? `${JSON.stringify(described(known), null, 2)}\n` : textOf(described(known));
 }
 
-function described({ route, watch, observations, curve }: LearnedStage) {
+function described({ stages, arrivals }: Knowledge) {
+  return {
+    stages: stages.toSorted((a, b) => b.observations - a.observations).map(describedStage),
+    newTransfers: {
+      observations: round(arrivals.observations),
+      everySeconds: round(1 / arrivals.usualPerSecond),
+    },
+  };
+}
+
+function describedStage({ route, watch, observations, curve }: LearnedStage) {
   return {
     route,
     stage: watch,
@@ -88,18 +98,21 @@ function described({ route, watch, observations, curve }: LearnedStage) {
   };
 }
 
-function tableOf(stages: readonly LearnedStage[]): string {
-  if (stages.length === 0) return 'nothing learned yet';
-  const rows = stages
-    .map(described)
-    .map(({ route, stage, observations, medianSeconds, p99Seconds }) => [
-      route,
-      stage,
-      String(observations),
-      `${medianSeconds} s`,
-      `${p99Seconds} s`,
-    ]);
-  return table([['ROUTE', 'STAGE', 'OBSERVED', 'MEDIAN', 'P99'], ...rows]);
+function textOf({ stages, newTransfers }: ReturnType<typeof described>): string {
+  const { observations, everySeconds } = newTransfers;
+  if (stages.length === 0 && observations === 0) return 'nothing learned yet\n';
+  const rows = stages.map(({ route, stage, observations, medianSeconds, p99Seconds }) => [
+    route,
+    stage,
+    String(observations),
+    `${medianSeconds} s`,
+    `${p99Seconds} s`,
+  ]);
+  return [
+    ...(rows.length === 0 ? [] : [table([['ROUTE', 'STAGE', 'OBSERVED', 'MEDIAN', 'P99'], ...rows]), '']),
+    `new transfers: one in ${everySeconds} s in a usual wallet, ${observations} observed`,
+    '',
+  ].join('\n');
 }
 
 function round(value: number): number {

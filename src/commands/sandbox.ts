@@ -29,6 +29,12 @@ export function sandboxCommand(): Command {
     .option('--api-key <key>', 'the key that v1 endpoints accept', 'sandbox-key')
     .option('--transfers-per-second <rate>', 'births per second; 0 stops them', number, 0.5)
     .option('--wallets <count>', 'how many wallets send and receive', wholeNumber, 10)
+    .option(
+      '--wallet-skew <exponent>',
+      'how much more the first wallets send and receive than the last (Zipf; 0: all alike)',
+      number,
+      0,
+    )
     .option('--past-transfers <count>', 'how many transfers have ended in the days before', wholeNumber, 0)
     .option(
       '--fault <type:key=value,…>',
@@ -49,6 +55,7 @@ type Flags = {
   apiKey: string;
   transfersPerSecond: number;
   wallets: number;
+  walletSkew: number;
   pastTransfers: number;
   fault: Fault[];
 };

@@ -14,7 +14,7 @@ function duration(seconds: number): string {
   return Number.isInteger(seconds) ? `${seconds}s` : `${seconds * 1_000}ms`;
 }
 
-function waits({ weight, limits }: ArrivalRule) {
+function waits({ weight, limits }: Pick<ArrivalRule, 'weight' | 'limits'>) {
   return {
     weight: rateField({ max: 1_000 }).prefault(weight).meta({
       description: 'What a second of delay is worth, beside a fill with 1.',
@@ -76,7 +76,15 @@ export const watchesSchema = mapping({
   });
 
 /** `polling.newTransfers`: how wallets are looked at for new transfers. */
-export const newTransfersSchema = mapping(waits(ARRIVAL_RULE)).prefault({}).meta({
+export const newTransfersSchema = mapping({
+  ...waits(ARRIVAL_RULE),
+  every: durationField({ min: '1s', max: '365d' }).prefault(duration(ARRIVAL_RULE.everySeconds)).meta({
+    description: 'How often a new transfer is expected in a wallet before anything was learned.',
+    label: 'duration',
+  }),
+})
+  .prefault({})
+  .meta({
   description: 'How looks at a wallet for new transfers are timed.',
 });
 
@@ -84,7 +92,7 @@ export const newTransfersSchema = mapping(waits(ARRIVAL_RULE)).prefault({}).meta
 export function buildWatches(section: z.output<typeof watchesSchema>): WatchRules {
   const build = (watch: Watch): WatchRule => {
     const { median, sigma, neverShare, agedWait, ...rest } = section[watch];
-    const { weight, limits } = buildArrivalRule(rest);
+    const { weight, limits } = buildWaits(rest);
     return {
       weight,
       limits: { ...limits, agedSeconds: agedWait / 1_000 },
@@ -99,7 +107,11 @@ export function buildWatches(section: z.output<typeof watchesSchema>): WatchRule
   };
 }
 
-export function buildArrivalRule(section: z.output<typeof newTransfersSchema>): ArrivalRule {
+export function buildArrivalRule({ every, ...rest }: z.output<typeof newTransfersSchema>): ArrivalRule {
+  return { ...buildWaits(rest), everySeconds: every / 1_000 };
+}
+
+function buildWaits(section: { weight: number; shortestWait: number; longestWait: number }): Pick<ArrivalRule, 'weight' | 'limits'> {
   const { weight, shortestWait, longestWait } = section;
   return { weight, limits: { leastSeconds: shortestWait / 1_000, mostSeconds: longestWait / 1_000 } };
 }

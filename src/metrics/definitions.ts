@@ -206,6 +206,14 @@ export const DEFINITIONS = {
     series: [],
     source: 'learned',
   },
+  learnedNewTransfers: {
+    name: 'intentwatch_learned_new_transfers_per_second',
+    help: 'How many new transfers a second are usual in a watched wallet, as learned from all of them.',
+    type: 'gauge',
+    labels: {},
+    series: [],
+    source: 'learned',
+  },
 
   routeOutput: {
     name: 'intentwatch_route_output_ratio',

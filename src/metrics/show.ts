@@ -64,23 +64,25 @@ export function showCrashing(metrics: Instruments, said: Said<'crashing'>): void
 /** The routes of which most was seen, by name; of the others only how much was seen. */
 export function showLearned(metrics: Instruments, said: Said<'learned'>): void {
   const seen = new Map<string, number>();
-  for (const { route, observations } of said ?? []) {
+  for (const { route, observations } of said?.stages ?? []) {
     seen.set(route, (seen.get(route) ?? 0) + observations);
   }
   const names = [...seen].sort((a, b) => b[1] - a[1]).slice(0, LEARNED_SHOWN);
   const shown = names.map(([route]) => route);
-  const observations = said?.map(({ route, stage, observations: value }) => ({
+  const observations = said?.stages.map(({ route, stage, observations: value }) => ({
     labels: { route, stage },
     value,
   }));
   metrics.show('learnedObservations', observations ?? null, shown);
-  const seconds = said
-    ?.filter(({ route }) => shown.includes(route))
+  const seconds = said?.stages
+    .filter(({ route }) => shown.includes(route))
     .flatMap(({ route, stage, medianSeconds, p99Seconds }) => [
       { labels: { route, stage, quantile: '0.5' }, value: medianSeconds },
       { labels: { route, stage, quantile: '0.99' }, value: p99Seconds },
     ]);
   metrics.show('learnedSeconds', seconds ?? null, shown);
+  const arrivals = said === null ? null : [{ labels: {}, value: said.newTransfersPerSecond }];
+  metrics.show('learnedNewTransfers', arrivals);
 }
 
 /** What a quote did not say is left out: a 0 would be a price. */

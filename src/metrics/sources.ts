@@ -14,7 +14,7 @@ export type MetricSources = {
     { surface: string; state: 'ok' | 'unreachable' | 'unauthorized'; budget: number; price: number }[]
   >;
   crashing(): Promise<number>;
-  learned(): Promise<LearnedTiming[]>;
+  learned(): Promise<{ stages: LearnedTiming[]; newTransfersPerSecond: number }>;
   routes(): Promise<RoutePrice[]>;
 };
 

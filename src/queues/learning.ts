@@ -1,10 +1,11 @@
 import type { Logger } from 'pino';
+import type { Arrived } from '../domain/cadence/arrivals.ts';
 import { type Knowledge, knowledgeOf } from '../domain/cadence/knowledge.ts';
 import { type Increment, increments } from '../domain/cadence/learning.ts';
 import { type Observed, observed } from '../domain/cadence/observed.ts';
 import { ANY_ROUTE, routeName } from '../domain/cadence/route-name.ts';
 import { stageOf } from '../domain/cadence/stages.ts';
-import type { ArrivalRule, Watch, WatchRules } from '../domain/cadence/watch-rules.ts';
+import type { ArrivalRule, Lesson, WatchRules } from '../domain/cadence/watch-rules.ts';
 import type { Law } from '../domain/cadence/watched.ts';
 import type { Snapshot } from '../domain/record.ts';
 import type { SubjectId } from '../domain/subject.ts';
@@ -26,7 +27,7 @@ const WRITE_EVERY_MS = 1_000;
 /** What other processes saw is taken in with every so many writes. */
 const READ_EVERY = 5;
 
-type Batch = { route: string; watch: Watch; bins: Map<number, Increment> };
+type Batch = { route: string; lesson: Lesson; bins: Map<number, Increment> };
 
 /**
  * Learns how long stages take, from what every look shows, and shares it with the other processes: what was seen is
@@ -43,7 +44,7 @@ export class Learning {
 
   constructor(parts: LearningParts) {
     this.#parts = parts;
-    this.#knowledge = knowledgeOf([], { rules: parts.rules, nowMs: 0 });
+    this.#knowledge = knowledgeOf([], { ...parts, nowMs: 0 });
   }
 
   /** Reads what is known, then writes and reads on. */
@@ -55,7 +56,7 @@ export class Learning {
   /** What the cadence goes by now. */
   get law(): Law {
     const { rules, arrivals } = this.#parts;
-    return { rules, arrivals, curve: this.#knowledge.curve };
+    return { rules, arrivals, usualArrivals: this.#knowledge.arrivals.usualPerSecond, curve: this.#knowledge.curve };
   }
 
   /** What is known of each stage on each route. */
@@ -80,17 +81,29 @@ export class Learning {
   }
 
   #add({ watch, interval, route: seenOn }: Observed, route: string): void {
-    const name = `${route}:${watch}`;
-    const batch = this.#batches.get(name) ?? { route, watch, bins: new Map<number, Increment>() };
-    this.#batches.set(name, batch);
-    for (const { bin, ended, watchedSeconds } of increments(this.#knowledge.curve(seenOn, watch), interval)) {
-      const sum = batch.bins.get(bin) ?? { bin, ended: 0, watchedSeconds: 0 };
-      batch.bins.set(bin, {
-        bin,
-        ended: sum.ended + ended,
-        watchedSeconds: sum.watchedSeconds + watchedSeconds,
-      });
+    for (const increment of increments(this.#knowledge.curve(seenOn, watch), interval)) {
+      this.#count({ route, lesson: watch }, increment);
     }
+  }
+
+  /** Takes in how many new transfers a look at a wallet showed. */
+  sawArrivals({ seen, watchedSeconds }: Arrived): void {
+    this.#count({ route: ANY_ROUTE, lesson: 'arrivals' }, { bin: 0, ended: seen, watchedSeconds });
+  }
+
+  #count(
+    { route, lesson }: { route: string; lesson: Lesson },
+    { bin, ended, watchedSeconds }: Increment,
+  ): void {
+    const name = `${route}:${lesson}`;
+    const batch = this.#batches.get(name) ?? { route, lesson, bins: new Map<number, Increment>() };
+    this.#batches.set(name, batch);
+    const sum = batch.bins.get(bin) ?? { bin, ended: 0, watchedSeconds: 0 };
+    batch.bins.set(bin, {
+      bin,
+      ended: sum.ended + ended,
+      watchedSeconds: sum.watchedSeconds + watchedSeconds,
+    });
   }
 
   #plan(): void {
@@ -113,15 +126,15 @@ export class Learning {
   async #write(): Promise<void> {
     const batches = [...this.#batches.values()];
     this.#batches.clear();
-    for (const { route, watch, bins } of batches) {
-      await this.#parts.learned.add({ route, watch, increments: bins.values() });
+    for (const { route, lesson, bins } of batches) {
+      await this.#parts.learned.add({ route, lesson, increments: bins.values() });
     }
   }
 
   async #read(): Promise<void> {
-    const { redis, learned, rules } = this.#parts;
+    const { redis, learned, rules, arrivals } = this.#parts;
     const stored = await learned.all();
-    this.#knowledge = knowledgeOf(stored, { rules, nowMs: await redisTimeMs(redis) });
+    this.#knowledge = knowledgeOf(stored, { rules, arrivals, nowMs: await redisTimeMs(redis) });
   }
 
   /** Writes what was seen last. */

@@ -111,6 +111,7 @@ async function planOf(
   const narrows = nowMs - facts.unnarrowedAtMs > BELIEVED_MS;
   const { looks } = facts;
   const headFinds = facts.pages === 1 || comesNewestFirst(facts, nowMs);
+  const { law } = parts.learning;
   const plan = planWallet({
     open,
     looks,
@@ -118,8 +119,8 @@ async function planOf(
     price: parts.pricing.price(wallet),
     narrows,
     headFinds,
-    arrivalsPerSecond: arrivalsPerSecond(facts.arrivals, nowMs),
-    law: parts.learning.law,
+    arrivalsPerSecond: arrivalsPerSecond(facts.arrivals, { usualPerSecond: law.usualArrivals, nowMs }),
+    law,
   });
   return { plan, facts, finder: headFinds || !narrows ? 'head' : 'pending' };
 }
@@ -180,7 +181,9 @@ async function noteArrivals(
   // The first look shows what there was before.
   if (lastMs === undefined) return;
   const watchedSeconds = Math.max(0, nowMs - lastMs) / 1_000;
-  const tally = withArrivals(arrivals, { seen: look.taken.arrived, watchedSeconds, nowMs });
+  const arrived = { seen: look.taken.arrived, watchedSeconds };
+  parts.learning.sawArrivals(arrived);
+  const tally = withArrivals(arrivals, { ...arrived, nowMs });
   await parts.wallets.note(wallet, {
     'arrivals:seen': tally.seen,
     'arrivals:watchedSeconds': tally.watchedSeconds,

@@ -121,7 +121,9 @@ export class PollWorker {
     if (start.dueMs === null || start.claims.length === 0) return this.#end(subject, start, 'ended', null);
     const crashes = start.starts - 1;
     if (crashes >= CRASHES_TOLERATED && work.careful !== crashes) return this.#careful(work, crashes, run);
-    const asked = (await this.#parts.queues.takeLook(subject)) || start.claims.some((claim) => !claim.served);
+    // A wallet is never served, by whatever it is shown: it has no record of its own.
+    const isAwaited = subjectKind(subject) !== 'wallet' && start.claims.some((claim) => !claim.served);
+    const asked = (await this.#parts.queues.takeLook(subject)) || isAwaited;
     const unverified = start.handed !== null && this.#parts.quotes.isDue(start.handed) ? start.handed : null;
     this.#parts.pricing.asked(this.#surface, { planned: !asked && unverified === null });
     if (

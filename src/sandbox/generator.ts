@@ -10,6 +10,7 @@ import {
   pick,
   type Random,
   randomStream,
+  zipf,
 } from './random.ts';
 
 /** A wallet that sends and receives transfers. */
@@ -53,12 +54,18 @@ const SPREAD = 0.5;
 /** Fees and losses of a transfer, in millionths of its amount. */
 const LARGEST_COST_MILLIONTHS = 2_000;
 
-export function createGenerator({ seed, wallets: count }: { seed: number; wallets: number }): Generator {
+/** `walletSkew`: the exponent of Zipf's law by which the first wallets have more transfers than the last. */
+export function createGenerator(options: { seed: number; wallets: number; walletSkew?: number }): Generator {
+  const { seed, wallets: count, walletSkew = 0 } = options;
   const wallets = Array.from({ length: count }, (_, index): Wallet => {
     const kind = walletKind(index);
     return { kind, address: address(randomStream(seed, 'wallet', index), kind) };
   });
-  const evmWallets = wallets.filter((wallet) => wallet.kind === 'evm');
+  const anyWallet = drawFrom(wallets, walletSkew);
+  const evmWallet = drawFrom(
+    wallets.filter((wallet) => wallet.kind === 'evm'),
+    walletSkew,
+  );
 
   return {
     wallets,
@@ -68,7 +75,7 @@ export function createGenerator({ seed, wallets: count }: { seed: number; wallet
       // Vaults and signed authorizations exist on EVM chains only.
       const origin = wantedOrigin ?? drawnOrigin;
       const needsEvm = origin === 'gasless' || origin === 'vault';
-      const { funder, recipient } = drawParties(random, needsEvm ? evmWallets : wallets, wallets);
+      const { funder, recipient } = drawParties(random, needsEvm ? evmWallet : anyWallet, anyWallet);
       const drawnFate = drawFate(random, origin);
       const { source, destination } = drawLegs(random, funder.kind, recipient.kind);
       return {
@@ -110,6 +117,15 @@ export function createGenerator({ seed, wallets: count }: { seed: number; wallet
   };
 }
 
+function drawFrom(list: readonly Wallet[], skew: number): (random: Random) => Wallet {
+  const place = zipf(list.length, skew);
+  return (random) => {
+    const wallet = list[place(random)];
+    if (wallet === undefined) throw new Error('there is no wallet to draw from');
+    return wallet;
+  };
+}
+
 /** Seven wallets in ten are EVM (the first always), two Solana, one Tron. */
 function walletKind(index: number): ChainKind {
   const position = index % 10;
@@ -135,13 +151,13 @@ function drawFate(random: Random, origin: Origin): Fate {
 /** One party is a wallet of ours; the other is the same one, another of ours, or a stranger. */
 function drawParties(
   random: Random,
-  candidates: readonly Wallet[],
-  wallets: readonly Wallet[],
+  owner: (random: Random) => Wallet,
+  anyWallet: (random: Random) => Wallet,
 ): { funder: Wallet; recipient: Wallet } {
-  const own = pick(random, candidates);
+  const own = owner(random);
   const stranger = (): Wallet => ({ kind: 'evm', address: address(random, 'evm') });
   const draw = random();
-  let other = own.kind === 'evm' && draw < 0.6 ? own : draw < 0.8 ? pick(random, wallets) : stranger();
+  let other = own.kind === 'evm' && draw < 0.6 ? own : draw < 0.8 ? anyWallet(random) : stranger();
   // A transfer crosses chains, and there is one chain only of every kind but EVM.
   if (other.kind === own.kind && own.kind !== 'evm') other = stranger();
   const ownFunds = other.kind !== 'evm' || chance(random, 0.7);

@@ -29,6 +29,19 @@ export function pick<T>(random: Random, list: readonly T[]): T {
   return item;
 }
 
+/** Draws the place of an item in a list by Zipf's law: the nth is as likely as `n ** -exponent`; with 0, all are alike. */
+export function zipf(count: number, exponent: number): (random: Random) => number {
+  let sum = 0;
+  const sums = Array.from({ length: count }, (_, index) => {
+    sum += (index + 1) ** -exponent;
+    return sum;
+  });
+  return (random) => {
+    const at = random() * sum;
+    return sums.findIndex((upTo) => at < upTo);
+  };
+}
+
 /** A waiting time with mean 1. */
 export function exponential(random: Random): number {
   return -Math.log(1 - random());

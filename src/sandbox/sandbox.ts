@@ -45,6 +45,8 @@ export type SandboxOptions = {
   transfersPerSecond?: number;
   /** How many wallets send and receive. Default 10. */
   wallets?: number;
+  /** By how much the first wallets send and receive more than the last: the exponent of Zipf's law. Default 0: all alike. */
+  walletSkew?: number;
   /** How many transfers, over all wallets, have ended in the days before the start. Default 0. */
   pastTransfers?: number;
   /** Faults that are on from the start. */
@@ -72,10 +74,12 @@ export class Sandbox {
   #market = USUAL_MARKET;
 
   constructor(options: SandboxOptions = {}) {
-    const { seed = 1, timeScale = 1, transfersPerSecond = 0.5, wallets = 10, pastTransfers = 0 } = options;
+    const { seed = 1, timeScale = 1, transfersPerSecond = 0.5 } = options;
+    const { wallets = 10, walletSkew = 0, pastTransfers = 0 } = options;
     expectNumber('timeScale', timeScale, { above: 0 });
     expectNumber('transfersPerSecond', transfersPerSecond, { least: 0 });
     expectNumber('wallets', wallets, { least: 1, whole: true });
+    expectNumber('walletSkew', walletSkew, { least: 0 });
     expectNumber('pastTransfers', pastTransfers, { least: 0, whole: true });
     expectNumber('seed', seed, { least: Number.MIN_SAFE_INTEGER, whole: true });
     this.apiKey = options.apiKey ?? 'sandbox-key';
@@ -90,7 +94,7 @@ export class Sandbox {
     for (const fault of options.faults ?? []) faults.add(fault);
     const spoilings: Spoilings = new WeakMap();
     const agenda = createAgenda();
-    const generator = createGenerator({ seed, wallets });
+    const generator = createGenerator({ seed, wallets, walletSkew });
     this.#world = createWorld({ wallets: generator.wallets.map((wallet) => wallet.address) });
     this.#director = createDirector({
       world: this.#world,

@@ -4,16 +4,16 @@ import { LARGEST_WEIGHT } from '../domain/cadence/decay.ts';
 import { LEARNED_HALF_LIFE_MS, type StoredTally } from '../domain/cadence/knowledge.ts';
 import type { Increment } from '../domain/cadence/learning.ts';
 import { ANY_ROUTE } from '../domain/cadence/route-name.ts';
-import { WATCHES, type Watch } from '../domain/cadence/watch-rules.ts';
+import { LESSONS, type Lesson } from '../domain/cadence/watch-rules.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
 /** What records say of their chains cannot make more entries than this. */
 const MOST_NAMES = 2_000;
 
-const WATCH = z.enum(WATCHES);
+const LESSON = z.enum(LESSONS);
 
-/** What was learned of the timing of stages, shared by all processes. */
+/** What was learned of the timing of stages and of new transfers, shared by all processes. */
 export class LearnedStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -25,9 +25,9 @@ export class LearnedStore {
     this.#keepMs = options.retentionMs;
   }
 
-  /** Adds what was seen of one stage on one route. */
-  async add(seen: { route: string; watch: Watch; increments: Iterable<Increment> }): Promise<void> {
-    const name = `${seen.route}:${seen.watch}`;
+  /** Adds what was seen of one stage on one route, or of new transfers. */
+  async add(seen: { route: string; lesson: Lesson; increments: Iterable<Increment> }): Promise<void> {
+    const name = `${seen.route}:${seen.lesson}`;
     const parts = [...seen.increments].flatMap(({ bin, ended, watchedSeconds }) =>
       [bin, ended, watchedSeconds].map(String),
     );
@@ -49,7 +49,7 @@ export class LearnedStore {
     const stored: StoredTally[] = [];
     for (const name of names) {
       const fields = await this.#redis.hgetall(this.#keys.learned(name));
-      const { route, watch } = parseName(name);
+      const { route, lesson } = parseName(name);
       if (fields.landmark === undefined) {
         await this.#redis.srem(this.#keys.learnedNames, name);
         continue;
@@ -58,7 +58,7 @@ export class LearnedStore {
         AGE_BINS.map((_, bin) => Number(fields[`${letter}${bin}`] ?? 0));
       stored.push({
         route,
-        watch,
+        lesson,
         landmarkMs: Number(fields.landmark),
         tally: { ended: sums('e'), watchedSeconds: sums('s') },
       });
@@ -66,7 +66,7 @@ export class LearnedStore {
     return stored;
   }
 
-  /** Forgets what was learned on a route, or on all of them. Returns how many stages that were. */
+  /** Forgets what was learned on a route, or on all of them. Returns how many lessons that were. */
   async reset(route: string | null): Promise<number> {
     const names = await this.#redis.smembers(this.#keys.learnedNames);
     const gone = names.filter((name) => route === null || parseName(name).route === route);
@@ -77,8 +77,8 @@ export class LearnedStore {
   }
 }
 
-/** `8453:10:pending`, `8453:*:pending`, `*:pending`. */
-function parseName(name: string): { route: string; watch: Watch } {
+/** `8453:10:pending`, `8453:*:pending`, `*:pending`, `*:arrivals`. */
+function parseName(name: string): { route: string; lesson: Lesson } {
   const colon = name.lastIndexOf(':');
-  return { route: name.slice(0, colon) || ANY_ROUTE, watch: WATCH.parse(name.slice(colon + 1)) };
+  return { route: name.slice(0, colon) || ANY_ROUTE, lesson: LESSON.parse(name.slice(colon + 1)) };
 }

@@ -33,8 +33,8 @@ test('prints what was learned, the most observed first, and has it forgotten', a
   expect(await learned()).toMatchObject({ code: 0, stdout: ['nothing learned yet'] });
   const store = new LearnedStore(redis, new Keys(prefix), { retentionMs: 60_000 });
   const bins = (ended: number) => [{ bin: 10, ended, watchedSeconds: ended * 2 }];
-  await store.add({ route: '8453:10', watch: 'pending', increments: bins(40) });
-  await store.add({ route: '*', watch: 'pending', increments: bins(70) });
+  await store.add({ route: '8453:10', lesson: 'pending', increments: bins(40) });
+  await store.add({ route: '*', lesson: 'pending', increments: bins(70) });
   const { stdout } = await learned();
   expect(stdout.map((line) => line.split(/\s{2,}/).slice(0, 3))).toEqual([
     ['ROUTE', 'STAGE', 'OBSERVED'],
@@ -42,8 +42,11 @@ test('prints what was learned, the most observed first, and has it forgotten', a
     ['8453:10', 'pending', '40'],
   ]);
   expect(await learned('--reset', '1:2')).toMatchObject({ code: 1 });
-  expect(await learned('--reset', '8453:10')).toMatchObject({ code: 0, stdout: ['forgot 1 stage'] });
-  expect(JSON.parse((await learned('--json')).stdout.join('\n'))).toMatchObject([{ route: '*' }]);
-  expect(await learned('--reset')).toMatchObject({ code: 0, stdout: ['forgot 1 stage'] });
+  expect(await learned('--reset', '8453:10')).toMatchObject({ code: 0, stdout: ['forgot 1 entry'] });
+  expect(JSON.parse((await learned('--json')).stdout.join('\n'))).toMatchObject({
+    stages: [{ route: '*' }],
+    newTransfers: { observations: 0, everySeconds: 21_600 },
+  });
+  expect(await learned('--reset')).toMatchObject({ code: 0, stdout: ['forgot 1 entry'] });
   expect(await learned()).toMatchObject({ stdout: ['nothing learned yet'] });
 });

@@ -286,7 +286,7 @@ describe('an event of time', () => {
 
     const learned = new LearnedStore(redis, keys, { retentionMs: 60_000 });
     const increments = [{ bin: 10, ended: 5_000, watchedSeconds: 5_000 }];
-    await learned.add({ route: '*', watch: 'pending', increments });
+    await learned.add({ route: '*', lesson: 'pending', increments });
     await parts.learning.start();
     await commitTimed(parts, known, context);
     await parts.learning.close();

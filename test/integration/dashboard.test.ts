@@ -185,9 +185,12 @@ describe.skipIf(!hasPrometheus)(`against a real Prometheus${unlessInstalled}`, (
         { surface: 'quotes', state: 'ok', budget: 1, price: 1 },
       ],
       crashing: async () => 1,
-      learned: async () => [
-        { route: '8453>10', stage: 'pending', observations: 41.5, medianSeconds: 24, p99Seconds: 130 },
-      ],
+      learned: async () => ({
+        stages: [
+          { route: '8453>10', stage: 'pending', observations: 41.5, medianSeconds: 24, p99Seconds: 130 },
+        ],
+        newTransfersPerSecond: 0.01,
+      }),
       routes: async () => [
         {
           route: 'base-to-optimism',

@@ -29,7 +29,7 @@ async function serve(
       receivers: async () => [],
       surfaces: async () => [],
       crashing: async () => 0,
-      learned: async () => [],
+      learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
       routes: async () => [],
       ...options.sources,
     },

@@ -6,5 +6,6 @@ import type { Law } from '../../src/domain/cadence/watched.ts';
 export const EXPECTED_LAW: Law = {
   rules: WATCH_RULES,
   arrivals: ARRIVAL_RULE,
+  usualArrivals: 1 / ARRIVAL_RULE.everySeconds,
   curve: (_route, watch) => expectedHazard(WATCH_RULES[watch].expectation),
 };

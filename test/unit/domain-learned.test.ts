@@ -4,7 +4,7 @@ import { expectedHazard } from '../../src/domain/cadence/hazard.ts';
 import { knowledgeOf, LEARNED_HALF_LIFE_MS, type StoredTally } from '../../src/domain/cadence/knowledge.ts';
 import { observed } from '../../src/domain/cadence/observed.ts';
 import { routeName } from '../../src/domain/cadence/route-name.ts';
-import { WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
+import { ARRIVAL_RULE, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { Snapshot } from '../../src/domain/record.ts';
 import { intentId, quoteId } from '../../src/domain/subject.ts';
@@ -87,13 +87,13 @@ describe('what is known of a route', () => {
     const bin = binOf(10);
     return {
       route,
-      watch: 'pending',
+      lesson: 'pending',
       landmarkMs,
       tally: { ended: zeros.with(bin, ends), watchedSeconds: zeros.with(bin, ends * 2) },
     };
   };
   const rate = (stored: StoredTally[], route: string, nowMs = NOW_MS) =>
-    knowledgeOf(stored, { rules, nowMs }).curve(route, 'pending')[binOf(10)] ?? 0;
+    knowledgeOf(stored, { rules, arrivals: ARRIVAL_RULE, nowMs }).curve(route, 'pending')[binOf(10)] ?? 0;
   const expected = expectedHazard(rules.pending.expectation)[binOf(10)] ?? 0;
 
   test('is the expectation where nothing was seen anywhere', () => {
@@ -109,13 +109,33 @@ describe('what is known of a route', () => {
 
   test('fades: what was seen a day ago counts half', () => {
     const stored = [tally('1:2', 100)];
-    const later = knowledgeOf(stored, { rules, nowMs: NOW_MS + LEARNED_HALF_LIFE_MS });
+    const later = knowledgeOf(stored, { rules, arrivals: ARRIVAL_RULE, nowMs: NOW_MS + LEARNED_HALF_LIFE_MS });
     expect(later.stages[0]?.observations).toBeCloseTo(50);
     expect(rate(stored, '1:2', NOW_MS + LEARNED_HALF_LIFE_MS)).toBeLessThan(rate(stored, '1:2'));
   });
 
+  test('says how often new transfers come to a usual wallet, the more surely the more were seen', () => {
+    const zeros = AGE_BINS.map(() => 0);
+    const usual = (seen: number, watchedSeconds: number) =>
+      knowledgeOf(
+        [
+          {
+            route: '*',
+            lesson: 'arrivals',
+            landmarkMs: NOW_MS,
+            tally: { ended: zeros.with(0, seen), watchedSeconds: zeros.with(0, watchedSeconds) },
+          },
+        ],
+        { rules, arrivals: ARRIVAL_RULE, nowMs: NOW_MS },
+      ).arrivals.usualPerSecond;
+    expect(usual(0, 0)).toBeCloseTo(1 / ARRIVAL_RULE.everySeconds);
+    expect(1 / usual(1_000, 100_000)).toBeGreaterThan(95);
+    expect(1 / usual(1_000, 100_000)).toBeLessThan(110);
+    expect(usual(0, 1e6)).toBeLessThan(1 / ARRIVAL_RULE.everySeconds);
+  });
+
   test('has a 99th percentile once 50 ends were seen', () => {
-    const p99 = (ends: number) => knowledgeOf([tally('1:2', ends)], { rules, nowMs: NOW_MS }).p99Seconds;
+    const p99 = (ends: number) => knowledgeOf([tally('1:2', ends)], { rules, arrivals: ARRIVAL_RULE, nowMs: NOW_MS }).p99Seconds;
     expect(p99(49)('1:2', 'pending')).toBe(null);
     expect(p99(51)('1:2', 'pending')).toBeGreaterThan(10);
     expect(p99(51)('1:2', 'filled')).toBe(null);

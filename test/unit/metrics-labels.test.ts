@@ -20,7 +20,7 @@ function create(sources: Partial<MetricSources> = {}): { signals: Signals; metri
       receivers: async () => [],
       surfaces: async () => [],
       crashing: async () => 0,
-      learned: async () => [],
+      learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
       routes: async () => [],
       ...sources,
     },
@@ -111,19 +111,20 @@ describe('1,000 words that nobody foresaw', () => {
   });
 
   test('as routes on which was learned are shown by name where most was seen, and the others add up', async () => {
-    const learned = Array.from({ length: 60 }, (_, index) => ({
+    const stages = Array.from({ length: 60 }, (_, index) => ({
       route: `1:${index}`,
       stage: 'pending',
       observations: 100 + index,
       medianSeconds: 25,
       p99Seconds: 80,
     }));
-    const { metrics } = create({ learned: async () => learned });
+    const { metrics } = create({ learned: async () => ({ stages, newTransfersPerSecond: 0.02 }) });
     const found = await series(metrics);
     const seen = [...found].filter(([name]) => name.startsWith('intentwatch_learned_observations'));
     expect(seen).toHaveLength(51);
     expect(found.get('intentwatch_learned_observations{route="1:59",stage="pending"}')).toBe(159);
     expect(found.get('intentwatch_learned_observations{route="other",stage="pending"}')).toBe(1_045);
+    expect(found.get('intentwatch_learned_new_transfers_per_second')).toBe(0.02);
     const p99 = 'intentwatch_learned_seconds{route="1:59",stage="pending",quantile="0.99"}';
     expect(found.get(p99)).toBe(80);
     expect([...found].filter(([name]) => name.startsWith('intentwatch_learned_seconds'))).toHaveLength(100);

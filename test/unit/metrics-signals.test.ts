@@ -16,7 +16,7 @@ beforeEach(() => {
       receivers: async () => [],
       surfaces: async () => [],
       crashing: async () => 0,
-      learned: async () => [],
+      learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
       routes: async () => [],
     },
     receivers: [{ name: 'backend', type: 'webhook' }],

@@ -12,7 +12,7 @@ function create(sources: Partial<MetricSources>): Metrics {
       receivers: async () => [{ receiver: 'backend', state: 'failing' }],
       surfaces: async () => [{ surface: 'status', state: 'unauthorized', budget: 7, price: 1.5 }],
       crashing: async () => 8,
-      learned: async () => [],
+      learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
       routes: async () => [],
       ...sources,
     },

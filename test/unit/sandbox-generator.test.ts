@@ -32,6 +32,25 @@ test('a transfer is the same whatever was drawn before it', () => {
   expect(drawMany(3, 21)[20]).toEqual(alone);
 });
 
+test('with a skew the first wallets have most transfers, and without one all have about as many', () => {
+  const perWallet = (walletSkew: number): number[] => {
+    const generator = createGenerator({ seed: 1, wallets: 20, walletSkew });
+    const counts = generator.wallets.map(() => 0);
+    for (let index = 0; index < 2_000; index++) {
+      const { funder, recipient } = generator.transfer({ stream: 'born', index });
+      generator.wallets.forEach(({ address }, place) => {
+        if (address === funder || address === recipient) counts[place] = (counts[place] ?? 0) + 1;
+      });
+    }
+    return counts;
+  };
+  const alike = perWallet(0);
+  expect(Math.max(...alike)).toBeLessThan(3 * Math.min(...alike));
+  const skewed = perWallet(1.1);
+  expect(skewed[0]).toBe(Math.max(...skewed));
+  expect(skewed[0]).toBeGreaterThan(10 * (skewed[19] ?? 0));
+});
+
 test('no two transfers share an id', () => {
   const plans = drawMany(1, 2_000);
   for (const ids of [

@@ -3,20 +3,20 @@ import { weightAt } from './decay.ts';
 /** New transfers of a wallet and for how long it was watched, as decayed sums at a moment (Redis time, ms). */
 export type ArrivalTally = { seen: number; watchedSeconds: number; atMs: number };
 
-/** A wallet of which nothing was seen is taken for one with a new transfer every so often. */
-const EXPECTED_EVERY_SECONDS = 6 * 3_600;
-
-/** The expectation counts like so many transfers seen. */
-const PRIOR_TRANSFERS = 0.5;
+/** What one look that shows new transfers tells: how many came since the look before it, and how long ago that was. */
+export type Arrived = { seen: number; watchedSeconds: number };
 
 /** What was seen so long ago counts half. */
-const HALF_LIFE_MS = 86_400_000;
+export const ARRIVALS_HALF_LIFE_MS = 86_400_000;
+
+/**
+ * Wallets differ: what is usual among them says little about one of them, and counts like so few transfers seen. The
+ * rule says as little about what is usual.
+ */
+const PRIOR_TRANSFERS = 0.3;
 
 /** What one look adds that showed new transfers since the look before it. */
-export function withArrivals(
-  tally: ArrivalTally,
-  look: { seen: number; watchedSeconds: number; nowMs: number },
-): ArrivalTally {
+export function withArrivals(tally: ArrivalTally, look: Arrived & { nowMs: number }): ArrivalTally {
   const { seen, watchedSeconds } = decayed(tally, look.nowMs);
   return {
     seen: seen + look.seen,
@@ -25,13 +25,24 @@ export function withArrivals(
   };
 }
 
-/** New transfers of a wallet per second, above 0. */
-export function arrivalsPerSecond(tally: ArrivalTally, nowMs: number): number {
-  const { seen, watchedSeconds } = decayed(tally, nowMs);
-  return (PRIOR_TRANSFERS + seen) / (PRIOR_TRANSFERS * EXPECTED_EVERY_SECONDS + watchedSeconds);
+/** New transfers of a wallet per second, above 0; `usualPerSecond` is what is usual among all wallets. */
+export function arrivalsPerSecond(
+  tally: ArrivalTally,
+  { usualPerSecond, nowMs }: { usualPerSecond: number; nowMs: number },
+): number {
+  return expectedRate(decayed(tally, nowMs), usualPerSecond);
 }
 
-function decayed({ seen, watchedSeconds, atMs }: ArrivalTally, nowMs: number): Omit<ArrivalTally, 'atMs'> {
-  const weight = weightAt(Math.max(atMs, nowMs), { landmarkMs: atMs, halfLifeMs: HALF_LIFE_MS });
+/** What is usual among all wallets, from what was seen of them together and what the rule expects: per second. */
+export function usualArrivals(seenOfAll: Arrived, everySeconds: number): number {
+  return expectedRate(seenOfAll, 1 / everySeconds);
+}
+
+function expectedRate({ seen, watchedSeconds }: Arrived, priorPerSecond: number): number {
+  return (PRIOR_TRANSFERS + seen) / (PRIOR_TRANSFERS / priorPerSecond + watchedSeconds);
+}
+
+function decayed({ seen, watchedSeconds, atMs }: ArrivalTally, nowMs: number): Arrived {
+  const weight = weightAt(Math.max(atMs, nowMs), { landmarkMs: atMs, halfLifeMs: ARRIVALS_HALF_LIFE_MS });
   return { seen: seen / weight, watchedSeconds: watchedSeconds / weight };
 }

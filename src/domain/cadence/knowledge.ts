@@ -1,17 +1,21 @@
+import { usualArrivals } from './arrivals.ts';
 import { type DecayClock, weightAt } from './decay.ts';
 import { expectedHazard, type HazardCurve, quantileSeconds } from './hazard.ts';
 import { learnedHazard, type Tally } from './learning.ts';
 import { ANY_ROUTE } from './route-name.ts';
-import { WATCHES, type Watch, type WatchRules } from './watch-rules.ts';
+import { type ArrivalRule, type Lesson, WATCHES, type Watch, type WatchRules } from './watch-rules.ts';
 
 /** What was seen counts half after this. */
 export const LEARNED_HALF_LIFE_MS = 86_400_000;
 
-/** What all processes have seen of one stage on one route. */
-export type StoredTally = { route: string; watch: Watch; tally: Tally; landmarkMs: number };
+/** What all processes have seen of one stage on one route, or of the arrivals of new transfers. */
+export type StoredTally = { route: string; lesson: Lesson; tally: Tally; landmarkMs: number };
 
 /** What is known of one stage on one route. `observations` counts ends that were seen, decayed. */
 export type LearnedStage = { route: string; watch: Watch; observations: number; curve: HazardCurve };
+
+/** How often new transfers come: how many were seen, decayed, and how many are usual in a wallet per second. */
+export type LearnedArrivals = { observations: number; usualPerSecond: number };
 
 /** All that is known: the curve of a stage on a route, and what was learned for it. */
 export type Knowledge = {
@@ -19,6 +23,7 @@ export type Knowledge = {
   /** After how many seconds 99 of 100 that ever end have ended; null while too little was seen. */
   p99Seconds: (route: string, watch: Watch) => number | null;
   stages: readonly LearnedStage[];
+  arrivals: LearnedArrivals;
 };
 
 /** A route of which less was seen goes by what was learned on all of them: so much does the expectation weigh. */
@@ -30,15 +35,23 @@ const ENOUGH_FOR_P99 = 50;
 /** What follows from the tallies for the present moment. */
 export function knowledgeOf(
   stored: readonly StoredTally[],
-  { rules, nowMs }: { rules: WatchRules; nowMs: number },
+  { rules, arrivals, nowMs }: { rules: WatchRules; arrivals: ArrivalRule; nowMs: number },
 ): Knowledge {
   const expected = new Map(WATCHES.map((watch) => [watch, expectedHazard(rules[watch].expectation)]));
-  const stages = stored.map(({ route, watch, tally, landmarkMs }): LearnedStage => {
+  const stages: LearnedStage[] = [];
+  const arrived = { seen: 0, watchedSeconds: 0 };
+  for (const { route, lesson, tally, landmarkMs } of stored) {
     const clock: DecayClock = { landmarkMs, halfLifeMs: LEARNED_HALF_LIFE_MS };
     const weight = weightAt(Math.max(nowMs, landmarkMs), clock);
-    const observations = tally.ended.reduce((sum, ended) => sum + ended, 0) / weight;
-    return { route, watch, observations, curve: learnedHazard(rules[watch].expectation, tally, weight) };
-  });
+    const observations = sum(tally.ended) / weight;
+    if (lesson === 'arrivals') {
+      arrived.seen += observations;
+      arrived.watchedSeconds += sum(tally.watchedSeconds) / weight;
+    } else {
+      const curve = learnedHazard(rules[lesson].expectation, tally, weight);
+      stages.push({ route, watch: lesson, observations, curve });
+    }
+  }
   const byName = new Map(stages.map((stage) => [nameOf(stage.route, stage.watch), stage]));
   const best = (route: string, watch: Watch): LearnedStage | undefined => {
     const own = byName.get(nameOf(route, watch));
@@ -55,7 +68,15 @@ export function knowledgeOf(
         : quantileSeconds(known.curve, 0.99);
     },
     stages,
+    arrivals: {
+      observations: arrived.seen,
+      usualPerSecond: usualArrivals(arrived, arrivals.everySeconds),
+    },
   };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
 }
 
 function nameOf(route: string, watch: Watch): string {

@@ -9,6 +9,11 @@ export const WATCHES = ['pending', 'filled', 'gasless', 'vault'] as const;
 
 export type Watch = (typeof WATCHES)[number];
 
+/** What is learned: how long each watch takes, and how often new transfers come. */
+export const LESSONS = [...WATCHES, 'arrivals'] as const;
+
+export type Lesson = (typeof LESSONS)[number];
+
 /**
  * How a stage in which a transfer is under way is watched: what a second of delay of its end is worth, how often it is
  * looked at at least and at most, and what is expected of it before anything was seen on its route.
@@ -44,7 +49,14 @@ export const WATCH_RULES: WatchRules = {
   },
 };
 
-/** How a wallet is watched for new transfers; it does not age. */
-export type ArrivalRule = { weight: number; limits: Omit<StageLimits, 'agedSeconds'> };
+/**
+ * How a wallet is watched for new transfers; it does not age. `everySeconds`: how often one is expected to come, before
+ * anything was seen of any wallet.
+ */
+export type ArrivalRule = { weight: number; limits: Omit<StageLimits, 'agedSeconds'>; everySeconds: number };
 
-export const ARRIVAL_RULE: ArrivalRule = { weight: 1, limits: { leastSeconds: 0.5, mostSeconds: 30 } };
+export const ARRIVAL_RULE: ArrivalRule = {
+  weight: 1,
+  limits: { leastSeconds: 0.5, mostSeconds: 30 },
+  everySeconds: 6 * 3_600,
+};

@@ -6,10 +6,14 @@ import { stageInterval, stageOf } from './stages.ts';
 import type { Term } from './wait.ts';
 import type { ArrivalRule, Watch, WatchRules } from './watch-rules.ts';
 
-/** What the cadence goes by: the rules of the config, and the hazard of what is waited for on a route. */
+/**
+ * What the cadence goes by: the rules of the config, the hazard of what is waited for on a route, and how many new
+ * transfers are usual in a wallet per second.
+ */
 export type Law = {
   rules: WatchRules;
   arrivals: ArrivalRule;
+  usualArrivals: number;
   curve: (route: string, watch: Watch) => HazardCurve;
 };
 

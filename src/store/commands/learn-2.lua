@@ -1,11 +1,11 @@
 --[[
-  Adds what was seen of one stage on one route. Sums decay forward: what is added weighs more by the hour, so that
+  Adds what was seen of one stage on one route, or of new transfers. Sums decay forward: what is added weighs more by the hour, so that
   nothing has to be rewritten; when the weight grows out of hand, all sums are brought to a new landmark.
 
   KEYS[1] learned    hash    landmark (ms), e<bin>: ends, s<bin>: seconds watched
-  KEYS[2] names      set     all routes and stages of which something is kept
+  KEYS[2] names      set     all names of which something is kept
 
-  ARGV[1] name of the route and stage
+  ARGV[1] name of the route and what is learned on it
   ARGV[2] half-life, ms
   ARGV[3] time for which it is kept after the last addition, ms
   ARGV[4] how many names there may be
