@@ -12,21 +12,24 @@ import { SANDBOX_KEY, SandboxProcess } from '../test/support/sandbox-process.ts'
 import { type Summary, summarize } from './cadence/delays.ts';
 import { busiestSecond } from './detection/busiest-second.ts';
 import { FixedIntervalScript, SCRIPT_AGENT } from './detection/fixed-interval.ts';
+import { pollingAt } from './detection/polling.ts';
 import { SeenFills } from './detection/seen.ts';
 
 const MAIN = join(import.meta.dirname, '../src/main.ts');
 const SECRET = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
 
+/** A second of the bench is so many of the design's workload. */
 const TIME_SCALE = 20;
+const WALLET_SKEW = 1.1;
 const MOST_RATIO = 0.4;
 const DAEMONS = 3;
 
 const OPTIONS = {
-  wallets: { type: 'string', default: '20' },
-  'requests-per-second': { type: 'string', default: '20' },
-  'transfers-per-second': { type: 'string', default: '0.8' },
-  'warm-up': { type: 'string', default: '25' },
-  seconds: { type: 'string', default: '60' },
+  wallets: { type: 'string', default: '200' },
+  'requests-per-second': { type: 'string', default: String(5 * TIME_SCALE) },
+  'transfers-per-second': { type: 'string', default: String(0.5 * TIME_SCALE) },
+  'warm-up': { type: 'string', default: '120' },
+  seconds: { type: 'string', default: '120' },
   seed: { type: 'string', default: '1' },
 } as const;
 const NUMBER = z.coerce.number().positive();
@@ -90,7 +93,7 @@ async function measure(size: Size, later: (close: () => Promise<unknown>) => voi
     await started([
       'sandbox',
       ...['--port=0', '--control-port=0', '--transfers-per-second=0', `--time-scale=${TIME_SCALE}`],
-      ...[`--wallets=${size.wallets}`, `--seed=${size.seed}`],
+      ...[`--wallets=${size.wallets}`, `--wallet-skew=${WALLET_SKEW}`, `--seed=${size.seed}`],
     ]),
   );
   const { wallets } = await sandbox.subjects();
@@ -170,7 +173,7 @@ function config(parts: {
     prefix: testPrefix(),
     receivers: { backend: { url: receiver.url, more: { secrets: [SECRET], concurrency: 10 } } },
     subscriptions: [{ name: 'treasury', wallets, receivers: ['backend'] }],
-    more: { upstream: { baseUrl, apiKey: SANDBOX_KEY, requestsPerSecond } },
+    more: { upstream: { baseUrl, apiKey: SANDBOX_KEY, requestsPerSecond }, polling: pollingAt(TIME_SCALE) },
   });
 }
 

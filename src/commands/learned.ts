@@ -22,7 +22,9 @@ const TIMEOUT_MS = 5_000;
 /** `learned`: prints how long stages take on each route and how often new transfers come, as learned, or has it forgotten. */
 export function learnedCommand(): Command {
   return new Command('learned')
-    .description('Print what was learned of how long stages take on each route and how often new transfers come, or forget it.')
+    .description(
+      'Print what was learned of how long stages take on each route and how often new transfers come, or forget it.',
+    )
     .option('-c, --config <file>', 'config file', CONFIG_DEFAULT)
     .option('--json', 'print JSON')
     .addOption(

@@ -85,8 +85,8 @@ export const newTransfersSchema = mapping({
 })
   .prefault({})
   .meta({
-  description: 'How looks at a wallet for new transfers are timed.',
-});
+    description: 'How looks at a wallet for new transfers are timed.',
+  });
 
 /** The rules of the config as the cadence has them. */
 export function buildWatches(section: z.output<typeof watchesSchema>): WatchRules {
@@ -111,7 +111,11 @@ export function buildArrivalRule({ every, ...rest }: z.output<typeof newTransfer
   return { ...buildWaits(rest), everySeconds: every / 1_000 };
 }
 
-function buildWaits(section: { weight: number; shortestWait: number; longestWait: number }): Pick<ArrivalRule, 'weight' | 'limits'> {
+function buildWaits(section: {
+  weight: number;
+  shortestWait: number;
+  longestWait: number;
+}): Pick<ArrivalRule, 'weight' | 'limits'> {
   const { weight, shortestWait, longestWait } = section;
   return { weight, limits: { leastSeconds: shortestWait / 1_000, mostSeconds: longestWait / 1_000 } };
 }

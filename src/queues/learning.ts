@@ -56,7 +56,9 @@ export class Learning {
   /** What the cadence goes by now. */
   get law(): Law {
     const { rules, arrivals } = this.#parts;
-    return { rules, arrivals, usualArrivals: this.#knowledge.arrivals.usualPerSecond, curve: this.#knowledge.curve };
+    const { curve, filledShares } = this.#knowledge;
+    const usualArrivals = this.#knowledge.arrivals.usualPerSecond;
+    return { rules, arrivals, usualArrivals, curve, filledShares };
   }
 
   /** What is known of each stage on each route. */

@@ -133,11 +133,13 @@ async function takeListing(
   const { start } = run;
   const address = wallet.slice('wallet:'.length);
   const status = listing === 'head' ? null : listing;
+  const askedAt = performance.now();
   const reading = await pollWallet(parts.client, { address, status, cursor }, run.signal);
+  const answeredMs = start.nowMs + Math.round(performance.now() - askedAt);
   run.onReading(reading);
   const roots = start.claims.map((claim) => claim.root);
   const subscriptions = await parts.registry.subscriptions(roots);
-  const taken = await takePage(parts, { reading, start, subscriptions });
+  const taken = await takePage(parts, { reading, answeredMs, start, subscriptions });
   const headAtMs = listing === 'head' && cursor === null ? start.nowMs : null;
   await parts.wallets.sight(wallet, { ...taken, headAtMs });
   return { reading, taken };

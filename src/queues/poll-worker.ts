@@ -174,7 +174,9 @@ export class PollWorker {
       const onReading = (reading: Reading): void => this.#reportUnreadable(subject, reading);
       return pollWalletListing(this.#parts, subject, { start, signal: run.signal, onReading });
     }
+    const askedAt = performance.now();
     const reading = await pollSubject(this.#parts, { subject, route: start.route }, run.signal);
+    const answeredMs = start.nowMs + Math.round(performance.now() - askedAt);
     this.#reportUnreadable(subject, reading);
     const roots = start.claims.map((claim) => claim.root);
     const subscriptions = await this.#parts.registry.subscriptions(roots);
@@ -182,7 +184,7 @@ export class PollWorker {
     if (record === undefined) throw missingRecord(subject, reading);
     const taken = await commitRecord(this.#parts, record, start, {
       asOf: start.asOf,
-      nowMs: start.nowMs,
+      nowMs: answeredMs,
       exact: true,
       claims: start.claims.filter((claim) => !claim.served),
     });

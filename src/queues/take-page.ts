@@ -24,12 +24,20 @@ export type PageTaken = {
   arrived: number;
 };
 
+/** A page as it was answered (Redis time, ms), what was known before it was asked for, and who may be told. */
+type Page = {
+  reading: Reading;
+  answeredMs: number;
+  start: PollStart;
+  subscriptions: ReadonlyMap<string, StoredSubscription>;
+};
+
 /** Takes in every record of a wallet page, each under the claims of those who watch the wallet. */
 export async function takePage(
   parts: CommitParts & { registry: Registry; log: Logger },
-  page: { reading: Reading; start: PollStart; subscriptions: ReadonlyMap<string, StoredSubscription> },
+  page: Page,
 ): Promise<PageTaken> {
-  const { reading, start } = page;
+  const { reading, answeredMs, start } = page;
   const claims = await pageClaims(parts.registry, page);
   const { once, again } = separate(reading.records);
   const known = await parts.subjects.look(once.map((record) => record.subject));
@@ -38,7 +46,7 @@ export async function takePage(
       const state = known[index] ?? { snapshot: null, claims: [], seenAtMs: null };
       const { outcome, snapshot } = await commitRecord(parts, record, state, {
         asOf: start.asOf,
-        nowMs: start.nowMs,
+        nowMs: answeredMs,
         exact: false,
         claims,
       });
@@ -171,10 +179,7 @@ function separate(records: readonly UpstreamRecord[]): { once: UpstreamRecord[];
  * The claims under which a wallet's transfers stand: what has an `updatedAt` before the subscription is history, both
  * on the upstream's clock.
  */
-async function pageClaims(
-  registry: Registry,
-  page: { reading: Reading; start: PollStart; subscriptions: ReadonlyMap<string, StoredSubscription> },
-): Promise<Claim[]> {
+async function pageClaims(registry: Registry, page: Page): Promise<Claim[]> {
   const { reading, start, subscriptions } = page;
   return Promise.all(
     start.claims.map(async (claim) => {

@@ -35,8 +35,14 @@ test('prints what was learned, the most observed first, and has it forgotten', a
   const bins = (ended: number) => [{ bin: 10, ended, watchedSeconds: ended * 2 }];
   await store.add({ route: '8453:10', lesson: 'pending', increments: bins(40) });
   await store.add({ route: '*', lesson: 'pending', increments: bins(70) });
+  await store.add({
+    route: '*',
+    lesson: 'arrivals',
+    increments: [{ bin: 0, ended: 3, watchedSeconds: 300 }],
+  });
   const { stdout } = await learned();
-  expect(stdout.map((line) => line.split(/\s{2,}/).slice(0, 3))).toEqual([
+  expect(stdout.at(-1)).toMatch(/^new transfers: one in \d+(\.\d)? s in a usual wallet, 3 observed$/);
+  expect(stdout.slice(0, 3).map((line) => line.split(/\s{2,}/).slice(0, 3))).toEqual([
     ['ROUTE', 'STAGE', 'OBSERVED'],
     ['*', 'pending', '70'],
     ['8453:10', 'pending', '40'],
@@ -45,8 +51,8 @@ test('prints what was learned, the most observed first, and has it forgotten', a
   expect(await learned('--reset', '8453:10')).toMatchObject({ code: 0, stdout: ['forgot 1 entry'] });
   expect(JSON.parse((await learned('--json')).stdout.join('\n'))).toMatchObject({
     stages: [{ route: '*' }],
-    newTransfers: { observations: 0, everySeconds: 21_600 },
+    newTransfers: { observations: 3 },
   });
-  expect(await learned('--reset')).toMatchObject({ code: 0, stdout: ['forgot 1 entry'] });
+  expect(await learned('--reset')).toMatchObject({ code: 0, stdout: ['forgot 2 entries'] });
   expect(await learned()).toMatchObject({ stdout: ['nothing learned yet'] });
 });

@@ -242,18 +242,23 @@ describe('hazard and learning', () => {
 
   test('the rate of arrivals is above 0 and lies between what was expected and what was seen', () => {
     fc.assert(
-      fc.property(fc.nat(10_000), seconds, fc.double({ min: 1e-7, max: 10, noNaN: true }), (seen, watchedSeconds, usualPerSecond) => {
-        const nothing = { seen: 0, watchedSeconds: 0, atMs: 0 };
-        const expected = arrivalsPerSecond(nothing, { usualPerSecond, nowMs: 0 });
-        const rate = arrivalsPerSecond(withArrivals(nothing, { seen, watchedSeconds, nowMs: 0 }), {
-          usualPerSecond,
-          nowMs: 0,
-        });
-        const observed = seen / watchedSeconds || 0;
-        expect(rate).toBeGreaterThan(0);
-        expect(rate).toBeLessThanOrEqual(Math.max(expected, observed) * (1 + 1e-9));
-        expect(rate).toBeGreaterThanOrEqual(Math.min(expected, observed) * (1 - 1e-9));
-      }),
+      fc.property(
+        fc.nat(10_000),
+        seconds,
+        fc.double({ min: 1e-7, max: 10, noNaN: true }),
+        (seen, watchedSeconds, usualPerSecond) => {
+          const nothing = { seen: 0, watchedSeconds: 0, atMs: 0 };
+          const expected = arrivalsPerSecond(nothing, { usualPerSecond, nowMs: 0 });
+          const rate = arrivalsPerSecond(withArrivals(nothing, { seen, watchedSeconds, nowMs: 0 }), {
+            usualPerSecond,
+            nowMs: 0,
+          });
+          const observed = seen / watchedSeconds || 0;
+          expect(rate).toBeGreaterThan(0);
+          expect(rate).toBeLessThanOrEqual(Math.max(expected, observed) * (1 + 1e-9));
+          expect(rate).toBeGreaterThanOrEqual(Math.min(expected, observed) * (1 - 1e-9));
+        },
+      ),
     );
   });
 });
@@ -360,7 +365,7 @@ describe('the choice of listings', () => {
         (list, { rates, clamp, price, narrows }) => {
           const arrivals = (narrows ? LISTINGS : HEAD).flatMap((listing) => {
             const rate = rates[listing];
-            return rate === undefined ? [] : [{ listing, rate, clamp }];
+            return rate === undefined ? [] : [{ listing, rate, fillRate: rate / 2, clamp }];
           });
           const setting = { price, narrows, arrivals };
           const { listings, single } = chooseListings(list, setting);

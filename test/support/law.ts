@@ -1,4 +1,4 @@
-import { expectedHazard } from '../../src/domain/cadence/hazard.ts';
+import { endedShares, expectedHazard } from '../../src/domain/cadence/hazard.ts';
 import { ARRIVAL_RULE, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
 import type { Law } from '../../src/domain/cadence/watched.ts';
 
@@ -8,4 +8,5 @@ export const EXPECTED_LAW: Law = {
   arrivals: ARRIVAL_RULE,
   usualArrivals: 1 / ARRIVAL_RULE.everySeconds,
   curve: (_route, watch) => expectedHazard(WATCH_RULES[watch].expectation),
+  filledShares: endedShares(expectedHazard(WATCH_RULES.pending.expectation)),
 };

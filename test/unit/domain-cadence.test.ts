@@ -252,7 +252,9 @@ describe('the choice of listings', () => {
   });
 
   test('keeps the head for transfers that are still to come', () => {
-    const arrivals = [{ listing: 'head' as const, rate: 0.01, clamp: { leastSeconds: 1, mostSeconds: 60 } }];
+    const arrivals = [
+      { listing: 'head' as const, rate: 0.01, fillRate: 0, clamp: { leastSeconds: 1, mostSeconds: 60 } },
+    ];
     expect(chooseListings([], { ...setting, arrivals })).toEqual({
       listings: [{ listing: 'head', members: [] }],
       single: [],
@@ -261,7 +263,7 @@ describe('the choice of listings', () => {
 
   test('watches a single one by the listing in which new transfers are awaited anyway', () => {
     const clamp = { leastSeconds: 1, mostSeconds: 30 };
-    const arrivals = [{ listing: 'pending' as const, rate: 0.01, clamp }];
+    const arrivals = [{ listing: 'pending' as const, rate: 0.01, fillRate: 0, clamp }];
     const members = deep(1);
     expect(chooseListings(members, { ...setting, arrivals })).toEqual({
       listings: [{ listing: 'pending', members }],

@@ -52,10 +52,11 @@ describe('what a look tells', () => {
 
   test('is how long a stage has been open since the look before, whichever that was', () => {
     const route = '8453:10';
-    const open = { fromSeconds: 55, toSeconds: 60, ended: false };
+    // The upstream's second began 60 s ago: it changed half a second later, on average.
+    const open = { fromSeconds: 54.5, toSeconds: 59.5, ended: false };
     expect(observed(look)).toEqual({ route, watch: 'pending', interval: open });
-    expect(observed({ ...look, seenAtMs: null })?.interval.fromSeconds).toBe(10);
-    expect(observed({ ...look, seenAtMs: NOW_MS - 55_000 })?.interval.fromSeconds).toBe(10);
+    expect(observed({ ...look, seenAtMs: null })?.interval.fromSeconds).toBe(9.5);
+    expect(observed({ ...look, seenAtMs: NOW_MS - 55_000 })?.interval.fromSeconds).toBe(9.5);
   });
 
   test.for([
@@ -109,7 +110,11 @@ describe('what is known of a route', () => {
 
   test('fades: what was seen a day ago counts half', () => {
     const stored = [tally('1:2', 100)];
-    const later = knowledgeOf(stored, { rules, arrivals: ARRIVAL_RULE, nowMs: NOW_MS + LEARNED_HALF_LIFE_MS });
+    const later = knowledgeOf(stored, {
+      rules,
+      arrivals: ARRIVAL_RULE,
+      nowMs: NOW_MS + LEARNED_HALF_LIFE_MS,
+    });
     expect(later.stages[0]?.observations).toBeCloseTo(50);
     expect(rate(stored, '1:2', NOW_MS + LEARNED_HALF_LIFE_MS)).toBeLessThan(rate(stored, '1:2'));
   });
@@ -135,7 +140,8 @@ describe('what is known of a route', () => {
   });
 
   test('has a 99th percentile once 50 ends were seen', () => {
-    const p99 = (ends: number) => knowledgeOf([tally('1:2', ends)], { rules, arrivals: ARRIVAL_RULE, nowMs: NOW_MS }).p99Seconds;
+    const p99 = (ends: number) =>
+      knowledgeOf([tally('1:2', ends)], { rules, arrivals: ARRIVAL_RULE, nowMs: NOW_MS }).p99Seconds;
     expect(p99(49)('1:2', 'pending')).toBe(null);
     expect(p99(51)('1:2', 'pending')).toBeGreaterThan(10);
     expect(p99(51)('1:2', 'filled')).toBe(null);

@@ -32,17 +32,30 @@ const base = {
 
 describe('what is asked for a wallet next', () => {
   test('is the head at once where nothing was asked yet', () => {
-    const plan = planWallet({ ...base, looks: {} });
-    expect(plan.listing).toBe('head');
-    expect(plan.dueMs).toBeLessThan(NOW);
+    expect(planWallet({ ...base, looks: {} })).toMatchObject({ listing: 'head', dueMs: NOW });
+    const awaiting = { ...base, looks: {}, headFinds: false, open: open(60, { headAtMs: null }) };
+    expect(planWallet(awaiting)).toMatchObject({ listing: 'head', dueMs: NOW });
   });
 
   test('is the head within its longest wait where nothing is under way, and sooner where transfers come often', () => {
-    const quiet = planWallet(base);
+    const cheap = { ...base, price: 0.1 };
+    const quiet = planWallet(cheap);
     expect(quiet).toMatchObject({ listing: 'head', dueMs: HEAD + 30_000 });
-    const busy = planWallet({ ...base, arrivalsPerSecond: 0.1 });
+    const busy = planWallet({ ...cheap, arrivalsPerSecond: 0.1 });
     expect(busy.dueMs).toBeLessThan(HEAD + 5_000);
     expect(busy.demand).toBeGreaterThan(quiet.demand);
+  });
+
+  test('is put off further where requests are dear, but only while new transfers are not likely', () => {
+    const dear = { ...base, price: 8 };
+    expect(planWallet(dear).dueMs).toBe(HEAD + 8 * 30_000);
+    expect(planWallet({ ...dear, arrivalsPerSecond: 0.1 }).dueMs).toBeLessThan(HEAD + 30_000);
+  });
+
+  test('comes sooner the more of those born since may have been filled by then', () => {
+    const law = { ...EXPECTED_LAW, filledShares: EXPECTED_LAW.filledShares.map(() => 0) };
+    const awaiting = { ...base, arrivalsPerSecond: 0.01 };
+    expect(planWallet(awaiting).dueMs).toBeLessThan(planWallet({ ...awaiting, law }).dueMs);
   });
 
   test('is the head while it shows all that is under way, sooner than for one of them', () => {
@@ -55,7 +68,7 @@ describe('what is asked for a wallet next', () => {
   test('is the listing of pending ones when the head does not show them all', () => {
     const hidden = open(60, { headAtMs: HEAD - 60_000 });
     expect(planWallet({ ...base, open: hidden }).listing).toBe('pending');
-    const looks = { head: HEAD - 25_000, pending: NOW };
+    const looks = { head: HEAD - 100_000, pending: NOW };
     expect(planWallet({ ...base, open: hidden, looks }).listing).toBe('head');
   });
 
@@ -82,7 +95,12 @@ describe('what is asked for a wallet next', () => {
   });
 
   test('are the listings in which new transfers appear, where the head need not show them', () => {
-    const awaiting = { ...base, headFinds: false, looks: { head: NOW, filled: NOW, pending: NOW } };
+    const awaiting = {
+      ...base,
+      price: 0.1,
+      headFinds: false,
+      looks: { head: NOW, filled: NOW, pending: NOW },
+    };
     expect(planWallet(awaiting)).toMatchObject({ listing: 'pending', dueMs: NOW + 30_000 });
     const looks = { head: NOW, pending: NOW };
     expect(planWallet({ ...awaiting, looks }).listing).toBe('filled');

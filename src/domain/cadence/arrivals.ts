@@ -7,7 +7,7 @@ export type ArrivalTally = { seen: number; watchedSeconds: number; atMs: number 
 export type Arrived = { seen: number; watchedSeconds: number };
 
 /** What was seen so long ago counts half. */
-export const ARRIVALS_HALF_LIFE_MS = 86_400_000;
+const HALF_LIFE_MS = 86_400_000;
 
 /**
  * Wallets differ: what is usual among them says little about one of them, and counts like so few transfers seen. The
@@ -43,6 +43,6 @@ function expectedRate({ seen, watchedSeconds }: Arrived, priorPerSecond: number)
 }
 
 function decayed({ seen, watchedSeconds, atMs }: ArrivalTally, nowMs: number): Arrived {
-  const weight = weightAt(Math.max(atMs, nowMs), { landmarkMs: atMs, halfLifeMs: ARRIVALS_HALF_LIFE_MS });
+  const weight = weightAt(Math.max(atMs, nowMs), { landmarkMs: atMs, halfLifeMs: HALF_LIFE_MS });
   return { seen: seen / weight, watchedSeconds: watchedSeconds / weight };
 }

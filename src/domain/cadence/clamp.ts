@@ -24,6 +24,16 @@ export function clampAt(limits: StageLimits, now: { ageSeconds: number; price: n
   return { leastSeconds: Math.min(limits.leastSeconds, mostSeconds), mostSeconds };
 }
 
+/** At this price the longest wait for new transfers begins to stretch: who is likely to have one comes before who is not. */
+const ARRIVALS_WITHOUT_STRETCH = 0.125;
+
+/** The clamp of looks for new transfers, of which none may ever come. */
+export function clampForArrivals(limits: Omit<StageLimits, 'agedSeconds'>, price: number): Clamp {
+  const stretch = Math.max(1, Math.sqrt(price / ARRIVALS_WITHOUT_STRETCH));
+  const mostSeconds = Math.min(LONGEST_WAIT_SECONDS, limits.mostSeconds * stretch);
+  return { leastSeconds: Math.min(limits.leastSeconds, mostSeconds), mostSeconds };
+}
+
 /** The clamp of a look that shows several stages: as often as the most pressing of them wants. */
 export function tightest(clamps: readonly Clamp[]): Clamp {
   return {

@@ -35,6 +35,20 @@ export function stillOpen(expectation: Expectation, ageSeconds: number): number 
   return never + (1 - never) * normalTail(Math.log(ageSeconds / medianSeconds) / sigma);
 }
 
+/** The share of transfers whose stage has ended, by age: one share per age bin, that of the middle of the bin. */
+export function endedShares(curve: HazardCurve): readonly number[] {
+  let sum = 0;
+  return AGE_BINS.map((_, bin) => {
+    const rate = curve[bin] ?? 0;
+    const width = Math.min(upperEdge(bin), 2 * lowerEdge(LAST_BIN)) - lowerEdge(bin);
+    const share = -Math.expm1(-(sum + (rate * width) / 2));
+    sum += rate * width;
+    return share;
+  });
+}
+
+const LAST_BIN = AGE_BINS.length - 1;
+
 /** The rate of a curve at an age, per second. */
 export function rateAt(curve: HazardCurve, ageSeconds: number): number {
   return ageSeconds < 0 ? 0 : (curve[binOf(ageSeconds)] ?? 0);

@@ -1,6 +1,6 @@
 import { usualArrivals } from './arrivals.ts';
 import { type DecayClock, weightAt } from './decay.ts';
-import { expectedHazard, type HazardCurve, quantileSeconds } from './hazard.ts';
+import { endedShares, expectedHazard, type HazardCurve, quantileSeconds } from './hazard.ts';
 import { learnedHazard, type Tally } from './learning.ts';
 import { ANY_ROUTE } from './route-name.ts';
 import { type ArrivalRule, type Lesson, WATCHES, type Watch, type WatchRules } from './watch-rules.ts';
@@ -24,6 +24,8 @@ export type Knowledge = {
   p99Seconds: (route: string, watch: Watch) => number | null;
   stages: readonly LearnedStage[];
   arrivals: LearnedArrivals;
+  /** Of transfers on any route, the share that is filled by an age (see `endedShares`). */
+  filledShares: readonly number[];
 };
 
 /** A route of which less was seen goes by what was learned on all of them: so much does the expectation weigh. */
@@ -59,8 +61,11 @@ export function knowledgeOf(
       ? own
       : byName.get(nameOf(ANY_ROUTE, watch));
   };
+  const curve = (route: string, watch: Watch): HazardCurve =>
+    best(route, watch)?.curve ?? expected.get(watch) ?? [];
   return {
-    curve: (route, watch) => best(route, watch)?.curve ?? expected.get(watch) ?? [],
+    curve,
+    filledShares: endedShares(curve(ANY_ROUTE, 'pending')),
     p99Seconds: (route, watch) => {
       const known = best(route, watch);
       return known === undefined || known.observations < ENOUGH_FOR_P99

@@ -16,8 +16,12 @@ export type ListingChoice<T> = {
   single: readonly T[];
 };
 
-/** The weighted rate per second at which a listing shows new transfers, and the clamp of a look for them. */
-export type Arrivals = { listing: Listing; rate: number; clamp: Clamp };
+/**
+ * What a listing shows of transfers that are not known yet: new ones, at a weighted rate per second (`rate`), and such
+ * as have been filled meanwhile, at a weighted rate that `fillRate` is approached by the longer nobody looks. With the
+ * clamp of a look for them.
+ */
+export type Arrivals = { listing: Listing; rate: number; fillRate: number; clamp: Clamp };
 
 /**
  * `arrivals`: which listings are looked at for new transfers, whatever else they show. `narrows`: the upstream does
@@ -107,7 +111,7 @@ function costOf(draft: Draft<UnderWay>, { price, arrivals }: ChoiceSetting): num
   for (const { listing, members } of listingsOf(draft, arrivals)) {
     const awaited = arrivals.find((one) => one.listing === listing);
     const clamps = [...members, ...(awaited === undefined ? [] : [awaited])].map(({ clamp }) => clamp);
-    const hazard = weightedHazard(members) + (awaited?.rate ?? 0);
+    const hazard = weightedHazard(members) + (awaited?.rate ?? 0) + (awaited?.fillRate ?? 0);
     cost += requestCost({ hazard, clamp: tightest(clamps), price });
     if (listing !== 'head') cost += price * members.reduce((sum, member) => sum + member.hazard, 0);
   }

@@ -80,10 +80,14 @@ export function isFinished(
   return finishAfterMs !== null && ageInStage(snapshot, nowMs) >= finishAfterMs;
 }
 
-/** Since when a subject is in its status, ms: by the upstream's own time where it gave one. */
-export function stageSinceMs(snapshot: Snapshot): number {
-  const sinceMs = snapshot.updatedAt === null ? snapshot.changedAtMs : snapshot.updatedAt * 1_000;
-  return Math.min(sinceMs, snapshot.changedAtMs);
+/**
+ * Since when a subject is in its status, ms: by the upstream's own time where it gave one. That is a whole second, within
+ * which the change came and before it was seen: it is taken to have come in the middle.
+ */
+export function stageSinceMs({ updatedAt, changedAtMs }: Snapshot): number {
+  if (updatedAt === null) return changedAtMs;
+  const secondMs = updatedAt * 1_000;
+  return secondMs + Math.min(1_000, changedAtMs - secondMs) / 2;
 }
 
 function ageInStage(snapshot: Snapshot, nowMs: number): number {

@@ -37,7 +37,7 @@ export type Measured = {
 const AIM = 0.97;
 
 /** A random stream of looks has a few requests waiting at that share; more than this means that the price is wrong. */
-const BEHIND_REQUESTS = 2.5;
+const BEHIND_REQUESTS = 4;
 
 const LATENESS_SHARE = 0.05;
 const MEAN_SECONDS = 10;
@@ -92,7 +92,7 @@ export function steer(state: PriceState, measured: Measured): PriceState {
     1 - Math.exp((-8 * seconds) / roundSeconds),
   );
   const slowness = Math.max(2 * MEAN_SECONDS, 1.5 * roundSeconds);
-  const late = bounded((behindRequests - BEHIND_REQUESTS) / 4, { least: -0.5, most: 2 });
+  const late = bounded((behindRequests - BEHIND_REQUESTS) / 6, { least: -0.5, most: 8 });
   const error = busy - AIM + LATENESS_SHARE * late;
   // A pause, and the calm after it, tell nothing about demand.
   const step = penalty > CALM ? 0 : Math.min(1, seconds / slowness);

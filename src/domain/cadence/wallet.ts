@@ -1,9 +1,9 @@
 import type { SubjectId } from '../subject.ts';
-import { clampAt, tightest } from './clamp.ts';
+import { clampForArrivals, tightest } from './clamp.ts';
 import type { Listing } from './listing.ts';
 import { type Arrivals, chooseListings } from './listing-choice.ts';
 import { plannedDemand } from './price.ts';
-import { waitSeconds } from './wait.ts';
+import { type Term, waitSeconds } from './wait.ts';
 import { type Law, watched } from './watched.ts';
 
 /**
@@ -47,6 +47,8 @@ export function planWallet(input: {
   law: Law;
 }): WalletPlan {
   const { open, looks, nowMs, price, narrows, law } = input;
+  // The head says how many pages there are and in which order, on which all else depends.
+  if (looks.head === undefined) return { listing: 'head', dueMs: nowMs, demand: 0 };
   const members = open
     .toSorted((a, b) => a.sinceMs - b.sinceMs)
     .map((transfer) => ({
@@ -63,7 +65,10 @@ export function planWallet(input: {
     const seenAtMs = Math.min(...shown.map((transfer) => transfer.seenAtMs));
     const lookedAtMs = looks[listing] ?? (Number.isFinite(seenAtMs) && !news ? seenAtMs : 0);
     const wait = waitSeconds({
-      terms: shown.flatMap(({ term }) => (term === null ? [] : [term(lookedAtMs)])),
+      terms: [
+        ...shown.flatMap(({ term }) => (term === null ? [] : [term(lookedAtMs)])),
+        ...(news === undefined ? [] : [unseenFills(news, law)]),
+      ],
       arrivals: shown.reduce((sum, { constant }) => sum + constant, news?.rate ?? 0),
       price,
       clamp: tightest([...shown, ...(news === undefined ? [] : [news])].map(({ clamp }) => clamp)),
@@ -81,6 +86,11 @@ function pagesOf(listing: Listing, open: readonly OpenTransfer[]): number {
   return Math.ceil(Math.max(1, open.filter(({ status }) => status === listing).length) / PAGE);
 }
 
+/** What a look may bring of transfers that were born since the last one: some have had the time to be filled. */
+function unseenFills({ fillRate }: Arrivals, law: Law): Term {
+  return { curve: law.filledShares, ageSeconds: 0, weight: fillRate, deadlineSeconds: null };
+}
+
 /** Where new transfers are awaited, and how often. */
 function awaited(input: {
   price: number;
@@ -91,14 +101,18 @@ function awaited(input: {
 }): Arrivals[] {
   const { weight, limits } = input.law.arrivals;
   const rate = weight * input.arrivalsPerSecond;
-  const clamp = clampAt({ ...limits, agedSeconds: 0 }, { ageSeconds: 0, price: input.price });
-  if (input.headFinds || !input.narrows) return [{ listing: 'head', rate, clamp }];
+  const fillRate = input.law.rules.pending.weight * input.arrivalsPerSecond;
+  const clamp = clampForArrivals(limits, input.price);
+  if (input.headFinds || !input.narrows) {
+    return [{ listing: 'head', rate, fillRate, clamp }];
+  }
   const rarely = {
     rate: rate / STRAY_FACTOR ** 2,
+    fillRate: fillRate / STRAY_FACTOR ** 2,
     clamp: { leastSeconds: clamp.leastSeconds, mostSeconds: clamp.mostSeconds * STRAY_FACTOR },
   };
   return [
-    { listing: 'pending', rate, clamp },
+    { listing: 'pending', rate, fillRate: 0, clamp },
     { listing: 'filled', ...rarely },
     { listing: 'head', ...rarely },
   ];

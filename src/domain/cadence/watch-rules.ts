@@ -56,7 +56,7 @@ export const WATCH_RULES: WatchRules = {
 export type ArrivalRule = { weight: number; limits: Omit<StageLimits, 'agedSeconds'>; everySeconds: number };
 
 export const ARRIVAL_RULE: ArrivalRule = {
-  weight: 1,
+  weight: 0.25,
   limits: { leastSeconds: 0.5, mostSeconds: 30 },
   everySeconds: 6 * 3_600,
 };

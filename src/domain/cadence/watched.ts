@@ -15,6 +15,8 @@ export type Law = {
   arrivals: ArrivalRule;
   usualArrivals: number;
   curve: (route: string, watch: Watch) => HazardCurve;
+  /** Of transfers on any route, the share that is filled by an age (see `endedShares`). */
+  filledShares: readonly number[];
 };
 
 /** A subject in a stage; null as status for one not seen yet. `route` as in `routeName`. Redis time. */
