@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import type { Fault } from '../src/sandbox/fault.ts';
 import { printTargets, type Target } from './cadence/report.ts';
-import { type Watched, type WatchedWallet, watchWallet } from './wallets/watch-wallet.ts';
+import { TIME_SCALE, type Watched, type WatchedWallet, watchWallet } from './wallets/watch-wallet.ts';
 
 const PAGES = { path: '/v1/intents/status', rate: 1 };
 
@@ -32,7 +32,7 @@ export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: OPTIONS });
   const [past, transfers] = [COUNT.parse(values.past), COUNT.parse(values.transfers)];
   console.log(
-    `One wallet, ${transfers} transfers that live 40 times faster than usual, 100 requests/s at most.`,
+    `One wallet, ${transfers} transfers that live ${TIME_SCALE} times faster than usual, 100 requests/s at most.`,
   );
   console.log('Busy: from the first of them until all have ended; quiet: the 10 s after that.\n');
   const columns = ['made', 'merged', 'told', 'busy /min', 'quiet /min', 'page 2 and on'];

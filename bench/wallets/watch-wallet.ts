@@ -7,9 +7,10 @@ import { eventually } from '../../test/support/eventually.ts';
 import { Program } from '../../test/support/program.ts';
 import { RedisProcess } from '../../test/support/redis-process.ts';
 import { SandboxProcess } from '../../test/support/sandbox-process.ts';
+import { pollingAt } from '../scaled-polling.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
-const TIME_SCALE = 40;
+export const TIME_SCALE = 40;
 const BIRTHS_PER_SECOND = 20;
 const QUIET_SECONDS = 10;
 
@@ -54,6 +55,7 @@ export async function watchWallet({ past, transfers, faults }: WatchedWallet): P
       prefix: testPrefix(),
       receivers: { hook: { url: receiver.url, more: { concurrency: 10 } } },
       subscriptions: [{ name: 's', wallets: (await sandbox.subjects()).wallets, receivers: ['hook'] }],
+      more: { polling: pollingAt(TIME_SCALE) },
     });
     closers.push(() => daemon.close());
     return await live(sandbox, { receiver, transfers });

@@ -133,7 +133,7 @@ test('a file with every key is read as it says', async () => {
       gasless: { ...gasless, limits: { ...gasless.limits, mostSeconds: 10 } },
       vault: { ...vault, expectation: { ...vault.expectation, neverShare: 0 } },
     },
-    newTransfers: { weight: 0.5, limits: { leastSeconds: 1, mostSeconds: 60 } },
+    newTransfers: { weight: 0.5, limits: { leastSeconds: 1, mostSeconds: 60 }, everySeconds: 7_200 },
     finished: { intent: ['settled', 'refunded'], 'deposit-address': [] },
   });
   expect(config.chains).toEqual([

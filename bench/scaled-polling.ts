@@ -1,4 +1,4 @@
-import { ARRIVAL_RULE, WATCH_RULES, type Watch } from '../../src/domain/cadence/watch-rules.ts';
+import { ARRIVAL_RULE, WATCH_RULES, type Watch } from '../src/domain/cadence/watch-rules.ts';
 
 /** The shortest duration that a config takes. */
 const LEAST_SECONDS = 0.05;
@@ -21,6 +21,7 @@ export function pollingAt(timeScale: number): object {
   };
   const { limits, everySeconds } = ARRIVAL_RULE;
   return {
+    fullSweepEvery: scaled(300),
     watch: { pending: watch('pending'), filled: watch('filled') },
     newTransfers: {
       shortestWait: scaled(limits.leastSeconds),
