@@ -4,33 +4,31 @@ import { ARRIVAL_RULE, WATCH_RULES, type Watch } from '../src/domain/cadence/wat
 const LEAST_SECONDS = 0.05;
 
 /**
- * The `polling` section of a config with the usual rules, for an upstream whose time runs so many times as fast. Prices
- * shrink with it, and where a longest wait begins to stretch is a price: so longest waits shrink with the root alone.
+ * The `polling` section of a config with the usual rules, for an upstream whose time runs so many times as fast: all times
+ * are as much shorter, and a second of delay is worth as much more, so that prices mean what they usually mean.
  */
 export function pollingAt(timeScale: number): object {
-  const scaled = (seconds: number): string => duration(seconds / timeScale);
-  const longest = (seconds: number): string => duration(seconds / Math.sqrt(timeScale));
+  const scaled = (seconds: number): string =>
+    `${Math.round(1_000 * Math.max(LEAST_SECONDS, seconds / timeScale))}ms`;
   const watch = (name: Watch): object => {
-    const { limits, expectation } = WATCH_RULES[name];
+    const { weight, limits, expectation } = WATCH_RULES[name];
     return {
+      weight: weight * timeScale,
       shortestWait: scaled(limits.leastSeconds),
-      longestWait: longest(limits.mostSeconds),
-      agedWait: longest(limits.agedSeconds),
+      longestWait: scaled(limits.mostSeconds),
+      agedWait: scaled(limits.agedSeconds),
       median: scaled(expectation.medianSeconds),
     };
   };
-  const { limits, everySeconds } = ARRIVAL_RULE;
+  const { weight, limits, everySeconds } = ARRIVAL_RULE;
   return {
     fullSweepEvery: scaled(300),
     watch: { pending: watch('pending'), filled: watch('filled') },
     newTransfers: {
+      weight: weight * timeScale,
       shortestWait: scaled(limits.leastSeconds),
-      longestWait: longest(limits.mostSeconds),
+      longestWait: scaled(limits.mostSeconds),
       every: scaled(everySeconds),
     },
   };
-}
-
-function duration(seconds: number): string {
-  return `${Math.round(1_000 * Math.max(LEAST_SECONDS, seconds))}ms`;
 }

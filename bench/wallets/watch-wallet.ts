@@ -47,8 +47,6 @@ export async function watchWallet({ past, transfers, faults }: WatchedWallet): P
     const receiver = new TestReceiver();
     await receiver.start();
     closers.push(() => receiver.close());
-    // What is announced at start lives and ends first; nobody watches it from its birth.
-    await eventually('nothing lives', async () => (await sandbox.living()) === 0, WITHIN_MS);
     const { daemon } = await startDaemon({
       baseUrl: sandbox.url,
       redisUrl: redis.url,

@@ -80,6 +80,27 @@ describe('the price that two daemons share', () => {
   });
 });
 
+test('looks at wallets are counted as planned, and leave the budget to plans', async () => {
+  const upstream = await started(new ScriptedUpstream(() => ({ records: [] })));
+  const hook = await started(new TestReceiver());
+  const prefix = testPrefix();
+  const wallets = ['1', '2', '3'].map((digit) => `0x${digit.repeat(40)}`);
+  const { daemon } = await startDaemon({
+    baseUrl: upstream.url,
+    redisUrl: inject('redisUrl'),
+    prefix,
+    receivers: { hook: { url: hook.url } },
+    subscriptions: [{ name: 's', wallets, receivers: ['hook'] }],
+  });
+  later(() => daemon.close());
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  later(async () => redis.disconnect());
+  const asked = new PriceStore(redis, new Keys(prefix));
+  const counts = async () => (await asked.demanded('status')).asked;
+  while ((await counts()).served < 20) await upstream.asks(() => true);
+  expect((await counts()).unplanned).toBe(0);
+});
+
 test('the running sum of the demand follows plans, moves and ends, and is counted anew', async () => {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(async () => redis.disconnect());
