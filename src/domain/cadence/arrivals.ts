@@ -9,11 +9,11 @@ export type Arrived = { seen: number; watchedSeconds: number };
 /** What was seen so long ago counts half. */
 const HALF_LIFE_MS = 86_400_000;
 
-/**
- * Wallets differ: what is usual among them says little about one of them, and counts like so few transfers seen. The
- * rule says as little about what is usual.
- */
-const PRIOR_TRANSFERS = 0.3;
+/** Wallets differ: what is usual among them says little about one of them, and counts like so few transfers seen. */
+const USUAL_TRANSFERS = 0.3;
+
+/** What the rule expects of a usual wallet is a guess, and counts like still fewer. */
+const RULE_TRANSFERS = 0.05;
 
 /** What one look adds that showed new transfers since the look before it. */
 export function withArrivals(tally: ArrivalTally, look: Arrived & { nowMs: number }): ArrivalTally {
@@ -30,16 +30,20 @@ export function arrivalsPerSecond(
   tally: ArrivalTally,
   { usualPerSecond, nowMs }: { usualPerSecond: number; nowMs: number },
 ): number {
-  return expectedRate(decayed(tally, nowMs), usualPerSecond);
+  return expectedRate(decayed(tally, nowMs), { perSecond: usualPerSecond, transfers: USUAL_TRANSFERS });
 }
 
 /** What is usual among all wallets, from what was seen of them together and what the rule expects: per second. */
 export function usualArrivals(seenOfAll: Arrived, everySeconds: number): number {
-  return expectedRate(seenOfAll, 1 / everySeconds);
+  return expectedRate(seenOfAll, { perSecond: 1 / everySeconds, transfers: RULE_TRANSFERS });
 }
 
-function expectedRate({ seen, watchedSeconds }: Arrived, priorPerSecond: number): number {
-  return (PRIOR_TRANSFERS + seen) / (PRIOR_TRANSFERS / priorPerSecond + watchedSeconds);
+/** The mean of the gamma distribution after what was seen; before, it was that of the prior, worth so many transfers. */
+function expectedRate(
+  { seen, watchedSeconds }: Arrived,
+  prior: { perSecond: number; transfers: number },
+): number {
+  return (prior.transfers + seen) / (prior.transfers / prior.perSecond + watchedSeconds);
 }
 
 function decayed({ seen, watchedSeconds, atMs }: ArrivalTally, nowMs: number): Arrived {
