@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { z } from 'zod';
 import { configYaml, type TestConfig } from './daemon.ts';
+import { COMPILED } from './program.ts';
 
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 
@@ -35,6 +36,7 @@ export class ChildDaemon {
     await writeFile(file, this.#yaml);
     const child = spawn(process.execPath, [...this.#nodeArgs, MAIN, 'start', '--config', file], {
       stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, ...COMPILED },
     });
     this.#child = child;
     this.#exited = new Promise((resolve) => child.once('exit', () => resolve()));
