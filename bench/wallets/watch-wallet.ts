@@ -7,6 +7,7 @@ import { eventually } from '../../test/support/eventually.ts';
 import { Program } from '../../test/support/program.ts';
 import { RedisProcess } from '../../test/support/redis-process.ts';
 import { SandboxProcess } from '../../test/support/sandbox-process.ts';
+import { endsOf, lastTold } from '../../test/support/statuses.ts';
 import { pollingAt } from '../scaled-polling.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
@@ -76,15 +77,11 @@ async function live(
   const endedMs = Date.now();
   const born = await bornSince(sandbox, fromMs);
   const transitions = await sandbox.transitions();
-  const ends = new Map(transitions.map(({ subject, to }) => [subject, to]));
-  const told = (): Map<string, string | null> =>
-    new Map(
-      receiver.events
-        .toSorted((a, b) => a.data.sequence - b.data.sequence)
-        .map(({ data }) => [data.subject.id, data.status]),
-    );
-  const unsettled = (): number =>
-    [...born].filter((subject) => told().get(subject) !== ends.get(subject)).length;
+  const ends = endsOf(transitions);
+  const unsettled = (): number => {
+    const told = lastTold(receiver.events);
+    return [...born].filter((subject) => told.get(subject) !== ends.get(subject)).length;
+  };
   // When it is never known, the account below says so.
   await eventually('every end is known', () => unsettled() === 0, WITHIN_MS).catch(() => undefined);
   const quietMs = Date.now();

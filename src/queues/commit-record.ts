@@ -28,8 +28,9 @@ export type CommitParts = {
 };
 
 /**
- * How a record was come by. `asOf` is the commit counter before the request, `nowMs` when the answer came; `exact` is false for a page; `claims` are
- * those that the record serves: the subject's own, or those of the wallet whose page showed it.
+ * How a record was come by. `asOf` is the commit counter before the request, `nowMs` when the answer came; `exact` is
+ * false for a page; `claims` are those that the record serves: the subject's own, or those of the wallet whose page
+ * showed it.
  */
 export type Sighting = { asOf: string; nowMs: number; exact: boolean; claims: readonly Claim[] };
 

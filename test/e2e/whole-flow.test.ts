@@ -3,34 +3,13 @@ import { account } from '../../src/demo/account.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { eventually } from '../support/eventually.ts';
-import type { SandboxProcess } from '../support/sandbox-process.ts';
+import { subscribedToAll, watchedByAll } from '../support/everything-watched.ts';
 import { RECEIVER_NAME, Stage } from '../support/stage.ts';
-
-type Subjects = Awaited<ReturnType<SandboxProcess['subjects']>>;
 
 const TAKEN_OVER_WITHIN_MS = 10_000;
 
 /** What stood in a connection while the sandbox stood still is answered within this time, also to the dead. */
 const FLUSHED_MS = 500;
-
-/** Every second gasless job is asked for at the deposit gateway. */
-function subscriptions({ wallets, intents, quotes, gaslessJobs, vaults }: Subjects): object[] {
-  const jobs = gaslessJobs.map((id, index) => (index % 2 === 0 ? id : { id, endpoint: 'gateway' }));
-  return [
-    { name: 'treasury', wallets, receivers: [RECEIVER_NAME] },
-    { name: 'orders', intents, quotes, gaslessJobs: jobs, vaults, receivers: [RECEIVER_NAME] },
-  ];
-}
-
-/** Every transfer is one of a watched wallet; the other subjects are watched where the config names them. */
-function watched({ quotes, gaslessJobs, vaults }: Subjects): (subject: string) => boolean {
-  const named = new Set([
-    ...quotes.map((uuid) => `quote:${uuid}`),
-    ...gaslessJobs.map((uuid, index) => (index % 2 === 0 ? `gasless:${uuid}` : `gasless:gateway:${uuid}`)),
-    ...vaults.map(({ address, chainId }) => `vault:${chainId}:${address.toLowerCase()}`),
-  ]);
-  return (subject) => subject.startsWith('intent:') || named.has(subject);
-}
 
 /** How long a machine that does much else may take from an answer to its commit. */
 const SLOW_MACHINE_MS = 2_000;
@@ -46,10 +25,10 @@ describe.concurrent('with upstream, Redis and receiver in processes of their own
       stage.receiver(),
     ]);
     const subjects = await sandbox.subjects();
-    const isWatched = watched(subjects);
+    const isWatched = watchedByAll(subjects);
     const parts = { upstreamUrl: sandbox.url, redisUrl: redis.url, receiver };
     const daemon = await stage.daemon(
-      await stage.config({ ...parts, subscriptions: subscriptions(subjects) }),
+      await stage.config({ ...parts, subscriptions: subscribedToAll(subjects, RECEIVER_NAME) }),
     );
 
     const startedMs = Date.now();

@@ -3,6 +3,7 @@ import type { Fault } from '../../src/sandbox/fault.ts';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
+import { endsOf, lastTold } from '../support/statuses.ts';
 
 const { later, started } = opening();
 
@@ -43,20 +44,10 @@ describe('transfers of a wallet with 1,000 past ones are all told, to their end,
     await hook.until((events) => events.length >= 60);
     sandbox.setPace(0);
 
-    const ends = (): Map<string, string> =>
-      new Map(
-        sandbox
-          .transitions()
-          .filter(({ subject }) => subject.startsWith('intent:'))
-          .map(({ subject, to }) => [subject, to]),
-      );
     await hook.until((events) => {
-      const told = new Map(
-        events
-          .toSorted((a, b) => a.data.sequence - b.data.sequence)
-          .map(({ data }) => [data.subject.id, data.status]),
-      );
-      return told.size >= 60 && [...ends()].every(([subject, status]) => told.get(subject) === status);
+      const told = lastTold(events);
+      const ends = endsOf(sandbox.transitions());
+      return told.size >= 60 && [...ends].every(([subject, status]) => told.get(subject) === status);
     });
     const known = new Set(sandbox.transitions().map(({ subject }) => subject));
     expect(hook.events.filter(({ data }) => !known.has(data.subject.id))).toEqual([]);

@@ -6,9 +6,9 @@ import type { Rules } from '../../src/demo/story.ts';
 import type { RenderedEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
-import type { Subjects } from '../../src/sandbox/world.ts';
 import { startDaemon, TestReceiver, testPrefix } from './daemon.ts';
 import { eventually } from './eventually.ts';
+import { subscribedToAll, watchedByAll } from './everything-watched.ts';
 
 /**
  * A fault as `POST /faults` takes it, and how often it must have struck before the faults are ended. A brief one is ended
@@ -94,7 +94,7 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
     redisUrl: run.redisUrl,
     prefix: testPrefix(),
     receivers: { hook: { url: hook.url } },
-    subscriptions: subscriptionsTo(subjects),
+    subscriptions: subscribedToAll(subjects, 'hook'),
     more: {
       upstream: {
         baseUrl: sandbox.url,
@@ -140,7 +140,7 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
   sandbox.setPace(0);
   await eventually('all transfers have ended', () => sandbox.pace().livingTransfers === 0, SETTLED_WITHIN_MS);
   const drainedMs = Date.now();
-  const isWatched = watched(subjects);
+  const isWatched = watchedByAll(subjects);
   const ends = (): Map<string, string> =>
     new Map(
       sandbox
@@ -235,24 +235,6 @@ async function begin(url: string, spells: readonly Spell[]): Promise<Begun[]> {
 function births(sandbox: Sandbox): number {
   return sandbox.transitions().filter(({ subject, from }) => from === null && subject.startsWith('intent:'))
     .length;
-}
-
-/** Every second gasless job is asked for at the deposit gateway. */
-function subscriptionsTo({ wallets, intents, quotes, gaslessJobs, vaults }: Subjects): object[] {
-  const jobs = gaslessJobs.map((id, index) => (index % 2 === 0 ? id : { id, endpoint: 'gateway' }));
-  return [
-    { name: 'treasury', wallets, receivers: ['hook'] },
-    { name: 'orders', intents, quotes, gaslessJobs: jobs, vaults, receivers: ['hook'] },
-  ];
-}
-
-function watched({ quotes, gaslessJobs, vaults }: Subjects): (subject: string) => boolean {
-  const named = new Set([
-    ...quotes.map((uuid) => `quote:${uuid}`),
-    ...gaslessJobs.map((uuid, index) => (index % 2 === 0 ? `gasless:${uuid}` : `gasless:gateway:${uuid}`)),
-    ...vaults.map(({ address, chainId }) => `vault:${chainId}:${address.toLowerCase()}`),
-  ]);
-  return (subject) => subject.startsWith('intent:') || named.has(subject);
 }
 
 /** Asks the sandbox for every subject that was told of; to be done when nobody else asks any more. */

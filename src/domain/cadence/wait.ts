@@ -4,7 +4,7 @@ import type { HazardCurve } from './hazard.ts';
 
 /**
  * One change that a look may bring: its hazard, the age of its stage at the last look (negative: not begun yet), what
- * a second of delay of it is worth, and at what age it comes for certain if it has not come before (null: at none). Several changes at once are one of that weight.
+ * a second of delay of it is worth, and at what age it comes for certain if it has not come before (null: at none).
  */
 export type Term = { curve: HazardCurve; ageSeconds: number; weight: number; deadlineSeconds: number | null };
 

@@ -1,6 +1,7 @@
 --[[
-  Adds what was seen of one stage on one route, or of new transfers. Sums decay forward: what is added weighs more by the hour, so that
-  nothing has to be rewritten; when the weight grows out of hand, all sums are brought to a new landmark.
+  Adds what was seen of one stage on one route, or of new transfers. Sums decay forward: what is added weighs more by
+  the hour, so that nothing has to be rewritten; when the weight grows out of hand, all sums are brought to a new
+  landmark.
 
   KEYS[1] learned    hash    landmark (ms), e<bin>: ends, s<bin>: seconds watched
   KEYS[2] names      set     all names of which something is kept
