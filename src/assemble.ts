@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Config } from './config/config.ts';
+import { arrivalRule, watchRules } from './domain/cadence/watch-rules.ts';
 import { extendDirectory } from './domain/chains.ts';
 import { routesOf } from './domain/subscription.ts';
 import { eventUrlOf } from './event-lookup.ts';
@@ -7,10 +9,10 @@ import { createNotifier } from './notifiers/notifier.ts';
 import type { QuotingService } from './pollers/route.ts';
 import { DeliveryQueues } from './queues/delivery-queues.ts';
 import { DeliveryWorker } from './queues/delivery-worker.ts';
+import { Dispatcher } from './queues/dispatcher.ts';
 import { Learning } from './queues/learning.ts';
 import { PollQueues } from './queues/poll-queues.ts';
 import { PollWorker } from './queues/poll-worker.ts';
-import { Pricing } from './queues/pricing.ts';
 import { QuoteVerification } from './queues/quote-verification.ts';
 import { Reconcile } from './queues/reconcile.ts';
 import { Relay } from './queues/relay.ts';
@@ -24,7 +26,7 @@ import { HandedQuotes } from './store/handed-quotes.ts';
 import { HealthStore } from './store/health.ts';
 import { Keys } from './store/keys.ts';
 import { LearnedStore } from './store/learned.ts';
-import { PriceStore } from './store/prices.ts';
+import { PlanStore } from './store/plan.ts';
 import { ReceiverStore } from './store/receivers.ts';
 import { Registry } from './store/registry.ts';
 import { RelayLease } from './store/relay-lease.ts';
@@ -48,9 +50,9 @@ export type DaemonParts = {
   registry: Registry;
   handedQuotes: HandedQuotes;
   health: HealthStore;
+  plan: PlanStore;
   polls: PollQueues;
-  pollWorkers: readonly PollWorker[];
-  pricing: Pricing;
+  pollers: readonly Poller[];
   learning: Learning;
   reconcile: Reconcile;
   relay: Relay;
@@ -61,6 +63,9 @@ export type DaemonParts = {
   deliveryWorkers: readonly DeliveryWorker[];
   budgets: Record<Surface, number>;
 };
+
+/** What polls one surface: the dispatcher claims, the worker asks; at most `capacity` polls are under way at once. */
+export type Poller = { surface: Surface; dispatcher: Dispatcher; worker: PollWorker; capacity: number };
 
 /** What the parts are made from. `blocking` is a connection of the relay's own; `resync` refills a Redis that was emptied. */
 type Assembly = {
@@ -97,18 +102,17 @@ export function assemble({ config, redis, blocking, signals, log, resync }: Asse
     onAnswer: (answer) => signals.emit('upstream.answered', answer),
   });
   const quoting = quotingService(config, signals);
-  const polls = new PollQueues({ redis, keys, subjects, health });
-  const walks = new Walks({ redis, keys, queues: polls });
+  const plan = new PlanStore(redis, keys);
+  const polls = new PollQueues({ redis, keys });
+  const walks = new Walks({ redis, keys, plan });
   const signers = new QuoteSigners({ client });
   const quotes = new QuoteVerification({ signers, handedQuotes, subjects, signals, log });
   const deliveryQueues = new DeliveryQueues(redis, keys);
-  const prices = new PriceStore(redis, keys);
-  const pricing = new Pricing({ prices, budgets, log });
   const learning = new Learning({
     redis,
     learned: new LearnedStore(redis, keys, { retentionMs }),
-    rules: polling.watch,
-    arrivals: polling.newTransfers,
+    rules: watchRules(polling),
+    arrivals: arrivalRule(polling),
     log,
   });
   const reconcile = new Reconcile({
@@ -117,9 +121,7 @@ export function assemble({ config, redis, blocking, signals, log, resync }: Asse
     receivers,
     events,
     deliveries,
-    prices,
     lease,
-    polls,
     deliveryQueues,
     signals,
     log,
@@ -135,7 +137,8 @@ export function assemble({ config, redis, blocking, signals, log, resync }: Asse
     subjects,
     registry,
     health,
-    queues: polls,
+    plan,
+    retentionMs,
     wallets: new WalletStore(redis, keys, { retentionMs }),
     walks,
     fullSweepEveryMs: polling.fullSweepEveryMs,
@@ -144,11 +147,23 @@ export function assemble({ config, redis, blocking, signals, log, resync }: Asse
     log,
     confirmAfterMs: polling.confirmAfterMs,
     finished: polling.finished,
-    pricing,
     learning,
   };
   const polled = SURFACES.filter((surface) => surface !== 'quotes' || quoting !== null);
-  const pollWorkers = polled.map((surface) => new PollWorker(surface, pollParts));
+  const process = randomUUID();
+  const pollers = polled.map((surface) => {
+    const capacity = capacityOf(
+      budgets[surface],
+      surface === 'quotes' ? OPEN_QUOTES_TIMEOUT_MS : config.upstream.timeoutMs,
+    );
+    const dispatcher = new Dispatcher({ plan, queues: polls, signals, log }, { surface, process, capacity });
+    return {
+      surface,
+      dispatcher,
+      worker: new PollWorker(surface, pollParts, { process, dispatcher }),
+      capacity,
+    };
+  });
 
   const relay = new Relay({
     blocking,
@@ -193,9 +208,9 @@ export function assemble({ config, redis, blocking, signals, log, resync }: Asse
     registry,
     handedQuotes,
     health,
+    plan,
     polls,
-    pollWorkers,
-    pricing,
+    pollers,
     learning,
     reconcile,
     relay,
@@ -220,4 +235,13 @@ function quotingService(
     onAnswer: (answer) => signals.emit('upstream.answered', answer),
   });
   return { client, dAppId };
+}
+
+const LEAST_CAPACITY = 20;
+const MOST_CAPACITY = 2_000;
+
+/** How many polls may be under way at once: as many as the budget starts while the slowest takes its time. */
+function capacityOf(requestsPerSecond: number, timeoutMs: number): number {
+  const needed = Math.ceil((requestsPerSecond * timeoutMs) / 1_000);
+  return Math.min(MOST_CAPACITY, Math.max(LEAST_CAPACITY, needed));
 }

@@ -24,9 +24,6 @@ import { within } from './within.ts';
 const GRACE_MS = 3_000;
 const CLOSE_MS = 1_200;
 
-/** How many new subjects are scheduled in one go. */
-const SYNC_CHUNK = 200;
-
 /** A Redis that cannot be used, with every reason. */
 class UnusableRedisError extends Error {
   constructor(reasons: readonly string[]) {
@@ -106,38 +103,46 @@ export class Daemon {
     });
     this.#parts = parts;
 
+    await parts.learning.start();
+    for (const { surface } of parts.pollers) await parts.plan.setBudget(surface, parts.budgets[surface]);
+    for (const { dispatcher, worker, capacity } of parts.pollers) {
+      worker.start({ capacity });
+      dispatcher.start();
+    }
     await this.#sync(parts);
     await parts.reconcile.start();
-    await parts.pricing.start();
-    await parts.learning.start();
-    for (const worker of parts.pollWorkers) worker.start();
     parts.relay.start();
     for (const worker of parts.deliveryWorkers) worker.start();
     const { subscriptions, receivers } = config;
     this.#log.info({ subscriptions: subscriptions.length, receivers: receivers.length }, 'daemon.started');
   }
 
-  /** Makes Redis what the config wants: budgets, rate limits, receivers, subscriptions, and a poll for whatever is new. */
+  /** Makes Redis what the config wants: budgets, rate limits, receivers, subscriptions, and polls whatever is new. */
   async #sync(
-    parts: Pick<DaemonParts, 'polls' | 'registry' | 'handedQuotes' | 'budgets' | 'redis' | 'deliveryQueues'>,
+    parts: Pick<
+      DaemonParts,
+      'plan' | 'pollers' | 'registry' | 'handedQuotes' | 'budgets' | 'redis' | 'deliveryQueues'
+    >,
   ): Promise<void> {
-    const { polls, registry, handedQuotes, budgets, redis, deliveryQueues } = parts;
-    for (const surface of SURFACES) await polls.setBudget(surface, budgets[surface]);
+    const { plan, pollers, registry, handedQuotes, budgets, redis, deliveryQueues } = parts;
+    for (const surface of SURFACES) await plan.setBudget(surface, budgets[surface]);
     for (const { name, rateLimit } of this.#config.receivers) {
       await deliveryQueues.setRateLimit(name, rateLimit);
     }
     const newest = await new EventLog(redis, this.#keys()).newest();
     const unverified = await handedQuotes.sync(this.#config.handedQuotes);
-    const claimed = [...new Set([...(await registry.sync(wantedOf(this.#config), newest)), ...unverified])];
-    for (let index = 0; index < claimed.length; index += SYNC_CHUNK) {
-      await Promise.all(claimed.slice(index, index + SYNC_CHUNK).map((subject) => polls.soon(subject)));
-    }
+    await registry.sync(wantedOf(this.#config), newest);
+    if (unverified.length > 0) await plan.ask(unverified);
+    for (const { dispatcher } of pollers) dispatcher.wake();
   }
 
   /** Ends polling: polls under way end, nothing new is asked; what was committed is still delivered. */
   async stopPolling(): Promise<void> {
+    const pollers = this.#parts?.pollers ?? [];
+    for (const { dispatcher } of pollers) dispatcher.stop();
     const abort = AbortSignal.timeout(GRACE_MS);
-    await Promise.all((this.#parts?.pollWorkers ?? []).map((worker) => worker.close(abort)));
+    await Promise.all(pollers.map(({ worker }) => worker.close(abort)));
+    await Promise.all(pollers.map(({ dispatcher }) => dispatcher.close()));
   }
 
   /** Stops taking work, gives work in flight its time, hands the rest back, and lets go of everything. */
@@ -148,9 +153,9 @@ export class Daemon {
     const timer = setTimeout(() => abort.abort(), GRACE_MS);
     if (parts !== null) {
       const deliveries = parts.deliveryWorkers.map((worker) => worker.close(abort.signal));
-      const { relay, reconcile, pricing, learning } = parts;
+      const { relay, reconcile, learning } = parts;
       const polled = this.stopPolling().then(() => learning.close());
-      const flow = [polled, ...deliveries, relay.close(), reconcile.close(), pricing.close()];
+      const flow = [polled, ...deliveries, relay.close(), reconcile.close()];
       await within(Promise.allSettled(flow), GRACE_MS + CLOSE_MS / 2);
       await within(Promise.allSettled([parts.polls.close(), parts.deliveryQueues.close()]), CLOSE_MS / 4);
     }

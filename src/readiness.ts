@@ -19,7 +19,13 @@ export function daemonReadiness(parts: () => DaemonParts | null): () => Promise<
     if (running === null) {
       return [config, { name: 'redis', ok: false, detail: 'not connected yet' }];
     }
-    return [config, await redisReadiness(running), workerReadiness(running), reconcileReadiness(running)];
+    return [
+      config,
+      await redisReadiness(running),
+      await keyReadiness(running),
+      workerReadiness(running),
+      reconcileReadiness(running),
+    ];
   };
 }
 
@@ -35,8 +41,21 @@ async function redisReadiness(parts: DaemonParts): Promise<ReadinessCheck> {
   return { name: 'redis', ok: true, detail: clock };
 }
 
+/** A key that the upstream refuses leaves nothing to do but to wait for another. */
+async function keyReadiness({ health }: DaemonParts): Promise<ReadinessCheck> {
+  const { state } = await health.state('status');
+  const ok = state !== 'unauthorized';
+  const detail = ok
+    ? 'not refused'
+    : 'the upstream refuses upstream.apiKey; put in a key that it takes, and restart';
+  return { name: 'key', ok, detail };
+}
+
 function workerReadiness(parts: DaemonParts): ReadinessCheck {
-  const workers = [...parts.pollWorkers, ...parts.deliveryWorkers];
+  const workers = [
+    ...parts.pollers.flatMap(({ worker, dispatcher }) => [worker, dispatcher]),
+    ...parts.deliveryWorkers,
+  ];
   const idle = workers.filter((worker) => !worker.isRunning()).length;
   const ok = idle === 0 && parts.relay.isRunning();
   const detail = ok
@@ -59,7 +78,18 @@ export function daemonMetricSources(parts: () => DaemonParts | null): MetricSour
     return current;
   };
   return {
-    subjects: async () => running().registry.counts(),
+    subjects: async () => {
+      const { registry, plan, redis } = running();
+      const [counts, kinds] = await Promise.all([
+        registry.counts(),
+        redisTimeMs(redis).then((ms) => plan.waits(ms)),
+      ]);
+      const unseen = kinds.map(({ kind, count }) => {
+        const shown = counts.reduce((sum, one) => sum + (one.kind === kind ? one.count : 0), 0);
+        return { kind, status: kind === 'wallet' ? 'watched' : 'unseen', count: count - shown };
+      });
+      return [...counts, ...unseen.filter(({ count }) => count > 0)];
+    },
     queues: async () => {
       const { polls, deliveryQueues, registry } = running();
       const receivers = await registry.receivers();
@@ -94,15 +124,18 @@ export function daemonMetricSources(parts: () => DaemonParts | null): MetricSour
       );
     },
     surfaces: async () => {
-      const { health, pricing, budgets } = running();
+      const { health, plan } = running();
       return Promise.all(
         SURFACES.map(async (surface) => ({
           surface,
-          state: await health.state(surface),
-          budget: budgets[surface],
-          price: pricing.priceOf(surface),
+          ...(await plan.state(surface)),
+          state: (await health.state(surface)).state,
         })),
       );
+    },
+    waits: async () => {
+      const { plan, redis } = running();
+      return plan.waits(await redisTimeMs(redis));
     },
     learned: async () => {
       const { stages, law } = running().learning;
@@ -117,8 +150,6 @@ export function daemonMetricSources(parts: () => DaemonParts | null): MetricSour
         newTransfersPerSecond: law.usualArrivals,
       };
     },
-    crashing: async () =>
-      [...(await running().registry.starts()).values()].filter((starts) => starts > 3).length,
     routes: async () => {
       const { subjects, routes } = running();
       const known = await subjects.look(routes.map(routeId));

@@ -4,13 +4,13 @@ import type { Event } from './domain/event.ts';
 import type { SubjectKind } from './domain/subject.ts';
 import type { ReceiverMove } from './store/receivers.ts';
 
-/** How a poll ended: with records, with a failure of the upstream's, put off without a request, or finished. */
-export type PollOutcome = 'answered' | 'failed' | 'put-off' | 'ended' | 'aborted';
+/** How a poll ended: with records, with a failure of the upstream's, without a request as nothing is left, or cut off. */
+export type PollOutcome = 'answered' | 'failed' | 'ended' | 'aborted';
 
 /** What was done with a record beyond the decision: a commit can find that somebody was faster. */
 export type RecordOutcome = Decision['outcome'] | 'superseded';
 
-export type RepairKind = 'poll-missing' | 'poll-stuck' | 'delivery-missing';
+export type RepairKind = 'poll-missing' | 'delivery-missing';
 
 /** What happens inside the daemon, for those who only watch: metrics, logs, the demo, tests. Durations in seconds. */
 export type SignalMap = {
@@ -18,7 +18,8 @@ export type SignalMap = {
   'upstream.moved': [{ surface: string; before: string; after: string; reason: string }];
   'upstream.paused': [{ surface: string; seconds: number }];
   'poll.ended': [{ surface: string; kind: SubjectKind; outcome: PollOutcome; lagSeconds: number | null }];
-  'poll.crashing': [{ subject: string; crashes: number }];
+  'poll.crashed': [{ subject: string; crashes: number }];
+  'claims.returned': [{ surface: string; count: number }];
   'record.decided': [{ subject: string; kind: SubjectKind; outcome: RecordOutcome; reason: string | null }];
   'record.unreadable': [{ where: string; reason: string }];
   'event.committed': [{ event: Event; kind: SubjectKind }];

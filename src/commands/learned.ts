@@ -6,6 +6,7 @@ import { loadConfig } from '../config/load.ts';
 import { parseRedisUrl, type RedisTarget } from '../config/redis-target.ts';
 import { quantileSeconds } from '../domain/cadence/hazard.ts';
 import { type Knowledge, knowledgeOf, type LearnedStage } from '../domain/cadence/knowledge.ts';
+import { arrivalRule, watchRules } from '../domain/cadence/watch-rules.ts';
 import { connect, disconnect, redisTimeMs } from '../store/connection.ts';
 import { EmbeddedRedis } from '../store/embedded.ts';
 import { Keys } from '../store/keys.ts';
@@ -75,7 +76,8 @@ async function answer(
       throw new Error(`found nothing learned on ${route}, expected a route of \`learned\``);
     return `forgot ${gone} ${gone === 1 ? 'entry' : 'entries'}\n`;
   }
-  const { watch: rules, newTransfers: arrivals } = config.polling;
+  const rules = watchRules(config.polling);
+  const arrivals = arrivalRule(config.polling);
   const known = knowledgeOf(await store.all(), { rules, arrivals, nowMs: await nowMs() });
   return json ? `${JSON.stringify(described(known), null, 2)}\n` : textOf(described(known));
 }

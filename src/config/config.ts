@@ -1,4 +1,4 @@
-import type { ArrivalRule, WatchRules } from '../domain/cadence/watch-rules.ts';
+import type { PollingLimits } from '../domain/cadence/watch-rules.ts';
 import type { AddedChain, AddedToken } from '../domain/chains.ts';
 import type { EventFilter } from '../domain/filter.ts';
 import type { GatheringRules } from '../domain/gathering.ts';
@@ -60,15 +60,11 @@ export type SmtpConfig = {
 };
 
 /** The rules of polling that are not the upstream's. */
-export type PollingConfig = {
+export type PollingConfig = PollingLimits & {
   /** How long exact look-ups must confirm a stale answer before it is accepted. */
   confirmAfterMs: number;
   /** The interval of full sweeps of a wallet's pages. */
   fullSweepEveryMs: number;
-  /** How what is under way is watched. */
-  watch: WatchRules;
-  /** How wallets are watched for new transfers. */
-  newTransfers: ArrivalRule;
   /** Statuses that end tracking, per kind; a kind left out uses the built-in ones. */
   finished: Partial<Record<FinishingKind, string[]>>;
 };

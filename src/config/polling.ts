@@ -2,7 +2,6 @@ import { z } from 'zod';
 import type { PollingConfig } from './config.ts';
 import { durationField } from './duration.ts';
 import { mapping, textField } from './fields.ts';
-import { buildArrivalRule, buildWatches, newTransfersSchema, watchesSchema } from './watch.ts';
 
 const statuses = z
   .array(textField({ pattern: /^\S+$/, expected: 'a status, one word as the upstream writes it' }), {
@@ -12,6 +11,16 @@ const statuses = z
 
 /** The `polling` section. */
 export const pollingSchema = mapping({
+  shortestWait: durationField({ min: '1s', max: '1h' }).prefault('1s').meta({
+    description:
+      'No two polls of a wallet, or of something pending, are closer than this; of what is filled five times, of what is in trouble thirty times as long. A wallet costs up to 86,400 requests a day at 1s, within `upstream.requestsPerSecond`.',
+    label: 'duration',
+  }),
+  longestWait: durationField({ min: '1s', max: '1d' }).prefault('30s').meta({
+    description:
+      'The longest time between two polls of a wallet, or of something pending that is young. Longer only where a quarter of the budget is too small for it.',
+    label: 'duration',
+  }),
   confirmAfter: durationField({ min: '1s', max: '1d' }).prefault('10m').meta({
     description:
       'How long exact look-ups must confirm an answer that is older than what is known, or unknown, before it is accepted.',
@@ -22,8 +31,6 @@ export const pollingSchema = mapping({
       'How often all pages of a wallet are read, whatever the others show. A wallet of many pages is read less often: a page a minute while new transfers come first, a page in ten seconds otherwise.',
     label: 'duration',
   }),
-  watch: watchesSchema,
-  newTransfers: newTransfersSchema,
   finished: mapping({
     intent: statuses.meta({ description: 'Statuses that end the tracking of an intent.' }),
     quote: statuses.meta({ description: 'Statuses that end the tracking of a quote.' }),
@@ -39,8 +46,8 @@ export const pollingSchema = mapping({
     {
       confirmAfter: '10m',
       fullSweepEvery: '5m',
-      watch: { pending: { median: '40s', longestWait: '30s' }, filled: { weight: 0.25 } },
-      newTransfers: { longestWait: '30s' },
+      shortestWait: '1s',
+      longestWait: '30s',
       finished: { intent: ['settled', 'refunded'] },
     },
   ],
@@ -56,8 +63,8 @@ export function buildPolling(section: z.output<typeof pollingSchema>): PollingCo
   return {
     confirmAfterMs: section.confirmAfter,
     fullSweepEveryMs: section.fullSweepEvery,
-    watch: buildWatches(section.watch),
-    newTransfers: buildArrivalRule(section.newTransfers),
+    shortestSeconds: section.shortestWait / 1_000,
+    longestSeconds: section.longestWait / 1_000,
     finished,
   };
 }

@@ -1,7 +1,6 @@
 import { within } from '../within.ts';
 import type { Instruments } from './instruments.ts';
 import {
-  showCrashing,
   showDeliveries,
   showLearned,
   showQueues,
@@ -9,6 +8,7 @@ import {
   showRoutes,
   showSubjects,
   showSurfaces,
+  showWaits,
 } from './show.ts';
 import type { MetricSources } from './sources.ts';
 
@@ -56,7 +56,7 @@ export class Collection {
       this.#read({ source: 'surfaces', ask: async () => sources.surfaces(), show: showSurfaces }),
       this.#read({ source: 'routes', ask: async () => sources.routes(), show: showRoutes }),
       this.#read({ source: 'learned', ask: async () => sources.learned(), show: showLearned }),
-      this.#read({ source: 'crashing', ask: async () => sources.crashing(), show: showCrashing }),
+      this.#read({ source: 'waits', ask: async () => sources.waits(), show: showWaits }),
     ]);
   }
 

@@ -1,12 +1,12 @@
 import { WATCHES } from '../domain/cadence/watch-rules.ts';
 import { SUBJECT_KINDS } from '../domain/subject.ts';
+import { HEALTH_STATES } from '../store/health.ts';
 import { RECEIVER_STATES } from '../store/receivers.ts';
 import { SURFACES } from '../store/surface.ts';
 import {
   ATTEMPT_OUTCOMES,
   DELIVERY_OUTCOMES,
   EVENT_TYPE_WORDS,
-  HEALTH_STATES,
   POLL_OUTCOMES,
   QUEUE_STATES,
   RECORD_OUTCOMES,
@@ -108,27 +108,57 @@ export const DEFINITIONS = {
   },
   pollLag: {
     name: 'intentwatch_poll_lag_seconds',
-    help: 'From the moment at which a poll was due to its start.',
+    help: 'How much later a poll was made than promised: than it was asked for or named, or than its longest wait. 0 for all others.',
     type: 'histogram',
     labels: { surface: SURFACES },
     buckets: LAG_BUCKETS,
   },
   pollCrashes: {
     name: 'intentwatch_poll_crashes_total',
-    help: 'Polls put off because polls of the same subject have crashed their process again and again.',
+    help: 'Polls whose process was gone before they ended.',
     type: 'counter',
     labels: { kind: SUBJECT_KINDS },
   },
   crashing: {
     name: 'intentwatch_subjects_crashing',
-    help: 'Subjects whose polls crash their process; they are polled slowly.',
+    help: 'Subjects whose last poll did not end before its process was gone; they are polled one at a time.',
     type: 'gauge',
     labels: {},
-    source: 'crashing',
+    source: 'surfaces',
+  },
+  claimsReturned: {
+    name: 'intentwatch_claims_returned_total',
+    help: 'Claims whose lease ran out, as their process was gone or had lost them: their subjects went back into the plan.',
+    type: 'counter',
+    labels: { surface: SURFACES },
+  },
+  failing: {
+    name: 'intentwatch_subjects_failing',
+    help: 'Subjects whose polls fail again and again while others succeed; all together they get a tenth of the budget.',
+    type: 'gauge',
+    labels: { surface: SURFACES },
+    series: [],
+    source: 'surfaces',
+  },
+  longestWait: {
+    name: 'intentwatch_longest_wait_seconds',
+    help: 'How long ago the subject that waits longest was last looked at with success, by kind; 0 where none is tracked.',
+    type: 'gauge',
+    labels: { kind: SUBJECT_KINDS },
+    series: [],
+    source: 'waits',
+  },
+  overdue: {
+    name: 'intentwatch_overdue_seconds',
+    help: 'By how much the most overdue subject has waited longer than its longest wait: above 0 for long, the budget is too small for it.',
+    type: 'gauge',
+    labels: { surface: SURFACES },
+    series: [],
+    source: 'surfaces',
   },
   repairs: {
     name: 'intentwatch_repairs_total',
-    help: 'What the check of the registry against the queues had to repair.',
+    help: 'What the checks of plans and deliveries had to repair.',
     type: 'counter',
     labels: { what: REPAIRS },
   },
@@ -176,6 +206,14 @@ export const DEFINITIONS = {
   budget: {
     name: 'intentwatch_upstream_budget_requests_per_second',
     help: 'The budget of a surface, over all processes.',
+    type: 'gauge',
+    labels: { surface: SURFACES },
+    series: [],
+    source: 'surfaces',
+  },
+  budgetUsed: {
+    name: 'intentwatch_upstream_budget_used_ratio',
+    help: 'The share of the budget that was used of late, by all processes.',
     type: 'gauge',
     labels: { surface: SURFACES },
     series: [],
@@ -319,7 +357,7 @@ export const DEFINITIONS = {
     help: 'Times at which a source of gauges failed or took longer than 2 s; its gauges are then absent.',
     type: 'counter',
     labels: {
-      source: ['subjects', 'queues', 'deliveries', 'receivers', 'surfaces', 'crashing', 'routes', 'learned'],
+      source: ['subjects', 'queues', 'deliveries', 'receivers', 'surfaces', 'waits', 'routes', 'learned'],
     },
   },
 } as const satisfies Record<string, Definition>;

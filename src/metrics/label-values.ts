@@ -3,7 +3,7 @@ import type { StaleReason } from '../domain/decide.ts';
 import { EVENT_TYPES } from '../domain/event-types.ts';
 import { SUBJECT_KINDS } from '../domain/subject.ts';
 import type { PollOutcome, RecordOutcome, RepairKind, SignalMap } from '../signals.ts';
-import type { HealthState } from '../store/health.ts';
+
 import { ENDPOINTS } from '../upstream/endpoint.ts';
 import { FAILURE_CODES } from '../upstream/failure.ts';
 
@@ -16,7 +16,6 @@ export const REMOVED = '(removed)';
 export const POLL_OUTCOMES = words<PollOutcome>({
   answered: true,
   failed: true,
-  'put-off': true,
   ended: true,
   aborted: true,
 });
@@ -34,11 +33,8 @@ export const STALE_REASONS = [...words<StaleReason>({ older: true, unknown: true
 
 export const REPAIRS = words<RepairKind>({
   'poll-missing': true,
-  'poll-stuck': true,
   'delivery-missing': true,
 });
-
-export const HEALTH_STATES = words<HealthState>({ ok: true, unreachable: true, unauthorized: true });
 
 export const ATTEMPT_OUTCOMES = words<SignalMap['delivery.attempted'][0]['outcome']>({
   delivered: true,

@@ -32,7 +32,8 @@ export function recordSignals(signals: Signals, metrics: Instruments): () => voi
     metrics.count('polls', { surface, kind, outcome });
     if (lagSeconds !== null) metrics.observe('pollLag', { surface }, lagSeconds);
   });
-  on('poll.crashing', ({ subject }) => metrics.count('pollCrashes', { kind: kindOf(subject) }));
+  on('claims.returned', ({ surface, count }) => metrics.count('claimsReturned', { surface }, count));
+  on('poll.crashed', ({ subject }) => metrics.count('pollCrashes', { kind: kindOf(subject) }));
   on('repair.done', ({ what }) => metrics.count('repairs', { what }));
 
   on('record.decided', ({ kind, outcome, reason }) => {

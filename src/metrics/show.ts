@@ -1,6 +1,7 @@
+import { HEALTH_STATES } from '../store/health.ts';
 import { RECEIVER_STATES } from '../store/receivers.ts';
 import type { Instruments } from './instruments.ts';
-import { HEALTH_STATES, statusLabel } from './label-values.ts';
+import { statusLabel } from './label-values.ts';
 import type { MetricSources } from './sources.ts';
 
 /** What a source said; null when it said nothing, which leaves its gauges out. */
@@ -51,14 +52,35 @@ export function showSurfaces(metrics: Instruments, said: Said<'surfaces'>): void
     HEALTH_STATES.map((state) => ({ labels: { surface, state }, value: state === current ? 1 : 0 })),
   );
   metrics.show('upstreamState', states ?? null);
-  const budgets = said?.map(({ surface, budget }) => ({ labels: { surface }, value: budget }));
-  metrics.show('budget', budgets ?? null);
-  const prices = said?.map(({ surface, price }) => ({ labels: { surface }, value: price }));
-  metrics.show('price', prices ?? null);
+  const values = (pick: (plan: NonNullable<typeof said>[number]) => number) =>
+    said?.map((plan) => ({ labels: { surface: plan.surface }, value: pick(plan) })) ?? null;
+  metrics.show(
+    'budget',
+    values(({ budget }) => budget),
+  );
+  metrics.show(
+    'budgetUsed',
+    values(({ used }) => used),
+  );
+  metrics.show(
+    'price',
+    values(({ price }) => price),
+  );
+  metrics.show(
+    'failing',
+    values(({ failing }) => failing),
+  );
+  metrics.show(
+    'overdue',
+    values(({ overdueSeconds }) => overdueSeconds),
+  );
+  const suspects = said?.reduce((sum, plan) => sum + plan.suspects, 0);
+  metrics.show('crashing', suspects === undefined ? null : [{ labels: {}, value: suspects }]);
 }
 
-export function showCrashing(metrics: Instruments, said: Said<'crashing'>): void {
-  metrics.show('crashing', said === null ? null : [{ labels: {}, value: said }]);
+export function showWaits(metrics: Instruments, said: Said<'waits'>): void {
+  const longest = said?.map(({ kind, longestSeconds }) => ({ labels: { kind }, value: longestSeconds }));
+  metrics.show('longestWait', longest ?? null);
 }
 
 /** The routes of which most was seen, by name; of the others only how much was seen. */

@@ -1,21 +1,32 @@
+import type { HealthState } from '../store/health.ts';
 import type { ReceiverState } from '../store/receivers.ts';
 
 /**
  * Where gauges come from, read at scrape time. Each may fail or hang: the answer then goes without its gauges.
- * `budget` is in requests per second; `removed` means that the receiver left the config; `crashing` counts subjects
- * whose polls crash their process. `routes` are those of this config that were answered; null is what a quote did not say.
+ * `removed` means that the receiver left the config; `waits` says how long ago the longest-waiting subject of a kind was
+ * looked at with success. `routes` are those of this config that were answered; null is what a quote did not say.
  */
 export type MetricSources = {
   subjects(): Promise<{ kind: string; status: string; count: number }[]>;
   queues(): Promise<{ queue: string; state: 'waiting' | 'delayed' | 'active'; count: number }[]>;
   deliveries(): Promise<{ receiver: string; pending: number; dead: number; removed: boolean }[]>;
   receivers(): Promise<{ receiver: string; state: ReceiverState }[]>;
-  surfaces(): Promise<
-    { surface: string; state: 'ok' | 'unreachable' | 'unauthorized'; budget: number; price: number }[]
-  >;
-  crashing(): Promise<number>;
+  surfaces(): Promise<SurfaceState[]>;
+  waits(): Promise<{ kind: string; longestSeconds: number }[]>;
   learned(): Promise<{ stages: LearnedTiming[]; newTransfersPerSecond: number }>;
   routes(): Promise<RoutePrice[]>;
+};
+
+/** A surface of the upstream with its plan: `budget` in requests per second, `used` as a share of it, the rest are counts. */
+export type SurfaceState = {
+  surface: string;
+  state: HealthState;
+  budget: number;
+  used: number;
+  price: number;
+  failing: number;
+  suspects: number;
+  overdueSeconds: number;
 };
 
 /** What was learned of a stage on a route; times of those that come to its end. */

@@ -1,4 +1,4 @@
-import { type FinishedStatuses, isFinished, nextPoll } from '../domain/cadence/next-poll.ts';
+import { type FinishedStatuses, nextPoll } from '../domain/cadence/next-poll.ts';
 import { type Claim, isHistoryFor, parseClaimRoot } from '../domain/claim.ts';
 import { type Decision, decide, UNKNOWN } from '../domain/decide.ts';
 import type { HandedState } from '../domain/handed-quote.ts';
@@ -9,33 +9,41 @@ import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
 import { eventKind, intentId, isPollable, subjectKind } from '../domain/subject.ts';
 import { type OverdueAfter, type OverdueTime, timedMoments } from '../domain/timed.ts';
 import type { Signals } from '../signals.ts';
+import type { PlanStore } from '../store/plan.ts';
 import type { StoredSubscription } from '../store/registry.ts';
 import type { Commit, Known, SubjectStore } from '../store/subjects.ts';
 import { commitFlagged } from './commit-flagged.ts';
 import type { Learning } from './learning.ts';
-import type { PollQueues } from './poll-queues.ts';
-import type { Pricing } from './pricing.ts';
 
 /** What committing needs of the daemon. */
 export type CommitParts = {
   subjects: SubjectStore;
-  queues: PollQueues;
+  plan: PlanStore;
   signals: Signals;
   confirmAfterMs: number;
   finished: FinishedStatuses;
-  pricing: Pricing;
   learning: Learning;
 };
 
 /**
- * How a record was come by. `asOf` is the commit counter before the request, `nowMs` when the answer came; `exact` is
- * false for a page; `claims` are those that the record serves: the subject's own, or those of the wallet whose page
+ * How a record was come by. `asOf` is the commit counter before the request, `nowMs` when the answer came, `price` that of
+ * a request then; `exact` is false for a page; `claims` are those that the record serves: the subject's own, or those of the wallet whose page
  * showed it.
  */
-export type Sighting = { asOf: string; nowMs: number; exact: boolean; claims: readonly Claim[] };
+export type Sighting = {
+  asOf: string;
+  nowMs: number;
+  price: number;
+  exact: boolean;
+  claims: readonly Claim[];
+};
 
-/** What became of a record, and the snapshot that stands now as far as this process knows. */
-export type Taken = { outcome: Decision['outcome'] | 'superseded'; snapshot: Snapshot | null };
+/** What became of a record, the snapshot that stands now as far as this process knows, and whether anything was stored. */
+export type Taken = {
+  outcome: Decision['outcome'] | 'superseded';
+  snapshot: Snapshot | null;
+  stored: boolean;
+};
 
 /**
  * Takes a record in: decides what it means and stores it with its event in one atomic step. The intents that it names
@@ -52,33 +60,33 @@ export async function commitRecord(
   const decision = decideRecord(parts, record, known, fresh, sighting);
   if (known.snapshot === null && record.status.toLowerCase() === UNKNOWN) {
     signalDecision(parts.signals, record, decision);
-    return { outcome: decision.outcome, snapshot: null };
+    return { outcome: decision.outcome, snapshot: null, stored: false };
   }
   const commit = commitOf(record, known, decision, { fresh, ...sighting });
   if (commit === null) {
     signalDecision(parts.signals, record, decision);
     learn(parts, record, known, { decision, nowMs: sighting.nowMs });
-    return { outcome: decision.outcome, snapshot: known.snapshot };
+    return { outcome: decision.outcome, snapshot: known.snapshot, stored: false };
   }
   await claimNamed(parts, record, merge(known.claims, fresh));
   const told = commit.event !== undefined || (known.snapshot?.told ?? false);
   const after = commit.snapshot ? { ...commit.snapshot, commit: 0, told } : known.snapshot;
-  const first = firstPoll(parts, record, after, known.snapshot, sighting);
-  const result = await parts.subjects.commit(first === null ? commit : { ...commit, dueMs: first.dueMs });
+  const track = firstPoll(parts, record, after, sighting);
+  const result = await parts.subjects.commit(track === null ? commit : { ...commit, track });
   if (result.outcome === 'superseded') {
     const kind = subjectKind(subject);
     parts.signals.emit('record.decided', { subject, kind, outcome: 'superseded', reason: null });
-    if (!sighting.exact && isPollable(subject)) await parts.queues.soon(subject);
-    return { outcome: 'superseded', snapshot: known.snapshot };
+    if (!sighting.exact && isPollable(subject)) await parts.plan.ask([subject]);
+    return { outcome: 'superseded', snapshot: known.snapshot, stored: false };
   }
   signalDecision(parts.signals, record, decision);
   if (result.outcome === 'committed') learn(parts, record, known, { decision, nowMs: sighting.nowMs });
   if (commit.event)
     parts.signals.emit('event.committed', { event: commit.event.event, kind: subjectKind(subject) });
-  if (first?.added) await parts.queues.add(subject, first.afterMs);
   return {
     outcome: decision.outcome,
     snapshot: after === null ? null : { ...after, commit: Number(result.commit) },
+    stored: true,
   };
 }
 
@@ -169,31 +177,29 @@ function tokenOf(subject: string, snapshot: SnapshotDraft): string {
   return eventId([subject, String(snapshot.version), canonicalJson(snapshot.record)]);
 }
 
-/** When a subject that only a page has shown so far is polled first; null when it is finished or polled already. */
+/** How long a transfer that a page has just shown for the first time needs no look-up of its own. */
+const SHOWN_REST_MS = 30_000;
+
+/** When a subject that only a page has shown so far is polled first; null when it is finished. */
 function firstPoll(
   parts: CommitParts,
   record: UpstreamRecord,
   after: Snapshot | null,
-  before: Snapshot | null,
   sighting: Sighting,
-): { dueMs: number; afterMs: number; added: boolean } | null {
+): NonNullable<Commit['track']> | null {
   const { subject } = record;
   if (sighting.exact || !isPollable(subject)) return null;
-  const { nowMs } = sighting;
-  const { finished } = parts;
   const next = nextPoll({
     subject,
     snapshot: after,
-    nowMs,
-    shown: true,
-    price: parts.pricing.price(subject),
+    nowMs: sighting.nowMs,
+    namedAtMs: sighting.nowMs,
+    price: sighting.price,
     law: parts.learning.law,
-    finished,
-    deadlinesMs: [],
+    finished: parts.finished,
+    alarmsMs: [],
   });
-  if (next.next === 'finish') return null;
-  const added = before === null || isFinished({ subject, snapshot: before, nowMs, finished });
-  return { dueMs: Math.round(nowMs + next.afterMs), afterMs: next.afterMs, added };
+  return next.next === 'finish' ? null : { virtualSeconds: next.virtualSeconds, restMs: SHOWN_REST_MS };
 }
 
 /** Brings along what a quote, gasless job or vault names: its intents become subjects for the same claims. */
@@ -205,8 +211,7 @@ async function claimNamed(
   const kind = subjectKind(record.subject);
   if (kind !== 'quote' && kind !== 'gasless' && kind !== 'vault') return;
   for (const hash of record.names) {
-    const intent = intentId(hash);
-    if (await parts.subjects.claim(intent, claims)) await parts.queues.soon(intent);
+    await parts.subjects.claim(intentId(hash), claims);
   }
 }
 

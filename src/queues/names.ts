@@ -1,45 +1,13 @@
 import { z } from 'zod';
-import { asSubjectId, type SubjectId } from '../domain/subject.ts';
 
-/**
- * Work in a poll queue. `subject`: the long-lived poll of one subject. `page`: one page of a walk over a wallet's pages
- * behind the first; `route` says over which, `walk` is the walk's id, `tries` counts its failures.
- */
-export type PollJob =
-  | { do: 'subject'; subject: SubjectId; careful: number }
-  | {
-      do: 'page';
-      wallet: SubjectId;
-      route: string;
-      walk: string;
-      page: number;
-      cursor: string;
-      tries: number;
-    };
+/** A claim on its way to a worker: a member of the plan, and the token under which it was handed out. */
+export const POLL_JOB = z.object({ member: z.string(), token: z.string() });
 
-const subjectId = z.string().transform(asSubjectId);
+export type PollJob = z.infer<typeof POLL_JOB>;
 
-export const POLL_JOB = z.discriminatedUnion('do', [
-  z.object({ do: z.literal('subject'), subject: subjectId, careful: z.number().default(0) }),
-  z.object({
-    do: z.literal('page'),
-    wallet: subjectId,
-    route: z.string(),
-    walk: z.string(),
-    page: z.number(),
-    cursor: z.string(),
-    tries: z.number(),
-  }),
-]);
-
-/** The one job id of a subject's poll: no `:` and never an integer, which BullMQ reserves. */
-export function pollJobId(subject: SubjectId): string {
-  return `poll-${encodeURIComponent(subject)}`;
-}
-
-/** The job id of a page: one per page of a walk, so that a page asked for twice is asked once. */
-export function pageJobId(page: { wallet: SubjectId; route: string; walk: string; page: number }): string {
-  return `page-${encodeURIComponent(page.wallet)}-${page.route}-${page.walk}-${page.page}`;
+/** The job id of a claim: no `:` and never an integer, which BullMQ reserves. */
+export function pollJobId(token: string): string {
+  return `claim-${token}`;
 }
 
 export function deliveryQueueName(receiver: string): string {

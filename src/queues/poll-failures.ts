@@ -2,22 +2,29 @@ import type { Logger } from 'pino';
 import type { SubjectId } from '../domain/subject.ts';
 import type { Reading } from '../pollers/reading.ts';
 import type { Signals } from '../signals.ts';
-import type { HealthOutcome, HealthStore } from '../store/health.ts';
+import type { AnswerKind, HealthStore } from '../store/health.ts';
+import type { PollStart } from '../store/poll-start.ts';
 import type { Surface } from '../store/surface.ts';
 import { type FailureCode, UpstreamFailure } from '../upstream/failure.ts';
-import type { PollQueues } from './poll-queues.ts';
-import type { Pricing } from './pricing.ts';
 
-/** What a failed request means for its poll. `counts`: it was this request's own failure, not a pause for all. */
-export type PollFailure = { code: FailureCode; reason: string; afterMs: number; counts: boolean };
+/**
+ * What a failed request means for its poll. `own`: the subject's own failure, for which it backs off alone; else it is
+ * polled again in its turn, as what failed is the surface.
+ */
+export type PollFailure = { code: FailureCode; reason: string; own: boolean; afterMs: number };
 
-const RETRY_MS = 5_000;
-const UNAUTHORIZED_RETRY_MS = 15_000;
-const INVALID_RETRY_MS = 300_000;
+/** A subject that fails is tried again after this, twice as long each time in a row, up to the longest. */
+const BACKOFF_MS = 5_000;
+const LONGEST_BACKOFF_MS = 300_000;
 
-/** A `429` without `Retry-After` pauses for this long, twice as long each time in a row, up to the longest. */
-const PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 60_000;
+/** A request that the upstream calls wrong is not sent again unchanged before this. */
+const INVALID_BACKOFF_MS = 60_000;
+
+/** `Retry-After` of an answer other than 429 keeps one subject waiting for so long at most. */
+const LONGEST_RETRY_AFTER_MS = 60_000;
+
+/** The codes that say that the key is refused, whoever asks (interface, Authentication, 4 and 6). */
+const KEY_REFUSED: readonly (string | null)[] = ['invalid-api-key', 'api-key-expired'];
 
 /** An exact look-up whose answer does not hold the subject that was asked for: no news of any kind. */
 export function missingRecord(subject: SubjectId, reading: Reading): UpstreamFailure {
@@ -33,71 +40,80 @@ export function missingRecord(subject: SubjectId, reading: Reading): UpstreamFai
   });
 }
 
-/** Turns failures of the upstream's into waits, pauses and the surface's state. */
+/** After how long a subject that has failed so often in a row is tried again, ms. */
+export function backoffMs(failuresBefore: number, leastMs = BACKOFF_MS): number {
+  return Math.min(LONGEST_BACKOFF_MS, Math.max(leastMs, BACKOFF_MS * 2 ** Math.min(failuresBefore, 10)));
+}
+
+/**
+ * Tells the surface what became of its requests, and says what a failure means for its poll. What the answers of different
+ * subjects come to together is decided where all processes' are known: see store/commands/include/surface.lua.
+ */
 export class PollFailures {
   readonly #surface: Surface;
   readonly #health: HealthStore;
-  readonly #queues: PollQueues;
-  readonly #pricing: Pricing;
   readonly #signals: Signals;
   readonly #log: Logger;
-  /** How many `429` without `Retry-After` came in a row here. Only the length of a pause hangs on it. */
-  #throttled = 0;
 
-  constructor(
-    surface: Surface,
-    parts: { health: HealthStore; queues: PollQueues; pricing: Pricing; signals: Signals; log: Logger },
-  ) {
+  constructor(surface: Surface, parts: { health: HealthStore; signals: Signals; log: Logger }) {
     this.#surface = surface;
     this.#health = parts.health;
-    this.#queues = parts.queues;
-    this.#pricing = parts.pricing;
     this.#signals = parts.signals;
     this.#log = parts.log;
   }
 
   /** Notes that the surface answered. */
-  async answered(): Promise<void> {
-    this.#throttled = 0;
-    await this.#note('ok', '');
+  async answered(start: PollStart): Promise<void> {
+    await this.#note(start, 'ok', { reason: '', retryAfterMs: null });
   }
 
   /** Handles what a request ended in. Rethrows what is no failure of the upstream's. */
-  async handle(error: unknown): Promise<PollFailure> {
+  async handle(error: unknown, start: PollStart): Promise<PollFailure> {
     if (!(error instanceof UpstreamFailure)) throw error;
-    const { code, message: reason } = error;
+    const { code, message: reason, retryAfterMs } = error;
+    const isProbe = start.lane === 'probe';
+    const said = { reason, retryAfterMs };
     switch (code) {
       case 'unauthorized':
-      case 'forbidden':
-        await this.#note('unauthorized', reason);
-        return { code, reason, afterMs: UNAUTHORIZED_RETRY_MS, counts: false };
+      case 'forbidden': {
+        const kind = KEY_REFUSED.includes(error.problemCode) ? 'refused' : 'denied';
+        await this.#note(start, kind, said);
+        return { code, reason, own: kind === 'denied' && !isProbe, afterMs: backoffMs(start.fails) };
+      }
       case 'rate-limited':
-        return { code, reason, afterMs: await this.#pause(error), counts: false };
+        await this.#note(start, 'throttled', said);
+        return { code, reason, own: false, afterMs: 0 };
       case 'unavailable':
       case 'timeout':
       case 'malformed':
-      case 'not-found':
+      case 'not-found': {
         // A page that says 404, or HTML with status 200, is an upstream that cannot be used as much as a closed port.
-        await this.#note('unreachable', reason);
-        return { code, reason, afterMs: Math.max(RETRY_MS, error.retryAfterMs ?? 0), counts: true };
+        await this.#note(start, 'unreachable', said);
+        const leastMs = Math.min(LONGEST_RETRY_AFTER_MS, retryAfterMs ?? 0);
+        return { code, reason, own: !isProbe, afterMs: backoffMs(start.fails, leastMs) };
+      }
       case 'invalid-request':
-        await this.#note('ok', reason);
-        return { code, reason, afterMs: INVALID_RETRY_MS, counts: true };
+        await this.#note(start, 'ok', said);
+        return { code, reason, own: true, afterMs: backoffMs(start.fails, INVALID_BACKOFF_MS) };
     }
   }
 
-  async #pause(failure: UpstreamFailure): Promise<number> {
-    this.#pricing.pushedBack(this.#surface);
-    const backoffMs = Math.min(LONGEST_PAUSE_MS, PAUSE_MS * 2 ** this.#throttled);
-    if (failure.retryAfterMs === null) this.#throttled = Math.min(this.#throttled + 1, 10);
-    const pauseMs = await this.#queues.pause(this.#surface, Math.max(1, failure.retryAfterMs ?? backoffMs));
-    this.#signals.emit('upstream.paused', { surface: this.#surface, seconds: pauseMs / 1_000 });
-    return pauseMs;
-  }
-
-  async #note(outcome: HealthOutcome, reason: string): Promise<void> {
-    const { before, after } = await this.#health.note(this.#surface, outcome, reason);
+  async #note(
+    start: PollStart,
+    kind: AnswerKind,
+    said: { reason: string; retryAfterMs: number | null },
+  ): Promise<void> {
+    const { before, after, pauseMs } = await this.#health.note(this.#surface, {
+      kind,
+      member: start.member,
+      sentAtMs: start.planMs,
+      ...said,
+    });
+    if (pauseMs !== null) {
+      this.#signals.emit('upstream.paused', { surface: this.#surface, seconds: pauseMs / 1_000 });
+    }
     if (before === after) return;
+    const { reason } = said;
     this.#signals.emit('upstream.moved', { surface: this.#surface, before, after, reason });
     this.#log[after === 'ok' ? 'info' : 'error'](
       { surface: this.#surface, before, after, reason },

@@ -1,27 +1,29 @@
+import { sha256, stringToBytes } from 'viem';
 import { arrivalsPerSecond, withArrivals } from '../domain/cadence/arrivals.ts';
-import { LONGEST_WAIT_SECONDS } from '../domain/cadence/clamp.ts';
 import { type Listing, NARROW_STATUSES } from '../domain/cadence/listing.ts';
-import type { PlannedPoll } from '../domain/cadence/next-poll.ts';
-import { planWallet, sweepEveryMs, type WalletPlan } from '../domain/cadence/wallet.ts';
+import type { PlannedPoll } from '../domain/cadence/planned-poll.ts';
+import { type OpenTransfer, planWallet, sweepEveryMs, type WalletPlan } from '../domain/cadence/wallet.ts';
 import type { SubjectId } from '../domain/subject.ts';
 import type { Reading } from '../pollers/reading.ts';
 import { pollWallet } from '../pollers/wallet.ts';
-import type { Registry } from '../store/registry.ts';
-import type { PollStart } from '../store/subjects.ts';
-import type { WalletFacts, WalletStore } from '../store/wallets.ts';
+import type { Observed } from '../store/plan.ts';
+import type { PollStart } from '../store/poll-start.ts';
+import { type NotedFacts, openText, type WalletFacts, type WalletStore } from '../store/wallets.ts';
 import type { UpstreamClient } from '../upstream/client.ts';
 import { type PageTaken, takePage } from './take-page.ts';
-import type { Walk, Walks } from './walks.ts';
+import type { Walk, WalkPage, Walks } from './walks.ts';
 
 /** What polling a wallet needs of the daemon. */
 export type WalletParts = Parameters<typeof takePage>[0] & {
   client: UpstreamClient;
-  registry: Registry;
   wallets: WalletStore;
   walks: Walks;
   /** The shortest time from one sweep of all pages of a wallet to the next, ms. */
   fullSweepEveryMs: number;
 };
+
+/** When a wallet, or a page of its walk, is polled next, and what the poll observed; null for a walk that is over. */
+export type WalletPolled = { next: PlannedPoll | null; observed: Observed };
 
 /** How long an observation about an upstream's pages that costs requests is believed. */
 const BELIEVED_MS = 3_600_000;
@@ -29,60 +31,92 @@ const BELIEVED_MS = 3_600_000;
 /** A transfer that no listing has shown for so long is left to its own look-ups. */
 const FORGOTTEN_AFTER_MS = 3_600_000;
 
-const SHORTEST_MS = 50;
+/** An answer that says the same as the one before is taken in anew after this, so that what it shows is kept. */
+const TAKEN_EVERY_MS = 600_000;
+
+/** A transfer that pages show is not looked up by itself for so long. */
+const COVER_MS = 30_000;
+
+/** The next page of a sweep over all pages is worth its request after so long at a price of 1, and overdue after that. */
+const SWEEP_SECONDS = 10;
+const SWEEP_LATEST_MS = 120_000;
 
 /** One page of a wallet that is asked for. */
 type Page = { wallet: SubjectId; listing: Listing; cursor: string | null };
 
+/** A poll under way. `onReading` hears of every answer. */
+type Run = { start: PollStart; signal: AbortSignal; onReading: (reading: Reading) => void };
+
+/** What the poll has found out so far, to be noted with its end. */
+type Draft = { facts: NotedFacts; open: Map<string, OpenTransfer>; ended: string[]; shown: string[] };
+
 /**
- * Polls a wallet: asks for the listing that is due first, takes in what it shows, and follows it where it leads on.
- * Returns when the next listing is due. Throws UpstreamFailure, or the signal's reason.
+ * Polls a wallet: asks for the listing that is due first, takes in what it shows, and follows it where it leads on. Throws
+ * UpstreamFailure, or the signal's reason.
  */
-export async function pollWalletListing(
-  parts: WalletParts,
-  wallet: SubjectId,
-  run: { start: PollStart; signal: AbortSignal; onReading: (reading: Reading) => void },
-): Promise<PlannedPoll> {
+export async function pollWalletListing(parts: WalletParts, run: Run): Promise<WalletPolled> {
   const { start } = run;
-  const before = await planOf(parts, wallet, start.nowMs);
+  const { subject: wallet, facts, nowMs } = start;
+  const draft = openDraft(start);
+  const before = planOf(parts, start, { facts, open: [...draft.open.values()] });
   const { listing } = before.plan;
-  // Noted also when it fails: a listing that cannot be read must not keep the others from being asked for.
-  const { reading, taken } = await takeListing(parts, { wallet, listing, cursor: null }, run).finally(() =>
-    parts.wallets.note(wallet, { [`looked:${listing}`]: start.nowMs }),
-  );
-  if (listing === before.finder) await noteArrivals(parts, wallet, { ...before, start, taken });
-  if (listing === 'head') await followHead(parts, wallet, { ...before, start, reading, taken });
-  else await followNarrowed(parts, { wallet, listing }, { start, reading });
-  const { plan } = await planOf(parts, wallet, start.nowMs);
-  const afterMs = Math.min(LONGEST_WAIT_SECONDS * 1_000, Math.round(plan.dueMs - start.nowMs));
-  return { afterMs: Math.max(SHORTEST_MS, afterMs), demand: plan.demand };
+  const { reading, answeredMs } = await readPage(parts, { wallet, listing, cursor: null }, run);
+  const print = fingerprint(reading, start);
+  draft.facts[`polled:${listing}`] = nowMs;
+  draft.facts[`virtual:${listing}`] = start.virtual;
+  let taken: PageTaken | null = null;
+  if (saysTheSame(facts, { listing, print, nowMs })) {
+    draft.shown.push(...shownBefore(draft, facts, listing));
+  } else {
+    taken = await takeIn(parts, { reading, answeredMs, atHead: listing === 'head' }, { run, draft });
+    draft.facts[`taken:${listing}`] = nowMs;
+    draft.facts[`same:${listing}`] = taken.quiet ? print : '';
+  }
+  if (listing === before.finder)
+    noteArrivals(parts, { facts, listing, draft, nowMs, seen: taken?.arrived ?? 0 });
+  if (listing === 'head') await followHead(parts, { start, reading, taken, draft });
+  else if (taken !== null) await followNarrowed(parts, { listing, start, reading, draft });
+  const after = { facts: withNoted(facts, draft.facts), open: [...draft.open.values()] };
+  const { plan } = planOf(parts, start, after);
+  const shortestMs = 1_000 * parts.learning.law.arrivals.limits.leastSeconds;
+  return {
+    next: { ...plan, restMs: Math.max(shortestMs, plan.restMs) },
+    observed: observedOf(draft, taken),
+  };
 }
 
-/** Asks for a page behind the first, and takes it in. Returns the cursor behind it, null where the walk is over. */
-export async function pollWalkPage(
-  parts: WalletParts,
-  walk: Walk & { page: number; cursor: string },
-  run: { start: PollStart; signal: AbortSignal; onReading: (reading: Reading) => void },
-): Promise<void> {
+/** When a wallet is polled next whose poll failed: it has polled what it was to poll, so that the rest is not kept waiting. */
+export function failedListing(parts: WalletParts, start: PollStart): Observed {
+  const { open, facts, nowMs, virtual } = start;
+  const { listing } = planOf(parts, start, { facts, open }).plan;
+  return {
+    ...observedOf(openDraft(start), null),
+    facts: { [`polled:${listing}`]: nowMs, [`virtual:${listing}`]: virtual },
+  };
+}
+
+/** Asks for the next page of a walk, and takes it in. */
+export async function pollWalkPage(parts: WalletParts, walk: WalkPage, run: Run): Promise<WalletPolled> {
   const { wallet, route, cursor, page } = walk;
   const { start } = run;
   const listing = narrowListing(route);
-  const { reading, taken } = await takeListing(parts, { wallet, listing, cursor }, run);
-  if (listing === 'head') await noteOrder(parts, wallet, { taken, nowMs: start.nowMs });
+  const draft = openDraft(start);
+  const { reading, answeredMs } = await readPage(parts, { wallet, listing, cursor }, run);
+  const taken = await takeIn(parts, { reading, answeredMs, atHead: false }, { run, draft });
+  if (listing === 'head') noteOrder(draft, { taken, nowMs: start.nowMs });
   const isOver = reading.nextCursor === null || (route === 'new' && !taken.allNew);
   if (!isOver) {
-    const goesOn = await parts.walks.next(walk, {
-      page,
-      cursor: reading.nextCursor ?? '',
-      nowMs: start.nowMs,
-    });
-    if (!goesOn) await breakWalk(parts, walk, start.nowMs);
-    return;
+    const from = { page, cursor: reading.nextCursor ?? '', nowMs: start.nowMs };
+    const goesOn = (await parts.walks.isPresent(walk)) && (await parts.walks.next(walk, from));
+    if (goesOn) return { next: nextPage(route), observed: observedOf(draft, taken) };
+    await breakWalk(parts, walk, start.nowMs);
+    return { next: null, observed: observedOf(draft, taken) };
   }
   await parts.walks.end(walk);
   const beganMs = Number(walk.id);
-  if (route === 'all') await parts.wallets.note(wallet, { sweptAtMs: beganMs, pages: page });
-  if (listing !== 'head') await lookUpThoseThatLeft(parts, { wallet, listing }, beganMs);
+  if (route === 'all') Object.assign(draft.facts, { sweptAtMs: beganMs, pages: page });
+  if (listing !== 'head') await recheckThoseThatLeft(parts, { draft, listing, sinceMs: beganMs });
+  return { next: null, observed: observedOf(draft, taken) };
 }
 
 /** Ends a walk that cannot go on. What it was to read is left to the next of its kind, and new transfers to a sweep. */
@@ -95,98 +129,185 @@ export async function breakWalk(
   await parts.walks.end(walk, 'broken');
 }
 
+/** A page of a sweep waits its turn; the others are about what moves now. */
+function nextPage(route: string): PlannedPoll {
+  return route === 'all'
+    ? { virtualSeconds: SWEEP_SECONDS, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: null }
+    : { virtualSeconds: 0, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: 0 };
+}
+
+function openDraft({ open, nowMs }: PollStart): Draft {
+  const fresh = open.filter(({ seenAtMs }) => nowMs - seenAtMs < FORGOTTEN_AFTER_MS);
+  return {
+    facts: {},
+    open: new Map(fresh.map((transfer) => [transfer.subject, transfer])),
+    ended: open.filter((transfer) => !fresh.includes(transfer)).map(({ subject }) => subject),
+    shown: [],
+  };
+}
+
 /** What is asked for next, by all that is known of the wallet, and in which listing new transfers appear (`finder`). */
-async function planOf(
+function planOf(
   parts: WalletParts,
-  wallet: SubjectId,
-  nowMs: number,
-): Promise<{ plan: WalletPlan; facts: WalletFacts; finder: Listing }> {
-  const facts = await parts.wallets.facts(wallet);
-  const all = await parts.wallets.open(wallet);
-  const open = all.filter(({ seenAtMs }) => nowMs - seenAtMs < FORGOTTEN_AFTER_MS);
-  if (open.length < all.length) {
-    const forgotten = all.filter((transfer) => !open.includes(transfer)).map(({ subject }) => subject);
-    await parts.wallets.sight(wallet, { open: [], ended: forgotten, headAtMs: null });
-  }
+  start: PollStart,
+  known: { facts: WalletFacts; open: readonly OpenTransfer[] },
+): { plan: WalletPlan; finder: Listing } {
+  const { nowMs, virtual, price } = start;
+  const { facts, open } = known;
   const narrows = nowMs - facts.unnarrowedAtMs > BELIEVED_MS;
-  const { looks } = facts;
   const headFinds = facts.pages === 1 || comesNewestFirst(facts, nowMs);
   const { law } = parts.learning;
   const plan = planWallet({
     open,
-    looks,
+    polled: facts.polled,
+    headTakenAtMs: facts.takenAtMs.head ?? 0,
     nowMs,
-    price: parts.pricing.price(wallet),
+    virtual,
+    price,
     narrows,
     headFinds,
     arrivalsPerSecond: arrivalsPerSecond(facts.arrivals, { usualPerSecond: law.usualArrivals, nowMs }),
     law,
   });
-  return { plan, facts, finder: headFinds || !narrows ? 'head' : 'pending' };
+  return { plan, finder: headFinds || !narrows ? 'head' : 'pending' };
 }
 
-async function takeListing(
+/** The facts with what this poll has found out, as the next will read them. */
+function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
+  const number = (fact: keyof NotedFacts, known: number): number => Number(noted[fact] ?? known);
+  const polled = { ...facts.polled };
+  const takenAtMs = { ...facts.takenAtMs };
+  for (const listing of ['head', ...NARROW_STATUSES] as const) {
+    const atMs = noted[`polled:${listing}`];
+    if (atMs !== undefined)
+      polled[listing] = { atMs: Number(atMs), virtual: Number(noted[`virtual:${listing}`] ?? 0) };
+    const taken = noted[`taken:${listing}`];
+    if (taken !== undefined) takenAtMs[listing] = Number(taken);
+  }
+  return {
+    ...facts,
+    polled,
+    takenAtMs,
+    sweptAtMs: number('sweptAtMs', facts.sweptAtMs),
+    pages: number('pages', facts.pages),
+    orderAtMs: number('orderAtMs', facts.orderAtMs),
+    disorderAtMs: number('disorderAtMs', facts.disorderAtMs),
+    unnarrowedAtMs: number('unnarrowedAtMs', facts.unnarrowedAtMs),
+    arrivals: {
+      seen: number('arrivals:seen', facts.arrivals.seen),
+      watchedSeconds: number('arrivals:watchedSeconds', facts.arrivals.watchedSeconds),
+      atMs: number('arrivals:atMs', facts.arrivals.atMs),
+    },
+  };
+}
+
+/** Asks for a page. `answeredMs` is when its answer came (Redis time). */
+async function readPage(
   parts: WalletParts,
   { wallet, listing, cursor }: Page,
-  run: { start: PollStart; signal: AbortSignal; onReading: (reading: Reading) => void },
-): Promise<{ reading: Reading; taken: PageTaken }> {
-  const { start } = run;
+  run: Run,
+): Promise<{ reading: Reading; answeredMs: number }> {
   const address = wallet.slice('wallet:'.length);
   const status = listing === 'head' ? null : listing;
   const askedAt = performance.now();
   const reading = await pollWallet(parts.client, { address, status, cursor }, run.signal);
-  const answeredMs = start.nowMs + Math.round(performance.now() - askedAt);
   run.onReading(reading);
-  const roots = start.claims.map((claim) => claim.root);
-  const subscriptions = await parts.registry.subscriptions(roots);
-  const taken = await takePage(parts, { reading, answeredMs, start, subscriptions });
-  const headAtMs = listing === 'head' && cursor === null ? start.nowMs : null;
-  await parts.wallets.sight(wallet, { ...taken, headAtMs });
-  return { reading, taken };
+  return { reading, answeredMs: run.start.nowMs + Math.round(performance.now() - askedAt) };
+}
+
+/** Takes in what a page shows, and notes it. */
+async function takeIn(
+  parts: WalletParts,
+  { reading, answeredMs, atHead }: { reading: Reading; answeredMs: number; atHead: boolean },
+  { run, draft }: { run: Run; draft: Draft },
+): Promise<PageTaken> {
+  const { start } = run;
+  const taken = await takePage(parts, { reading, answeredMs, start });
+  for (const transfer of taken.open) {
+    const headAtMs = atHead ? start.nowMs : (draft.open.get(transfer.subject)?.headAtMs ?? null);
+    draft.open.set(transfer.subject, { ...transfer, headAtMs });
+    draft.shown.push(transfer.subject);
+  }
+  for (const subject of taken.ended) {
+    draft.open.delete(subject);
+    draft.ended.push(subject);
+  }
+  return taken;
+}
+
+/** What tells one answer from another: all that it says, in its order, and who wants to hear of it. */
+function fingerprint(reading: Reading, { claims }: PollStart): string {
+  const said = JSON.stringify([
+    reading.records.map((record) => record.said),
+    reading.nextCursor,
+    reading.unreadable.length,
+    claims.map(({ root, atMs }) => [root, atMs]),
+  ]);
+  return sha256(stringToBytes(said)).slice(2, 34);
+}
+
+/** Whether an answer says just what the one before it said, of which nothing was new. */
+function saysTheSame(
+  facts: WalletFacts,
+  answer: { listing: Listing; print: string; nowMs: number },
+): boolean {
+  const { listing, print, nowMs } = answer;
+  const takenMs = nowMs - (facts.takenAtMs[listing] ?? 0);
+  return facts.same[listing] === print && takenMs >= 0 && takenMs < TAKEN_EVERY_MS;
+}
+
+/** The transfers that a listing showed when its answer was taken in last. */
+function shownBefore({ open }: Draft, facts: WalletFacts, listing: Listing): string[] {
+  const takenAtMs = facts.takenAtMs[listing] ?? 0;
+  return [...open.values()]
+    .filter(({ headAtMs, status, seenAtMs }) =>
+      listing === 'head' ? headAtMs === takenAtMs : status === listing && seenAtMs >= takenAtMs,
+    )
+    .map(({ subject }) => subject);
 }
 
 /** Reads on behind the head where there is reason to: pages that were not read for long, or a head of new ones only. */
 async function followHead(
   parts: WalletParts,
-  wallet: SubjectId,
-  head: { facts: WalletFacts; start: PollStart; reading: Reading; taken: PageTaken },
+  head: { start: PollStart; reading: Reading; taken: PageTaken | null; draft: Draft },
 ): Promise<void> {
-  const { facts, taken, reading } = head;
-  const { nowMs } = head.start;
-  await noteOrder(parts, wallet, { taken, nowMs });
-  if (reading.nextCursor === null) return parts.wallets.note(wallet, { sweptAtMs: nowMs, pages: 1 });
+  const { start, taken, reading, draft } = head;
+  const { subject: wallet, facts, nowMs } = start;
+  if (taken !== null) noteOrder(draft, { taken, nowMs });
+  if (reading.nextCursor === null) {
+    Object.assign(draft.facts, { sweptAtMs: nowMs, pages: 1 });
+    return;
+  }
   const { nextCursor: cursor } = reading;
-  const newestFirst = taken.order !== 'other' && comesNewestFirst(facts, nowMs);
+  const allNew = taken?.allNew ?? false;
+  const newestFirst = taken?.order !== 'other' && comesNewestFirst(facts, nowMs);
   const everyMs = sweepEveryMs({ leastMs: parts.fullSweepEveryMs, pages: facts.pages, newestFirst });
   // Only a sweep that begins later reads the past for who has just subscribed, and new transfers that were left unread.
-  const owedMs = Math.max(...head.start.claims.map(({ atMs }) => atMs), facts.missedAtMs);
-  const isOwed = facts.sweptAtMs < owedMs || (taken.allNew && !newestFirst);
+  const owedMs = Math.max(...start.claims.map(({ atMs }) => atMs), facts.missedAtMs);
+  const isOwed = facts.sweptAtMs < owedMs || (allNew && !newestFirst);
   const isDue = isOwed || nowMs - facts.sweptAtMs >= everyMs;
-  const route = isDue ? 'all' : taken.allNew ? 'new' : null;
+  const route = isDue ? 'all' : allNew ? 'new' : null;
   if (route === null) return;
   if (await parts.walks.mayBegin({ wallet, route }, nowMs)) {
     return parts.walks.begin({ wallet, route }, { cursor, nowMs });
   }
   // The walk that is under way began at an earlier head: it does not read what lies between that one and this.
-  if (taken.allNew) await parts.wallets.note(wallet, { missedAtMs: nowMs });
+  if (allNew) draft.facts.missedAtMs = nowMs;
 }
 
-/** Notes how many new transfers came since the last look at the listing in which they appear. */
-async function noteArrivals(
+/** Notes how many new transfers came since the last poll of the listing in which they appear. */
+function noteArrivals(
   parts: WalletParts,
-  wallet: SubjectId,
-  look: { facts: WalletFacts; finder: Listing; start: PollStart; taken: PageTaken },
-): Promise<void> {
-  const { nowMs } = look.start;
-  const { arrivals, looks } = look.facts;
-  const lastMs = looks[look.finder];
-  // The first look shows what there was before.
-  if (lastMs === undefined) return;
-  const watchedSeconds = Math.max(0, nowMs - lastMs) / 1_000;
-  const arrived = { seen: look.taken.arrived, watchedSeconds };
+  poll: { facts: WalletFacts; listing: Listing; draft: Draft; nowMs: number; seen: number },
+): void {
+  const { facts, listing, draft, nowMs, seen } = poll;
+  const last = facts.polled[listing];
+  // The first poll shows what there was before.
+  if (last === undefined) return;
+  const arrived = { seen, watchedSeconds: Math.max(0, nowMs - last.atMs) / 1_000 };
   parts.learning.sawArrivals(arrived);
-  const tally = withArrivals(arrivals, { ...arrived, nowMs });
-  await parts.wallets.note(wallet, {
+  const tally = withArrivals(facts.arrivals, { ...arrived, nowMs });
+  Object.assign(draft.facts, {
     'arrivals:seen': tally.seen,
     'arrivals:watchedSeconds': tally.watchedSeconds,
     'arrivals:atMs': tally.atMs,
@@ -194,13 +315,9 @@ async function noteArrivals(
 }
 
 /** Notes the order in which a page lists transfers, where it tells. */
-async function noteOrder(
-  parts: WalletParts,
-  wallet: SubjectId,
-  { taken, nowMs }: { taken: PageTaken; nowMs: number },
-): Promise<void> {
-  if (taken.order === 'newest-first') await parts.wallets.note(wallet, { orderAtMs: nowMs });
-  if (taken.order === 'other') await parts.wallets.note(wallet, { disorderAtMs: nowMs });
+function noteOrder(draft: Draft, { taken, nowMs }: { taken: PageTaken; nowMs: number }): void {
+  if (taken.order === 'newest-first') draft.facts.orderAtMs = nowMs;
+  if (taken.order === 'other') draft.facts.disorderAtMs = nowMs;
 }
 
 /** Whether new transfers come first: it was seen, and nothing contradicted it of late. */
@@ -211,30 +328,51 @@ function comesNewestFirst({ orderAtMs, disorderAtMs }: WalletFacts, nowMs: numbe
 /** Reads on behind the first page of the transfers in one status; at its end, looks up those that are not there any more. */
 async function followNarrowed(
   parts: WalletParts,
-  { wallet, listing }: { wallet: SubjectId; listing: Listing },
-  first: { start: PollStart; reading: Reading },
+  first: { listing: Listing; start: PollStart; reading: Reading; draft: Draft },
 ): Promise<void> {
-  const { start, reading } = first;
+  const { listing, start, reading, draft } = first;
+  const { subject: wallet, nowMs } = start;
   // By what the page says and not by what is known: a page that is a moment behind has been narrowed all the same.
   const strange = reading.records.filter(({ status }) => status.toLowerCase() !== listing).length;
   if (strange > reading.records.length / 2) {
-    await parts.wallets.note(wallet, { unnarrowedAtMs: start.nowMs });
+    draft.facts.unnarrowedAtMs = nowMs;
     return;
   }
-  if (reading.nextCursor === null) return lookUpThoseThatLeft(parts, { wallet, listing }, start.nowMs);
-  if (!(await parts.walks.mayBegin({ wallet, route: listing }, start.nowMs))) return;
-  await parts.walks.begin({ wallet, route: listing }, { cursor: reading.nextCursor, nowMs: start.nowMs });
+  if (reading.nextCursor === null) {
+    return recheckThoseThatLeft(parts, { draft, listing, sinceMs: nowMs });
+  }
+  if (!(await parts.walks.mayBegin({ wallet, route: listing }, nowMs))) return;
+  await parts.walks.begin({ wallet, route: listing }, { cursor: reading.nextCursor, nowMs });
 }
 
 /** A transfer that was in a status, and is not listed there since a moment, has most likely moved on. */
-async function lookUpThoseThatLeft(
+async function recheckThoseThatLeft(
   parts: WalletParts,
-  { wallet, listing }: { wallet: SubjectId; listing: Listing },
-  sinceMs: number,
+  { draft, listing, sinceMs }: { draft: Draft; listing: Listing; sinceMs: number },
 ): Promise<void> {
-  for (const { subject, status, seenAtMs } of await parts.wallets.open(wallet)) {
-    if (status === listing && seenAtMs < sinceMs) await parts.queues.lookAgain(subject);
-  }
+  const left = [...draft.open.values()].filter(
+    ({ status, seenAtMs }) => status === listing && seenAtMs < sinceMs,
+  );
+  if (left.length > 0) await parts.plan.recheck(left.map(({ subject }) => subject));
+}
+
+function observedOf(draft: Draft, taken: PageTaken | null): Observed {
+  const changed = taken?.open ?? [];
+  return {
+    facts: Object.fromEntries(
+      Object.entries(draft.facts).flatMap(([fact, value]) => (value === undefined ? [] : [[fact, value]])),
+    ),
+    open: Object.fromEntries(
+      changed.flatMap(({ subject }) => {
+        const transfer = draft.open.get(subject);
+        return transfer === undefined ? [] : [[subject, openText(transfer)]];
+      }),
+    ),
+    ended: draft.ended,
+    shown: draft.shown,
+    covered: taken?.covered ?? draft.shown.map((subject) => ({ subject, alarmMs: null })),
+    coverMs: COVER_MS,
+  };
 }
 
 function narrowListing(route: string): Listing {

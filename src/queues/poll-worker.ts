@@ -1,12 +1,12 @@
-import { DelayedError, type Job, Worker } from 'bullmq';
-import { isFinished, nextPoll, type PlannedPoll } from '../domain/cadence/next-poll.ts';
-import { routeInterval } from '../domain/cadence/route-interval.ts';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as wait } from 'node:timers/promises';
+import { type Job, Worker } from 'bullmq';
+import { isFinished, nextPoll, nextRoutePoll } from '../domain/cadence/next-poll.ts';
+import type { PlannedPoll } from '../domain/cadence/planned-poll.ts';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
-import type { HandedState } from '../domain/handed-quote.ts';
 import { unseenSnapshot } from '../domain/next-snapshot.ts';
 import type { Snapshot } from '../domain/record.ts';
-import type { RouteDefinition } from '../domain/route.ts';
-import { asSubjectId, parseSubjectId, type SubjectId, subjectKind } from '../domain/subject.ts';
+import { asSubjectId, type SubjectId, subjectKind } from '../domain/subject.ts';
 import { timedMoments } from '../domain/timed.ts';
 import { pollSubject } from '../pollers/poll-subject.ts';
 import type { Reading } from '../pollers/reading.ts';
@@ -15,15 +15,23 @@ import type { PollOutcome } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
 import type { HealthStore } from '../store/health.ts';
 import type { Keys } from '../store/keys.ts';
-import type { StoredSubscription } from '../store/registry.ts';
-import type { PollStart } from '../store/subjects.ts';
+import { NOTHING_OBSERVED, type Observed, type PollEnd } from '../store/plan.ts';
+import { type PollStart, takePoll } from '../store/poll-start.ts';
 import type { Surface } from '../store/surface.ts';
 import { commitRecord, commitTimed, overdueTimes } from './commit-record.ts';
+import type { Dispatcher } from './dispatcher.ts';
 import { POLL_JOB, type PollJob, TAKE_OVER } from './names.ts';
 import { missingRecord, type PollFailure, PollFailures } from './poll-failures.ts';
-import { breakWalk, pollWalkPage, pollWalletListing, type WalletParts } from './poll-wallet.ts';
+import {
+  breakWalk,
+  failedListing,
+  pollWalkPage,
+  pollWalletListing,
+  type WalletParts,
+} from './poll-wallet.ts';
 import type { QuoteVerification } from './quote-verification.ts';
 import { openTransfer } from './take-page.ts';
+import { parseWalk, type WalkPage } from './walks.ts';
 
 /** Everything a poll worker works with. */
 export type PollParts = WalletParts & {
@@ -35,11 +43,7 @@ export type PollParts = WalletParts & {
   quoting: QuotingService | null;
 };
 
-/** After so many polls that ended with their process, a subject is polled slowly. */
-const CRASHES_TOLERATED = 3;
-const CAREFUL_EVERY_MS = 300_000;
-
-/** After an error of our own (Redis away, a bug) a poll is tried again. */
+/** After an error of our own (Redis away, a bug) a poll is tried again; it counts against nobody. */
 const ERROR_RETRY_MS = 2_000;
 
 /** A page of a walk that fails so often ends the walk; the next one comes by itself. */
@@ -48,37 +52,41 @@ const PAGE_TRIES = 5;
 /** A superseded answer is asked for again at once: it raced with a newer one. */
 const SUPERSEDED_RETRY_MS = 250;
 
-const CONCURRENCY = 50;
+/** A request that goes out later than its slot by more than this takes another one. */
+const LATE_MS = 30;
 
-/**
- * What a poll knows before its request, with the quote itself where it was handed over, and the definition of a route.
- */
-type Begun = PollStart & { handed: HandedState | null; route: RouteDefinition | null };
+/** How a poll ended: what becomes of its subject, when it is polled next, what it observed, and what is counted. */
+type Ended = { end: PollEnd; next: PlannedPoll; observed: Observed; outcome: PollOutcome };
 
-type PollRun = { job: Job<PollJob>; token: string | undefined; signal: AbortSignal };
+const AT_ONCE: PlannedPoll = { virtualSeconds: 0, restMs: 0, latestMs: null, alarmMs: null };
 
-/** Polls one surface of the upstream: takes due subjects and pages from its queue, one request each. */
+type PollRun = { job: Job<PollJob>; signal: AbortSignal };
+
+/** Polls one surface of the upstream: takes claims from its queue, one request each. */
 export class PollWorker {
   readonly #surface: Surface;
+  readonly #process: string;
   readonly #parts: PollParts;
+  readonly #dispatcher: Dispatcher;
   readonly #failures: PollFailures;
   #worker: Worker<PollJob> | null = null;
 
-  constructor(surface: Surface, parts: PollParts) {
+  constructor(surface: Surface, parts: PollParts, by: { process: string; dispatcher: Dispatcher }) {
     this.#surface = surface;
+    this.#process = by.process;
     this.#parts = parts;
+    this.#dispatcher = by.dispatcher;
     this.#failures = new PollFailures(surface, parts);
   }
 
-  start(): void {
+  start({ capacity }: { capacity: number }): void {
     // A processor that declares its third parameter can be cancelled at shutdown.
-    const process = async (job: Job<PollJob>, token?: string, signal?: AbortSignal): Promise<void> =>
-      this.#process({ job, token, signal: signal ?? new AbortController().signal });
+    const process = async (job: Job<PollJob>, _token?: string, signal?: AbortSignal): Promise<void> =>
+      this.#run({ job, signal: signal ?? new AbortController().signal });
     const worker = new Worker<PollJob>(this.#surface, process, {
       connection: this.#parts.redis,
       prefix: this.#parts.keys.queues,
-      concurrency: CONCURRENCY,
-      maximumRateLimitDelay: 1_000,
+      concurrency: capacity,
       ...TAKE_OVER,
     });
     worker.on('error', (error) => this.#parts.log.debug({ error: error.message }, 'poll-worker.error'));
@@ -95,207 +103,199 @@ export class PollWorker {
     if (worker === null) return;
     const cut = (): void => worker.cancelAllJobs('shutdown');
     abort.addEventListener('abort', cut);
+    if (abort.aborted) cut();
     await worker.close();
     abort.removeEventListener('abort', cut);
   }
 
-  /** Runs one job. Whatever happens, the job of a wanted subject is delayed again and never fails. */
-  async #process(run: PollRun): Promise<void> {
-    let afterMs: number | null;
+  /** Runs one job: takes the claim, polls in its slot, and says in the plan how it ended. The job never fails. */
+  async #run({ job, signal }: PollRun): Promise<void> {
+    const { member, token: handedToken } = POLL_JOB.parse(job.data);
+    let start: PollStart | null = null;
     try {
-      const work = POLL_JOB.parse(run.job.data);
-      afterMs = work.do === 'subject' ? await this.#pollSubject(work, run) : await this.#pollPage(work, run);
+      start = await takePoll(this.#parts, { member, token: handedToken }, this.#process);
+      if (start === null) return;
+      this.#dispatcher.hold({ handedToken, member, token: start.token });
+      const ended = await this.#poll(start, signal).catch((error: unknown): Ended => {
+        if (!signal.aborted) this.#parts.log.error({ member, error }, 'poll.error');
+        const next = { ...AT_ONCE, restMs: signal.aborted ? 0 : ERROR_RETRY_MS };
+        return { end: 'back', next, observed: NOTHING_OBSERVED, outcome: 'aborted' };
+      });
+      await this.#end(start, ended);
     } catch (error) {
-      if (!run.signal.aborted) this.#parts.log.error({ job: run.job.id, error }, 'poll.error');
-      afterMs = run.signal.aborted ? 0 : ERROR_RETRY_MS;
+      // The claim goes back by its lease: Redis is away, and that counts against nobody.
+      this.#parts.log.warn({ member, error }, 'poll.not_ended');
+    } finally {
+      this.#dispatcher.release({ handedToken, member, token: start?.token ?? null });
     }
-    if (afterMs === null) return;
-    await run.job.moveToDelayed(Date.now() + afterMs, run.token);
-    throw new DelayedError();
   }
 
-  /** Polls a subject. Returns the ms until its next poll; null ends its job. */
-  async #pollSubject(work: Extract<PollJob, { do: 'subject' }>, run: PollRun): Promise<number | null> {
-    const { subject } = work;
-    let start = await this.#begin(subject, { counted: true });
-    if (start.dueMs === null || start.claims.length === 0) return this.#end(subject, start, 'ended', null);
-    const crashes = start.starts - 1;
-    if (crashes >= CRASHES_TOLERATED && work.careful !== crashes) return this.#careful(work, crashes, run);
+  async #end(start: PollStart, { end, next, observed, outcome }: Ended): Promise<void> {
+    const { member, subject, token, surface } = start;
+    const keepMs = this.#parts.retentionMs;
+    const poll = { member, subject, token, surface };
+    const hasToHear = await this.#parts.plan.end(poll, end, next, { observed, keepMs });
+    if (hasToHear && outcome === 'answered') await this.#failures.answered(start);
+    if (next.restMs === 0 || next.alarmMs === 0) this.#dispatcher.wake();
+    this.#parts.signals.emit('poll.ended', {
+      surface: this.#surface,
+      kind: subjectKind(subject),
+      outcome,
+      lagSeconds: start.lateMs / 1_000,
+    });
+  }
+
+  async #poll(start: PollStart, signal: AbortSignal): Promise<Ended> {
+    const walk = start.walk === null ? null : this.#pageOf(start);
+    if (start.walk !== null && walk === null) return over('ended');
+    if (walk === null && start.claims.length === 0) return over('ended');
+    try {
+      const ended =
+        walk === null ? await this.#pollSubject(start, signal) : await this.#pollPage(start, walk, signal);
+      return ended;
+    } catch (error) {
+      if (signal.aborted) return { ...over('aborted'), end: 'back', next: AT_ONCE };
+      const failure = await this.#failures.handle(error, start);
+      this.#logFailure(start.subject, failure);
+      return walk === null ? this.#failed(start, failure) : this.#failedPage(start, walk, failure);
+    }
+  }
+
+  #pageOf(start: PollStart): WalkPage | null {
+    const route = start.member.split(':')[1] ?? '';
+    return start.claims.length === 0 ? null : parseWalk(start.subject, route, start.walk ?? {});
+  }
+
+  async #pollSubject(start: PollStart, signal: AbortSignal): Promise<Ended> {
+    const { subject, lane, handed } = start;
     // A wallet is never served, by whatever it is shown: it has no record of its own.
     const isAwaited = subjectKind(subject) !== 'wallet' && start.claims.some((claim) => !claim.served);
-    const asked = (await this.#parts.queues.takeLook(subject)) || isAwaited;
-    const unverified = start.handed !== null && this.#parts.quotes.isDue(start.handed) ? start.handed : null;
-    this.#parts.pricing.asked(this.#surface, { planned: !asked && unverified === null });
-    if (
-      !asked &&
-      unverified === null &&
-      isFinished({ ...this.#parts, subject, snapshot: start.snapshot, nowMs: start.nowMs })
-    ) {
-      return this.#end(subject, start, 'ended', null);
+    const asked = isAwaited || lane === 'asked' || lane === 'first';
+    const unverified = handed !== null && this.#parts.quotes.isDue(handed) ? handed : null;
+    const finished = isFinished({ ...this.#parts, subject, snapshot: start.snapshot, nowMs: start.nowMs });
+    if (!asked && unverified === null && finished) return over('ended');
+    await this.#slot(start, signal);
+    if (unverified !== null) {
+      await this.#parts.quotes.verify(unverified.quote, start, signal);
+      // The request of this slot may be made, and what is known has changed: the quote itself is asked for with the next.
+      const next = { ...AT_ONCE, alarmMs: 0 };
+      return { end: 'next', next, observed: NOTHING_OBSERVED, outcome: 'answered' };
     }
-    const waitMs = await this.#parts.health.waitMs(this.#surface);
-    if (waitMs > 0)
-      return this.#end(subject, start, 'put-off', {
-        afterMs: spread(waitMs),
-        demand: null,
-      });
-    try {
-      if (unverified !== null) {
-        const didAsk = await this.#parts.quotes.verify(unverified.quote, start, run.signal);
-        if (didAsk) {
-          await this.#failures.answered();
-          const next = { afterMs: 0, demand: null };
-          return await this.#end(subject, start, 'answered', next);
-        }
-        start = { ...(await this.#begin(subject, { counted: false })), starts: start.starts };
-      }
-      const next = await this.#ask(subject, start, run);
-      await this.#failures.answered();
-      return await this.#end(subject, start, 'answered', next);
-    } catch (error) {
-      const failure = run.signal.aborted ? null : await this.#failures.handle(error);
-      const afterMs = failure?.afterMs ?? 0;
-      if (failure) this.#logFailure(subject, failure);
-      const next = { afterMs, demand: null };
-      return this.#end(subject, start, failure ? 'failed' : 'aborted', next);
+    if (subjectKind(subject) === 'wallet') {
+      const onReading = (reading: Reading): void => this.#reportUnreadable(subject, reading);
+      const { next, observed } = await pollWalletListing(this.#parts, { start, signal, onReading });
+      return { end: 'next', next: next ?? AT_ONCE, observed, outcome: 'answered' };
     }
+    const next = await this.#ask(start, signal);
+    return next === null
+      ? { ...over('answered') }
+      : { end: 'next', next, observed: NOTHING_OBSERVED, outcome: 'answered' };
   }
 
-  async #begin(subject: SubjectId, options: { counted: boolean }): Promise<Begun> {
-    const start = await this.#parts.subjects.beginPoll(subject, options);
-    const key = parseSubjectId(subject);
-    const route = key?.kind === 'route' ? await this.#parts.registry.route(key.name) : null;
-    return { ...start, handed: await this.#parts.quotes.of(subject), route };
+  /** Waits for the poll's slot of the budget. A process that was held up takes another, so that none are used at once. */
+  async #slot(start: PollStart, signal: AbortSignal): Promise<void> {
+    let atMs = performance.now() + start.inMs;
+    for (;;) {
+      const restMs = atMs - performance.now();
+      if (restMs > 1) await wait(restMs, undefined, { signal });
+      signal.throwIfAborted();
+      const lateMs = performance.now() - atMs;
+      if (lateMs <= LATE_MS) return;
+      const inMs = await this.#parts.plan.reslot(this.#surface);
+      start.planMs += lateMs + inMs;
+      start.nowMs += Math.round(lateMs + inMs);
+      atMs = performance.now() + inMs;
+    }
   }
 
   /** Makes the request of a poll and takes in what it brings. Returns when the next is due; null when it is over. */
-  async #ask(subject: SubjectId, start: Begun, run: PollRun): Promise<PlannedPoll | null> {
-    if (subjectKind(subject) === 'wallet') {
-      const onReading = (reading: Reading): void => this.#reportUnreadable(subject, reading);
-      return pollWalletListing(this.#parts, subject, { start, signal: run.signal, onReading });
-    }
+  async #ask(start: PollStart, signal: AbortSignal): Promise<PlannedPoll | null> {
+    const { subject, subscriptions } = start;
     const askedAt = performance.now();
-    const reading = await pollSubject(this.#parts, { subject, route: start.route }, run.signal);
+    const reading = await pollSubject(this.#parts, { subject, route: start.route }, signal);
     const answeredMs = start.nowMs + Math.round(performance.now() - askedAt);
     this.#reportUnreadable(subject, reading);
-    const roots = start.claims.map((claim) => claim.root);
-    const subscriptions = await this.#parts.registry.subscriptions(roots);
     const record = reading.records.find((candidate) => candidate.subject === subject);
     if (record === undefined) throw missingRecord(subject, reading);
     const taken = await commitRecord(this.#parts, record, start, {
       asOf: start.asOf,
       nowMs: answeredMs,
+      price: start.price,
       exact: true,
       claims: start.claims.filter((claim) => !claim.served),
     });
     if (taken.outcome === 'superseded') {
-      return { afterMs: SUPERSEDED_RETRY_MS, demand: null };
+      return { ...AT_ONCE, restMs: SUPERSEDED_RETRY_MS, alarmMs: SUPERSEDED_RETRY_MS };
     }
     const standing = taken.snapshot ?? unseenQuote(start);
-    if (standing === null) return this.#next(subject, { ...start, snapshot: null }, subscriptions);
+    if (standing === null) return this.#next(start, null);
     const doubted = taken.outcome === 'stale' ? { key: '', sinceMs: start.nowMs } : null;
     const known = { subject, snapshot: { ...standing, doubt: doubted }, claims: start.claims };
     const { nowMs, handed } = start;
     const snapshot = doubted
       ? known.snapshot
       : await commitTimed(this.#parts, known, { nowMs, subscriptions, handed });
-    await this.#noteSight(subject, start, snapshot);
-    return this.#next(subject, { ...start, snapshot: isStored(snapshot) ? snapshot : null }, subscriptions);
+    if (taken.stored) await this.#noteTransfer(start, snapshot);
+    return this.#next(start, isStored(snapshot) ? snapshot : null);
   }
 
-  /** Notes when a look-up showed a subject, and with the wallets of a transfer what it showed. */
-  async #noteSight(subject: SubjectId, start: PollStart, snapshot: Snapshot): Promise<void> {
-    const { nowMs, claims } = start;
+  /** Notes with the wallets of a transfer what a look-up of its own showed. */
+  async #noteTransfer({ subject, nowMs, claims }: PollStart, snapshot: Snapshot): Promise<void> {
     const isOver = isFinished({ subject, snapshot, nowMs, finished: this.#parts.finished });
-    if (!isOver) await this.#parts.subjects.noteSeen([subject], nowMs);
-    for (const wallet of walletRoots(claims)) {
-      const open = isOver ? [] : [openTransfer(subject, snapshot, nowMs)];
-      await this.#parts.wallets.sight(wallet, { open, ended: isOver ? [subject] : [], headAtMs: null });
-    }
+    const transfer = openTransfer(subject, snapshot, nowMs);
+    await this.#parts.wallets.noteTransfer(walletRoots(claims), { ...transfer, isOver });
   }
 
-  #next(
-    subject: SubjectId,
-    state: Begun,
-    subscriptions: ReadonlyMap<string, StoredSubscription>,
-  ): PlannedPoll | null {
-    const { snapshot, nowMs, claims, handed, route } = state;
-    if (route !== null) {
-      return routeInterval({ everyMs: route.everyMs, price: this.#parts.pricing.price(subject) });
-    }
-    const standing = snapshot ?? unseenQuote(state);
+  #next(start: PollStart, snapshot: Snapshot | null): PlannedPoll | null {
+    const { subject, nowMs, claims, handed, route, price, subscriptions } = start;
+    if (route !== null) return nextRoutePoll(route);
+    const standing = snapshot ?? unseenQuote(start);
     const learnedMs = snapshot === null ? null : this.#parts.learning.overdueAfterMs(subject, snapshot);
     const overdue = overdueTimes(claims, subscriptions, learnedMs);
     const moments = standing ? timedMoments(subject, standing, { overdue, handed }) : [];
-    const deadlinesMs = moments.map((moment) => moment.atMs);
-    const { finished, pricing, learning } = this.#parts;
+    const { finished, learning } = this.#parts;
     const next = nextPoll({
       subject,
       snapshot,
       nowMs,
-      shown: false,
-      price: pricing.price(subject),
+      namedAtMs: Math.min(nowMs, ...claims.map(({ atMs }) => atMs)),
+      price,
       law: learning.law,
       finished,
-      deadlinesMs,
+      alarmsMs: moments.map((moment) => moment.atMs),
     });
     return next.next === 'finish' ? null : next;
   }
 
-  async #end(
-    subject: SubjectId,
-    start: PollStart,
-    outcome: PollOutcome,
-    next: PlannedPoll | null,
-  ): Promise<number | null> {
-    const lagMs = start.dueMs === null ? null : Math.max(0, start.nowMs - start.dueMs);
-    const afterMs = await this.#parts.subjects.endPoll(subject, next);
-    this.#parts.signals.emit('poll.ended', {
-      surface: this.#surface,
-      kind: subjectKind(subject),
-      outcome,
-      lagSeconds: lagMs === null ? null : lagMs / 1_000,
-    });
-    return afterMs;
+  /** A poll that failed: its subject waits alone, or the surface is what failed. */
+  #failed(start: PollStart, failure: PollFailure): Ended {
+    const isWallet = subjectKind(start.subject) === 'wallet';
+    return {
+      end: failure.own ? 'failed' : 'back',
+      next: { ...AT_ONCE, restMs: failure.afterMs },
+      observed: isWallet && failure.own ? failedListing(this.#parts, start) : NOTHING_OBSERVED,
+      outcome: 'failed',
+    };
   }
 
-  /** Puts off a poll that seems to crash its process: it goes on, slowly, and somebody is told. */
-  async #careful(work: Extract<PollJob, { do: 'subject' }>, crashes: number, run: PollRun): Promise<number> {
-    const { subject } = work;
-    this.#parts.signals.emit('poll.crashing', { subject, crashes });
-    this.#parts.log.error({ subject, crashes, nextInMs: CAREFUL_EVERY_MS }, 'poll.crashing');
-    await run.job.updateData({ ...work, careful: crashes + 1 });
-    return CAREFUL_EVERY_MS;
+  /** Polls a page of a walk. */
+  async #pollPage(start: PollStart, walk: WalkPage, signal: AbortSignal): Promise<Ended> {
+    await this.#slot(start, signal);
+    const onReading = (reading: Reading): void => this.#reportUnreadable(walk.wallet, reading);
+    const { next, observed } = await pollWalkPage(this.#parts, walk, { start, signal, onReading });
+    return next === null
+      ? { ...over('answered'), observed }
+      : { end: 'next', next, observed, outcome: 'answered' };
   }
 
-  /** Polls a page of a walk. Returns the ms until it is tried again; null when it is done or given up. */
-  async #pollPage(work: Extract<PollJob, { do: 'page' }>, run: PollRun): Promise<number | null> {
-    const { wallet, route, cursor, page } = work;
-    const walk = { wallet, route, id: work.walk };
-    const { subjects, walks, health } = this.#parts;
-    this.#parts.pricing.asked(this.#surface, { planned: false });
-    if (!(await walks.isPresent(walk))) return null;
-    const start = await subjects.beginPoll(wallet, { counted: false });
-    if (start.claims.length === 0) return null;
-    const waitMs = await health.waitMs(this.#surface);
-    if (waitMs > 0) return spread(waitMs);
-    try {
-      const onReading = (reading: Reading): void => this.#reportUnreadable(wallet, reading);
-      await pollWalkPage(this.#parts, { ...walk, page, cursor }, { start, signal: run.signal, onReading });
-      await this.#failures.answered();
-      return null;
-    } catch (error) {
-      if (run.signal.aborted) return 0;
-      const failure = await this.#failures.handle(error);
-      this.#logFailure(wallet, failure);
-      // Any 400 on a cursor means that it has expired: the next look at the first page begins the walk anew.
-      if (failure.code === 'invalid-request' || work.tries + 1 >= PAGE_TRIES) {
-        await breakWalk(this.#parts, walk, start.nowMs);
-        return null;
-      }
-      await run.job.updateData({ ...work, tries: work.tries + (failure.counts ? 1 : 0) });
-      return failure.afterMs;
+  async #failedPage(start: PollStart, walk: WalkPage, failure: PollFailure): Promise<Ended> {
+    // Any 400 on a cursor means that it has expired: the next poll of the first page begins the walk anew.
+    if (failure.code === 'invalid-request' || walk.tries + 1 >= PAGE_TRIES) {
+      await breakWalk(this.#parts, walk, start.nowMs);
+      return over('failed');
     }
+    if (failure.own) await this.#parts.walks.noteFailure(walk);
+    return this.#failed(start, failure);
   }
 
   #reportUnreadable(subject: SubjectId, reading: Reading): void {
@@ -312,6 +312,11 @@ export class PollWorker {
   }
 }
 
+/** A poll after which nothing is left to do. */
+function over(outcome: PollOutcome): Ended {
+  return { end: 'finish', next: AT_ONCE, observed: NOTHING_OBSERVED, outcome };
+}
+
 /** The wallets among the claims on a subject, as subjects. */
 function walletRoots(claims: readonly Claim[]): SubjectId[] {
   return claims
@@ -320,13 +325,8 @@ function walletRoots(claims: readonly Claim[]): SubjectId[] {
     .map(asSubjectId);
 }
 
-/** Polls that were put off together come back apart. */
-function spread(waitMs: number): number {
-  return Math.round(waitMs * (1 + Math.random() * 0.5)) + 1;
-}
-
 /** The clock passes the expiry of a quote that was handed over also where the upstream has not shown the quote yet. */
-function unseenQuote({ handed, nowMs }: Begun): Snapshot | null {
+function unseenQuote({ handed, nowMs }: PollStart): Snapshot | null {
   return handed === null ? null : unseenSnapshot(nowMs);
 }
 

@@ -6,7 +6,8 @@ import type { QuoteVerdict } from '../domain/quote-signature.ts';
 import type { SubjectId } from '../domain/subject.ts';
 import type { Signals } from '../signals.ts';
 import type { HandedQuotes } from '../store/handed-quotes.ts';
-import type { PollStart, SubjectStore } from '../store/subjects.ts';
+import type { PollStart } from '../store/poll-start.ts';
+import type { SubjectStore } from '../store/subjects.ts';
 import type { QuoteSigners } from '../upstream/quote-signers.ts';
 import { commitFlagged } from './commit-flagged.ts';
 
@@ -42,11 +43,6 @@ export class QuoteVerification {
     this.#parts = parts;
   }
 
-  /** What was handed over of a subject; null for most. */
-  async of(subject: SubjectId): Promise<HandedState | null> {
-    return this.#parts.handedQuotes.of(subject);
-  }
-
   /** Whether a quote is to be verified now. */
   isDue({ quote, verdict }: HandedState): boolean {
     const nowMs = performance.now();
@@ -54,17 +50,11 @@ export class QuoteVerification {
     return verdict === null && nowMs >= untilMs;
   }
 
-  /**
-   * Verifies a quote. True when that took a request, the one that a poll may make. Throws UpstreamFailure, or the
-   * signal's reason.
-   */
-  async verify(quote: HandedQuote, start: PollStart, signal: AbortSignal): Promise<boolean> {
+  /** Verifies a quote, with the one request that a poll may make. Throws UpstreamFailure, or the signal's reason. */
+  async verify(quote: HandedQuote, start: PollStart, signal: AbortSignal): Promise<void> {
     const { signers } = this.#parts;
     const known = await signers.known(quote.said);
-    if (known !== null) {
-      await this.#take(quote, known, start);
-      return false;
-    }
+    if (known !== null) return this.#take(quote, known, start);
     let verdict: QuoteVerdict;
     try {
       verdict = await orAborted(signers.verify(quote.said), signal);
@@ -73,7 +63,6 @@ export class QuoteVerification {
       throw error;
     }
     await this.#take(quote, verdict, start);
-    return true;
   }
 
   async #take(quote: HandedQuote, verdict: QuoteVerdict, start: PollStart): Promise<void> {

@@ -4,14 +4,11 @@ import type { RedisClient } from '../store/commands.ts';
 import { redisTimeMs } from '../store/connection.ts';
 import type { DeliveryStore } from '../store/deliveries.ts';
 import type { EventLog } from '../store/event-log.ts';
-import type { PriceStore } from '../store/prices.ts';
 import { isHeld, type ReceiverStore } from '../store/receivers.ts';
 import type { Registry, StoredReceiver } from '../store/registry.ts';
 import type { RelayLease } from '../store/relay-lease.ts';
-import { SURFACES } from '../store/surface.ts';
 import type { DeliveryQueues } from './delivery-queues.ts';
 import { entitledTo } from './openings.ts';
-import type { PollQueues } from './poll-queues.ts';
 
 /** What the check works with. */
 export type ReconcileParts = {
@@ -20,9 +17,7 @@ export type ReconcileParts = {
   receivers: ReceiverStore;
   events: EventLog;
   deliveries: DeliveryStore;
-  prices: PriceStore;
   lease: RelayLease;
-  polls: PollQueues;
   deliveryQueues: DeliveryQueues;
   signals: Signals;
   log: Logger;
@@ -34,18 +29,12 @@ export type ReconcileParts = {
 
 const EVERY_MS = 5_000;
 
-/** A poll that has been overdue for so long is held up: its job stands nowhere, or waits by a clock that was wrong. */
-const STUCK_AFTER_MS = 60_000;
-
-/** No poll is planned further ahead; one that is was planned by a clock that was wrong. */
-const FURTHEST_MS = 6 * 3_600_000;
-
 /** The most lost events that are counted one by one. */
 const COUNTED = 10_000;
 
 /**
- * The repeating check that nothing has stopped: holds the registry against the queues and repairs what differs, counts
- * the demand anew, and trims what is past its retention.
+ * The repeating check of deliveries: holds their facts against the queues and repairs what differs, and trims what is past
+ * its retention. Polls have a check of their own, a bounded part of the plan at a time (see Dispatcher).
  */
 export class Reconcile {
   readonly #parts: ReconcileParts;
@@ -83,38 +72,15 @@ export class Reconcile {
     try {
       const nowMs = await redisTimeMs(this.#parts.redis);
       const suspects = new Set<string>();
-      await this.#repairPolls(nowMs, suspects);
       for (const receiver of await this.#parts.registry.receivers()) {
         await this.#repairDeliveries(receiver, suspects);
       }
       this.#suspects = suspects;
-      for (const surface of SURFACES) await this.#parts.prices.recount(surface);
       await this.#trim(nowMs);
       await this.#compareConfig();
       this.#lastRoundMs = Date.now();
     } catch (error) {
       if (!this.#closing) this.#parts.log.error({ error }, 'reconcile.error');
-    }
-  }
-
-  async #repairPolls(nowMs: number, suspects: Set<string>): Promise<void> {
-    const { registry, polls } = this.#parts;
-    const due = await registry.due();
-    const missing = new Set(await polls.missing(due.map(({ subject }) => subject)));
-    for (const { subject, dueMs } of due) {
-      if (this.#closing) return;
-      if (missing.has(subject)) {
-        suspects.add(subject);
-        if (!this.#suspects.has(subject)) continue;
-        await polls.add(subject, dueMs - nowMs);
-        this.#report('poll-missing', subject);
-      } else if (
-        dueMs > nowMs + FURTHEST_MS ||
-        (dueMs < nowMs - STUCK_AFTER_MS && (await polls.isHeldUp(subject)))
-      ) {
-        await polls.replace(subject);
-        this.#report('poll-stuck', subject);
-      }
     }
   }
 
@@ -190,7 +156,7 @@ export class Reconcile {
     this.#strangeConfig = strange;
   }
 
-  #report(what: 'poll-missing' | 'poll-stuck' | 'delivery-missing', subject: string): void {
+  #report(what: 'delivery-missing', subject: string): void {
     this.#parts.signals.emit('repair.done', { what, subject });
     this.#parts.log.warn({ what, subject }, 'repair.done');
   }

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { AFTER_DEADLINE_MS, isFinished, nextPoll, stageSinceMs } from '../domain/cadence/next-poll.ts';
+import { firstAlarm, isFinished, stageSinceMs } from '../domain/cadence/next-poll.ts';
 import { routeName } from '../domain/cadence/route-name.ts';
 import { type OpenTransfer, type Order, orderOf } from '../domain/cadence/wallet.ts';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
@@ -8,13 +8,14 @@ import type { SubjectId } from '../domain/subject.ts';
 import { isPollable } from '../domain/subject.ts';
 import { timedMoments } from '../domain/timed.ts';
 import type { Reading } from '../pollers/reading.ts';
-import type { Registry, StoredSubscription } from '../store/registry.ts';
-import type { PollStart } from '../store/subjects.ts';
+import type { PollStart } from '../store/poll-start.ts';
+import type { Registry } from '../store/registry.ts';
 import { type CommitParts, commitRecord, overdueTimes } from './commit-record.ts';
 
 /**
  * What a page of a wallet showed: which transfers are under way and which have ended, in which order, and whether
- * nothing on it was known through this wallet before; `arrived` counts those that are new and no history.
+ * nothing on it was known through this wallet before; `arrived` counts those that are new and no history. `covered` need
+ * no look-ups of their own as long as pages show them. `quiet`: all of it was known, and nothing had to be stored.
  */
 export type PageTaken = {
   open: Omit<OpenTransfer, 'headAtMs'>[];
@@ -22,19 +23,16 @@ export type PageTaken = {
   order: Order;
   allNew: boolean;
   arrived: number;
+  covered: { subject: SubjectId; alarmMs: number | null }[];
+  quiet: boolean;
 };
 
-/** A page as it was answered (Redis time, ms), what was known before it was asked for, and who may be told. */
-type Page = {
-  reading: Reading;
-  answeredMs: number;
-  start: PollStart;
-  subscriptions: ReadonlyMap<string, StoredSubscription>;
-};
+/** A page as it was answered (Redis time, ms), and what was known before it was asked for. */
+type Page = { reading: Reading; answeredMs: number; start: PollStart };
 
 /** Takes in every record of a wallet page, each under the claims of those who watch the wallet. */
 export async function takePage(
-  parts: CommitParts & { registry: Registry; log: Logger },
+  parts: CommitParts & { registry: Registry; log: Logger; retentionMs: number },
   page: Page,
 ): Promise<PageTaken> {
   const { reading, answeredMs, start } = page;
@@ -44,22 +42,27 @@ export async function takePage(
   const results = await Promise.allSettled(
     once.map(async (record, index) => {
       const state = known[index] ?? { snapshot: null, claims: [], seenAtMs: null };
-      const { outcome, snapshot } = await commitRecord(parts, record, state, {
+      const { outcome, snapshot, stored } = await commitRecord(parts, record, state, {
         asOf: start.asOf,
         nowMs: answeredMs,
+        price: start.price,
         exact: false,
         claims,
       });
-      if (outcome === 'stale' && isPollable(record.subject)) await parts.queues.lookAgain(record.subject);
-      return { outcome, snapshot, isCurrent: outcome !== 'stale' && outcome !== 'superseded' };
+      return { outcome, snapshot, stored, isCurrent: outcome !== 'stale' && outcome !== 'superseded' };
     }),
   );
-  for (const subject of again) if (isPollable(subject)) await parts.queues.lookAgain(subject);
   // What cannot be taken in must not keep the other records of its page from being taken in.
   results.forEach((result, index) => {
     if (result.status === 'fulfilled') return;
     parts.log.error({ subject: once[index]?.subject, error: result.reason }, 'record.not_taken');
   });
+  const behind = once.filter((_, index) => {
+    const result = results[index];
+    return result?.status === 'fulfilled' && result.value.outcome === 'stale';
+  });
+  const asked = [...new Set([...behind.map(({ subject }) => subject), ...again])].filter(isPollable);
+  if (asked.length > 0) await parts.plan.recheck(asked);
 
   const isNew = known.map(({ snapshot }) => snapshot === null);
   // A transfer between two watched wallets may be known through the other one, and is new to this one's pages all the same.
@@ -71,87 +74,65 @@ export async function takePage(
     allNew: known.length > 0 && known.every(({ claims }) => !claims.some(({ root }) => roots.has(root))),
     arrived: results.filter((result) => result.status === 'fulfilled' && result.value.outcome === 'first')
       .length,
+    covered: [],
+    quiet:
+      again.length === 0 &&
+      results.every(
+        (result) =>
+          result.status === 'fulfilled' && result.value.outcome === 'unchanged' && !result.value.stored,
+      ),
   };
-  const shown: Shown[] = [];
   const { nowMs } = start;
-  once.forEach(({ subject }, index) => {
+  const untracked: SubjectId[] = [];
+  for (const [index, { subject }] of once.entries()) {
     const result = results[index];
-    if (result?.status !== 'fulfilled' || result.value.snapshot === null || !isPollable(subject)) return;
+    if (result?.status !== 'fulfilled' || result.value.snapshot === null || !isPollable(subject)) continue;
     const { snapshot, isCurrent } = result.value;
+    const { snapshot: before = null, claims: others = [], seenAtMs = null } = known[index] ?? {};
     const isOver = isFinished({ subject, snapshot, nowMs, finished: parts.finished });
     if (isOver) taken.ended.push(subject);
     else taken.open.push(openTransfer(subject, snapshot, nowMs));
-    const { snapshot: before = null, claims: others = [] } = known[index] ?? {};
-    // What a page shows behind its time, or twice, has just been given a look-up, which must not be taken away.
-    if (before === null || !isCurrent || again.includes(subject)) return;
-    shown.push({ subject, before, snapshot, claims: others, isOver });
-  });
-  await parts.subjects.noteSeen(
-    taken.open.map(({ subject }) => subject),
-    nowMs,
-  );
-  await replan(parts, shown, nowMs);
+    if (!isOver && before !== null && seenAtMs === null) untracked.push(subject);
+    // What a page shows behind its time, or twice, has just been asked for, which must not be taken away.
+    if (before === null || !isCurrent || again.includes(subject)) continue;
+    if (isOver && seenAtMs !== null) await parts.plan.retire(subject, snapshot.commit, parts.retentionMs);
+    if (!isOver && isCoveredByPages({ before, snapshot, claims: others })) {
+      taken.covered.push({ subject, alarmMs: alarmOf(parts, { subject, snapshot, claims: others, start }) });
+    }
+  }
+  // Tracked again: its entry in the plan was lost, or its tracking had ended with a status that it has left.
+  if (untracked.length > 0) await parts.plan.track(untracked);
   return taken;
 }
 
-/** A transfer that was known before a page showed it. */
-type Shown = {
-  subject: SubjectId;
+/**
+ * Whether pages that show a transfer spare it look-ups of its own: not what somebody named, nor what waits for its first
+ * answer or is in doubt.
+ */
+function isCoveredByPages(shown: {
   before: Snapshot;
   snapshot: Snapshot;
   claims: readonly Claim[];
-  isOver: boolean;
-};
+}): boolean {
+  const { before, snapshot, claims } = shown;
+  return (
+    snapshot.doubt === null &&
+    before.doubt === null &&
+    claims.every(({ root, served }) => served && parseClaimRoot(root).subject.startsWith('wallet:'))
+  );
+}
 
-/**
- * A page that shows a transfer is a look at it: its own look-up, which is only there in case no page does, moves away,
- * and ends with it. Whatever somebody named keeps its own look-ups, and so does what is in doubt.
- */
-async function replan(
-  parts: CommitParts & { registry: Registry },
-  shown: readonly Shown[],
-  nowMs: number,
-): Promise<void> {
-  const movable = shown.filter(
-    ({ claims, snapshot, before }) =>
-      snapshot.doubt === null &&
-      before.doubt === null &&
-      claims.every(({ root, served }) => served && parseClaimRoot(root).subject.startsWith('wallet:')),
-  );
-  const subscriptions = await parts.registry.subscriptions(
-    movable.flatMap(({ claims }) => claims.map(({ root }) => root)),
-  );
-  const dues = await parts.subjects.dueMs(movable.map(({ subject }) => subject));
-  await Promise.all(
-    movable.map(async ({ subject, snapshot, claims, isOver }, index) => {
-      const dueMs = dues[index] ?? null;
-      if (dueMs === null) return;
-      if (isOver) return parts.queues.retire(subject, snapshot.commit);
-      const moments = timedMoments(subject, snapshot, {
-        overdue: overdueTimes(claims, subscriptions, parts.learning.overdueAfterMs(subject, snapshot)),
-        handed: null,
-      });
-      // Only its own look-up tells what the clock has brought about: that must come, however often pages show it.
-      if (moments.some(({ atMs }) => atMs <= nowMs)) {
-        if (dueMs > nowMs + AFTER_DEADLINE_MS) await parts.queues.lookAgain(subject);
-        return;
-      }
-      const next = nextPoll({
-        subject,
-        snapshot,
-        nowMs,
-        shown: true,
-        price: parts.pricing.price(subject),
-        law: parts.learning.law,
-        finished: parts.finished,
-        deadlinesMs: moments.map(({ atMs }) => atMs),
-      });
-      // Moving it each time would cost more than it saves: the next page comes long before the look-up.
-      if (next.next === 'poll' && dueMs < nowMs + next.afterMs / 2) {
-        await parts.queues.postpone(subject, next.afterMs);
-      }
-    }),
-  );
+/** In how many ms the clock makes an event of a transfer, at once for one that has passed: only its own look-up tells it. */
+function alarmOf(
+  parts: CommitParts,
+  shown: { subject: SubjectId; snapshot: Snapshot; claims: readonly Claim[]; start: PollStart },
+): number | null {
+  const { subject, snapshot, claims, start } = shown;
+  const learnedMs = parts.learning.overdueAfterMs(subject, snapshot);
+  const overdue = overdueTimes(claims, start.subscriptions, learnedMs);
+  const moments = timedMoments(subject, snapshot, { overdue, handed: null }).map(({ atMs }) => atMs);
+  if (moments.some((atMs) => atMs <= start.nowMs)) return 0;
+  return firstAlarm(moments, start.nowMs);
 }
 
 /** A transfer that an answer has just shown. */
@@ -180,14 +161,16 @@ function separate(records: readonly UpstreamRecord[]): { once: UpstreamRecord[];
  * on the upstream's clock.
  */
 async function pageClaims(registry: Registry, page: Page): Promise<Claim[]> {
-  const { reading, start, subscriptions } = page;
+  const { reading, start } = page;
   return Promise.all(
     start.claims.map(async (claim) => {
       const { subscription } = parseClaimRoot(claim.root);
+      if (start.subscriptions.get(subscription)?.history === 'emit') {
+        return { ...claim, historyBefore: null, served: false };
+      }
+      const [atMs, seconds] = start.subscribedAt.get(claim.root)?.split(':') ?? [];
       const historyBefore =
-        subscriptions.get(subscription)?.history === 'emit'
-          ? null
-          : await registry.subscribedAt(claim, reading.dateMs);
+        atMs === String(claim.atMs) ? Number(seconds) : await registry.subscribedAt(claim, reading.dateMs);
       return { ...claim, historyBefore, served: false };
     }),
   );

@@ -2,7 +2,8 @@ import { sha256, stringToBytes } from 'viem';
 import type { SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from '../store/commands.ts';
 import type { Keys } from '../store/keys.ts';
-import type { PollQueues } from './poll-queues.ts';
+import { type PlanStore, pageMember } from '../store/plan.ts';
+import type { StoredWalk } from '../store/poll-start.ts';
 
 /**
  * What a walk reads: `all` pages of a wallet, the pages up to the first with something known (`new`), or all pages of
@@ -12,6 +13,9 @@ export type Route = 'all' | 'new' | (string & {});
 
 /** One walk: `id` tells it from the one before on the same route. */
 export type Walk = { wallet: SubjectId; route: Route; id: string };
+
+/** The page that a walk reads next, and how often that was tried in vain. */
+export type WalkPage = Walk & { page: number; cursor: string; tries: number };
 
 /** No wallet is followed further than this many pages: 100,000 transfers. */
 const MOST_PAGES = 2_000;
@@ -23,18 +27,19 @@ const BROKEN_FOR_MS = 30_000;
 const LIFETIME_MS = 3_600_000;
 
 /**
- * Walks over the pages of a wallet behind the first, each page a job of its own. A walk only reads, and every record it
- * shows is decided for itself; so one that is cut short or repeated costs requests and never an event.
+ * Walks over the pages of a wallet behind the first. Each has one entry in the plan, for the page that is next. A walk
+ * only reads, and every record it shows is decided for itself; so one that is cut short or repeated costs requests and
+ * never an event.
  */
 export class Walks {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
-  readonly #queues: PollQueues;
+  readonly #plan: PlanStore;
 
-  constructor(parts: { redis: RedisClient; keys: Keys; queues: PollQueues }) {
+  constructor(parts: { redis: RedisClient; keys: Keys; plan: PlanStore }) {
     this.#redis = parts.redis;
     this.#keys = parts.keys;
-    this.#queues = parts.queues;
+    this.#plan = parts.plan;
   }
 
   #key({ wallet, route }: Pick<Walk, 'wallet' | 'route'>): string {
@@ -43,19 +48,15 @@ export class Walks {
 
   /** Whether a walk on a route may begin: none is under way that still moves, and none has just been cut short. */
   async mayBegin(walk: Pick<Walk, 'wallet' | 'route'>, nowMs: number): Promise<boolean> {
-    const stored = await this.#redis.hmget(this.#key(walk), 'id', 'state', 'movedAtMs', 'page');
-    const [id, state, moved, page] = stored;
+    const [id, state, moved] = await this.#redis.hmget(this.#key(walk), 'id', 'state', 'movedAtMs');
     if (state === 'running') {
       if (nowMs - Number(moved ?? 0) >= LIFETIME_MS) return true;
-      // A page lives until the one behind it is queued. Without either, nobody goes on: a process died in between.
-      const last = Number(page ?? 0);
-      const pages = [last - 1, last].map((number) => ({ ...walk, walk: id ?? '', page: number }));
-      return !(await this.#queues.havePage(pages));
+      return !(await this.#plan.isTracked(pageMember(walk.wallet, walk.route)));
     }
     return state !== 'broken' || nowMs - Number(id ?? 0) >= BROKEN_FOR_MS;
   }
 
-  /** Begins a walk where the first page leads on to. */
+  /** Begins a walk where the first page leads on to. One over all pages waits its turn; the others are about what moves now. */
   async begin(where: Pick<Walk, 'wallet' | 'route'>, from: { cursor: string; nowMs: number }): Promise<void> {
     const walk: Walk = { ...where, id: String(from.nowMs) };
     const key = this.#key(walk);
@@ -65,12 +66,15 @@ export class Walks {
       .hset(key, 'id', walk.id, 'movedAtMs', walk.id, 'state', 'running')
       .pexpire(key, LIFETIME_MS * 2)
       .exec();
-    await this.next(walk, { page: 1, cursor: from.cursor, nowMs: from.nowMs });
+    if (!(await this.next(walk, { page: 1, cursor: from.cursor, nowMs: from.nowMs }))) return;
+    const member = pageMember(walk.wallet, walk.route);
+    if (walk.route === 'all') await this.#plan.track([member]);
+    else await this.#plan.ask([member]);
   }
 
   /**
-   * Queues the page behind one. False where the walk cannot go on: its cursor was followed before (the upstream would
-   * lead in a circle), or the page cap is reached.
+   * Has the walk read the page behind one. False where it cannot go on: its cursor was followed before (the upstream
+   * would lead in a circle), or the page cap is reached.
    */
   async next(walk: Walk, from: { page: number; cursor: string; nowMs: number }): Promise<boolean> {
     if (!(await this.isPresent(walk))) return true;
@@ -78,14 +82,20 @@ export class Walks {
     const { page, cursor, nowMs } = from;
     const mark = `cursor:${sha256(stringToBytes(cursor)).slice(2, 34)}`;
     const isNew = (await this.#redis.hsetnx(key, mark, String(page + 1))) === 1;
-    const follower = await this.#redis.hget(key, mark);
-    // The same page may ask twice, after a crash between the mark and the job: then the mark is its own.
-    if ((!isNew && follower !== String(page + 1)) || page >= MOST_PAGES) return false;
-    await this.#redis.hset(key, 'movedAtMs', String(nowMs), 'page', String(page + 1));
-    await this.#redis.pexpire(key, LIFETIME_MS * 2);
-    const { wallet, route, id } = walk;
-    await this.#queues.addPage({ do: 'page', wallet, route, walk: id, page: page + 1, cursor, tries: 0 });
+    const follower = isNew ? null : await this.#redis.hget(key, mark);
+    // The same page may be read twice, after a crash between the mark and the end of its poll: then the mark is its own.
+    if ((follower !== null && follower !== String(page + 1)) || page >= MOST_PAGES) return false;
+    await this.#redis
+      .multi()
+      .hset(key, { movedAtMs: String(nowMs), page: String(page + 1), cursor, tries: '0' })
+      .pexpire(key, LIFETIME_MS * 2)
+      .exec();
     return true;
+  }
+
+  /** Notes that a page could not be read. */
+  async noteFailure(walk: WalkPage): Promise<void> {
+    if (await this.isPresent(walk)) await this.#redis.hset(this.#key(walk), 'tries', String(walk.tries + 1));
   }
 
   /** Whether a walk is the present one on its route. */
@@ -97,4 +107,11 @@ export class Walks {
   async end(walk: Walk, state: 'ended' | 'broken' = 'ended'): Promise<void> {
     if (await this.isPresent(walk)) await this.#redis.hset(this.#key(walk), 'state', state);
   }
+}
+
+/** The page that a stored walk reads next; null where it has ended or cannot be read. */
+export function parseWalk(wallet: SubjectId, route: string, stored: StoredWalk): WalkPage | null {
+  const { id, state, page, cursor, tries } = stored;
+  if (state !== 'running' || !id || !cursor || !Number.isInteger(Number(page))) return null;
+  return { wallet, route, id, page: Number(page), cursor, tries: Number(tries ?? 0) };
 }

@@ -7,19 +7,21 @@ export type RedisClient = Redis | Cluster;
 declare module 'ioredis' {
   interface RedisCommander<Context> {
     iwCommit(...keysAndArgs: string[]): Result<[string, string, string], Context>;
-    iwBeginPoll(
-      ...keysAndArgs: string[]
-    ): Result<[string, string, string, number, string, string[], string[], string], Context>;
+    iwClaimPolls(...keysAndArgs: string[]): Result<[string, string[], string[], number], Context>;
+    iwTakePoll(...keysAndArgs: string[]): Result<unknown[], Context>;
     iwEndPoll(...keysAndArgs: string[]): Result<string, Context>;
+    iwRenewPolls(...keysAndArgs: string[]): Result<number, Context>;
+    iwAskPoll(...keysAndArgs: string[]): Result<number, Context>;
+    iwTrack(...keysAndArgs: string[]): Result<number, Context>;
+    iwReslot(...keysAndArgs: string[]): Result<string, Context>;
+    iwRepairPlan(...keysAndArgs: string[]): Result<string[], Context>;
+    iwReadSubjects(...keysAndArgs: string[]): Result<unknown[], Context>;
+    iwRetire(...keysAndArgs: string[]): Result<number, Context>;
+    iwNoteAnswer(...keysAndArgs: string[]): Result<[string, string, string], Context>;
     iwLearn(...keysAndArgs: string[]): Result<number, Context>;
-    iwMovePoll(...keysAndArgs: string[]): Result<string, Context>;
-    iwRecountDemand(...keysAndArgs: string[]): Result<number, Context>;
     iwClaim(...keysAndArgs: string[]): Result<number, Context>;
-    iwWant(...keysAndArgs: string[]): Result<string, Context>;
+    iwWant(...keysAndArgs: string[]): Result<number, Context>;
     iwSince(...keysAndArgs: string[]): Result<string, Context>;
-    iwHealth(...keysAndArgs: string[]): Result<[string, string, string], Context>;
-    iwMayAsk(...keysAndArgs: string[]): Result<number, Context>;
-    iwPause(...keysAndArgs: string[]): Result<number, Context>;
     iwLease(...keysAndArgs: string[]): Result<string, Context>;
     iwEnqueue(...keysAndArgs: string[]): Result<string, Context>;
     iwAdvance(...keysAndArgs: string[]): Result<number, Context>;
@@ -38,6 +40,9 @@ declare module 'ioredis' {
 
 const FOLDER = new URL('./commands/', import.meta.url);
 
+/** A line of a script that stands for a file of `commands/include`. */
+const INCLUDE = /^-- @include ([a-z-]+)$/gm;
+
 /** Teaches a connection the scripts in `commands/`: `claim-4.lua` becomes `iwClaim` with four keys. */
 export function defineCommands(redis: RedisClient): void {
   for (const file of readdirSync(FOLDER)) {
@@ -47,7 +52,9 @@ export function defineCommands(redis: RedisClient): void {
     const words = name.split('-').map((word) => word.charAt(0).toUpperCase() + word.slice(1));
     redis.defineCommand(`iw${words.join('')}`, {
       numberOfKeys: Number(keys),
-      lua: readFileSync(new URL(file, FOLDER), 'utf8'),
+      lua: readFileSync(new URL(file, FOLDER), 'utf8').replace(INCLUDE, (_, included: string) =>
+        readFileSync(new URL(`include/${included}.lua`, FOLDER), 'utf8'),
+      ),
     });
   }
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { fingerprintOf, type HandedQuote, type HandedState } from '../domain/handed-quote.ts';
 import { canonicalJson } from '../domain/json.ts';
-import { asSubjectId, type SubjectId, subjectKind } from '../domain/subject.ts';
+import { type SubjectId, subjectKind } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
@@ -41,15 +41,19 @@ export class HandedQuotes {
       this.#redis.hget(handedQuotes, subject),
       this.#redis.hget(verdicts, subject),
     ]);
-    if (text === null) return null;
-    const quote = { subject: asSubjectId(subject), said: SAID.parse(JSON.parse(text)) };
-    const [word, fingerprint] = verdict?.split(':') ?? [];
-    const decided = (word === 'valid' || word === 'invalid') && fingerprint === fingerprintOf(quote);
-    return { quote, verdict: decided ? word : null };
+    return text === null ? null : parseHanded(subject, text, verdict);
   }
 
   /** Keeps what was found out about a quote as it was handed over. */
   async decide(quote: HandedQuote, verdict: 'valid' | 'invalid'): Promise<void> {
     await this.#redis.hset(this.#keys.verdicts, quote.subject, `${verdict}:${fingerprintOf(quote)}`);
   }
+}
+
+/** What was handed over of a quote, from its stored texts. */
+export function parseHanded(subject: SubjectId, text: string, verdict: string | null): HandedState {
+  const quote = { subject, said: SAID.parse(JSON.parse(text)) };
+  const [word, fingerprint] = verdict?.split(':') ?? [];
+  const decided = (word === 'valid' || word === 'invalid') && fingerprint === fingerprintOf(quote);
+  return { quote, verdict: decided ? word : null };
 }

@@ -5,16 +5,27 @@ import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 import type { Surface } from './surface.ts';
 
-export type HealthState = 'ok' | 'unreachable' | 'unauthorized';
+/** The states of a surface; its table of moves stands in commands/include/surface.lua. */
+export const HEALTH_STATES = ['ok', 'unreachable', 'unauthorized'] as const;
 
-export type HealthOutcome = 'ok' | 'unauthorized' | 'unreachable';
+export type HealthState = (typeof HEALTH_STATES)[number];
 
-/** Failures in a row, and for how long, before a surface counts as unreachable. */
-const FAILURES = 5;
-const FAILING_FOR_MS = 10_000;
+/**
+ * What an answer says about its surface. `unreachable`: no usable answer; `denied`: refused, perhaps for this subject
+ * alone; `refused`: the key is refused, whoever asks; `throttled`: 429.
+ */
+export type AnswerKind = 'ok' | 'unreachable' | 'denied' | 'refused' | 'throttled';
 
-/** While a surface is down, one request in this time probes it. */
-const PROBE_EVERY_MS = { unreachable: 5_000, unauthorized: 15_000 } as const;
+/** One answer: for which member of the plan, to a request sent when (the plan's time, ms), and what it asked for. */
+export type SurfaceAnswer = {
+  kind: AnswerKind;
+  member: string;
+  sentAtMs: number;
+  retryAfterMs: number | null;
+  reason: string;
+};
+
+const STATE = z.enum(HEALTH_STATES);
 
 /** What all processes together know of the upstream's surfaces: whether they answer, and until when to pause. */
 export class HealthStore {
@@ -26,45 +37,41 @@ export class HealthStore {
     this.#keys = keys;
   }
 
-  /** Notes the outcome of a request; the operator's event goes with a move of the state, in one step. */
+  /** Takes in an answer; the operator's event goes with a move of the state, in one step. `pauseMs`: a pause that began now. */
   async note(
     surface: Surface,
-    outcome: HealthOutcome,
-    reason: string,
-  ): Promise<{ before: HealthState; after: HealthState }> {
+    answer: SurfaceAnswer,
+  ): Promise<{ before: HealthState; after: HealthState; pauseMs: number | null }> {
+    const { kind, member, sentAtMs, retryAfterMs, reason } = answer;
     const nowMs = await redisTimeMs(this.#redis);
     const event = (word: string): string =>
       operatorEventTemplate({ kind: 'upstream', name: surface, word, nowMs, record: { surface, reason } });
-    const [before, after] = await this.#redis.iwHealth(
-      this.#keys.health(surface),
+    const [before, after, paused] = await this.#redis.iwNoteAnswer(
+      this.#keys.surface(surface),
       this.#keys.events,
-      outcome,
-      String(FAILURES),
-      String(FAILING_FOR_MS),
+      this.#keys.plan(surface),
+      kind,
+      member,
+      String(sentAtMs),
+      retryAfterMs === null ? '' : String(Math.ceil(retryAfterMs)),
+      '',
       operatorSubject('upstream', surface),
       event('unreachable'),
       event('unauthorized'),
       event('reachable'),
       event('authorized'),
+      reason,
     );
-    return { before: STATE.parse(before), after: STATE.parse(after) };
+    return {
+      before: STATE.parse(before),
+      after: STATE.parse(after),
+      pauseMs: paused === '' ? null : Number(paused),
+    };
   }
 
-  /** 0 when a poll may ask the surface now, else the milliseconds it should wait. */
-  async waitMs(surface: Surface): Promise<number> {
-    const state = await this.state(surface);
-    if (state === 'ok') return 0;
-    return this.#redis.iwMayAsk(this.#keys.health(surface), String(PROBE_EVERY_MS[state]));
-  }
-
-  async state(surface: Surface): Promise<HealthState> {
-    return STATE.parse((await this.#redis.hget(this.#keys.health(surface), 'state')) ?? 'ok');
-  }
-
-  /** Lengthens the pause of a surface to at least this long from now; returns how long it is. */
-  async pause(surface: Surface, forMs: number): Promise<number> {
-    return this.#redis.iwPause(this.#keys.pause(surface), String(Math.ceil(forMs)));
+  /** The state of a surface, and why it is in it. */
+  async state(surface: Surface): Promise<{ state: HealthState; reason: string | null }> {
+    const [state, reason] = await this.#redis.hmget(this.#keys.surface(surface), 'state', 'reason');
+    return { state: STATE.parse(state ?? 'ok'), reason: reason ?? null };
   }
 }
-
-const STATE = z.enum(['ok', 'unreachable', 'unauthorized']);

@@ -18,12 +18,12 @@ export class Keys {
   }
 
   /** hash: snapshot of a subject. Kept while it is polled, then for the retention after it was last shown. */
-  subject(id: SubjectId): string {
+  subject(id: SubjectId | ''): string {
     return `${this.root}:subject:${id}`;
   }
 
   /** hash: root of a claim -> `<at ms>:<history before, seconds>:<served 0|1>`. Lives as long as the snapshot. */
-  claims(id: SubjectId): string {
+  claims(id: SubjectId | ''): string {
     return `${this.root}:claims:${id}`;
   }
 
@@ -37,57 +37,22 @@ export class Keys {
     return `${this.root}:events`;
   }
 
-  /** zset: subject -> time of its next poll, ms. Membership means: polled. */
-  get due(): string {
-    return `${this.root}:due`;
-  }
-
   /**
-   * hash: subject -> the rate at which it would be asked for at a price of 1, per second. Members of `due` that plan
-   * requests of their own at a surface.
+   * hash: clock of the plan of a surface. Its other keys begin with it: `:items`, `:resting`, `:fair`, … (see
+   * commands/include/plan.lua). For ever.
    */
-  demand(surface: string): string {
-    return `${this.root}:demand:${surface}`;
+  plan(surface: string): string {
+    return `${this.root}:plan:${surface}`;
   }
 
-  /** string: the sum over `demand` of a surface, kept up to date by differences. */
-  totalDemand(surface: string): string {
-    return `${this.root}:demand-total:${surface}`;
+  /** zset: tracked subject of a kind -> when it was last looked at with success, ms, or since when it is tracked. */
+  lookedAt(surface: string, kind: string): string {
+    return `${this.plan(surface)}:looked:${kind}`;
   }
 
-  /** string: the price of a request on a surface with all that steers it, JSON. For ever. */
-  price(surface: string): string {
-    return `${this.root}:price:${surface}`;
-  }
-
-  /** hash: requests of all processes on a surface: `served`, `unplanned` among them, `pushedBack`. For ever. */
-  asked(surface: string): string {
-    return `${this.root}:asked:${surface}`;
-  }
-
-  /** string: somebody has just steered the price of a surface. Expires after a second. */
-  turn(surface: string): string {
-    return `${this.root}:turn:${surface}`;
-  }
-
-  /** hash: subject -> polls begun since one ended; more than one means that polls crashed. */
-  get starts(): string {
-    return `${this.root}:starts`;
-  }
-
-  /** set: subjects to be polled again as soon as the poll that runs has ended. */
-  get nudged(): string {
-    return `${this.root}:nudged`;
-  }
-
-  /** hash: subject -> when an answer showed it last, ms, also one that stored nothing. Members of `due`. */
-  get seen(): string {
-    return `${this.root}:seen`;
-  }
-
-  /** hash: subject -> when a poll of its own ended last, ms. Members of `due`. */
-  get own(): string {
-    return `${this.root}:own`;
+  /** string: how far the check of a surface's plan has come. For ever. */
+  repairCursor(surface: string): string {
+    return `${this.plan(surface)}:repaired`;
   }
 
   /** hash: what was seen of a stage on a route, `<source>:<destination>:<stage>`. Kept for the retention. */
@@ -205,14 +170,9 @@ export class Keys {
     return `${this.root}:dead:${receiver}`;
   }
 
-  /** hash: state of one of the upstream's surfaces: state, failures, since, probe. */
-  health(surface: string): string {
-    return `${this.root}:health:${surface}`;
-  }
-
-  /** string: until when, ms, a surface asked us to wait. */
-  pause(surface: string): string {
-    return `${this.root}:pause:${surface}`;
+  /** hash: state of one of the upstream's surfaces, and its pause (see commands/include/surface.lua). For ever. */
+  surface(surface: string): string {
+    return `${this.root}:surface:${surface}`;
   }
 
   /**
@@ -233,8 +193,8 @@ export class Keys {
     return `${this.root}:open:${wallet}`;
   }
 
-  /** string: an exact look-up was `asked` for, or was `taken` a moment ago. Expires within minutes. */
-  looked(id: SubjectId): string {
-    return `${this.root}:looked:${id}`;
+  /** string: a look of its own was asked for of late. Expires within seconds. */
+  rechecked(id: string): string {
+    return `${this.root}:rechecked:${id}`;
   }
 }

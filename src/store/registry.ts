@@ -1,13 +1,14 @@
 import { z } from 'zod';
 import { claimRoot, parseClaimRoot } from '../domain/claim.ts';
 import type { RouteDefinition } from '../domain/route.ts';
-import { asSubjectId, eventKind, type SubjectId } from '../domain/subject.ts';
+import { asSubjectId, type SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import type { SubjectStore } from './subjects.ts';
+import { type Surface, surfaceOf } from './surface.ts';
 
-const SUBSCRIPTION = z.object({
+export const SUBSCRIPTION = z.object({
   name: z.string(),
   order: z.number(),
   receivers: z.array(z.string()),
@@ -36,7 +37,7 @@ const RECEIVER = z.object({
 
 const END = z.object({ chainId: z.number(), token: z.string() });
 
-const ROUTE = z.object({
+export const ROUTE = z.object({
   name: z.string(),
   source: END,
   destination: END,
@@ -76,10 +77,9 @@ export class Registry {
   /**
    * Makes the registry what a config wants. Receivers come first, with a cursor at the end of the log, so that no
    * event of a new subscription can fall before its receiver's cursor. Whoever syncs last is the newest config, and
-   * only it removes; the others see that by the digest. Repeating it changes nothing. Returns the subjects that were
-   * claimed anew, which have to be polled now.
+   * only it removes; the others see that by the digest. Repeating it changes nothing. What is named anew is polled soon.
    */
-  async sync(wanted: Wanted, newestEntry: string): Promise<SubjectId[]> {
+  async sync(wanted: Wanted, newestEntry: string): Promise<void> {
     await this.#syncReceivers(wanted.receivers, newestEntry);
     await this.#syncSubscriptions(wanted.subscriptions);
     await this.#syncRoutes(wanted.routes);
@@ -87,16 +87,15 @@ export class Registry {
     for (const subscription of wanted.subscriptions) {
       for (const subject of subscription.subjects) roots.set(claimRoot(subscription.name, subject), subject);
     }
-    const unwanted = (await this.#redis.hkeys(this.#keys.wanted)).filter((root) => !roots.has(root));
-    for (const chunk of chunks(unwanted, 200)) await this.#unwant(chunk);
-    const claimed: SubjectId[] = [];
-    for (const chunk of chunks([...roots], 200)) {
-      const news = await Promise.all(chunk.map(([root, subject]) => this.#want(root, subject)));
-      claimed.push(...chunk.filter((_, index) => news[index]).map(([, subject]) => subject));
-    }
+    const known = new Set(await this.#redis.hkeys(this.#keys.wanted));
+    const unwanted = [...known].filter((root) => !roots.has(root));
+    for (const chunk of chunks(unwanted, CHUNK)) await this.#unwant(chunk);
     await this.#redis.hincrby(this.#keys.config, 'generation', 1);
     await this.#redis.hset(this.#keys.config, 'digest', wanted.digest);
-    return claimed;
+    const missing = [...roots].filter(([root]) => !known.has(root));
+    for (const [surface, some] of Map.groupBy(missing, ([, subject]) => surfaceOf(subject))) {
+      for (const chunk of chunks(some, CHUNK)) await this.#want(surface, chunk);
+    }
   }
 
   async #syncReceivers(receivers: Wanted['receivers'], newestEntry: string): Promise<void> {
@@ -158,9 +157,10 @@ export class Registry {
     await Promise.all(roots.map((root) => this.#subjects.expire(asSubjectId(parseClaimRoot(root).subject))));
   }
 
-  async #want(root: string, subject: SubjectId): Promise<boolean> {
-    const atMs = Number(await this.#redis.iwWant(this.#keys.wanted, root));
-    return this.#subjects.claim(subject, [{ root, atMs, historyBefore: null, served: false }]);
+  async #want(surface: Surface, chunk: readonly (readonly [string, SubjectId])[]): Promise<void> {
+    const keys = this.#keys;
+    const prefixes = [keys.claims(''), keys.subject('')];
+    await this.#redis.iwWant(keys.wanted, keys.plan(surface), ...prefixes, '', ...chunk.flat());
   }
 
   /** The digest of the newest config that any process on this Redis runs. */
@@ -203,44 +203,20 @@ export class Registry {
     );
   }
 
-  /** Every subject that is polled, with the time of its next poll (Redis time, ms). */
-  async due(): Promise<{ subject: SubjectId; dueMs: number }[]> {
-    const list = (await this.#redis.zrange(this.#keys.due, '0', '-1', 'WITHSCORES')).flat();
-    const due: { subject: SubjectId; dueMs: number }[] = [];
-    for (let index = 0; index + 1 < list.length; index += 2) {
-      due.push({ subject: asSubjectId(String(list[index])), dueMs: Number(list[index + 1]) });
-    }
-    return due;
-  }
-
-  /** How many polls of each subject began without an end; two or more mean that polls crash their process. */
-  async starts(): Promise<Map<string, number>> {
-    const stored = await this.#redis.hgetall(this.#keys.starts);
-    return new Map(Object.entries(stored).map(([subject, count]) => [subject, Number(count)]));
-  }
-
   /**
-   * The number of polled subjects by kind and status, in lower case. Wallets are `watched`; what the upstream has not
-   * shown yet is `unseen`.
+   * The number of tracked subjects by kind and status, in lower case, where an answer has shown one. Wallets have none.
    */
   async counts(): Promise<{ kind: string; status: string; count: number }[]> {
     const stored = await this.#redis.hgetall(this.#keys.counts);
-    const counts = Object.entries(stored).map(([key, count]) => {
+    return Object.entries(stored).map(([key, count]) => {
       const bar = key.indexOf('|');
       return { kind: key.slice(0, bar), status: key.slice(bar + 1), count: Number(count) };
     });
-    const unseen = new Map<string, number>();
-    for (const { subject } of await this.due()) {
-      const kind = eventKind(subject);
-      unseen.set(kind, (unseen.get(kind) ?? 0) + 1);
-    }
-    for (const { kind, count } of counts) unseen.set(kind, (unseen.get(kind) ?? 0) - count);
-    for (const [kind, count] of unseen) {
-      if (count > 0) counts.push({ kind, status: kind === 'wallet' ? 'watched' : 'unseen', count });
-    }
-    return counts;
   }
 }
+
+/** So many roots go into one script. */
+const CHUNK = 200;
 
 function chunks<T>(list: readonly T[], size: number): T[][] {
   const parts: T[][] = [];

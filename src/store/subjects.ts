@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { PlannedPoll } from '../domain/cadence/next-poll.ts';
 import type { Claim } from '../domain/claim.ts';
 import type { Event } from '../domain/event.ts';
 import { canonicalJson, type JsonObject } from '../domain/json.ts';
@@ -11,16 +10,10 @@ import type { Keys } from './keys.ts';
 import { surfaceOf } from './surface.ts';
 
 /**
- * What is known of a subject: its snapshot, the claims of those who still want it, and when an answer showed it last
- * (Redis time, null for never).
+ * What is known of a subject: its snapshot, the claims of those who still want it, and when it was last looked at with
+ * success (Redis time, null for one that is not tracked).
  */
 export type Known = { snapshot: Snapshot | null; claims: Claim[]; seenAtMs: number | null };
-
-/**
- * What a poll knows before its request. `asOf` is the commit counter, `nowMs` Redis time; `starts` counts the polls of
- * this subject that began since one ended, this one included; `dueMs` is when the poll was due (Redis time), null when it is on no schedule.
- */
-export type PollStart = Known & { asOf: string; nowMs: number; starts: number; dueMs: number | null };
 
 /** One commit. `token` names it, so that a client library that sends it twice does it once. */
 export type Commit = {
@@ -32,15 +25,13 @@ export type Commit = {
   event?: { event: Event; updatedAt: number | null; first: boolean; roots: string[] | null };
   doubt?: Doubt | 'clear';
   flag?: string;
-  dueMs?: number;
+  /** Begins to track the subject, where nobody does: first polled after so many virtual seconds and ms of rest. */
+  track?: { virtualSeconds: number; restMs: number };
 };
 
 export type CommitResult = { outcome: 'committed' | 'already' | 'superseded'; commit: string };
 
-/** However often pages show a transfer, it is asked for itself after this time: a page may stand still. */
-const LONGEST_WITHOUT_OWN_MS = 3_600_000;
-
-/** The registry of subjects: snapshots, claims and the schedule. */
+/** The registry of subjects: snapshots and claims. */
 export class SubjectStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -52,69 +43,32 @@ export class SubjectStore {
     this.#retentionMs = options.retentionMs;
   }
 
-  /** Reads what a poll needs. `counted`: this is the poll of the subject itself, whose crash has to be noticed. */
-  async beginPoll(subject: SubjectId, options: { counted: boolean }): Promise<PollStart> {
-    const keys = this.#keys;
-    const reply = await this.#redis.iwBeginPoll(
-      keys.subject(subject),
-      keys.claims(subject),
-      keys.commit,
-      keys.wanted,
-      keys.due,
-      keys.starts,
-      keys.nudged,
-      keys.seen,
-      subject,
-      options.counted ? '1' : '0',
-    );
-    const [asOf, seconds, microseconds, starts, due, fields, claims, seen] = reply;
-    return {
-      asOf,
-      nowMs: Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000),
-      starts,
-      dueMs: due === '' ? null : Number(due),
-      snapshot: parseSnapshot(pairs(fields)),
-      claims: parseClaims(pairs(claims)),
-      seenAtMs: seen === '' ? null : Number(seen),
-    };
-  }
-
   /**
    * Reads many subjects in one round trip, and keeps the finished ones among them: what a page still shows must not
    * expire, or it would be seen for the first time again.
    */
   async look(subjects: readonly SubjectId[]): Promise<Known[]> {
     if (subjects.length === 0) return [];
-    const pipeline = this.#redis.pipeline();
-    for (const subject of subjects) {
-      pipeline.hgetall(this.#keys.subject(subject));
-      pipeline.hgetall(this.#keys.claims(subject));
-      pipeline.pexpire(this.#keys.subject(subject), this.#retentionMs, 'GT');
-      pipeline.pexpire(this.#keys.claims(subject), this.#retentionMs, 'GT');
+    const keys = this.#keys;
+    const known = new Map<SubjectId, Known>();
+    for (const [surface, some] of Map.groupBy(subjects, surfaceOf)) {
+      const prefixes = [keys.subject(''), keys.claims('')];
+      const replies = await this.#redis.iwReadSubjects(
+        keys.plan(surface),
+        ...prefixes,
+        String(this.#retentionMs),
+        ...some,
+      );
+      some.forEach((subject, index) => {
+        const [fields, claims, seen] = SUBJECT_REPLY.parse(replies[index]);
+        known.set(subject, {
+          snapshot: parseSnapshot(pairs(fields)),
+          claims: parseClaims(pairs(claims)),
+          seenAtMs: seen === '' ? null : Number(seen),
+        });
+      });
     }
-    pipeline.hmget(this.#keys.seen, ...subjects);
-    const replies = (await pipeline.exec()) ?? [];
-    const error = replies.find(([failure]) => failure !== null)?.[0];
-    if (error) throw error;
-    const seen = z.array(z.string().nullable()).parse(replies.at(-1)?.[1]);
-    return subjects.map((_, index) => ({
-      snapshot: parseSnapshot(hashReply(replies[index * 4])),
-      claims: parseClaims(hashReply(replies[index * 4 + 1])),
-      seenAtMs: seen[index] ? Number(seen[index]) : null,
-    }));
-  }
-
-  /** Notes when an answer showed some polled subjects, also where it said nothing new. */
-  async noteSeen(subjects: readonly SubjectId[], atMs: number): Promise<void> {
-    if (subjects.length === 0) return;
-    await this.#redis.hset(this.#keys.seen, Object.fromEntries(subjects.map((subject) => [subject, atMs])));
-  }
-
-  /** When some subjects are polled next (Redis time, ms); null for those on no schedule. */
-  async dueMs(subjects: readonly SubjectId[]): Promise<(number | null)[]> {
-    if (subjects.length === 0) return [];
-    const scores = await this.#redis.zmscore(this.#keys.due, ...subjects);
-    return scores.map((score) => (score === null ? null : Number(score)));
+    return subjects.map((subject) => known.get(subject) ?? { snapshot: null, claims: [], seenAtMs: null });
   }
 
   async commit(commit: Commit): Promise<CommitResult> {
@@ -131,7 +85,7 @@ export class SubjectStore {
       keys.claims(subject),
       keys.commit,
       keys.events,
-      keys.due,
+      keys.plan(surfaceOf(subject)),
       keys.counts,
       keys.wanted,
       subject,
@@ -142,99 +96,37 @@ export class SubjectStore {
       event ? JSON.stringify(event.event) : '',
       meta ? JSON.stringify(meta) : '',
       claimsArgument(commit.claims),
-      commit.dueMs === undefined || !isPollable(subject) ? '' : String(commit.dueMs),
+      commit.track === undefined || !isPollable(subject) ? '' : String(commit.track.virtualSeconds),
       doubt === undefined ? '' : doubt === 'clear' ? '-' : `${doubt.sinceMs}|${doubt.key}`,
       commit.flag ?? '',
       String(this.#retentionMs),
+      String(Math.round(commit.track?.restMs ?? 0)),
+      '',
     );
     return { outcome: COMMIT_OUTCOME.parse(outcome), commit: number };
   }
 
-  /** Ends the poll of a subject. Returns the ms until its next poll, or null when it has none. */
-  async endPoll(subject: SubjectId, next: PlannedPoll | null): Promise<number | null> {
-    const afterMs = await this.#end(subject, next, '');
-    return afterMs === '' ? null : Number(afterMs);
-  }
-
-  /**
-   * Takes a subject off the schedule that a page showed finished, as its snapshot of a commit says. False where it has
-   * to stay: the snapshot has changed since, a poll is under way, or somebody wants more of it than pages show.
-   */
-  async retire(subject: SubjectId, commit: number): Promise<boolean> {
-    return (await this.#end(subject, null, String(commit))) === '';
-  }
-
-  async #end(subject: SubjectId, next: PlannedPoll | null, asOf: string): Promise<string> {
-    const keys = this.#keys;
-    return this.#redis.iwEndPoll(
-      keys.due,
-      keys.starts,
-      keys.nudged,
-      keys.demand(surfaceOf(subject)),
-      keys.subject(subject),
-      keys.claims(subject),
-      keys.wanted,
-      keys.counts,
-      keys.totalDemand(surfaceOf(subject)),
-      keys.seen,
-      keys.looked(subject),
-      keys.own,
-      subject,
-      next === null ? '' : String(Math.round(next.afterMs)),
-      next === null || next.demand === null ? '' : String(next.demand),
-      String(this.#retentionMs),
-      asOf,
-    );
-  }
-
-  /** Whether a subject is on the schedule. */
-  async isPolled(subject: SubjectId): Promise<boolean> {
-    return (await this.#redis.zscore(this.#keys.due, subject)) !== null;
-  }
-
-  /**
-   * Moves a poll that is due sooner to so many ms from now, or to the end of the longest time without one of its own.
-   * Returns the ms until it; null when it keeps its time.
-   */
-  async movePoll(subject: SubjectId, afterMs: number): Promise<number | null> {
-    const keys = this.#keys;
-    const surface = surfaceOf(subject);
-    const moved = await this.#redis.iwMovePoll(
-      keys.due,
-      keys.demand(surface),
-      keys.totalDemand(surface),
-      keys.own,
-      subject,
-      String(Math.round(afterMs)),
-      String(LONGEST_WITHOUT_OWN_MS),
-    );
-    return moved === '' ? null : Number(moved);
-  }
-
-  /** Gives a subject claims that its next poll serves. True when one was new, so that the subject has to be polled. */
+  /** Gives a subject claims that its next poll serves, and has it polled. True when one was new. */
   async claim(subject: SubjectId, claims: readonly Claim[]): Promise<boolean> {
     const keys = this.#keys;
     const added = await this.#redis.iwClaim(
       keys.claims(subject),
-      keys.due,
+      keys.plan(surfaceOf(subject)),
       keys.subject(subject),
       keys.wanted,
       subject,
       claimsArgument(claims),
+      '',
     );
     return added === 1;
   }
 
-  /** Lets a subject that nobody polls go after the retention; one that is polled is kept by its polls. */
+  /** Lets a subject that nobody tracks go after the retention; one that is tracked is kept by its polls. */
   async expire(subject: SubjectId): Promise<void> {
-    if (await this.isPolled(subject)) return;
-    await this.#redis.pexpire(this.#keys.subject(subject), this.#retentionMs);
-    await this.#redis.pexpire(this.#keys.claims(subject), this.#retentionMs);
-  }
-
-  /** Has a subject polled again as soon as the poll that may be running has ended. */
-  async nudge(subject: SubjectId): Promise<void> {
-    await this.#redis.sadd(this.#keys.nudged, subject);
+    const keys = this.#keys;
+    if ((await this.#redis.hexists(`${keys.plan(surfaceOf(subject))}:items`, subject)) === 1) return;
+    await this.#redis.pexpire(keys.subject(subject), this.#retentionMs);
+    await this.#redis.pexpire(keys.claims(subject), this.#retentionMs);
   }
 }
 
@@ -293,13 +185,13 @@ const SNAPSHOT = z.object({
     }),
 });
 
-function parseSnapshot(fields: { [field: string]: string }): Snapshot | null {
+export function parseSnapshot(fields: { [field: string]: string }): Snapshot | null {
   if (fields.version === undefined) return null;
   const { eventId, ...snapshot } = SNAPSHOT.parse(fields);
   return { ...snapshot, told: eventId !== undefined };
 }
 
-function parseClaims(fields: { [field: string]: string }): Claim[] {
+export function parseClaims(fields: { [field: string]: string }): Claim[] {
   return Object.entries(fields).map(([root, value]) => {
     const match = /^(\d+):(-?\d*):([01])$/.exec(value);
     if (match === null) throw new Error(`claim ${root} is stored as ${JSON.stringify(value)}`);
@@ -313,15 +205,10 @@ function parseClaims(fields: { [field: string]: string }): Claim[] {
   });
 }
 
-function pairs(list: readonly string[]): { [field: string]: string } {
+export function pairs(list: readonly string[]): { [field: string]: string } {
   const fields: { [field: string]: string } = {};
   for (let index = 0; index + 1 < list.length; index += 2) fields[list[index] ?? ''] = list[index + 1] ?? '';
   return fields;
 }
 
-const HASH = z.record(z.string(), z.string());
-
-function hashReply(reply: [Error | null, unknown] | undefined): { [field: string]: string } {
-  if (reply === undefined || reply[0] !== null) throw reply?.[0] ?? new Error('Redis gave no reply');
-  return HASH.parse(reply[1]);
-}
+const SUBJECT_REPLY = z.tuple([z.array(z.string()), z.array(z.string()), z.string()]);

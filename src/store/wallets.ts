@@ -1,25 +1,29 @@
 import { z } from 'zod';
 import type { ArrivalTally } from '../domain/cadence/arrivals.ts';
 import { LISTINGS, type Listing } from '../domain/cadence/listing.ts';
-import type { Looks, OpenTransfer } from '../domain/cadence/wallet.ts';
-import { asSubjectId, type SubjectId } from '../domain/subject.ts';
+import type { OpenTransfer, Polled } from '../domain/cadence/wallet.ts';
+import { asSubjectId, parseSubjectId, type SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
 /** Status, route, since, seen, head: short, for there is one per transfer under way. */
 const OPEN = z.tuple([z.string(), z.string(), z.number(), z.number(), z.number().nullable()]);
 
-const NUMBERS = z.record(z.string(), z.coerce.number());
+/** The transfers of a wallet that have not ended, as far as its pages showed them. */
+export type OpenTransfers = readonly OpenTransfer[];
 
 /**
- * What was observed of a wallet's pages. `sweptAtMs`: when a sweep that read all of them began, and `pages` how many
- * there were; `orderAtMs`: when they were last seen in the order newest first, `disorderAtMs`: in another;
- * `unnarrowedAtMs`: when a listing of one status last showed others; `missedAtMs`: when new transfers were last left
- * unread, which only a sweep that begins later finds; `arrivals`: how often new transfers came. Redis time, 0 for never.
- * These are hints: they save requests, no event hangs on them.
+ * What was observed of a wallet's pages. `polled`: when each listing was polled last; `takenAtMs`: when its answer was
+ * taken in last, and `same` a fingerprint of that answer, where the next like it says nothing new. `sweptAtMs`: when a
+ * sweep that read all pages began, and `pages` how many there were; `orderAtMs`: when they were last seen in the order
+ * newest first, `disorderAtMs`: in another; `unnarrowedAtMs`: when a listing of one status last showed others;
+ * `missedAtMs`: when new transfers were last left unread, which only a sweep that begins later finds; `arrivals`: how
+ * often new transfers came. Redis time, 0 for never. These are hints: they save requests, no event hangs on them.
  */
 export type WalletFacts = {
-  looks: Looks;
+  polled: Polled;
+  takenAtMs: { readonly [listing in Listing]?: number };
+  same: { readonly [listing in Listing]?: string };
   sweptAtMs: number;
   pages: number;
   orderAtMs: number;
@@ -29,13 +33,75 @@ export type WalletFacts = {
   arrivals: ArrivalTally;
 };
 
-/** A fact of a wallet that is noted by itself. */
+/** The fields of `WalletFacts` as they are stored, each noted by itself. */
 export type WalletFact =
-  | Exclude<keyof WalletFacts, 'looks' | 'arrivals'>
+  | Exclude<keyof WalletFacts, 'polled' | 'takenAtMs' | 'same' | 'arrivals'>
   | `arrivals:${keyof ArrivalTally}`
-  | `looked:${Listing}`;
+  | `${'polled' | 'virtual' | 'taken' | 'same'}:${Listing}`;
 
-/** What is known of wallets beyond the records that their pages show. */
+/** New facts of a wallet. */
+export type NotedFacts = { [fact in WalletFact]?: number | string };
+
+/** Reads what is stored of a wallet. What is no number is taken for never: the next note writes it anew. */
+export function parseFacts(stored: { readonly [field: string]: string }): WalletFacts {
+  const number = (field: WalletFact): number => {
+    const value = Number(stored[field] ?? 0);
+    return Number.isFinite(value) ? value : 0;
+  };
+  const polled: { [listing in Listing]?: { atMs: number; virtual: number } } = {};
+  const takenAtMs: { [listing in Listing]?: number } = {};
+  const same: { [listing in Listing]?: string } = {};
+  for (const listing of LISTINGS) {
+    const atMs = number(`polled:${listing}`);
+    if (atMs > 0) polled[listing] = { atMs, virtual: number(`virtual:${listing}`) };
+    const taken = number(`taken:${listing}`);
+    if (taken > 0) takenAtMs[listing] = taken;
+    const fingerprint = stored[`same:${listing}`];
+    if (fingerprint) same[listing] = fingerprint;
+  }
+  return {
+    polled,
+    takenAtMs,
+    same,
+    sweptAtMs: number('sweptAtMs'),
+    pages: number('pages'),
+    orderAtMs: number('orderAtMs'),
+    disorderAtMs: number('disorderAtMs'),
+    unnarrowedAtMs: number('unnarrowedAtMs'),
+    missedAtMs: number('missedAtMs'),
+    arrivals: {
+      seen: number('arrivals:seen'),
+      watchedSeconds: number('arrivals:watchedSeconds'),
+      atMs: number('arrivals:atMs'),
+    },
+  };
+}
+
+/** Reads the transfers of a wallet that are under way. An entry of another shape is left out; pages write it anew. */
+export function parseOpen(stored: { readonly [subject: string]: string }): OpenTransfer[] {
+  return Object.entries(stored).flatMap(([subject, text]) => {
+    const parsed = OPEN.safeParse(jsonOf(text));
+    if (!parsed.success || parseSubjectId(subject) === null) return [];
+    const [status, route, sinceMs, seenAtMs, headAtMs] = parsed.data;
+    return [{ subject: asSubjectId(subject), status, route, sinceMs, seenAtMs, headAtMs }];
+  });
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** The stored form of a transfer that is under way. */
+export function openText(transfer: Omit<OpenTransfer, 'subject'>): string {
+  const { status, route, sinceMs, seenAtMs, headAtMs } = transfer;
+  return JSON.stringify([status, route, sinceMs, seenAtMs, headAtMs] satisfies z.input<typeof OPEN>);
+}
+
+/** What is known of wallets beyond the records that their pages show, where no poll of the wallet itself notes it. */
 export class WalletStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -47,65 +113,36 @@ export class WalletStore {
     this.#keepMs = options.retentionMs;
   }
 
-  async facts(wallet: SubjectId): Promise<WalletFacts> {
-    const stored = NUMBERS.parse(await this.#redis.hgetall(this.#keys.wallet(wallet)));
-    const looks: { [listing in Listing]?: number } = {};
-    for (const listing of LISTINGS) {
-      const atMs = stored[`looked:${listing}`];
-      if (atMs !== undefined) looks[listing] = atMs;
-    }
-    const { sweptAtMs = 0, pages = 0, orderAtMs = 0, disorderAtMs = 0 } = stored;
-    const { unnarrowedAtMs = 0, missedAtMs = 0 } = stored;
-    const arrivals = {
-      seen: stored['arrivals:seen'] ?? 0,
-      watchedSeconds: stored['arrivals:watchedSeconds'] ?? 0,
-      atMs: stored['arrivals:atMs'] ?? 0,
-    };
-    return { looks, sweptAtMs, pages, orderAtMs, disorderAtMs, unnarrowedAtMs, missedAtMs, arrivals };
-  }
-
-  async note(wallet: SubjectId, facts: { readonly [fact in WalletFact]?: number }): Promise<void> {
+  async note(wallet: SubjectId, facts: NotedFacts): Promise<void> {
     const key = this.#keys.wallet(wallet);
     await this.#redis.multi().hset(key, facts).pexpire(key, this.#keepMs).exec();
   }
 
-  /** The transfers of a wallet that have not ended, as far as its pages showed them. */
+  /** The transfers of a wallet that have not ended. */
   async open(wallet: SubjectId): Promise<OpenTransfer[]> {
-    const stored = await this.#redis.hgetall(this.#keys.open(wallet));
-    return Object.entries(stored).map(([subject, text]) => {
-      const [status, route, sinceMs, seenAtMs, headAtMs] = OPEN.parse(JSON.parse(text));
-      return { subject: asSubjectId(subject), status, route, sinceMs, seenAtMs, headAtMs };
-    });
+    return parseOpen(await this.#redis.hgetall(this.#keys.open(wallet)));
   }
 
-  /**
-   * Notes which transfers an answer showed under way, and which have ended. `headAtMs`: the answer was a look at the
-   * head; null keeps what the last one showed.
-   */
-  async sight(
-    wallet: SubjectId,
-    seen: {
-      open: readonly Omit<OpenTransfer, 'headAtMs'>[];
-      ended: readonly SubjectId[];
-      headAtMs: number | null;
-    },
+  /** What is stored of a wallet's pages. */
+  async facts(wallet: SubjectId): Promise<WalletFacts> {
+    return parseFacts(await this.#redis.hgetall(this.#keys.wallet(wallet)));
+  }
+
+  /** Notes how a poll of its own found a transfer of some wallets; what the head showed last stays as it was. */
+  async noteTransfer(
+    wallets: readonly SubjectId[],
+    transfer: Omit<OpenTransfer, 'headAtMs'> & { isOver: boolean },
   ): Promise<void> {
-    const key = this.#keys.open(wallet);
-    const { open, ended, headAtMs } = seen;
-    const pipeline = this.#redis.pipeline();
-    if (open.length > 0) {
-      const subjects = open.map(({ subject }) => subject);
-      const before = headAtMs === null ? await this.#redis.hmget(key, ...subjects) : [];
-      const fields = open.map(({ subject, status, route, sinceMs, seenAtMs }, index) => {
-        const stored = before[index] ?? null;
-        const head = stored === null ? headAtMs : OPEN.parse(JSON.parse(stored))[4];
-        const fields = [status, route, sinceMs, seenAtMs, head] satisfies z.input<typeof OPEN>;
-        return [subject, JSON.stringify(fields)];
-      });
-      pipeline.hset(key, Object.fromEntries(fields));
-      pipeline.pexpire(key, this.#keepMs);
+    const { subject, isOver } = transfer;
+    for (const wallet of wallets) {
+      const key = this.#keys.open(wallet);
+      if (isOver) {
+        await this.#redis.hdel(key, subject);
+        continue;
+      }
+      const [known] = parseOpen({ [subject]: (await this.#redis.hget(key, subject)) ?? '' });
+      const text = openText({ ...transfer, headAtMs: known?.headAtMs ?? null });
+      await this.#redis.multi().hset(key, subject, text).pexpire(key, this.#keepMs).exec();
     }
-    if (ended.length > 0) pipeline.hdel(key, ...ended);
-    await pipeline.exec();
   }
 }

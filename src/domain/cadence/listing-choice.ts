@@ -1,11 +1,11 @@
-import { type Clamp, tightest } from './clamp.ts';
+import { type Limits, LONGEST_WAIT_SECONDS, tightest } from './limits.ts';
 import { type Listing, NARROW_STATUSES } from './listing.ts';
 
 /**
  * A transfer of a wallet that is under way, as the choice sees it. `status` is in lower case, `hazard` its present chance
  * of a change per second, `weight` what a second of delay is worth. `onHead`: the last look at the head showed it.
  */
-export type UnderWay = { status: string; hazard: number; weight: number; clamp: Clamp; onHead: boolean };
+export type UnderWay = { status: string; hazard: number; weight: number; limits: Limits; onHead: boolean };
 
 /**
  * Which requests show a wallet's transfers. Each stands in exactly one place: a listing (what leaves a narrowed one is
@@ -19,9 +19,9 @@ export type ListingChoice<T> = {
 /**
  * What a listing shows of transfers that are not known yet: new ones, at a weighted rate per second (`rate`), and such
  * as have been filled meanwhile, at a weighted rate that `fillRate` is approached by the longer nobody looks. With the
- * clamp of a look for them.
+ * limits of a poll for them.
  */
-export type Arrivals = { listing: Listing; rate: number; fillRate: number; clamp: Clamp };
+export type Arrivals = { listing: Listing; rate: number; fillRate: number; limits: Limits };
 
 /**
  * `arrivals`: which listings are looked at for new transfers, whatever else they show. `narrows`: the upstream does
@@ -110,13 +110,13 @@ function costOf(draft: Draft<UnderWay>, { price, arrivals }: ChoiceSetting): num
   let cost = 0;
   for (const { listing, members } of listingsOf(draft, arrivals)) {
     const awaited = arrivals.find((one) => one.listing === listing);
-    const clamps = [...members, ...(awaited === undefined ? [] : [awaited])].map(({ clamp }) => clamp);
+    const limits = [...members, ...(awaited === undefined ? [] : [awaited])].map((one) => one.limits);
     const hazard = weightedHazard(members) + (awaited?.rate ?? 0) + (awaited?.fillRate ?? 0);
-    cost += requestCost({ hazard, clamp: tightest(clamps), price });
+    cost += requestCost({ hazard, limits: tightest(limits), price });
     if (listing !== 'head') cost += price * members.reduce((sum, member) => sum + member.hazard, 0);
   }
-  for (const { hazard, weight, clamp } of draft.single) {
-    cost += requestCost({ hazard: weight * hazard, clamp, price });
+  for (const { hazard, weight, limits } of draft.single) {
+    cost += requestCost({ hazard: weight * hazard, limits, price });
   }
   return cost;
 }
@@ -125,8 +125,9 @@ function weightedHazard(members: readonly UnderWay[]): number {
   return members.reduce((sum, { weight, hazard }) => sum + weight * hazard, 0);
 }
 
-function requestCost({ hazard, clamp, price }: { hazard: number; clamp: Clamp; price: number }): number {
+/** The longest wait is left out: where it binds, it does so for whatever is chosen. */
+function requestCost({ hazard, limits, price }: { hazard: number; limits: Limits; price: number }): number {
   const wanted = Math.sqrt(hazard / (2 * price));
-  const rate = Math.min(1 / clamp.leastSeconds, Math.max(1 / clamp.mostSeconds, wanted));
+  const rate = Math.min(1 / limits.leastSeconds, Math.max(1 / LONGEST_WAIT_SECONDS, wanted));
   return hazard / (2 * rate) + price * rate;
 }

@@ -1,71 +1,77 @@
 import type { Snapshot } from '../record.ts';
 import { type SubjectId, subjectKind } from '../subject.ts';
-import { plannedDemand } from './price.ts';
+import type { PlannedPoll } from './planned-poll.ts';
 import { ANY_ROUTE, routeName } from './route-name.ts';
 import { stageOf } from './stages.ts';
-import { waitSeconds } from './wait.ts';
+import { virtualSeconds } from './wait.ts';
 import { type Law, watched } from './watched.ts';
 
 /** Statuses, in lower case, that end tracking at once, by kind, in place of the built-in ones of that kind. */
 export type FinishedStatuses = { readonly [kind: string]: readonly string[] | undefined };
 
 /**
- * `shown`: a page has just shown this subject, and will again. `price`: of a request, in weighted seconds.
- * `deadlinesMs`: moments at which a look is due whatever the interval.
+ * What a plan is made from. `price`: of a request, in weighted seconds. `namedAtMs`: since when somebody wants the subject,
+ * for what the upstream has not shown yet. `alarmsMs`: moments at which the clock makes an event.
  */
 export type CadenceInput = {
   subject: SubjectId;
   snapshot: Snapshot | null;
   nowMs: number;
-  shown: boolean;
+  namedAtMs: number;
   price: number;
   law: Law;
   finished: FinishedStatuses;
-  deadlinesMs: readonly number[];
+  alarmsMs: readonly number[];
 };
-
-/** A poll that is planned, and what it adds to the demand on its surface (see `plannedDemand`); null for as before. */
-export type PlannedPoll = { afterMs: number; demand: number | null };
 
 export type NextPoll = { next: 'finish' } | ({ next: 'poll' } & PlannedPoll);
 
 /** While an answer is in doubt, exact look-ups confirm it at this interval. */
-const DOUBT_EVERY_SECONDS = 15;
-const SHORTEST_MS = 50;
+const DOUBT_EVERY_MS = 15_000;
 
-/** A look for what the clock brings about comes so long after its moment. */
-export const AFTER_DEADLINE_MS = 1_000;
+/** A poll for what the clock brings about comes so long after its moment. */
+const AFTER_ALARM_MS = 1_000;
 
 /** A status that ends tracking by default, but not in this config, is watched for a week. */
 const KEPT_OPEN_MS = 7 * 86_400_000;
 
-/** A page shows a transfer sooner than its own look-up would come; that is only there in case no page does. */
-const SHOWN_FACTOR = 2;
-
-/** Says when a subject is polled next, or that it is finished. Its last look was just now. */
+/** Says when a subject is polled next, or that it is finished. Its last poll was just now. */
 export function nextPoll(input: CadenceInput): NextPoll {
-  const { subject, snapshot, nowMs, price, law, shown } = input;
+  const { subject, snapshot, nowMs, price, law } = input;
   if (isFinished(input)) return { next: 'finish' };
   const route = snapshot === null ? ANY_ROUTE : routeName(snapshot.record);
-  const sinceMs = snapshot === null ? nowMs : stageSinceMs(snapshot);
+  const sinceMs = snapshot === null ? Math.min(nowMs, input.namedAtMs) : stageSinceMs(snapshot);
   const stage = { subject, status: snapshot?.status ?? null, route, sinceMs };
-  const { term, constant, clamp } = watched(stage, { nowMs, price, law });
-  const wanted = waitSeconds({
-    terms: term === null ? [] : [term(Math.max(nowMs, sinceMs))],
-    arrivals: constant,
-    price,
-    clamp,
-  });
+  const { term, constant, limits } = watched(stage, { nowMs, law });
+  const terms = term === null ? [] : [term(Math.max(nowMs, sinceMs))];
   const inDoubt = snapshot !== null && snapshot.doubt !== null;
-  const wait = inDoubt ? Math.min(wanted, DOUBT_EVERY_SECONDS * Math.max(1, Math.sqrt(price))) : wanted;
-  const deadlines = input.deadlinesMs.filter((at) => at > nowMs).map((at) => at - nowMs + AFTER_DEADLINE_MS);
-  const afterMs = Math.min(wait * 1_000 * (shown ? SHOWN_FACTOR : 1), ...deadlines);
   return {
     next: 'poll',
-    afterMs: Math.round(Math.max(SHORTEST_MS, afterMs)),
-    demand: plannedDemand({ price, waitSeconds: wait }),
+    virtualSeconds: virtualSeconds({ terms, constant, price }),
+    restMs: 1_000 * limits.leastSeconds,
+    latestMs: 1_000 * limits.mostSeconds,
+    alarmMs: firstAlarm([...input.alarmsMs, ...(inDoubt ? [nowMs + DOUBT_EVERY_MS] : [])], nowMs),
   };
 }
+
+/** In how many ms the first of some moments has passed that lie ahead; null where none does. */
+export function firstAlarm(momentsMs: readonly number[], nowMs: number): number | null {
+  const ahead = momentsMs.filter((atMs) => atMs > nowMs);
+  return ahead.length === 0 ? null : Math.min(...ahead) - nowMs + AFTER_ALARM_MS;
+}
+
+/** When a route is polled next: after its own interval, never sooner, however much of the budget is free. */
+export function nextRoutePoll({ everyMs }: { everyMs: number }): PlannedPoll {
+  return {
+    virtualSeconds: everyMs / 1_000,
+    restMs: everyMs,
+    latestMs: everyMs + LATE_ROUTE_MS,
+    alarmMs: null,
+  };
+}
+
+/** A route that has waited longer than its interval by this is overdue. */
+const LATE_ROUTE_MS = 1_000;
 
 /** Whether tracking of a subject has ended. A subject in doubt never has. */
 export function isFinished(

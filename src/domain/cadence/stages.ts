@@ -1,26 +1,31 @@
 import { parseSubjectId, type SubjectId } from '../subject.ts';
-import type { Watch } from './watch-rules.ts';
+import { TROUBLE_FACTOR, type Watch } from './watch-rules.ts';
 
 const SECOND = 1_000;
 const HOUR = 3_600 * SECOND;
 const DAY = 24 * HOUR;
 
 /**
- * How a stage of a subject is polled. Where something is waited for that has a law (`watch`), by that; else at an
- * interval. Tracking ends `finishAfterMs` after the subject came into the stage; null means never. `waiting` stages are
+ * How a stage of a subject is polled. Where something is waited for that has a law (`watch`), by that; else as if changes
+ * came at a constant rate, that at which the interval `everyMs` is right at a price of 1, and no sooner than after
+ * `leastFactor` shortest waits. Tracking ends `finishAfterMs` after the subject came into the stage; null means never. `waiting` stages are
  * those in which a transfer is under way, for which `overdue` exists.
  */
 export type Stage = { finishAfterMs: number | null; waiting: boolean } & (
   | { watch: Watch }
-  | { watch: null; everyMs: number }
+  | { watch: null; everyMs: number; leastFactor: number }
 );
 
 function underWay(watch: Watch): Stage {
   return { watch, finishAfterMs: null, waiting: true };
 }
 
-function idle(everySeconds: number, finishAfterMs: number | null): Stage {
-  return { watch: null, everyMs: everySeconds * SECOND, finishAfterMs, waiting: false };
+function idle(everySeconds: number, finishAfterMs: number | null, leastFactor = 1): Stage {
+  return { watch: null, everyMs: everySeconds * SECOND, finishAfterMs, leastFactor, waiting: false };
+}
+
+function trouble(finishAfterMs: number): Stage {
+  return idle(60, finishAfterMs, TROUBLE_FACTOR);
 }
 
 const FINISHED: Stage = idle(60, 0);
@@ -29,31 +34,31 @@ const FINISHED: Stage = idle(60, 0);
 const INTENT: Stages = {
   pending: underWay('pending'),
   filled: { watch: 'filled', finishAfterMs: 7 * DAY, waiting: false },
-  expired: idle(60, 30 * DAY),
-  refundable: idle(60, 30 * DAY),
-  failed: idle(60, 7 * DAY),
+  expired: trouble(30 * DAY),
+  refundable: trouble(30 * DAY),
+  failed: trouble(7 * DAY),
   settled: FINISHED,
   refunded: FINISHED,
 };
-const QUOTE: Stages = { active: idle(5, 7 * DAY), submitted: idle(20, DAY) };
+const QUOTE: Stages = { active: idle(5, 7 * DAY), submitted: idle(20, DAY, 5) };
 const GASLESS: Stages = {
   pending: underWay('gasless'),
   submitted: underWay('gasless'),
-  published: idle(20, HOUR),
-  failed: idle(60, DAY),
+  published: idle(20, HOUR, 5),
+  failed: trouble(DAY),
 };
 const GATEWAY: Stages = {
   pending: underWay('gasless'),
   permit_sent: underWay('gasless'),
   completed: FINISHED,
-  failed: idle(60, DAY),
+  failed: trouble(DAY),
 };
 const VAULT: Stages = {
   pending: idle(5, 30 * DAY),
   funding_detected: underWay('vault'),
   published: FINISHED,
-  expired_unfunded: idle(60, 7 * DAY),
-  failed: idle(60, 30 * DAY),
+  expired_unfunded: trouble(7 * DAY),
+  failed: trouble(30 * DAY),
   refunded_by_user: FINISHED,
   recovery_published: FINISHED,
 };
@@ -63,10 +68,10 @@ const WALLET: Stage = idle(5, null);
 const ROUTE: Stages = { available: idle(30, null), unavailable: idle(30, null) };
 
 /** A word that stands in no table: looked at slowly, and not for ever. */
-const UNNAMED: Stage = idle(30, 30 * DAY);
+const UNNAMED: Stage = idle(30, 30 * DAY, 5);
 
 /** Not known to the upstream yet: soon, for it may be indexed at any moment. */
-const UNSEEN: Stage = idle(5, null);
+const UNSEEN: Stage = idle(5, null, 2);
 
 /** A stage without law is looked at every thirtieth of its age, up to this. */
 const IDLE_SHARE = 30;
@@ -84,12 +89,12 @@ export function stageOf(subject: SubjectId, status: string | null): Stage {
   return (Object.hasOwn(stages, word) ? stages[word] : undefined) ?? UNNAMED;
 }
 
-/** The interval, at a price of 1, of a subject that has been in a stage without law for so long, ms. */
-export function stageInterval(input: { subject: SubjectId; status: string | null; ageMs: number }): number {
-  const stage = stageOf(input.subject, input.status);
-  const everyMs = stage.watch === null ? stage.everyMs : 0;
-  if (input.status === null) return everyMs;
-  return Math.max(everyMs, Math.min(IDLE_LONGEST_MS, input.ageMs / IDLE_SHARE));
+/**
+ * The interval, at a price of 1, of a stage without law that has lasted so long, seconds: a thirtieth of its age, within
+ * bounds. What the upstream has not shown ages from when it was named.
+ */
+export function stageInterval({ everyMs }: { everyMs: number }, ageSeconds: number): number {
+  return Math.max(everyMs / SECOND, Math.min(IDLE_LONGEST_MS / SECOND, ageSeconds / IDLE_SHARE));
 }
 
 /** The statuses of a kind that the interface or its notes name, in lower case. Any other word passes as well. */

@@ -1,39 +1,34 @@
 import { binOf, upperEdge } from './ages.ts';
-import type { Clamp } from './clamp.ts';
 import type { HazardCurve } from './hazard.ts';
+import { LONGEST_WAIT_SECONDS } from './limits.ts';
 
 /**
- * One change that a look may bring: its hazard, the age of its stage at the last look (negative: not begun yet), what
- * a second of delay of it is worth, and at what age it comes for certain if it has not come before (null: at none).
+ * One change that a poll may bring: its hazard, the age of its stage at the last poll (negative: not begun yet), and what
+ * a second of delay of it is worth.
  */
-export type Term = { curve: HazardCurve; ageSeconds: number; weight: number; deadlineSeconds: number | null };
+export type Term = { curve: HazardCurve; ageSeconds: number; weight: number };
 
 /**
- * Everything that decides a wait: what a look may bring, changes that come at a constant rate (new transfers of a
- * wallet; weight per second), the price of a request in weighted seconds of delay, and the clamp.
+ * Everything that decides a wait: what a poll may bring, changes that come at a constant rate (weight per second), and the
+ * price of a request in weighted seconds of delay.
  */
-export type Look = { terms: readonly Term[]; arrivals: number; price: number; clamp: Clamp };
-
-/** A look at a deadline comes so long after it, for clocks differ and the upstream needs a moment. */
-const AFTER_DEADLINE_SECONDS = 0.5;
+export type Prospect = { terms: readonly Term[]; constant: number; price: number };
 
 /** Ages are sums of fractions: a step towards an edge of a bin is never too small to arrive. */
 const LEAST_STEP_SECONDS = 1e-6;
 
 /**
- * How long after the last look the next one is due, seconds: the wait over which `sqrt(Σ w·h / 2c)` sums to 1 (Keller
- * 1974), within the clamp, and never past a deadline. Exact, as the hazard is constant within each bin.
+ * After how long a poll is worth its request, seconds: the wait over which `sqrt(Σ w·h / 2c)` sums to 1 (Keller 1974), at
+ * most `LONGEST_WAIT_SECONDS`. Exact, as the hazard is constant within each bin.
  */
-export function waitSeconds(look: Look): number {
-  const { terms, clamp } = look;
-  const mostSeconds = Math.max(clamp.leastSeconds, Math.min(clamp.mostSeconds, ...terms.map(untilDeadline)));
+export function waitSeconds({ terms, constant, price }: Prospect): number {
   const bins = terms.map((term) => binOf(term.ageSeconds));
-  const need = Math.sqrt(2 * look.price);
+  const need = Math.sqrt(2 * price);
   let sum = 0;
   let waited = 0;
-  while (waited < mostSeconds) {
-    let hazard = look.arrivals;
-    let step = mostSeconds - waited;
+  while (waited < LONGEST_WAIT_SECONDS) {
+    let hazard = constant;
+    let step = LONGEST_WAIT_SECONDS - waited;
     for (let index = 0; index < terms.length; index++) {
       const term = terms[index];
       if (term === undefined) break;
@@ -50,17 +45,14 @@ export function waitSeconds(look: Look): number {
     }
     step = Math.max(step, LEAST_STEP_SECONDS);
     const rate = Math.sqrt(Math.max(0, hazard));
-    if (sum + rate * step >= need) {
-      return Math.min(mostSeconds, Math.max(clamp.leastSeconds, waited + (need - sum) / rate));
-    }
+    if (sum + rate * step >= need) return waited + (need - sum) / rate;
     sum += rate * step;
     waited += step;
   }
-  return mostSeconds;
+  return LONGEST_WAIT_SECONDS;
 }
 
-/** Seconds from the last look to the moment at which a deadline can be seen to have passed. */
-function untilDeadline({ ageSeconds, deadlineSeconds }: Term): number {
-  if (deadlineSeconds === null || deadlineSeconds <= ageSeconds) return Number.POSITIVE_INFINITY;
-  return deadlineSeconds - ageSeconds + AFTER_DEADLINE_SECONDS;
+/** The same wait in virtual time, which runs with the inverse of the square root of the price: seconds at a price of 1. */
+export function virtualSeconds(prospect: Prospect): number {
+  return waitSeconds(prospect) / Math.sqrt(prospect.price);
 }

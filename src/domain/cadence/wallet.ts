@@ -1,14 +1,14 @@
 import type { SubjectId } from '../subject.ts';
-import { clampForArrivals, tightest } from './clamp.ts';
+import { tightest } from './limits.ts';
 import type { Listing } from './listing.ts';
 import { type Arrivals, chooseListings } from './listing-choice.ts';
-import { plannedDemand } from './price.ts';
-import { type Term, waitSeconds } from './wait.ts';
+import type { PlannedPoll } from './planned-poll.ts';
+import { type Term, virtualSeconds } from './wait.ts';
 import { type Law, watched } from './watched.ts';
 
 /**
  * A transfer of a wallet that has not ended. `status` is in lower case, `route` as in `routeName`, `sinceMs` when it came into its status, `seenAtMs` when
- * an answer showed it last, `headAtMs` which look at the head did so last; null when none did. Redis time.
+ * an answer showed it last, `headAtMs` which poll of the head did so last; null when none did. Redis time.
  */
 export type OpenTransfer = {
   subject: SubjectId;
@@ -19,65 +19,99 @@ export type OpenTransfer = {
   headAtMs: number | null;
 };
 
-/** When each listing of a wallet was looked at last (Redis time, ms). */
-export type Looks = { readonly [listing in Listing]?: number };
+/** When each listing of a wallet was polled last: Redis time, ms, and the plan's virtual time, seconds. */
+export type Polled = { readonly [listing in Listing]?: { atMs: number; virtual: number } };
 
-/** The listing of a wallet that is due first, and what all its listings add to the demand (see `plannedDemand`). */
-export type WalletPlan = { listing: Listing; dueMs: number; demand: number };
+/** The listing of a wallet that is polled next, and when. */
+export type WalletPlan = PlannedPoll & { listing: Listing };
 
 const PAGE = 50;
 
 /** Where new transfers appear by chance alone, or after they have changed, they are looked for this much more rarely. */
 const STRAY_FACTOR = 6;
 
-/**
- * Says what is asked for a wallet next, and when. Which listings are looked at is chosen by expected cost; what none of
- * them shows is left to its own look-ups. New transfers are awaited on the head; where that does not show all of them
- * (`headFinds`), in the listing of those that are pending, and more rarely among the others. `narrows`: the upstream
- * does narrow pages to a status. `arrivalsPerSecond`: how often new transfers come.
- */
-export function planWallet(input: {
+/** What a plan of a wallet is made from. */
+export type WalletView = {
   open: readonly OpenTransfer[];
-  looks: Looks;
+  polled: Polled;
+  /** Which poll of the head was taken in last: what it showed, the head shows. */
+  headTakenAtMs: number;
   nowMs: number;
+  /** The plan's virtual time, seconds. */
+  virtual: number;
   price: number;
+  /** The upstream does narrow pages to a status. */
   narrows: boolean;
+  /** The head shows all new transfers. */
   headFinds: boolean;
+  /** How often new transfers come. */
   arrivalsPerSecond: number;
   law: Law;
-}): WalletPlan {
-  const { open, looks, nowMs, price, narrows, law } = input;
+};
+
+/**
+ * Says what is asked for a wallet next, and when. Which listings are polled is chosen by expected cost; what none of them
+ * shows is left to its own look-ups. New transfers are awaited on the head; where that does not show all of them, in the
+ * listing of those that are pending, and more rarely among the others.
+ */
+export function planWallet(view: WalletView): WalletPlan {
+  const { open, polled, nowMs, price, narrows, law } = view;
+  const restMs = 1_000 * law.arrivals.limits.leastSeconds;
   // The head says how many pages there are and in which order, on which all else depends.
-  if (looks.head === undefined) return { listing: 'head', dueMs: nowMs, demand: 0 };
+  if (polled.head === undefined) {
+    return { listing: 'head', virtualSeconds: 0, restMs: 0, latestMs: restMs, alarmMs: null };
+  }
   const members = open
     .toSorted((a, b) => a.sinceMs - b.sinceMs)
     .map((transfer) => ({
       ...transfer,
-      ...watched(transfer, { nowMs, price, law }),
-      onHead: looks.head !== undefined && transfer.headAtMs === looks.head,
+      ...watched(transfer, { nowMs, law }),
+      onHead: transfer.headAtMs !== null && transfer.headAtMs === view.headTakenAtMs,
     }));
-  const arrivals = awaited(input);
-  let first: { listing: Listing; dueMs: number } = { listing: 'head', dueMs: Number.POSITIVE_INFINITY };
-  let demand = 0;
-  for (const { listing, members: shown } of chooseListings(members, { price, arrivals, narrows }).listings) {
-    const news = arrivals.find((one) => one.listing === listing);
-    // A listing that was never asked for: whatever it would show was seen at least then.
-    const seenAtMs = Math.min(...shown.map((transfer) => transfer.seenAtMs));
-    const lookedAtMs = looks[listing] ?? (Number.isFinite(seenAtMs) && !news ? seenAtMs : 0);
-    const wait = waitSeconds({
-      terms: [
-        ...shown.flatMap(({ term }) => (term === null ? [] : [term(lookedAtMs)])),
-        ...(news === undefined ? [] : [unseenFills(news, law)]),
-      ],
-      arrivals: shown.reduce((sum, { constant }) => sum + constant, news?.rate ?? 0),
-      price,
-      clamp: tightest([...shown, ...(news === undefined ? [] : [news])].map(({ clamp }) => clamp)),
-    });
-    demand += plannedDemand({ price, waitSeconds: wait });
-    const dueMs = lookedAtMs + wait * pagesOf(listing, open) * 1_000;
-    if (dueMs < first.dueMs) first = { listing, dueMs };
-  }
-  return { ...first, demand };
+  const arrivals = awaited(view);
+  const plans = chooseListings(members, { price, arrivals, narrows }).listings.map(
+    ({ listing, members: shown }) => {
+      const news = arrivals.find((one) => one.listing === listing);
+      // A listing that was never asked for: whatever it would show was seen at least then.
+      const seenAtMs = Math.min(...shown.map((transfer) => transfer.seenAtMs));
+      const last = polled[listing];
+      const atMs = last?.atMs ?? (Number.isFinite(seenAtMs) && !news ? seenAtMs : 0);
+      const worth = virtualSeconds({
+        terms: [
+          ...shown.flatMap(({ term }) => (term === null ? [] : [term(atMs)])),
+          ...(news === undefined ? [] : [unseenFills(news, law)]),
+        ],
+        constant: shown.reduce((sum, { constant }) => sum + constant, news?.rate ?? 0),
+        price,
+      });
+      const limits = tightest([...shown, ...(news === undefined ? [] : [news])].map((one) => one.limits));
+      const pages = pagesOf(listing, open);
+      // Never polled, it has waited since what it would show was seen.
+      const virtual = last?.virtual ?? view.virtual - (nowMs - atMs) / 1_000 / Math.sqrt(price);
+      return {
+        listing,
+        virtualSeconds: virtual + worth * pages - view.virtual,
+        restMs: Math.max(0, atMs + 1_000 * limits.leastSeconds - nowMs),
+        latestMs: Math.max(0, atMs + 1_000 * limits.mostSeconds * pages - nowMs),
+        alarmMs: null,
+      };
+    },
+  );
+  return firstOf(plans) ?? { listing: 'head', virtualSeconds: 0, restMs, latestMs: restMs, alarmMs: null };
+}
+
+/**
+ * Of the listings that are allowed first, the one that is overdue longest, or else is worth its request first. The wallet
+ * as a whole is overdue as soon as one of them is.
+ */
+function firstOf(plans: readonly WalletPlan[]): WalletPlan | undefined {
+  const restMs = Math.min(...plans.map((plan) => plan.restMs));
+  const latestMs = Math.min(...plans.map((plan) => plan.latestMs ?? Number.POSITIVE_INFINITY));
+  const allowed = plans.filter((plan) => plan.restMs <= restMs);
+  const overdue = allowed.filter((plan) => plan.latestMs === 0);
+  const [first] =
+    overdue.length > 0 ? overdue : allowed.toSorted((a, b) => a.virtualSeconds - b.virtualSeconds);
+  return first && { ...first, restMs, latestMs };
 }
 
 /** A listing shows everything in its status, also what the head shows: each page is a request. */
@@ -88,31 +122,25 @@ function pagesOf(listing: Listing, open: readonly OpenTransfer[]): number {
 
 /** What a look may bring of transfers that were born since the last one: some have had the time to be filled. */
 function unseenFills({ fillRate }: Arrivals, law: Law): Term {
-  return { curve: law.filledShares, ageSeconds: 0, weight: fillRate, deadlineSeconds: null };
+  return { curve: law.filledShares, ageSeconds: 0, weight: fillRate };
 }
 
 /** Where new transfers are awaited, and how often. */
-function awaited(input: {
-  price: number;
-  narrows: boolean;
-  headFinds: boolean;
-  arrivalsPerSecond: number;
-  law: Law;
-}): Arrivals[] {
-  const { weight, limits } = input.law.arrivals;
-  const rate = weight * input.arrivalsPerSecond;
-  const fillRate = input.law.rules.pending.weight * input.arrivalsPerSecond;
-  const clamp = clampForArrivals(limits, input.price);
-  if (input.headFinds || !input.narrows) {
-    return [{ listing: 'head', rate, fillRate, clamp }];
-  }
+function awaited(view: WalletView): Arrivals[] {
+  const { weight, limits } = view.law.arrivals;
+  const rate = weight * view.arrivalsPerSecond;
+  const fillRate = view.law.rules.pending.weight * view.arrivalsPerSecond;
+  if (view.headFinds || !view.narrows) return [{ listing: 'head', rate, fillRate, limits }];
   const rarely = {
     rate: rate / STRAY_FACTOR ** 2,
     fillRate: fillRate / STRAY_FACTOR ** 2,
-    clamp: { leastSeconds: clamp.leastSeconds, mostSeconds: clamp.mostSeconds * STRAY_FACTOR },
+    limits: {
+      leastSeconds: limits.leastSeconds * STRAY_FACTOR,
+      mostSeconds: limits.mostSeconds * STRAY_FACTOR,
+    },
   };
   return [
-    { listing: 'pending', rate, fillRate: 0, clamp },
+    { listing: 'pending', rate, fillRate: 0, limits },
     { listing: 'filled', ...rarely },
     { listing: 'head', ...rarely },
   ];

@@ -1,5 +1,5 @@
-import type { StageLimits } from './clamp.ts';
 import type { Expectation } from './hazard.ts';
+import type { Limits, StageLimits } from './limits.ts';
 
 /**
  * What is waited for: the end of `pending` and of `filled` of a transfer, the next step of a gasless job (`gasless`) and
@@ -23,40 +23,72 @@ export type WatchRule = { weight: number; limits: StageLimits; expectation: Expe
 export type WatchRules = { readonly [watch in Watch]: WatchRule };
 
 /**
- * The rules, by what is waited for. A wrong guess that is too long costs little, one that is too short much, so medians
- * lean high; a fill matters more than a settlement.
- */
-export const WATCH_RULES: WatchRules = {
-  pending: {
-    weight: 1,
-    limits: { leastSeconds: 0.5, mostSeconds: 30, agedSeconds: 600 },
-    expectation: { medianSeconds: 40, sigma: 0.8, neverShare: 0.03 },
-  },
-  filled: {
-    weight: 0.25,
-    limits: { leastSeconds: 0.5, mostSeconds: 600, agedSeconds: 3_600 },
-    expectation: { medianSeconds: 900, sigma: 1, neverShare: 0.01 },
-  },
-  gasless: {
-    weight: 1,
-    limits: { leastSeconds: 0.5, mostSeconds: 30, agedSeconds: 600 },
-    expectation: { medianSeconds: 20, sigma: 1, neverShare: 0.03 },
-  },
-  vault: {
-    weight: 1,
-    limits: { leastSeconds: 0.5, mostSeconds: 30, agedSeconds: 600 },
-    expectation: { medianSeconds: 40, sigma: 1, neverShare: 0.03 },
-  },
-};
-
-/**
  * How a wallet is watched for new transfers; it does not age. `everySeconds`: how often one is expected to come, before
  * anything was seen of any wallet.
  */
-export type ArrivalRule = { weight: number; limits: Omit<StageLimits, 'agedSeconds'>; everySeconds: number };
+export type ArrivalRule = { weight: number; limits: Limits; everySeconds: number };
 
-export const ARRIVAL_RULE: ArrivalRule = {
-  weight: 0.25,
-  limits: { leastSeconds: 0.5, mostSeconds: 30 },
-  everySeconds: 6 * 3_600,
-};
+/** The shortest and the longest wait between two polls of a wallet, or of something that is pending. Seconds. */
+export type PollingLimits = { shortestSeconds: number; longestSeconds: number };
+
+export const POLLING_LIMITS: PollingLimits = { shortestSeconds: 1, longestSeconds: 30 };
+
+/** What is filled, and what is in trouble, changes more slowly: it is polled no sooner than after so many shortest waits. */
+const FILLED_FACTOR = 5;
+export const TROUBLE_FACTOR = 30;
+
+/** The longest waits of what is pending and of what is filled when they are old. Seconds. */
+const PENDING_AGED = 600;
+const FILLED_LONGEST = 600;
+const FILLED_AGED = 3_600;
+
+/**
+ * The rules, by what is waited for. A wrong guess that is too long costs little, one that is too short much, so medians
+ * lean high; a fill matters more than a settlement.
+ */
+export function watchRules({ shortestSeconds, longestSeconds }: PollingLimits): WatchRules {
+  const underWay: StageLimits = {
+    leastSeconds: shortestSeconds,
+    mostSeconds: longestSeconds,
+    agedSeconds: Math.max(longestSeconds, PENDING_AGED),
+  };
+  return {
+    pending: {
+      weight: 1,
+      limits: underWay,
+      expectation: { medianSeconds: 40, sigma: 0.8, neverShare: 0.03 },
+    },
+    filled: {
+      weight: 0.25,
+      limits: {
+        leastSeconds: FILLED_FACTOR * shortestSeconds,
+        mostSeconds: Math.max(longestSeconds, FILLED_LONGEST),
+        agedSeconds: Math.max(longestSeconds, FILLED_AGED),
+      },
+      expectation: { medianSeconds: 900, sigma: 1, neverShare: 0.01 },
+    },
+    gasless: {
+      weight: 1,
+      limits: underWay,
+      expectation: { medianSeconds: 20, sigma: 1, neverShare: 0.03 },
+    },
+    vault: {
+      weight: 1,
+      limits: underWay,
+      expectation: { medianSeconds: 40, sigma: 1, neverShare: 0.03 },
+    },
+  };
+}
+
+export const WATCH_RULES: WatchRules = watchRules(POLLING_LIMITS);
+
+/** How wallets are watched for new transfers. */
+export function arrivalRule({ shortestSeconds, longestSeconds }: PollingLimits): ArrivalRule {
+  return {
+    weight: 0.25,
+    limits: { leastSeconds: shortestSeconds, mostSeconds: longestSeconds },
+    everySeconds: 6 * 3_600,
+  };
+}
+
+export const ARRIVAL_RULE: ArrivalRule = arrivalRule(POLLING_LIMITS);

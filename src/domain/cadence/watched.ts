@@ -1,7 +1,6 @@
 import type { SubjectId } from '../subject.ts';
-import { type Clamp, clampAt, LONGEST_WAIT_SECONDS } from './clamp.ts';
 import { type HazardCurve, rateAt } from './hazard.ts';
-import { LEAST_FACTOR } from './interval.ts';
+import { type Limits, limitsAt } from './limits.ts';
 import { stageInterval, stageOf } from './stages.ts';
 import type { Term } from './wait.ts';
 import type { ArrivalRule, Watch, WatchRules } from './watch-rules.ts';
@@ -23,44 +22,47 @@ export type Law = {
 export type StageSeen = { subject: SubjectId; status: string | null; route: string; sinceMs: number };
 
 /**
- * What a look at a stage may bring. `hazard`: the present chance of a change per second; `term` makes the term of a look
+ * What a poll of a stage may bring. `hazard`: the present chance of a change per second; `term` makes the term of a poll
  * whose last was at a moment; where no law is known it is null, and `constant` is the weighted rate of changes.
  */
 export type Watched = {
   hazard: number;
   weight: number;
-  clamp: Clamp;
-  term: ((lookedAtMs: number) => Term) | null;
+  limits: Limits;
+  term: ((polledAtMs: number) => Term) | null;
   constant: number;
 };
 
+/** A stage without law is polled at most so much more often than its interval says, and at least so much more rarely. */
+const LEAST_SHARE = 0.2;
+const MOST_FACTOR = 6;
+
 /**
- * What a look at a stage may bring. A stage with an interval but no law is taken for one with a constant hazard: that at
+ * What a poll of a stage may bring. A stage with an interval but no law is taken for one with a constant hazard: that at
  * which the interval is right at a price of 1. So all waits go with the square root of the price.
  */
-export function watched(stage: StageSeen, now: { nowMs: number; price: number; law: Law }): Watched {
+export function watched(stage: StageSeen, now: { nowMs: number; law: Law }): Watched {
   const { subject, status, route, sinceMs } = stage;
-  const { nowMs, price, law } = now;
+  const { nowMs, law } = now;
   const ageSeconds = Math.max(0, nowMs - sinceMs) / 1_000;
-  const { watch } = stageOf(subject, status);
-  if (watch === null) {
-    const everySeconds = stageInterval({ subject, status, ageMs: ageSeconds * 1_000 }) / 1_000;
+  const known = stageOf(subject, status);
+  if (known.watch === null) {
+    const everySeconds = stageInterval(known, ageSeconds);
     const rate = 2 / everySeconds ** 2;
-    const clamp = { leastSeconds: everySeconds * LEAST_FACTOR, mostSeconds: LONGEST_WAIT_SECONDS };
-    return { hazard: rate, weight: 1, clamp, term: null, constant: rate };
+    const { leastSeconds, mostSeconds } = law.rules.pending.limits;
+    const limits = {
+      leastSeconds: Math.max(known.leastFactor * leastSeconds, LEAST_SHARE * everySeconds),
+      mostSeconds: Math.max(mostSeconds, MOST_FACTOR * everySeconds),
+    };
+    return { hazard: rate, weight: 1, limits, term: null, constant: rate };
   }
-  const { weight, limits } = law.rules[watch];
-  const curve = law.curve(route, watch);
+  const { weight, limits } = law.rules[known.watch];
+  const curve = law.curve(route, known.watch);
   return {
     hazard: rateAt(curve, ageSeconds),
     weight,
-    clamp: clampAt(limits, { ageSeconds, price }),
-    term: (lookedAtMs) => ({
-      curve,
-      ageSeconds: (lookedAtMs - sinceMs) / 1_000,
-      weight,
-      deadlineSeconds: null,
-    }),
+    limits: limitsAt(limits, ageSeconds),
+    term: (polledAtMs) => ({ curve, ageSeconds: (polledAtMs - sinceMs) / 1_000, weight }),
     constant: 0,
   };
 }

@@ -1,17 +1,19 @@
 --[[
-  Gives a subject claims that its next poll will serve, and puts it on the schedule.
+  Gives a subject claims that its next look will serve, and has it looked at.
 
   KEYS[1] claims     hash    root -> claim
-  KEYS[2] due        zset    subjects that are polled, by the time of their next poll
+  KEYS[2] plan       hash    clock of the plan of the subject's surface (include/plan.lua)
   KEYS[3] subject    hash    snapshot
   KEYS[4] wanted     hash    root -> since when a subscription names it (ms)
 
   ARGV[1] subject id
   ARGV[2] claims as JSON array of { root, at: ms as text, before: seconds as text or "" }
+  ARGV[3] the plan's time, ms; "" for that of Redis
 
-  Returns 1 when a claim was new and the subject has to be polled, else 0. A claim that was there is left as it is,
+  Returns 1 when a claim was new and the subject has to be looked at, else 0. A claim that was there is left as it is,
   also when it was served.
 ]]
+-- @include plan
 local added = 0
 for _, claim in ipairs(cjson.decode(ARGV[2])) do
   local stored = redis.call('HGET', KEYS[1], claim.root)
@@ -21,8 +23,7 @@ for _, claim in ipairs(cjson.decode(ARGV[2])) do
   end
 end
 if added == 1 then
-  local time = redis.call('TIME')
-  redis.call('ZADD', KEYS[2], 'NX', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)), ARGV[1])
+  ask(openPlan(KEYS[2], ARGV[3]), ARGV[1], 'asked')
   redis.call('PERSIST', KEYS[1])
   redis.call('PERSIST', KEYS[3])
 end

@@ -5,8 +5,8 @@
   KEYS[2] claims     hash    root -> claim
   KEYS[3] commit     string  the commit counter
   KEYS[4] events     stream  the event log
-  KEYS[5] due        zset    subjects that are polled, by the time of their next poll
-  KEYS[6] counts     hash    "<kind>|<status>" -> number of polled subjects
+  KEYS[5] plan       hash    clock of the plan of the subject's surface (include/plan.lua)
+  KEYS[6] counts     hash    "<kind>|<status>" -> number of tracked subjects
   KEYS[7] wanted     hash    root -> since when a subscription names it (ms)
 
   ARGV[1] subject id
@@ -17,10 +17,12 @@
   ARGV[6] event      event JSON; "" for none
   ARGV[7] event meta JSON { id, updatedAt: seconds or false, first: bool, roots: list or false }
   ARGV[8] claims     JSON array of { root, at: ms as text, before: seconds as text or "" }
-  ARGV[9] due        ms at which the subject is polled first, if nobody polls it; "" for not at all
+  ARGV[9] track      virtual seconds until its first look, if nobody tracks it yet; "" for not at all
   ARGV[10] doubt     "" leaves it, "-" clears it, "<since ms>|<key>" sets it
   ARGV[11] flag      event of time to be marked as made; "" for none
-  ARGV[12] keep      ms for which a subject that nobody polls is kept
+  ARGV[12] keep      ms for which a subject that nobody tracks is kept
+  ARGV[13] rest      ms that a subject which is tracked from now on rests before its first look
+  ARGV[14] the plan's time, ms; "" for that of Redis
 
   Returns { outcome, commit, entry }: outcome is
     "committed"   done
@@ -30,6 +32,7 @@
   whatever was committed meanwhile. A claim that is new to a known subject gets an audience entry that names the latest
   event, unless that is history for it.
 ]]
+-- @include plan
 local subject, token, asOf = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 -- All arguments are read before anything is written: Redis does not undo what a script did before an error.
@@ -115,7 +118,11 @@ for _, claim in ipairs(fresh) do
   redis.call('HSET', KEYS[2], claim.root, claim.at .. ':' .. claim.before .. ':' .. (served and '1' or '0'))
 end
 
-if ARGV[9] ~= '' then redis.call('ZADD', KEYS[5], 'NX', ARGV[9], subject) end
+local plan = { key = KEYS[5] }
+if ARGV[9] ~= '' and redis.call('HEXISTS', KEYS[5] .. ':items', subject) == 0 then
+  plan = openPlan(KEYS[5], ARGV[14])
+  track(plan, subject, newItem('fair', plan.v + tonumber(ARGV[9])), tonumber(ARGV[13]))
+end
 if outcome ~= 'committed' then return { outcome, string.format('%.0f', snapshotCommit), '' } end
 
 if ARGV[10] == '-' then
@@ -133,8 +140,8 @@ local function isNamed()
   return false
 end
 
--- What is polled or named stays; the rest stays as long as pages show it, and then for the retention.
-if redis.call('ZSCORE', KEYS[5], subject) then
+-- What is tracked or named stays; the rest stays as long as pages show it, and then for the retention.
+if redis.call('HEXISTS', KEYS[5] .. ':items', subject) == 1 then
   redis.call('PERSIST', KEYS[1])
   redis.call('PERSIST', KEYS[2])
   local counted = redis.call('HGET', KEYS[1], 'counted')

@@ -1,0 +1,178 @@
+import { performance } from 'node:perf_hooks';
+import type { Logger } from 'pino';
+import type { Signals } from '../signals.ts';
+import type { PlanStore } from '../store/plan.ts';
+import { parseMember } from '../store/plan.ts';
+import type { Surface } from '../store/surface.ts';
+import type { PollQueues } from './poll-queues.ts';
+
+/** What a dispatcher works with. */
+export type DispatcherParts = { plan: PlanStore; queues: PollQueues; signals: Signals; log: Logger };
+
+/** Which surface is dispatched by which process, and how many polls it may have under way at once. */
+export type DispatcherOptions = { surface: Surface; process: string; capacity: number };
+
+/** Slots of the budget are handed out so far ahead: long enough for a job to reach its worker. */
+const AHEAD_MS = 100;
+
+/** The most claims that one script hands out. */
+const MOST = 100;
+
+/** With nothing to do, the plan is asked so often all the same: another process may have put something into it. */
+const QUIET_MS = 500;
+
+/** Not sooner than this again, however many slots there are: a few claims at once cost little more than one. */
+const SHORTEST_MS = 10;
+
+const ERROR_RETRY_MS = 1_000;
+
+/** Leases are renewed so often, and a part of the plan is looked through. */
+const RENEW_EVERY_MS = 2_000;
+const REPAIR_EVERY_MS = 1_000;
+
+/** A claim whose job no worker of this process has taken by then was taken by another's, or is lost. */
+const HANDED_MS = 5_000;
+
+/**
+ * Claims polls of one surface, as the plan and the budget allow, and hands them to the workers; keeps the leases of what
+ * this process works on. Every process has one per surface; the plan is what they share.
+ */
+export class Dispatcher {
+  readonly #parts: DispatcherParts;
+  readonly #options: DispatcherOptions;
+  /** Members under way in this process, by their token; and tokens on their way to a worker, with when they left. */
+  readonly #held = new Map<string, string>();
+  readonly #handed = new Map<string, number>();
+  #wake: (() => void) | null = null;
+  #woken = false;
+  #running: Promise<void> | null = null;
+  #timers: NodeJS.Timeout[] = [];
+  #closing = false;
+  #renewing: Promise<void> = Promise.resolve();
+
+  constructor(parts: DispatcherParts, options: DispatcherOptions) {
+    this.#parts = parts;
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#running = this.#run();
+    this.#timers = [
+      setInterval(() => {
+        this.#renewing = this.#renew();
+      }, RENEW_EVERY_MS),
+      setInterval(() => void this.#repair(), REPAIR_EVERY_MS),
+    ];
+  }
+
+  isRunning(): boolean {
+    return this.#running !== null && !this.#closing;
+  }
+
+  /** Asks the plan anew: something that this process put into it may be due at once. */
+  wake(): void {
+    this.#woken = true;
+    this.#wake?.();
+  }
+
+  /** A worker of this process has taken a poll; `token` is its own. */
+  hold(poll: { handedToken: string; member: string; token: string }): void {
+    this.#handed.delete(poll.handedToken);
+    this.#held.set(poll.member, poll.token);
+  }
+
+  /** A job came to nothing, or its poll has ended. */
+  release(poll: { handedToken: string; member: string; token: string | null }): void {
+    this.#handed.delete(poll.handedToken);
+    if (poll.token !== null && this.#held.get(poll.member) === poll.token) this.#held.delete(poll.member);
+    if (this.#free() === 1) this.wake();
+  }
+
+  #free(): number {
+    return this.#options.capacity - this.#held.size - this.#handed.size;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#closing) {
+      try {
+        await this.#sleep(await this.#claim());
+      } catch (error) {
+        if (this.#closing) return;
+        this.#parts.log.error({ surface: this.#options.surface, error }, 'dispatch.error');
+        await this.#sleep(ERROR_RETRY_MS);
+      }
+    }
+  }
+
+  /** Claims what may be polled by now, and hands it on. Returns in how many ms it is worth to ask again. */
+  async #claim(): Promise<number> {
+    const { surface, process } = this.#options;
+    const now = performance.now();
+    for (const [token, at] of this.#handed) {
+      if (now - at > HANDED_MS) this.#handed.delete(token);
+    }
+    const most = Math.min(MOST, this.#free());
+    if (most <= 0) return QUIET_MS;
+    this.#woken = false;
+    const claimed = await this.#parts.plan.claim(surface, { process, most, aheadMs: AHEAD_MS });
+    for (const { token } of claimed.polls) this.#handed.set(token, now);
+    if (claimed.polls.length > 0) await this.#parts.queues.add(surface, claimed.polls);
+    if (claimed.returned > 0) {
+      this.#parts.signals.emit('claims.returned', { surface, count: claimed.returned });
+    }
+    for (const { member, crashes } of claimed.crashed) {
+      const { subject } = parseMember(member);
+      this.#parts.signals.emit('poll.crashed', { subject, crashes });
+      this.#parts.log.error({ subject, crashes }, 'poll.crashed');
+    }
+    return Math.max(SHORTEST_MS, Math.min(QUIET_MS, claimed.waitMs ?? QUIET_MS));
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    if (this.#woken) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.#wake = null;
+  }
+
+  async #renew(): Promise<void> {
+    const { surface, process } = this.#options;
+    const polls = [...this.#held].map(([member, token]) => ({ member, token }));
+    await this.#parts.plan.renew(surface, { process, polls }).catch((error: unknown) => {
+      if (!this.#closing) this.#parts.log.warn({ surface, error }, 'lease.error');
+    });
+  }
+
+  /** Looks through a part of the plan. Nothing is found unless keys were lost or written by something else. */
+  async #repair(): Promise<void> {
+    const { surface } = this.#options;
+    try {
+      for (const member of await this.#parts.plan.repair(surface)) {
+        const { subject } = parseMember(member);
+        this.#parts.signals.emit('repair.done', { what: 'poll-missing', subject });
+        this.#parts.log.warn({ what: 'poll-missing', subject }, 'repair.done');
+      }
+    } catch (error) {
+      if (!this.#closing) this.#parts.log.warn({ surface, error }, 'repair.error');
+    }
+  }
+
+  /** Claims nothing more. What is held is kept until `end`. */
+  stop(): void {
+    this.#closing = true;
+    this.#wake?.();
+  }
+
+  /** Lets go of everything. */
+  async close(): Promise<void> {
+    this.stop();
+    for (const timer of this.#timers) clearInterval(timer);
+    await this.#running;
+    await this.#renewing;
+  }
+}

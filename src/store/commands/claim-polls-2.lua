@@ -1,0 +1,245 @@
+--[[
+  Hands out looks: which subjects, in which slots of the budget, leased to which process. Also gives back what leases have
+  run out on, and lets into the lanes what is allowed by now. What it costs depends on how much it hands out, not on how
+  much waits.
+
+  KEYS[1] plan       hash    clock of the plan; its other keys begin with it (see include/plan.lua)
+  KEYS[2] surface    hash    state of the surface (see include/surface.lua)
+
+  ARGV[1] process id
+  ARGV[2] the most looks to hand out
+  ARGV[3] how far ahead slots are handed out, ms
+  ARGV[4] the plan's time, ms; "" for that of Redis
+  ARGV[5..] kinds of subjects at this surface, in the order in which they are probed
+
+  Returns { wait, { member, token, ms to its slot, … }, { member, crashes, … }, members given back }: `wait` is in how many
+  ms it is worth to ask again, -1 when nothing is known to come.
+]]
+-- @include plan
+-- @include surface
+local plan = openPlan(KEYS[1], ARGV[4])
+local surface = openSurface(KEYS[2], plan)
+local process, most, aheadMs = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local now, key = plan.now, plan.key
+
+if now - plan.last > PLAN.GAP then plan.graceUntil = now + PLAN.LEASE end
+plan.graceUntil = math.min(plan.graceUntil, now + PLAN.LEASE)
+redis.call('ZADD', key .. ':processes', text(now), process)
+
+-- Leases that have run out. While Redis was away nobody could renew: then they get their time again first.
+local crashed, returned = {}, 0
+if now >= plan.graceUntil then
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', key .. ':leases', '-inf', text(now), 'LIMIT', 0, 20)) do
+    local claim = readClaim(redis.call('HGET', key .. ':claims', member))
+    local item = getItem(plan, member)
+    endClaim(plan, member)
+    returned = returned + 1
+    local beat = claim and tonumber(redis.call('ZSCORE', key .. ':processes', claim.process) or '-inf')
+    if not item then
+      redis.call('HDEL', key .. ':crashes', member)
+    elseif claim and claim.taken and beat < now - PLAN.LEASE then
+      local crashes = redis.call('HINCRBY', key .. ':crashes', member, 1)
+      local waitMs = crashes < 2 and 0 or math.min(PLAN.LONGEST_SUSPENSION, 15000 * 2 ^ crashes)
+      redis.call('ZADD', key .. ':suspects', text(now + waitMs), member)
+      crashed[#crashed + 1] = member
+      crashed[#crashed + 1] = tostring(crashes)
+    elseif redis.call('HEXISTS', key .. ':crashes', member) == 1 then
+      redis.call('ZADD', key .. ':suspects', text(now), member)
+    else
+      item.again = false
+      enter(plan, member, item)
+    end
+  end
+end
+
+-- What has an alarm is asked for, wherever it waits.
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', key .. ':alarms', '-inf', text(now), 'LIMIT', 0, 50)) do
+  redis.call('ZREM', key .. ':alarms', member)
+  if redis.call('HEXISTS', key .. ':items', member) == 1 then ask(plan, member, 'asked') end
+end
+
+-- What is allowed by now goes to its lane.
+local rested = redis.call('ZRANGEBYSCORE', key .. ':resting', '-inf', text(now), 'LIMIT', 0, 100)
+if #rested > 0 then
+  redis.call('ZREM', key .. ':resting', unpack(rested))
+  local items = redis.call('HMGET', key .. ':items', unpack(rested))
+  for index, member in ipairs(rested) do
+    if items[index] then enter(plan, member, readItem(items[index])) end
+  end
+end
+
+-- After an outage nobody waits for the end of a backoff that the outage made.
+if surface.amnesty then
+  local failing = redis.call('ZRANGE', key .. ':failing', 0, 99)
+  for _, member in ipairs(failing) do
+    redis.call('ZREM', key .. ':failing', member)
+    local item = getItem(plan, member)
+    if item then enter(plan, member, item) end
+  end
+  if #failing < 100 then redis.call('HDEL', KEYS[2], 'amnesty') end
+end
+
+local gate = surfaceGate(surface, plan)
+local step = slotStep(plan, surface.pace)
+local slot = math.max(now, math.min(plan.next, now + aheadMs + step))
+local slots = 0
+if gate.open then slots = math.max(0, math.min(most, math.floor((now + aheadMs - slot) / step) + 1)) end
+
+-- The heads of all lanes, as many as can be handed out.
+local function heads(place, ...)
+  return slots > 0 and redis.call(...) or {}
+end
+local last = math.max(0, slots - 1)
+local lanes = {
+  asked = heads('asked', 'ZRANGE', key .. ':asked', 0, last, 'WITHSCORES'),
+  first = heads('first', 'ZRANGE', key .. ':first', 0, last, 'WITHSCORES'),
+  overdue = heads('overdue', 'ZRANGEBYSCORE', key .. ':latest', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
+  -- What is overdue may stand at the head of this one as well.
+  fair = heads('fair', 'ZRANGE', key .. ':fair', 0, 2 * last + 1, 'WITHSCORES'),
+  failing = heads('failing', 'ZRANGEBYSCORE', key .. ':failing', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
+  suspect = heads('suspect', 'ZRANGEBYSCORE', key .. ':suspects', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, 1),
+}
+local at = { asked = 1, first = 1, overdue = 1, fair = 1, failing = 1, suspect = 1 }
+local gone = {}
+
+local function head(lane)
+  local list = lanes[lane]
+  while list[at[lane]] and gone[list[at[lane]]] do at[lane] = at[lane] + 2 end
+  local member = list[at[lane]]
+  return member, member and tonumber(list[at[lane] + 1])
+end
+
+local fields = redis.call('HMGET', key, 'turn', 'turnUrgent', 'turnRegular', 'failNext', 'failTries', 'failOks', 'dv', 'dt', 'rateAt', 'suspect', 'used')
+local turn, turnUrgent, turnRegular = fields[1] == '1', fields[2] == '1', fields[3] == '1'
+local failNext = math.min(tonumber(fields[4] or '0'), now + 600000)
+local failTries, failOks = tonumber(fields[5] or '0'), tonumber(fields[6] or '0')
+local share = (failTries >= 4 and failOks / failTries >= 0.25) and PLAN.FAILING_SHARE_RECOVERING or PLAN.FAILING_SHARE
+local suspectFree = not fields[10] or not isClaimed(plan, fields[10])
+local suspect, advanced = nil, 0
+
+-- Which lane is next: of two that wait, each has its turn.
+local function choose()
+  if suspectFree and not suspect and head('suspect') then return 'suspect' end
+  if failNext <= now and head('failing') then return 'failing' end
+  local urgent, regular = head('asked') or head('first'), head('overdue') or head('fair')
+  if not urgent and not regular then return nil end
+  local takeUrgent = urgent and (not regular or turn)
+  if urgent and regular then turn = not turn end
+  if takeUrgent then
+    if head('asked') and head('first') then
+      turnUrgent = not turnUrgent
+      return turnUrgent and 'asked' or 'first'
+    end
+    return head('asked') and 'asked' or 'first'
+  end
+  if head('overdue') and head('fair') then
+    turnRegular = not turnRegular
+    return turnRegular and 'overdue' or 'fair'
+  end
+  return head('overdue') and 'overdue' or 'fair'
+end
+
+local picks, claims, leases, removed = {}, {}, {}, {}
+local token = 0
+if slots > 0 then token = redis.call('HINCRBY', key, 'tokens', slots) - slots end
+
+local function hand(member, lane, late)
+  token = token + 1
+  gone[member] = true
+  local id = string.format('%.0f', token)
+  claims[#claims + 1] = member
+  claims[#claims + 1] = writeClaim({
+    token = id, process = process, taken = false, v = plan.v, slot = slot, lane = lane, late = math.max(0, late),
+  })
+  leases[#leases + 1] = text(math.max(now, slot) + PLAN.LEASE)
+  leases[#leases + 1] = member
+  picks[#picks + 1] = member
+  picks[#picks + 1] = id
+  picks[#picks + 1] = text(slot - now)
+  slot = slot + step
+  slots = slots - 1
+end
+
+if gate.probe then
+  local member = slots > 0 and probeCandidate(plan, surface, { unpack(ARGV, 5) }, head('asked') or head('first') or head('fair'))
+  if member then
+    leave(plan, member)
+    hand(member, 'probe', 0)
+    surfaceProbed(surface, plan, member)
+  end
+else
+  while slots > 0 do
+    local lane = choose()
+    if not lane then break end
+    local member, score = head(lane)
+    removed[lane] = removed[lane] or {}
+    table.insert(removed[lane], member)
+    local late = 0
+    if lane == 'fair' then
+      advanced = advanced + math.max(0, score - plan.v)
+      plan.v = math.max(plan.v, score)
+    elseif lane == 'failing' then
+      failNext = math.max(now, failNext) + step / share
+    elseif lane == 'suspect' then
+      suspect = member
+    else
+      late = now - score
+    end
+    hand(member, lane, late)
+  end
+end
+
+local PLACES = { asked = ':asked', first = ':first', failing = ':failing', suspect = ':suspects' }
+for lane, members in pairs(removed) do
+  if PLACES[lane] then
+    redis.call('ZREM', key .. PLACES[lane], unpack(members))
+  else
+    redis.call('ZREM', key .. ':fair', unpack(members))
+    redis.call('ZREM', key .. ':latest', unpack(members))
+  end
+end
+if #claims > 0 then
+  redis.call('HSET', key .. ':claims', unpack(claims))
+  redis.call('ZADD', key .. ':leases', unpack(leases))
+  plan.next = slot
+end
+
+-- How fast virtual time runs says what a request costs (see `price` in store/plan.ts): decaying sums of both times.
+local rateAt = math.min(tonumber(fields[9] or now), now)
+local seconds = (now - rateAt) / 1000
+local decay = math.exp(-seconds / PLAN.MEAN_SECONDS)
+local dv = (tonumber(fields[7] or '0')) * decay + advanced
+local dt = (tonumber(fields[8] or '0')) * decay + seconds
+redis.call(
+  'HSET', key, 'last', text(now), 'offset', text(plan.offset), 'graceUntil', text(plan.graceUntil),
+  'v', string.format('%.6f', plan.v), 'next', text(plan.next), 'failNext', text(failNext),
+  'turn', turn and '1' or '0', 'turnUrgent', turnUrgent and '1' or '0', 'turnRegular', turnRegular and '1' or '0',
+  'dv', string.format('%.9g', dv), 'dt', string.format('%.9g', dt), 'rateAt', text(now),
+  'used', string.format('%.9g', (tonumber(fields[11] or '0')) * decay + #picks / 3)
+)
+if suspect then redis.call('HSET', key, 'suspect', suspect) end
+
+-- When it is worth to ask again.
+local wait = -1
+local function worth(ms)
+  if ms and (wait < 0 or ms < wait) then wait = math.max(0, ms) end
+end
+if not gate.open then
+  worth(gate.waitMs)
+elseif slots == 0 and #picks > 0 then
+  worth(plan.next - now - aheadMs / 2)
+elseif plan.next - now > aheadMs then
+  worth(plan.next - now - aheadMs / 2)
+elseif gate.probe then
+  worth(500)
+else
+  local function soonest(place, from)
+    local entry = redis.call('ZRANGE', key .. place, 0, 0, 'WITHSCORES')
+    if entry[2] then worth(math.max(tonumber(entry[2]), from) - now) end
+  end
+  soonest(':resting', now)
+  soonest(':alarms', now)
+  soonest(':failing', failNext)
+  if suspectFree and not suspect then soonest(':suspects', now) end
+end
+return { text(wait), picks, crashed, returned }

@@ -1,0 +1,128 @@
+--[[
+  Ends a look: says when the next one is, or ends the tracking of the subject; and notes what the look has observed.
+
+  KEYS[1] plan       hash    clock of the plan (include/plan.lua)
+  KEYS[2] surface    hash    state of the surface (include/surface.lua)
+  KEYS[3] subject    hash    snapshot
+  KEYS[4] claims     hash    root -> claim
+  KEYS[5] wanted     hash    root -> since when a subscription names it (ms)
+  KEYS[6] counts     hash    "<kind>|<status>" -> number of tracked subjects
+  KEYS[7] facts      hash    what was observed of the pages of a wallet
+  KEYS[8] open       hash    transfers of a wallet that have not ended
+
+  ARGV[1] member     as in the plan: the subject, or a page of its walk
+  ARGV[2] token      of the taken claim
+  ARGV[3] the plan's time, ms; "" for that of Redis
+  ARGV[4] subject id
+  ARGV[5] outcome    next: looked at with success; failed: it failed, and waits; back: no look was made, or it says
+                     nothing about the subject; finish: tracking has ended
+  ARGV[6] virtual wait until the next look, seconds at a price of 1 since the claim
+  ARGV[7] ms that it rests before
+  ARGV[8] ms after which it is overdue; "" for never
+  ARGV[9] ms after which it is asked for; "" for never
+  ARGV[10] time for which a finished subject is kept, ms
+  ARGV[11] JSON { facts: [field, value, …], open: [subject, value, …], ended: [subject, …], shown: [subject, …],
+                  covered: [subject, ms to its alarm or "", …], coverMs }: subjects that a page has shown, and those
+                  that need no look of their own as long as pages show them
+
+  Returns "stale" when the claim is another's by now, and only notes what was observed; "answer" when the surface's state
+  has to hear of this answer; else "".
+]]
+-- @include plan
+-- @include tracking
+local plan = openPlan(KEYS[1], ARGV[3])
+local member, subject, outcome = ARGV[1], ARGV[4], ARGV[5]
+local key = plan.key
+local seen = cjson.decode(ARGV[11])
+local keepMs = ARGV[10]
+
+if seen.facts and #seen.facts > 0 then
+  redis.call('HSET', KEYS[7], unpack(seen.facts))
+  redis.call('PEXPIRE', KEYS[7], keepMs)
+end
+if seen.open and #seen.open > 0 then
+  redis.call('HSET', KEYS[8], unpack(seen.open))
+  redis.call('PEXPIRE', KEYS[8], keepMs)
+end
+if seen.ended and #seen.ended > 0 then redis.call('HDEL', KEYS[8], unpack(seen.ended)) end
+if seen.shown and #seen.shown > 0 then
+  local nowText = text(plan.redisNow)
+  for _, shown in ipairs(seen.shown) do redis.call('ZADD', lookedKey(plan, shown), 'XX', nowText, shown) end
+end
+if seen.covered then
+  for i = 1, #seen.covered, 2 do cover(plan, seen.covered[i], seen.coverMs, seen.covered[i + 1]) end
+end
+
+local claim = readClaim(redis.call('HGET', key .. ':claims', member))
+if not claim or claim.token ~= ARGV[2] then return 'stale' end
+endClaim(plan, member)
+local item = getItem(plan, member)
+if not item then return '' end
+
+if outcome == 'next' or outcome == 'failed' or outcome == 'finish' then
+  redis.call('HDEL', key .. ':crashes', member)
+  item.own = plan.now
+end
+if claim.lane == 'failing' then
+  local counts = redis.call('HMGET', key, 'failTries', 'failOks')
+  local tries, oks = tonumber(counts[1] or '0'), tonumber(counts[2] or '0')
+  redis.call(
+    'HSET', key, 'failTries', string.format('%.6f', tries * 0.9 + 1),
+    'failOks', string.format('%.6f', oks * 0.9 + ((outcome == 'next' or outcome == 'finish') and 1 or 0))
+  )
+end
+redis.call('ZREM', key .. ':alarms', member)
+
+-- A page is tracked as long as its walk goes on; a subject as long as somebody wants it.
+local wanted, named = wantedBy(subject, KEYS[4], KEYS[5])
+local again = item.again and wanted
+if not wanted or (outcome == 'finish' and not again) then
+  if member == subject then
+    finish(plan, subject, { subject = KEYS[3], claims = KEYS[4], counts = KEYS[6] }, named, keepMs)
+  else
+    forget(plan, member)
+  end
+else
+  item.again = false
+  item.latest = ARGV[8] == '' and 0 or plan.now + tonumber(ARGV[8])
+  item.v = claim.v + tonumber(ARGV[6])
+  if again then
+    item.lane = 'asked'
+    setItem(plan, member, item)
+    enter(plan, member, item)
+  elseif outcome == 'failed' then
+    item.fails = item.fails + 1
+    item.lane = 'fair'
+    item.latest = 0
+    setItem(plan, member, item)
+    -- A first failure is tried again like any other look; who goes on failing gets a place of its own.
+    if item.fails < 2 then
+      redis.call('ZADD', key .. ':resting', text(plan.now + tonumber(ARGV[7])), member)
+    else
+      redis.call('ZADD', key .. ':failing', text(plan.now + tonumber(ARGV[7])), member)
+    end
+  else
+    if outcome == 'next' then
+      item.fails = 0
+      item.lane = 'fair'
+    else
+      item.lane = (claim.lane == 'first' or claim.lane == 'asked') and claim.lane or 'fair'
+    end
+    setItem(plan, member, item)
+    local restMs = tonumber(ARGV[7])
+    if redis.call('HEXISTS', key .. ':crashes', member) == 1 then
+      redis.call('ZADD', key .. ':suspects', text(plan.now + restMs), member)
+    elseif restMs > 0 then
+      redis.call('ZADD', key .. ':resting', text(plan.now + restMs), member)
+    else
+      enter(plan, member, item)
+    end
+    if ARGV[9] ~= '' then redis.call('ZADD', key .. ':alarms', text(plan.now + tonumber(ARGV[9])), member) end
+  end
+  if outcome == 'next' then redis.call('ZADD', lookedKey(plan, member), text(plan.redisNow), member) end
+end
+
+if outcome == 'back' then return '' end
+local surface = redis.call('HMGET', KEYS[2], 'state', 'failures', 'pauses', 'probing')
+local quiet = (surface[1] or 'ok') == 'ok' and (surface[2] or '0') == '0' and (surface[3] or '0') == '0' and surface[4] ~= '1'
+return quiet and '' or 'answer'

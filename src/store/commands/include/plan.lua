@@ -1,0 +1,217 @@
+--[[
+  The plan of one surface of the upstream: which subject is looked at next. Every tracked subject has an entry in `:items`
+  and stands in exactly one place; only the functions here move it.
+
+  | place    | kept in                                            | leaves it                                             |
+  |----------|----------------------------------------------------|-------------------------------------------------------|
+  | resting  | :resting, by the time from which it is allowed     | at that time, for its lane (fair, first or asked)     |
+  | fair     | :fair, by virtual time; :latest, by its longest    | claimed: smallest virtual time, or overdue by :latest |
+  |          | wait, where it has one                             |                                                       |
+  | first    | :first, by the time at which it was named          | claimed, oldest first                                 |
+  | asked    | :asked, by the time at which it was asked for      | claimed, oldest first                                 |
+  | failing  | :failing, by the time of its next try              | claimed, all failing ones within a tenth of the budget|
+  | suspect  | :suspects, by the time of its next try             | claimed, one at a time                                |
+  | claimed  | :claims and :leases                                | taken by a worker; or its lease runs out: back        |
+  | taken    | :claims and :leases, renewed by its process        | ended: resting, failing or gone; or its lease runs    |
+  |          |                                                    | out: suspect where its process is gone, else back     |
+
+  A subject may also have an alarm (:alarms, by time): then it moves to asked, wherever it waits. :looked:<kind> holds when
+  each was last looked at with success (Redis time), or since when it is tracked.
+
+  Of the budget, what is urgent (first, asked) and what is regular (fair, overdue) get half each while both wait, and so
+  do the two within each of them. What one does not use the others get.
+
+  Times are ms on the plan's own clock: Redis time, but never backward. A jump of Redis's clock back, or a failover to a
+  server that is behind, is taken up by `offset`, so that nothing waits for the time that was lost.
+]]
+local PLAN = {
+  -- Slots are a little further apart than the budget says: what jitter moves together stays within any second.
+  SHARE = 0.97,
+  LEASE = 8000,
+  -- Nothing rests longer; whatever says so was written by a clock that was wrong.
+  LONGEST_REST = 7500000,
+  -- After so long without any script of any process, leases have not run out because of their processes.
+  GAP = 5000,
+  FAILING_SHARE = 0.1,
+  -- Where failing subjects succeed at every fourth try, it is not they that fail.
+  FAILING_SHARE_RECOVERING = 0.5,
+  LONGEST_SUSPENSION = 300000,
+  MEAN_SECONDS = 10,
+}
+
+local function text(number) return string.format('%.3f', number) end
+
+local function openPlan(key, at)
+  local stored = redis.call('HMGET', key, 'offset', 'last', 'v', 'next', 'budget', 'graceUntil')
+  local now
+  if at and at ~= '' then
+    now = tonumber(at)
+  else
+    local time = redis.call('TIME')
+    now = time[1] * 1000 + time[2] / 1000
+  end
+  local plan = {
+    key = key,
+    redisNow = now,
+    offset = tonumber(stored[1] or '0'),
+    last = tonumber(stored[2] or now),
+    v = tonumber(stored[3] or '0'),
+    next = tonumber(stored[4] or '0'),
+    budget = tonumber(stored[5] or '1'),
+    graceUntil = tonumber(stored[6] or '0'),
+  }
+  plan.now = now + plan.offset
+  if plan.now < plan.last then
+    plan.offset = plan.offset + plan.last - plan.now
+    plan.now = plan.last
+  end
+  return plan
+end
+
+-- Item: lane, virtual time, latest (0: none), failures in a row, when a look of its own ended, asked for while claimed.
+local function readItem(stored)
+  if not stored then return nil end
+  local lane, v, latest, fails, own, again = string.match(stored, '^(%a+) (%S+) (%S+) (%d+) (%S+) ([01])$')
+  if not lane then return { lane = 'fair', v = 0, latest = 0, fails = 0, own = 0, again = false } end
+  return {
+    lane = lane,
+    v = tonumber(v) or 0,
+    latest = tonumber(latest) or 0,
+    fails = tonumber(fails),
+    own = tonumber(own) or 0,
+    again = again == '1',
+  }
+end
+
+local function writeItem(item)
+  return string.format('%s %.6f %.3f %d %.3f %s', item.lane, item.v, item.latest, item.fails, item.own, item.again and '1' or '0')
+end
+
+local function getItem(plan, member)
+  return readItem(redis.call('HGET', plan.key .. ':items', member))
+end
+
+local function setItem(plan, member, item)
+  redis.call('HSET', plan.key .. ':items', member, writeItem(item))
+end
+
+-- Puts an item into its lane.
+local function enter(plan, member, item)
+  if item.lane == 'first' or item.lane == 'asked' then
+    redis.call('ZADD', plan.key .. ':' .. item.lane, 'NX', text(plan.now), member)
+    return
+  end
+  redis.call('ZADD', plan.key .. ':fair', string.format('%.6f', math.min(item.v, plan.v + 1e6)), member)
+  if item.latest > 0 then redis.call('ZADD', plan.key .. ':latest', text(item.latest), member) end
+end
+
+local WAITING = { ':resting', ':fair', ':latest', ':first', ':asked', ':failing', ':suspects', ':alarms' }
+
+-- Takes a member out of every place in which it may wait.
+local function leave(plan, member)
+  for _, place in ipairs(WAITING) do redis.call('ZREM', plan.key .. place, member) end
+end
+
+local function kindOf(member) return string.match(member, '^([^:]*):') end
+
+local function lookedKey(plan, member) return plan.key .. ':looked:' .. kindOf(member) end
+
+-- Begins to track a member; one that is tracked stays where it is. `restMs`: from when on it is allowed.
+local function track(plan, member, item, restMs)
+  if redis.call('HSETNX', plan.key .. ':items', member, writeItem(item)) == 0 then return false end
+  redis.call('ZADD', lookedKey(plan, member), 'NX', text(plan.redisNow), member)
+  if restMs > 0 then
+    redis.call('ZADD', plan.key .. ':resting', text(plan.now + restMs), member)
+  else
+    enter(plan, member, item)
+  end
+  return true
+end
+
+local function isClaimed(plan, member) return redis.call('HEXISTS', plan.key .. ':claims', member) == 1 end
+
+local function newItem(lane, v) return { lane = lane, v = v, latest = 0, fails = 0, own = 0, again = false } end
+
+-- Has a member looked at as soon as the budget allows, also one that is not tracked; `lane` is asked or first. What fails or
+-- is suspected keeps its time; what is claimed comes again when its look has ended.
+local function ask(plan, member, lane)
+  local item = getItem(plan, member)
+  if not item then return track(plan, member, newItem(lane, plan.v), 0) end
+  if isClaimed(plan, member) then
+    item.again = true
+    setItem(plan, member, item)
+    return true
+  end
+  if redis.call('ZSCORE', plan.key .. ':failing', member) or redis.call('ZSCORE', plan.key .. ':suspects', member) then return false end
+  redis.call('ZREM', plan.key .. ':resting', member)
+  redis.call('ZREM', plan.key .. ':fair', member)
+  redis.call('ZREM', plan.key .. ':latest', member)
+  if item.lane == 'asked' and redis.call('ZSCORE', plan.key .. ':asked', member) then return true end
+  redis.call('ZREM', plan.key .. ':first', member)
+  item.lane = lane
+  setItem(plan, member, item)
+  enter(plan, member, item)
+  return true
+end
+
+local function forget(plan, member)
+  leave(plan, member)
+  redis.call('HDEL', plan.key .. ':items', member)
+  redis.call('HDEL', plan.key .. ':claims', member)
+  redis.call('HDEL', plan.key .. ':crashes', member)
+  redis.call('ZREM', plan.key .. ':leases', member)
+  redis.call('ZREM', lookedKey(plan, member), member)
+end
+
+-- Claim: token, process, taken, virtual time of the claim, slot, lane, how late it is.
+local function readClaim(stored)
+  if not stored then return nil end
+  local token, process, taken, v, slot, lane, late = string.match(stored, '^(%S+) (%S+) ([01]) (%S+) (%S+) (%a+) (%S+)$')
+  if not token then return nil end
+  return {
+    token = token,
+    process = process,
+    taken = taken == '1',
+    v = tonumber(v) or 0,
+    slot = tonumber(slot) or 0,
+    lane = lane,
+    late = tonumber(late) or 0,
+  }
+end
+
+local function writeClaim(claim)
+  return string.format(
+    '%s %s %s %.6f %.3f %s %.3f',
+    claim.token, claim.process, claim.taken and '1' or '0', claim.v, claim.slot, claim.lane, claim.late
+  )
+end
+
+local function endClaim(plan, member)
+  redis.call('HDEL', plan.key .. ':claims', member)
+  redis.call('ZREM', plan.key .. ':leases', member)
+end
+
+-- How far apart the slots of the budget are, ms; `pace` is the share of the budget that may be used for now.
+local function slotStep(plan, pace) return 1000 / (PLAN.SHARE * plan.budget * pace) end
+
+-- Something else has just shown a member: until `ms` from now it needs no look of its own. Not for ever: what shows it may
+-- have stopped moving itself, so that it is looked at itself at least hourly. What waits for an answer is left alone.
+local function cover(plan, member, ms, alarmMs)
+  if alarmMs ~= '' and redis.call('HEXISTS', plan.key .. ':items', member) == 1 then
+    redis.call('ZADD', plan.key .. ':alarms', text(plan.now + tonumber(alarmMs)), member)
+  end
+  local rests = redis.call('ZSCORE', plan.key .. ':resting', member)
+  if rests and tonumber(rests) > plan.now + ms / 2 then return end
+  if not rests and not redis.call('ZSCORE', plan.key .. ':fair', member) then return end
+  local item = getItem(plan, member)
+  if not item or item.lane ~= 'fair' or item.fails > 0 then return end
+  if item.own == 0 then
+    item.own = plan.now
+    setItem(plan, member, item)
+  end
+  local untilMs = math.min(plan.now + ms, item.own + 3600000)
+  if untilMs <= plan.now then return end
+  redis.call('ZREM', plan.key .. ':fair', member)
+  redis.call('ZREM', plan.key .. ':latest', member)
+  redis.call('ZADD', plan.key .. ':resting', text(untilMs), member)
+end

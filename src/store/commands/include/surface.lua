@@ -1,0 +1,85 @@
+--[[
+  The state of one surface of the upstream, judged by how many different subjects fail.
+
+  | state        | looks                            | moves                                                          |
+  |--------------|----------------------------------|----------------------------------------------------------------|
+  | ok           | all, as the budget allows        | enough different subjects fail and none succeeds between:      |
+  |              |                                  | unreachable or unauthorized; a key that is refused: at once    |
+  | unreachable  | one probe in 5 s, or a minute    | the first success: ok                                          |
+  |              | where Retry-After says longer    |                                                                |
+  | unauthorized | one probe in 15 s                | the first success: ok                                          |
+  | paused       | none until the pause is over     | then probing; beside any of the states above                   |
+  | probing      | one, until it is answered        | anything but 429: as before the pause; 429: paused, longer     |
+
+  Probes go round over the subjects, the one that succeeded last first. Enough is three, or all there are. A pause is
+  counted once: a 429 for a request that was sent before the pause began lengthens it at most. After a pause the budget
+  grows back from a half (`pace`).
+]]
+local SURFACE = {
+  ENOUGH = 3,
+  FAILING_FOR = 10000,
+  PROBE_EVERY = { unreachable = 5000, unauthorized = 15000 },
+  LONGEST_PROBE = 60000,
+  LONGEST_PAUSE = 900000,
+  PAUSE = 1000,
+  LONGEST_STEP = 60000,
+  LEAST_PACE = 0.25,
+  RECOVERY = 30000,
+}
+
+local function openSurface(key, plan)
+  local stored = redis.call(
+    'HMGET', key, 'state', 'pausedUntil', 'pausedAt', 'pauses', 'probing', 'probeAt', 'probe', 'probes', 'pace', 'paceAt', 'amnesty', 'failures'
+  )
+  local surface = {
+    key = key,
+    state = stored[1] or 'ok',
+    pausedUntil = math.min(tonumber(stored[2] or '0'), plan.now + SURFACE.LONGEST_PAUSE),
+    pausedAt = tonumber(stored[3] or '0'),
+    pauses = tonumber(stored[4] or '0'),
+    probing = stored[5] == '1',
+    probeAt = math.min(tonumber(stored[6] or '0'), plan.now + SURFACE.LONGEST_PROBE),
+    probe = stored[7],
+    probes = tonumber(stored[8] or '0'),
+    amnesty = stored[11] == '1',
+    failures = tonumber(stored[12] or '0'),
+  }
+  local pace = tonumber(stored[9] or '1')
+  local since = math.max(0, plan.now - tonumber(stored[10] or '0'))
+  surface.pace = math.max(SURFACE.LEAST_PACE, math.min(1, pace + since / SURFACE.RECOVERY))
+  return surface
+end
+
+-- Whether looks may be handed out: all (`open`), one probe (`probe`), or none for some ms.
+local function surfaceGate(surface, plan)
+  if surface.pausedUntil > plan.now then return { open = false, waitMs = surface.pausedUntil - plan.now } end
+  if not surface.probing and surface.state == 'ok' then return { open = true } end
+  if surface.probe and isClaimed(plan, surface.probe) then return { open = false, waitMs = 250 } end
+  if surface.state ~= 'ok' and surface.probeAt > plan.now then return { open = false, waitMs = surface.probeAt - plan.now } end
+  return { open = true, probe = true }
+end
+
+-- Who is probed next: of each kind in turn the subject that succeeded last, then the one before; `otherwise` where none is
+-- found. What is suspected of ending its process is no probe.
+local function probeCandidate(plan, surface, kinds, otherwise)
+  local total = 0
+  for _, kind in ipairs(kinds) do total = math.max(total, redis.call('ZCARD', plan.key .. ':looked:' .. kind)) end
+  total = total * #kinds
+  for try = 0, math.min(total, 20) - 1 do
+    local rank = (surface.probes + try) % total
+    local place = math.floor(rank / #kinds)
+    local member = redis.call('ZREVRANGE', plan.key .. ':looked:' .. kinds[rank % #kinds + 1], place, place)[1]
+    if member and redis.call('HEXISTS', plan.key .. ':crashes', member) == 0 and not isClaimed(plan, member) then
+      surface.probes = surface.probes + try
+      return member
+    end
+  end
+  return otherwise
+end
+
+local function surfaceProbed(surface, plan, member)
+  redis.call(
+    'HSET', surface.key, 'probe', member, 'probes', surface.probes + 1,
+    'probeAt', text(plan.now + (SURFACE.PROBE_EVERY[surface.state] or 0))
+  )
+end

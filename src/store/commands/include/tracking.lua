@@ -1,0 +1,28 @@
+-- Whether somebody still wants a subject, and whether a config names it (and not only a page shows it).
+local function wantedBy(subject, claimsKey, wantedKey)
+  local wanted, named = false, false
+  local all = redis.call('HGETALL', claimsKey)
+  for i = 1, #all, 2 do
+    local since = string.match(all[i + 1], '^(%d+):')
+    if since and redis.call('HGET', wantedKey, all[i]) == since then
+      wanted = true
+      named = named or string.sub(all[i], -#subject - 1) == '|' .. subject
+    end
+  end
+  return wanted, named
+end
+
+-- Ends the tracking of a subject. What a config names keeps its snapshot, or the next start would see it for the first
+-- time again; the rest is kept for `keepMs`.
+local function finish(plan, subject, keys, named, keepMs)
+  forget(plan, subject)
+  local counted = redis.call('HGET', keys.subject, 'counted')
+  if counted then
+    if redis.call('HINCRBY', keys.counts, counted, -1) <= 0 then redis.call('HDEL', keys.counts, counted) end
+    redis.call('HDEL', keys.subject, 'counted')
+  end
+  if not named then
+    redis.call('PEXPIRE', keys.subject, keepMs)
+    redis.call('PEXPIRE', keys.claims, keepMs)
+  end
+end

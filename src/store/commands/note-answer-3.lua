@@ -1,0 +1,107 @@
+--[[
+  Takes what became of one request into the state of the surface (see include/surface.lua), and appends the operator's
+  event when the state moves, in one step.
+
+  KEYS[1] surface    hash    state of the surface
+  KEYS[2] events     stream  the event log
+  KEYS[3] plan       hash    clock of the surface's plan (include/plan.lua)
+
+  ARGV[1] answer: ok; unreachable: no usable answer; denied: refused, perhaps only for this subject; refused: the key is
+          refused; throttled: 429
+  ARGV[2] member that was asked for
+  ARGV[3] the plan's time when the request was sent, ms
+  ARGV[4] Retry-After, ms; "" for none
+  ARGV[5] the plan's time, ms; "" for that of Redis
+  ARGV[6] subject id of the surface
+  ARGV[7] event JSON for the move to unreachable  (with %SEQ%, %ID%, %FROM% to be filled in)
+  ARGV[8] event JSON for the move to unauthorized
+  ARGV[9] event JSON for the recovery from unreachable
+  ARGV[10] event JSON for the recovery from unauthorized
+  ARGV[11] the reason, one sentence
+
+  Returns { state before, state after, ms of a pause that began now or "" }.
+]]
+-- @include plan
+-- @include surface
+local plan = openPlan(KEYS[3], ARGV[5])
+local surface = openSurface(KEYS[1], plan)
+local answer, member, sentAt = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local retryAfter = tonumber(ARGV[4])
+local failed = KEYS[1] .. ':failed'
+local before, after = surface.state, surface.state
+local paused = ''
+
+if answer == 'throttled' then
+  local askedMs = retryAfter and math.min(retryAfter, SURFACE.LONGEST_PAUSE)
+  if sentAt <= surface.pausedAt then
+    -- Sent before the pause began, which was for this one as well.
+    if askedMs and plan.now + askedMs > surface.pausedUntil then
+      redis.call('HSET', KEYS[1], 'pausedUntil', text(plan.now + askedMs))
+    end
+  else
+    local pauseMs = askedMs or math.min(SURFACE.LONGEST_STEP, SURFACE.PAUSE * 2 ^ math.min(surface.pauses, 10))
+    pauseMs = math.max(1, pauseMs)
+    redis.call(
+      'HSET', KEYS[1], 'pausedUntil', text(plan.now + pauseMs), 'pausedAt', text(plan.now), 'pauses', surface.pauses + 1,
+      'probing', '1', 'probe', '', 'pace', text(math.max(SURFACE.LEAST_PACE, surface.pace / 2)), 'paceAt', text(plan.now + pauseMs)
+    )
+    paused = text(pauseMs)
+  end
+  return { before, after, paused }
+end
+
+-- Whatever was answered but 429 ends the probing after a pause; what was sent before it says nothing about it.
+if sentAt > surface.pausedAt then redis.call('HDEL', KEYS[1], 'probing', 'pauses') end
+
+if answer == 'ok' then
+  redis.call('HDEL', KEYS[1], 'failures', 'since', 'reason', 'probes', 'probeAt', 'probe')
+  redis.call('DEL', failed)
+  after = 'ok'
+  if before ~= 'ok' or surface.failures >= SURFACE.ENOUGH then redis.call('HSET', KEYS[1], 'amnesty', '1') end
+else
+  redis.call('SADD', failed, member)
+  local failures = redis.call('SCARD', failed)
+  redis.call('HSETNX', KEYS[1], 'since', text(plan.now))
+  redis.call('HSET', KEYS[1], 'failures', failures)
+  local enough = failures >= math.min(SURFACE.ENOUGH, math.max(1, redis.call('HLEN', KEYS[3] .. ':items')))
+  local lasts = plan.now - (tonumber(redis.call('HGET', KEYS[1], 'since')) or plan.now)
+  if answer == 'refused' then
+    after = 'unauthorized'
+  elseif answer == 'denied' and enough then
+    after = 'unauthorized'
+  elseif answer == 'unreachable' and enough and before == 'ok' and lasts >= SURFACE.FAILING_FOR then
+    after = 'unreachable'
+  end
+  if after ~= 'ok' then
+    redis.call('HSET', KEYS[1], 'reason', ARGV[11])
+    if retryAfter and after == 'unreachable' then
+      local probeAt = plan.now + math.min(retryAfter, SURFACE.LONGEST_PROBE)
+      if probeAt > surface.probeAt then redis.call('HSET', KEYS[1], 'probeAt', text(probeAt)) end
+    end
+  end
+  if redis.call('SCARD', failed) > 1000 then redis.call('SPOP', failed, 500) end
+end
+if after == before then return { before, after, paused } end
+
+redis.call('HSET', KEYS[1], 'state', after)
+if before == 'ok' then redis.call('HDEL', KEYS[1], 'probes') end
+
+local function append(template, from)
+  local sequence = string.format('%.0f', redis.call('HINCRBY', KEYS[1], 'sequence', 1))
+  local id = 'evt_' .. redis.sha1hex(ARGV[6] .. '|' .. sequence .. '|' .. after)
+  local event = string.gsub(template, '%%SEQ%%', sequence)
+  event = string.gsub(event, '%%ID%%', id)
+  event = string.gsub(event, '%%FROM%%', from)
+  return redis.call('XADD', KEYS[2], '*', 'kind', 'operator', 'subject', ARGV[6], 'event', event, 'roots', '[]')
+end
+
+-- An answer that refuses the key ends an outage: who was told of it has to hear that it is over.
+if before == 'unreachable' then append(ARGV[9], before) end
+if after == 'unauthorized' then
+  append(ARGV[8], before == 'unreachable' and 'reachable' or before)
+elseif after == 'unreachable' then
+  append(ARGV[7], before)
+elseif before == 'unauthorized' then
+  append(ARGV[10], before)
+end
+return { before, after, paused }

@@ -1,0 +1,112 @@
+--[[
+  A worker takes a claim, under a token of its own, and reads at one moment all that the look needs.
+
+  KEYS[1] plan           hash    clock of the plan (include/plan.lua)
+  KEYS[2] surface        hash    state of the surface (include/surface.lua)
+  KEYS[3] subject        hash    snapshot
+  KEYS[4] claims         hash    root -> claim
+  KEYS[5] commit         string  the commit counter
+  KEYS[6] wanted         hash    root -> since when a subscription names it (ms)
+  KEYS[7] subscriptions  hash    name -> definition
+  KEYS[8] facts          hash    what was observed of the pages of a wallet
+  KEYS[9] open           hash    transfers of a wallet that have not ended
+  KEYS[10] handed        hash    quote -> what was handed over of it
+  KEYS[11] verdicts      hash    quote -> what was found out about its signature
+  KEYS[12] walk          hash    the walk over pages of which one is looked at
+
+  ARGV[1] member         as in the plan: the subject, or a page of its walk
+  ARGV[2] token          of the claim
+  ARGV[3] process id
+  ARGV[4] the plan's time, ms; "" for that of Redis
+  ARGV[5] subject id
+  ARGV[6] how late a look may be and still keep its slot, ms
+  ARGV[7] routes hash    key of the definitions of routes
+  ARGV[8] name of the route; "" for any other subject
+  ARGV[9] since hash     key of when roots were subscribed on the upstream's clock
+
+  Returns nothing when the claim is another's by now, or the member is not tracked any more. Else
+    { token, ms to its slot, plan time, Redis time, lane, how late, virtual time, dv, dt, failures in a row,
+      as of, snapshot fields, claims, { subscription, definition, … }, facts, open, handed, verdict, route, walk,
+      when it was last looked at with success, { root, since on the upstream's clock, … } of a wallet }.
+  Claims that nobody wants any more are removed.
+]]
+-- @include plan
+-- @include surface
+local plan = openPlan(KEYS[1], ARGV[4])
+local member, subject = ARGV[1], ARGV[5]
+local claim = readClaim(redis.call('HGET', plan.key .. ':claims', member))
+if not claim or claim.token ~= ARGV[2] then return {} end
+local item = getItem(plan, member)
+if not item then
+  endClaim(plan, member)
+  return {}
+end
+
+-- A pause that began meanwhile holds for this look as well.
+local surface = openSurface(KEYS[2], plan)
+if surface.pausedUntil > plan.now then
+  endClaim(plan, member)
+  if redis.call('HEXISTS', plan.key .. ':crashes', member) == 1 then
+    redis.call('ZADD', plan.key .. ':suspects', text(plan.now), member)
+  else
+    enter(plan, member, item)
+  end
+  return {}
+end
+
+if plan.now > claim.slot + tonumber(ARGV[6]) then
+  local step = slotStep(plan, surface.pace)
+  claim.slot = math.max(plan.now, math.min(plan.next, plan.now + 1000 + step))
+  redis.call('HSET', plan.key, 'next', text(claim.slot + step))
+end
+claim.token = string.format('%.0f', redis.call('HINCRBY', plan.key, 'tokens', 1))
+claim.process = ARGV[3]
+claim.taken = true
+redis.call('HSET', plan.key .. ':claims', member, writeClaim(claim))
+redis.call('ZADD', plan.key .. ':leases', text(math.max(plan.now, claim.slot) + PLAN.LEASE), member)
+
+local claims, names, sinces = {}, {}, {}
+local isWallet = kindOf(subject) == 'wallet'
+local all = redis.call('HGETALL', KEYS[4])
+for i = 1, #all, 2 do
+  local since = string.match(all[i + 1], '^(%d+):')
+  if since and redis.call('HGET', KEYS[6], all[i]) == since then
+    claims[#claims + 1] = all[i]
+    claims[#claims + 1] = all[i + 1]
+    local name = string.match(all[i], '^([^|]*)|')
+    if name and not names[name] then names[#names + 1], names[name] = name, true end
+    local upstream = isWallet and redis.call('HGET', ARGV[9], all[i])
+    if upstream then
+      sinces[#sinces + 1] = all[i]
+      sinces[#sinces + 1] = upstream
+    end
+  else
+    redis.call('HDEL', KEYS[4], all[i])
+  end
+end
+local subscriptions = {}
+for _, name in ipairs(names) do
+  local definition = redis.call('HGET', KEYS[7], name)
+  if definition then
+    subscriptions[#subscriptions + 1] = name
+    subscriptions[#subscriptions + 1] = definition
+  end
+end
+
+local isQuote = kindOf(subject) == 'quote'
+local rate = redis.call('HMGET', plan.key, 'dv', 'dt')
+return {
+  claim.token, text(claim.slot - plan.now), text(plan.now), text(plan.redisNow), claim.lane, text(claim.late),
+  string.format('%.6f', claim.v), rate[1] or '0', rate[2] or '0', tostring(item.fails),
+  redis.call('GET', KEYS[5]) or '0',
+  isWallet and {} or redis.call('HGETALL', KEYS[3]),
+  claims, subscriptions,
+  isWallet and redis.call('HGETALL', KEYS[8]) or {},
+  isWallet and redis.call('HGETALL', KEYS[9]) or {},
+  isQuote and redis.call('HGET', KEYS[10], subject) or '',
+  isQuote and redis.call('HGET', KEYS[11], subject) or '',
+  ARGV[8] ~= '' and redis.call('HGET', ARGV[7], ARGV[8]) or '',
+  member ~= subject and redis.call('HGETALL', KEYS[12]) or {},
+  redis.call('ZSCORE', lookedKey(plan, subject), subject) or '',
+  sinces,
+}

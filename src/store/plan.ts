@@ -1,0 +1,338 @@
+import { z } from 'zod';
+import type { PlannedPoll } from '../domain/cadence/planned-poll.ts';
+import { asSubjectId, type SubjectId } from '../domain/subject.ts';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+import { SURFACES, type Surface, surfaceKinds, surfaceOf } from './surface.ts';
+
+/** One entry of a plan: a subject, or the next page of a walk over the pages of a wallet. */
+export type PlanMember = SubjectId | PageMember;
+
+/** `page:<route of the walk>:<wallet>`. */
+export type PageMember = `page:${string}`;
+
+export function pageMember(wallet: SubjectId, route: string): PageMember {
+  return `page:${route}:${wallet}`;
+}
+
+/** The subject of a member, and the route of the walk where it is a page. */
+export function parseMember(member: string): { subject: SubjectId; route: string | null } {
+  const match = /^page:([^:]*):(.+)$/.exec(member);
+  if (match === null) return { subject: asSubjectId(member), route: null };
+  return { subject: asSubjectId(match[2] ?? ''), route: match[1] ?? '' };
+}
+
+/** A look that was handed out: for whom, under which token, and in how many ms its slot of the budget is. */
+export type ClaimedPoll = { member: string; token: string; inMs: number };
+
+/** What a claim brought. `waitMs`: when it is worth to ask again, null when nothing is known to come. */
+export type Claimed = {
+  polls: ClaimedPoll[];
+  waitMs: number | null;
+  crashed: { member: string; crashes: number }[];
+  returned: number;
+};
+
+/** How soon a look ought to be: which of two that wait goes first. */
+export const LANES = ['fair', 'overdue', 'first', 'asked', 'failing', 'suspect', 'probe'] as const;
+
+export type Lane = (typeof LANES)[number];
+
+/** What a look has come to: `back` made none, or learned nothing of the subject. */
+export type PollEnd = 'next' | 'failed' | 'back' | 'finish';
+
+/** What a look at a page observed, to be noted with its end. */
+export type Observed = {
+  facts: { readonly [field: string]: number | string };
+  open: { readonly [subject: string]: string };
+  ended: readonly string[];
+  /** Subjects that the page showed, and those that need no look of their own for `coverMs`. */
+  shown: readonly string[];
+  covered: readonly { subject: string; alarmMs: number | null }[];
+  coverMs: number;
+};
+
+export const NOTHING_OBSERVED: Observed = {
+  facts: {},
+  open: {},
+  ended: [],
+  shown: [],
+  covered: [],
+  coverMs: 0,
+};
+
+/** What `/metrics` says of a plan. */
+export type PlanState = {
+  price: number;
+  budget: number;
+  used: number;
+  failing: number;
+  suspects: number;
+  overdueSeconds: number;
+};
+
+/** A first look that nobody asked for is spread over as many virtual seconds. */
+const SPREAD_SECONDS = 30;
+
+/** A look that is asked for again within this time was just made. */
+const RECHECK_EVERY_MS = 15_000;
+
+/** How many subjects the check of a plan looks through at once. */
+const REPAIR_COUNT = 200;
+
+/** Without anything served yet, a request is worth as much. */
+const FIRST_PRICE = 1;
+const LEAST_PRICE = 1e-4;
+const MOST_PRICE = 1e9;
+
+/**
+ * The price of a request, in weighted seconds of delay: virtual time runs with the inverse of its square root. `dv` and
+ * `dt` are decayed sums of virtual and real time.
+ */
+export function priceOf(dv: number, dt: number): number {
+  if (!(dv > 0 && dt > 0)) return FIRST_PRICE;
+  return Math.min(MOST_PRICE, Math.max(LEAST_PRICE, (dt / dv) ** 2));
+}
+
+/** The plans of all surfaces: what is looked at next, by which process. All decisions are made in scripts. */
+export class PlanStore {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+  readonly #atMs: () => string;
+
+  /** `atMs` is the time that plans go by, ms; by default that of Redis, which is "". */
+  constructor(redis: RedisClient, keys: Keys, options: { atMs?: () => string } = {}) {
+    this.#redis = redis;
+    this.#keys = keys;
+    this.#atMs = options.atMs ?? (() => '');
+  }
+
+  /** Sets the budget of a surface, in requests per second over all processes. Whoever sets it last decides for all. */
+  async setBudget(surface: Surface, requestsPerSecond: number): Promise<void> {
+    await this.#redis.hset(this.#keys.plan(surface), 'budget', String(requestsPerSecond));
+  }
+
+  /** Takes up to so many looks for a process, with slots of the budget up to so many ms ahead. */
+  async claim(surface: Surface, by: { process: string; most: number; aheadMs: number }): Promise<Claimed> {
+    const [wait, picks, crashed, returned] = await this.#redis.iwClaimPolls(
+      this.#keys.plan(surface),
+      this.#keys.surface(surface),
+      by.process,
+      String(by.most),
+      String(by.aheadMs),
+      this.#atMs(),
+      ...surfaceKinds(surface),
+    );
+    const polls: ClaimedPoll[] = [];
+    for (let index = 0; index + 2 < picks.length; index += 3) {
+      polls.push({
+        member: picks[index] ?? '',
+        token: picks[index + 1] ?? '',
+        inMs: Number(picks[index + 2]),
+      });
+    }
+    const crashes: Claimed['crashed'] = [];
+    for (let index = 0; index + 1 < crashed.length; index += 2) {
+      crashes.push({ member: crashed[index] ?? '', crashes: Number(crashed[index + 1]) });
+    }
+    const waitMs = Number(wait);
+    return { polls, waitMs: waitMs < 0 ? null : waitMs, crashed: crashes, returned };
+  }
+
+  /** Says that a process is there, and keeps its leases. */
+  async renew(
+    surface: Surface,
+    held: { process: string; polls: readonly { member: string; token: string }[] },
+  ): Promise<void> {
+    await this.#redis.iwRenewPolls(
+      this.#keys.plan(surface),
+      held.process,
+      this.#atMs(),
+      ...held.polls.flatMap(({ member, token }) => [member, token]),
+    );
+  }
+
+  /** Ends a look. Returns whether the surface's state has to hear of its answer; null when the claim was another's by now. */
+  async end(
+    look: { member: string; subject: SubjectId; token: string; surface: Surface },
+    outcome: PollEnd,
+    next: PlannedPoll,
+    noted: { observed: Observed; keepMs: number },
+  ): Promise<boolean | null> {
+    const keys = this.#keys;
+    const { member, subject, token, surface } = look;
+    const { observed } = noted;
+    const said = await this.#redis.iwEndPoll(
+      keys.plan(surface),
+      keys.surface(surface),
+      keys.subject(subject),
+      keys.claims(subject),
+      keys.wanted,
+      keys.counts,
+      keys.wallet(subject),
+      keys.open(subject),
+      member,
+      token,
+      this.#atMs(),
+      subject,
+      outcome,
+      String(next.virtualSeconds),
+      String(Math.max(0, Math.round(next.restMs))),
+      next.latestMs === null ? '' : String(Math.round(next.latestMs)),
+      next.alarmMs === null ? '' : String(Math.max(0, Math.round(next.alarmMs))),
+      String(noted.keepMs),
+      JSON.stringify({
+        facts: flat(observed.facts),
+        open: flat(observed.open),
+        ended: observed.ended,
+        shown: observed.shown,
+        covered: observed.covered.flatMap(({ subject, alarmMs }) => [
+          subject,
+          alarmMs === null ? '' : String(alarmMs),
+        ]),
+        coverMs: observed.coverMs,
+      }),
+    );
+    return said === 'stale' ? null : said === 'answer';
+  }
+
+  /** Another slot for a look that missed its own; in how many ms it is. */
+  async reslot(surface: Surface): Promise<number> {
+    return Number(
+      await this.#redis.iwReslot(this.#keys.plan(surface), this.#keys.surface(surface), this.#atMs()),
+    );
+  }
+
+  /** Has subjects looked at as soon as the budget allows, also those whose tracking had ended. */
+  async ask(members: readonly PlanMember[]): Promise<void> {
+    await this.#ask(members, { prefix: '', withinMs: 0 });
+  }
+
+  /** As `ask`, but at most once in a while for one subject: for answers on pages that are behind. */
+  async recheck(members: readonly PlanMember[]): Promise<void> {
+    await this.#ask(members, { prefix: this.#keys.rechecked(''), withinMs: RECHECK_EVERY_MS });
+  }
+
+  async #ask(members: readonly PlanMember[], once: { prefix: string; withinMs: number }): Promise<void> {
+    for (const [surface, some] of bySurface(members)) {
+      await this.#redis.iwAskPoll(
+        this.#keys.plan(surface),
+        this.#atMs(),
+        once.prefix,
+        String(once.withinMs),
+        ...some,
+      );
+    }
+  }
+
+  /** Begins to track subjects that are not tracked, and spreads their first looks. Returns how many were new. */
+  async track(subjects: readonly PlanMember[], restMs = 0): Promise<number> {
+    let tracked = 0;
+    for (const [surface, some] of bySurface(subjects)) {
+      tracked += await this.#redis.iwTrack(
+        this.#keys.plan(surface),
+        this.#atMs(),
+        String(SPREAD_SECONDS),
+        String(restMs),
+        ...some,
+      );
+    }
+    return tracked;
+  }
+
+  /** Ends the tracking of a subject that a page showed finished, as its snapshot of a commit says. False where it stays. */
+  async retire(subject: SubjectId, commit: number, keepMs: number): Promise<boolean> {
+    const keys = this.#keys;
+    const retired = await this.#redis.iwRetire(
+      keys.plan(surfaceOf(subject)),
+      keys.subject(subject),
+      keys.claims(subject),
+      keys.wanted,
+      keys.counts,
+      subject,
+      this.#atMs(),
+      String(commit),
+      String(keepMs),
+    );
+    return retired === 1;
+  }
+
+  /** Whether a member is in a plan. */
+  async isTracked(member: PlanMember): Promise<boolean> {
+    const { subject } = parseMember(member);
+    return (await this.#redis.hexists(`${this.#keys.plan(surfaceOf(subject))}:items`, member)) === 1;
+  }
+
+  /** Looks through a bounded part of a plan for what stands nowhere. Returns what was put back. */
+  async repair(surface: Surface): Promise<string[]> {
+    return this.#redis.iwRepairPlan(
+      this.#keys.plan(surface),
+      this.#keys.repairCursor(surface),
+      this.#atMs(),
+      String(REPAIR_COUNT),
+    );
+  }
+
+  /** What the plan of a surface looks like now. */
+  async state(surface: Surface): Promise<PlanState> {
+    const key = this.#keys.plan(surface);
+    const replies = await this.#redis
+      .pipeline()
+      .hmget(key, 'dv', 'dt', 'budget', 'used', 'last')
+      .zcard(`${key}:failing`)
+      .hlen(`${key}:crashes`)
+      .zrange(`${key}:latest`, '0', '0', 'WITHSCORES')
+      .exec();
+    const [clock, failing, suspects, latest] = REPLIES.parse(
+      (replies ?? []).map(([error, reply]) => {
+        if (error) throw error;
+        return reply;
+      }),
+    );
+    const [dv, dt, budget, used, last] = clock;
+    const perSecond = Number(dt ?? 0) > 0 ? Number(used ?? 0) / Number(dt) : 0;
+    return {
+      price: priceOf(Number(dv ?? 0), Number(dt ?? 0)),
+      budget: Number(budget ?? 0),
+      used: Number(budget ?? 0) > 0 ? perSecond / Number(budget) : 0,
+      failing,
+      suspects,
+      overdueSeconds:
+        latest[1] === undefined ? 0 : Math.max(0, Number(last ?? 0) - Number(latest[1])) / 1_000,
+    };
+  }
+
+  /** How many subjects of each kind are tracked, and how long ago the longest-waiting one was looked at with success. */
+  async waits(nowMs: number): Promise<{ kind: string; count: number; longestSeconds: number }[]> {
+    const pipeline = this.#redis.pipeline();
+    const rows = SURFACES.flatMap((surface) => surfaceKinds(surface).map((kind) => ({ surface, kind })));
+    for (const { surface, kind } of rows) {
+      pipeline.zcard(this.#keys.lookedAt(surface, kind));
+      pipeline.zrange(this.#keys.lookedAt(surface, kind), '0', '0', 'WITHSCORES');
+    }
+    const replies = (await pipeline.exec()) ?? [];
+    const kinds = new Map<string, { kind: string; count: number; longestSeconds: number }>();
+    rows.forEach(({ kind }, index) => {
+      const count = z.number().parse(replies[index * 2]?.[1]);
+      const [, oldest] = z.array(z.string()).parse(replies[index * 2 + 1]?.[1]);
+      const seconds = oldest === undefined ? 0 : Math.max(0, nowMs - Number(oldest)) / 1_000;
+      const known = kinds.get(kind) ?? { kind, count: 0, longestSeconds: 0 };
+      kinds.set(kind, {
+        kind,
+        count: known.count + count,
+        longestSeconds: Math.max(known.longestSeconds, seconds),
+      });
+    });
+    return [...kinds.values()];
+  }
+}
+
+const REPLIES = z.tuple([z.array(z.string().nullable()), z.number(), z.number(), z.array(z.string())]);
+
+function flat(fields: { readonly [field: string]: number | string }): string[] {
+  return Object.entries(fields).flatMap(([field, value]) => [field, String(value)]);
+}
+
+function bySurface(members: readonly PlanMember[]): Map<Surface, PlanMember[]> {
+  return Map.groupBy(members, (member) => surfaceOf(parseMember(member).subject));
+}

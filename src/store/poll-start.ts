@@ -1,0 +1,145 @@
+import { z } from 'zod';
+import type { HandedState } from '../domain/handed-quote.ts';
+import type { RouteDefinition } from '../domain/route.ts';
+import { parseSubjectId, type SubjectId } from '../domain/subject.ts';
+import type { RedisClient } from './commands.ts';
+import { parseHanded } from './handed-quotes.ts';
+import type { Keys } from './keys.ts';
+import { type ClaimedPoll, LANES, type Lane, parseMember, priceOf } from './plan.ts';
+import { ROUTE, type StoredSubscription, SUBSCRIPTION } from './registry.ts';
+import { type Known, pairs, parseClaims, parseSnapshot } from './subjects.ts';
+import { type Surface, surfaceOf } from './surface.ts';
+import { type OpenTransfers, parseFacts, parseOpen, type WalletFacts } from './wallets.ts';
+
+/** The present state of a walk over the pages of a wallet, as it is stored. */
+export type StoredWalk = { readonly [field: string]: string };
+
+/**
+ * A poll that a worker has taken, with all that it knows before its request. `inMs` is the time to its slot of the budget;
+ * `planMs` the plan's time then and `virtual` its virtual time at the claim (seconds); `lateMs` by how much it missed what
+ * was promised; `fails` counts failures in a row; `asOf` is the commit counter, `nowMs` Redis time at the slot.
+ */
+export type PollStart = Known & {
+  member: string;
+  subject: SubjectId;
+  surface: Surface;
+  token: string;
+  inMs: number;
+  planMs: number;
+  virtual: number;
+  price: number;
+  lane: Lane;
+  lateMs: number;
+  fails: number;
+  asOf: string;
+  nowMs: number;
+  subscriptions: ReadonlyMap<string, StoredSubscription>;
+  facts: WalletFacts;
+  open: OpenTransfers;
+  /** The quote itself, where it was handed over. */
+  handed: HandedState | null;
+  /** What the name of a route means; null for any other subject. */
+  route: RouteDefinition | null;
+  /** The walk of which a page is polled; null for the subject itself. */
+  walk: StoredWalk | null;
+  /** Root -> `<ms of the claim>:<the same moment on the upstream's clock, seconds>`, as far as it is known. */
+  subscribedAt: ReadonlyMap<string, string>;
+};
+
+/** A poll may be so late and keep its slot; later ones get another, so that no second holds more than its share. */
+const LATE_MS = 30;
+
+const list = z.array(z.string());
+
+const REPLY = z.tuple([
+  z.string(),
+  z.coerce.number(),
+  z.coerce.number(),
+  z.coerce.number(),
+  z.enum(LANES),
+  z.coerce.number(),
+  z.coerce.number(),
+  z.coerce.number(),
+  z.coerce.number(),
+  z.coerce.number(),
+  z.string(),
+  list,
+  list,
+  list,
+  list,
+  list,
+  z.string().nullable(),
+  z.string().nullable(),
+  z.string().nullable(),
+  list,
+  z.string(),
+  list,
+]);
+
+/** Takes a claim for a process, and reads what its poll needs. Null where the claim is another's, or its time has passed. */
+export async function takePoll(
+  { redis, keys }: { redis: RedisClient; keys: Keys },
+  { member, token }: Pick<ClaimedPoll, 'member' | 'token'>,
+  process: string,
+): Promise<PollStart | null> {
+  const { subject, route: walkRoute } = parseMember(member);
+  const surface = surfaceOf(subject);
+  const key = parseSubjectId(subject);
+  const reply = await redis.iwTakePoll(
+    keys.plan(surface),
+    keys.surface(surface),
+    keys.subject(subject),
+    keys.claims(subject),
+    keys.commit,
+    keys.wanted,
+    keys.subscriptions,
+    keys.wallet(subject),
+    keys.open(subject),
+    keys.handedQuotes,
+    keys.verdicts,
+    keys.walk(subject, walkRoute ?? ''),
+    member,
+    token,
+    process,
+    '',
+    subject,
+    String(LATE_MS),
+    keys.routes,
+    key?.kind === 'route' ? key.name : '',
+    keys.since,
+  );
+  if (reply.length === 0) return null;
+  const [taken, inMs, planMs, redisMs, lane, lateMs, virtual, dv, dt, fails, asOf, ...read] =
+    REPLY.parse(reply);
+  const [snapshot, claims, subscriptions, facts, open, handed, verdict, route, walk, looked, sinces] = read;
+  return {
+    member,
+    subject,
+    surface,
+    token: taken,
+    inMs,
+    planMs: planMs + inMs,
+    virtual,
+    price: priceOf(dv, dt),
+    lane,
+    lateMs,
+    fails,
+    asOf,
+    nowMs: Math.floor(redisMs + inMs),
+    snapshot: parseSnapshot(pairs(snapshot)),
+    claims: parseClaims(pairs(claims)),
+    seenAtMs: looked === '' ? null : Number(looked),
+    subscriptions: new Map(
+      Object.entries(pairs(subscriptions)).map(([name, text]) => [
+        name,
+        SUBSCRIPTION.parse(JSON.parse(text)),
+      ]),
+    ),
+    facts: parseFacts(pairs(facts)),
+    open: parseOpen(pairs(open)),
+    handed: handed ? parseHanded(subject, handed, verdict) : null,
+    route: route ? ROUTE.parse(JSON.parse(route)) : null,
+    walk: walkRoute === null ? null : pairs(walk),
+    subscribedAt: new Map(Object.entries(pairs(sinces))),
+  };
+}
