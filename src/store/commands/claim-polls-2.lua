@@ -37,7 +37,7 @@ if now >= plan.graceUntil then
     local beat = claim and tonumber(redis.call('ZSCORE', key .. ':processes', claim.process) or '-inf')
     if not item then
       redis.call('HDEL', key .. ':crashes', member)
-    elseif claim and claim.taken and beat < now - PLAN.LEASE then
+    elseif claim and claim.taken and beat < now - PLAN.SILENCE then
       local crashes = redis.call('HINCRBY', key .. ':crashes', member, 1)
       local waitMs = crashes < 2 and 0 or math.min(PLAN.LONGEST_SUSPENSION, 15000 * 2 ^ crashes)
       redis.call('ZADD', key .. ':suspects', text(now + waitMs), member)

@@ -28,6 +28,9 @@ local PLAN = {
   -- Slots are a little further apart than the budget says: what jitter moves together stays within any second.
   SHARE = 0.97,
   LEASE = 8000,
+  -- A process says at least every 2 s that it is there. After this time without a word it is gone; shorter than a lease,
+  -- for it may have spoken last after its last lease was renewed.
+  SILENCE = 5000,
   -- Nothing rests longer; whatever says so was written by a clock that was wrong.
   LONGEST_REST = 7500000,
   -- After so long without any script of any process, leases have not run out because of their processes.
