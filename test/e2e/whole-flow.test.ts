@@ -20,7 +20,7 @@ describe.concurrent('with upstream, Redis and receiver in processes of their own
   }) => {
     const stage = new Stage(onTestFinished);
     const [sandbox, redis, receiver] = await Promise.all([
-      stage.sandbox({ seed: 7, timeScale: 80, wallets: 5 }),
+      stage.sandbox({ seed: 7, timeScale: 20, wallets: 5 }),
       stage.redis(),
       stage.receiver(),
     ]);
