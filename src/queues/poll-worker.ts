@@ -274,7 +274,8 @@ export class PollWorker {
     return {
       end: failure.own ? 'failed' : 'back',
       next: { ...AT_ONCE, restMs: failure.afterMs },
-      observed: isWallet && failure.own ? failedListing(this.#parts, start, failure.afterMs) : NOTHING_OBSERVED,
+      observed:
+        isWallet && failure.own ? failedListing(this.#parts, start, failure.afterMs) : NOTHING_OBSERVED,
       outcome: 'failed',
     };
   }

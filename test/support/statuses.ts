@@ -15,7 +15,9 @@ export function endsOf(
     transitions.filter(({ subject }) => subject.startsWith('intent:')).map((one) => [one.subject, one]),
   );
   return new Map(
-    [...last].filter(([, { at }]) => at > watchedSinceMs + SECOND_MS).map(([subject, { to }]) => [subject, to]),
+    [...last]
+      .filter(([, { at }]) => at > watchedSinceMs + SECOND_MS)
+      .map(([subject, { to }]) => [subject, to]),
   );
 }
 
