@@ -115,13 +115,13 @@ export const DEFINITIONS = {
   },
   pollCrashes: {
     name: 'intentwatch_poll_crashes_total',
-    help: 'Polls whose process was gone before they ended.',
+    help: 'Polls whose process was gone before they ended, from the second time in a row on.',
     type: 'counter',
     labels: { kind: SUBJECT_KINDS },
   },
   crashing: {
     name: 'intentwatch_subjects_crashing',
-    help: 'Subjects whose last poll did not end before its process was gone; they are polled one at a time.',
+    help: 'Subjects that were polled twice in a row when their process ended; they are polled one at a time.',
     type: 'gauge',
     labels: {},
     source: 'surfaces',

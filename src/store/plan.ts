@@ -280,7 +280,7 @@ export class PlanStore {
       .pipeline()
       .hmget(key, 'dv', 'dt', 'budget', 'used', 'last')
       .zcard(`${key}:failing`)
-      .hlen(`${key}:crashes`)
+      .zcard(`${key}:suspects`)
       .zrange(`${key}:latest`, '0', '0', 'WITHSCORES')
       .exec();
     const [clock, failing, suspects, latest] = REPLIES.parse(

@@ -9,7 +9,10 @@ const HASHES = [1, 2, 3, 4, 5].map(hashOf);
 /** Sooner than leases run out. */
 const AT_ONCE_MS = 6_000;
 
-const { later, started } = opening();
+/** Leases run out within 8 s; one by one, with this upstream, the polls would take 30 s more. */
+const TAKEN_OVER_MS = 20_000;
+
+const { later, started, child } = opening();
 
 describe('a daemon that ends while its requests hang', () => {
   test('hands its polls back: another one makes them at once, and nobody is taken for having crashed', async () => {
@@ -49,5 +52,44 @@ describe('a daemon that ends while its requests hang', () => {
     await hook.until((events) => events.length === HASHES.length);
     expect(Date.now() - startedMs).toBeLessThan(AT_ONCE_MS);
     expect(await redis.hlen(`{${prefix}}:plan:status:crashes`)).toBe(0);
+  });
+});
+
+describe('a daemon that is killed while many of its requests are under way', () => {
+  test('leaves them to another one, which makes them side by side', async () => {
+    const hashes = Array.from({ length: 60 }, (_, index) => hashOf(index + 1));
+    let hangs = true;
+    const release = Promise.withResolvers<void>();
+    const upstream = await started(
+      new ScriptedUpstream(async ({ query }) => {
+        if (hangs) await release.promise;
+        else await new Promise((resolve) => setTimeout(resolve, 500));
+        return { records: [intentRecord(query.intentHash ?? '', 'pending', 1_700_000_000)] };
+      }),
+    );
+    later(async () => release.resolve());
+    const hook = await started(new TestReceiver());
+    const config = {
+      baseUrl: upstream.url,
+      redisUrl: inject('redisUrl'),
+      prefix: testPrefix(),
+      receivers: { hook: { url: hook.url } },
+      subscriptions: [{ name: 's', intents: hashes, receivers: ['hook'] }],
+      more: {
+        upstream: { baseUrl: upstream.url, apiKey: 'sandbox-key', requestsPerSecond: 100, timeout: '60s' },
+      },
+    };
+    const first = child(config);
+    await first.start();
+    while (new Set(upstream.asked.map(({ query }) => query.intentHash)).size < hashes.length) {
+      await upstream.asks(() => true);
+    }
+    const second = await startDaemon(config);
+    later(() => second.daemon.close());
+    await first.kill();
+    hangs = false;
+    const killedMs = Date.now();
+    await hook.until((events) => new Set(events.map(({ data }) => data.subject.id)).size === hashes.length);
+    expect(Date.now() - killedMs).toBeLessThan(TAKEN_OVER_MS);
   });
 });

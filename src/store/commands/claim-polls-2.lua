@@ -12,7 +12,7 @@
   ARGV[4] the plan's time, ms; "" for that of Redis
   ARGV[5..] kinds of subjects at this surface, in the order in which they are probed
 
-  Returns { wait, { member, token, ms to its slot, … }, { member, crashes, … }, members given back }: `wait` is in how many
+  Returns { wait, { member, token, ms to its slot, … }, { suspect, crashes, … }, members given back }: `wait` is in how many
   ms it is worth to ask again, -1 when nothing is known to come.
 ]]
 -- @include plan
@@ -28,8 +28,9 @@ redis.call('ZADD', key .. ':processes', text(now), process)
 
 -- Leases that have run out. While Redis was away nobody could renew: then they get their time again first.
 local crashed, returned = {}, 0
+local MOST_RETURNED = 20
 if now >= plan.graceUntil then
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', key .. ':leases', '-inf', text(now), 'LIMIT', 0, 20)) do
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', key .. ':leases', '-inf', text(now), 'LIMIT', 0, MOST_RETURNED)) do
     local claim = readClaim(redis.call('HGET', key .. ':claims', member))
     local item = getItem(plan, member)
     endClaim(plan, member)
@@ -39,11 +40,16 @@ if now >= plan.graceUntil then
       redis.call('HDEL', key .. ':crashes', member)
     elseif claim and claim.taken and beat < now - PLAN.SILENCE then
       local crashes = redis.call('HINCRBY', key .. ':crashes', member, 1)
-      local waitMs = crashes < 2 and 0 or math.min(PLAN.LONGEST_SUSPENSION, 15000 * 2 ^ crashes)
-      redis.call('ZADD', key .. ':suspects', text(now + waitMs), member)
-      crashed[#crashed + 1] = member
-      crashed[#crashed + 1] = tostring(crashes)
-    elseif redis.call('HEXISTS', key .. ':crashes', member) == 1 then
+      if isSuspect(plan, member) then
+        local waitMs = crashes == 2 and 0 or math.min(PLAN.LONGEST_SUSPENSION, 15000 * 2 ^ crashes)
+        redis.call('ZADD', key .. ':suspects', text(now + waitMs), member)
+        crashed[#crashed + 1] = member
+        crashed[#crashed + 1] = tostring(crashes)
+      else
+        item.again = false
+        enter(plan, member, item)
+      end
+    elseif isSuspect(plan, member) then
       redis.call('ZADD', key .. ':suspects', text(now), member)
     else
       item.again = false
@@ -224,6 +230,7 @@ local wait = -1
 local function worth(ms)
   if ms and (wait < 0 or ms < wait) then wait = math.max(0, ms) end
 end
+if returned == MOST_RETURNED then worth(0) end
 if not gate.open then
   worth(gate.waitMs)
 elseif slots == 0 and #picks > 0 then

@@ -110,7 +110,7 @@ else
     end
     setItem(plan, member, item)
     local restMs = tonumber(ARGV[7])
-    if redis.call('HEXISTS', key .. ':crashes', member) == 1 then
+    if isSuspect(plan, member) then
       redis.call('ZADD', key .. ':suspects', text(plan.now + restMs), member)
     elseif restMs > 0 then
       redis.call('ZADD', key .. ':resting', text(plan.now + restMs), member)

@@ -46,7 +46,7 @@ end
 local surface = openSurface(KEYS[2], plan)
 if surface.pausedUntil > plan.now then
   endClaim(plan, member)
-  if redis.call('HEXISTS', plan.key .. ':crashes', member) == 1 then
+  if isSuspect(plan, member) then
     redis.call('ZADD', plan.key .. ':suspects', text(plan.now), member)
   else
     enter(plan, member, item)

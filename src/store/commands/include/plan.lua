@@ -13,7 +13,8 @@
   | suspect  | :suspects, by the time of its next try             | claimed, one at a time                                |
   | claimed  | :claims and :leases                                | taken by a worker; or its lease runs out: back        |
   | taken    | :claims and :leases, renewed by its process        | ended: resting, failing or gone; or its lease runs    |
-  |          |                                                    | out: suspect where its process is gone, else back     |
+  |          |                                                    | out: back, or suspect where it is so the second time  |
+  |          |                                                    | in a row that its process is gone                     |
 
   A subject may also have an alarm (:alarms, by time): then it moves to asked, wherever it waits. :looked:<kind> holds when
   each was last looked at with success (Redis time), or since when it is tracked.
@@ -187,6 +188,12 @@ local function writeClaim(claim)
     '%s %s %s %.6f %.3f %s %.3f',
     claim.token, claim.process, claim.taken and '1' or '0', claim.v, claim.slot, claim.lane, claim.late
   )
+end
+
+-- What was under way twice in a row when its process ended may have ended it: it is looked at alone. The first time says
+-- little, and nobody is to wait for it: processes are killed for many reasons.
+local function isSuspect(plan, member)
+  return tonumber(redis.call('HGET', plan.key .. ':crashes', member) or '0') >= 2
 end
 
 local function endClaim(plan, member)

@@ -69,7 +69,7 @@ local function probeCandidate(plan, surface, kinds, otherwise)
     local rank = (surface.probes + try) % total
     local place = math.floor(rank / #kinds)
     local member = redis.call('ZREVRANGE', plan.key .. ':looked:' .. kinds[rank % #kinds + 1], place, place)[1]
-    if member and redis.call('HEXISTS', plan.key .. ':crashes', member) == 0 and not isClaimed(plan, member) then
+    if member and not isSuspect(plan, member) and not isClaimed(plan, member) then
       surface.probes = surface.probes + try
       return member
     end
