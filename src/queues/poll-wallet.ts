@@ -132,8 +132,8 @@ export async function breakWalk(
 /** A page of a sweep waits its turn; the others are about what moves now. */
 function nextPage(route: string): PlannedPoll {
   return route === 'all'
-    ? { virtualSeconds: SWEEP_SECONDS, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: null }
-    : { virtualSeconds: 0, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: 0 };
+    ? { virtualSeconds: SWEEP_SECONDS, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: null, unseen: false }
+    : { virtualSeconds: 0, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: 0, unseen: false };
 }
 
 function openDraft({ open, nowMs }: PollStart): Draft {

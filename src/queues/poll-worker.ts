@@ -58,7 +58,13 @@ const LATE_MS = 30;
 /** How a poll ended: what becomes of its subject, when it is polled next, what it observed, and what is counted. */
 type Ended = { end: PollEnd; next: PlannedPoll; observed: Observed; outcome: PollOutcome };
 
-const AT_ONCE: PlannedPoll = { virtualSeconds: 0, restMs: 0, latestMs: null, alarmMs: null };
+const AT_ONCE: PlannedPoll = {
+  virtualSeconds: 0,
+  restMs: 0,
+  latestMs: null,
+  alarmMs: null,
+  unseen: false,
+};
 
 type PollRun = { job: Job<PollJob>; signal: AbortSignal };
 

@@ -5,7 +5,15 @@ import { parseSubjectId, type SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
 import { parseHanded } from './handed-quotes.ts';
 import type { Keys } from './keys.ts';
-import { type ClaimedPoll, LANES, type Lane, parseMember, priceOf } from './plan.ts';
+import {
+  type ClaimedPoll,
+  LANES,
+  type Lane,
+  type PlanClock,
+  parseMember,
+  priceOf,
+  REDIS_TIME,
+} from './plan.ts';
 import { ROUTE, type StoredSubscription, SUBSCRIPTION } from './registry.ts';
 import { type Known, pairs, parseClaims, parseSnapshot } from './subjects.ts';
 import { type Surface, surfaceOf } from './surface.ts';
@@ -78,7 +86,7 @@ const REPLY = z.tuple([
 
 /** Takes a claim for a process, and reads what its poll needs. Null where the claim is another's, or its time has passed. */
 export async function takePoll(
-  { redis, keys }: { redis: RedisClient; keys: Keys },
+  { redis, keys, atMs = REDIS_TIME }: { redis: RedisClient; keys: Keys; atMs?: PlanClock },
   { member, token }: Pick<ClaimedPoll, 'member' | 'token'>,
   process: string,
 ): Promise<PollStart | null> {
@@ -101,7 +109,7 @@ export async function takePoll(
     member,
     token,
     process,
-    '',
+    atMs(),
     subject,
     String(LATE_MS),
     keys.routes,

@@ -27,6 +27,15 @@ export type WalletPlan = PlannedPoll & { listing: Listing };
 
 const PAGE = 50;
 
+const HEAD_FIRST: WalletPlan = {
+  listing: 'head',
+  virtualSeconds: 0,
+  restMs: 0,
+  latestMs: null,
+  alarmMs: null,
+  unseen: false,
+};
+
 /** Where new transfers appear by chance alone, or after they have changed, they are looked for this much more rarely. */
 const STRAY_FACTOR = 6;
 
@@ -59,7 +68,7 @@ export function planWallet(view: WalletView): WalletPlan {
   const restMs = 1_000 * law.arrivals.limits.leastSeconds;
   // The head says how many pages there are and in which order, on which all else depends.
   if (polled.head === undefined) {
-    return { listing: 'head', virtualSeconds: 0, restMs: 0, latestMs: restMs, alarmMs: null };
+    return { ...HEAD_FIRST, latestMs: restMs };
   }
   const members = open
     .toSorted((a, b) => a.sinceMs - b.sinceMs)
@@ -94,10 +103,11 @@ export function planWallet(view: WalletView): WalletPlan {
         restMs: Math.max(0, atMs + 1_000 * limits.leastSeconds - nowMs),
         latestMs: Math.max(0, atMs + 1_000 * limits.mostSeconds * pages - nowMs),
         alarmMs: null,
+        unseen: false,
       };
     },
   );
-  return firstOf(plans) ?? { listing: 'head', virtualSeconds: 0, restMs, latestMs: restMs, alarmMs: null };
+  return firstOf(plans) ?? { ...HEAD_FIRST, restMs, latestMs: restMs };
 }
 
 /**

@@ -21,7 +21,8 @@
   ARGV[8] ms after which it is overdue; "" for never
   ARGV[9] ms after which it is asked for; "" for never
   ARGV[10] time for which a finished subject is kept, ms
-  ARGV[11] JSON { facts: [field, value, …], open: [subject, value, …], ended: [subject, …], shown: [subject, …],
+  ARGV[11] lane          fair; first for what the upstream has not shown yet
+  ARGV[12] JSON { facts: [field, value, …], open: [subject, value, …], ended: [subject, …], shown: [subject, …],
                   covered: [subject, ms to its alarm or "", …], coverMs }: subjects that a page has shown, and those
                   that need no look of their own as long as pages show them
 
@@ -33,7 +34,7 @@
 local plan = openPlan(KEYS[1], ARGV[3])
 local member, subject, outcome = ARGV[1], ARGV[4], ARGV[5]
 local key = plan.key
-local seen = cjson.decode(ARGV[11])
+local seen = cjson.decode(ARGV[12])
 local keepMs = ARGV[10]
 
 if seen.facts and #seen.facts > 0 then
@@ -94,28 +95,19 @@ else
     item.fails = item.fails + 1
     item.lane = 'fair'
     item.latest = 0
-    setItem(plan, member, item)
     -- A first failure is tried again like any other look; who goes on failing gets a place of its own.
-    if item.fails < 2 then
-      redis.call('ZADD', key .. ':resting', text(plan.now + tonumber(ARGV[7])), member)
-    else
-      redis.call('ZADD', key .. ':failing', text(plan.now + tonumber(ARGV[7])), member)
-    end
+    rest(plan, member, item, math.max(1, tonumber(ARGV[7])), item.fails < 2 and ':resting' or ':failing')
   else
     if outcome == 'next' then
       item.fails = 0
-      item.lane = 'fair'
+      item.lane = ARGV[11]
     else
       item.lane = (claim.lane == 'first' or claim.lane == 'asked') and claim.lane or 'fair'
     end
-    setItem(plan, member, item)
-    local restMs = tonumber(ARGV[7])
     if redis.call('HEXISTS', key .. ':crashes', member) == 1 then
-      redis.call('ZADD', key .. ':suspects', text(plan.now + restMs), member)
-    elseif restMs > 0 then
-      redis.call('ZADD', key .. ':resting', text(plan.now + restMs), member)
+      rest(plan, member, item, math.max(1, tonumber(ARGV[7])), ':suspects')
     else
-      enter(plan, member, item)
+      rest(plan, member, item, tonumber(ARGV[7]))
     end
     if ARGV[9] ~= '' then redis.call('ZADD', key .. ':alarms', text(plan.now + tonumber(ARGV[9])), member) end
   end

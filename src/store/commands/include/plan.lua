@@ -28,8 +28,8 @@ local PLAN = {
   -- Slots are a little further apart than the budget says: what jitter moves together stays within any second.
   SHARE = 0.97,
   LEASE = 8000,
-  -- Nothing rests longer; whatever says so was written by a clock that was wrong.
-  LONGEST_REST = 7500000,
+  -- What rests for longer than it says was put there by a clock that was wrong.
+  CLOCK_SLACK = 5000,
   -- After so long without any script of any process, leases have not run out because of their processes.
   GAP = 5000,
   FAILING_SHARE = 0.1,
@@ -68,23 +68,27 @@ local function openPlan(key, at)
   return plan
 end
 
--- Item: lane, virtual time, latest (0: none), failures in a row, when a look of its own ended, asked for while claimed.
+-- Item: lane, virtual time, latest (0: none), failures in a row, when a look of its own ended, for how long it rests, asked
+-- for while claimed.
 local function readItem(stored)
   if not stored then return nil end
-  local lane, v, latest, fails, own, again = string.match(stored, '^(%a+) (%S+) (%S+) (%d+) (%S+) ([01])$')
-  if not lane then return { lane = 'fair', v = 0, latest = 0, fails = 0, own = 0, again = false } end
+  local lane, v, latest, fails, own, rest, again = string.match(stored, '^(%a+) (%S+) (%S+) (%d+) (%S+) (%S+) ([01])$')
+  if not lane then return { lane = 'fair', v = 0, latest = 0, fails = 0, own = 0, rest = 0, again = false } end
   return {
     lane = lane,
     v = tonumber(v) or 0,
     latest = tonumber(latest) or 0,
     fails = tonumber(fails),
     own = tonumber(own) or 0,
+    rest = tonumber(rest) or 0,
     again = again == '1',
   }
 end
 
 local function writeItem(item)
-  return string.format('%s %.6f %.3f %d %.3f %s', item.lane, item.v, item.latest, item.fails, item.own, item.again and '1' or '0')
+  return string.format(
+    '%s %.6f %.3f %d %.3f %.0f %s', item.lane, item.v, item.latest, item.fails, item.own, item.rest, item.again and '1' or '0'
+  )
 end
 
 local function getItem(plan, member)
@@ -116,21 +120,29 @@ local function kindOf(member) return string.match(member, '^([^:]*):') end
 
 local function lookedKey(plan, member) return plan.key .. ':looked:' .. kindOf(member) end
 
+-- Lets a member rest for some ms; `place` is where, as what fails has a place of its own. The item says for how long, so
+-- that a time which a wrong clock made can be told.
+local function rest(plan, member, item, ms, place)
+  item.rest = ms
+  setItem(plan, member, item)
+  if ms > 0 then
+    redis.call('ZADD', plan.key .. (place or ':resting'), text(plan.now + ms), member)
+  else
+    enter(plan, member, item)
+  end
+end
+
 -- Begins to track a member; one that is tracked stays where it is. `restMs`: from when on it is allowed.
 local function track(plan, member, item, restMs)
   if redis.call('HSETNX', plan.key .. ':items', member, writeItem(item)) == 0 then return false end
   redis.call('ZADD', lookedKey(plan, member), 'NX', text(plan.redisNow), member)
-  if restMs > 0 then
-    redis.call('ZADD', plan.key .. ':resting', text(plan.now + restMs), member)
-  else
-    enter(plan, member, item)
-  end
+  rest(plan, member, item, restMs)
   return true
 end
 
 local function isClaimed(plan, member) return redis.call('HEXISTS', plan.key .. ':claims', member) == 1 end
 
-local function newItem(lane, v) return { lane = lane, v = v, latest = 0, fails = 0, own = 0, again = false } end
+local function newItem(lane, v) return { lane = lane, v = v, latest = 0, fails = 0, own = 0, rest = 0, again = false } end
 
 -- Has a member looked at as soon as the budget allows, also one that is not tracked; `lane` is asked or first. What fails or
 -- is suspected keeps its time; what is claimed comes again when its look has ended.
@@ -205,13 +217,10 @@ local function cover(plan, member, ms, alarmMs)
   if not rests and not redis.call('ZSCORE', plan.key .. ':fair', member) then return end
   local item = getItem(plan, member)
   if not item or item.lane ~= 'fair' or item.fails > 0 then return end
-  if item.own == 0 then
-    item.own = plan.now
-    setItem(plan, member, item)
-  end
+  if item.own == 0 then item.own = plan.now end
   local untilMs = math.min(plan.now + ms, item.own + 3600000)
   if untilMs <= plan.now then return end
   redis.call('ZREM', plan.key .. ':fair', member)
   redis.call('ZREM', plan.key .. ':latest', member)
-  redis.call('ZADD', plan.key .. ':resting', text(untilMs), member)
+  rest(plan, member, item, untilMs - plan.now)
 end
