@@ -76,7 +76,7 @@ export const DEFINITIONS = {
   },
   stale: {
     name: 'intentwatch_stale_answers_total',
-    help: 'Answers behind what is known, by why: an older `updatedAt`, `unknown` for something known, a status that steps backward.',
+    help: 'Answers behind what is known, by why: an older `updatedAt`, `unknown` for something known, a status that steps backward, a status or value that `returned`.',
     type: 'counter',
     labels: { reason: STALE_REASONS },
   },

@@ -153,6 +153,7 @@ function snapshotFields(snapshot: SnapshotDraft): string[] {
     ['changedAtMs', String(snapshot.changedAtMs)],
     ['pendingSince', String(snapshot.pendingSince ?? '')],
     ['flags', snapshot.flags.join('\n')],
+    ['former', snapshot.former.join(' ')],
   ];
   return fields.flat();
 }
@@ -174,6 +175,10 @@ const SNAPSHOT = z.object({
   changedAtMs: integer,
   pendingSince: integerOrNone,
   flags: z.string().transform((text) => (text === '' ? [] : text.split('\n'))),
+  former: z
+    .string()
+    .optional()
+    .transform((text) => (text ? text.split(' ') : [])),
   eventId: z.string().optional(),
   doubt: z
     .string()

@@ -43,6 +43,7 @@ function snapshot(status: string, more: Partial<Snapshot> = {}): Snapshot {
     pendingSince: null,
     flags: [],
     doubt: null,
+    former: [],
     told: true,
     ...more,
   };
@@ -108,6 +109,7 @@ describe('the next snapshot', () => {
       pendingSince: 100,
       flags: [],
       doubt: null,
+      former: [],
     });
     expect(nextSnapshot(null, accepted, { ...context, event: false })).toEqual({ ...first, sequence: 0 });
   });
