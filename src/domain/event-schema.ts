@@ -70,7 +70,7 @@ export const RENDERED_EVENT = z
         .boolean()
         .exactOptional()
         .describe(
-          'True when the subject moved backward, or an older answer was confirmed until it was accepted; otherwise absent.',
+          'True when the subject moved backward, or look-ups confirmed an older answer, or a return, until it was accepted; otherwise absent.',
         ),
       elapsedSeconds: z
         .int()
