@@ -6,7 +6,8 @@ import type { Event } from './domain/event.ts';
 import { routesOf, subjectsOf } from './domain/subscription.ts';
 import { daemonEvents } from './event-lookup.ts';
 import { Metrics } from './metrics/metrics.ts';
-import { daemonMetricSources, daemonReadiness } from './readiness.ts';
+import { daemonHealth, daemonMetricSources, daemonReadiness, daemonStanding } from './readiness.ts';
+import { LoopWatch } from './server/loop-watch.ts';
 import { Server } from './server/server.ts';
 import { Signals } from './signals.ts';
 import type { RedisClient } from './store/commands.ts';
@@ -14,6 +15,8 @@ import { connect, disconnect } from './store/connection.ts';
 import { EmbeddedRedis } from './store/embedded.ts';
 import { EventLog } from './store/event-log.ts';
 import { Keys } from './store/keys.ts';
+import { persistenceWarning } from './store/persistence.ts';
+import { RedisMonitor } from './store/redis-monitor.ts';
 import type { Wanted } from './store/registry.ts';
 import { checkRedis } from './store/startup-checks.ts';
 import { SURFACES } from './store/surface.ts';
@@ -42,6 +45,8 @@ export class Daemon {
   #parts: DaemonParts | null = null;
   #embedded: EmbeddedRedis | null = null;
   readonly #connections: RedisClient[] = [];
+  readonly #monitor: RedisMonitor;
+  readonly #loop = new LoopWatch();
   #url = '';
   #closing = false;
 
@@ -51,9 +56,12 @@ export class Daemon {
     this.#log = options.log;
     this.signals = options.signals ?? new Signals();
     this.signals.on('event.committed', ({ event }) => this.#logEvent(event));
+    this.#monitor = this.#newMonitor();
+    const readiness = daemonReadiness(() => this.#parts, this.#monitor);
     this.#metrics = new Metrics({
       signals: this.signals,
-      sources: daemonMetricSources(() => this.#parts),
+      sources: daemonMetricSources(() => this.#parts, this.#monitor),
+      standing: daemonStanding(readiness, this.#monitor),
       receivers: config.receivers.map(({ name, type }) => ({ name, type })),
       routes: routesOf(config.subscriptions).map(({ name }) => name),
       version: VERSION,
@@ -63,7 +71,8 @@ export class Daemon {
       host: config.server.host,
       port: config.server.port,
       metrics: this.#metrics,
-      readiness: daemonReadiness(() => this.#parts),
+      readiness,
+      health: daemonHealth(this.#monitor, this.#loop),
       api:
         config.server.token === null
           ? null
@@ -87,6 +96,8 @@ export class Daemon {
   /** Starts everything. Waits for an external Redis as long as it takes, and says so. */
   async start(): Promise<void> {
     const config = this.#config;
+    this.#loop.start();
+    this.#monitor.start();
     this.#url = (await this.#server.start()).url;
     this.#log.info({ url: this.#url, version: VERSION }, 'server.listening');
     if (config.redis.url === null) await this.#startEmbedded();
@@ -148,6 +159,8 @@ export class Daemon {
   /** Stops taking work, gives work in flight its time, hands the rest back, and lets go of everything. */
   async close(): Promise<void> {
     this.#closing = true;
+    this.#monitor.close();
+    this.#loop.close();
     const parts = this.#parts;
     const abort = new AbortController();
     const timer = setTimeout(() => abort.abort(), GRACE_MS);
@@ -189,14 +202,26 @@ export class Daemon {
     this.#log.info({ dataDir: this.#config.dataDir }, 'redis.embedded_started');
   }
 
-  #connect(role: string): RedisClient {
-    const redis = connect(this.#redisTarget, {
-      onTrouble: (reason) => {
+  #newMonitor(): RedisMonitor {
+    return new RedisMonitor({
+      key: this.#keys().events,
+      openFresh: () => connect(this.#redisTarget),
+      onAway: (role, reason) => {
         if (!this.#closing) this.#log.warn({ role, reason }, 'redis.away');
       },
-      onReady: () => this.#log.info({ role }, 'redis.back'),
+      onBack: (role) => this.#log.info({ role }, 'redis.back'),
+      onPersistence: (persistence) => {
+        const warning = persistenceWarning(persistence);
+        if (warning === null) this.#log.info(persistence, 'redis.persistent');
+        else this.#log.warn({ ...persistence, warning }, 'redis.not_persistent');
+      },
     });
+  }
+
+  #connect(role: string): RedisClient {
+    const redis = connect(this.#redisTarget, { onTrouble: (reason) => this.#monitor.lost(role, reason) });
     this.#connections.push(redis);
+    this.#monitor.watch(role, redis);
     return redis;
   }
 

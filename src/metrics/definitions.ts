@@ -59,6 +59,25 @@ export const DEFINITIONS = {
     type: 'gauge',
     labels: {},
   },
+  ready: {
+    name: 'intentwatch_ready',
+    help: '1 while the process is ready, as `/readyz` says.',
+    type: 'gauge',
+    labels: {},
+  },
+  redisReachable: {
+    name: 'intentwatch_redis_reachable',
+    help: '1 while Redis answers on the connections of this process; 0 after 5 s without an answer.',
+    type: 'gauge',
+    labels: {},
+  },
+  redisPersistent: {
+    name: 'intentwatch_redis_persistent',
+    help: '1 when Redis keeps what it is given, in an append-only file or in dumps; 0 when it proves to keep nothing, or fails to write. Absent where it does not say. As of the last minute in which it was reachable.',
+    type: 'gauge',
+    labels: {},
+    series: [],
+  },
 
   subjects: {
     name: 'intentwatch_subjects',
@@ -354,7 +373,7 @@ export const DEFINITIONS = {
 
   scrapeErrors: {
     name: 'intentwatch_scrape_errors_total',
-    help: 'Times at which a source of gauges failed or took longer than 2 s; its gauges are then absent.',
+    help: 'Times at which a source of gauges failed or took longer than 0.8 s, as all do while Redis is away; its gauges are then absent.',
     type: 'counter',
     labels: {
       source: ['subjects', 'queues', 'deliveries', 'receivers', 'surfaces', 'waits', 'routes', 'learned'],

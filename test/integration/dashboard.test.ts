@@ -11,6 +11,7 @@ import { Metrics } from '../../src/metrics/metrics.ts';
 import { Server } from '../../src/server/server.ts';
 import { Signals } from '../../src/signals.ts';
 import { freePort } from '../support/port.ts';
+import { STANDING } from '../support/standing.ts';
 
 const RULES_FILE = new URL('../../config/prometheus/rules.yml', import.meta.url).pathname;
 const DASHBOARD_FILE = new URL('../../config/grafana/intentwatch.json', import.meta.url);
@@ -201,12 +202,20 @@ describe.skipIf(!hasPrometheus)(`against a real Prometheus${unlessInstalled}`, (
         },
       ],
     },
+    standing: STANDING,
     receivers: [{ name: 'backend', type: 'webhook' }],
     routes: ['base-to-optimism'],
     version: '1.2.3',
     nodeVersion: process.version,
   });
-  const server = new Server({ host: '127.0.0.1', port: 0, metrics, readiness: async () => [], api: null });
+  const server = new Server({
+    host: '127.0.0.1',
+    port: 0,
+    metrics,
+    readiness: async () => [],
+    health: () => [],
+    api: null,
+  });
 
   beforeAll(async () => {
     const { url } = await server.start();

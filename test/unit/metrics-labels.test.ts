@@ -6,6 +6,7 @@ import { EVENT_TYPES } from '../../src/domain/event-types.ts';
 import { DEFINITIONS, type Definition } from '../../src/metrics/definitions.ts';
 import { type MetricSources, Metrics } from '../../src/metrics/metrics.ts';
 import { Signals } from '../../src/signals.ts';
+import { STANDING } from '../support/standing.ts';
 
 const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
 
@@ -25,6 +26,7 @@ function create(sources: Partial<MetricSources> = {}): { signals: Signals; metri
       ...sources,
     },
     routes: ['base-to-optimism'],
+    standing: STANDING,
     receivers: [
       { name: 'backend', type: 'webhook' },
       { name: 'oncall', type: 'email' },

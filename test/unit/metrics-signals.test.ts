@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Event } from '../../src/domain/event.ts';
 import { Metrics } from '../../src/metrics/metrics.ts';
 import { type SignalMap, Signals } from '../../src/signals.ts';
+import { STANDING } from '../support/standing.ts';
 
 const signals = new Signals();
 let metrics: Metrics;
@@ -19,6 +20,7 @@ beforeEach(() => {
       learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
       routes: async () => [],
     },
+    standing: STANDING,
     receivers: [{ name: 'backend', type: 'webhook' }],
     routes: [],
     version: '1.2.3',
@@ -34,7 +36,9 @@ afterEach(() => {
 /** The values of all series of our own that are not 0, without the clock, and without what exists without signals. */
 async function moved(): Promise<Record<string, number>> {
   const { body } = await metrics.expose();
-  const samples = body.split('\n').filter((line) => /^intentwatch_(?!time_|build_|receiver_info)/.test(line));
+  const samples = body
+    .split('\n')
+    .filter((line) => /^intentwatch_(?!time_|build_|receiver_info|ready|redis_)/.test(line));
   const values = samples.map((line) => {
     const space = line.lastIndexOf(' ');
     return [line.slice('intentwatch_'.length, space), Number(line.slice(space + 1))] as const;

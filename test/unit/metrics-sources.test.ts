@@ -1,8 +1,9 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { type MetricSources, Metrics } from '../../src/metrics/metrics.ts';
+import { type MetricSources, Metrics, type Standing } from '../../src/metrics/metrics.ts';
 import { Signals } from '../../src/signals.ts';
+import { STANDING } from '../support/standing.ts';
 
-function create(sources: Partial<MetricSources>): Metrics {
+function create(sources: Partial<MetricSources>, standing: Partial<Standing> = {}): Metrics {
   return new Metrics({
     signals: new Signals(),
     sources: {
@@ -16,6 +17,7 @@ function create(sources: Partial<MetricSources>): Metrics {
       routes: async () => [],
       ...sources,
     },
+    standing: { ...STANDING, ...standing },
     receivers: [{ name: 'backend', type: 'webhook' }],
     routes: ['base-to-optimism'],
     version: '1.2.3',
@@ -128,4 +130,25 @@ test('what a source no longer says is gone at the next reading', async () => {
   const shown = await gauges(metrics);
   expect(shown).toContain('intentwatch_subjects{kind="intent",status="filled"} 3');
   expect(shown).not.toContain(SUBJECTS);
+});
+
+test('a process says of itself whether it is ready and has Redis, while all sources hang', async () => {
+  const never = (): Promise<never> => new Promise(() => undefined);
+  const standings: { standing: Partial<Standing>; lines: string[] }[] = [
+    { standing: {}, lines: ['ready 1', 'redis_persistent 1', 'redis_reachable 1'] },
+    {
+      standing: { ready: async () => false, redisReachable: () => false, redisPersistent: () => false },
+      lines: ['ready 0', 'redis_persistent 0', 'redis_reachable 0'],
+    },
+    { standing: { ready: never, redisPersistent: () => null }, lines: ['ready 0', 'redis_reachable 1'] },
+    {
+      standing: { ready: async () => Promise.reject(new Error()) },
+      lines: ['ready 0', 'redis_persistent 1', 'redis_reachable 1'],
+    },
+  ];
+  for (const { standing, lines } of standings) {
+    const { body } = await create({ subjects: never, queues: never }, standing).expose();
+    const shown = body.split('\n').filter((line) => /^intentwatch_(ready|redis_)/.test(line));
+    expect(shown.sort()).toEqual(lines.map((line) => `intentwatch_${line}`));
+  }
 });
