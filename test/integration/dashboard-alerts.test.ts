@@ -29,6 +29,19 @@ const QUEUE = `intentwatch_queue_depth{${JOB},queue="status",state="delayed"}`;
 const DELIVERED = `intentwatch_deliveries_total{${JOB},receiver="backend",outcome="delivered"}`;
 const PENDING = `intentwatch_deliveries_pending{${JOB},receiver="backend"}`;
 const TIME = `intentwatch_time_seconds{${JOB}}`;
+const READY = `intentwatch_ready{${JOB}}`;
+const REACHABLE = `intentwatch_redis_reachable{${JOB}}`;
+const PERSISTENT = `intentwatch_redis_persistent{${JOB}}`;
+const SOURCES = [
+  'subjects',
+  'queues',
+  'deliveries',
+  'receivers',
+  'surfaces',
+  'crashing',
+  'routes',
+  'learned',
+];
 const RELAY = `intentwatch_relay_holding{${JOB}}`;
 
 function state(word: string): string {
@@ -51,6 +64,9 @@ function lag(le: string): string {
 const HEALTHY: Series = {
   [`up{${JOB}}`]: '1x120',
   [TIME]: '0.4+60x120',
+  [READY]: '1x120',
+  [REACHABLE]: '1x120',
+  [PERSISTENT]: '1x120',
   [state('ok')]: '1x120',
   [state('unreachable')]: '0x120',
   [state('unauthorized')]: '0x120',
@@ -84,6 +100,9 @@ const TROUBLES: Record<string, { differs: Series; afterMinutes: number }> = {
     differs: { 'up{job="intentwatch",instance="b:9464"}': '0x120' },
     afterMinutes: 6,
   },
+  IntentwatchRedisUnreachable: { differs: { [REACHABLE]: '0x120' }, afterMinutes: 2 },
+  IntentwatchNotReady: { differs: { [READY]: '0x120' }, afterMinutes: 2 },
+  IntentwatchRedisNotPersistent: { differs: { [PERSISTENT]: '0x120' }, afterMinutes: 2 },
   IntentwatchUpstreamUnreachable: { differs: { [state('unreachable')]: '1x120' }, afterMinutes: 3 },
   IntentwatchUpstreamUnauthorized: { differs: { [state('unauthorized')]: '1x120' }, afterMinutes: 2 },
   IntentwatchUpstreamThrottled: {
@@ -164,6 +183,67 @@ test(`a daemon that has nothing to poll sets off no alert${unlessInstalled}`, op
   const idle = { ...HEALTHY, [POLLS]: '6000x120', [QUEUE]: '0x120' };
   expect(await play(idle, [{ expr: 'ALERTS{alertstate="firing"}', minutes: 60, samples: [] }])).toBe('');
 });
+
+/** A Redis that is dead from the 20th minute on, for so many; what is read from it is missing, what is counted stands still. */
+function outage(minutes: number): Series {
+  const missing = `stale _x${minutes - 1}`;
+  const after = 100 - minutes;
+  const gauge = (usual: string, dead: string): string => `${usual}x19 ${dead} ${usual}x${after}`;
+  const counter = (step: number): string =>
+    `0+${step}x19 ${step * 19}x${minutes - 1} ${step * 20}+${step}x${after}`;
+  const polled = counter(300);
+  return {
+    ...HEALTHY,
+    [READY]: gauge('1', `0x${minutes - 1}`),
+    [REACHABLE]: gauge('1', `0x${minutes - 1}`),
+    [state('ok')]: gauge('1', missing),
+    [state('unreachable')]: gauge('0', missing),
+    [state('unauthorized')]: gauge('0', missing),
+    [QUEUE]: gauge('40', missing),
+    [PENDING]: gauge('1', missing),
+    [receiver('ok')]: gauge('1', missing),
+    [receiver('failing')]: gauge('0', missing),
+    [receiver('disabled')]: gauge('0', missing),
+    [POLLS]: polled,
+    [DELIVERED]: counter(2),
+    [attempts('delivered')]: counter(2),
+    [attempts('failed')]: counter(1),
+    // In the first minute after it, all that came due meanwhile is late.
+    [lag('1')]: `0+300x19 5700x${minutes} 6000+300x${after - 1}`,
+    [lag('60')]: `0+300x19 5700x${minutes} 6000+300x${after - 1}`,
+    [lag('600')]: `0+300x19 5700x${minutes - 1} 6000+300x${after}`,
+    [lag('+Inf')]: `0+300x19 5700x${minutes - 1} 6000+300x${after}`,
+    // Four scrapes a minute.
+    ...Object.fromEntries(
+      SOURCES.map((source) => [
+        `intentwatch_scrape_errors_total{${JOB},source="${source}"}`,
+        `0x19 4+4x${minutes - 1} ${4 * minutes}x${after}`,
+      ]),
+    ),
+  };
+}
+
+const REDIS_ALERTS = ['IntentwatchNotReady', 'IntentwatchRedisUnreachable'];
+
+test.each([1, 3, 6, 30])(
+  `a Redis that is dead for %i minutes sets off two critical alerts within 2 minutes, which end with it${unlessInstalled}`,
+  options,
+  async (minutes) => {
+    const firing = (minute: number, alertnames: readonly string[]) => ({
+      expr: 'count by (alertname, severity) (ALERTS{alertstate="firing"})',
+      minutes: minute,
+      samples: alertnames.map((name) => ({
+        labels: `{alertname="${name}", severity="critical"}`,
+        value: 1,
+      })),
+    });
+    const during = Array.from({ length: Math.max(0, minutes - 2) }, (_, index) =>
+      firing(22 + index, REDIS_ALERTS),
+    );
+    const after = Array.from({ length: 45 }, (_, index) => firing(20 + minutes + 1 + index, []));
+    expect(await play(outage(minutes), [firing(20, []), ...during, ...after])).toBe('');
+  },
+);
 
 test.each(Object.entries(TROUBLES))(
   `%s is set off by its trouble, once${unlessInstalled}`,
