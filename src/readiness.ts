@@ -64,13 +64,11 @@ export function daemonStanding(readiness: () => Promise<ReadinessCheck[]>, monit
 /** Not the reason that the connection gives: whoever asks here has no token, and a message may quote anything. */
 function redisReadiness(monitor: RedisMonitor): ReadinessCheck {
   const name = 'redis';
-  const silentSeconds = Math.round(monitor.silentMs() / 1_000);
   if (!monitor.isReachable()) {
-    const detail =
-      silentSeconds === 0
-        ? 'the connection to Redis is being made'
-        : `Redis has given no answer for ${silentSeconds} s`;
-    return { name, ok: false, detail };
+    const silentSeconds = Math.round(monitor.silentMs() / 1_000);
+    const since =
+      silentSeconds === 0 ? 'the connection was lost just now' : `no answer for ${silentSeconds} s`;
+    return { name, ok: false, detail: `Redis is away: ${since}` };
   }
   const skewMs = Math.abs(monitor.clockSkewMs ?? 0);
   const warnings = [

@@ -80,20 +80,20 @@ async function expectAway({ ask, daemon }: Watching): Promise<void> {
   const startedMs = performance.now();
   await eventually('not ready', async () => (await ask('/readyz')).status === 503, SOON_MS);
   expect(performance.now() - startedMs).toBeLessThan(20_000);
-  expect((await ask('/readyz')).body).toMatch(/"Redis has given no answer for \d+ s"/);
+  expect((await ask('/readyz')).body).toContain('"Redis is away: ');
   expect((await ask('/healthz')).status).toBe(200);
   const metrics = await ask('/metrics');
   expect(metrics.tookMs).toBeLessThan(3_000);
   expect(metrics.body).toContain('\nintentwatch_ready 0\n');
   expect(metrics.body).toContain('\nintentwatch_redis_reachable 0\n');
   expect(metrics.body).not.toMatch(/^intentwatch_subjects\{/m);
-  expect(daemon.lines).toContainEqual(expect.objectContaining({ msg: 'redis.away', role: 'commands' }));
+  await daemon.until((lines) => lines.some(({ msg, role }) => msg === 'redis.away' && role === 'commands'));
 }
 
 async function expectBack({ ask, daemon }: Watching): Promise<void> {
   await eventually('ready again', async () => (await ask('/readyz')).status === 200, SOON_MS);
   expect((await ask('/metrics')).body).toContain('\nintentwatch_redis_reachable 1\n');
-  expect(daemon.lines).toContainEqual(expect.objectContaining({ msg: 'redis.back', role: 'commands' }));
+  await daemon.until((lines) => lines.some(({ msg, role }) => msg === 'redis.back' && role === 'commands'));
 }
 
 /** A request comes within moments of the promotion, and all that happens from then on is told, once. */
