@@ -16,6 +16,9 @@ const DIRECTORY_TIMEOUT_MS = 2_000;
 /** How long a server has to close its side before the connection is cut. */
 const DISCONNECT_TIMEOUT_MS = 500;
 
+/** How often a Cluster is asked for its nodes: those of the config may be gone when the others are needed. */
+const CLUSTER_NODES_EVERY_MS = 10_000;
+
 /** How often a command looks for the node of a Cluster that takes it, while none does. */
 const CLUSTER_RETRY_MS = 200;
 
@@ -84,6 +87,7 @@ function open(target: RedisTarget, options: OpenOptions): RedisClient {
           // A check that meets a frozen node would leave `connect()` pending for ever, and with it BullMQ, which awaits
           // it. A Cluster that is not ready says so to each command, which is then tried again.
           enableReadyCheck: false,
+          slotsRefreshInterval: CLUSTER_NODES_EVERY_MS,
           slotsRefreshTimeout: DIRECTORY_TIMEOUT_MS,
           // A master that is away is waited for, as on the other kinds, and not given up after some tries.
           maxRedirections: Number.POSITIVE_INFINITY,

@@ -150,7 +150,10 @@ describe('a master that is frozen while its replica takes over', () => {
     await eventually('the Cluster is whole', async () =>
       String(await replica.client.cluster('INFO')).includes('cluster_state:ok'),
     );
-    const seen = await watching(`redis+cluster://127.0.0.1:${master.port},127.0.0.1:${replica.port}`);
+    await eventually('the master names its replica', async () =>
+      JSON.stringify(await master.client.cluster('SLOTS')).includes(String(replica.port)),
+    );
+    const seen = await watching(`redis+cluster://127.0.0.1:${master.port}`);
     master.freeze();
     later(async () => master.thaw());
     await expectAway(seen);
