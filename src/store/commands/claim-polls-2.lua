@@ -28,28 +28,37 @@ redis.call('ZADD', key .. ':processes', text(now), process)
 
 -- Leases that have run out. While Redis was away nobody could renew: then they get their time again first.
 local crashed, returned = {}, 0
-if now >= plan.graceUntil then
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', key .. ':leases', '-inf', text(now), 'LIMIT', 0, 20)) do
-    local claim = readClaim(redis.call('HGET', key .. ':claims', member))
-    local item = getItem(plan, member)
-    endClaim(plan, member)
-    returned = returned + 1
-    local beat = claim and tonumber(redis.call('ZSCORE', key .. ':processes', claim.process) or '-inf')
-    if not item then
-      redis.call('HDEL', key .. ':crashes', member)
-    elseif claim and claim.taken and beat < now - PLAN.LEASE then
-      local crashes = redis.call('HINCRBY', key .. ':crashes', member, 1)
-      local waitMs = crashes < 2 and 0 or math.min(PLAN.LONGEST_SUSPENSION, 15000 * 2 ^ crashes)
-      redis.call('ZADD', key .. ':suspects', text(now + waitMs), member)
-      crashed[#crashed + 1] = member
-      crashed[#crashed + 1] = tostring(crashes)
-    elseif redis.call('HEXISTS', key .. ':crashes', member) == 1 then
-      redis.call('ZADD', key .. ':suspects', text(now), member)
-    else
-      item.again = false
-      enter(plan, member, item)
-    end
+local function expire(member)
+  local claim = readClaim(redis.call('HGET', key .. ':claims', member))
+  local beat = claim and tonumber(redis.call('ZSCORE', key .. ':processes', claim.process) or '-inf')
+  local isAlive = beat and beat >= now - PLAN.LEASE
+  if claim and claim.taken and not claim.doubted and isAlive then
+    -- Whether its process is gone or has only lost this poll is known when it has had the time to say that it is there.
+    claim.doubted = true
+    redis.call('HSET', key .. ':claims', member, writeClaim(claim))
+    redis.call('ZADD', key .. ':leases', text(beat + PLAN.LEASE + 1), member)
+    return
   end
+  local item = getItem(plan, member)
+  endClaim(plan, member)
+  returned = returned + 1
+  if not item then
+    redis.call('HDEL', key .. ':crashes', member)
+  elseif claim and claim.taken and not isAlive then
+    local crashes = redis.call('HINCRBY', key .. ':crashes', member, 1)
+    local waitMs = crashes < 2 and 0 or math.min(PLAN.LONGEST_SUSPENSION, 15000 * 2 ^ crashes)
+    redis.call('ZADD', key .. ':suspects', text(now + waitMs), member)
+    crashed[#crashed + 1] = member
+    crashed[#crashed + 1] = tostring(crashes)
+  elseif redis.call('HEXISTS', key .. ':crashes', member) == 1 then
+    redis.call('ZADD', key .. ':suspects', text(now), member)
+  else
+    item.again = false
+    enter(plan, member, item)
+  end
+end
+if now >= plan.graceUntil then
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', key .. ':leases', '-inf', text(now), 'LIMIT', 0, 20)) do expire(member) end
 end
 
 -- What has an alarm is asked for, wherever it waits.

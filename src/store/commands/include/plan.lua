@@ -175,15 +175,17 @@ local function forget(plan, member)
   redis.call('ZREM', lookedKey(plan, member), member)
 end
 
--- Claim: token, process, taken, virtual time of the claim, slot, lane, how late it is.
+-- Claim: token, process, taken (and whether its lease ran out while its process may still be there), virtual time of the
+-- claim, slot, lane, how late it is.
 local function readClaim(stored)
   if not stored then return nil end
-  local token, process, taken, v, slot, lane, late = string.match(stored, '^(%S+) (%S+) ([01]) (%S+) (%S+) (%a+) (%S+)$')
+  local token, process, taken, v, slot, lane, late = string.match(stored, '^(%S+) (%S+) ([012]) (%S+) (%S+) (%a+) (%S+)$')
   if not token then return nil end
   return {
     token = token,
     process = process,
-    taken = taken == '1',
+    taken = taken ~= '0',
+    doubted = taken == '2',
     v = tonumber(v) or 0,
     slot = tonumber(slot) or 0,
     lane = lane,
@@ -194,7 +196,7 @@ end
 local function writeClaim(claim)
   return string.format(
     '%s %s %s %.6f %.3f %s %.3f',
-    claim.token, claim.process, claim.taken and '1' or '0', claim.v, claim.slot, claim.lane, claim.late
+    claim.token, claim.process, claim.doubted and '2' or claim.taken and '1' or '0', claim.v, claim.slot, claim.lane, claim.late
   )
 end
 
