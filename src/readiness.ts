@@ -5,6 +5,7 @@ import { routeId } from './domain/subject.ts';
 import type { MetricSources, Standing } from './metrics/metrics.ts';
 import type { LoopWatch } from './server/loop-watch.ts';
 import type { ReadinessCheck } from './server/server.ts';
+import { redisTimeMs } from './store/connection.ts';
 import { isKept } from './store/persistence.ts';
 import type { RedisMonitor } from './store/redis-monitor.ts';
 import { CLOCK_WARNING_MS } from './store/startup-checks.ts';
