@@ -29,6 +29,7 @@ import { ReceiverStore } from './store/receivers.ts';
 import { Registry } from './store/registry.ts';
 import { RelayLease } from './store/relay-lease.ts';
 import { ReplayStore } from './store/replays.ts';
+import { SetAside } from './store/set-aside.ts';
 import { SubjectStore } from './store/subjects.ts';
 import { SURFACES, type Surface } from './store/surface.ts';
 import { WalletStore } from './store/wallets.ts';
@@ -159,6 +160,7 @@ export function assemble({ config, redis, blocking, signals, log, resync }: Asse
     receivers,
     deliveries,
     replays,
+    setAside: new SetAside(redis, keys),
     queues: deliveryQueues,
     signals,
     log,

@@ -37,6 +37,8 @@ export type SignalMap = {
   'delivery.ended': [{ receiver: string; eventId: string; eventType: string; outcome: 'delivered' | 'dead' }];
   'receiver.moved': [{ receiver: string; move: ReceiverMove; reason: string }];
   'relay.moved': [{ holding: boolean }];
+  'relay.stopped': [{ stopped: boolean }];
+  'relay.set-aside': [{ entry: string }];
   'repair.done': [{ what: RepairKind; subject: string }];
   'receiver.events-dropped': [{ receiver: string; count: number }];
 };

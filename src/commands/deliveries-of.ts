@@ -12,6 +12,7 @@ import { ReceiverStore } from '../store/receivers.ts';
 import { Registry, type StoredReceiver } from '../store/registry.ts';
 import { RelayLease } from '../store/relay-lease.ts';
 import { ReplayStore } from '../store/replays.ts';
+import { SetAside } from '../store/set-aside.ts';
 import { SubjectStore } from '../store/subjects.ts';
 import { within } from '../within.ts';
 import { TryAgainError } from './exit.ts';
@@ -24,6 +25,7 @@ export type Deliveries = {
   deliveries: DeliveryStore;
   events: EventLog;
   replays: ReplayStore;
+  setAside: SetAside;
   lease: RelayLease;
   queues: DeliveryQueues;
 };
@@ -57,6 +59,7 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
       deliveries: new DeliveryStore(redis, keys, { retentionMs }),
       events: new EventLog(redis, keys),
       replays: new ReplayStore(redis, keys, { retentionMs }),
+      setAside: new SetAside(redis, keys),
       lease: new RelayLease(redis, keys),
       queues,
     });

@@ -313,6 +313,18 @@ export const DEFINITIONS = {
     type: 'gauge',
     labels: {},
   },
+  relayStopped: {
+    name: 'intentwatch_relay_stopped',
+    help: '1 while this process leaves the relay to others: the log goes on with an entry that only a newer version can read.',
+    type: 'gauge',
+    labels: {},
+  },
+  setAside: {
+    name: 'intentwatch_entries_set_aside_total',
+    help: 'Entries of the event log that could not be read and were set aside: `intentwatch set-aside` lists them.',
+    type: 'counter',
+    labels: {},
+  },
 
   scrapeErrors: {
     name: 'intentwatch_scrape_errors_total',

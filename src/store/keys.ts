@@ -37,6 +37,16 @@ export class Keys {
     return `${this.root}:events`;
   }
 
+  /** string: the version of what is stored, as in store/schema-version.ts. For ever. */
+  get schema(): string {
+    return `${this.root}:schema`;
+  }
+
+  /** zset: `[entry, field, value, …]` of an entry of the log that could not be read -> its time, ms. Trimmed like the log. */
+  get setAside(): string {
+    return `${this.root}:set-aside`;
+  }
+
   /** zset: subject -> time of its next poll, ms. Membership means: polled. */
   get due(): string {
     return `${this.root}:due`;

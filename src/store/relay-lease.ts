@@ -42,9 +42,13 @@ export class RelayLease {
     return (await this.#redis.exists(this.#keys.relayLease)) === 1;
   }
 
-  /** Where a receiver's deliveries are enqueued up to; null for a receiver without cursor. */
+  /**
+   * Where a receiver's deliveries are enqueued up to; null for a receiver without cursor, or with one that names no
+   * place: it is read from the beginning, and what it got before stands in the facts.
+   */
   async cursor(receiver: string): Promise<string | null> {
-    return this.#redis.hget(this.#keys.cursors, receiver);
+    const cursor = await this.#redis.hget(this.#keys.cursors, receiver);
+    return cursor !== null && /^\d+-\d+$/.test(cursor) ? cursor : null;
   }
 
   /** Moves a receiver's cursor. False when another process relays now. */

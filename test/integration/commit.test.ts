@@ -8,10 +8,11 @@ import { PollQueues } from '../../src/queues/poll-queues.ts';
 import { Signals } from '../../src/signals.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
-import { EventLog, type LogEntry } from '../../src/store/event-log.ts';
+import { EventLog } from '../../src/store/event-log.ts';
 import { HealthStore } from '../../src/store/health.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { LearnedStore } from '../../src/store/learned.ts';
+import { eventOf, type LogEntry } from '../../src/store/log-entry.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { cadenceParts } from '../support/cadence-parts.ts';
@@ -97,7 +98,7 @@ async function log(): Promise<LogEntry[]> {
 }
 
 async function eventTypes(): Promise<string[]> {
-  return (await log()).map((entry) => (entry.kind === 'audience' ? 'audience' : entry.event.type));
+  return (await log()).map((entry) => eventOf(entry)?.type ?? entry.kind);
 }
 
 describe('what a page and an exact look-up say of one state', () => {

@@ -31,6 +31,9 @@ const PENDING = `intentwatch_deliveries_pending{${JOB},receiver="backend"}`;
 const TIME = `intentwatch_time_seconds{${JOB}}`;
 const RELAY = `intentwatch_relay_holding{${JOB}}`;
 
+const RELAY_STOPPED = `intentwatch_relay_stopped{${JOB}}`;
+const SET_ASIDE = `intentwatch_entries_set_aside_total{${JOB}}`;
+
 function state(word: string): string {
   return `intentwatch_upstream_state{${JOB},surface="status",state="${word}"}`;
 }
@@ -64,6 +67,8 @@ const HEALTHY: Series = {
   [`intentwatch_subjects_crashing{${JOB}}`]: '0x120',
   [`intentwatch_repairs_total{${JOB},what="poll-missing"}`]: '0x120',
   [RELAY]: '1x120',
+  [RELAY_STOPPED]: '0x120',
+  [SET_ASIDE]: '0x120',
   [`intentwatch_deliveries_total{${JOB},receiver="backend",outcome="dead"}`]: '3x120',
   [DELIVERED]: '0+2x120',
   [attempts('delivered')]: '0+2x120',
@@ -104,6 +109,8 @@ const TROUBLES: Record<string, { differs: Series; afterMinutes: number }> = {
     afterMinutes: 12,
   },
   IntentwatchRelayAbsent: { differs: { [RELAY]: '0x120' }, afterMinutes: 2 },
+  IntentwatchRelayStopped: { differs: { [RELAY_STOPPED]: '1x120' }, afterMinutes: 2 },
+  IntentwatchEntriesSetAside: { differs: { [SET_ASIDE]: '0x10 1x110' }, afterMinutes: 12 },
   IntentwatchDeadLetters: {
     differs: {
       [`intentwatch_deliveries_total{${JOB},receiver="backend",outcome="dead"}`]: '0x10 1x110',
