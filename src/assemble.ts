@@ -30,6 +30,7 @@ import { Registry } from './store/registry.ts';
 import { RelayLease } from './store/relay-lease.ts';
 import { ReplayStore } from './store/replays.ts';
 import { SetAside } from './store/set-aside.ts';
+import type { OnForeign } from './store/stored.ts';
 import { SubjectStore } from './store/subjects.ts';
 import { SURFACES, type Surface } from './store/surface.ts';
 import { WalletStore } from './store/wallets.ts';
@@ -83,15 +84,17 @@ export function assemble({ config, redis, blocking, signals, log, resync }: Asse
     quotes: config.upstream.quotesRequestsPerSecond,
   };
 
-  const subjects = new SubjectStore(redis, keys, { retentionMs });
-  const registry = new Registry(redis, keys, subjects);
-  const handedQuotes = new HandedQuotes(redis, keys);
+  const onForeign: OnForeign = (found) => signals.emit('store.foreign', found);
+  const kept = { retentionMs, onForeign };
+  const subjects = new SubjectStore(redis, keys, kept);
+  const registry = new Registry(redis, keys, subjects, onForeign);
+  const handedQuotes = new HandedQuotes(redis, keys, onForeign);
   const health = new HealthStore(redis, keys);
   const events = new EventLog(redis, keys);
-  const deliveries = new DeliveryStore(redis, keys, { retentionMs });
-  const receivers = new ReceiverStore(redis, keys);
-  const replays = new ReplayStore(redis, keys, { retentionMs });
-  const lease = new RelayLease(redis, keys);
+  const deliveries = new DeliveryStore(redis, keys, kept);
+  const receivers = new ReceiverStore(redis, keys, onForeign);
+  const replays = new ReplayStore(redis, keys, kept);
+  const lease = new RelayLease(redis, keys, onForeign);
 
   const client = new UpstreamClient({
     ...config.upstream,
@@ -107,7 +110,7 @@ export function assemble({ config, redis, blocking, signals, log, resync }: Asse
   const pricing = new Pricing({ prices, budgets, log });
   const learning = new Learning({
     redis,
-    learned: new LearnedStore(redis, keys, { retentionMs }),
+    learned: new LearnedStore(redis, keys, kept),
     rules: polling.watch,
     arrivals: polling.newTransfers,
     log,

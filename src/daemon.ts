@@ -16,6 +16,7 @@ import { EventLog } from './store/event-log.ts';
 import { Keys } from './store/keys.ts';
 import type { Wanted } from './store/registry.ts';
 import { checkRedis } from './store/startup-checks.ts';
+import type { ForeignEntry } from './store/stored.ts';
 import { SURFACES } from './store/surface.ts';
 import { VERSION } from './version.ts';
 import { within } from './within.ts';
@@ -23,6 +24,9 @@ import { within } from './within.ts';
 /** How long work in flight may take at shutdown before it is handed back, and all the rest after that. */
 const GRACE_MS = 3_000;
 const CLOSE_MS = 1_200;
+
+/** How many places with entries of another shape are named in the log; the metric counts on. */
+const MOST_FOREIGN_LOGGED = 1_000;
 
 /** How many new subjects are scheduled in one go. */
 const SYNC_CHUNK = 200;
@@ -47,6 +51,7 @@ export class Daemon {
   readonly #connections: RedisClient[] = [];
   #url = '';
   #closing = false;
+  readonly #foreign = new Set<string>();
 
   constructor(options: { config: Config; log: Logger; signals?: Signals }) {
     const { config } = options;
@@ -54,6 +59,7 @@ export class Daemon {
     this.#log = options.log;
     this.signals = options.signals ?? new Signals();
     this.signals.on('event.committed', ({ event }) => this.#logEvent(event));
+    this.signals.on('store.foreign', (found) => this.#logForeign(found));
     this.#metrics = new Metrics({
       signals: this.signals,
       sources: daemonMetricSources(() => this.#parts),
@@ -169,6 +175,13 @@ export class Daemon {
     const { subject, sequence, status, previousStatus, changes, detectionDelaySeconds } = data;
     const line = { subject: subject.id, eventId: id, eventType: type, sequence, status, previousStatus };
     this.#log.info({ ...line, changes, detectionDelaySeconds }, 'event.committed');
+  }
+
+  /** Says once of each place that what stands there has another shape: it can be read in every poll. */
+  #logForeign(found: ForeignEntry): void {
+    if (this.#foreign.has(found.where) || this.#foreign.size >= MOST_FOREIGN_LOGGED) return;
+    this.#foreign.add(found.where);
+    this.#log.warn(found, 'store.foreign');
   }
 
   #keys(): Keys {

@@ -39,4 +39,6 @@ export type Snapshot = {
   flags: string[];
   doubt: Doubt | null;
   told: boolean;
+  /** It could not be read whole: its record is not known, and its status only where it is not empty. */
+  salvaged?: true;
 };

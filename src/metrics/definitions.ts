@@ -1,6 +1,7 @@
 import { WATCHES } from '../domain/cadence/watch-rules.ts';
 import { SUBJECT_KINDS } from '../domain/subject.ts';
 import { RECEIVER_STATES } from '../store/receivers.ts';
+import { STORED_KINDS } from '../store/stored.ts';
 import { SURFACES } from '../store/surface.ts';
 import {
   ATTEMPT_OUTCOMES,
@@ -318,6 +319,12 @@ export const DEFINITIONS = {
     help: '1 while this process leaves the relay to others: the log goes on with an entry that only a newer version can read.',
     type: 'gauge',
     labels: {},
+  },
+  foreign: {
+    name: 'intentwatch_foreign_entries_total',
+    help: 'Entries in Redis that had another shape than this version writes, by what they should be. They were dropped or written anew.',
+    type: 'counter',
+    labels: { what: STORED_KINDS },
   },
   setAside: {
     name: 'intentwatch_entries_set_aside_total',

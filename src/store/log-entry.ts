@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Event } from '../domain/event.ts';
 import { STORED_EVENT } from '../domain/event-schema.ts';
 import { SCHEMA_VERSION } from './schema-version.ts';
+import { JSON_TEXT, reasonOf } from './stored.ts';
 
 /** An entry that cannot be read, as it stands. `version` is that of its writer. */
 export type UnreadableEntry = {
@@ -32,15 +33,6 @@ export type LogEntry =
 
 /** What operator events are about. Whatever else an event is about is told to none but those who claimed it. */
 const SURROUNDINGS: ReadonlySet<string> = new Set(['upstream', 'receiver', 'intentwatch']);
-
-const JSON_TEXT = z.string().transform((text, context): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    context.addIssue({ code: 'custom', message: 'expected JSON' });
-    return z.NEVER;
-  }
-});
 
 const EVENT_TEXT = JSON_TEXT.pipe(STORED_EVENT).transform((event): Event => event);
 
@@ -96,9 +88,5 @@ function unreadable(
 ): UnreadableEntry {
   const { list, fields, error } = found;
   const version = fields.has('v') ? VERSION.parse(fields.get('v')) : 0;
-  const reason = error.issues
-    .map(({ path, message }) => [...path, message].join(': '))
-    .slice(0, 3)
-    .join('; ');
-  return { kind: 'unreadable', id, version, reason, fields: list };
+  return { kind: 'unreadable', id, version, reason: reasonOf(error), fields: list };
 }

@@ -5,6 +5,7 @@ import { asSubjectId, eventKind, type SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
+import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
 import type { SubjectStore } from './subjects.ts';
 
 const SUBSCRIPTION = z.object({
@@ -47,6 +48,10 @@ const ROUTE = z.object({
   everyMs: z.number(),
 }) satisfies z.ZodType<RouteDefinition>;
 
+const SUBSCRIPTION_TEXT = JSON_TEXT.pipe(SUBSCRIPTION);
+const RECEIVER_TEXT = JSON_TEXT.pipe(RECEIVER);
+const ROUTE_TEXT = JSON_TEXT.pipe(ROUTE);
+
 /** What the registry keeps of a subscription; `order` is its place in the config. */
 export type StoredSubscription = z.infer<typeof SUBSCRIPTION>;
 
@@ -66,11 +71,24 @@ export class Registry {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #subjects: SubjectStore;
+  readonly #onForeign: OnForeign;
+  /** What this process synced last: an entry of another shape is written anew from it. */
+  #own: Pick<Wanted, 'receivers' | 'routes' | 'subscriptions'> = {
+    receivers: [],
+    routes: [],
+    subscriptions: [],
+  };
 
-  constructor(redis: RedisClient, keys: Keys, subjects: SubjectStore) {
+  constructor(
+    redis: RedisClient,
+    keys: Keys,
+    subjects: SubjectStore,
+    onForeign: OnForeign = () => undefined,
+  ) {
     this.#redis = redis;
     this.#keys = keys;
     this.#subjects = subjects;
+    this.#onForeign = onForeign;
   }
 
   /**
@@ -80,6 +98,7 @@ export class Registry {
    * claimed anew, which have to be polled now.
    */
   async sync(wanted: Wanted, newestEntry: string): Promise<SubjectId[]> {
+    this.#own = wanted;
     await this.#syncReceivers(wanted.receivers, newestEntry);
     await this.#syncSubscriptions(wanted.subscriptions);
     await this.#syncRoutes(wanted.routes);
@@ -103,11 +122,7 @@ export class Registry {
     const names = new Set(receivers.map((receiver) => receiver.name));
     for (const receiver of receivers) {
       await this.#redis.hsetnx(this.#keys.cursors, receiver.name, newestEntry);
-      await this.#redis.hset(
-        this.#keys.receivers,
-        receiver.name,
-        JSON.stringify({ ...receiver, removed: false }),
-      );
+      await this.#redis.hset(this.#keys.receivers, receiver.name, receiverText(receiver));
     }
     for (const stored of await this.receivers()) {
       if (names.has(stored.name) || stored.removed) continue;
@@ -117,13 +132,13 @@ export class Registry {
 
   /** Definitions of subscriptions; one that left the config is marked and stays for its committed events. */
   async #syncSubscriptions(wanted: Wanted['subscriptions']): Promise<void> {
-    const definitions = new Map(
-      wanted.map(({ subjects: _, ...rest }, order) => [rest.name, { ...rest, order, removedAtMs: null }]),
-    );
+    const definitions = new Map(wanted.map(({ name }, order) => [name, definitionOf(wanted, order)]));
     const nowMs = await redisTimeMs(this.#redis);
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
-      const stored = SUBSCRIPTION.parse(JSON.parse(text));
-      if (definitions.has(name) || stored.removedAtMs !== null) continue;
+      if (definitions.has(name)) continue;
+      const stored = this.#readSubscription(name, text);
+      if (stored === null) await this.#redis.hdel(this.#keys.subscriptions, name);
+      if (stored === null || stored.removedAtMs !== null) continue;
       await this.#redis.hset(
         this.#keys.subscriptions,
         name,
@@ -148,7 +163,19 @@ export class Registry {
   /** What a route's name means in the newest config; null when it is in none. */
   async route(name: string): Promise<RouteDefinition | null> {
     const stored = await this.#redis.hget(this.#keys.routes, name);
-    return stored === null ? null : ROUTE.parse(JSON.parse(stored));
+    if (stored === null) return null;
+    const where = `${this.#keys.routes} ${name}`;
+    const route = readStored(ROUTE_TEXT, stored, { what: 'route', where, onForeign: this.#onForeign });
+    if (route !== null) return route;
+    const own = this.#own.routes.find((one) => one.name === name) ?? null;
+    if (own !== null) await this.#redis.hset(this.#keys.routes, name, JSON.stringify(own));
+    return own;
+  }
+
+  /** A subscription as it is stored; null for an entry of another shape. */
+  #readSubscription(name: string, text: string): StoredSubscription | null {
+    const where = `${this.#keys.subscriptions} ${name}`;
+    return readStored(SUBSCRIPTION_TEXT, text, { what: 'subscription', where, onForeign: this.#onForeign });
   }
 
   /** Takes roots out. What they named is taken off the schedule by its next poll, and kept for the retention. */
@@ -170,9 +197,22 @@ export class Registry {
 
   /** All receivers that ever were, in no order. */
   async receivers(): Promise<StoredReceiver[]> {
-    return Object.values(await this.#redis.hgetall(this.#keys.receivers)).map((text) =>
-      RECEIVER.parse(JSON.parse(text)),
-    );
+    const known: StoredReceiver[] = [];
+    for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.receivers))) {
+      const where = `${this.#keys.receivers} ${name}`;
+      const stored = readStored(RECEIVER_TEXT, text, { what: 'receiver', where, onForeign: this.#onForeign });
+      const receiver = stored ?? (await this.#rewriteReceiver(name));
+      if (receiver !== null) known.push(receiver);
+    }
+    return known;
+  }
+
+  /** Writes an entry of another shape anew, if this process knows the receiver. */
+  async #rewriteReceiver(name: string): Promise<StoredReceiver | null> {
+    const own = this.#own.receivers.find((one) => one.name === name);
+    if (own === undefined) return null;
+    await this.#redis.hset(this.#keys.receivers, name, receiverText(own));
+    return { ...own, removed: false };
   }
 
   /** The subscriptions that some claims' roots speak of, by name; also those that left the config. */
@@ -180,14 +220,29 @@ export class Registry {
     const names = [...new Set(roots.map((root) => parseClaimRoot(root).subscription))];
     if (names.length === 0) return new Map();
     const stored = await this.#redis.hmget(this.#keys.subscriptions, ...names);
-    const known = stored.filter((text) => text !== null).map((text) => SUBSCRIPTION.parse(JSON.parse(text)));
-    return new Map(known.map((subscription) => [subscription.name, subscription]));
+    const known = new Map<string, StoredSubscription>();
+    for (const [index, name] of names.entries()) {
+      const text = stored[index] ?? null;
+      if (text === null) continue;
+      const subscription = this.#readSubscription(name, text) ?? (await this.#rewriteSubscription(name));
+      if (subscription !== null) known.set(name, subscription);
+    }
+    return known;
+  }
+
+  async #rewriteSubscription(name: string): Promise<StoredSubscription | null> {
+    const { subscriptions } = this.#own;
+    const order = subscriptions.findIndex((one) => one.name === name);
+    if (order === -1) return null;
+    const own = definitionOf(subscriptions, order);
+    await this.#redis.hset(this.#keys.subscriptions, name, JSON.stringify(own));
+    return own;
   }
 
   /** Forgets subscriptions that left the config before a moment (Redis time, ms): their events are gone as well. */
   async prune(beforeMs: number): Promise<void> {
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
-      const { removedAtMs } = SUBSCRIPTION.parse(JSON.parse(text));
+      const removedAtMs = this.#readSubscription(name, text)?.removedAtMs ?? null;
       if (removedAtMs !== null && removedAtMs < beforeMs)
         await this.#redis.hdel(this.#keys.subscriptions, name);
     }
@@ -240,6 +295,17 @@ export class Registry {
     }
     return counts;
   }
+}
+
+function definitionOf(wanted: Wanted['subscriptions'], order: number): StoredSubscription {
+  const found = wanted[order];
+  if (found === undefined) throw new Error(`there is no subscription ${order}`);
+  const { subjects: _, ...definition } = found;
+  return { ...definition, order, removedAtMs: null };
+}
+
+function receiverText(receiver: Wanted['receivers'][number]): string {
+  return JSON.stringify({ ...receiver, removed: false });
 }
 
 function chunks<T>(list: readonly T[], size: number): T[][] {

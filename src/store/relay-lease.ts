@@ -1,5 +1,6 @@
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import type { OnForeign } from './stored.ts';
 
 /** Length of the relay's lease; a holder renews it in every round. */
 const LEASE_MS = 5_000;
@@ -11,11 +12,13 @@ const LEASE_MS = 5_000;
 export class RelayLease {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
+  readonly #onForeign: OnForeign;
   #token = '';
 
-  constructor(redis: RedisClient, keys: Keys) {
+  constructor(redis: RedisClient, keys: Keys, onForeign: OnForeign = () => undefined) {
     this.#redis = redis;
     this.#keys = keys;
+    this.#onForeign = onForeign;
   }
 
   /** Takes or renews the lease. Returns the fencing token; null while another process holds it. */
@@ -48,7 +51,10 @@ export class RelayLease {
    */
   async cursor(receiver: string): Promise<string | null> {
     const cursor = await this.#redis.hget(this.#keys.cursors, receiver);
-    return cursor !== null && /^\d+-\d+$/.test(cursor) ? cursor : null;
+    if (cursor === null || /^\d+-\d+$/.test(cursor)) return cursor;
+    const where = `${this.#keys.cursors} ${receiver}`;
+    this.#onForeign({ what: 'cursor', where, reason: 'expected the place of an entry in the log' });
+    return null;
   }
 
   /** Moves a receiver's cursor. False when another process relays now. */

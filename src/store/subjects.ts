@@ -8,6 +8,7 @@ import type { Doubt, Snapshot } from '../domain/record.ts';
 import { eventKind, isPollable, type SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { JSON_TEXT, type OnForeign, readHash } from './stored.ts';
 import { surfaceOf } from './surface.ts';
 
 /**
@@ -45,11 +46,13 @@ export class SubjectStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #retentionMs: number;
+  readonly #onForeign: OnForeign;
 
-  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number }) {
+  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number; onForeign?: OnForeign }) {
     this.#redis = redis;
     this.#keys = keys;
     this.#retentionMs = options.retentionMs;
+    this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
   /** Reads what a poll needs. `counted`: this is the poll of the subject itself, whose crash has to be noticed. */
@@ -73,8 +76,8 @@ export class SubjectStore {
       nowMs: Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000),
       starts,
       dueMs: due === '' ? null : Number(due),
-      snapshot: parseSnapshot(pairs(fields)),
-      claims: parseClaims(pairs(claims)),
+      snapshot: this.#snapshot(subject, pairs(fields)),
+      claims: this.#claims(subject, pairs(claims)),
       seenAtMs: seen === '' ? null : Number(seen),
     };
   }
@@ -97,11 +100,27 @@ export class SubjectStore {
     const error = replies.find(([failure]) => failure !== null)?.[0];
     if (error) throw error;
     const seen = z.array(z.string().nullable()).parse(replies.at(-1)?.[1]);
-    return subjects.map((_, index) => ({
-      snapshot: parseSnapshot(hashReply(replies[index * 4])),
-      claims: parseClaims(hashReply(replies[index * 4 + 1])),
+    return subjects.map((subject, index) => ({
+      snapshot: this.#snapshot(subject, hashReply(replies[index * 4])),
+      claims: this.#claims(subject, hashReply(replies[index * 4 + 1])),
       seenAtMs: seen[index] ? Number(seen[index]) : null,
     }));
+  }
+
+  #snapshot(subject: SubjectId, fields: { [field: string]: string }): Snapshot | null {
+    const { snapshot, reason } = parseSnapshot(fields);
+    if (reason !== null) this.#onForeign({ what: 'snapshot', where: this.#keys.subject(subject), reason });
+    return snapshot;
+  }
+
+  #claims(subject: SubjectId, fields: { [field: string]: string }): Claim[] {
+    return Object.entries(fields).flatMap(([root, value]) => {
+      const claim = parseClaim(root, value);
+      if (claim !== null) return [claim];
+      const where = `${this.#keys.claims(subject)} ${root}`;
+      this.#onForeign({ what: 'claim', where, reason: 'expected <at>:<before>:<served>' });
+      return [];
+    });
   }
 
   /** Notes when an answer showed some polled subjects, also where it said nothing new. */
@@ -277,7 +296,7 @@ const SNAPSHOT = z.object({
   commit: integer,
   status: z.string(),
   updatedAt: integerOrNone,
-  record: z.string().transform((text): JsonObject => z.record(z.string(), z.json()).parse(JSON.parse(text))),
+  record: JSON_TEXT.pipe(z.record(z.string(), z.json())).transform((record): JsonObject => record),
   observedAtMs: integer,
   changedAtMs: integer,
   pendingSince: integerOrNone,
@@ -293,24 +312,63 @@ const SNAPSHOT = z.object({
     }),
 });
 
-function parseSnapshot(fields: { [field: string]: string }): Snapshot | null {
-  if (fields.version === undefined) return null;
-  const { eventId, ...snapshot } = SNAPSHOT.parse(fields);
-  return { ...snapshot, told: eventId !== undefined };
+/**
+ * Reads a snapshot. Of one that cannot be read, what can be is kept: its subject was told before and must not be told
+ * as new. No number of its events is given twice, for there are no more events than snapshots, and no more of those
+ * than commits.
+ */
+function parseSnapshot(fields: { [field: string]: string }): {
+  snapshot: Snapshot | null;
+  reason: string | null;
+} {
+  const { version, status, sequence, eventId } = fields;
+  if (version === undefined && status === undefined && sequence === undefined && eventId === undefined) {
+    return { snapshot: null, reason: null };
+  }
+  const told = eventId !== undefined;
+  const { value, foreign } = readHash(SNAPSHOT, fields);
+  if (value !== null) {
+    const { eventId: _, ...snapshot } = value;
+    return { snapshot: { ...snapshot, told }, reason: foreign?.reason ?? null };
+  }
+  const part = SALVAGED.parse(fields);
+  const count = part.sequence ?? part.version ?? part.commit ?? 0;
+  const salvaged: Snapshot = {
+    ...part,
+    version: part.version ?? count,
+    sequence: count,
+    commit: part.commit ?? 0,
+    record: {},
+    doubt: null,
+    told,
+    salvaged: true,
+  };
+  return { snapshot: salvaged, reason: foreign?.reason ?? null };
 }
 
-function parseClaims(fields: { [field: string]: string }): Claim[] {
-  return Object.entries(fields).map(([root, value]) => {
-    const match = /^(\d+):(-?\d*):([01])$/.exec(value);
-    if (match === null) throw new Error(`claim ${root} is stored as ${JSON.stringify(value)}`);
-    const [, at = '', before = '', served] = match;
-    return {
-      root,
-      atMs: Number(at),
-      historyBefore: before === '' ? null : Number(before),
-      served: served === '1',
-    };
-  });
+const SALVAGED = z.object({
+  version: integer.nullable().catch(null),
+  sequence: integer.nullable().catch(null),
+  commit: integer.nullable().catch(null),
+  status: z.string().catch(''),
+  updatedAt: integerOrNone.catch(null),
+  observedAtMs: integer.catch(0),
+  changedAtMs: integer.catch(0),
+  pendingSince: integerOrNone.catch(null),
+  flags: SNAPSHOT.shape.flags.catch([]),
+});
+
+/** A claim as it is stored; null for one of another shape, which is made anew by a page or by the poll of its subject. */
+function parseClaim(root: string, value: string): Claim | null {
+  const match = /^(\d+):(-?\d*):([01])$/.exec(value);
+  if (match === null) return null;
+  const [, at = '', before = '', served] = match;
+  return {
+    root,
+    atMs: Number(at),
+    historyBefore: before === '' ? null : Number(before),
+    served: served === '1',
+  };
 }
 
 function pairs(list: readonly string[]): { [field: string]: string } {

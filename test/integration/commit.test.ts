@@ -323,3 +323,43 @@ test('the numbers of known subjects follow their statuses', async () => {
   expect(await registry.counts()).toEqual([{ kind: 'intent', status: 'filled', count: 1 }]);
   expect(await redis.get(keys.commit)).toBe('2');
 });
+
+describe('a snapshot that cannot be read', () => {
+  test.each([
+    'record',
+    'version',
+    'commit',
+    'changedAtMs',
+  ])('(%s) is replaced by the next answer without a word, and the count goes on', async (field) => {
+    await want('s', INTENT);
+    await take(record('pending', T0), { nowMs: T0_MS });
+    await take(record('filled', T0 + 10), { nowMs: T0_MS + 1 });
+    await redis.hset(keys.subject(INTENT), field, 'of another shape');
+    const again = await take(record('filled', T0 + 10), { nowMs: T0_MS + 2 });
+    expect(again.outcome).toBe('unchanged');
+    await take(record('settled', T0 + 20), { nowMs: T0_MS + 3 });
+    expect(await eventTypes()).toEqual(['intent.pending', 'intent.filled', 'intent.settled']);
+    const last = (await log()).at(-1) ?? null;
+    expect(eventOf(last)?.data).toMatchObject({ sequence: 3, previousStatus: 'filled', changes: ['status'] });
+  });
+
+  test('lets a move be told that came meanwhile', async () => {
+    await want('s', INTENT);
+    await take(record('pending', T0), { nowMs: T0_MS });
+    await redis.hset(keys.subject(INTENT), 'record', '[]');
+    await take(record('filled', T0 + 10), { nowMs: T0_MS + 1 });
+    expect(await eventTypes()).toEqual(['intent.pending', 'intent.filled']);
+  });
+
+  test('never gives a number of an event twice', async () => {
+    await want('s', INTENT);
+    await take(record('pending', T0), { nowMs: T0_MS });
+    await take(record('filled', T0 + 10), { nowMs: T0_MS + 1 });
+    await redis.hset(keys.subject(INTENT), { sequence: '?', version: '?', status: '?' });
+    await take(record('filled', T0 + 10), { nowMs: T0_MS + 2 });
+    await take(record('settled', T0 + 20), { nowMs: T0_MS + 3 });
+    const sequences = (await log()).map((entry) => eventOf(entry)?.data.sequence ?? 0);
+    expect(new Set(sequences).size).toBe(sequences.length);
+    expect(sequences).toEqual(sequences.toSorted((one, other) => one - other));
+  });
+});

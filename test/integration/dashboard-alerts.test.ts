@@ -32,6 +32,7 @@ const TIME = `intentwatch_time_seconds{${JOB}}`;
 const RELAY = `intentwatch_relay_holding{${JOB}}`;
 
 const RELAY_STOPPED = `intentwatch_relay_stopped{${JOB}}`;
+const FOREIGN = `intentwatch_foreign_entries_total{${JOB},what="claim"}`;
 const SET_ASIDE = `intentwatch_entries_set_aside_total{${JOB}}`;
 
 function state(word: string): string {
@@ -69,6 +70,7 @@ const HEALTHY: Series = {
   [RELAY]: '1x120',
   [RELAY_STOPPED]: '0x120',
   [SET_ASIDE]: '0x120',
+  [FOREIGN]: '0x120',
   [`intentwatch_deliveries_total{${JOB},receiver="backend",outcome="dead"}`]: '3x120',
   [DELIVERED]: '0+2x120',
   [attempts('delivered')]: '0+2x120',
@@ -111,6 +113,7 @@ const TROUBLES: Record<string, { differs: Series; afterMinutes: number }> = {
   IntentwatchRelayAbsent: { differs: { [RELAY]: '0x120' }, afterMinutes: 2 },
   IntentwatchRelayStopped: { differs: { [RELAY_STOPPED]: '1x120' }, afterMinutes: 2 },
   IntentwatchEntriesSetAside: { differs: { [SET_ASIDE]: '0x10 1x110' }, afterMinutes: 12 },
+  IntentwatchForeignEntries: { differs: { [FOREIGN]: '0x10 1x110' }, afterMinutes: 12 },
   IntentwatchDeadLetters: {
     differs: {
       [`intentwatch_deliveries_total{${JOB},receiver="backend",outcome="dead"}`]: '0x10 1x110',

@@ -26,7 +26,13 @@ end
 local claims = {}
 local all = redis.call('HGETALL', KEYS[2])
 for i = 1, #all, 2 do
-  if redis.call('HGET', KEYS[4], all[i]) == string.match(all[i + 1], '^(%d+):') then
+  local at = redis.call('HGET', KEYS[4], all[i])
+  -- A claim of another shape is made anew for what a config names; a page makes its own anew.
+  if at and not string.match(all[i + 1], '^%d+:%-?%d*:[01]$') and string.sub(all[i], -#ARGV[1] - 1) == '|' .. ARGV[1] then
+    all[i + 1] = at .. '::0'
+    redis.call('HSET', KEYS[2], all[i], all[i + 1])
+  end
+  if at == string.match(all[i + 1], '^(%d+):') then
     claims[#claims + 1] = all[i]
     claims[#claims + 1] = all[i + 1]
   else

@@ -45,7 +45,7 @@ local function isWanted(root, at)
   return redis.call('HGET', KEYS[7], root) == at
 end
 
-local snapshotCommit = tonumber(redis.call('HGET', KEYS[1], 'commit') or '-1')
+local snapshotCommit = tonumber(redis.call('HGET', KEYS[1], 'commit') or '-1') or -1
 local outcome = 'committed'
 if redis.call('HGET', KEYS[1], 'token') == token then
   outcome = 'already'
