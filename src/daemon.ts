@@ -14,7 +14,10 @@ import { connect, disconnect } from './store/connection.ts';
 import { EmbeddedRedis } from './store/embedded.ts';
 import { EventLog } from './store/event-log.ts';
 import { Keys } from './store/keys.ts';
+import { migrate } from './store/migrate.ts';
 import type { Wanted } from './store/registry.ts';
+import { SchemaVersion, type SchemaVersionError } from './store/schema-version.ts';
+import { SchemaWatch } from './store/schema-watch.ts';
 import { checkRedis } from './store/startup-checks.ts';
 import type { ForeignEntry } from './store/stored.ts';
 import { SURFACES } from './store/surface.ts';
@@ -50,6 +53,9 @@ export class Daemon {
   #embedded: EmbeddedRedis | null = null;
   readonly #connections: RedisClient[] = [];
   #url = '';
+  readonly #closed = new AbortController();
+  readonly #failure = Promise.withResolvers<SchemaVersionError>();
+  #schemaWatch: SchemaWatch | null = null;
   #closing = false;
   readonly #foreign = new Set<string>();
 
@@ -102,13 +108,17 @@ export class Daemon {
 
     const redis = this.#connect('commands');
     await this.#awaitRedis(redis);
+    const version = await this.#prepareSchema(redis);
     const parts: DaemonParts = assemble({
       config,
       redis,
       blocking: this.#connect('relay'),
       signals: this.signals,
       log: this.#log,
-      resync: () => this.#sync(parts),
+      resync: async () => {
+        await version.claim();
+        await this.#sync(parts);
+      },
     });
     this.#parts = parts;
 
@@ -121,6 +131,25 @@ export class Daemon {
     for (const worker of parts.deliveryWorkers) worker.start();
     const { subscriptions, receivers } = config;
     this.#log.info({ subscriptions: subscriptions.length, receivers: receivers.length }, 'daemon.started');
+  }
+
+  /** Resolves when the daemon cannot go on, with the reason; whoever started it closes it then. */
+  get failure(): Promise<SchemaVersionError> {
+    return this.#failure.promise;
+  }
+
+  /** Brings what is stored to our version, before anything works on it, and sees to it that it stays so. */
+  async #prepareSchema(redis: RedisClient): Promise<SchemaVersion> {
+    const keys = this.#keys();
+    await migrate({ redis, keys, migrations: [], log: this.#log, signal: this.#closed.signal });
+    const version = new SchemaVersion(redis, keys);
+    const fail = (error: SchemaVersionError): void => {
+      this.#log.error({ reason: error.message }, 'schema.changed');
+      this.#failure.resolve(error);
+    };
+    this.#schemaWatch = new SchemaWatch({ version, log: this.#log, onChanged: fail });
+    this.#schemaWatch.start();
+    return version;
   }
 
   /** Makes Redis what the config wants: budgets, rate limits, receivers, subscriptions, and a poll for whatever is new. */
@@ -149,6 +178,8 @@ export class Daemon {
   /** Stops taking work, gives work in flight its time, hands the rest back, and lets go of everything. */
   async close(): Promise<void> {
     this.#closing = true;
+    this.#closed.abort();
+    this.#schemaWatch?.close();
     const parts = this.#parts;
     const abort = new AbortController();
     const timer = setTimeout(() => abort.abort(), GRACE_MS);

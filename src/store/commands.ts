@@ -33,6 +33,7 @@ declare module 'ioredis' {
     iwResume(...keysAndArgs: string[]): Result<number, Context>;
     iwDrop(...keysAndArgs: string[]): Result<number, Context>;
     iwAdvanceReplay(...keysAndArgs: string[]): Result<number, Context>;
+    iwAdvanceSchema(...keysAndArgs: string[]): Result<number, Context>;
     iwSetAside(...keysAndArgs: string[]): Result<number, Context>;
     iwReturnEntry(...keysAndArgs: string[]): Result<string, Context>;
     iwAppendEvent(...keysAndArgs: string[]): Result<string, Context>;

@@ -42,6 +42,16 @@ export class Keys {
     return `${this.root}:schema`;
   }
 
+  /** string: token of the process that migrates. Expires with its lease. */
+  get schemaLease(): string {
+    return `${this.root}:schema:lease`;
+  }
+
+  /** string: the newest token of `schemaLease`. For ever. */
+  get schemaFence(): string {
+    return `${this.root}:schema:fence`;
+  }
+
   /** zset: `[entry, field, value, …]` of an entry of the log that could not be read -> its time, ms. Trimmed like the log. */
   get setAside(): string {
     return `${this.root}:set-aside`;
