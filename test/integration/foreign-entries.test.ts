@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import { asSubjectId, quoteId, routeId } from '../../src/domain/subject.ts';
+import { BatchStore } from '../../src/store/batches.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { DeliveryStore } from '../../src/store/deliveries.ts';
@@ -163,6 +164,22 @@ describe('a fact of a delivery', () => {
   });
 });
 
+test('a batch of another shape is gathered anew', async () => {
+  const batches = new BatchStore(redis, keys, options());
+  await redis.hset(keys.delivery('a', 'd'), { outcome: 'pending', entry: '1-1', roots: '[]', batch: 'b' });
+  await redis.hset(keys.batch('a', 'b'), { leader: 'd', members: 'no JSON' });
+  expect(await batches.gather('a', 'd', { joins: true })).toMatchObject({ isWaiting: true, waiting: 1 });
+});
+
+test('a time of another shape since when something is wanted begins anew', async () => {
+  await registry();
+  await redis.hset(keys.wanted, `one|${INTENT}`, 'long ago');
+  const { subjects } = await registry();
+  const { claims } = await subjects.beginPoll(INTENT, { counted: false });
+  expect(claims.every(({ atMs }) => atMs > 1_600_000_000_000)).toBe(true);
+  expect(claims).toHaveLength(2);
+});
+
 test('a replay of another shape is no replay', async () => {
   const replays = new ReplayStore(redis, keys, options());
   await redis.hset(keys.replay('r'), { receiver: 'a', state: 'open', since: 'x' });
@@ -204,14 +221,16 @@ test('a daemon delivers to everybody whatever foreign entries stand beside', asy
   const [one, two] = [await open.started(new Hook()), await open.started(new Hook())];
   const stage = await deliveryStage(open, { one: { hook: one }, two: { hook: two } });
   await stage.start();
+  const made = { subject: INTENT, sequence: 1, root: ROOT, atMs: Date.now() + 60_000 };
+  const id = madeEventId(made);
   await stage.redis.hset(stage.keys.receivers, { two: 'no JSON', three: 'no JSON' });
   await stage.redis.hset(stage.keys.subscriptions, { s: '{}', strange: '7' });
   await stage.redis.hset(stage.keys.receiver('two'), 'state', 'moody');
+  const fact = { outcome: 'pending', entry: 'nowhere', roots: 'no JSON' };
+  await stage.redis.hset(stage.keys.delivery('one', id), fact);
   await stage.redis.hset(stage.keys.replay('r'), { receiver: 'one', state: 'open' });
   await stage.redis.zadd(stage.keys.replays, 1, 'r');
-  const made = { subject: INTENT, sequence: 1, root: ROOT, atMs: Date.now() + 60_000 };
   await appendEvents(stage.redis, stage.keys, [made]);
-  const id = madeEventId(made);
   await one.until((came) => came.some(({ event }) => event.id === id));
   await two.until((came) => came.some(({ event }) => event.id === id));
 });

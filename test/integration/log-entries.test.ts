@@ -187,6 +187,32 @@ describe('an entry of the log', () => {
   });
 });
 
+test('a delivery whose event cannot be read is a dead letter with the reason; one of a newer version waits for it', async () => {
+  const run = await running();
+  const { deliveries, lease, redis, keys, events } = run.stage;
+  const token = await eventually('the daemon relays', () => redis.get(keys.relayLease));
+  const atMs = await redisTimeMs(redis);
+  const [old, newer] = [`${atMs - 2_000}-0`, `${atMs - 1_000}-0`];
+  await redis.xadd(keys.events, old, 'kind', 'event', 'event', '{', 'v', '0');
+  await redis.xadd(keys.events, newer, 'kind', 'event', 'event', '{', 'v', String(SCHEMA_VERSION + 1));
+  await redis.hset(keys.cursors, 'hook', newer);
+  const ids = [`evt_${'1'.repeat(40)}`, `evt_${'2'.repeat(40)}`];
+  const openings = [old, newer].map((entry, index) => ({ id: ids[index] ?? '', entry, roots: [ROOT] }));
+  const opened = await deliveries.open(
+    token,
+    'hook',
+    openings.map((one) => ({ ...one, subject: null, replay: null })),
+  );
+  expect(opened).toEqual(['opened', 'opened']);
+  const dead = await eventually('the unreadable one is dead', async () => {
+    const fact = await deliveries.fact('hook', ids[0] ?? '');
+    return fact?.outcome === 'dead' && fact;
+  });
+  expect(dead.attempts.at(-1)?.reason).toContain('cannot be read');
+  expect(await deliveries.fact('hook', ids[1] ?? '')).toMatchObject({ outcome: 'pending', tries: 0 });
+  expect(await lease.cursor('hook')).toBe(await events.newest());
+});
+
 test("one receiver's foreign cursor holds up no other receiver", async () => {
   const [hook, other] = [await open.started(new Hook()), await open.started(new Hook())];
   const stage = await deliveryStage(open, { hook: { hook }, other: { hook: other } });

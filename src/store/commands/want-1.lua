@@ -7,6 +7,9 @@
 
   Returns since when the subscription names it, in ms of Redis time.
 ]]
+local stored = redis.call('HGET', KEYS[1], ARGV[1])
+if stored and string.match(stored, '^%d+$') then return stored end
 local time = redis.call('TIME')
-redis.call('HSETNX', KEYS[1], ARGV[1], string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)))
-return redis.call('HGET', KEYS[1], ARGV[1])
+local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+redis.call('HSET', KEYS[1], ARGV[1], now)
+return now
