@@ -112,8 +112,10 @@ export class Relay {
       if (error instanceof NewerEntryError) stopped = error;
       else this.#note(receivers[index]?.name ?? '', error);
     }
-    if (stopped !== null) throw stopped;
-    return results.some((result) => result.status === 'fulfilled' && result.value);
+    const moved = results.some((result) => result.status === 'fulfilled' && result.value);
+    // The others are taken along as far as they can be read before the lease goes.
+    if (stopped !== null && !moved) throw stopped;
+    return moved;
   }
 
   #hold(holding: boolean): void {
