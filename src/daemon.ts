@@ -6,6 +6,7 @@ import type { Event } from './domain/event.ts';
 import { routesOf, subjectsOf } from './domain/subscription.ts';
 import { daemonEvents } from './event-lookup.ts';
 import { Metrics } from './metrics/metrics.ts';
+import { scheduleMigration } from './queues/migrate-schedule.ts';
 import { daemonHealth, daemonMetricSources, daemonReadiness, daemonStanding } from './readiness.ts';
 import { LoopWatch } from './server/loop-watch.ts';
 import { Server } from './server/server.ts';
@@ -15,10 +16,15 @@ import { connect, disconnect } from './store/connection.ts';
 import { EmbeddedRedis } from './store/embedded.ts';
 import { EventLog } from './store/event-log.ts';
 import { Keys } from './store/keys.ts';
+import { migrate } from './store/migrate.ts';
 import { persistenceWarning } from './store/persistence.ts';
+import { PlanStore } from './store/plan.ts';
 import { RedisMonitor } from './store/redis-monitor.ts';
 import type { Wanted } from './store/registry.ts';
+import { SchemaVersion, type SchemaVersionError } from './store/schema-version.ts';
+import { SchemaWatch } from './store/schema-watch.ts';
 import { checkRedis } from './store/startup-checks.ts';
+import type { ForeignEntry } from './store/stored.ts';
 import { SURFACES } from './store/surface.ts';
 import { VERSION } from './version.ts';
 import { within } from './within.ts';
@@ -26,6 +32,9 @@ import { within } from './within.ts';
 /** How long work in flight may take at shutdown before it is handed back, and all the rest after that. */
 const GRACE_MS = 3_000;
 const CLOSE_MS = 1_200;
+
+/** How many places with entries of another shape are named in the log; the metric counts on. */
+const MOST_FOREIGN_LOGGED = 1_000;
 
 /** A Redis that cannot be used, with every reason. */
 class UnusableRedisError extends Error {
@@ -48,7 +57,11 @@ export class Daemon {
   readonly #monitor: RedisMonitor;
   readonly #loop = new LoopWatch();
   #url = '';
+  readonly #closed = new AbortController();
+  readonly #failure = Promise.withResolvers<SchemaVersionError>();
+  #schemaWatch: SchemaWatch | null = null;
   #closing = false;
+  readonly #foreign = new Set<string>();
 
   constructor(options: { config: Config; log: Logger; signals?: Signals }) {
     const { config } = options;
@@ -58,6 +71,7 @@ export class Daemon {
     this.signals.on('event.committed', ({ event }) => this.#logEvent(event));
     this.#monitor = this.#newMonitor();
     const readiness = daemonReadiness(() => this.#parts, this.#monitor);
+    this.signals.on('store.foreign', (found) => this.#logForeign(found));
     this.#metrics = new Metrics({
       signals: this.signals,
       sources: daemonMetricSources(() => this.#parts, this.#monitor),
@@ -104,13 +118,17 @@ export class Daemon {
 
     const redis = this.#connect('commands');
     await this.#awaitRedis(redis);
+    const version = await this.#prepareSchema(redis);
     const parts: DaemonParts = assemble({
       config,
       redis,
       blocking: this.#connect('relay'),
       signals: this.signals,
       log: this.#log,
-      resync: () => this.#sync(parts),
+      resync: async () => {
+        await version.claim();
+        await this.#sync(parts);
+      },
     });
     this.#parts = parts;
 
@@ -126,6 +144,27 @@ export class Daemon {
     for (const worker of parts.deliveryWorkers) worker.start();
     const { subscriptions, receivers } = config;
     this.#log.info({ subscriptions: subscriptions.length, receivers: receivers.length }, 'daemon.started');
+  }
+
+  /** Resolves when the daemon cannot go on, with the reason; whoever started it closes it then. */
+  get failure(): Promise<SchemaVersionError> {
+    return this.#failure.promise;
+  }
+
+  /** Brings what is stored to our version, before anything works on it, and sees to it that it stays so. */
+  async #prepareSchema(redis: RedisClient): Promise<SchemaVersion> {
+    const keys = this.#keys();
+    const plan = new PlanStore(redis, keys);
+    const migrations = [scheduleMigration(async (subjects) => void (await plan.track(subjects)))];
+    await migrate({ redis, keys, migrations, log: this.#log, signal: this.#closed.signal });
+    const version = new SchemaVersion(redis, keys);
+    const fail = (error: SchemaVersionError): void => {
+      this.#log.error({ reason: error.message }, 'schema.changed');
+      this.#failure.resolve(error);
+    };
+    this.#schemaWatch = new SchemaWatch({ version, log: this.#log, onChanged: fail });
+    this.#schemaWatch.start();
+    return version;
   }
 
   /** Makes Redis what the config wants: budgets, rate limits, receivers, subscriptions, and polls whatever is new. */
@@ -161,6 +200,8 @@ export class Daemon {
     this.#closing = true;
     this.#monitor.close();
     this.#loop.close();
+    this.#closed.abort();
+    this.#schemaWatch?.close();
     const parts = this.#parts;
     const abort = new AbortController();
     const timer = setTimeout(() => abort.abort(), GRACE_MS);
@@ -187,6 +228,13 @@ export class Daemon {
     const { subject, sequence, status, previousStatus, changes, detectionDelaySeconds } = data;
     const line = { subject: subject.id, eventId: id, eventType: type, sequence, status, previousStatus };
     this.#log.info({ ...line, changes, detectionDelaySeconds }, 'event.committed');
+  }
+
+  /** Says once of each place that what stands there has another shape: it can be read in every poll. */
+  #logForeign(found: ForeignEntry): void {
+    if (this.#foreign.has(found.where) || this.#foreign.size >= MOST_FOREIGN_LOGGED) return;
+    this.#foreign.add(found.where);
+    this.#log.warn(found, 'store.foreign');
   }
 
   #keys(): Keys {

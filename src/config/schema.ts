@@ -30,7 +30,8 @@ export const configSchema = mapping({
       label: 'path',
     }),
   retention: durationField({ min: '1m', max: '3650d' }).prefault('30d').meta({
-    description: 'How long events and what became of their deliveries are kept.',
+    description:
+      'How long events, what became of their deliveries, and what has ended are kept. At least 4 days, and a day more than twice `polling.fullSweepEvery`: what is forgotten between two sweeps of a wallet is told again. No shorter than the `disableAfter` and the retries of any receiver.',
     label: 'duration',
   }),
   server: serverSchema.prefault({}),

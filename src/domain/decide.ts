@@ -59,6 +59,10 @@ export type DecideContext = { nowMs: number; exact: boolean; history: boolean; c
 
 /** Compares an answer with the snapshot. Pure: the caller stores and tells. */
 export function decide(snapshot: Snapshot | null, record: UpstreamRecord, context: DecideContext): Decision {
+  if (snapshot?.salvaged === true) {
+    const salvaged = decideSalvaged(snapshot, record);
+    if (salvaged !== null) return salvaged;
+  }
   if (subjectKind(record.subject) === 'route') return decideRoute(snapshot, record);
   if (snapshot === null || !snapshot.told) {
     const unseen = decideUnseen(snapshot, record, context);
@@ -78,6 +82,21 @@ export function decide(snapshot: Snapshot | null, record: UpstreamRecord, contex
     return { outcome: 'stale', reason, doubt };
   }
   return changed(snapshot, record, { reading: 'replaces', regression: reason !== 'unknown' });
+}
+
+/**
+ * What an answer means where the snapshot could not be read whole: it takes the snapshot's place, without a word unless
+ * the status has moved. Null where that has to be confirmed first.
+ */
+function decideSalvaged(snapshot: Snapshot, record: UpstreamRecord): Decision | null {
+  if (isUnknown(record.status)) return { outcome: 'unchanged', accepted: null };
+  const isSame =
+    snapshot.status === '' || snapshot.status.toLowerCase() === record.status.toLowerCase() || !snapshot.told;
+  if (isSame || subjectKind(record.subject) === 'route')
+    return { outcome: 'unchanged', accepted: asSaid(record) };
+  return 'fresh' in judge(snapshot, record)
+    ? changed(snapshot, record, { reading: 'replaces', regression: false })
+    : null;
 }
 
 /** First sight, or first sight by someone for whom it is not history; null when there is nothing of the sort. */

@@ -41,4 +41,6 @@ export type Snapshot = {
   doubt: Doubt | null;
   former: string[];
   told: boolean;
+  /** It could not be read whole: its record is not known, and its status only where it is not empty. */
+  salvaged?: true;
 };

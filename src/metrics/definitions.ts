@@ -2,6 +2,7 @@ import { WATCHES } from '../domain/cadence/watch-rules.ts';
 import { SUBJECT_KINDS } from '../domain/subject.ts';
 import { HEALTH_STATES } from '../store/health.ts';
 import { RECEIVER_STATES } from '../store/receivers.ts';
+import { STORED_KINDS } from '../store/stored.ts';
 import { SURFACES } from '../store/surface.ts';
 import {
   ATTEMPT_OUTCOMES,
@@ -368,6 +369,24 @@ export const DEFINITIONS = {
     name: 'intentwatch_relay_holding',
     help: '1 while this process relays events to deliveries; one process at a time does.',
     type: 'gauge',
+    labels: {},
+  },
+  relayStopped: {
+    name: 'intentwatch_relay_stopped',
+    help: '1 while this process leaves the relay to others: the log goes on with an entry that only a newer version can read.',
+    type: 'gauge',
+    labels: {},
+  },
+  foreign: {
+    name: 'intentwatch_foreign_entries_total',
+    help: 'Entries in Redis that had another shape than this version writes, by what they should be. They were dropped or written anew.',
+    type: 'counter',
+    labels: { what: STORED_KINDS },
+  },
+  setAside: {
+    name: 'intentwatch_entries_set_aside_total',
+    help: 'Entries of the event log that could not be read and were set aside: `intentwatch set-aside` lists them.',
+    type: 'counter',
     labels: {},
   },
 

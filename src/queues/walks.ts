@@ -1,4 +1,5 @@
 import { sha256, stringToBytes } from 'viem';
+import { MOST_PAGES } from '../domain/cadence/wallet.ts';
 import type { SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from '../store/commands.ts';
 import type { Keys } from '../store/keys.ts';
@@ -16,9 +17,6 @@ export type Walk = { wallet: SubjectId; route: Route; id: string };
 
 /** The page that a walk reads next, and how often that was tried in vain. */
 export type WalkPage = Walk & { page: number; cursor: string; tries: number };
-
-/** No wallet is followed further than this many pages: 100,000 transfers. */
-const MOST_PAGES = 2_000;
 
 /** So long after its beginning a walk that was cut short may be tried again, where its cursors expire for instance. */
 const BROKEN_FOR_MS = 30_000;

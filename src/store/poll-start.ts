@@ -3,7 +3,7 @@ import type { HandedState } from '../domain/handed-quote.ts';
 import type { RouteDefinition } from '../domain/route.ts';
 import { parseSubjectId, type SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
-import { parseHanded } from './handed-quotes.ts';
+import type { HandedQuotes } from './handed-quotes.ts';
 import type { Keys } from './keys.ts';
 import {
   type ClaimedPoll,
@@ -14,8 +14,8 @@ import {
   priceOf,
   REDIS_TIME,
 } from './plan.ts';
-import { ROUTE, type StoredSubscription, SUBSCRIPTION } from './registry.ts';
-import { type Known, pairs, parseClaims, parseSnapshot } from './subjects.ts';
+import type { Registry, StoredSubscription } from './registry.ts';
+import { type Known, pairs, type SubjectStore } from './subjects.ts';
 import { type Surface, surfaceOf } from './surface.ts';
 import { type OpenTransfers, parseFacts, parseOpen, type WalletFacts } from './wallets.ts';
 
@@ -84,12 +84,23 @@ const REPLY = z.tuple([
   list,
 ]);
 
+/** What reads the parts of a start from their stored form. */
+export type PollReaders = {
+  redis: RedisClient;
+  keys: Keys;
+  subjects: SubjectStore;
+  registry: Registry;
+  handedQuotes: HandedQuotes;
+  atMs?: PlanClock;
+};
+
 /** Takes a claim for a process, and reads what its poll needs. Null where the claim is another's, or its time has passed. */
 export async function takePoll(
-  { redis, keys, atMs = REDIS_TIME }: { redis: RedisClient; keys: Keys; atMs?: PlanClock },
+  parts: PollReaders,
   { member, token }: Pick<ClaimedPoll, 'member' | 'token'>,
   process: string,
 ): Promise<PollStart | null> {
+  const { redis, keys, subjects, registry, handedQuotes, atMs = REDIS_TIME } = parts;
   const { subject, route: walkRoute } = parseMember(member);
   const surface = surfaceOf(subject);
   const key = parseSubjectId(subject);
@@ -134,19 +145,12 @@ export async function takePoll(
     fails,
     asOf,
     nowMs: Math.floor(redisMs + inMs),
-    snapshot: parseSnapshot(pairs(snapshot)),
-    claims: parseClaims(pairs(claims)),
-    seenAtMs: looked === '' ? null : Number(looked),
-    subscriptions: new Map(
-      Object.entries(pairs(subscriptions)).map(([name, text]) => [
-        name,
-        SUBSCRIPTION.parse(JSON.parse(text)),
-      ]),
-    ),
+    ...subjects.known(subject, { snapshot, claims, looked }),
+    subscriptions: await registry.readSubscriptions(Object.entries(pairs(subscriptions))),
     facts: parseFacts(pairs(facts)),
     open: parseOpen(pairs(open)),
-    handed: handed ? parseHanded(subject, handed, verdict) : null,
-    route: route ? ROUTE.parse(JSON.parse(route)) : null,
+    handed: handed ? await handedQuotes.read(subject, handed, verdict) : null,
+    route: route && key?.kind === 'route' ? await registry.readRoute(key.name, route) : null,
     walk: walkRoute === null ? null : pairs(walk),
     subscribedAt: new Map(Object.entries(pairs(sinces))),
   };

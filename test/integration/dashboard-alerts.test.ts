@@ -44,6 +44,10 @@ const SOURCES = [
 ];
 const RELAY = `intentwatch_relay_holding{${JOB}}`;
 
+const RELAY_STOPPED = `intentwatch_relay_stopped{${JOB}}`;
+const FOREIGN = `intentwatch_foreign_entries_total{${JOB},what="claim"}`;
+const SET_ASIDE = `intentwatch_entries_set_aside_total{${JOB}}`;
+
 function state(word: string): string {
   return `intentwatch_upstream_state{${JOB},surface="status",state="${word}"}`;
 }
@@ -80,6 +84,9 @@ const HEALTHY: Series = {
   [`intentwatch_subjects_crashing{${JOB}}`]: '0x120',
   [`intentwatch_repairs_total{${JOB},what="poll-missing"}`]: '0x120',
   [RELAY]: '1x120',
+  [RELAY_STOPPED]: '0x120',
+  [SET_ASIDE]: '0x120',
+  [FOREIGN]: '0x120',
   [`intentwatch_deliveries_total{${JOB},receiver="backend",outcome="dead"}`]: '3x120',
   [DELIVERED]: '0+2x120',
   [attempts('delivered')]: '0+2x120',
@@ -123,6 +130,9 @@ const TROUBLES: Record<string, { differs: Series; afterMinutes: number }> = {
     afterMinutes: 12,
   },
   IntentwatchRelayAbsent: { differs: { [RELAY]: '0x120' }, afterMinutes: 2 },
+  IntentwatchRelayStopped: { differs: { [RELAY_STOPPED]: '1x120' }, afterMinutes: 2 },
+  IntentwatchEntriesSetAside: { differs: { [SET_ASIDE]: '0x10 1x110' }, afterMinutes: 12 },
+  IntentwatchForeignEntries: { differs: { [FOREIGN]: '0x10 1x110' }, afterMinutes: 12 },
   IntentwatchDeadLetters: {
     differs: {
       [`intentwatch_deliveries_total{${JOB},receiver="backend",outcome="dead"}`]: '0x10 1x110',

@@ -2,6 +2,7 @@ import { inject } from 'vitest';
 import type { SubjectId } from '../../src/domain/subject.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
+import { HandedQuotes } from '../../src/store/handed-quotes.ts';
 import { type AnswerKind, HealthStore } from '../../src/store/health.ts';
 import { Keys } from '../../src/store/keys.ts';
 import {
@@ -41,6 +42,7 @@ export class PlanStage {
   readonly plan = new PlanStore(this.redis, this.keys, { atMs: this.#atMs });
   readonly health = new HealthStore(this.redis, this.keys, { atMs: this.#atMs });
   readonly subjects = new SubjectStore(this.redis, this.keys, { retentionMs: 3_600_000 });
+  readonly handedQuotes = new HandedQuotes(this.redis, this.keys);
   readonly registry = new Registry(this.redis, this.keys, this.subjects);
 
   async budget(requestsPerSecond: number): Promise<void> {
@@ -82,7 +84,8 @@ export class PlanStage {
   }
 
   async take(poll: ClaimedPoll, process = 'p1'): Promise<PollStart | null> {
-    return takePoll({ redis: this.redis, keys: this.keys, atMs: this.#atMs }, poll, process);
+    const { redis, keys, subjects, registry, handedQuotes } = this;
+    return takePoll({ redis, keys, subjects, registry, handedQuotes, atMs: this.#atMs }, poll, process);
   }
 
   async end(

@@ -140,6 +140,12 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     moves: { 'events_total{type="receiver.disabled"}': 1 },
   },
   'relay.moved': { emitted: { holding: true }, moves: { relay_holding: 1 } },
+  'relay.stopped': { emitted: { stopped: true }, moves: { relay_stopped: 1 } },
+  'store.foreign': {
+    emitted: { what: 'claim', where: 'x', reason: 'y' },
+    moves: { 'foreign_entries_total{what="claim"}': 1 },
+  },
+  'relay.set-aside': { emitted: { entry: '1-1' }, moves: { entries_set_aside_total: 1 } },
   'repair.done': {
     emitted: { what: 'poll-stuck', subject: 'intent:0x01' },
     moves: { 'repairs_total{what="poll-stuck"}': 1 },

@@ -156,6 +156,9 @@ function awaited(view: WalletView): Arrivals[] {
   ];
 }
 
+/** No wallet is followed further than this many pages: 100,000 transfers. */
+export const MOST_PAGES = 2_000;
+
 /**
  * How long after one sweep of all pages the next begins, ms. While new transfers are seen to come first, a sweep only
  * confirms that, and costs a page a minute; else it is what finds them, and costs a page in ten seconds.

@@ -69,8 +69,13 @@ local claims, names, sinces = {}, {}, {}
 local isWallet = kindOf(subject) == 'wallet'
 local all = redis.call('HGETALL', KEYS[4])
 for i = 1, #all, 2 do
-  local since = string.match(all[i + 1], '^(%d+):')
-  if since and redis.call('HGET', KEYS[6], all[i]) == since then
+  local at = redis.call('HGET', KEYS[6], all[i])
+  -- A claim of another shape is made anew for what a config names; a page makes its own anew.
+  if at and not string.match(all[i + 1], '^%d+:%-?%d*:[01]$') and string.sub(all[i], -#subject - 1) == '|' .. subject then
+    all[i + 1] = at .. '::0'
+    redis.call('HSET', KEYS[4], all[i], all[i + 1])
+  end
+  if at and at == string.match(all[i + 1], '^(%d+):') then
     claims[#claims + 1] = all[i]
     claims[#claims + 1] = all[i + 1]
     local name = string.match(all[i], '^([^|]*)|')
