@@ -7,19 +7,6 @@ import type { DemoReceiver } from './receiver.ts';
 /** The share by which the demo's route must move to be told, in millionths. */
 export const DEMO_MOVED_BY_MILLIONTHS = 5_000n;
 
-/** The demo's transfers take seconds where others take minutes. */
-const NEW = { shortestWait: '100ms', longestWait: '1s' };
-const SHORT = { ...NEW, agedWait: '1s' };
-const FAST = {
-  watch: {
-    pending: { ...SHORT, median: '2s' },
-    filled: { ...SHORT, median: '10s' },
-    gasless: { ...SHORT, median: '1s' },
-    vault: { ...SHORT, median: '2s' },
-  },
-  newTransfers: NEW,
-};
-
 /** The config file of the demo, as a user would write it. */
 export function demoConfig(parts: {
   sandbox: Sandbox;
@@ -40,7 +27,6 @@ export function demoConfig(parts: {
       quotesRequestsPerSecond: 5,
     },
     server: { host: '127.0.0.1', port },
-    polling: FAST,
     smtp: { url: mailbox.url, from: 'Intentwatch <transfers@example.com>' },
     receivers: [
       {

@@ -85,13 +85,16 @@ export async function pollWalletListing(parts: WalletParts, run: Run): Promise<W
   };
 }
 
-/** When a wallet is polled next whose poll failed: it has polled what it was to poll, so that the rest is not kept waiting. */
-export function failedListing(parts: WalletParts, start: PollStart): Observed {
+/**
+ * What is noted of a wallet whose poll failed: the listing that it was to poll comes again after `afterMs` at the soonest,
+ * so that the others are asked for when the wallet itself is.
+ */
+export function failedListing(parts: WalletParts, start: PollStart, afterMs: number): Observed {
   const { open, facts, nowMs, virtual } = start;
   const { listing } = planOf(parts, start, { facts, open }).plan;
   return {
     ...observedOf(openDraft(start), null),
-    facts: { [`polled:${listing}`]: nowMs, [`virtual:${listing}`]: virtual },
+    facts: { [`polled:${listing}`]: nowMs + Math.round(afterMs), [`virtual:${listing}`]: virtual },
   };
 }
 

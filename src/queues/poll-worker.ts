@@ -144,7 +144,8 @@ export class PollWorker {
     const poll = { member, subject, token, surface };
     const hasToHear = await this.#parts.plan.end(poll, end, next, { observed, keepMs });
     if (hasToHear && outcome === 'answered') await this.#failures.answered(start);
-    if (next.restMs === 0 || next.alarmMs === 0) this.#dispatcher.wake();
+    // Of what may have ended a process, one is polled at a time: the next one waits for this end.
+    if (next.restMs === 0 || next.alarmMs === 0 || start.lane === 'suspect') this.#dispatcher.wake();
     this.#parts.signals.emit('poll.ended', {
       surface: this.#surface,
       kind: subjectKind(subject),
@@ -281,7 +282,8 @@ export class PollWorker {
     return {
       end: failure.own ? 'failed' : 'back',
       next: { ...AT_ONCE, restMs: failure.afterMs },
-      observed: isWallet && failure.own ? failedListing(this.#parts, start) : NOTHING_OBSERVED,
+      observed:
+        isWallet && failure.own ? failedListing(this.#parts, start, failure.afterMs) : NOTHING_OBSERVED,
       outcome: 'failed',
     };
   }

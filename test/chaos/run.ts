@@ -198,7 +198,6 @@ function configOf(parts: {
       gatewayRequestsPerSecond: 20,
       timeout: '5s',
     },
-    polling: { fullSweepEvery: '5s' },
     redis: { url: redis.url, prefix: PREFIX },
     server: { host: '127.0.0.1', port: 0 },
     smtp: { url: mailServer.url, from: 'Intentwatch <transfers@example.com>' },

@@ -11,11 +11,12 @@ const { later, started } = opening();
 test('the first sight of a named intent is told also when a page, to which it is history, is committed meanwhile', async () => {
   const pageCommitted = Promise.withResolvers<void>();
   const lookedUp = Promise.withResolvers<void>();
+  const listening = Promise.withResolvers<void>();
   const longAgo = Math.floor(Date.now() / 1_000) - 3_600;
   const upstream = await started(
     new ScriptedUpstream(async ({ query }) => {
       // Both requests are under way before either is answered; the page is taken in first.
-      if (query.intentHash === undefined) await lookedUp.promise;
+      if (query.intentHash === undefined) await Promise.all([lookedUp.promise, listening.promise]);
       lookedUp.resolve();
       if (query.intentHash !== undefined) await pageCommitted.promise;
       return { records: [intentRecord(HASH, 'pending', longAgo)] };
@@ -30,10 +31,12 @@ test('the first sight of a named intent is told also when a page, to which it is
     subscriptions: [{ name: 's', wallets: [WALLET], intents: [HASH], receivers: ['hook'] }],
   });
   later(() => daemon.close());
-  await signalled<{ outcome: string }>(
+  const pageTaken = signalled<{ outcome: string }>(
     (take) => signals.on('record.decided', take),
     ({ outcome }) => outcome === 'history',
   );
+  listening.resolve();
+  await pageTaken;
   pageCommitted.resolve();
   const [event] = await hook.until((events) => events.length > 0);
   expect(event).toMatchObject({ type: 'intent.pending', data: { sequence: 1, subscriptions: ['s'] } });

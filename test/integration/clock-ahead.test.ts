@@ -2,13 +2,15 @@ import { describe, expect, inject, test } from 'vitest';
 import { account } from '../../src/demo/account.ts';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { TestReceiver, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
+import { endsOf, lastTold } from '../support/statuses.ts';
 
 const { started, child } = opening();
 
 describe('a daemon whose clock is 30 s off', () => {
   test('shares its work with one whose clock is right, and what is told is what was shown', async () => {
-    const sandbox = await started(new Sandbox({ seed: 5, wallets: 4, transfersPerSecond: 0, timeScale: 40 }));
+    const sandbox = await started(new Sandbox({ seed: 5, wallets: 4, transfersPerSecond: 0, timeScale: 20 }));
     const hook = await started(new TestReceiver());
     const subjects = sandbox.subjects();
     const config = {
@@ -35,19 +37,11 @@ describe('a daemon whose clock is 30 s off', () => {
     sandbox.setPace(3);
     await hook.until((events) => events.length >= 80);
     sandbox.setPace(0);
-    const finals = new Set(['settled', 'refunded', 'failed']);
-    const intents = (): Map<string, string> =>
-      new Map(
-        sandbox
-          .transitions()
-          .filter(({ subject }) => subject.startsWith('intent:'))
-          .map(({ subject, to }) => [subject, to]),
-      );
-    // Every transfer comes to its end, and its last status is told.
+    await eventually('all transfers have ended', () => sandbox.pace().livingTransfers === 0);
+    const ends = endsOf(sandbox.transitions(), watchedFromMs);
     await hook.until((events) => {
-      const told = new Map(events.map((event) => [event.data.subject.id, event.data.status]));
-      const living = [...intents()].filter(([subject, to]) => !finals.has(to) || told.get(subject) !== to);
-      return sandbox.pace().livingTransfers === 0 && living.length === 0;
+      const told = lastTold(events);
+      return [...ends].every(([subject, status]) => told.get(subject) === status);
     });
     // What was born while the daemons were starting may be history for them.
     const born = new Set(

@@ -4,17 +4,16 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import type { UpstreamRecord } from '../../src/domain/record.ts';
 import { intentId, type SubjectId, vaultId } from '../../src/domain/subject.ts';
 import { type CommitParts, commitRecord, commitTimed, type Taken } from '../../src/queues/commit-record.ts';
-import { PollQueues } from '../../src/queues/poll-queues.ts';
 import { Signals } from '../../src/signals.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { EventLog } from '../../src/store/event-log.ts';
-import { HealthStore } from '../../src/store/health.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { LearnedStore } from '../../src/store/learned.ts';
 import { eventOf, type LogEntry } from '../../src/store/log-entry.ts';
+import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
-import { SubjectStore } from '../../src/store/subjects.ts';
+import { type Known, SubjectStore } from '../../src/store/subjects.ts';
 import { cadenceParts } from '../support/cadence-parts.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
@@ -36,10 +35,9 @@ beforeEach(() => {
   keys = new Keys(testPrefix());
   subjects = new SubjectStore(redis, keys, { retentionMs: 60_000 });
   registry = new Registry(redis, keys, subjects);
-  const health = new HealthStore(redis, keys);
   parts = {
     subjects,
-    queues: new PollQueues({ redis, keys, subjects, health }),
+    plan: new PlanStore(redis, keys),
     signals: new Signals(),
     confirmAfterMs: 10 * MINUTE_MS,
     finished: {},
@@ -47,10 +45,15 @@ beforeEach(() => {
   };
 });
 
-afterEach(async () => {
-  await parts.queues.close();
-  redis.disconnect();
-});
+afterEach(() => redis.disconnect());
+
+/** What is known of a subject before a request, and the commit counter then. */
+async function look(subject: SubjectId): Promise<Known & { asOf: string }> {
+  const asOf = (await redis.get(keys.commit)) ?? '0';
+  const [known] = await subjects.look([subject]);
+  if (known === undefined) throw new Error('nothing was looked up');
+  return { ...known, asOf };
+}
 
 function record(status: string, updatedAt: number | null, more: JsonObject = {}): UpstreamRecord {
   const said = { id: INTENT, type: 'intent', status, updatedAt, ...more };
@@ -73,7 +76,7 @@ async function want(subscription: string, subject: SubjectId): Promise<Claim> {
     },
     '0-0',
   );
-  const start = await subjects.beginPoll(subject, { counted: false });
+  const start = await look(subject);
   const claim = start.claims.find((one) => one.root === `${subscription}|${subject}`);
   if (claim === undefined) throw new Error('the claim was not made');
   return claim;
@@ -84,10 +87,11 @@ async function take(
   said: UpstreamRecord,
   how: { nowMs: number; claims?: readonly Claim[]; asOf?: string },
 ): Promise<Taken> {
-  const start = await subjects.beginPoll(said.subject, { counted: false });
+  const start = await look(said.subject);
   return commitRecord(parts, said, start, {
     asOf: how.asOf ?? start.asOf,
     nowMs: how.nowMs,
+    price: 1,
     exact: how.claims === undefined,
     claims: how.claims ?? start.claims.filter((claim) => !claim.served),
   });
@@ -196,7 +200,7 @@ describe('who an event is for', () => {
 
   test('an answer from before the snapshot is dropped, but the claim that came with it is served', async () => {
     await want('s', INTENT);
-    const { asOf } = await subjects.beginPoll(INTENT, { counted: false });
+    const { asOf } = await look(INTENT);
     await take(record('pending', T0), { nowMs: T0_MS });
     const other = await want('other', INTENT);
     const late = await take(record('filled', T0 + 1), { nowMs: T0_MS, claims: [other], asOf });
@@ -226,16 +230,16 @@ describe('a first sight that the first answer could not give', () => {
 describe('two processes that make the very same first sight', () => {
   test('make one event, and the second one leads its own claims to it', async () => {
     const [one, two] = [await want('one', INTENT), await want('two', INTENT)];
-    const { asOf } = await subjects.beginPoll(INTENT, { counted: false });
+    const { asOf } = await look(INTENT);
     const before = { snapshot: null, seenAtMs: null, claims: [one, two] };
-    const sighting = { asOf, nowMs: T0_MS, exact: false };
+    const sighting = { asOf, nowMs: T0_MS, price: 1, exact: false };
     await commitRecord(parts, record('settled', T0), before, { ...sighting, claims: [one] });
     await commitRecord(parts, record('settled', T0), before, { ...sighting, claims: [two] });
     const [event, audience, ...rest] = await log();
     expect(rest).toEqual([]);
     expect(event).toMatchObject({ kind: 'event', roots: [one.root] });
     expect(audience).toMatchObject({ kind: 'audience', entry: event?.id, roots: [two.root] });
-    const { claims } = await subjects.beginPoll(INTENT, { counted: false });
+    const { claims } = await look(INTENT);
     expect(claims.every((claim) => claim.served)).toBe(true);
   });
 });
@@ -301,14 +305,14 @@ describe('an event of time', () => {
     const seen = { subject: vault, status: 'PENDING', updatedAt: null, names: [], said, unreadable: [] };
     const { snapshot } = await take(seen, { nowMs: T0_MS });
     if (snapshot === null) throw new Error('no snapshot');
-    const { claims } = await subjects.beginPoll(vault, { counted: false });
+    const { claims } = await look(vault);
     const subscriptions = await registry.subscriptions([`s|${vault}`]);
     const context = { nowMs: T0_MS + 1, subscriptions, handed: null };
     await Promise.all([
       commitTimed(parts, { subject: vault, snapshot, claims }, context),
       commitTimed(parts, { subject: vault, snapshot, claims }, context),
     ]);
-    const start = await subjects.beginPoll(vault, { counted: false });
+    const start = await look(vault);
     if (start.snapshot === null) throw new Error('no snapshot');
     await commitTimed(parts, { subject: vault, snapshot: start.snapshot, claims }, context);
     expect(await eventTypes()).toEqual(['vault.pending', 'vault.expired']);

@@ -103,7 +103,7 @@ function emitEverything(signals: Signals): void {
   signals.emit('upstream.moved', { ...moved, before: 'ok', after: 'unreachable' });
   signals.emit('upstream.paused', { surface: 'status', seconds: 3 });
   signals.emit('poll.ended', { surface: 'status', kind: 'intent', outcome: 'answered', lagSeconds: 0.3 });
-  signals.emit('poll.crashing', { subject: 'intent:0x01', crashes: 3 });
+  signals.emit('poll.crashed', { subject: 'intent:0x01', crashes: 3 });
   signals.emit('record.decided', { subject: 'intent:0x01', kind: 'intent', outcome: 'first', reason: null });
   signals.emit('record.decided', {
     subject: 'intent:0x01',
@@ -169,6 +169,7 @@ test('no two panels of the dashboard overlap, and none leaves the page', () => {
 
 describe.skipIf(!hasPrometheus)(`against a real Prometheus${unlessInstalled}`, () => {
   const prometheus = new Prometheus();
+  const PLAN = { price: 1, used: 0.4, failing: 0, suspects: 1, overdueSeconds: 2 };
   const signals = new Signals();
   const metrics = new Metrics({
     signals,
@@ -181,11 +182,11 @@ describe.skipIf(!hasPrometheus)(`against a real Prometheus${unlessInstalled}`, (
       deliveries: async () => [{ receiver: 'backend', pending: 1, dead: 1, removed: false }],
       receivers: async () => [{ receiver: 'backend', state: 'ok' }],
       surfaces: async () => [
-        { surface: 'status', state: 'unreachable', budget: 5, price: 1.5 },
-        { surface: 'gateway', state: 'ok', budget: 5, price: 1 },
-        { surface: 'quotes', state: 'ok', budget: 1, price: 1 },
+        { ...PLAN, surface: 'status', state: 'unreachable', budget: 5, price: 1.5, failing: 3 },
+        { ...PLAN, surface: 'gateway', state: 'ok', budget: 5 },
+        { ...PLAN, surface: 'quotes', state: 'ok', budget: 1 },
       ],
-      crashing: async () => 1,
+      waits: async () => [{ kind: 'intent', longestSeconds: 12 }],
       learned: async () => ({
         stages: [
           { route: '8453>10', stage: 'pending', observations: 41.5, medianSeconds: 24, p99Seconds: 130 },

@@ -52,7 +52,7 @@ describe('a finished subject', () => {
     later(() => redis.quit());
     const first = await startDaemon(config);
     await hook.until((events) => events.length === 1);
-    while ((await redis.zcard(`{${prefix}}:due`)) > 0) await redis.ping();
+    while ((await redis.hlen(`{${prefix}}:plan:status:items`)) > 0) await redis.ping();
     await first.daemon.close();
 
     expect(await redis.pttl(`{${prefix}}:subject:intent:${HASH}`)).toBe(-1);

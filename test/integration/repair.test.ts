@@ -6,12 +6,12 @@ import { opening } from '../support/opening.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
 
 const HASH = hashOf(9);
-const JOB = `poll-intent%3A${HASH}`;
 
 const { later, started } = opening();
 
 let redis: Redis;
 let prefix: string;
+let plan: string;
 let hook: TestReceiver;
 let status: string;
 let updatedAt: number;
@@ -21,6 +21,7 @@ beforeEach(async () => {
   redis = new Redis(inject('redisUrl'));
   later(() => redis.quit());
   prefix = testPrefix();
+  plan = `{${prefix}}:plan:status`;
   status = 'pending';
   updatedAt = 1_700_000_000;
   const upstream = new ScriptedUpstream(() => ({ records: [intentRecord(HASH, status, updatedAt)] }));
@@ -46,20 +47,20 @@ async function isFilled(): Promise<void> {
   await hook.until((events) => events.some((event) => event.type === 'intent.filled'));
 }
 
-async function repaired(what: string): Promise<void> {
+/** Resolves when the check has put the subject back into the plan. */
+async function repaired(): Promise<void> {
   await signalled(
-    (take: (repair: { what: string }) => void) => signals.on('repair.done', take),
-    (repair) => repair.what === what,
+    (take: (repair: { what: string; subject: string }) => void) => signals.on('repair.done', take),
+    ({ what, subject }) => what === 'poll-missing' && subject === `intent:${HASH}`,
   );
 }
 
 describe('the repeating check', () => {
-  test('puts back the poll of a subject whose job has vanished, and counts it', async () => {
+  test('puts back a subject that stands nowhere in the plan, and counts it', async () => {
     await hook.until((events) => events.length === 1);
-    const repair = repaired('poll-missing');
-    // Between two polls the job stands among the delayed ones; while it is polled it cannot be taken away.
-    while ((await redis.zrem(`{${prefix}}:q:status:delayed`, JOB)) === 0) await redis.ping();
-    await redis.del(`{${prefix}}:q:status:${JOB}`);
+    const repair = repaired();
+    // Between two polls it rests; while it is polled it cannot be taken away.
+    while ((await redis.zrem(`${plan}:resting`, `intent:${HASH}`)) === 0) await redis.ping();
     fill();
     await repair;
     await isFilled();
@@ -67,15 +68,29 @@ describe('the repeating check', () => {
 
   test('brings forward a poll that waits by a clock that was wrong', async () => {
     await hook.until((events) => events.length === 1);
-    const repair = repaired('poll-stuck');
-    const delayed = `{${prefix}}:q:status:delayed`;
-    const nowMs = Date.now();
-    // A process whose clock was an hour ahead has put the poll off, and died: the job waits, though long overdue.
-    while ((await redis.zscore(delayed, JOB)) === null) await redis.ping();
-    await redis.zadd(delayed, 'XX', (nowMs + 3_600_000) * 4_096, JOB);
-    await redis.zadd(`{${prefix}}:due`, 'XX', nowMs - 120_000, `intent:${HASH}`);
+    const repair = repaired();
+    const far = Date.now() + 86_400_000;
+    while ((await redis.zadd(`${plan}:resting`, 'XX', 'CH', far, `intent:${HASH}`)) === 0) await redis.ping();
     fill();
     await repair;
+    await isFilled();
+  });
+
+  test('is not needed for a claim that never came to a worker: its lease runs out', async () => {
+    await hook.until((events) => events.length === 1);
+    const returned = signalled(
+      (take: (claims: { count: number }) => void) => signals.on('claims.returned', take),
+      ({ count }) => count > 0,
+    );
+    // As if a process had claimed it, and had died before the job was in the queue.
+    while ((await redis.zrem(`${plan}:resting`, `intent:${HASH}`)) === 0) await redis.ping();
+    await redis
+      .multi()
+      .hset(`${plan}:claims`, `intent:${HASH}`, `lost gone 0 0 ${Date.now()} fair 0`)
+      .zadd(`${plan}:leases`, Date.now() + 3_000, `intent:${HASH}`)
+      .exec();
+    fill();
+    await returned;
     await isFilled();
   });
 

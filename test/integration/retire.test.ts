@@ -1,13 +1,11 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import { intentId, type SubjectId, walletId } from '../../src/domain/subject.ts';
 import { type CommitParts, commitRecord } from '../../src/queues/commit-record.ts';
-import { pollJobId } from '../../src/queues/names.ts';
-import { PollQueues } from '../../src/queues/poll-queues.ts';
 import { Signals } from '../../src/signals.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
-import { HealthStore } from '../../src/store/health.ts';
 import { Keys } from '../../src/store/keys.ts';
+import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { cadenceParts } from '../support/cadence-parts.ts';
@@ -19,25 +17,23 @@ const INTENT = intentId(hashOf(7));
 const NOW_MS = Date.now();
 
 let redis: RedisClient;
+let keys: Keys;
 let subjects: SubjectStore;
 let registry: Registry;
-let queues: PollQueues;
+let plan: PlanStore;
 let parts: CommitParts;
 
 beforeEach(() => {
   redis = connect({ kind: 'server', url: inject('redisUrl') });
-  const keys = new Keys(testPrefix());
+  keys = new Keys(testPrefix());
   subjects = new SubjectStore(redis, keys, { retentionMs: 60_000 });
   registry = new Registry(redis, keys, subjects);
-  queues = new PollQueues({ redis, keys, subjects, health: new HealthStore(redis, keys) });
+  plan = new PlanStore(redis, keys);
   const rules = { confirmAfterMs: 600_000, finished: {}, ...cadenceParts(redis, keys) };
-  parts = { subjects, queues, signals: new Signals(), ...rules };
+  parts = { subjects, plan, signals: new Signals(), ...rules };
 });
 
-afterEach(async () => {
-  await queues.close();
-  redis.disconnect();
-});
+afterEach(() => redis.disconnect());
 
 /** Makes the subscriptions of the config the ones that name these subjects. */
 async function sync(named: Record<string, SubjectId[]>): Promise<void> {
@@ -48,23 +44,32 @@ async function sync(named: Record<string, SubjectId[]>): Promise<void> {
 
 /** Has a page of the wallet show the transfer. Returns the commit of its snapshot. */
 async function show(status: string, updatedAt: number): Promise<number> {
-  const { claims, asOf } = await subjects.beginPoll(WALLET, { counted: false });
-  const [known] = await subjects.look([INTENT]);
-  if (known === undefined) throw new Error('nothing was looked up');
+  const asOf = (await redis.get(keys.commit)) ?? '0';
+  const [wallet, known] = await subjects.look([WALLET, INTENT]);
+  if (wallet === undefined || known === undefined) throw new Error('nothing was looked up');
   const said = { id: INTENT, type: 'intent', status, updatedAt };
   const record = { subject: INTENT, status, updatedAt, names: [], said, unreadable: [] };
   const { snapshot } = await commitRecord(parts, record, known, {
     asOf,
     nowMs: NOW_MS,
+    price: 1,
     exact: false,
-    claims,
+    claims: wallet.claims,
   });
   if (snapshot === null) throw new Error('nothing was stored');
   return snapshot.commit;
 }
 
-async function hasJob(): Promise<boolean> {
-  return (await queues.missing([INTENT])).length === 0;
+/** Retires the transfer as its snapshot of a commit says. Says whether it was, and whether it is polled on. */
+async function retire(commit: number): Promise<{ retired: boolean; polled: boolean }> {
+  const retired = await plan.retire(INTENT, commit, 60_000);
+  return { retired, polled: await plan.isTracked(INTENT) };
+}
+
+/** Claims whatever may be polled now. */
+async function claimed(): Promise<string[]> {
+  const { polls } = await plan.claim('status', { process: 'p', most: 10, aheadMs: 10_000 });
+  return polls.map(({ member }) => member);
 }
 
 describe('a transfer that a page showed finished', () => {
@@ -76,54 +81,34 @@ describe('a transfer that a page showed finished', () => {
     commit = await show('settled', 101);
   });
 
-  test('is polled no more', async () => {
-    expect([await subjects.isPolled(INTENT), await hasJob()]).toEqual([true, true]);
-    await queues.retire(INTENT, commit);
-    expect([await subjects.isPolled(INTENT), await hasJob()]).toEqual([false, false]);
+  test('is polled no more, and kept for the retention', async () => {
+    expect(await plan.isTracked(INTENT)).toBe(true);
+    expect(await retire(commit)).toEqual({ retired: true, polled: false });
+    expect(await claimed()).toEqual([WALLET]);
+    expect(await redis.pttl(keys.subject(INTENT))).toBeGreaterThan(0);
+    expect(await registry.counts()).toEqual([]);
   });
 
-  test('keeps its poll for a subscription that has named it meanwhile', async () => {
+  test('is polled on for a subscription that has named it meanwhile', async () => {
     await sync({ treasury: [WALLET], order: [INTENT] });
-    await queues.retire(INTENT, commit);
-    expect([await subjects.isPolled(INTENT), await hasJob()]).toEqual([true, true]);
+    expect(await retire(commit)).toEqual({ retired: false, polled: true });
   });
 
-  test('keeps its poll where its state has changed meanwhile', async () => {
+  test('is polled on where its state has changed meanwhile', async () => {
     await show('filled', 102);
-    await queues.retire(INTENT, commit);
-    expect([await subjects.isPolled(INTENT), await hasJob()]).toEqual([true, true]);
+    expect(await retire(commit)).toEqual({ retired: false, polled: true });
   });
 
-  test('has a poll where it is asked for while its job is being removed', async () => {
-    const retire = subjects.retire.bind(subjects);
-    subjects.retire = async (...subject) => {
-      const isRetired = await retire(...subject);
-      await queues.soon(INTENT);
-      return isRetired;
-    };
-    await queues.retire(INTENT, commit);
-    expect([await subjects.isPolled(INTENT), await hasJob()]).toEqual([true, true]);
+  test('is polled on where it was asked for meanwhile, and while that poll is under way', async () => {
+    await plan.ask([INTENT]);
+    expect(await retire(commit)).toEqual({ retired: false, polled: true });
+    expect(await claimed()).toContain(INTENT);
+    expect(await retire(commit)).toEqual({ retired: false, polled: true });
   });
 
-  test('leaves no look-up behind that would keep the next one away', async () => {
-    await queues.lookAgain(INTENT);
-    await queues.retire(INTENT, commit);
-    await queues.lookAgain(INTENT);
-    expect([await subjects.isPolled(INTENT), await hasJob()]).toEqual([true, true]);
-  });
-});
-
-describe('a poll that a page puts off', () => {
-  test('may have ended since', async () => {
-    await sync({ treasury: [WALLET] });
-    await show('pending', 100);
-    const queue = queues.queue('status');
-    const getJob = queue.getJob.bind(queue);
-    queue.getJob = async (id) => {
-      const job = await getJob(id);
-      await queue.remove(pollJobId(INTENT));
-      return job;
-    };
-    await expect(queues.postpone(INTENT, 5_000)).resolves.toBeUndefined();
+  test('is polled again when it is asked for afterwards', async () => {
+    await retire(commit);
+    await plan.recheck([INTENT]);
+    expect(await claimed()).toContain(INTENT);
   });
 });

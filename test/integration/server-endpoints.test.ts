@@ -30,7 +30,7 @@ async function serve(
       deliveries: async () => [],
       receivers: async () => [],
       surfaces: async () => [],
-      crashing: async () => 0,
+      waits: async () => [],
       learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
       routes: async () => [],
       ...options.sources,
@@ -64,15 +64,15 @@ describe('/metrics', () => {
     expect(answer.status).toBe(200);
     expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
     const body = await answer.text();
-    expect(body).toContain('\nintentwatch_subjects_crashing 0\n');
+    expect(body).toContain('\nintentwatch_learned_new_transfers_per_second 0\n');
     expect(body).toMatch(/^process_start_time_seconds \d+$/m);
   });
 
   test('answers while a source hangs, without its gauges', async () => {
-    const { url } = await serve({ sources: { crashing: () => new Promise(() => undefined) } });
+    const { url } = await serve({ sources: { waits: () => new Promise(() => undefined) } });
     const body = await (await fetch(`${url}/metrics`)).text();
-    expect(body).toContain('\nintentwatch_scrape_errors_total{source="crashing"} 1\n');
-    expect(body).not.toMatch(/^intentwatch_subjects_crashing/m);
+    expect(body).toContain('\nintentwatch_scrape_errors_total{source="waits"} 1\n');
+    expect(body).not.toMatch(/^intentwatch_longest_wait_seconds/m);
     expect(body).toMatch(/^intentwatch_build_info/m);
   });
 });

@@ -47,7 +47,6 @@ describe('a storm of 429', () => {
       subscriptions: [{ name: 's', wallets: sandbox.subjects().wallets, receivers: ['hook'] }],
       more: {
         upstream: { baseUrl: sandbox.url, apiKey: sandbox.apiKey, requestsPerSecond: REQUESTS_PER_SECOND },
-        polling: { fullSweepEvery: '5s' },
       },
     };
     for (let index = 0; index < DAEMONS; index++) {
@@ -92,7 +91,7 @@ describe('a storm of 429', () => {
     await eventually('full speed again', () => Date.now() > calmMs && perSecond() >= 0.8 * usual, 120_000);
     sandbox.setPace(0);
     await eventually('all transfers have ended', () => sandbox.pace().livingTransfers === 0, 120_000);
-    const ends = endsOf(sandbox.transitions());
+    const ends = endsOf(sandbox.transitions(), watchedSince * 1_000);
     await hook.until((events) => {
       const told = lastTold(events);
       return [...ends].every(([subject, status]) => told.get(subject) === status);

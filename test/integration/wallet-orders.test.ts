@@ -37,16 +37,16 @@ describe('transfers of a wallet with 1,000 past ones are all told, to their end,
       prefix: testPrefix(),
       receivers: { hook: { url: hook.url } },
       subscriptions: [{ name: 's', wallets: sandbox.subjects().wallets, receivers: ['hook'] }],
-      more: { polling: { fullSweepEvery: '5s' } },
     });
     later(() => daemon.close());
+    const watchedSinceMs = Date.now();
     sandbox.setPace(30);
     await hook.until((events) => events.length >= 60);
     sandbox.setPace(0);
 
     await hook.until((events) => {
       const told = lastTold(events);
-      const ends = endsOf(sandbox.transitions());
+      const ends = endsOf(sandbox.transitions(), watchedSinceMs);
       return told.size >= 60 && [...ends].every(([subject, status]) => told.get(subject) === status);
     });
     const known = new Set(sandbox.transitions().map(({ subject }) => subject));

@@ -9,7 +9,6 @@ import { Daemon } from '../../src/daemon.ts';
 import { DemoReceiver } from '../../src/demo/receiver.ts';
 import type { RenderedEvent } from '../../src/domain/event.ts';
 import { Signals } from '../../src/signals.ts';
-import { FAST_POLLING } from './fast-polling.ts';
 
 /** The secret that test receivers share. */
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
@@ -52,12 +51,7 @@ export function configYaml(config: TestConfig): string {
     })),
     subscriptions: config.subscriptions,
     ...config.more,
-    polling: { ...FAST_POLLING, ...pollingOf(config.more) },
   });
-}
-
-function pollingOf(more: object | undefined): object {
-  return more !== undefined && 'polling' in more && more.polling instanceof Object ? more.polling : {};
 }
 
 /** A daemon inside the test's process, on real Redis and real HTTP. `onLine` gets every line of its log. */

@@ -104,7 +104,7 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
         // Whatever was handed over is read: the account could not see that an answer came too late.
         timeout: '60s',
       },
-      polling: { fullSweepEvery: '2s', confirmAfter: `${run.confirmAfterMs}ms` },
+      polling: { confirmAfter: `${run.confirmAfterMs}ms` },
     },
   });
   run.onTestFinished(() => daemon.close());

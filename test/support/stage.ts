@@ -2,7 +2,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { FAST_POLLING } from './fast-polling.ts';
 import { Program } from './program.ts';
 import { ReceiverProcess } from './receiver-process.ts';
 import { RedisProcess } from './redis-process.ts';
@@ -102,7 +101,6 @@ export class Stage {
         requestsPerSecond: 200,
         gatewayRequestsPerSecond: 50,
       },
-      polling: { ...FAST_POLLING, fullSweepEvery: '5s' },
       ...(redisUrl === undefined ? {} : { redis: { url: redisUrl } }),
       ...(dataDir === undefined ? {} : { dataDir }),
       server: { host: '127.0.0.1', port: 0 },

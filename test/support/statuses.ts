@@ -1,11 +1,23 @@
 import type { RenderedEvent } from '../../src/domain/event.ts';
 
-/** The status that each intent came to last, by what really happened. */
-export function endsOf(transitions: readonly { subject: string; to: string }[]): Map<string, string> {
+/** Times of the upstream are whole seconds. */
+const SECOND_MS = 1_000;
+
+/**
+ * The status that each intent came to last, by what really happened. What had ended when the wallets began to be watched
+ * (Unix ms), or in the same second, is left out: it is history, of which nothing may be told.
+ */
+export function endsOf(
+  transitions: readonly { subject: string; to: string; at: number }[],
+  watchedSinceMs: number,
+): Map<string, string> {
+  const last = new Map(
+    transitions.filter(({ subject }) => subject.startsWith('intent:')).map((one) => [one.subject, one]),
+  );
   return new Map(
-    transitions
-      .filter(({ subject }) => subject.startsWith('intent:'))
-      .map(({ subject, to }): [string, string] => [subject, to]),
+    [...last]
+      .filter(([, { at }]) => at > watchedSinceMs + SECOND_MS)
+      .map(([subject, { to }]) => [subject, to]),
   );
 }
 
