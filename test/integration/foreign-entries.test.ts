@@ -4,9 +4,11 @@ import { BatchStore } from '../../src/store/batches.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { DeliveryStore } from '../../src/store/deliveries.ts';
-import { HandedQuotes } from '../../src/store/handed-quotes.ts';
+import { HandedQuotes, HandedQuotes } from '../../src/store/handed-quotes.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { LearnedStore } from '../../src/store/learned.ts';
+import { PlanStore } from '../../src/store/plan.ts';
+import { type PollStart, takePoll } from '../../src/store/poll-start.ts';
 import { ReceiverStore } from '../../src/store/receivers.ts';
 import { Registry, type Wanted } from '../../src/store/registry.ts';
 import { ReplayStore } from '../../src/store/replays.ts';
@@ -77,6 +79,19 @@ async function registry(): Promise<{ registry: Registry; subjects: SubjectStore 
   return { registry: made, subjects };
 }
 
+/** Has a worker take the poll of the one subject that is wanted. */
+async function take(parts: { registry: Registry; subjects: SubjectStore }): Promise<PollStart> {
+  const plan = new PlanStore(redis, keys);
+  await plan.setBudget('status', 100);
+  const { polls } = await plan.claim('status', { process: 'p', most: 5, aheadMs: 100 });
+  const poll = polls.find(({ member }) => member === INTENT);
+  if (poll === undefined) throw new Error('the subject was not handed out');
+  const handedQuotes = new HandedQuotes(redis, keys);
+  const start = await takePoll({ redis, keys, handedQuotes, ...parts }, poll, 'p');
+  if (start === null) throw new Error('the poll was not taken');
+  return start;
+}
+
 describe('in the registry, an entry of another shape', () => {
   test.each([
     'no JSON',
@@ -89,12 +104,13 @@ describe('in the registry, an entry of another shape', () => {
     await redis.hset(keys.routes, 'usdc', text);
     expect([...(await mine.subscriptions(['one|x', 'two|x'])).keys()]).toEqual(['one', 'two']);
     expect((await mine.receivers()).map(({ name }) => name).sort()).toEqual(['a', 'b']);
-    expect(await mine.route('usdc')).toEqual(ROUTE);
+    const stored = async (): Promise<string> => (await redis.hget(keys.routes, 'usdc')) ?? '';
+    expect(await mine.readRoute('usdc', await stored())).toEqual(ROUTE);
     expect(found.map(({ what }) => what)).toEqual(['subscription', 'receiver', 'route']);
     found = [];
     await mine.subscriptions(['one|x']);
     await mine.receivers();
-    await mine.route(routeId('usdc').slice('route:'.length));
+    await mine.readRoute('usdc', await stored());
     expect(found).toEqual([]);
   });
 
@@ -114,11 +130,11 @@ test.each([
   'AT:junk',
   'AT:5:9',
 ])('a claim of another shape (%s) is made anew where a config names its subject', async (text) => {
-  const { subjects } = await registry();
+  const mine = await registry();
   const root = `one|${INTENT}`;
   const at = await redis.hget(keys.wanted, root);
   await redis.hset(keys.claims(INTENT), root, text.replace('AT', at ?? ''));
-  const { claims } = await subjects.beginPoll(INTENT, { counted: false });
+  const { claims } = await take(mine);
   expect(claims.map((claim) => claim.root).sort()).toEqual([root, `two|${INTENT}`]);
   expect(await redis.hget(keys.claims(INTENT), root)).toBe(`${at}::0`);
 });
@@ -174,8 +190,7 @@ test('a batch of another shape is gathered anew', async () => {
 test('a time of another shape since when something is wanted begins anew', async () => {
   await registry();
   await redis.hset(keys.wanted, `one|${INTENT}`, 'long ago');
-  const { subjects } = await registry();
-  const { claims } = await subjects.beginPoll(INTENT, { counted: false });
+  const { claims } = await take(await registry());
   expect(claims.every(({ atMs }) => atMs > 1_600_000_000_000)).toBe(true);
   expect(claims).toHaveLength(2);
 });
