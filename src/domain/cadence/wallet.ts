@@ -1,5 +1,5 @@
 import type { SubjectId } from '../subject.ts';
-import { tightest } from './limits.ts';
+import { keepable, tightest } from './limits.ts';
 import type { Listing } from './listing.ts';
 import { type Arrivals, chooseListings } from './listing-choice.ts';
 import type { PlannedPoll } from './planned-poll.ts';
@@ -156,10 +156,10 @@ function awaited(view: WalletView): Arrivals[] {
   const rarely = {
     rate: rate / STRAY_FACTOR ** 2,
     fillRate: fillRate / STRAY_FACTOR ** 2,
-    limits: {
+    limits: keepable({
       leastSeconds: limits.leastSeconds * STRAY_FACTOR,
       mostSeconds: limits.mostSeconds * STRAY_FACTOR,
-    },
+    }),
   };
   return [
     { listing: 'pending', rate, fillRate: 0, limits },
