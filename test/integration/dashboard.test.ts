@@ -8,6 +8,7 @@ import { stringify } from 'yaml';
 import { z } from 'zod';
 import { DEFINITIONS } from '../../src/metrics/definitions.ts';
 import { Metrics } from '../../src/metrics/metrics.ts';
+import type { SurfaceState } from '../../src/metrics/sources.ts';
 import { Server } from '../../src/server/server.ts';
 import { Signals } from '../../src/signals.ts';
 import { freePort } from '../support/port.ts';
@@ -34,6 +35,16 @@ const panels = dashboard.panels.filter((panel) => panel.type !== 'row');
 const queries = panels.flatMap(({ title, targets }) =>
   targets.map(({ expr, refId }) => ({ name: targets.length > 1 ? `${title} (${refId})` : title, expr })),
 );
+
+const IDLE: Omit<SurfaceState, 'surface'> = {
+  state: 'ok',
+  budget: 5,
+  used: 0,
+  price: 1,
+  failing: 0,
+  suspects: 0,
+  overdueSeconds: 0,
+};
 
 /** A real Prometheus that scrapes `target` every second and evaluates the rules. */
 class Prometheus {
@@ -102,7 +113,8 @@ function emitEverything(signals: Signals): void {
   signals.emit('upstream.moved', { ...moved, before: 'ok', after: 'unreachable' });
   signals.emit('upstream.paused', { surface: 'status', seconds: 3 });
   signals.emit('poll.ended', { surface: 'status', kind: 'intent', outcome: 'answered', lagSeconds: 0.3 });
-  signals.emit('poll.crashing', { subject: 'intent:0x01', crashes: 3 });
+  signals.emit('poll.crashed', { subject: 'intent:0x01', crashes: 1 });
+  signals.emit('claims.returned', { surface: 'status', count: 1 });
   signals.emit('record.decided', { subject: 'intent:0x01', kind: 'intent', outcome: 'first', reason: null });
   signals.emit('record.decided', {
     subject: 'intent:0x01',
@@ -180,11 +192,11 @@ describe.skipIf(!hasPrometheus)(`against a real Prometheus${unlessInstalled}`, (
       deliveries: async () => [{ receiver: 'backend', pending: 1, dead: 1, removed: false }],
       receivers: async () => [{ receiver: 'backend', state: 'ok' }],
       surfaces: async () => [
-        { surface: 'status', state: 'unreachable', budget: 5, price: 1.5 },
-        { surface: 'gateway', state: 'ok', budget: 5, price: 1 },
-        { surface: 'quotes', state: 'ok', budget: 1, price: 1 },
+        { ...IDLE, surface: 'status', state: 'unreachable', budget: 5, used: 0.4, failing: 2, suspects: 1 },
+        { ...IDLE, surface: 'gateway' },
+        { ...IDLE, surface: 'quotes', budget: 1 },
       ],
-      crashing: async () => 1,
+      waits: async () => [{ kind: 'wallet', longestSeconds: 12 }],
       learned: async () => ({
         stages: [
           { route: '8453>10', stage: 'pending', observations: 41.5, medianSeconds: 24, p99Seconds: 130 },
