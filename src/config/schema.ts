@@ -6,7 +6,7 @@ import { buildNames, chainsSchema, checkNames, tokensSchema } from './directory.
 import { durationField } from './duration.ts';
 import type { ConfigPath } from './errors.ts';
 import { mapping } from './fields.ts';
-import { buildPolling, pollingSchema } from './polling.ts';
+import { buildPolling, checkPolling, pollingSchema } from './polling.ts';
 import { checkQuoteFiles } from './quote-files.ts';
 import { buildReceiver, checkReceiver, receiverSchema } from './receiver.ts';
 import { buildRedis, redisSchema } from './redis.ts';
@@ -93,6 +93,7 @@ export function checkConfig(
   const known = { receivers: receiverNames, shown: [...new Set(shownNames)], quotes };
   return [
     ...under(['upstream'], checkUpstream(member(tree, 'upstream'))),
+    ...under(['polling'], checkPolling(member(tree, 'polling'))),
     ...receivers.flatMap((item, index) => under(['receivers', index], checkReceiver(item, { hasSmtp }))),
     ...repeatedNames(receivers, 'receivers'),
     ...checkNames(tree),

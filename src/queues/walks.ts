@@ -109,7 +109,9 @@ export class Walks {
 
 /** The page that a stored walk reads next; null where it has ended or cannot be read. */
 export function parseWalk(wallet: SubjectId, route: string, stored: StoredWalk): WalkPage | null {
-  const { id, state, page, cursor, tries } = stored;
-  if (state !== 'running' || !id || !cursor || !Number.isInteger(Number(page))) return null;
-  return { wallet, route, id, page: Number(page), cursor, tries: Number(tries ?? 0) };
+  const { id = '', state, page = '', cursor, tries = '' } = stored;
+  if (state !== 'running' || !NUMBER.test(id) || !NUMBER.test(page) || !cursor) return null;
+  return { wallet, route, id, page: Number(page), cursor, tries: NUMBER.test(tries) ? Number(tries) : 0 };
 }
+
+const NUMBER = /^\d{1,15}$/;

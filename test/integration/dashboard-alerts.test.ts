@@ -25,7 +25,10 @@ type Series = Record<string, string>;
 
 const JOB = 'job="intentwatch",instance="a:9464"';
 const POLLS = `intentwatch_polls_total{${JOB},surface="status",outcome="answered"}`;
-const QUEUE = `intentwatch_queue_depth{${JOB},queue="status",state="delayed"}`;
+const WAIT = `intentwatch_longest_wait_seconds{${JOB},kind="wallet"}`;
+const OVERDUE = `intentwatch_overdue_seconds{${JOB},surface="status"}`;
+const FAILING = `intentwatch_subjects_failing{${JOB},surface="status"}`;
+const PAUSED = `intentwatch_upstream_paused_seconds_total{${JOB},surface="status"}`;
 const DELIVERED = `intentwatch_deliveries_total{${JOB},receiver="backend",outcome="delivered"}`;
 const PENDING = `intentwatch_deliveries_pending{${JOB},receiver="backend"}`;
 const TIME = `intentwatch_time_seconds{${JOB}}`;
@@ -60,10 +63,6 @@ function attempts(outcome: string): string {
   return `intentwatch_delivery_attempts_total{${JOB},receiver="backend",outcome="${outcome}"}`;
 }
 
-function lag(le: string): string {
-  return `intentwatch_poll_lag_seconds_bucket{${JOB},surface="status",le="${le}"}`;
-}
-
 /** Two hours of a daemon without troubles. */
 const HEALTHY: Series = {
   [`up{${JOB}}`]: '1x120',
@@ -74,13 +73,11 @@ const HEALTHY: Series = {
   [state('ok')]: '1x120',
   [state('unreachable')]: '0x120',
   [state('unauthorized')]: '0x120',
-  [`intentwatch_upstream_paused_seconds_total{${JOB},surface="status"}`]: '0+1x120',
-  [lag('1')]: '0+300x120',
-  [lag('60')]: '0+300x120',
-  [lag('600')]: '0+300x120',
-  [lag('+Inf')]: '0+300x120',
+  [PAUSED]: '0+1x120',
+  [OVERDUE]: '0x60 90x5 0x55',
+  [FAILING]: '0x30 2x10 0x80',
   [POLLS]: '0+300x120',
-  [QUEUE]: '40x120',
+  [WAIT]: '30x120',
   [`intentwatch_subjects_crashing{${JOB}}`]: '0x120',
   [`intentwatch_repairs_total{${JOB},what="poll-missing"}`]: '0x120',
   [RELAY]: '1x120',
@@ -113,14 +110,15 @@ const TROUBLES: Record<string, { differs: Series; afterMinutes: number }> = {
   IntentwatchUpstreamUnreachable: { differs: { [state('unreachable')]: '1x120' }, afterMinutes: 3 },
   IntentwatchUpstreamUnauthorized: { differs: { [state('unauthorized')]: '1x120' }, afterMinutes: 2 },
   IntentwatchUpstreamThrottled: {
-    differs: { [`intentwatch_upstream_paused_seconds_total{${JOB},surface="status"}`]: '0+30x120' },
+    differs: { [PAUSED]: '0+30x120' },
     afterMinutes: 25,
   },
-  IntentwatchPollLag: {
-    differs: { [lag('1')]: '0x120', [lag('60')]: '0+30x120' },
-    afterMinutes: 15,
+  IntentwatchPollLag: { differs: { [OVERDUE]: '90x120' }, afterMinutes: 11 },
+  IntentwatchNothingPolled: {
+    differs: { [POLLS]: '0+300x20 6000x100', [WAIT]: '30x20 30+60x100', [PAUSED]: '0x120' },
+    afterMinutes: 38,
   },
-  IntentwatchNothingPolled: { differs: { [POLLS]: '0+300x20 6000x100' }, afterMinutes: 31 },
+  IntentwatchSubjectsFailing: { differs: { [FAILING]: '2x120' }, afterMinutes: 31 },
   IntentwatchPollsCrashing: {
     differs: { [`intentwatch_subjects_crashing{${JOB}}`]: '2x120' },
     afterMinutes: 2,
@@ -190,7 +188,7 @@ test(`a healthy daemon sets off no alert in two hours${unlessInstalled}`, option
 });
 
 test(`a daemon that has nothing to poll sets off no alert${unlessInstalled}`, options, async () => {
-  const idle = { ...HEALTHY, [POLLS]: '6000x120', [QUEUE]: '0x120' };
+  const idle = { ...HEALTHY, [POLLS]: '6000x120', [WAIT]: '0x120', [PAUSED]: '0x120' };
   expect(await play(idle, [{ expr: 'ALERTS{alertstate="firing"}', minutes: 60, samples: [] }])).toBe('');
 });
 
@@ -209,7 +207,7 @@ function outage(minutes: number): Series {
     [state('ok')]: gauge('1', missing),
     [state('unreachable')]: gauge('0', missing),
     [state('unauthorized')]: gauge('0', missing),
-    [QUEUE]: gauge('40', missing),
+    [WAIT]: gauge('30', missing),
     [PENDING]: gauge('1', missing),
     [receiver('ok')]: gauge('1', missing),
     [receiver('failing')]: gauge('0', missing),
@@ -219,10 +217,7 @@ function outage(minutes: number): Series {
     [attempts('delivered')]: counter(2),
     [attempts('failed')]: counter(1),
     // In the first minute after it, all that came due meanwhile is late.
-    [lag('1')]: `0+300x19 5700x${minutes} 6000+300x${after - 1}`,
-    [lag('60')]: `0+300x19 5700x${minutes} 6000+300x${after - 1}`,
-    [lag('600')]: `0+300x19 5700x${minutes - 1} 6000+300x${after}`,
-    [lag('+Inf')]: `0+300x19 5700x${minutes - 1} 6000+300x${after}`,
+    [OVERDUE]: `0x19 ${missing} ${minutes * 60} 0x${after - 1}`,
     // Four scrapes a minute.
     ...Object.fromEntries(
       SOURCES.map((source) => [
@@ -252,6 +247,31 @@ test.each([1, 3, 6, 30])(
     );
     const after = Array.from({ length: 45 }, (_, index) => firing(20 + minutes + 1 + index, []));
     expect(await play(outage(minutes), [firing(20, []), ...during, ...after])).toBe('');
+  },
+);
+
+test(
+  `what is late while the upstream is away or paused is no fault of the budget, nor of ours${unlessInstalled}`,
+  options,
+  async () => {
+    const none = (alert: string, minutes: number) => ({
+      expr: `ALERTS{alertstate="firing", alertname="${alert}"}`,
+      minutes,
+      samples: [],
+    });
+    const away = {
+      ...HEALTHY,
+      [OVERDUE]: '600x120',
+      [state('ok')]: '0x120',
+      [state('unreachable')]: '1x120',
+    };
+    expect(await play(away, [none('IntentwatchPollLag', 60)])).toBe('');
+    const paused = {
+      [POLLS]: '0+300x20 6000x100',
+      [WAIT]: '30x20 30+60x100',
+      [PAUSED]: '0x20 900x15 1800x85',
+    };
+    expect(await play({ ...HEALTHY, ...paused }, [none('IntentwatchNothingPolled', 48)])).toBe('');
   },
 );
 

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
-import { asSubjectId, quoteId, routeId } from '../../src/domain/subject.ts';
+import { asSubjectId, quoteId } from '../../src/domain/subject.ts';
 import { BatchStore } from '../../src/store/batches.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { DeliveryStore } from '../../src/store/deliveries.ts';
-import { HandedQuotes, HandedQuotes } from '../../src/store/handed-quotes.ts';
+import { HandedQuotes } from '../../src/store/handed-quotes.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { LearnedStore } from '../../src/store/learned.ts';
 import { PlanStore } from '../../src/store/plan.ts';

@@ -16,7 +16,7 @@ beforeEach(() => {
       deliveries: async () => [],
       receivers: async () => [],
       surfaces: async () => [],
-      crashing: async () => 0,
+      waits: async () => [],
       learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
       routes: async () => [],
     },
@@ -89,16 +89,20 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     moves: { 'upstream_paused_seconds_total{surface="status"}': 30 },
   },
   'poll.ended': {
-    emitted: { surface: 'status', kind: 'wallet', outcome: 'put-off', lagSeconds: 2.5 },
+    emitted: { surface: 'status', kind: 'wallet', outcome: 'failed', lagSeconds: 2.5 },
     moves: {
-      'polls_total{surface="status",kind="wallet",outcome="put-off"}': 1,
+      'polls_total{surface="status",kind="wallet",outcome="failed"}': 1,
       'poll_lag_seconds_sum{surface="status"}': 2.5,
       'poll_lag_seconds_count{surface="status"}': 1,
     },
   },
-  'poll.crashing': {
-    emitted: { subject: 'vault:8453:0x01', crashes: 3 },
+  'poll.crashed': {
+    emitted: { subject: 'vault:8453:0x01', crashes: 1 },
     moves: { 'poll_crashes_total{kind="vault"}': 1 },
+  },
+  'claims.returned': {
+    emitted: { surface: 'gateway', count: 3 },
+    moves: { 'claims_returned_total{surface="gateway"}': 3 },
   },
   'record.decided': {
     emitted: { subject: 'intent:0x01', kind: 'intent', outcome: 'stale', reason: 'backward' },
@@ -147,8 +151,8 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
   },
   'relay.set-aside': { emitted: { entry: '1-1' }, moves: { entries_set_aside_total: 1 } },
   'repair.done': {
-    emitted: { what: 'poll-stuck', subject: 'intent:0x01' },
-    moves: { 'repairs_total{what="poll-stuck"}': 1 },
+    emitted: { what: 'poll-missing', subject: 'intent:0x01' },
+    moves: { 'repairs_total{what="poll-missing"}': 1 },
   },
   'receiver.events-dropped': {
     emitted: { receiver: 'backend', count: 12 },

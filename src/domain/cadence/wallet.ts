@@ -1,5 +1,5 @@
 import type { SubjectId } from '../subject.ts';
-import { tightest } from './limits.ts';
+import { keepable, tightest } from './limits.ts';
 import type { Listing } from './listing.ts';
 import { type Arrivals, chooseListings } from './listing-choice.ts';
 import type { PlannedPoll } from './planned-poll.ts';
@@ -84,7 +84,8 @@ export function planWallet(view: WalletView): WalletPlan {
       // A listing that was never asked for: whatever it would show was seen at least then.
       const seenAtMs = Math.min(...shown.map((transfer) => transfer.seenAtMs));
       const last = polled[listing];
-      const atMs = last?.atMs ?? (Number.isFinite(seenAtMs) && !news ? seenAtMs : 0);
+      // A moment that lies ahead was noted by a clock that has gone back since.
+      const atMs = Math.min(nowMs, last?.atMs ?? (Number.isFinite(seenAtMs) && !news ? seenAtMs : 0));
       const worth = virtualSeconds({
         terms: [
           ...shown.flatMap(({ term }) => (term === null ? [] : [term(atMs)])),
@@ -99,29 +100,48 @@ export function planWallet(view: WalletView): WalletPlan {
       const virtual = last?.virtual ?? view.virtual - (nowMs - atMs) / 1_000 / Math.sqrt(price);
       return {
         listing,
-        virtualSeconds: virtual + worth * pages - view.virtual,
+        virtualSeconds: Math.min(view.virtual, virtual) + worth * pages - view.virtual,
         restMs: Math.max(0, atMs + 1_000 * limits.leastSeconds - nowMs),
-        latestMs: Math.max(0, atMs + 1_000 * limits.mostSeconds * pages - nowMs),
-        alarmMs: null,
-        unseen: false,
+        overdueMs: atMs + 1_000 * limits.mostSeconds * pages - nowMs,
       };
     },
   );
-  return firstOf(plans) ?? { ...HEAD_FIRST, restMs, latestMs: restMs };
+  return firstOf(plans, price) ?? { ...HEAD_FIRST, restMs, latestMs: restMs };
 }
 
 /**
- * Of the listings that are allowed first, the one that is overdue longest, or else is worth its request first. The wallet
- * as a whole is overdue as soon as one of them is.
+ * One listing in the plan of its wallet, all from now on: when it is worth its request (virtual time), when it is allowed,
+ * and when it is overdue, below 0 where it has been for so long.
  */
-function firstOf(plans: readonly WalletPlan[]): WalletPlan | undefined {
-  const restMs = Math.min(...plans.map((plan) => plan.restMs));
-  const latestMs = Math.min(...plans.map((plan) => plan.latestMs ?? Number.POSITIVE_INFINITY));
-  const allowed = plans.filter((plan) => plan.restMs <= restMs);
-  const overdue = allowed.filter((plan) => plan.latestMs === 0);
+type ListingPlan = { listing: Listing; virtualSeconds: number; restMs: number; overdueMs: number };
+
+/**
+ * The listing whose turn comes first: the one that is overdue longest, or else the one that is soonest both allowed and
+ * worth its request, as the price is now. The wallet as a whole is worth a request, and overdue, as soon as one of them is.
+ */
+function firstOf(plans: readonly ListingPlan[], price: number): WalletPlan | undefined {
+  const msPerVirtual = 1_000 * Math.sqrt(price);
+  const turnMs = ({ virtualSeconds, restMs, overdueMs }: ListingPlan): number => {
+    const wantedMs = Math.min(virtualSeconds * msPerVirtual, overdueMs);
+    return restMs > 0 ? Math.max(restMs, wantedMs) : wantedMs;
+  };
+  const overdue = plans.filter(({ restMs, overdueMs }) => restMs === 0 && overdueMs <= 0);
   const [first] =
-    overdue.length > 0 ? overdue : allowed.toSorted((a, b) => a.virtualSeconds - b.virtualSeconds);
-  return first && { ...first, restMs, latestMs };
+    overdue.length > 0
+      ? overdue.toSorted((a, b) => a.overdueMs - b.overdueMs)
+      : plans.toSorted((a, b) => turnMs(a) - turnMs(b));
+  if (first === undefined) return undefined;
+  const { listing, restMs } = first;
+  const allowed = plans.map((plan) => Math.max(plan.virtualSeconds, plan.restMs / msPerVirtual));
+  const overdueMs = Math.min(...plans.map((plan) => plan.overdueMs));
+  return {
+    listing,
+    virtualSeconds: Math.min(first.virtualSeconds, ...allowed),
+    restMs,
+    latestMs: Math.max(restMs, overdueMs),
+    alarmMs: null,
+    unseen: false,
+  };
 }
 
 /** A listing shows everything in its status, also what the head shows: each page is a request. */
@@ -144,10 +164,10 @@ function awaited(view: WalletView): Arrivals[] {
   const rarely = {
     rate: rate / STRAY_FACTOR ** 2,
     fillRate: fillRate / STRAY_FACTOR ** 2,
-    limits: {
+    limits: keepable({
       leastSeconds: limits.leastSeconds * STRAY_FACTOR,
       mostSeconds: limits.mostSeconds * STRAY_FACTOR,
-    },
+    }),
   };
   return [
     { listing: 'pending', rate, fillRate: 0, limits },

@@ -31,7 +31,7 @@ export type ArrivalRule = { weight: number; limits: Limits; everySeconds: number
 /** The shortest and the longest wait between two polls of a wallet, or of something that is pending. Seconds. */
 export type PollingLimits = { shortestSeconds: number; longestSeconds: number };
 
-export const POLLING_LIMITS: PollingLimits = { shortestSeconds: 1, longestSeconds: 30 };
+const POLLING_LIMITS: PollingLimits = { shortestSeconds: 1, longestSeconds: 30 };
 
 /** What is filled, and what is in trouble, changes more slowly: it is polled no sooner than after so many shortest waits. */
 const FILLED_FACTOR = 5;

@@ -1,6 +1,6 @@
 import type { SubjectId } from '../subject.ts';
 import { type HazardCurve, rateAt } from './hazard.ts';
-import { type Limits, limitsAt } from './limits.ts';
+import { keepable, type Limits, limitsAt } from './limits.ts';
 import { stageInterval, stageOf } from './stages.ts';
 import type { Term } from './wait.ts';
 import type { ArrivalRule, Watch, WatchRules } from './watch-rules.ts';
@@ -50,10 +50,10 @@ export function watched(stage: StageSeen, now: { nowMs: number; law: Law }): Wat
     const everySeconds = stageInterval(known, ageSeconds);
     const rate = 2 / everySeconds ** 2;
     const { leastSeconds, mostSeconds } = law.rules.pending.limits;
-    const limits = {
+    const limits = keepable({
       leastSeconds: Math.max(known.leastFactor * leastSeconds, LEAST_SHARE * everySeconds),
       mostSeconds: Math.max(mostSeconds, MOST_FACTOR * everySeconds),
-    };
+    });
     return { hazard: rate, weight: 1, limits, term: null, constant: rate };
   }
   const { weight, limits } = law.rules[known.watch];
