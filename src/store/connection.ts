@@ -2,6 +2,7 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import type { RedisTarget } from '../config/redis-target.ts';
 import { within } from '../within.ts';
 import { defineCommands, type RedisClient } from './commands.ts';
+import { gatherWrites } from './gather-writes.ts';
 import { leaveWhenSilent } from './silence.ts';
 
 type OpenOptions = RedisOptions & { replyMapping: 'legacy' };
@@ -111,6 +112,7 @@ function open(target: RedisTarget, options: OpenOptions): RedisClient {
 /** Leaves a silent server, also on duplicates of the connection: BullMQ makes one for each worker to wait on. */
 function watched(redis: Redis): Redis {
   leaveWhenSilent(redis);
+  gatherWrites(redis);
   const duplicate = redis.duplicate.bind(redis);
   redis.duplicate = (override) => watched(duplicate(override));
   return redis;
@@ -118,7 +120,10 @@ function watched(redis: Redis): Redis {
 
 /** As `watched`, for the connection to each node; without it the client asks the others who has taken its place. */
 function watchedCluster(cluster: Cluster): Cluster {
-  cluster.on('+node', (node: Redis) => leaveWhenSilent(node));
+  cluster.on('+node', (node: Redis) => {
+    leaveWhenSilent(node);
+    gatherWrites(node);
+  });
   const duplicate = cluster.duplicate.bind(cluster);
   cluster.duplicate = (nodes, options) => watchedCluster(duplicate(nodes, options));
   return cluster;

@@ -225,5 +225,6 @@ test('a route is asked for after its own interval, never sooner, and is overdue 
     restMs: 30_000,
     latestMs: 31_000,
     alarmMs: null,
+    unseen: false,
   });
 });

@@ -379,7 +379,9 @@ describe('the next poll', () => {
   test('of what the upstream has not shown comes soon, and more rarely the longer nothing is shown', () => {
     const unseen = (ageMs: number) => next({ snapshot: null, namedAtMs: NOW_MS - ageMs });
     expect(unseen(0).virtualSeconds).toBeCloseTo(5, 6);
-    expect(unseen(0)).toMatchObject({ restMs: 2_000, latestMs: 30_000 });
+    expect(unseen(0)).toMatchObject({ latestMs: null, unseen: true });
+    expect(unseen(0).restMs).toBeCloseTo(5_000, 3);
+    expect(unseen(DAY_MS).restMs).toBeCloseTo(600_000, 3);
     expect(unseen(DAY_MS).virtualSeconds).toBeCloseTo(600, 6);
     // It was named by a clock that has gone back since.
     expect(unseen(-3_600_000)).toEqual(unseen(0));
