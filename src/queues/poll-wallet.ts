@@ -3,6 +3,7 @@ import { arrivalsPerSecond, withArrivals } from '../domain/cadence/arrivals.ts';
 import { type Listing, NARROW_STATUSES } from '../domain/cadence/listing.ts';
 import type { PlannedPoll } from '../domain/cadence/planned-poll.ts';
 import { type OpenTransfer, planWallet, sweepEveryMs, type WalletPlan } from '../domain/cadence/wallet.ts';
+import type { Law } from '../domain/cadence/watched.ts';
 import type { SubjectId } from '../domain/subject.ts';
 import type { Reading } from '../pollers/reading.ts';
 import { pollWallet } from '../pollers/wallet.ts';
@@ -35,7 +36,7 @@ const FORGOTTEN_AFTER_MS = 3_600_000;
 const TAKEN_EVERY_MS = 600_000;
 
 /** A transfer that pages show is not looked up by itself for so long. */
-const COVER_MS = 30_000;
+export const COVER_MS = 30_000;
 
 /** The next page of a sweep over all pages is worth its request after so long at a price of 1, and overdue after that. */
 const SWEEP_SECONDS = 10;
@@ -58,7 +59,8 @@ export async function pollWalletListing(parts: WalletParts, run: Run): Promise<W
   const { start } = run;
   const { subject: wallet, facts, nowMs } = start;
   const draft = openDraft(start);
-  const before = planOf(parts, start, { facts, open: [...draft.open.values()] });
+  const { law } = parts.learning;
+  const before = planListing(law, start, { facts, open: [...draft.open.values()] });
   const { listing } = before.plan;
   const { reading, answeredMs } = await readPage(parts, { wallet, listing, cursor: null }, run);
   const print = fingerprint(reading, start);
@@ -77,18 +79,13 @@ export async function pollWalletListing(parts: WalletParts, run: Run): Promise<W
   if (listing === 'head') await followHead(parts, { start, reading, taken, draft });
   else if (taken !== null) await followNarrowed(parts, { listing, start, reading, draft });
   const after = { facts: withNoted(facts, draft.facts), open: [...draft.open.values()] };
-  const { plan } = planOf(parts, start, after);
-  const shortestMs = 1_000 * parts.learning.law.arrivals.limits.leastSeconds;
-  return {
-    next: { ...plan, restMs: Math.max(shortestMs, plan.restMs) },
-    observed: observedOf(draft, taken),
-  };
+  return { next: nextListing(law, start, after), observed: observedOf(draft, taken) };
 }
 
 /** When a wallet is polled next whose poll failed: it has polled what it was to poll, so that the rest is not kept waiting. */
 export function failedListing(parts: WalletParts, start: PollStart): Observed {
   const { open, facts, nowMs, virtual } = start;
-  const { listing } = planOf(parts, start, { facts, open }).plan;
+  const { listing } = planListing(parts.learning.law, start, { facts, open }).plan;
   return {
     ...observedOf(openDraft(start), null),
     facts: { [`polled:${listing}`]: nowMs, [`virtual:${listing}`]: virtual },
@@ -146,17 +143,17 @@ function openDraft({ open, nowMs }: PollStart): Draft {
   };
 }
 
+/** When a poll is made, as far as its plan goes by it: Redis time, and the plan's virtual time and price. */
+export type PollMoment = Pick<PollStart, 'nowMs' | 'virtual' | 'price'>;
+
 /** What is asked for next, by all that is known of the wallet, and in which listing new transfers appear (`finder`). */
-function planOf(
-  parts: WalletParts,
-  start: PollStart,
-  known: { facts: WalletFacts; open: readonly OpenTransfer[] },
+export function planListing(
+  law: Law,
+  { nowMs, virtual, price }: PollMoment,
+  { facts, open }: { facts: WalletFacts; open: readonly OpenTransfer[] },
 ): { plan: WalletPlan; finder: Listing } {
-  const { nowMs, virtual, price } = start;
-  const { facts, open } = known;
   const narrows = nowMs - facts.unnarrowedAtMs > BELIEVED_MS;
   const headFinds = facts.pages === 1 || comesNewestFirst(facts, nowMs);
-  const { law } = parts.learning;
   const plan = planWallet({
     open,
     polled: facts.polled,
@@ -172,8 +169,14 @@ function planOf(
   return { plan, finder: headFinds || !narrows ? 'head' : 'pending' };
 }
 
+/** When a wallet that was polled just now is polled again. */
+export function nextListing(law: Law, moment: PollMoment, known: Parameters<typeof planListing>[2]): PlannedPoll {
+  const { plan } = planListing(law, moment, known);
+  return { ...plan, restMs: Math.max(1_000 * law.arrivals.limits.leastSeconds, plan.restMs) };
+}
+
 /** The facts with what this poll has found out, as the next will read them. */
-function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
+export function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
   const number = (fact: keyof NotedFacts, known: number): number => Number(noted[fact] ?? known);
   const polled = { ...facts.polled };
   const takenAtMs = { ...facts.takenAtMs };

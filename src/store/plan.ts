@@ -94,6 +94,16 @@ export function priceOf(dv: number, dt: number): number {
   return Math.min(MOST_PRICE, Math.max(LEAST_PRICE, (dt / dv) ** 2));
 }
 
+/** What a plan goes by now: its virtual time (seconds), and the price of a request. */
+export async function planMoment(
+  redis: RedisClient,
+  keys: Keys,
+  surface: Surface,
+): Promise<{ virtual: number; price: number }> {
+  const [v, dv, dt] = await redis.hmget(keys.plan(surface), 'v', 'dv', 'dt');
+  return { virtual: Number(v ?? 0), price: priceOf(Number(dv ?? 0), Number(dt ?? 0)) };
+}
+
 /** The plans of all surfaces: what is looked at next, by which process. All decisions are made in scripts. */
 export class PlanStore {
   readonly #redis: RedisClient;
