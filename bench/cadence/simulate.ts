@@ -1,12 +1,13 @@
 import type { Listing } from '../../src/domain/cadence/listing.ts';
 import { nextPoll } from '../../src/domain/cadence/next-poll.ts';
 import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
+import { coveredSeconds } from '../../src/domain/cadence/watched.ts';
 import { withArrivals } from '../../src/domain/cadence/arrivals.ts';
 import type { PlannedPoll } from '../../src/domain/cadence/planned-poll.ts';
 import { unseenSnapshot } from '../../src/domain/next-snapshot.ts';
 import { asSubjectId, type SubjectId } from '../../src/domain/subject.ts';
 import {
-  COVER_MS,
+  coverMs,
   nextListing,
   type PollMoment,
   planListing,
@@ -14,7 +15,7 @@ import {
 } from '../../src/queues/poll-wallet.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { type ClaimedPoll, NOTHING_OBSERVED, type Observed, PlanStore, planMoment } from '../../src/store/plan.ts';
+import { type ClaimedPoll, NOTHING_OBSERVED, type Observed, pageMember, parseMember, PlanStore, priceOf } from '../../src/store/plan.ts';
 import { parseFacts, type NotedFacts, type WalletFacts } from '../../src/store/wallets.ts';
 import { apprentice, sage, type Teacher } from './knowledge.ts';
 import { SimulatedUpstream } from './upstream.ts';
@@ -37,7 +38,7 @@ const QUIET_MS = 500;
 const REFRESH_MS = 5_000;
 const SLOW_REFRESH_MS = 30_000;
 
-type Wallet = { index: number; subject: SubjectId; facts: WalletFacts; open: Map<string, OpenTransfer>; rate: number };
+type Wallet = { index: number; subject: SubjectId; facts: WalletFacts; open: Map<string, OpenTransfer>; rate: number; walks: Map<Listing, { beganMs: number; before: number }> };
 
 /** What a poll came to: when the next is due, null when there is none, and what is noted with its end. */
 type Polled = { next: PlannedPoll | null; observed: Observed };
@@ -85,6 +86,7 @@ export class Simulation {
       facts: parseFacts({}),
       open: new Map(),
       rate,
+      walks: new Map(),
     }));
     const never = (): Float64Array => new Float64Array(transfers.length).fill(Number.POSITIVE_INFINITY);
     this.#seen = { bornAt: never(), filledAt: never(), requestsPerSecond: 0 };
@@ -97,6 +99,7 @@ export class Simulation {
     await this.#plan.setBudget(SURFACE, this.#budget);
     await this.#nameWallets();
     const endMs = START_MS + 1_000 * this.#load.seconds;
+    const stepMs = 1_000 / (0.97 * this.#budget);
     let requests = 0;
     let refreshAtMs = 0;
     while (this.#nowMs < endMs) {
@@ -104,9 +107,9 @@ export class Simulation {
         this.#teacher.refresh(this.#nowMs);
         refreshAtMs = this.#nowMs + (this.#nowMs - START_MS < 600_000 ? REFRESH_MS : SLOW_REFRESH_MS);
       }
-      const [{ polls, waitMs }, stored] = await Promise.all([
+      const [{ polls, waitMs }, [v, dv, dt]] = await Promise.all([
         this.#plan.claim(SURFACE, { process: 'simulation', most: 1, aheadMs: 0 }),
-        planMoment(this.#redis, this.#keys, SURFACE),
+        this.#redis.hmget(this.#keys.plan(SURFACE), 'v', 'dv', 'dt'),
         ...this.#pending.splice(0),
       ]);
       const [poll] = polls;
@@ -115,8 +118,13 @@ export class Simulation {
         continue;
       }
       requests++;
-      this.#poll(poll, { ...stored, nowMs: Math.floor(this.#nowMs) });
-      this.#nowMs += 1_000 / (0.97 * this.#budget);
+      this.#poll(poll, {
+        nowMs: Math.floor(this.#nowMs),
+        virtual: Number(v),
+        price: priceOf(Number(dv), Number(dt)),
+        roundSeconds: (this.#load.wallets * stepMs) / 1_000,
+      });
+      this.#nowMs += stepMs;
     }
     await Promise.all(this.#pending);
     return { ...this.#seen, requestsPerSecond: requests / this.#load.seconds };
@@ -137,10 +145,12 @@ export class Simulation {
   }
 
   #poll({ member, token }: ClaimedPoll, moment: PollMoment): void {
-    const subject = asSubjectId(member);
-    const { next, observed } = member.startsWith('wallet:')
-      ? this.#pollWallet(subject, moment)
-      : this.#pollTransfer(subject, moment);
+    const { subject } = parseMember(member);
+    const { next, observed } = member.startsWith('page:')
+      ? this.#pollPage(member, moment)
+      : member.startsWith('wallet:')
+        ? this.#pollWallet(subject, moment)
+        : this.#pollTransfer(subject, moment);
     const look = { member, subject, token, surface: SURFACE } as const;
     const noted = { observed, keepMs: KEEP_MS };
     this.#later(
@@ -170,7 +180,7 @@ export class Simulation {
       pages: 1,
       sweptAtMs: nowMs,
     };
-    const taken = this.#takePage(wallet, listing, nowMs);
+    const taken = this.#takePage(wallet, { listing, before: Number.POSITIVE_INFINITY }, nowMs);
     const last = facts.polled[listing];
     if (listing === finder && last !== undefined && !this.#knows) {
       const arrived = { seen: taken.arrived, watchedSeconds: Math.max(0, nowMs - last.atMs) / 1_000 };
@@ -180,21 +190,45 @@ export class Simulation {
       noted['arrivals:watchedSeconds'] = tally.watchedSeconds;
       noted['arrivals:atMs'] = tally.atMs;
     }
-    if (listing !== 'head') this.#recheckThoseThatLeft(wallet, listing, nowMs);
+    if (listing !== 'head' && taken.isLast) this.#recheckThoseThatLeft(wallet, { listing, sinceMs: nowMs }, nowMs);
+    else if (listing !== 'head' && !wallet.walks.has(listing)) {
+      wallet.walks.set(listing, { beganMs: nowMs, before: taken.oldest });
+      this.#later(this.#plan.ask([pageMember(subject, listing)]));
+    }
     wallet.facts = withNoted(facts, noted);
     const next = nextListing(law, moment, { facts: wallet.facts, open: [...wallet.open.values()] });
-    const covered = taken.covered.map((shown) => ({ subject: shown, alarmMs: null }));
-    return { next, observed: { ...NOTHING_OBSERVED, shown: taken.shown, covered, coverMs: COVER_MS } };
+    return { next, observed: { ...NOTHING_OBSERVED, shown: taken.shown, covered: taken.covered, coverMs: coverMs(moment) } };
+  }
+
+  /** The next page of a listing that has several, as `pollWalkPage` of the daemon. */
+  #pollPage(member: string, { nowMs, roundSeconds, ...moment }: PollMoment): Polled {
+    const { subject, route } = parseMember(member);
+    const wallet = this.#walletOf(subject);
+    const listing = route === 'pending' ? 'pending' : 'filled';
+    const walk = wallet.walks.get(listing);
+    if (walk === undefined) return { next: null, observed: NOTHING_OBSERVED };
+    const taken = this.#takePage(wallet, { listing, before: walk.before }, nowMs);
+    const observed = { ...NOTHING_OBSERVED, shown: taken.shown, covered: taken.covered, coverMs: coverMs({ ...moment, nowMs, roundSeconds }) };
+    if (!taken.isLast) {
+      walk.before = taken.oldest;
+      return { next: { virtualSeconds: 0, restMs: 0, latestMs: 120_000, alarmMs: 0 }, observed };
+    }
+    wallet.walks.delete(listing);
+    this.#recheckThoseThatLeft(wallet, { listing, sinceMs: walk.beganMs }, nowMs);
+    return { next: null, observed };
   }
 
   #takePage(
     wallet: Wallet,
-    listing: Listing,
+    { listing, before }: { listing: Listing; before: number },
     nowMs: number,
-  ): { arrived: number; shown: SubjectId[]; covered: SubjectId[] } {
-    const taken = { arrived: 0, shown: [] as SubjectId[], covered: [] as SubjectId[] };
+  ): { arrived: number; shown: SubjectId[]; covered: Observed['covered'][number][]; isLast: boolean; oldest: number } {
     const at = (nowMs - START_MS) / 1_000;
-    for (const { transfer, status } of this.#upstream.page(wallet.index, listing === 'head' ? null : listing, at)) {
+    const status = listing === 'head' ? null : listing;
+    const { shown, isLast } = this.#upstream.page(wallet.index, { status, at, before });
+    const oldest = shown.at(-1)?.transfer.bornAt ?? before;
+    const taken = { arrived: 0, shown: [] as SubjectId[], covered: [] as Observed['covered'][number][], isLast, oldest };
+    for (const { transfer, status } of shown) {
       const subject = intentOf(transfer);
       const isNew = this.#see(transfer, status, nowMs);
       if (isNew && transfer.bornAt >= 0) taken.arrived++;
@@ -203,10 +237,14 @@ export class Simulation {
         continue;
       }
       taken.shown.push(subject);
-      if (isNew) this.#track(subject, wallet.subject);
-      else taken.covered.push(subject);
       const headAtMs = listing === 'head' ? nowMs : (wallet.open.get(subject)?.headAtMs ?? null);
-      wallet.open.set(subject, this.#openTransfer(transfer, { status, nowMs, headAtMs }));
+      const open = this.#openTransfer(transfer, { status, nowMs, headAtMs });
+      wallet.open.set(subject, open);
+      if (isNew) this.#track(subject, wallet.subject);
+      else {
+        const virtualSeconds = coveredSeconds(open, { nowMs, law: this.#teacher.law });
+        taken.covered.push({ subject, alarmMs: null, virtualSeconds });
+      }
     }
     return taken;
   }
@@ -259,11 +297,15 @@ export class Simulation {
     this.#later(this.#plan.track([subject], SHOWN_REST_MS));
   }
 
-  #recheckThoseThatLeft(wallet: Wallet, listing: Listing, nowMs: number): void {
+  #recheckThoseThatLeft(
+    wallet: Wallet,
+    { listing, sinceMs }: { listing: Listing; sinceMs: number },
+    nowMs: number,
+  ): void {
     const left = [...wallet.open.values()].filter(
       ({ status, seenAtMs, subject }) =>
         status === listing &&
-        seenAtMs < nowMs &&
+        seenAtMs < sinceMs &&
         nowMs - (this.#rechecked.get(subject) ?? 0) >= RECHECK_EVERY_MS,
     );
     for (const { subject } of left) this.#rechecked.set(subject, nowMs);

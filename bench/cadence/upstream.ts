@@ -12,8 +12,14 @@ export class SimulatedUpstream {
     for (const transfer of transfers) this.#byWallet[transfer.wallet]?.push(transfer);
   }
 
-  /** A first page of a wallet, of all transfers or of those in one status. Seconds. */
-  page(wallet: number, status: string | null, at: number): { transfer: Transfer; status: string }[] {
+  /**
+   * A page of a wallet, of all transfers or of those in one status; `before` is when the last transfer of the page before
+   * it was born. Seconds.
+   */
+  page(
+    wallet: number,
+    { status, at, before }: { status: string | null; at: number; before: number },
+  ): { shown: { transfer: Transfer; status: string }[]; isLast: boolean } {
     const all = this.#byWallet[wallet] ?? [];
     let end = all.length;
     for (let low = 0; low < end; ) {
@@ -22,12 +28,12 @@ export class SimulatedUpstream {
       else end = middle;
     }
     const page: { transfer: Transfer; status: string }[] = [];
-    for (let index = end - 1; index >= 0 && page.length < PAGE; index--) {
+    for (let index = end - 1; index >= 0 && page.length <= PAGE; index--) {
       const transfer = all[index];
-      if (transfer === undefined) break;
+      if (transfer === undefined || transfer.bornAt >= before) continue;
       const now = statusAt(transfer, at);
       if (status === null || status === now) page.push({ transfer, status: now });
     }
-    return page;
+    return { shown: page.slice(0, PAGE), isLast: page.length <= PAGE };
   }
 }

@@ -3,7 +3,7 @@ import { arrivalsPerSecond, withArrivals } from '../domain/cadence/arrivals.ts';
 import { type Listing, NARROW_STATUSES } from '../domain/cadence/listing.ts';
 import type { PlannedPoll } from '../domain/cadence/planned-poll.ts';
 import { type OpenTransfer, planWallet, sweepEveryMs, type WalletPlan } from '../domain/cadence/wallet.ts';
-import type { Law } from '../domain/cadence/watched.ts';
+import { coveredSeconds, type Law } from '../domain/cadence/watched.ts';
 import type { SubjectId } from '../domain/subject.ts';
 import type { Reading } from '../pollers/reading.ts';
 import { pollWallet } from '../pollers/wallet.ts';
@@ -35,8 +35,13 @@ const FORGOTTEN_AFTER_MS = 3_600_000;
 /** An answer that says the same as the one before is taken in anew after this, so that what it shows is kept. */
 const TAKEN_EVERY_MS = 600_000;
 
-/** A transfer that pages show is not looked up by itself for so long. */
-export const COVER_MS = 30_000;
+/** A transfer that pages show is not looked up by itself for so long, or for so many rounds over all wallets. */
+const COVER_MS = 30_000;
+const COVER_ROUNDS = 3;
+
+export function coverMs({ roundSeconds }: PollMoment): number {
+  return Math.max(COVER_MS, 1_000 * COVER_ROUNDS * roundSeconds);
+}
 
 /** The next page of a sweep over all pages is worth its request after so long at a price of 1, and overdue after that. */
 const SWEEP_SECONDS = 10;
@@ -79,7 +84,7 @@ export async function pollWalletListing(parts: WalletParts, run: Run): Promise<W
   if (listing === 'head') await followHead(parts, { start, reading, taken, draft });
   else if (taken !== null) await followNarrowed(parts, { listing, start, reading, draft });
   const after = { facts: withNoted(facts, draft.facts), open: [...draft.open.values()] };
-  return { next: nextListing(law, start, after), observed: observedOf(draft, taken) };
+  return { next: nextListing(law, start, after), observed: observedOf(parts, start, draft, taken) };
 }
 
 /** When a wallet is polled next whose poll failed: it has polled what it was to poll, so that the rest is not kept waiting. */
@@ -87,7 +92,7 @@ export function failedListing(parts: WalletParts, start: PollStart): Observed {
   const { open, facts, nowMs, virtual } = start;
   const { listing } = planListing(parts.learning.law, start, { facts, open }).plan;
   return {
-    ...observedOf(openDraft(start), null),
+    ...observedOf(parts, start, openDraft(start), null),
     facts: { [`polled:${listing}`]: nowMs, [`virtual:${listing}`]: virtual },
   };
 }
@@ -105,15 +110,15 @@ export async function pollWalkPage(parts: WalletParts, walk: WalkPage, run: Run)
   if (!isOver) {
     const from = { page, cursor: reading.nextCursor ?? '', nowMs: start.nowMs };
     const goesOn = (await parts.walks.isPresent(walk)) && (await parts.walks.next(walk, from));
-    if (goesOn) return { next: nextPage(route), observed: observedOf(draft, taken) };
+    if (goesOn) return { next: nextPage(route), observed: observedOf(parts, start, draft, taken) };
     await breakWalk(parts, walk, start.nowMs);
-    return { next: null, observed: observedOf(draft, taken) };
+    return { next: null, observed: observedOf(parts, start, draft, taken) };
   }
   await parts.walks.end(walk);
   const beganMs = Number(walk.id);
   if (route === 'all') Object.assign(draft.facts, { sweptAtMs: beganMs, pages: page });
   if (listing !== 'head') await recheckThoseThatLeft(parts, { draft, listing, sinceMs: beganMs });
-  return { next: null, observed: observedOf(draft, taken) };
+  return { next: null, observed: observedOf(parts, start, draft, taken) };
 }
 
 /** Ends a walk that cannot go on. What it was to read is left to the next of its kind, and new transfers to a sweep. */
@@ -144,12 +149,12 @@ function openDraft({ open, nowMs }: PollStart): Draft {
 }
 
 /** When a poll is made, as far as its plan goes by it: Redis time, and the plan's virtual time and price. */
-export type PollMoment = Pick<PollStart, 'nowMs' | 'virtual' | 'price'>;
+export type PollMoment = Pick<PollStart, 'nowMs' | 'virtual' | 'price' | 'roundSeconds'>;
 
 /** What is asked for next, by all that is known of the wallet, and in which listing new transfers appear (`finder`). */
 export function planListing(
   law: Law,
-  { nowMs, virtual, price }: PollMoment,
+  { nowMs, virtual, price, roundSeconds }: PollMoment,
   { facts, open }: { facts: WalletFacts; open: readonly OpenTransfer[] },
 ): { plan: WalletPlan; finder: Listing } {
   const narrows = nowMs - facts.unnarrowedAtMs > BELIEVED_MS;
@@ -161,6 +166,7 @@ export function planListing(
     nowMs,
     virtual,
     price,
+    roundSeconds,
     narrows,
     headFinds,
     arrivalsPerSecond: arrivalsPerSecond(facts.arrivals, { usualPerSecond: law.usualArrivals, nowMs }),
@@ -359,7 +365,13 @@ async function recheckThoseThatLeft(
   if (left.length > 0) await parts.plan.recheck(left.map(({ subject }) => subject));
 }
 
-function observedOf(draft: Draft, taken: PageTaken | null): Observed {
+function observedOf(
+  { learning: { law } }: WalletParts,
+  start: PollStart,
+  draft: Draft,
+  taken: PageTaken | null,
+): Observed {
+  const { nowMs } = start;
   const changed = taken?.open ?? [];
   return {
     facts: Object.fromEntries(
@@ -373,8 +385,12 @@ function observedOf(draft: Draft, taken: PageTaken | null): Observed {
     ),
     ended: draft.ended,
     shown: draft.shown,
-    covered: taken?.covered ?? draft.shown.map((subject) => ({ subject, alarmMs: null })),
-    coverMs: COVER_MS,
+    covered: taken?.covered ?? draft.shown.flatMap((subject) => {
+      const transfer = draft.open.get(subject);
+      if (transfer === undefined) return [];
+      return [{ subject, alarmMs: null, virtualSeconds: coveredSeconds(transfer, { nowMs, law }) }];
+    }),
+    coverMs: coverMs(start),
   };
 }
 

@@ -46,9 +46,12 @@ export type Observed = {
   facts: { readonly [field: string]: number | string };
   open: { readonly [subject: string]: string };
   ended: readonly string[];
-  /** Subjects that the page showed, and those that need no look of their own for `coverMs`. */
+  /**
+   * Subjects that the page showed, and those that need no look of their own for `coverMs`, nor then for their virtual
+   * wait.
+   */
   shown: readonly string[];
-  covered: readonly { subject: string; alarmMs: number | null }[];
+  covered: readonly { subject: string; alarmMs: number | null; virtualSeconds: number }[];
   coverMs: number;
 };
 
@@ -92,16 +95,6 @@ const MOST_PRICE = 1e9;
 export function priceOf(dv: number, dt: number): number {
   if (!(dv > 0 && dt > 0)) return FIRST_PRICE;
   return Math.min(MOST_PRICE, Math.max(LEAST_PRICE, (dt / dv) ** 2));
-}
-
-/** What a plan goes by now: its virtual time (seconds), and the price of a request. */
-export async function planMoment(
-  redis: RedisClient,
-  keys: Keys,
-  surface: Surface,
-): Promise<{ virtual: number; price: number }> {
-  const [v, dv, dt] = await redis.hmget(keys.plan(surface), 'v', 'dv', 'dt');
-  return { virtual: Number(v ?? 0), price: priceOf(Number(dv ?? 0), Number(dt ?? 0)) };
 }
 
 /** The plans of all surfaces: what is looked at next, by which process. All decisions are made in scripts. */
@@ -196,9 +189,10 @@ export class PlanStore {
         open: flat(observed.open),
         ended: observed.ended,
         shown: observed.shown,
-        covered: observed.covered.flatMap(({ subject, alarmMs }) => [
+        covered: observed.covered.flatMap(({ subject, alarmMs, virtualSeconds }) => [
           subject,
           alarmMs === null ? '' : String(alarmMs),
+          virtualSeconds,
         ]),
         coverMs: observed.coverMs,
       }),

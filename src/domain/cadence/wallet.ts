@@ -1,5 +1,5 @@
 import type { SubjectId } from '../subject.ts';
-import { tightest } from './limits.ts';
+import { type Limits, tightest } from './limits.ts';
 import type { Listing } from './listing.ts';
 import { type Arrivals, chooseListings } from './listing-choice.ts';
 import type { PlannedPoll } from './planned-poll.ts';
@@ -27,6 +27,12 @@ export type WalletPlan = PlannedPoll & { listing: Listing };
 
 const PAGE = 50;
 
+/**
+ * No wallet waits longer than so many rounds of a plain loop over all of them, whatever else seems worth more: a wrong
+ * estimate cannot make it much later than the loop. The rest of the budget goes to where more is expected.
+ */
+const MOST_ROUNDS = Number(process.env.ROUNDS ?? 1.6);
+
 /** Where new transfers appear by chance alone, or after they have changed, they are looked for this much more rarely. */
 const STRAY_FACTOR = 6;
 
@@ -40,6 +46,8 @@ export type WalletView = {
   /** The plan's virtual time, seconds. */
   virtual: number;
   price: number;
+  /** How long it takes to poll every wallet once, if the whole budget did nothing else. */
+  roundSeconds: number;
   /** The upstream does narrow pages to a status. */
   narrows: boolean;
   /** The head shows all new transfers. */
@@ -84,7 +92,10 @@ export function planWallet(view: WalletView): WalletPlan {
         constant: shown.reduce((sum, { constant }) => sum + constant, news?.rate ?? 0),
         price,
       });
-      const limits = tightest([...shown, ...(news === undefined ? [] : [news])].map((one) => one.limits));
+      const limits = bounded(
+        tightest([...shown, ...(news === undefined ? [] : [news])].map((one) => one.limits)),
+        { roundSeconds: view.roundSeconds, finds: news !== undefined && news.limits === law.arrivals.limits },
+      );
       const pages = pagesOf(listing, open);
       // Never polled, it has waited since what it would show was seen.
       const virtual = last?.virtual ?? view.virtual - (nowMs - atMs) / 1_000 / Math.sqrt(price);
@@ -98,6 +109,15 @@ export function planWallet(view: WalletView): WalletPlan {
     },
   );
   return firstOf(plans) ?? { listing: 'head', virtualSeconds: 0, restMs, latestMs: restMs, alarmMs: null };
+}
+
+/** The longest wait of a listing, where a round of all wallets is shorter, or where it is so long that nothing else fits. */
+function bounded(
+  { leastSeconds, mostSeconds }: Limits,
+  { roundSeconds, finds }: { roundSeconds: number; finds: boolean },
+): Limits {
+  const rounds = MOST_ROUNDS * roundSeconds;
+  return { leastSeconds, mostSeconds: finds ? Math.max(leastSeconds, rounds) : Math.max(mostSeconds, rounds) };
 }
 
 /**

@@ -59,7 +59,7 @@ export function watchRules({ shortestSeconds, longestSeconds }: PollingLimits): 
       expectation: { medianSeconds: 40, sigma: 0.8, neverShare: 0.03 },
     },
     filled: {
-      weight: 0.25,
+      weight: Number(process.env.WF ?? 0.25),
       limits: {
         leastSeconds: FILLED_FACTOR * shortestSeconds,
         mostSeconds: Math.max(longestSeconds, FILLED_LONGEST),
@@ -85,9 +85,9 @@ export const WATCH_RULES: WatchRules = watchRules(POLLING_LIMITS);
 /** How wallets are watched for new transfers. */
 export function arrivalRule({ shortestSeconds, longestSeconds }: PollingLimits): ArrivalRule {
   return {
-    weight: 0.25,
+    weight: Number(process.env.WB ?? 0.25),
     limits: { leastSeconds: shortestSeconds, mostSeconds: longestSeconds },
-    everySeconds: 6 * 3_600,
+    everySeconds: Number(process.env.EVERY ?? 600),
   };
 }
 
