@@ -154,7 +154,7 @@ export type PollMoment = Pick<PollStart, 'nowMs' | 'virtual' | 'price' | 'roundS
 /** What is asked for next, by all that is known of the wallet, and in which listing new transfers appear (`finder`). */
 export function planListing(
   law: Law,
-  { nowMs, virtual, price, roundSeconds }: PollMoment,
+  { nowMs, virtual, price, roundSeconds, fromMs = nowMs }: PollMoment & { fromMs?: number },
   { facts, open }: { facts: WalletFacts; open: readonly OpenTransfer[] },
 ): { plan: WalletPlan; finder: Listing } {
   const narrows = nowMs - facts.unnarrowedAtMs > BELIEVED_MS;
@@ -164,6 +164,7 @@ export function planListing(
     polled: facts.polled,
     headTakenAtMs: facts.takenAtMs.head ?? 0,
     nowMs,
+    fromMs,
     virtual,
     price,
     roundSeconds,
@@ -177,8 +178,8 @@ export function planListing(
 
 /** When a wallet that was polled just now is polled again. */
 export function nextListing(law: Law, moment: PollMoment, known: Parameters<typeof planListing>[2]): PlannedPoll {
-  const { plan } = planListing(law, moment, known);
-  return { ...plan, restMs: Math.max(1_000 * law.arrivals.limits.leastSeconds, plan.restMs) };
+  const fromMs = moment.nowMs + 1_000 * law.arrivals.limits.leastSeconds;
+  return planListing(law, { ...moment, fromMs }, known).plan;
 }
 
 /** The facts with what this poll has found out, as the next will read them. */

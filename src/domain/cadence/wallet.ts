@@ -43,6 +43,8 @@ export type WalletView = {
   /** Which poll of the head was taken in last: what it showed, the head shows. */
   headTakenAtMs: number;
   nowMs: number;
+  /** The wallet as a whole is not polled before this. */
+  fromMs: number;
   /** The plan's virtual time, seconds. */
   virtual: number;
   price: number;
@@ -108,7 +110,7 @@ export function planWallet(view: WalletView): WalletPlan {
       };
     },
   );
-  return firstOf(plans) ?? { listing: 'head', virtualSeconds: 0, restMs, latestMs: restMs, alarmMs: null };
+  return firstOf(plans, Math.max(0, view.fromMs - nowMs)) ?? { listing: 'head', virtualSeconds: 0, restMs, latestMs: restMs, alarmMs: null };
 }
 
 /** The longest wait of a listing, where a round of all wallets is shorter, or where it is so long that nothing else fits. */
@@ -122,10 +124,10 @@ function bounded(
 
 /**
  * Of the listings that are allowed first, the one that is overdue longest, or else is worth its request first. The wallet
- * as a whole is overdue as soon as one of them is.
+ * as a whole rests for `leastMs`, and is overdue as soon as one of them is.
  */
-function firstOf(plans: readonly WalletPlan[]): WalletPlan | undefined {
-  const restMs = Math.min(...plans.map((plan) => plan.restMs));
+function firstOf(plans: readonly WalletPlan[], leastMs: number): WalletPlan | undefined {
+  const restMs = Math.max(leastMs, Math.min(...plans.map((plan) => plan.restMs)));
   const latestMs = Math.min(...plans.map((plan) => plan.latestMs ?? Number.POSITIVE_INFINITY));
   const allowed = plans.filter((plan) => plan.restMs <= restMs);
   const overdue = allowed.filter((plan) => plan.latestMs === 0);
