@@ -176,9 +176,17 @@ export function planListing(
   return { plan, finder: headFinds || !narrows ? 'head' : 'pending' };
 }
 
+/**
+ * However much is expected of a wallet, it is polled so often at most while all are polled once, where that is seconds:
+ * polling it still more often gains less than the others lose.
+ */
+const LOOKS_A_ROUND = 5;
+const MOST_AHEAD_SECONDS = 5;
+
 /** When a wallet that was polled just now is polled again. */
 export function nextListing(law: Law, moment: PollMoment, known: Parameters<typeof planListing>[2]): PlannedPoll {
-  const fromMs = moment.nowMs + 1_000 * law.arrivals.limits.leastSeconds;
+  const ahead = Math.min(MOST_AHEAD_SECONDS, moment.roundSeconds / LOOKS_A_ROUND);
+  const fromMs = moment.nowMs + 1_000 * Math.max(law.arrivals.limits.leastSeconds, ahead);
   return planListing(law, { ...moment, fromMs }, known).plan;
 }
 

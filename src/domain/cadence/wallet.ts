@@ -31,7 +31,7 @@ const PAGE = 50;
  * No wallet waits longer than so many rounds of a plain loop over all of them, whatever else seems worth more: a wrong
  * estimate cannot make it much later than the loop. The rest of the budget goes to where more is expected.
  */
-const MOST_ROUNDS = Number(process.env.ROUNDS ?? 1.6);
+const MOST_ROUNDS = 2.5;
 
 /** Where new transfers appear by chance alone, or after they have changed, they are looked for this much more rarely. */
 const STRAY_FACTOR = 6;

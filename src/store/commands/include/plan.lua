@@ -19,7 +19,8 @@
   each was last looked at with success (Redis time), or since when it is tracked.
 
   Of the budget, what is urgent (first, asked) and what is regular (fair, overdue) get half each while both wait, and so
-  do the two within each of them. What one does not use the others get.
+  do the two within each of them. What one does not use the others get. What is regular waits as soon as it is overdue, or
+  virtual time has come to it: else who has just been looked at would share with those that never were.
 
   Times are ms on the plan's own clock: Redis time, but never backward. A jump of Redis's clock back, or a failover to a
   server that is behind, is taken up by `offset`, so that nothing waits for the time that was lost.
