@@ -51,9 +51,12 @@ export type Observed = {
   facts: { readonly [field: string]: number | string };
   open: { readonly [subject: string]: string };
   ended: readonly string[];
-  /** Subjects that the page showed, and those that need no look of their own for `coverMs`. */
+  /**
+   * Subjects that the page showed, and those that need no look of their own for `coverMs`, nor then for their virtual
+   * wait.
+   */
   shown: readonly string[];
-  covered: readonly { subject: string; alarmMs: number | null }[];
+  covered: readonly { subject: string; alarmMs: number | null; virtualSeconds: number }[];
   coverMs: number;
 };
 
@@ -191,9 +194,10 @@ export class PlanStore {
         open: flat(observed.open),
         ended: observed.ended,
         shown: observed.shown,
-        covered: observed.covered.flatMap(({ subject, alarmMs }) => [
+        covered: observed.covered.flatMap(({ subject, alarmMs, virtualSeconds }) => [
           subject,
           alarmMs === null ? '' : String(alarmMs),
+          virtualSeconds,
         ]),
         coverMs: observed.coverMs,
       }),

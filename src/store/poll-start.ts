@@ -24,7 +24,8 @@ export type StoredWalk = { readonly [field: string]: string };
 
 /**
  * A poll that a worker has taken, with all that it knows before its request. `inMs` is the time to its slot of the budget;
- * `planMs` the plan's time then and `virtual` its virtual time at the claim (seconds); `lateMs` by how much it missed what
+ * `planMs` the plan's time then and `virtual` its virtual time at the claim (seconds);
+ * `roundSeconds` how long it takes to poll every wallet once, if the whole budget did nothing else; `lateMs` by how much it missed what
  * was promised; `fails` counts failures in a row; `asOf` is the commit counter, `nowMs` Redis time at the slot.
  */
 export type PollStart = Known & {
@@ -36,6 +37,7 @@ export type PollStart = Known & {
   planMs: number;
   virtual: number;
   price: number;
+  roundSeconds: number;
   lane: Lane;
   lateMs: number;
   fails: number;
@@ -65,6 +67,7 @@ const REPLY = z.tuple([
   z.coerce.number(),
   z.coerce.number(),
   z.enum(LANES),
+  z.coerce.number(),
   z.coerce.number(),
   z.coerce.number(),
   z.coerce.number(),
@@ -128,7 +131,7 @@ export async function takePoll(
     keys.since,
   );
   if (reply.length === 0) return null;
-  const [taken, inMs, planMs, redisMs, lane, lateMs, virtual, dv, dt, fails, asOf, ...read] =
+  const [taken, inMs, planMs, redisMs, lane, lateMs, virtual, dv, dt, roundMs, fails, asOf, ...read] =
     REPLY.parse(reply);
   const [snapshot, claims, subscriptions, facts, open, handed, verdict, route, walk, looked, sinces] = read;
   return {
@@ -140,6 +143,7 @@ export async function takePoll(
     planMs: planMs + inMs,
     virtual,
     price: priceOf(dv, dt),
+    roundSeconds: roundMs / 1_000,
     lane,
     lateMs,
     fails,

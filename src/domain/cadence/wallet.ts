@@ -1,5 +1,5 @@
 import type { SubjectId } from '../subject.ts';
-import { keepable, tightest } from './limits.ts';
+import { keepable, type Limits, tightest } from './limits.ts';
 import type { Listing } from './listing.ts';
 import { type Arrivals, chooseListings } from './listing-choice.ts';
 import type { PlannedPoll } from './planned-poll.ts';
@@ -36,8 +36,20 @@ const HEAD_FIRST: WalletPlan = {
   unseen: false,
 };
 
+/**
+ * No wallet waits longer than so many rounds of a plain loop over all of them, whatever else seems worth more: a wrong
+ * estimate cannot make it much later than the loop. The rest of the budget goes to where more is expected.
+ */
+const MOST_ROUNDS = 2.5;
+
 /** Where new transfers appear by chance alone, or after they have changed, they are looked for this much more rarely. */
 const STRAY_FACTOR = 6;
+
+/**
+ * A listing that failed may be noted as polled at the end of its backoff. What lies further ahead was noted by a clock that
+ * has gone back since.
+ */
+const MOST_AHEAD_MS = 300_000;
 
 /** What a plan of a wallet is made from. */
 export type WalletView = {
@@ -46,9 +58,13 @@ export type WalletView = {
   /** Which poll of the head was taken in last: what it showed, the head shows. */
   headTakenAtMs: number;
   nowMs: number;
+  /** The wallet as a whole is not polled before this. */
+  fromMs: number;
   /** The plan's virtual time, seconds. */
   virtual: number;
   price: number;
+  /** How long it takes to poll every wallet once, if the whole budget did nothing else. */
+  roundSeconds: number;
   /** The upstream does narrow pages to a status. */
   narrows: boolean;
   /** The head shows all new transfers. */
@@ -84,8 +100,8 @@ export function planWallet(view: WalletView): WalletPlan {
       // A listing that was never asked for: whatever it would show was seen at least then.
       const seenAtMs = Math.min(...shown.map((transfer) => transfer.seenAtMs));
       const last = polled[listing];
-      // A moment that lies ahead was noted by a clock that has gone back since.
-      const atMs = Math.min(nowMs, last?.atMs ?? (Number.isFinite(seenAtMs) && !news ? seenAtMs : 0));
+      const polledMs = last?.atMs ?? (Number.isFinite(seenAtMs) && !news ? seenAtMs : 0);
+      const atMs = polledMs - nowMs > MOST_AHEAD_MS ? nowMs : polledMs;
       const worth = virtualSeconds({
         terms: [
           ...shown.flatMap(({ term }) => (term === null ? [] : [term(atMs)])),
@@ -94,7 +110,10 @@ export function planWallet(view: WalletView): WalletPlan {
         constant: shown.reduce((sum, { constant }) => sum + constant, news?.rate ?? 0),
         price,
       });
-      const limits = tightest([...shown, ...(news === undefined ? [] : [news])].map((one) => one.limits));
+      const limits = bounded(
+        tightest([...shown, ...(news === undefined ? [] : [news])].map((one) => one.limits)),
+        { roundSeconds: view.roundSeconds, finds: news !== undefined && news.limits === law.arrivals.limits },
+      );
       const pages = pagesOf(listing, open);
       // Never polled, it has waited since what it would show was seen.
       const virtual = last?.virtual ?? view.virtual - (nowMs - atMs) / 1_000 / Math.sqrt(price);
@@ -106,7 +125,17 @@ export function planWallet(view: WalletView): WalletPlan {
       };
     },
   );
-  return firstOf(plans, price) ?? { ...HEAD_FIRST, restMs, latestMs: restMs };
+  const leastMs = Math.max(0, view.fromMs - nowMs);
+  return firstOf(plans, { price, leastMs }) ?? { ...HEAD_FIRST, restMs, latestMs: restMs };
+}
+
+/** The longest wait of a listing: by rounds over all wallets where it finds new transfers, and never less than those. */
+function bounded(
+  { leastSeconds, mostSeconds }: Limits,
+  { roundSeconds, finds }: { roundSeconds: number; finds: boolean },
+): Limits {
+  const rounds = MOST_ROUNDS * roundSeconds;
+  return { leastSeconds, mostSeconds: Math.max(finds ? leastSeconds : mostSeconds, rounds) };
 }
 
 /**
@@ -116,29 +145,30 @@ export function planWallet(view: WalletView): WalletPlan {
 type ListingPlan = { listing: Listing; virtualSeconds: number; restMs: number; overdueMs: number };
 
 /**
- * The listing whose turn comes first: the one that is overdue longest, or else the one that is soonest both allowed and
- * worth its request, as the price is now. The wallet as a whole is worth a request, and overdue, as soon as one of them is.
+ * Of the listings that are allowed first, the one that is overdue longest, or else is worth its request first. The wallet
+ * as a whole rests for `leastMs`, is overdue as soon as one of them is, and worth a request as soon as one is that is allowed by then, as the
+ * price is now.
  */
-function firstOf(plans: readonly ListingPlan[], price: number): WalletPlan | undefined {
-  const msPerVirtual = 1_000 * Math.sqrt(price);
-  const turnMs = ({ virtualSeconds, restMs, overdueMs }: ListingPlan): number => {
-    const wantedMs = Math.min(virtualSeconds * msPerVirtual, overdueMs);
-    return restMs > 0 ? Math.max(restMs, wantedMs) : wantedMs;
-  };
-  const overdue = plans.filter(({ restMs, overdueMs }) => restMs === 0 && overdueMs <= 0);
+function firstOf(
+  plans: readonly ListingPlan[],
+  { price, leastMs }: { price: number; leastMs: number },
+): WalletPlan | undefined {
+  const restMs = Math.max(leastMs, Math.min(...plans.map((plan) => plan.restMs)));
+  const allowed = plans.filter((plan) => plan.restMs <= restMs);
+  const overdue = allowed.filter(({ overdueMs }) => overdueMs <= restMs);
   const [first] =
     overdue.length > 0
       ? overdue.toSorted((a, b) => a.overdueMs - b.overdueMs)
-      : plans.toSorted((a, b) => turnMs(a) - turnMs(b));
+      : allowed.toSorted((a, b) => a.virtualSeconds - b.virtualSeconds);
   if (first === undefined) return undefined;
-  const { listing, restMs } = first;
-  const allowed = plans.map((plan) => Math.max(plan.virtualSeconds, plan.restMs / msPerVirtual));
-  const overdueMs = Math.min(...plans.map((plan) => plan.overdueMs));
+  const worth = plans.map((plan) =>
+    Math.max(plan.virtualSeconds, Math.max(0, plan.restMs - restMs) / 1_000 / Math.sqrt(price)),
+  );
   return {
-    listing,
-    virtualSeconds: Math.min(first.virtualSeconds, ...allowed),
+    listing: first.listing,
+    virtualSeconds: Math.min(first.virtualSeconds, ...worth),
     restMs,
-    latestMs: Math.max(restMs, overdueMs),
+    latestMs: Math.max(restMs, Math.min(...plans.map((plan) => plan.overdueMs))),
     alarmMs: null,
     unseen: false,
   };

@@ -1,6 +1,6 @@
 import type { SubjectId } from '../subject.ts';
 import { type HazardCurve, rateAt } from './hazard.ts';
-import { keepable, type Limits, limitsAt } from './limits.ts';
+import { keepable, type Limits, LONGEST_WAIT_SECONDS, limitsAt } from './limits.ts';
 import { stageInterval, stageOf } from './stages.ts';
 import type { Term } from './wait.ts';
 import type { ArrivalRule, Watch, WatchRules } from './watch-rules.ts';
@@ -36,6 +36,15 @@ export type Watched = {
 /** A stage without law is polled at most so much more often than its interval says, and at least so much more rarely. */
 const LEAST_SHARE = 0.2;
 const MOST_FACTOR = 6;
+
+/**
+ * The wait after which what a page has just shown would be worth a poll of its own, at a price of 1, by its present
+ * hazard: for when pages do not show it any more.
+ */
+export function coveredSeconds(stage: StageSeen, now: { nowMs: number; law: Law }): number {
+  const { weight, hazard } = watched(stage, now);
+  return Math.min(LONGEST_WAIT_SECONDS, Math.sqrt(2 / (weight * hazard)));
+}
 
 /**
  * What a poll of a stage may bring. A stage with an interval but no law is taken for one with a constant hazard: that at

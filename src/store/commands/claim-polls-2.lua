@@ -126,11 +126,24 @@ local share = (failTries >= 4 and failOks / failTries >= 0.25) and PLAN.FAILING_
 local suspectFree = not fields[10] or not isClaimed(plan, fields[10])
 local suspect, advanced = nil, 0
 
+-- How far virtual time runs with one slot, by how it ran of late.
+local pulse = 0
+if tonumber(fields[8] or '0') > 0 then pulse = tonumber(fields[7]) / tonumber(fields[8]) * step / 1000 end
+
+-- Whether something regular has a claim to a turn beside what is urgent: it is overdue, or virtual time has come to it.
+local function isRegularDue()
+  if head('overdue') then return true end
+  local member, score = head('fair')
+  return member and score <= plan.v
+end
+
 -- Which lane is next: of two that wait, each has its turn.
 local function choose()
   if suspectFree and not suspect and head('suspect') then return 'suspect' end
   if failNext <= now and head('failing') then return 'failing' end
   local urgent, regular = head('asked') or head('first'), head('overdue') or head('fair')
+  -- What was looked at just now does not come again before those that never were.
+  if urgent and not isRegularDue() then regular = nil end
   if not urgent and not regular then return nil end
   local takeUrgent = urgent and (not regular or turn)
   if urgent and regular then turn = not turn end
@@ -187,6 +200,11 @@ else
     if lane == 'fair' then
       advanced = advanced + math.max(0, score - plan.v)
       plan.v = math.max(plan.v, score)
+    elseif lane == 'asked' or lane == 'first' then
+      -- Virtual time goes on as it did, or what is regular would wait until nothing urgent is left.
+      advanced = advanced + pulse
+      plan.v = plan.v + pulse
+      late = now - score
     elseif lane == 'failing' then
       failNext = math.max(now, failNext) + step / share
     elseif lane == 'suspect' then

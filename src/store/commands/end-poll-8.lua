@@ -23,8 +23,8 @@
   ARGV[10] time for which a finished subject is kept, ms
   ARGV[11] lane          fair; first for what the upstream has not shown yet
   ARGV[12] JSON { facts: [field, value, …], open: [subject, value, …], ended: [subject, …], shown: [subject, …],
-                  covered: [subject, ms to its alarm or "", …], coverMs }: subjects that a page has shown, and those
-                  that need no look of their own as long as pages show them
+                  covered: [subject, ms to its alarm or "", virtual wait, …], coverMs }: subjects that a page has shown,
+                  and those that need no look of their own as long as pages show them
 
   Returns "stale" when the claim is another's by now, and only notes what was observed; "answer" when the surface's state
   has to hear of this answer; else "".
@@ -51,7 +51,9 @@ if seen.shown and #seen.shown > 0 then
   for _, shown in ipairs(seen.shown) do redis.call('ZADD', lookedKey(plan, shown), 'XX', nowText, shown) end
 end
 if seen.covered then
-  for i = 1, #seen.covered, 2 do cover(plan, seen.covered[i], seen.coverMs, seen.covered[i + 1]) end
+  for i = 1, #seen.covered, 3 do
+    cover(plan, seen.covered[i], seen.coverMs, seen.covered[i + 1], seen.covered[i + 2])
+  end
 end
 
 local claim = readClaim(redis.call('HGET', key .. ':claims', member))

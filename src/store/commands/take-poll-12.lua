@@ -25,7 +25,8 @@
   ARGV[9] since hash     key of when roots were subscribed on the upstream's clock
 
   Returns nothing when the claim is another's by now, or the member is not tracked any more. Else
-    { token, ms to its slot, plan time, Redis time, lane, how late, virtual time, dv, dt, failures in a row,
+    { token, ms to its slot, plan time, Redis time, lane, how late, virtual time, dv, dt,
+      ms to poll every wallet once, failures in a row,
       as of, snapshot fields, claims, { subscription, definition, … }, facts, open, handed, verdict, route, walk,
       when it was last looked at with success, { root, since on the upstream's clock, … } of a wallet }.
   Claims that nobody wants any more are removed.
@@ -102,7 +103,7 @@ local isQuote = kindOf(subject) == 'quote'
 local rate = redis.call('HMGET', plan.key, 'dv', 'dt')
 return {
   claim.token, text(claim.slot - plan.now), text(plan.now), text(plan.redisNow), claim.lane, text(claim.late),
-  string.format('%.6f', claim.v), rate[1] or '0', rate[2] or '0', tostring(item.fails),
+  string.format('%.6f', claim.v), rate[1] or '0', rate[2] or '0', text(roundOf(plan)), tostring(item.fails),
   redis.call('GET', KEYS[5]) or '0',
   isWallet and {} or redis.call('HGETALL', KEYS[3]),
   claims, subscriptions,

@@ -19,7 +19,8 @@
   each was last looked at with success (Redis time), or since when it is tracked.
 
   Of the budget, what is urgent (first, asked) and what is regular (fair, overdue) get half each while both wait, and so
-  do the two within each of them. What one does not use the others get.
+  do the two within each of them. What one does not use the others get. What is regular waits as soon as it is overdue, or
+  virtual time has come to it: else who has just been looked at would share with those that never were.
 
   Times are ms on the plan's own clock: Redis time, but never backward. A jump of Redis's clock back, or a failover to a
   server that is behind, is taken up by `offset`, so that nothing waits for the time that was lost.
@@ -208,9 +209,14 @@ end
 -- How far apart the slots of the budget are, ms; `pace` is the share of the budget that may be used for now.
 local function slotStep(plan, pace) return 1000 / (PLAN.SHARE * plan.budget * pace) end
 
+-- How long it takes to poll every wallet once, if the whole budget did nothing else, ms.
+local function roundOf(plan) return redis.call('ZCARD', plan.key .. ':looked:wallet') * slotStep(plan, 1) end
+
 -- Something else has just shown a member: until `ms` from now it needs no look of its own. Not for ever: what shows it may
 -- have stopped moving itself, so that it is looked at itself at least hourly. What waits for an answer is left alone.
-local function cover(plan, member, ms, alarmMs)
+-- Once pages show it no more, it waits for `virtual` seconds from now on, as if it had been looked at itself: else all that
+-- left a page would come first, all at once.
+local function cover(plan, member, ms, alarmMs, virtual)
   if alarmMs ~= '' and redis.call('HEXISTS', plan.key .. ':items', member) == 1 then
     redis.call('ZADD', plan.key .. ':alarms', text(plan.now + tonumber(alarmMs)), member)
   end
@@ -220,6 +226,7 @@ local function cover(plan, member, ms, alarmMs)
   local item = getItem(plan, member)
   if not item or item.lane ~= 'fair' or item.fails > 0 then return end
   if item.own == 0 then item.own = plan.now end
+  item.v = plan.v + virtual
   local untilMs = math.min(plan.now + ms, item.own + 3600000)
   if untilMs <= plan.now then return end
   redis.call('ZREM', plan.key .. ':fair', member)
