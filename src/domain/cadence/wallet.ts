@@ -30,6 +30,12 @@ const PAGE = 50;
 /** Where new transfers appear by chance alone, or after they have changed, they are looked for this much more rarely. */
 const STRAY_FACTOR = 6;
 
+/**
+ * A listing that failed may be noted as polled at the end of its backoff. What lies further ahead was noted by a clock that
+ * has gone back since.
+ */
+const MOST_AHEAD_MS = 300_000;
+
 /** What a plan of a wallet is made from. */
 export type WalletView = {
   open: readonly OpenTransfer[];
@@ -75,8 +81,8 @@ export function planWallet(view: WalletView): WalletPlan {
       // A listing that was never asked for: whatever it would show was seen at least then.
       const seenAtMs = Math.min(...shown.map((transfer) => transfer.seenAtMs));
       const last = polled[listing];
-      // A moment that lies ahead was noted by a clock that has gone back since.
-      const atMs = Math.min(nowMs, last?.atMs ?? (Number.isFinite(seenAtMs) && !news ? seenAtMs : 0));
+      const polledMs = last?.atMs ?? (Number.isFinite(seenAtMs) && !news ? seenAtMs : 0);
+      const atMs = polledMs - nowMs > MOST_AHEAD_MS ? nowMs : polledMs;
       const worth = virtualSeconds({
         terms: [
           ...shown.flatMap(({ term }) => (term === null ? [] : [term(atMs)])),
@@ -109,29 +115,27 @@ export function planWallet(view: WalletView): WalletPlan {
 type ListingPlan = { listing: Listing; virtualSeconds: number; restMs: number; overdueMs: number };
 
 /**
- * The listing whose turn comes first: the one that is overdue longest, or else the one that is soonest both allowed and
- * worth its request, as the price is now. The wallet as a whole is worth a request, and overdue, as soon as one of them is.
+ * Of the listings that are allowed first, the one that is overdue longest, or else is worth its request first. The wallet
+ * as a whole is overdue as soon as one of them is, and worth a request as soon as one is that is allowed by then, as the
+ * price is now.
  */
 function firstOf(plans: readonly ListingPlan[], price: number): WalletPlan | undefined {
-  const msPerVirtual = 1_000 * Math.sqrt(price);
-  const turnMs = ({ virtualSeconds, restMs, overdueMs }: ListingPlan): number => {
-    const wantedMs = Math.min(virtualSeconds * msPerVirtual, overdueMs);
-    return restMs > 0 ? Math.max(restMs, wantedMs) : wantedMs;
-  };
-  const overdue = plans.filter(({ restMs, overdueMs }) => restMs === 0 && overdueMs <= 0);
+  const restMs = Math.min(...plans.map((plan) => plan.restMs));
+  const allowed = plans.filter((plan) => plan.restMs <= restMs);
+  const overdue = allowed.filter(({ overdueMs }) => overdueMs <= restMs);
   const [first] =
     overdue.length > 0
       ? overdue.toSorted((a, b) => a.overdueMs - b.overdueMs)
-      : plans.toSorted((a, b) => turnMs(a) - turnMs(b));
+      : allowed.toSorted((a, b) => a.virtualSeconds - b.virtualSeconds);
   if (first === undefined) return undefined;
-  const { listing, restMs } = first;
-  const allowed = plans.map((plan) => Math.max(plan.virtualSeconds, plan.restMs / msPerVirtual));
-  const overdueMs = Math.min(...plans.map((plan) => plan.overdueMs));
+  const worth = plans.map((plan) =>
+    Math.max(plan.virtualSeconds, (plan.restMs - restMs) / 1_000 / Math.sqrt(price)),
+  );
   return {
-    listing,
-    virtualSeconds: Math.min(first.virtualSeconds, ...allowed),
+    listing: first.listing,
+    virtualSeconds: Math.min(first.virtualSeconds, ...worth),
     restMs,
-    latestMs: Math.max(restMs, overdueMs),
+    latestMs: Math.max(restMs, Math.min(...plans.map((plan) => plan.overdueMs))),
     alarmMs: null,
   };
 }
