@@ -79,9 +79,11 @@ describe('what is asked for a wallet next', () => {
 
   test('rests for five shortest waits where all that is awaited is that something settles', () => {
     const many = open(20, { status: 'filled', headAtMs: null, sinceMs: NOW - 900_000 });
-    const polled = ago({ head: 0, filled: 1 });
-    const plan = planWallet({ ...base, polled, open: many, price: 0.01 });
-    expect(plan).toMatchObject({ listing: 'filled', restMs: 4_000 });
+    const view = { ...base, open: many, price: 0.01 };
+    // What settles is worth its request by now, but it is the head that is allowed.
+    expect(planWallet({ ...view, polled: ago({ head: 1, filled: 1 }) })).toMatchObject({ listing: 'head' });
+    expect(planWallet({ ...view, polled: ago({ head: 1, filled: 5 }) })).toMatchObject({ listing: 'filled' });
+    expect(planWallet({ ...view, polled: ago({ head: -9, filled: 1 }) })).toMatchObject({ restMs: 4_000 });
   });
 
   test('goes by a shortest and a longest wait of the config', () => {
@@ -128,7 +130,8 @@ describe('what is asked for a wallet next', () => {
     const polled = ago({ head: 0 });
     const single = open(1, { status: 'filled', headAtMs: null });
     expect(planWallet({ ...base, polled, open: single })).toEqual(planWallet({ ...base, polled }));
-    const many = open(20, { status: 'filled', headAtMs: null, sinceMs: NOW - 900_000 });
+    const long = { headAtMs: null, sinceMs: NOW - 900_000, seenAtMs: NOW - 10_000 };
+    const many = open(20, { status: 'filled', ...long });
     expect(planWallet({ ...base, polled, open: many })).toMatchObject({ listing: 'filled' });
   });
 
@@ -168,9 +171,17 @@ describe('what is asked for a wallet next', () => {
     const view = { ...base, headFinds: false, arrivalsPerSecond: 0.05 };
     const often = planWallet({ ...view, polled: ago({ head: 8, filled: 8, pending: 0 }) });
     const alone = planWallet({ ...base, arrivalsPerSecond: 0.05, polled: ago({ head: 0 }) });
-    expect(often.listing).toBe('pending');
-    expect(often.restMs).toBe(1_000);
     expect(often.virtualSeconds).toBeLessThan(2 * alone.virtualSeconds);
+    expect(often.latestMs).toBe(30_000);
+  });
+
+  test('is another listing while one that failed waits for its backoff', () => {
+    const view = { ...base, headFinds: false };
+    const failed = planWallet({ ...view, polled: ago({ head: 20, filled: 20, pending: -60 }) });
+    expect(failed.listing).not.toBe('pending');
+    expect(failed.restMs).toBe(0);
+    const alone = planWallet({ ...base, polled: ago({ head: -60 }) });
+    expect(alone).toMatchObject({ listing: 'head', restMs: 61_000, latestMs: 90_000 });
   });
 
   test('waits for nothing that a clock has noted which was ahead', () => {

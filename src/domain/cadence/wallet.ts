@@ -146,8 +146,8 @@ type ListingPlan = { listing: Listing; virtualSeconds: number; restMs: number; o
 
 /**
  * Of the listings that are allowed first, the one that is overdue longest, or else is worth its request first. The wallet
- * as a whole rests for `leastMs`, is overdue as soon as one of them is, and worth a request as soon as one is that is allowed by then, as the
- * price is now.
+ * as a whole rests for `leastMs`; it is overdue as soon as one of them is, and worth a request as soon as one is that is
+ * allowed by then, as the price is now.
  */
 function firstOf(
   plans: readonly ListingPlan[],
