@@ -75,8 +75,10 @@ export async function pollWalletListing(parts: WalletParts, run: Run): Promise<W
   if (saysTheSame(facts, { listing, print, nowMs })) {
     draft.shown.push(...shownBefore(draft, facts, listing));
   } else {
-    taken = await takeIn(parts, { reading, answeredMs, atHead: listing === 'head' }, { run, draft });
+    const sinceMs = facts.headAnsweredAtMs;
+    taken = await takeIn(parts, { reading, answeredMs, atHead: listing === 'head', sinceMs }, { run, draft });
     draft.facts[`taken:${listing}`] = nowMs;
+    if (listing === 'head') draft.facts.headAnsweredAtMs = answeredMs;
     draft.facts[`same:${listing}`] = taken.quiet ? print : '';
   }
   if (listing === before.finder)
@@ -107,9 +109,13 @@ export async function pollWalkPage(parts: WalletParts, walk: WalkPage, run: Run)
   const listing = narrowListing(route);
   const draft = openDraft(start);
   const { reading, answeredMs } = await readPage(parts, { wallet, listing, cursor }, run);
-  const taken = await takeIn(parts, { reading, answeredMs, atHead: false }, { run, draft });
+  const taken = await takeIn(
+    parts,
+    { reading, answeredMs, atHead: false, sinceMs: walk.sinceMs },
+    { run, draft },
+  );
   if (listing === 'head') noteOrder(draft, { taken, nowMs: start.nowMs });
-  const isOver = reading.nextCursor === null || (route === 'new' && !taken.allNew);
+  const isOver = reading.nextCursor === null || (route === 'new' && !taken.allMoved);
   if (!isOver) {
     const from = { page, cursor: reading.nextCursor ?? '', nowMs: start.nowMs };
     const goesOn = (await parts.walks.isPresent(walk)) && (await parts.walks.next(walk, from));
@@ -187,7 +193,11 @@ const LOOKS_A_ROUND = 5;
 const MOST_AHEAD_SECONDS = 5;
 
 /** When a wallet that was polled just now is polled again. */
-export function nextListing(law: Law, moment: PollMoment, known: Parameters<typeof planListing>[2]): PlannedPoll {
+export function nextListing(
+  law: Law,
+  moment: PollMoment,
+  known: Parameters<typeof planListing>[2],
+): PlannedPoll {
   const ahead = Math.min(MOST_AHEAD_SECONDS, moment.roundSeconds / LOOKS_A_ROUND);
   const fromMs = moment.nowMs + 1_000 * Math.max(law.arrivals.limits.leastSeconds, ahead);
   return planListing(law, { ...moment, fromMs }, known).plan;
@@ -214,6 +224,7 @@ export function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
     orderAtMs: number('orderAtMs', facts.orderAtMs),
     disorderAtMs: number('disorderAtMs', facts.disorderAtMs),
     unnarrowedAtMs: number('unnarrowedAtMs', facts.unnarrowedAtMs),
+    headAnsweredAtMs: number('headAnsweredAtMs', facts.headAnsweredAtMs),
     arrivals: {
       seen: number('arrivals:seen', facts.arrivals.seen),
       watchedSeconds: number('arrivals:watchedSeconds', facts.arrivals.watchedSeconds),
@@ -239,11 +250,12 @@ async function readPage(
 /** Takes in what a page shows, and notes it. */
 async function takeIn(
   parts: WalletParts,
-  { reading, answeredMs, atHead }: { reading: Reading; answeredMs: number; atHead: boolean },
+  page: { reading: Reading; answeredMs: number; atHead: boolean; sinceMs: number },
   { run, draft }: { run: Run; draft: Draft },
 ): Promise<PageTaken> {
   const { start } = run;
-  const taken = await takePage(parts, { reading, answeredMs, start });
+  const { atHead, ...read } = page;
+  const taken = await takePage(parts, { ...read, start });
   for (const transfer of taken.open) {
     const headAtMs = atHead ? start.nowMs : (draft.open.get(transfer.subject)?.headAtMs ?? null);
     draft.open.set(transfer.subject, { ...transfer, headAtMs });
@@ -287,7 +299,7 @@ function shownBefore({ open }: Draft, facts: WalletFacts, listing: Listing): str
     .map(({ subject }) => subject);
 }
 
-/** Reads on behind the head where there is reason to: pages that were not read for long, or a head of new ones only. */
+/** Reads on behind the head where there is reason to: pages that were not read for long, or a head of news only. */
 async function followHead(
   parts: WalletParts,
   head: { start: PollStart; reading: Reading; taken: PageTaken | null; draft: Draft },
@@ -300,20 +312,20 @@ async function followHead(
     return;
   }
   const { nextCursor: cursor } = reading;
-  const allNew = taken?.allNew ?? false;
+  const allMoved = taken?.allMoved ?? false;
   const newestFirst = taken?.order !== 'other' && comesNewestFirst(facts, nowMs);
   const everyMs = sweepEveryMs({ leastMs: parts.fullSweepEveryMs, pages: facts.pages, newestFirst });
   // Only a sweep that begins later reads the past for who has just subscribed, and new transfers that were left unread.
   const owedMs = Math.max(...start.claims.map(({ atMs }) => atMs), facts.missedAtMs);
-  const isOwed = facts.sweptAtMs < owedMs || (allNew && !newestFirst);
+  const isOwed = facts.sweptAtMs < owedMs || (allMoved && !newestFirst);
   const isDue = isOwed || nowMs - facts.sweptAtMs >= everyMs;
-  const route = isDue ? 'all' : allNew ? 'new' : null;
+  const route = isDue ? 'all' : allMoved ? 'new' : null;
   if (route === null) return;
   if (await parts.walks.mayBegin({ wallet, route }, nowMs)) {
-    return parts.walks.begin({ wallet, route }, { cursor, nowMs });
+    return parts.walks.begin({ wallet, route }, { cursor, nowMs, sinceMs: facts.headAnsweredAtMs });
   }
   // The walk that is under way began at an earlier head: it does not read what lies between that one and this.
-  if (allNew) draft.facts.missedAtMs = nowMs;
+  if (allMoved) draft.facts.missedAtMs = nowMs;
 }
 
 /** Notes how many new transfers came since the last poll of the listing in which they appear. */
@@ -363,7 +375,7 @@ async function followNarrowed(
     return recheckThoseThatLeft(parts, { draft, listing, sinceMs: nowMs });
   }
   if (!(await parts.walks.mayBegin({ wallet, route: listing }, nowMs))) return;
-  await parts.walks.begin({ wallet, route: listing }, { cursor: reading.nextCursor, nowMs });
+  await parts.walks.begin({ wallet, route: listing }, { cursor: reading.nextCursor, nowMs, sinceMs: nowMs });
 }
 
 /** A transfer that was in a status, and is not listed there since a moment, has most likely moved on. */
@@ -397,11 +409,13 @@ function observedOf(
     ),
     ended: draft.ended,
     shown: draft.shown,
-    covered: taken?.covered ?? draft.shown.flatMap((subject) => {
-      const transfer = draft.open.get(subject);
-      if (transfer === undefined) return [];
-      return [{ subject, alarmMs: null, virtualSeconds: coveredSeconds(transfer, { nowMs, law }) }];
-    }),
+    covered:
+      taken?.covered ??
+      draft.shown.flatMap((subject) => {
+        const transfer = draft.open.get(subject);
+        if (transfer === undefined) return [];
+        return [{ subject, alarmMs: null, virtualSeconds: coveredSeconds(transfer, { nowMs, law }) }];
+      }),
     coverMs: coverMs(start),
   };
 }

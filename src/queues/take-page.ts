@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import { firstAlarm, isFinished, stageSinceMs } from '../domain/cadence/next-poll.ts';
 import { routeName } from '../domain/cadence/route-name.ts';
-import { coveredSeconds } from '../domain/cadence/watched.ts';
 import { type OpenTransfer, type Order, orderOf } from '../domain/cadence/wallet.ts';
+import { coveredSeconds } from '../domain/cadence/watched.ts';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
 import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
 import type { SubjectId } from '../domain/subject.ts';
@@ -15,22 +15,23 @@ import type { Registry } from '../store/registry.ts';
 import { type CommitParts, commitRecord, overdueTimes } from './commit-record.ts';
 
 /**
- * What a page of a wallet showed: which transfers are under way and which have ended, in which order, and whether
- * nothing on it was known through this wallet before; `arrived` counts those that are new and no history. `covered` need
+ * What a page of a wallet showed: which transfers are under way and which have ended, in which order, and whether every
+ * one of them is new to this wallet's pages or has changed since its head was taken in last (`allMoved`): then there may
+ * be more of that kind behind. `arrived` counts those that are new and no history. `covered` need
  * no look-ups of their own as long as pages show them. `quiet`: all of it was known, and nothing had to be stored.
  */
 export type PageTaken = {
   open: Omit<OpenTransfer, 'headAtMs'>[];
   ended: SubjectId[];
   order: Order;
-  allNew: boolean;
+  allMoved: boolean;
   arrived: number;
   covered: Observed['covered'][number][];
   quiet: boolean;
 };
 
-/** A page as it was answered (Redis time, ms), and what was known before it was asked for. */
-type Page = { reading: Reading; answeredMs: number; start: PollStart };
+/** A page as it was answered (Redis time, ms), what was known before it was asked for, and since when news are told apart. */
+type Page = { reading: Reading; answeredMs: number; start: PollStart; sinceMs: number };
 
 /** Takes in every record of a wallet page, each under the claims of those who watch the wallet. */
 export async function takePage(
@@ -73,7 +74,14 @@ export async function takePage(
     open: [],
     ended: [],
     order: orderOf(once.map(({ updatedAt }, index) => ({ updatedAt, isNew: isNew[index] ?? true }))),
-    allNew: known.length > 0 && known.every(({ claims }) => !claims.some(({ root }) => roots.has(root))),
+    allMoved:
+      known.length > 0 &&
+      known.every(({ claims, snapshot: before }, index) => {
+        const result = results[index];
+        const after = result?.status === 'fulfilled' ? result.value.snapshot : before;
+        const isNewHere = !claims.some(({ root }) => roots.has(root));
+        return isNewHere || (after !== null && after.observedAtMs > page.sinceMs);
+      }),
     arrived: results.filter((result) => result.status === 'fulfilled' && result.value.outcome === 'first')
       .length,
     covered: [],

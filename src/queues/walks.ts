@@ -7,16 +7,19 @@ import { type PlanStore, pageMember } from '../store/plan.ts';
 import type { StoredWalk } from '../store/poll-start.ts';
 
 /**
- * What a walk reads: `all` pages of a wallet, the pages up to the first with something known (`new`), or all pages of
- * the transfers in one status.
+ * What a walk reads: `all` pages of a wallet, the pages up to the first with something that stands as before (`new`), or
+ * all pages of the transfers in one status.
  */
 export type Route = 'all' | 'new' | (string & {});
 
 /** One walk: `id` tells it from the one before on the same route. */
 export type Walk = { wallet: SubjectId; route: Route; id: string };
 
-/** The page that a walk reads next, and how often that was tried in vain. */
-export type WalkPage = Walk & { page: number; cursor: string; tries: number };
+/**
+ * The page that a walk reads next, how often that was tried in vain, and since when it looks for what is new: what has not
+ * changed since ends a walk over new transfers.
+ */
+export type WalkPage = Walk & { page: number; cursor: string; tries: number; sinceMs: number };
 
 /** So long after its beginning a walk that was cut short may be tried again, where its cursors expire for instance. */
 const BROKEN_FOR_MS = 30_000;
@@ -55,13 +58,16 @@ export class Walks {
   }
 
   /** Begins a walk where the first page leads on to. One over all pages waits its turn; the others are about what moves now. */
-  async begin(where: Pick<Walk, 'wallet' | 'route'>, from: { cursor: string; nowMs: number }): Promise<void> {
+  async begin(
+    where: Pick<Walk, 'wallet' | 'route'>,
+    from: { cursor: string; nowMs: number; sinceMs: number },
+  ): Promise<void> {
     const walk: Walk = { ...where, id: String(from.nowMs) };
     const key = this.#key(walk);
     await this.#redis
       .multi()
       .del(key)
-      .hset(key, 'id', walk.id, 'movedAtMs', walk.id, 'state', 'running')
+      .hset(key, { id: walk.id, movedAtMs: walk.id, state: 'running', sinceMs: String(from.sinceMs) })
       .pexpire(key, LIFETIME_MS * 2)
       .exec();
     if (!(await this.next(walk, { page: 1, cursor: from.cursor, nowMs: from.nowMs }))) return;
@@ -109,9 +115,10 @@ export class Walks {
 
 /** The page that a stored walk reads next; null where it has ended or cannot be read. */
 export function parseWalk(wallet: SubjectId, route: string, stored: StoredWalk): WalkPage | null {
-  const { id = '', state, page = '', cursor, tries = '' } = stored;
+  const { id = '', state, page = '', cursor, tries = '', sinceMs = '' } = stored;
   if (state !== 'running' || !NUMBER.test(id) || !NUMBER.test(page) || !cursor) return null;
-  return { wallet, route, id, page: Number(page), cursor, tries: NUMBER.test(tries) ? Number(tries) : 0 };
+  const number = (text: string): number => (NUMBER.test(text) ? Number(text) : 0);
+  return { wallet, route, id, page: number(page), cursor, tries: number(tries), sinceMs: number(sinceMs) };
 }
 
 const NUMBER = /^\d{1,15}$/;

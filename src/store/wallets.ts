@@ -17,8 +17,9 @@ export type OpenTransfers = readonly OpenTransfer[];
  * taken in last, and `same` a fingerprint of that answer, where the next like it says nothing new. `sweptAtMs`: when a
  * sweep that read all pages began, and `pages` how many there were; `orderAtMs`: when they were last seen in the order
  * newest first, `disorderAtMs`: in another; `unnarrowedAtMs`: when a listing of one status last showed others;
- * `missedAtMs`: when new transfers were last left unread, which only a sweep that begins later finds; `arrivals`: how
- * often new transfers came. Redis time, 0 for never. These are hints: they save requests, no event hangs on them.
+ * `missedAtMs`: when new transfers were last left unread, which only a sweep that begins later finds; `headAnsweredAtMs`:
+ * when the answer came by which the head was taken in last; `arrivals`: how often new transfers came. Redis time, 0 for
+ * never. These are hints: they save requests, no event hangs on them.
  */
 export type WalletFacts = {
   polled: Polled;
@@ -30,6 +31,7 @@ export type WalletFacts = {
   disorderAtMs: number;
   unnarrowedAtMs: number;
   missedAtMs: number;
+  headAnsweredAtMs: number;
   arrivals: ArrivalTally;
 };
 
@@ -69,6 +71,7 @@ export function parseFacts(stored: { readonly [field: string]: string }): Wallet
     disorderAtMs: number('disorderAtMs'),
     unnarrowedAtMs: number('unnarrowedAtMs'),
     missedAtMs: number('missedAtMs'),
+    headAnsweredAtMs: number('headAnsweredAtMs'),
     arrivals: {
       seen: number('arrivals:seen'),
       watchedSeconds: number('arrivals:watchedSeconds'),

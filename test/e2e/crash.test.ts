@@ -11,6 +11,7 @@ import type { ReceiverProcess } from '../support/receiver-process.ts';
 import type { RedisProcess } from '../support/redis-process.ts';
 import type { SandboxProcess } from '../support/sandbox-process.ts';
 import { RECEIVER_NAME, Stage } from '../support/stage.ts';
+import { lastTold } from '../support/statuses.ts';
 
 type Transitions = Awaited<ReturnType<SandboxProcess['transitions']>>;
 
@@ -84,16 +85,19 @@ async function thousandTransitions(
   await eventually('1,000 transitions', async () => (await transitions()).length >= 1_000);
   await sandbox.setPace(0);
   await eventually('all transfers have ended', async () => (await sandbox.living()) === 0);
+  let untold: [string, string][] = [];
   await eventually(
     'the last status of every transfer is told',
     async () => {
-      const events = receiver.events().toSorted((a, b) => a.data.sequence - b.data.sequence);
-      const told = new Map(events.map(({ data }) => [data.subject.id, data.status]));
+      const told = lastTold(receiver.events());
       const ends = new Map((await transitions()).map(({ subject, to }) => [subject, to]));
-      return [...ends].every(([subject, status]) => told.get(subject) === status);
+      untold = [...ends].filter(([subject, status]) => told.get(subject) !== status);
+      return untold.length === 0;
     },
     TOLD_WITHIN_MS,
-  );
+  ).catch((error: unknown) => {
+    throw new Error(`${String(error)}; not ${untold.map((one) => one.join(' ')).join(', ')}`);
+  });
   expect(await last.end('SIGTERM')).toMatchObject({ code: 0 });
 
   const made = await transitions();

@@ -56,6 +56,7 @@ describe('a daemon that is killed', () => {
     const next = await redis.zscore(`{${prefix}}:plan:status:suspects`, `intent:${poison}`);
     expect(Number(next)).toBeGreaterThan(Date.now() + 15_000);
     expect(await redis.hget(`{${prefix}}:plan:status:crashes`, `intent:${other}`)).toBeNull();
-    expect(hook.events.map((event) => event.data.subject.id)).toEqual([`intent:${other}`]);
+    // A webhook that was in flight when its process died comes again.
+    expect(new Set(hook.events.map((event) => event.data.subject.id))).toEqual(new Set([`intent:${other}`]));
   });
 });

@@ -47,6 +47,36 @@ describe('an upstream that refuses', () => {
     ]);
   });
 
+  test('one transfer and no other is asked for it more and more rarely, and tells no operator', async () => {
+    const refused = HASHES[0];
+    const asked: string[] = [];
+    const upstream = await started(
+      new ScriptedUpstream(({ query }) => {
+        const hash = query.intentHash ?? '';
+        asked.push(hash);
+        if (hash === refused) return { status: 403, body: '{"code":"permission-denied","status":403}' };
+        return { records: [intentRecord(hash, 'pending', 1_700_000_000)] };
+      }),
+    );
+    const hook = await started(new TestReceiver());
+    const { daemon } = await startDaemon({
+      baseUrl: upstream.url,
+      redisUrl: inject('redisUrl'),
+      prefix: testPrefix(),
+      receivers: { hook: { url: hook.url, more: { events: ['*', 'upstream.*'] } } },
+      subscriptions: [{ name: 's', intents: HASHES, receivers: ['hook'] }],
+    });
+    later(() => daemon.close());
+    const times = (hash: string | undefined): number => asked.filter((one) => one === hash).length;
+    while (times(refused) < 3) await upstream.asks(() => true);
+    const others = HASHES.slice(1);
+    expect(hook.events.map(({ data }) => data.subject.id).sort()).toEqual(
+      others.map((hash) => `intent:${hash}`).sort(),
+    );
+    // The others go on meanwhile: 15 s at a poll a second at the most, on a machine that may be busy.
+    expect(Math.min(...others.map(times))).toBeGreaterThan(3);
+  });
+
   test.each([
     ['with Retry-After', { 'retry-after': '3' }, 3_000],
     ['without Retry-After', {}, 1_000],

@@ -32,7 +32,7 @@ async function mayBegin(): Promise<boolean> {
 }
 
 describe('a walk over the pages of a wallet', () => {
-  beforeEach(() => walks.begin(WHERE, { cursor: 'a', nowMs: T0_MS }));
+  beforeEach(() => walks.begin(WHERE, { cursor: 'a', nowMs: T0_MS, sinceMs: T0_MS }));
 
   test('is not begun a second time while it is under way, also while a page is polled', async () => {
     expect(await mayBegin()).toBe(false);

@@ -1,4 +1,5 @@
 import { describe, expect, inject, test } from 'vitest';
+import type { JsonObject } from '../../src/domain/json.ts';
 import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -169,5 +170,32 @@ describe('what stands behind the first page of a wallet, long before the next sw
     hasBurst = true;
     await hook.until((events) => events.some(({ data }) => data.subject.id === `intent:${hash}`));
     expect(refused).toBe(2);
+  });
+
+  test('is read where a head shows nothing that stands as before, though much of it was known', async () => {
+    const updatedAt = Math.floor(Date.now() / 1_000) + 60;
+    const known = (status: string, at: number): JsonObject[] =>
+      Array.from({ length: 5 }, (_, index) => intentRecord(hashOf(100 + index), status, at - index));
+    const old = Array.from({ length: 15 }, (_, index) =>
+      intentRecord(hashOf(200 + index), 'settled', updatedAt - 10 - index),
+    );
+    const fresh = Array.from({ length: 5 }, (_, index) =>
+      intentRecord(hashOf(300 + index), 'settled', updatedAt + 100 - index),
+    );
+    let hasBurst = false;
+    const upstream = await started(
+      new ScriptedUpstream(({ query }) => {
+        if (query.status !== undefined) return { records: [] };
+        if (!hasBurst) return { records: [...known('pending', updatedAt), ...old] };
+        return query.cursor === undefined
+          ? { records: [...fresh, ...known('settled', updatedAt + 50)], nextCursor: 'behind' }
+          : { records: [intentRecord(hash, 'settled', updatedAt + 10), ...old] };
+      }),
+    );
+    const hook = await watching(upstream, { more: SELDOM });
+    await hook.until((events) => events.length === 20);
+    await upstream.asks(({ query }) => query.wallet !== undefined);
+    hasBurst = true;
+    await hook.until((events) => events.some(({ data }) => data.subject.id === `intent:${hash}`));
   });
 });
