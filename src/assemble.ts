@@ -31,6 +31,8 @@ import { ReceiverStore } from './store/receivers.ts';
 import { Registry } from './store/registry.ts';
 import { RelayLease } from './store/relay-lease.ts';
 import { ReplayStore } from './store/replays.ts';
+import { SetAside } from './store/set-aside.ts';
+import type { OnForeign } from './store/stored.ts';
 import { SubjectStore } from './store/subjects.ts';
 import { SURFACES, type Surface } from './store/surface.ts';
 import { WalletStore } from './store/wallets.ts';
@@ -87,15 +89,17 @@ export function assemble({ config, redis, blocking, signals, log, resync }: Asse
     quotes: config.upstream.quotesRequestsPerSecond,
   };
 
-  const subjects = new SubjectStore(redis, keys, { retentionMs });
-  const registry = new Registry(redis, keys, subjects);
-  const handedQuotes = new HandedQuotes(redis, keys);
+  const onForeign: OnForeign = (found) => signals.emit('store.foreign', found);
+  const kept = { retentionMs, onForeign };
+  const subjects = new SubjectStore(redis, keys, kept);
+  const registry = new Registry(redis, keys, subjects, onForeign);
+  const handedQuotes = new HandedQuotes(redis, keys, onForeign);
   const health = new HealthStore(redis, keys);
   const events = new EventLog(redis, keys);
-  const deliveries = new DeliveryStore(redis, keys, { retentionMs });
-  const receivers = new ReceiverStore(redis, keys);
-  const replays = new ReplayStore(redis, keys, { retentionMs });
-  const lease = new RelayLease(redis, keys);
+  const deliveries = new DeliveryStore(redis, keys, kept);
+  const receivers = new ReceiverStore(redis, keys, onForeign);
+  const replays = new ReplayStore(redis, keys, kept);
+  const lease = new RelayLease(redis, keys, onForeign);
 
   const client = new UpstreamClient({
     ...config.upstream,
@@ -110,7 +114,7 @@ export function assemble({ config, redis, blocking, signals, log, resync }: Asse
   const deliveryQueues = new DeliveryQueues(redis, keys);
   const learning = new Learning({
     redis,
-    learned: new LearnedStore(redis, keys, { retentionMs }),
+    learned: new LearnedStore(redis, keys, kept),
     rules: watchRules(polling),
     arrivals: arrivalRule(polling),
     log,
@@ -142,6 +146,7 @@ export function assemble({ config, redis, blocking, signals, log, resync }: Asse
     wallets: new WalletStore(redis, keys, { retentionMs }),
     walks,
     fullSweepEveryMs: polling.fullSweepEveryMs,
+    handedQuotes,
     quotes,
     signals,
     log,
@@ -174,6 +179,7 @@ export function assemble({ config, redis, blocking, signals, log, resync }: Asse
     receivers,
     deliveries,
     replays,
+    setAside: new SetAside(redis, keys),
     queues: deliveryQueues,
     signals,
     log,

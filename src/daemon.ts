@@ -6,7 +6,9 @@ import type { Event } from './domain/event.ts';
 import { routesOf, subjectsOf } from './domain/subscription.ts';
 import { daemonEvents } from './event-lookup.ts';
 import { Metrics } from './metrics/metrics.ts';
-import { daemonMetricSources, daemonReadiness } from './readiness.ts';
+import { scheduleMigration } from './queues/migrate-schedule.ts';
+import { daemonHealth, daemonMetricSources, daemonReadiness, daemonStanding } from './readiness.ts';
+import { LoopWatch } from './server/loop-watch.ts';
 import { Server } from './server/server.ts';
 import { Signals } from './signals.ts';
 import type { RedisClient } from './store/commands.ts';
@@ -14,8 +16,15 @@ import { connect, disconnect } from './store/connection.ts';
 import { EmbeddedRedis } from './store/embedded.ts';
 import { EventLog } from './store/event-log.ts';
 import { Keys } from './store/keys.ts';
+import { migrate } from './store/migrate.ts';
+import { persistenceWarning } from './store/persistence.ts';
+import { PlanStore } from './store/plan.ts';
+import { RedisMonitor } from './store/redis-monitor.ts';
 import type { Wanted } from './store/registry.ts';
+import { SchemaVersion, type SchemaVersionError } from './store/schema-version.ts';
+import { SchemaWatch } from './store/schema-watch.ts';
 import { checkRedis } from './store/startup-checks.ts';
+import type { ForeignEntry } from './store/stored.ts';
 import { SURFACES } from './store/surface.ts';
 import { VERSION } from './version.ts';
 import { within } from './within.ts';
@@ -23,6 +32,9 @@ import { within } from './within.ts';
 /** How long work in flight may take at shutdown before it is handed back, and all the rest after that. */
 const GRACE_MS = 3_000;
 const CLOSE_MS = 1_200;
+
+/** How many places with entries of another shape are named in the log; the metric counts on. */
+const MOST_FOREIGN_LOGGED = 1_000;
 
 /** A Redis that cannot be used, with every reason. */
 class UnusableRedisError extends Error {
@@ -42,8 +54,14 @@ export class Daemon {
   #parts: DaemonParts | null = null;
   #embedded: EmbeddedRedis | null = null;
   readonly #connections: RedisClient[] = [];
+  readonly #monitor: RedisMonitor;
+  readonly #loop = new LoopWatch();
   #url = '';
+  readonly #closed = new AbortController();
+  readonly #failure = Promise.withResolvers<SchemaVersionError>();
+  #schemaWatch: SchemaWatch | null = null;
   #closing = false;
+  readonly #foreign = new Set<string>();
 
   constructor(options: { config: Config; log: Logger; signals?: Signals }) {
     const { config } = options;
@@ -51,9 +69,13 @@ export class Daemon {
     this.#log = options.log;
     this.signals = options.signals ?? new Signals();
     this.signals.on('event.committed', ({ event }) => this.#logEvent(event));
+    this.#monitor = this.#newMonitor();
+    const readiness = daemonReadiness(() => this.#parts, this.#monitor);
+    this.signals.on('store.foreign', (found) => this.#logForeign(found));
     this.#metrics = new Metrics({
       signals: this.signals,
-      sources: daemonMetricSources(() => this.#parts),
+      sources: daemonMetricSources(() => this.#parts, this.#monitor),
+      standing: daemonStanding(readiness, this.#monitor),
       receivers: config.receivers.map(({ name, type }) => ({ name, type })),
       routes: routesOf(config.subscriptions).map(({ name }) => name),
       version: VERSION,
@@ -63,7 +85,8 @@ export class Daemon {
       host: config.server.host,
       port: config.server.port,
       metrics: this.#metrics,
-      readiness: daemonReadiness(() => this.#parts),
+      readiness,
+      health: daemonHealth(this.#monitor, this.#loop),
       api:
         config.server.token === null
           ? null
@@ -87,19 +110,25 @@ export class Daemon {
   /** Starts everything. Waits for an external Redis as long as it takes, and says so. */
   async start(): Promise<void> {
     const config = this.#config;
+    this.#loop.start();
+    this.#monitor.start();
     this.#url = (await this.#server.start()).url;
     this.#log.info({ url: this.#url, version: VERSION }, 'server.listening');
     if (config.redis.url === null) await this.#startEmbedded();
 
     const redis = this.#connect('commands');
     await this.#awaitRedis(redis);
+    const version = await this.#prepareSchema(redis);
     const parts: DaemonParts = assemble({
       config,
       redis,
       blocking: this.#connect('relay'),
       signals: this.signals,
       log: this.#log,
-      resync: () => this.#sync(parts),
+      resync: async () => {
+        await version.claim();
+        await this.#sync(parts);
+      },
     });
     this.#parts = parts;
 
@@ -115,6 +144,27 @@ export class Daemon {
     for (const worker of parts.deliveryWorkers) worker.start();
     const { subscriptions, receivers } = config;
     this.#log.info({ subscriptions: subscriptions.length, receivers: receivers.length }, 'daemon.started');
+  }
+
+  /** Resolves when the daemon cannot go on, with the reason; whoever started it closes it then. */
+  get failure(): Promise<SchemaVersionError> {
+    return this.#failure.promise;
+  }
+
+  /** Brings what is stored to our version, before anything works on it, and sees to it that it stays so. */
+  async #prepareSchema(redis: RedisClient): Promise<SchemaVersion> {
+    const keys = this.#keys();
+    const plan = new PlanStore(redis, keys);
+    const migrations = [scheduleMigration(async (subjects) => void (await plan.track(subjects)))];
+    await migrate({ redis, keys, migrations, log: this.#log, signal: this.#closed.signal });
+    const version = new SchemaVersion(redis, keys);
+    const fail = (error: SchemaVersionError): void => {
+      this.#log.error({ reason: error.message }, 'schema.changed');
+      this.#failure.resolve(error);
+    };
+    this.#schemaWatch = new SchemaWatch({ version, log: this.#log, onChanged: fail });
+    this.#schemaWatch.start();
+    return version;
   }
 
   /** Makes Redis what the config wants: budgets, rate limits, receivers, subscriptions, and polls whatever is new. */
@@ -148,6 +198,10 @@ export class Daemon {
   /** Stops taking work, gives work in flight its time, hands the rest back, and lets go of everything. */
   async close(): Promise<void> {
     this.#closing = true;
+    this.#monitor.close();
+    this.#loop.close();
+    this.#closed.abort();
+    this.#schemaWatch?.close();
     const parts = this.#parts;
     const abort = new AbortController();
     const timer = setTimeout(() => abort.abort(), GRACE_MS);
@@ -176,6 +230,13 @@ export class Daemon {
     this.#log.info({ ...line, changes, detectionDelaySeconds }, 'event.committed');
   }
 
+  /** Says once of each place that what stands there has another shape: it can be read in every poll. */
+  #logForeign(found: ForeignEntry): void {
+    if (this.#foreign.has(found.where) || this.#foreign.size >= MOST_FOREIGN_LOGGED) return;
+    this.#foreign.add(found.where);
+    this.#log.warn(found, 'store.foreign');
+  }
+
   #keys(): Keys {
     return new Keys(this.#config.redis.prefix);
   }
@@ -189,14 +250,26 @@ export class Daemon {
     this.#log.info({ dataDir: this.#config.dataDir }, 'redis.embedded_started');
   }
 
-  #connect(role: string): RedisClient {
-    const redis = connect(this.#redisTarget, {
-      onTrouble: (reason) => {
+  #newMonitor(): RedisMonitor {
+    return new RedisMonitor({
+      key: this.#keys().events,
+      openFresh: () => connect(this.#redisTarget),
+      onAway: (role, reason) => {
         if (!this.#closing) this.#log.warn({ role, reason }, 'redis.away');
       },
-      onReady: () => this.#log.info({ role }, 'redis.back'),
+      onBack: (role) => this.#log.info({ role }, 'redis.back'),
+      onPersistence: (persistence) => {
+        const warning = persistenceWarning(persistence);
+        if (warning === null) this.#log.info(persistence, 'redis.persistent');
+        else this.#log.warn({ ...persistence, warning }, 'redis.not_persistent');
+      },
     });
+  }
+
+  #connect(role: string): RedisClient {
+    const redis = connect(this.#redisTarget, { onTrouble: (reason) => this.#monitor.lost(role, reason) });
     this.#connections.push(redis);
+    this.#monitor.watch(role, redis);
     return redis;
   }
 

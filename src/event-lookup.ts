@@ -3,6 +3,7 @@ import type { ServerConfig } from './config/config.ts';
 import { renderEvent } from './domain/render.ts';
 import type { EventUrl } from './notifiers/notifier.ts';
 import type { FindEvent } from './server/api.ts';
+import { eventOf } from './store/log-entry.ts';
 
 /** Finds events for the API; before the daemon's parts run, nobody can tell. */
 export function daemonEvents(parts: () => DaemonParts | null): FindEvent {
@@ -11,7 +12,7 @@ export function daemonEvents(parts: () => DaemonParts | null): FindEvent {
     if (running === null) throw new Error('the daemon has not started');
     const { deliveries, events, registry } = running;
     const fact = await deliveries.fact(receiver, id);
-    const event = fact === null ? null : await events.at(fact.entry);
+    const event = fact === null ? null : eventOf(await events.at(fact.entry));
     if (fact === null || event === null) return null;
     return renderEvent(event, fact.roots, await registry.subscriptions(fact.roots));
   };

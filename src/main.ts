@@ -10,6 +10,7 @@ import { quoteCommand } from './commands/quote.ts';
 import { receiversCommand } from './commands/receivers.ts';
 import { replayCommand } from './commands/replay.ts';
 import { sandboxCommand } from './commands/sandbox.ts';
+import { setAsideCommand } from './commands/set-aside.ts';
 import { startCommand } from './commands/start.ts';
 import { statusCommand } from './commands/status.ts';
 import { testCommand } from './commands/test.ts';
@@ -29,6 +30,7 @@ const program = new Command('intentwatch')
   .addCommand(receiversCommand())
   .addCommand(deadLettersCommand())
   .addCommand(replayCommand())
+  .addCommand(setAsideCommand())
   .addCommand(testCommand())
   .addCommand(learnedCommand())
   .addCommand(statusCommand())

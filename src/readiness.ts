@@ -2,47 +2,88 @@ import type { DaemonParts } from './assemble.ts';
 import { quantileSeconds } from './domain/cadence/hazard.ts';
 import { feeRatio, readRoute } from './domain/route.ts';
 import { routeId } from './domain/subject.ts';
-import type { MetricSources } from './metrics/metrics.ts';
+import type { MetricSources, Standing } from './metrics/metrics.ts';
+import type { LoopWatch } from './server/loop-watch.ts';
 import type { ReadinessCheck } from './server/server.ts';
 import { redisTimeMs } from './store/connection.ts';
+import { isKept } from './store/persistence.ts';
+import type { RedisMonitor } from './store/redis-monitor.ts';
 import { CLOCK_WARNING_MS } from './store/startup-checks.ts';
 import { SURFACES } from './store/surface.ts';
 
 /** The reconcile check runs every few seconds; one that has not for so long is a daemon that stands still. */
 const RECONCILE_SILENCE_MS = 60_000;
 
-/** What `/readyz` asks of a daemon; before its parts run, it is not ready and says so. */
-export function daemonReadiness(parts: () => DaemonParts | null): () => Promise<ReadinessCheck[]> {
+/** What `/readyz` asks of a daemon. Each check says of one thing, in one plain sentence, whether it works. */
+export function daemonReadiness(
+  parts: () => DaemonParts | null,
+  monitor: RedisMonitor,
+): () => Promise<ReadinessCheck[]> {
   return async () => {
     const running = parts();
-    const config: ReadinessCheck = { name: 'config', ok: true, detail: 'loaded' };
-    if (running === null) {
-      return [config, { name: 'redis', ok: false, detail: 'not connected yet' }];
-    }
+    const checks: ReadinessCheck[] = [
+      { name: 'config', ok: true, detail: 'loaded' },
+      redisReadiness(monitor),
+    ];
+    if (running === null) return [...checks, { name: 'workers', ok: false, detail: 'have not started yet' }];
     return [
-      config,
-      await redisReadiness(running),
-      await keyReadiness(running),
+      ...checks,
+      await keyReadiness(running, monitor),
       workerReadiness(running),
       reconcileReadiness(running),
     ];
   };
 }
 
-async function redisReadiness(parts: DaemonParts): Promise<ReadinessCheck> {
-  if (parts.redis.status !== 'ready') {
-    return { name: 'redis', ok: false, detail: `the connection is ${parts.redis.status}` };
+/** What `/healthz` asks: only what a restart of this process would mend. */
+export function daemonHealth(monitor: RedisMonitor, loop: LoopWatch): () => ReadinessCheck[] {
+  return () => [
+    {
+      name: 'event-loop',
+      ok: !loop.isStuck(),
+      detail: `stood still for ${Math.round(loop.stalledMs() / 1_000)} s of the last minute`,
+    },
+    {
+      name: 'redis-connections',
+      ok: !monitor.isStuck(),
+      detail: monitor.isStuck()
+        ? `fresh connections have been answered for ${Math.round(monitor.stuckMs() / 1_000)} s, ours have not`
+        : 'no fresh connection does better',
+    },
+  ];
+}
+
+/** What the process knows of itself and of Redis, without asking it. */
+export function daemonStanding(readiness: () => Promise<ReadinessCheck[]>, monitor: RedisMonitor): Standing {
+  return {
+    ready: async () => (await readiness()).every(({ ok }) => ok),
+    redisReachable: () => monitor.isReachable(),
+    redisPersistent: () => (monitor.persistence === null ? null : isKept(monitor.persistence)),
+  };
+}
+
+/** Not the reason that the connection gives: whoever asks here has no token, and a message may quote anything. */
+function redisReadiness(monitor: RedisMonitor): ReadinessCheck {
+  const name = 'redis';
+  if (!monitor.isReachable()) {
+    const silentSeconds = Math.round(monitor.silentMs() / 1_000);
+    const since =
+      silentSeconds === 0 ? 'the connection was lost just now' : `no answer for ${silentSeconds} s`;
+    return { name, ok: false, detail: `Redis is away: ${since}` };
   }
-  const skewMs = Math.abs((await redisTimeMs(parts.redis)) - Date.now());
-  const clock =
-    skewMs > CLOCK_WARNING_MS
-      ? `reachable; warning: our clock is ${(skewMs / 1_000).toFixed(1)} s off its clock`
-      : 'reachable';
-  return { name: 'redis', ok: true, detail: clock };
+  const skewMs = Math.abs(monitor.clockSkewMs ?? 0);
+  const warnings = [
+    ...(skewMs > CLOCK_WARNING_MS ? [`our clock is ${(skewMs / 1_000).toFixed(1)} s off its clock`] : []),
+    ...(monitor.persistence?.kind === 'nothing' ? ['it keeps nothing when it ends'] : []),
+  ];
+  const detail = warnings.length === 0 ? 'reachable' : `reachable; warning: ${warnings.join('; ')}`;
+  return { name, ok: true, detail };
 }
 
 /** A key that the upstream refuses leaves nothing to do but to wait for another. */
-async function keyReadiness({ health }: DaemonParts): Promise<ReadinessCheck> {
+async function keyReadiness({ health }: DaemonParts, monitor: RedisMonitor): Promise<ReadinessCheck> {
+  // Without Redis nobody knows, and that is said already.
+  if (!monitor.isReachable()) return { name: 'key', ok: true, detail: 'not known without Redis' };
   const { state } = await health.state('status');
   const ok = state !== 'unauthorized';
   const detail = ok
@@ -70,11 +111,12 @@ function reconcileReadiness(parts: DaemonParts): ReadinessCheck {
   return { name: 'reconcile', ok, detail: ok ? 'ran within the last minute' : 'has not run for a minute' };
 }
 
-/** Where the gauges of `/metrics` come from. */
-export function daemonMetricSources(parts: () => DaemonParts | null): MetricSources {
+/** Where the gauges of `/metrics` come from: Redis, so none is asked while it is away. */
+export function daemonMetricSources(parts: () => DaemonParts | null, monitor: RedisMonitor): MetricSources {
   const running = (): DaemonParts => {
     const current = parts();
     if (current === null) throw new Error('the daemon has not started');
+    if (!monitor.isReachable()) throw new Error('Redis is away');
     return current;
   };
   return {

@@ -3,6 +3,7 @@ import type { Decision } from './domain/decide.ts';
 import type { Event } from './domain/event.ts';
 import type { SubjectKind } from './domain/subject.ts';
 import type { ReceiverMove } from './store/receivers.ts';
+import type { ForeignEntry } from './store/stored.ts';
 
 /** How a poll ended: with records, with a failure of the upstream's, without a request as nothing is left, or cut off. */
 export type PollOutcome = 'answered' | 'failed' | 'ended' | 'aborted';
@@ -38,6 +39,9 @@ export type SignalMap = {
   'delivery.ended': [{ receiver: string; eventId: string; eventType: string; outcome: 'delivered' | 'dead' }];
   'receiver.moved': [{ receiver: string; move: ReceiverMove; reason: string }];
   'relay.moved': [{ holding: boolean }];
+  'relay.stopped': [{ stopped: boolean }];
+  'store.foreign': [ForeignEntry];
+  'relay.set-aside': [{ entry: string }];
   'repair.done': [{ what: RepairKind; subject: string }];
   'receiver.events-dropped': [{ receiver: string; count: number }];
 };

@@ -1,18 +1,45 @@
-/** A change that a look showed: when, and how long after it had happened. Seconds. */
-export type Detection = { at: number; delay: number };
-
-/** What a way of polling came to: what it saw, in the order in which it saw it, and what it asked. */
-export type Outcome = { fills: Detection[]; settlements: Detection[]; requestsPerSecond: number };
+import type { Seen } from './simulate.ts';
+import type { Load, Transfer } from './workload.ts';
 
 /** Delays in seconds. */
-export type Summary = { count: number; mean: number; p50: number; p95: number; p99: number };
+export type Summary = { count: number; mean: number; p99: number };
 
-/** Sums detections up. */
-export function summarize(detections: readonly Detection[]): Summary {
-  const delays = detections.map(({ delay }) => delay).toSorted((a, b) => a - b);
-  const count = delays.length;
-  const quantile = (share: number): number =>
-    delays[Math.min(count - 1, Math.floor(share * count))] ?? Number.NaN;
-  const mean = delays.reduce((sum, delay) => sum + delay, 0) / count;
-  return { count, mean, p50: quantile(0.5), p95: quantile(0.95), p99: quantile(0.99) };
+/** The first span after a start is held to other targets than the time after it. */
+export const FIRST_SECONDS = 120;
+
+/** All delays of a way of polling, over several runs, by when the change came. What was not seen counts until the end. */
+export class Delays {
+  readonly #all = { births: { first: [], after: [] }, fills: { first: [], after: [] } } as {
+    [change in 'births' | 'fills']: { [span in 'first' | 'after']: number[] };
+  };
+  #requestsPerSecond = 0;
+  #runs = 0;
+
+  add(load: Load, transfers: readonly Transfer[], seen: Seen): void {
+    this.#runs++;
+    this.#requestsPerSecond += seen.requestsPerSecond;
+    const note = (change: 'births' | 'fills', at: number, seenAt: number): void => {
+      if (!(at >= 0 && at < load.seconds)) return;
+      const span = at < FIRST_SECONDS ? 'first' : 'after';
+      this.#all[change][span].push(Math.min(seenAt, load.seconds) - at);
+    };
+    for (const { id, bornAt, filledAt } of transfers) {
+      note('births', bornAt, seen.bornAt[id] ?? Number.POSITIVE_INFINITY);
+      note('fills', filledAt, seen.filledAt[id] ?? Number.POSITIVE_INFINITY);
+    }
+  }
+
+  of(change: 'births' | 'fills', span: 'first' | 'after'): Summary {
+    const delays = this.#all[change][span].toSorted((a, b) => a - b);
+    const count = delays.length;
+    const mean = delays.reduce((sum, delay) => sum + delay, 0) / count;
+    return { count, mean, p99: delays[Math.min(count - 1, Math.floor(0.99 * count))] ?? Number.NaN };
+  }
+
+  get requestsPerSecond(): number {
+    return this.#requestsPerSecond / this.#runs;
+  }
 }
+
+/** Two numbers of a list at an index, of births and fills. */
+export type Change = 'births' | 'fills';

@@ -1,74 +1,105 @@
-import { weightAt } from '../../src/domain/cadence/decay.ts';
-import { type Expectation, expectedHazard, type HazardCurve } from '../../src/domain/cadence/hazard.ts';
+import { AGE_BINS, lowerEdge, upperEdge } from '../../src/domain/cadence/ages.ts';
+import { usualArrivals } from '../../src/domain/cadence/arrivals.ts';
+import { type DecayClock, weightAt } from '../../src/domain/cadence/decay.ts';
+import {
+  boundedRate,
+  endedShares,
+  expectedHazard,
+  type HazardCurve,
+  stillOpen,
+} from '../../src/domain/cadence/hazard.ts';
+import {
+  type Knowledge,
+  knowledgeOf,
+  LEARNED_HALF_LIFE_MS,
+  type StoredTally,
+} from '../../src/domain/cadence/knowledge.ts';
 import {
   emptyTally,
   type Increment,
   type Interval,
   increments,
-  learnedHazard,
-  type Tally,
   withIncrements,
 } from '../../src/domain/cadence/learning.ts';
-import { ROUTES, routeAt } from './workload.ts';
+import { ANY_ROUTE } from '../../src/domain/cadence/route-name.ts';
+import { ARRIVAL_RULE, type Lesson, WATCH_RULES, type Watch } from '../../src/domain/cadence/watch-rules.ts';
+import type { Law } from '../../src/domain/cadence/watched.ts';
+import { type Load, ROUTES } from './workload.ts';
 
-/** The stages in which something is waited for. */
-export type StageName = 'pending' | 'filled';
-
-/** What the cadence knows about the stages of each route, and may learn. */
-export type Knowledge = {
-  curve: (route: number, stage: StageName) => HazardCurve;
-  learn: (seen: { route: number; stage: StageName; interval: Interval }) => void;
-  /** Adds what was seen to the tallies and takes it into the curves, as a process does every few seconds. */
-  refresh: (at: number) => void;
+/** What a run goes by, and what it learns. */
+export type Teacher = {
+  law: Law;
+  saw: (route: string, watch: Watch, interval: Interval) => void;
+  sawArrivals: (arrived: { seen: number; watchedSeconds: number }) => void;
+  /** Takes up what was learned by a moment (ms). */
+  refresh: (nowMs: number) => void;
 };
 
-/** The truth about a route's stage. */
-export function truth(route: number, stage: StageName): Expectation {
-  const { fill, settlement } = routeAt(route);
-  return stage === 'pending' ? fill : settlement;
-}
-
-/** Knows the truth from the start, and has nothing to learn: the limit of what the law can reach. */
-export function omniscience(): Knowledge {
-  const curves = ROUTES.map((_, route) => ({
-    pending: expectedHazard(truth(route, 'pending')),
-    filled: expectedHazard(truth(route, 'filled')),
-  }));
-  return { curve: (route, stage) => curves[route]?.[stage] ?? [], learn: () => {}, refresh: () => {} };
-}
-
-const CLOCK = { landmarkMs: 0, halfLifeMs: 86_400_000 };
-
-/** Begins with an expectation and learns from what looks show. */
-export function apprenticeship(expectation: (route: number, stage: StageName) => Expectation): Knowledge {
-  const routes = ROUTES.map((_, route) => ({
-    pending: beginStage(expectation(route, 'pending')),
-    filled: beginStage(expectation(route, 'filled')),
-  }));
-  const stageOf = (route: number, stage: StageName): StageKnowledge => {
-    const known = routes[route];
-    if (known === undefined) throw new Error(`no route ${route}; there are ${routes.length}`);
-    return known[stage];
+/** Learns in memory what the daemon learns in Redis, by the same functions. */
+export function apprentice(startMs: number): Teacher {
+  const stored = new Map<string, StoredTally>();
+  const clock: DecayClock = { landmarkMs: startMs, halfLifeMs: LEARNED_HALF_LIFE_MS };
+  const given = { rules: WATCH_RULES, arrivals: ARRIVAL_RULE };
+  let knowledge: Knowledge = knowledgeOf([], { ...given, nowMs: startMs });
+  let weight = 1;
+  const add = (route: string, lesson: Lesson, seen: readonly Increment[]): void => {
+    const name = `${route}:${lesson}`;
+    const known = stored.get(name) ?? { route, lesson, tally: emptyTally(), landmarkMs: startMs };
+    stored.set(name, { ...known, tally: withIncrements(known.tally, seen, weight) });
   };
+  const teacher: Teacher = {
+    law: lawOf(knowledge),
+    saw: (route, watch, interval) => {
+      const seen = increments(knowledge.curve(route, watch), interval);
+      add(route, watch, seen);
+      if (route !== ANY_ROUTE) add(ANY_ROUTE, watch, increments(knowledge.curve(ANY_ROUTE, watch), interval));
+    },
+    sawArrivals: ({ seen, watchedSeconds }) => {
+      add(ANY_ROUTE, 'arrivals', [{ bin: 0, ended: seen, watchedSeconds }]);
+    },
+    refresh: (nowMs) => {
+      weight = weightAt(nowMs, clock);
+      knowledge = knowledgeOf([...stored.values()], { ...given, nowMs });
+      teacher.law = lawOf(knowledge);
+    },
+  };
+  return teacher;
+}
+
+function lawOf({ curve, filledShares, arrivals }: Knowledge): Law {
   return {
-    curve: (route, stage) => stageOf(route, stage).curve,
-    learn: ({ route, stage, interval }) => {
-      const known = stageOf(route, stage);
-      known.seen.push(...increments(known.curve, interval));
-    },
-    refresh: (at) => {
-      const weight = weightAt(at * 1_000, CLOCK);
-      for (const known of routes.flatMap((route) => [route.pending, route.filled])) {
-        known.tally = withIncrements(known.tally, known.seen, weight);
-        known.seen = [];
-        known.curve = learnedHazard(known.expectation, known.tally, weight);
-      }
-    },
+    rules: WATCH_RULES,
+    arrivals: ARRIVAL_RULE,
+    usualArrivals: arrivals.usualPerSecond,
+    curve,
+    filledShares,
   };
 }
 
-type StageKnowledge = { expectation: Expectation; tally: Tally; curve: HazardCurve; seen: Increment[] };
-
-function beginStage(expectation: Expectation): StageKnowledge {
-  return { expectation, tally: emptyTally(), curve: expectedHazard(expectation), seen: [] };
+/** Knows the truth from the beginning, and learns nothing. */
+export function sage(load: Load): Teacher {
+  const curves = new Map<string, HazardCurve>();
+  for (const { name, fill, settlement } of ROUTES) {
+    curves.set(`${name}:pending`, expectedHazard(fill));
+    curves.set(`${name}:filled`, expectedHazard(settlement));
+  }
+  const mixture = AGE_BINS.map((_, bin) => {
+    const open = (age: number): number =>
+      ROUTES.reduce((sum, { share, fill }) => sum + share * stillOpen(fill, age), 0);
+    const to = Math.min(upperEdge(bin), 2 * lowerEdge(bin) || upperEdge(bin));
+    return boundedRate(Math.log(open(lowerEdge(bin)) / open(to)) / (to - lowerEdge(bin)));
+  });
+  const perSecond = load.perSecond / load.wallets;
+  return {
+    law: {
+      rules: WATCH_RULES,
+      arrivals: ARRIVAL_RULE,
+      usualArrivals: usualArrivals({ seen: perSecond * 1e9, watchedSeconds: 1e9 }, ARRIVAL_RULE.everySeconds),
+      curve: (route, watch) => curves.get(`${route}:${watch}`) ?? mixture,
+      filledShares: endedShares(mixture),
+    },
+    saw: () => undefined,
+    sawArrivals: () => undefined,
+    refresh: () => undefined,
+  };
 }

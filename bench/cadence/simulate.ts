@@ -1,237 +1,406 @@
-import { firstPrice, type PriceState, steer } from '../../src/domain/cadence/price.ts';
-import type { Detection, Outcome } from './delays.ts';
-import { Heap } from './heap.ts';
-import type { Knowledge } from './knowledge.ts';
-import { type Due, headBeginsAt, type Member, type Plans, planLooks, type Wallet } from './watch.ts';
-import { type Load, statusAt, type Transfer } from './workload.ts';
+import { withArrivals } from '../../src/domain/cadence/arrivals.ts';
+import type { Listing } from '../../src/domain/cadence/listing.ts';
+import { nextPoll } from '../../src/domain/cadence/next-poll.ts';
+import type { PlannedPoll } from '../../src/domain/cadence/planned-poll.ts';
+import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
+import { coveredSeconds } from '../../src/domain/cadence/watched.ts';
+import { unseenSnapshot } from '../../src/domain/next-snapshot.ts';
+import { asSubjectId, type SubjectId } from '../../src/domain/subject.ts';
+import {
+  coverMs,
+  nextListing,
+  type PollMoment,
+  planListing,
+  withNoted,
+} from '../../src/queues/poll-wallet.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { Keys } from '../../src/store/keys.ts';
+import {
+  type ClaimedPoll,
+  NOTHING_OBSERVED,
+  type Observed,
+  PlanStore,
+  pageMember,
+  parseMember,
+  priceOf,
+} from '../../src/store/plan.ts';
+import { type NotedFacts, parseFacts, type WalletFacts } from '../../src/store/wallets.ts';
+import { apprentice, sage, type Teacher } from './knowledge.ts';
+import { SimulatedUpstream } from './upstream.ts';
+import { type Load, ratesOf, sinceAt, statusAt, type Transfer } from './workload.ts';
 
-/** A run of the cadence: what it is asked, what it knows, and its budget in requests per second at a moment. */
-export type Run = {
-  transfers: readonly Transfer[];
-  load: Pick<Load, 'settlements' | 'seconds'>;
-  knowledge: Knowledge;
-  budgetAt: (at: number) => number;
+/** When each transfer was first seen, and first seen filled (seconds, by id; Infinity for never), and requests per second. */
+export type Seen = { bornAt: Float64Array; filledAt: Float64Array; requestsPerSecond: number };
+
+/** The virtual clock begins here, ms: 0 means never in what is stored. */
+const START_MS = 1_000_000_000_000;
+
+const SURFACE = 'status';
+const SUBSCRIPTION = 'treasury';
+const SHOWN_REST_MS = 30_000;
+const RECHECK_EVERY_MS = 15_000;
+const KEEP_MS = 3_600_000;
+const QUIET_MS = 500;
+
+/** What was learned is taken up so often: as the daemon does at first, and more rarely later, to save time. */
+const REFRESH_MS = 5_000;
+const SLOW_REFRESH_MS = 30_000;
+
+type Wallet = {
+  index: number;
+  subject: SubjectId;
+  facts: WalletFacts;
+  open: Map<string, OpenTransfer>;
+  rate: number;
+  walks: Map<Listing, { beganMs: number; before: number }>;
 };
 
-/** What was found and set when the price was steered: how long the first look waits, and how many were made since. */
-export type Steering = { at: number; price: number; behindSeconds: number; served: number };
-
-/** An outcome, with what a decision cost, every steering, and how long a look waited for its turn on average. */
-export type CadenceOutcome = Outcome & {
-  decisionMicroseconds: number;
-  steerings: readonly Steering[];
-  turnSeconds: number;
-};
-
-/** How often the price is steered, and how often what was learned is taken in. Seconds. */
-const STEER_EVERY = 1;
-const REFRESH_EVERY = 10;
-
-type World = Run & {
-  plans: Plans;
-  price: PriceState;
-  wallets: Map<number, Wallet>;
-  born: number;
-  freeAt: number;
-  served: number;
-  lookUps: number;
-  since: { served: number; lookUps: number };
-  waited: number;
-  steerings: Steering[];
-  fills: Detection[];
-  settlements: Detection[];
-};
+/** What a poll came to: when the next is due, null when there is none, and what is noted with its end. */
+type Polled = { next: PlannedPoll | null; observed: Observed };
 
 /**
- * Runs the cadence under a virtual clock, with one request every `1 / budget` seconds at most, in the order in which
- * looks fell due. Answers take no time. A transfer is told of when it is born, as by whoever funded it.
+ * One cold start of the daemon's planner and dispatcher (the scripts in Redis) under a virtual clock, against an upstream
+ * that answers at once. Nobody tells of births: pages show them.
  */
-export function simulate(run: Run): CadenceOutcome {
-  const world = begin(run);
-  const { transfers, load } = run;
-  let steerAt = 0;
-  while (true) {
-    const due = nextDue(world.plans.queue);
-    const serveAt = due === undefined ? Number.POSITIVE_INFINITY : Math.max(world.freeAt, due.at);
-    const bornAt = transfers[world.born]?.bornAt ?? Number.POSITIVE_INFINITY;
-    const now = Math.min(serveAt, bornAt, steerAt);
-    if (now >= load.seconds) break;
-    if (now === steerAt) {
-      steerPrice(world, { now, behindSeconds: due === undefined ? 0 : Math.max(0, now - due.at) });
-      if (now % REFRESH_EVERY === 0) run.knowledge.refresh(now);
-      steerAt += STEER_EVERY;
-    } else if (now === bornAt) {
-      planLooks(world.plans, bear(world, now), now);
-    } else if (due !== undefined) {
-      world.plans.queue.pop();
-      world.freeAt = now + 1 / run.budgetAt(now);
-      world.served++;
-      world.waited += now - due.at;
-      serve(world, due, now);
+export class Simulation {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+  readonly #plan: PlanStore;
+  readonly #load: Load;
+  readonly #budget: number;
+  readonly #transfers: readonly Transfer[];
+  readonly #upstream: SimulatedUpstream;
+  readonly #teacher: Teacher;
+  readonly #knows: boolean;
+  readonly #wallets: Wallet[];
+  readonly #seen: Seen;
+  readonly #lastSeenMs: Float64Array;
+  readonly #stillPending: Uint8Array;
+  readonly #rechecked = new Map<SubjectId, number>();
+  #pending: Promise<unknown>[] = [];
+  #nowMs = START_MS;
+
+  constructor(
+    redis: RedisClient,
+    run: { load: Load; transfers: readonly Transfer[]; budget: number; prefix: string; knows: boolean },
+  ) {
+    const { load, transfers, budget, prefix, knows } = run;
+    this.#redis = redis;
+    this.#keys = new Keys(prefix);
+    this.#plan = new PlanStore(redis, this.#keys, { atMs: () => String(this.#nowMs) });
+    this.#load = load;
+    this.#budget = budget;
+    this.#transfers = transfers;
+    this.#upstream = new SimulatedUpstream(transfers, load.wallets);
+    this.#teacher = knows ? sage(load) : apprentice(START_MS);
+    this.#knows = knows;
+    const rates = ratesOf(load);
+    this.#wallets = rates.map((rate, index) => ({
+      index,
+      subject: asSubjectId(`wallet:0x${index.toString(16).padStart(40, '0')}`),
+      facts: parseFacts({}),
+      open: new Map(),
+      rate,
+      walks: new Map(),
+    }));
+    const never = (): Float64Array => new Float64Array(transfers.length).fill(Number.POSITIVE_INFINITY);
+    this.#seen = { bornAt: never(), filledAt: never(), requestsPerSecond: 0 };
+    this.#lastSeenMs = new Float64Array(transfers.length);
+    this.#stillPending = new Uint8Array(transfers.length);
+  }
+
+  /** Runs to the end of the load. */
+  async run(): Promise<Seen> {
+    await this.#plan.setBudget(SURFACE, this.#budget);
+    await this.#nameWallets();
+    const endMs = START_MS + 1_000 * this.#load.seconds;
+    const stepMs = 1_000 / (0.97 * this.#budget);
+    let requests = 0;
+    let refreshAtMs = 0;
+    while (this.#nowMs < endMs) {
+      if (this.#nowMs >= refreshAtMs) {
+        this.#teacher.refresh(this.#nowMs);
+        refreshAtMs = this.#nowMs + (this.#nowMs - START_MS < 600_000 ? REFRESH_MS : SLOW_REFRESH_MS);
+      }
+      const [{ polls, waitMs }, [v, dv, dt]] = await Promise.all([
+        this.#plan.claim(SURFACE, { process: 'simulation', most: 1, aheadMs: 0 }),
+        this.#redis.hmget(this.#keys.plan(SURFACE), 'v', 'dv', 'dt'),
+        ...this.#pending.splice(0),
+      ]);
+      const [poll] = polls;
+      if (poll === undefined) {
+        this.#nowMs += Math.max(1, Math.min(QUIET_MS, waitMs ?? QUIET_MS));
+        continue;
+      }
+      requests++;
+      this.#poll(poll, {
+        nowMs: Math.floor(this.#nowMs),
+        virtual: Number(v),
+        price: priceOf(Number(dv), Number(dt)),
+        roundSeconds: (this.#load.wallets * stepMs) / 1_000,
+      });
+      this.#nowMs += stepMs;
+    }
+    await Promise.all(this.#pending);
+    return { ...this.#seen, requestsPerSecond: requests / this.#load.seconds };
+  }
+
+  async #nameWallets(): Promise<void> {
+    for (let from = 0; from < this.#wallets.length; from += 500) {
+      const named = this.#wallets
+        .slice(from, from + 500)
+        .flatMap(({ subject }) => [rootOf(subject), subject]);
+      await this.#redis.iwWant(
+        this.#keys.wanted,
+        this.#keys.plan(SURFACE),
+        this.#keys.claims(''),
+        this.#keys.subject(''),
+        String(this.#nowMs),
+        ...named,
+      );
     }
   }
-  const { count, milliseconds } = world.plans.decisions;
-  return {
-    fills: world.fills,
-    settlements: world.settlements,
-    requestsPerSecond: world.served / load.seconds,
-    decisionMicroseconds: (1_000 * milliseconds) / count,
-    steerings: world.steerings,
-    turnSeconds: world.waited / world.served,
-  };
-}
 
-/** The world at 0: everything in flight has just been handed over, and the price is what fits that. */
-function begin(run: Run): World {
-  const { knowledge, transfers } = run;
-  const world: World = {
-    ...run,
-    plans: {
-      queue: new Heap<Due>(),
-      knowledge,
-      price: 1,
-      demand: 0,
-      planned: 0,
-      decisions: { count: 0, milliseconds: 0 },
-    },
-    price: firstPrice(-STEER_EVERY * 1_000),
-    wallets: new Map(),
-    born: 0,
-    freeAt: 0,
-    served: 0,
-    lookUps: 0,
-    since: { served: 0, lookUps: 0 },
-    waited: 0,
-    steerings: [],
-    fills: [],
-    settlements: [],
-  };
-  for (let next = transfers[0]; next !== undefined && next.bornAt < 0; next = transfers[world.born]) {
-    bear(world, 0);
+  #poll({ member, token }: ClaimedPoll, moment: PollMoment): void {
+    const { subject } = parseMember(member);
+    const { next, observed } = member.startsWith('page:')
+      ? this.#pollPage(member, moment)
+      : member.startsWith('wallet:')
+        ? this.#pollWallet(subject, moment)
+        : this.#pollTransfer(subject, moment);
+    const look = { member, subject, token, surface: SURFACE } as const;
+    const noted = { observed, keepMs: KEEP_MS };
+    this.#later(
+      next === null
+        ? this.#plan.end(
+            look,
+            'finish',
+            { virtualSeconds: 0, restMs: 0, latestMs: null, alarmMs: null, unseen: false },
+            noted,
+          )
+        : this.#plan.end(look, 'next', next, noted),
+    );
   }
-  spread(world);
-  for (const wallet of world.wallets.values()) planLooks(world.plans, wallet, 0);
-  return world;
-}
 
-/** Nobody has looked at everything at once: each was last seen at another moment of the round before 0. */
-function spread({ wallets, budgetAt }: World): void {
-  const members = [...wallets.values()].flatMap((wallet) => wallet.members);
-  const roundSeconds = members.length / budgetAt(0);
-  members.forEach((member, index) => {
-    const seenAt = -(((index * GOLDEN) % 1) * roundSeconds);
-    member.seenAt = Math.max(member.since, seenAt);
-  });
-}
-
-const GOLDEN = 0.618_033_988_749_895;
-
-function nextDue(queue: Heap<Due>): Due | undefined {
-  let due = queue.peek();
-  while (due !== undefined && 'look' in due && due.version !== due.look.version) {
-    queue.pop();
-    due = queue.peek();
+  #later(promise: Promise<unknown>): void {
+    this.#pending.push(promise);
   }
-  return due;
-}
 
-function steerPrice(world: World, { now, behindSeconds }: { now: number; behindSeconds: number }): void {
-  const { plans, since } = world;
-  const served = world.served - since.served;
-  world.price = steer(world.price, {
-    nowMs: now * 1_000,
-    budgetPerSecond: world.budgetAt(now),
-    demand: plans.demand,
-    planned: plans.planned,
-    served,
-    unplanned: world.lookUps - since.lookUps,
-    behindSeconds,
-    pushedBack: false,
-  });
-  world.since = { served: world.served, lookUps: world.lookUps };
-  plans.price = world.price.price;
-  world.steerings.push({ at: now, price: plans.price, behindSeconds, served });
-}
-
-/** Hands over the next transfer. */
-function bear(world: World, now: number): Wallet {
-  const transfer = world.transfers[world.born++];
-  if (transfer === undefined) throw new Error('there is no next transfer');
-  const wallet = world.wallets.get(transfer.wallet) ?? newWallet(world, transfer.wallet);
-  wallet.transfers.push(transfer);
-  const status = statusAt(transfer, now);
-  if (status === 'pending' || (status === 'filled' && world.load.settlements)) {
-    const since = status === 'pending' ? transfer.bornAt : transfer.filledAt;
-    wallet.members.push({ transfer, wallet, stage: status, since, seenAt: now });
-  }
-  return wallet;
-}
-
-function newWallet(world: World, id: number): Wallet {
-  const wallet = { transfers: [], members: [], looks: new Map(), pageSeenAt: Number.NEGATIVE_INFINITY };
-  world.wallets.set(id, wallet);
-  return wallet;
-}
-
-/** Makes a request: takes in what it shows, and plans the wallet anew. */
-function serve(world: World, due: Due, now: number): void {
-  if ('lookUp' in due) {
-    world.lookUps++;
-    see(world, due.lookUp, now);
-    planLooks(world.plans, due.lookUp.wallet, now);
-    return;
-  }
-  const { look } = due;
-  const { wallet } = look;
-  look.lastAt = now;
-  look.dueAt = -1;
-  if (look.page !== null) wallet.pageSeenAt = now;
-  if (look.page === 'head') {
-    const from = headBeginsAt(wallet);
-    for (const member of [...wallet.members]) if (member.transfer.id >= from) see(world, member, now);
-  } else if (look.page === 'narrowed') {
-    for (const member of look.members) {
-      if (statusAt(member.transfer, now) === member.stage) see(world, member, now);
-      else world.plans.queue.push({ at: now, lookUp: member });
+  /** As `pollWalletListing` of the daemon, for pages that come newest first and wallets without a past. */
+  #pollWallet(subject: SubjectId, moment: PollMoment): Polled {
+    const wallet = this.#walletOf(subject);
+    const { nowMs } = moment;
+    if (this.#knows)
+      wallet.facts = {
+        ...wallet.facts,
+        arrivals: { seen: wallet.rate * 1e9, watchedSeconds: 1e9, atMs: nowMs },
+      };
+    const { facts } = wallet;
+    const { law } = this.#teacher;
+    const { plan, finder } = planListing(law, moment, { facts, open: [...wallet.open.values()] });
+    const { listing } = plan;
+    const noted: NotedFacts = {
+      [`polled:${listing}`]: nowMs,
+      [`virtual:${listing}`]: moment.virtual,
+      [`taken:${listing}`]: nowMs,
+      pages: 1,
+      sweptAtMs: nowMs,
+    };
+    const taken = this.#takePage(wallet, { listing, before: Number.POSITIVE_INFINITY }, nowMs);
+    const last = facts.polled[listing];
+    if (listing === finder && last !== undefined && !this.#knows) {
+      const arrived = { seen: taken.arrived, watchedSeconds: Math.max(0, nowMs - last.atMs) / 1_000 };
+      this.#teacher.sawArrivals(arrived);
+      const tally = withArrivals(facts.arrivals, { ...arrived, nowMs });
+      noted['arrivals:seen'] = tally.seen;
+      noted['arrivals:watchedSeconds'] = tally.watchedSeconds;
+      noted['arrivals:atMs'] = tally.atMs;
     }
-  } else {
-    for (const member of look.members) see(world, member, now);
+    if (listing !== 'head' && taken.isLast)
+      this.#recheckThoseThatLeft(wallet, { listing, sinceMs: nowMs }, nowMs);
+    else if (listing !== 'head' && !wallet.walks.has(listing)) {
+      wallet.walks.set(listing, { beganMs: nowMs, before: taken.oldest });
+      this.#later(this.#plan.ask([pageMember(subject, listing)]));
+    }
+    wallet.facts = withNoted(facts, noted);
+    const next = nextListing(law, moment, { facts: wallet.facts, open: [...wallet.open.values()] });
+    return {
+      next,
+      observed: { ...NOTHING_OBSERVED, shown: taken.shown, covered: taken.covered, coverMs: coverMs(moment) },
+    };
   }
-  planLooks(world.plans, wallet, now);
+
+  /** The next page of a listing that has several, as `pollWalkPage` of the daemon. */
+  #pollPage(member: string, { nowMs, roundSeconds, ...moment }: PollMoment): Polled {
+    const { subject, route } = parseMember(member);
+    const wallet = this.#walletOf(subject);
+    const listing = route === 'pending' ? 'pending' : 'filled';
+    const walk = wallet.walks.get(listing);
+    if (walk === undefined) return { next: null, observed: NOTHING_OBSERVED };
+    const taken = this.#takePage(wallet, { listing, before: walk.before }, nowMs);
+    const observed = {
+      ...NOTHING_OBSERVED,
+      shown: taken.shown,
+      covered: taken.covered,
+      coverMs: coverMs({ ...moment, nowMs, roundSeconds }),
+    };
+    if (!taken.isLast) {
+      walk.before = taken.oldest;
+      return {
+        next: { virtualSeconds: 0, restMs: 0, latestMs: 120_000, alarmMs: 0, unseen: false },
+        observed,
+      };
+    }
+    wallet.walks.delete(listing);
+    this.#recheckThoseThatLeft(wallet, { listing, sinceMs: walk.beganMs }, nowMs);
+    return { next: null, observed };
+  }
+
+  #takePage(
+    wallet: Wallet,
+    { listing, before }: { listing: Listing; before: number },
+    nowMs: number,
+  ): {
+    arrived: number;
+    shown: SubjectId[];
+    covered: Observed['covered'][number][];
+    isLast: boolean;
+    oldest: number;
+  } {
+    const at = (nowMs - START_MS) / 1_000;
+    const status = listing === 'head' ? null : listing;
+    const { shown, isLast } = this.#upstream.page(wallet.index, { status, at, before });
+    const oldest = shown.at(-1)?.transfer.bornAt ?? before;
+    const taken = {
+      arrived: 0,
+      shown: [] as SubjectId[],
+      covered: [] as Observed['covered'][number][],
+      isLast,
+      oldest,
+    };
+    for (const { transfer, status } of shown) {
+      const subject = intentOf(transfer);
+      const isNew = this.#see(transfer, status, nowMs);
+      if (isNew && transfer.bornAt >= 0) taken.arrived++;
+      if (status === 'settled') {
+        if (wallet.open.delete(subject)) this.#later(this.#plan.retire(subject, 1, KEEP_MS));
+        continue;
+      }
+      taken.shown.push(subject);
+      const headAtMs = listing === 'head' ? nowMs : (wallet.open.get(subject)?.headAtMs ?? null);
+      const open = this.#openTransfer(transfer, { status, nowMs, headAtMs });
+      wallet.open.set(subject, open);
+      if (isNew) this.#track(subject, wallet.subject);
+      else {
+        const virtualSeconds = coveredSeconds(open, { nowMs, law: this.#teacher.law });
+        taken.covered.push({ subject, alarmMs: null, virtualSeconds });
+      }
+    }
+    return taken;
+  }
+
+  #openTransfer(
+    transfer: Transfer,
+    { status, nowMs, headAtMs }: { status: string; nowMs: number; headAtMs: number | null },
+  ): OpenTransfer {
+    const sinceMs = START_MS + Math.floor(sinceAt(transfer, status)) * 1_000 + 500;
+    return {
+      subject: intentOf(transfer),
+      status,
+      route: transfer.route.name,
+      sinceMs: Math.min(nowMs, sinceMs),
+      seenAtMs: nowMs,
+      headAtMs,
+    };
+  }
+
+  /** Notes what an answer shows of a transfer, and learns from it. Returns whether it was not known before. */
+  #see(transfer: Transfer, status: string, nowMs: number): boolean {
+    const { id } = transfer;
+    const at = (nowMs - START_MS) / 1_000;
+    const isNew = this.#seen.bornAt[id] === Number.POSITIVE_INFINITY;
+    if (isNew) this.#seen.bornAt[id] = at;
+    const isFilled = status === 'filled' || status === 'settled';
+    if (isFilled && this.#seen.filledAt[id] === Number.POSITIVE_INFINITY) this.#seen.filledAt[id] = at;
+    if (this.#stillPending[id] === 1) {
+      const sinceSeconds = Math.floor(transfer.bornAt) + 0.5;
+      this.#teacher.saw(transfer.route.name, 'pending', {
+        fromSeconds: ((this.#lastSeenMs[id] ?? 0) - START_MS) / 1_000 - sinceSeconds,
+        toSeconds: at - sinceSeconds,
+        ended: isFilled,
+      });
+    }
+    this.#stillPending[id] = status === 'pending' ? 1 : 0;
+    this.#lastSeenMs[id] = nowMs;
+    return isNew;
+  }
+
+  /** A transfer that a page has shown for the first time stands in the plan by itself. */
+  #track(subject: SubjectId, wallet: SubjectId): void {
+    const root = rootOf(wallet);
+    this.#later(
+      this.#redis.hget(this.#keys.wanted, root).then(async (since) => {
+        await this.#redis.hset(this.#keys.claims(subject), root, `${since}::1`);
+        await this.#redis.hset(this.#keys.subject(subject), 'commit', '1');
+      }),
+    );
+    this.#later(this.#plan.track([subject], SHOWN_REST_MS));
+  }
+
+  #recheckThoseThatLeft(
+    wallet: Wallet,
+    { listing, sinceMs }: { listing: Listing; sinceMs: number },
+    nowMs: number,
+  ): void {
+    const left = [...wallet.open.values()].filter(
+      ({ status, seenAtMs, subject }) =>
+        status === listing &&
+        seenAtMs < sinceMs &&
+        nowMs - (this.#rechecked.get(subject) ?? 0) >= RECHECK_EVERY_MS,
+    );
+    for (const { subject } of left) this.#rechecked.set(subject, nowMs);
+    if (left.length > 0) this.#later(this.#plan.ask(left.map(({ subject }) => subject)));
+  }
+
+  /** A look-up of its own, as the daemon's poll of an intent. */
+  #pollTransfer(subject: SubjectId, moment: PollMoment): Polled {
+    const { nowMs, price } = moment;
+    const transfer = this.#transfers[Number.parseInt(subject.slice('intent:0x'.length), 16)];
+    if (transfer === undefined) return { next: null, observed: NOTHING_OBSERVED };
+    const status = statusAt(transfer, (nowMs - START_MS) / 1_000);
+    this.#see(transfer, status, nowMs);
+    const wallet = this.#wallets[transfer.wallet];
+    if (status === 'settled') {
+      wallet?.open.delete(subject);
+      return { next: null, observed: NOTHING_OBSERVED };
+    }
+    const headAtMs = wallet?.open.get(subject)?.headAtMs ?? null;
+    const open = this.#openTransfer(transfer, { status, nowMs, headAtMs });
+    wallet?.open.set(subject, open);
+    const next = nextPoll({
+      subject,
+      snapshot: { ...unseenSnapshot(open.sinceMs), status },
+      nowMs,
+      namedAtMs: nowMs,
+      price,
+      law: { ...this.#teacher.law, curve: (_, watch) => this.#teacher.law.curve(transfer.route.name, watch) },
+      finished: {},
+      alarmsMs: [],
+    });
+    return { next: next.next === 'finish' ? null : next, observed: NOTHING_OBSERVED };
+  }
+
+  #walletOf(subject: SubjectId): Wallet {
+    const wallet = this.#wallets[Number.parseInt(subject.slice('wallet:0x'.length), 16)];
+    if (wallet === undefined) throw new Error(`no wallet ${subject}`);
+    return wallet;
+  }
 }
 
-/** Takes in what the upstream says of a transfer, learns from it, and forgets it when nothing more is waited for. */
-function see(world: World, member: Member, now: number): void {
-  const { wallet, transfer } = member;
-  if (!wallet.members.includes(member)) return;
-  const status = statusAt(transfer, now);
-  const ended = status !== member.stage;
-  learn(world, member, { at: now, ended: ended && status !== 'expired' });
-  if (!ended) {
-    member.seenAt = now;
-    return;
-  }
-  if (member.stage === 'pending' && status !== 'expired') {
-    world.fills.push({ at: now, delay: now - transfer.filledAt });
-  }
-  if (status === 'settled') world.settlements.push({ at: now, delay: now - transfer.settledAt });
-  if (status === 'filled' && world.load.settlements) {
-    member.stage = 'filled';
-    member.since = transfer.filledAt;
-    member.seenAt = now;
-  } else {
-    wallet.members.splice(wallet.members.indexOf(member), 1);
-  }
+function rootOf(wallet: SubjectId): string {
+  return `${SUBSCRIPTION}|${wallet}`;
 }
 
-function learn(
-  world: World,
-  { transfer, stage, since, seenAt }: Member,
-  look: { at: number; ended: boolean },
-): void {
-  world.knowledge.learn({
-    route: transfer.route,
-    stage,
-    interval: { fromSeconds: seenAt - since, toSeconds: look.at - since, ended: look.ended },
-  });
+function intentOf({ id }: Transfer): SubjectId {
+  return asSubjectId(`intent:0x${id.toString(16).padStart(64, '0')}`);
 }

@@ -9,18 +9,20 @@ import { parseRedisUrl, type RedisTarget } from '../config/redis-target.ts';
 import { readRoute } from '../domain/route.ts';
 import { routesOf, subjectsOf } from '../domain/subscription.ts';
 import { openMailTransport } from '../notifiers/email/transport.ts';
+import { printableLine } from '../notifiers/printable.ts';
 import { pollRoute } from '../pollers/route.ts';
 import { connect, disconnect, redisTimeMs } from '../store/connection.ts';
 import { checkRedis } from '../store/startup-checks.ts';
 import { UpstreamClient } from '../upstream/client.ts';
 import { UpstreamFailure } from '../upstream/failure.ts';
 import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/open-quotes-client.ts';
+import { refusalSentence } from '../upstream/refusal.ts';
 import { within } from '../within.ts';
 import { EXIT } from './exit.ts';
 import { CONFIG_DEFAULT } from './start.ts';
 
-/** What one look at the outside found. */
-type Finding = { name: string; ok: boolean; detail: string };
+/** What one look at the outside found. `refused`: asking again does not help, the config has to change. */
+type Finding = { name: string; ok: boolean; detail: string; refused?: true };
 
 const TIMEOUT_MS = 10_000;
 
@@ -39,20 +41,27 @@ export function checkCommand(): Command {
 async function check(options: { config: string; live?: true }): Promise<void> {
   const config = await loadConfig(resolve(options.config), process.env);
   const say = (line: string): void => void process.stdout.write(`${line}\n`);
-  say(`${options.config}: ok, ${describe(config)}`);
+  say(`${printableLine(options.config)}: ok, ${describe(config)}`);
   if (!options.live) return;
   const target = parseRedisUrl(config.redis.url?.reveal() ?? '');
-  const findings = await Promise.all([
+  const found = await Promise.all([
     checkUpstream(config),
     checkGateway(config),
     ...checkQuoting(config),
     target === null ? checkEmbedded(config) : checkExternal(target),
     checkSmtp(config),
   ]);
+  // What answers, and even a path of the config, may hold what moves a terminal's cursor.
+  const findings = found.map((finding) => ({
+    ...finding,
+    name: printableLine(finding.name),
+    detail: printableLine(finding.detail),
+  }));
   const width = Math.max(...findings.map((finding) => finding.name.length));
   for (const { name, ok, detail } of findings)
     say(`${ok ? 'ok    ' : 'FAILED'}  ${name.padEnd(width)}  ${detail}`);
   if (findings.some((finding) => !finding.ok)) process.exitCode = EXIT.tryAgain;
+  if (findings.some((finding) => finding.refused === true)) process.exitCode = EXIT.badConfig;
 }
 
 function describe(config: Config): string {
@@ -205,6 +214,8 @@ async function checkSmtp(config: Config): Promise<Finding> {
 }
 
 function failed(name: string, error: unknown): Finding {
+  const refusal = error instanceof UpstreamFailure ? refusalSentence(error) : null;
+  if (refusal !== null) return { name, ok: false, detail: refusal, refused: true };
   return { name, ok: false, detail: error instanceof Error ? error.message : String(error) };
 }
 

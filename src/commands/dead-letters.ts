@@ -3,6 +3,7 @@ import { parseDeliveryId } from '../domain/delivery-id.ts';
 import type { Event } from '../domain/event.ts';
 import type { DeliveryFact } from '../store/deliveries.ts';
 import { compareEntries } from '../store/entry-order.ts';
+import { eventOf } from '../store/log-entry.ts';
 import { isHeld } from '../store/receivers.ts';
 import { type Deliveries, receiverNamed, withDeliveries } from './deliveries-of.ts';
 import { CONFIG_DEFAULT } from './start.ts';
@@ -67,7 +68,7 @@ async function deadLettersOf(receiver: string, parts: Deliveries): Promise<DeadL
   const letters: DeadLetter[] = [];
   for (const id of await deliveries.dead(receiver, { sinceMs: 0, count: Number.MAX_SAFE_INTEGER })) {
     const fact = await deliveries.fact(receiver, id);
-    if (fact !== null) letters.push({ receiver, id, fact, event: await events.at(fact.entry) });
+    if (fact !== null) letters.push({ receiver, id, fact, event: eventOf(await events.at(fact.entry)) });
   }
   return letters.sort((a, b) => compareEntries(a.fact.entry, b.fact.entry));
 }

@@ -12,6 +12,8 @@ import { ReceiverStore } from '../store/receivers.ts';
 import { Registry, type StoredReceiver } from '../store/registry.ts';
 import { RelayLease } from '../store/relay-lease.ts';
 import { ReplayStore } from '../store/replays.ts';
+import { SchemaVersion } from '../store/schema-version.ts';
+import { SetAside } from '../store/set-aside.ts';
 import { SubjectStore } from '../store/subjects.ts';
 import { within } from '../within.ts';
 import { TryAgainError } from './exit.ts';
@@ -24,6 +26,7 @@ export type Deliveries = {
   deliveries: DeliveryStore;
   events: EventLog;
   replays: ReplayStore;
+  setAside: SetAside;
   lease: RelayLease;
   queues: DeliveryQueues;
 };
@@ -50,6 +53,7 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
     if ((await within(redis.ping(), REDIS_TIMEOUT_MS)) === null) {
       throw new TryAgainError(`Redis cannot be reached: ${reason}`);
     }
+    await new SchemaVersion(redis, keys).read();
     return await use({
       redis,
       registry: new Registry(redis, keys, new SubjectStore(redis, keys, { retentionMs })),
@@ -57,6 +61,7 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
       deliveries: new DeliveryStore(redis, keys, { retentionMs }),
       events: new EventLog(redis, keys),
       replays: new ReplayStore(redis, keys, { retentionMs }),
+      setAside: new SetAside(redis, keys),
       lease: new RelayLease(redis, keys),
       queues,
     });

@@ -11,6 +11,7 @@ import { connect, disconnect, redisTimeMs } from '../store/connection.ts';
 import { EmbeddedRedis } from '../store/embedded.ts';
 import { Keys } from '../store/keys.ts';
 import { LearnedStore } from '../store/learned.ts';
+import { SchemaVersion } from '../store/schema-version.ts';
 import { within } from '../within.ts';
 import { CONFIG_DEFAULT } from './start.ts';
 import { table } from './table.ts';
@@ -41,11 +42,13 @@ async function learned(options: Options): Promise<void> {
   const config = await loadConfig(resolve(options.config), process.env);
   const redis = connect(targetOf(config));
   try {
-    const store = new LearnedStore(redis, new Keys(config.redis.prefix), { retentionMs: config.retentionMs });
-    const said = await within(
-      answer(options, { config, store, nowMs: () => redisTimeMs(redis) }),
-      TIMEOUT_MS,
-    );
+    const keys = new Keys(config.redis.prefix);
+    const store = new LearnedStore(redis, keys, { retentionMs: config.retentionMs });
+    const read = async (): Promise<string> => {
+      await new SchemaVersion(redis, keys).read();
+      return answer(options, { config, store, nowMs: () => redisTimeMs(redis) });
+    };
+    const said = await within(read(), TIMEOUT_MS);
     if (said === null) throw new Error(`Redis gave no answer within ${TIMEOUT_MS / 1_000} s`);
     process.stdout.write(said);
   } finally {

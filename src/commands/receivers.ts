@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { readBatch } from '../queues/log-batch.ts';
 import { entitledTo } from '../queues/openings.ts';
 import { isHeld, type ReceiverCondition } from '../store/receivers.ts';
 import type { StoredReceiver } from '../store/registry.ts';
@@ -74,7 +75,8 @@ async function backlog(
 ): Promise<string> {
   const cursor = await parts.lease.cursor(receiver.name);
   const entries = cursor === null ? [] : await parts.events.after(cursor, COUNTED);
-  const behind = await entitledTo(receiver, entries, parts);
+  const { facts } = await readBatch(entries, parts.events);
+  const behind = await entitledTo(receiver, facts, parts.registry);
   return `${pending + behind.length}${entries.length === COUNTED ? ' or more' : ''}`;
 }
 

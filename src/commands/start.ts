@@ -3,7 +3,7 @@ import { Command, Option } from 'commander';
 import { pino } from 'pino';
 import { loadConfig } from '../config/load.ts';
 import { Daemon } from '../daemon.ts';
-import { EXIT } from './exit.ts';
+import { EXIT, reportFailure } from './exit.ts';
 import { interrupted } from './interrupt.ts';
 
 export const CONFIG_DEFAULT = './intentwatch.yaml';
@@ -35,9 +35,11 @@ async function start(options: { config: string; logLevel: string }): Promise<voi
     await daemon.close();
     throw error;
   });
-  const signal = reason ?? (await stop.wait);
-  log.info({ signal }, 'daemon.stopping');
-  setTimeout(() => process.exit(EXIT.done), SHUTDOWN_MS).unref();
+  const ended = reason ?? (await Promise.race([stop.wait, daemon.failure]));
+  const failure = ended instanceof Error ? ended : null;
+  const code = failure === null ? EXIT.done : reportFailure(failure);
+  log.info(failure === null ? { signal: ended } : { reason: failure.message }, 'daemon.stopping');
+  setTimeout(() => process.exit(code), SHUTDOWN_MS).unref();
   await daemon.close();
-  process.exit(EXIT.done);
+  process.exit(code);
 }

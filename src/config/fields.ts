@@ -13,12 +13,6 @@ export function rateField({ max }: { max: number }) {
   return z.number({ error }).gt(0, { error }).max(max, { error });
 }
 
-/** A share of a whole, below 1. */
-export function shareField() {
-  const error = 'a number from 0 to below 1';
-  return z.number({ error }).min(0, { error }).lt(1, { error });
-}
-
 /** A whole number within bounds, both included. */
 export function wholeNumberField({ min, max }: { min: number; max: number }) {
   const error =

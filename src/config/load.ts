@@ -7,6 +7,7 @@ import { digestOf } from './digest.ts';
 import { ConfigError, type ConfigProblem, renderPath } from './errors.ts';
 import { describeFound, findingsOf, pathOf } from './findings.ts';
 import { readQuoteFiles } from './quote-files.ts';
+import { checkRetention } from './retention.ts';
 import { buildConfig, checkConfig, configSchema, type ParsedConfig } from './schema.ts';
 import { readSource, type Source } from './source.ts';
 import { readTlsFiles } from './tls.ts';
@@ -27,6 +28,7 @@ export async function loadConfig(file: string, env: NodeJS.ProcessEnv): Promise<
   const findings = [
     ...issues.flatMap((issue) => findingsOf(issue, context)),
     ...unread,
+    ...(parsed.success ? checkRetention(parsed.data, source.tree) : []),
     ...checkConfig(source.tree, { isExpanded: (at) => source.variablesAt(at).length > 0, quotes }),
   ];
   if (!parsed.success || findings.length > 0 || source.problems.length > 0) {

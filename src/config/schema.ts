@@ -6,7 +6,7 @@ import { buildNames, chainsSchema, checkNames, tokensSchema } from './directory.
 import { durationField } from './duration.ts';
 import type { ConfigPath } from './errors.ts';
 import { mapping } from './fields.ts';
-import { buildPolling, pollingSchema } from './polling.ts';
+import { buildPolling, checkPolling, pollingSchema } from './polling.ts';
 import { checkQuoteFiles } from './quote-files.ts';
 import { buildReceiver, checkReceiver, receiverSchema } from './receiver.ts';
 import { buildRedis, redisSchema } from './redis.ts';
@@ -30,7 +30,8 @@ export const configSchema = mapping({
       label: 'path',
     }),
   retention: durationField({ min: '1m', max: '3650d' }).prefault('30d').meta({
-    description: 'How long events and what became of their deliveries are kept.',
+    description:
+      'How long events, what became of their deliveries, and what has ended are kept. At least 4 days, and a day more than twice `polling.fullSweepEvery`: what is forgotten between two sweeps of a wallet is told again. No shorter than the `disableAfter` and the retries of any receiver.',
     label: 'duration',
   }),
   server: serverSchema.prefault({}),
@@ -92,6 +93,7 @@ export function checkConfig(
   const known = { receivers: receiverNames, shown: [...new Set(shownNames)], quotes };
   return [
     ...under(['upstream'], checkUpstream(member(tree, 'upstream'))),
+    ...under(['polling'], checkPolling(member(tree, 'polling'))),
     ...receivers.flatMap((item, index) => under(['receivers', index], checkReceiver(item, { hasSmtp }))),
     ...repeatedNames(receivers, 'receivers'),
     ...checkNames(tree),

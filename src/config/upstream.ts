@@ -7,7 +7,7 @@ import { Secret } from './secret.ts';
 import { type Finding, member } from './tree.ts';
 import { baseUrlField, httpUrl, isLoopback } from './urls.ts';
 
-const MAX_REQUESTS_PER_SECOND = 500;
+const MAX_REQUESTS_PER_SECOND = 10_000;
 
 /** The `upstream` section. */
 export const upstreamSchema = mapping({

@@ -29,6 +29,9 @@ export type Rules = {
   outages: readonly { fromMs: number; untilMs: number }[];
 };
 
+/** Where no answer carries a time, a return is confirmed sooner than after `confirmAfterMs`. */
+const TIMELESS_CONFIRM_MS = 45_000;
+
 const USUAL: Rules = { confirmAfterMs: 600_000, slackMs: 250, historyBefore: null, outages: [] };
 
 /** `known` is the status that the watcher must have stored in the end; null for none. */
@@ -36,9 +39,13 @@ export type Story = { problems: string[]; tolerated: Record<Tolerance, number>; 
 
 type Facts = RenderedEvent['data'];
 
-/** What the watcher knows: the last record it took in; `isTold`: an event has been made of it. */
+/**
+ * What the watcher knows: the last record it took in; `isTold`: an event has been made of it; `left`: the statuses and
+ * contents that it has left at this time, to which it returns only when look-ups have confirmed it.
+ */
 type Known = Pick<Sighting, 'status' | 'updatedAt' | 'content'> & {
   isTold: boolean;
+  left: readonly string[];
   doubt: { key: string; sinceMs: number } | null;
 };
 
@@ -108,6 +115,7 @@ function take(way: Way, step: Step): Way[] {
   const same: Way = { ...way, known: { ...known, updatedAt: timeOf(sighting, known), doubt: null } };
   const ways = [same];
   if (!known.isTold) ways.push(...toldAs(way, step, { from: null, regression: false, whole: false }));
+  if (known.left.includes(sighting.content)) ways.push(...takeStale(way, known, step));
   if (sighting.content !== known.content) {
     ways.push(...toldAs(way, step, { from: known.status, regression: false, whole: false }));
   }
@@ -122,7 +130,11 @@ function takeStale(way: Way, known: Known, step: Step): Way[] {
   const key = `${sighting.status}@${sighting.updatedAt}`;
   const sinceMs = known.doubt?.key === key ? known.doubt.sinceMs : sighting.at;
   const doubting = { ...ignored, known: { ...known, doubt: { key, sinceMs } } };
-  if (sighting.at - sinceMs < rules.confirmAfterMs - rules.slackMs) return [doubting];
+  const isTimeless = known.updatedAt === null && sighting.updatedAt === null && sighting.status !== UNKNOWN;
+  const confirmAfterMs = isTimeless
+    ? Math.min(rules.confirmAfterMs, TIMELESS_CONFIRM_MS)
+    : rules.confirmAfterMs;
+  if (sighting.at - sinceMs < confirmAfterMs - rules.slackMs) return [doubting];
   const how = { from: known.status, regression: sighting.status !== UNKNOWN, whole: false };
   // What counts in spite of a time that is known replaces that time as well, also by none.
   const timeless: Way = { ...way, known: { ...known, updatedAt: null } };
@@ -168,7 +180,7 @@ function isStale(subject: string, known: Known, { status, updatedAt }: Sighting)
   if (known.updatedAt !== null && updatedAt !== null && updatedAt !== known.updatedAt) {
     return updatedAt < known.updatedAt;
   }
-  return isBackward(subject, known.status, status);
+  return isBackward(subject, known.status, status) || known.left.includes(status);
 }
 
 function isAfter(sighting: Sighting, known: Known): boolean {
@@ -182,8 +194,18 @@ function timeOf(sighting: Sighting, known: Known | null): number | null {
 
 function replaced(way: Way, sighting: Sighting, { isTold }: { isTold: boolean }): Way {
   const { status, content } = sighting;
-  const known = { status, content, updatedAt: timeOf(sighting, way.known), isTold, doubt: null };
+  const updatedAt = timeOf(sighting, way.known);
+  const known = { status, content, updatedAt, isTold, doubt: null, left: leftBy(way.known, sighting) };
   return { ...way, known };
+}
+
+/** What is left by taking a sighting in; nothing counts over another time. */
+function leftBy(known: Known | null, sighting: Sighting): string[] {
+  if (known === null) return [];
+  if (known.updatedAt !== null && sighting.updatedAt !== null && known.updatedAt !== sighting.updatedAt)
+    return [];
+  const { status, content } = sighting;
+  return [...known.left, known.status, known.content].filter((one) => one !== status && one !== content);
 }
 
 function dropReason(sightings: readonly Sighting[], index: number, rules: Rules): Tolerance | null {

@@ -1,7 +1,8 @@
 import { decideRoute } from './decide-route.ts';
 import { diffRecords } from './diff.ts';
+import { returnedValues } from './former.ts';
 import { canonicalJson, type JsonObject } from './json.ts';
-import { stepBetween } from './lifecycle.ts';
+import { statusMember, stepBetween } from './lifecycle.ts';
 import type { Doubt, Snapshot, UpstreamRecord } from './record.ts';
 import { eventKind, type SubjectId, subjectKind } from './subject.ts';
 
@@ -18,7 +19,17 @@ export type Transition = {
   regression: boolean;
 };
 
-export type StaleReason = 'older' | 'unknown' | 'backward';
+/**
+ * Why an answer is behind what is known: an older `updatedAt`; `unknown` for what is known; at an equal or missing
+ * `updatedAt` a step backward, or a status or value that the subject has left already, as replicas that lag show them.
+ */
+export type StaleReason = 'older' | 'unknown' | 'backward' | 'returned';
+
+/**
+ * Where no answer carries a time, nothing but look-ups can tell a genuine return from a replica that lags. Four of them
+ * in a row, 15 s apart, end the doubt within a minute.
+ */
+const TIMELESS_CONFIRM_MS = 45_000;
 
 /** What a snapshot becomes: the record to store and the time it carries. */
 export type Accepted = { status: string; updatedAt: number | null; record: JsonObject };
@@ -41,12 +52,17 @@ export type Decision =
 
 /**
  * `exact`: the answer came from a look-up of this subject, not from a page. `history`: to every claim that has not been
- * served yet, what is known of this subject (the snapshot, else the record) is history. `confirmAfterMs`: how long exact look-ups must repeat a stale answer.
+ * served yet, what is known of this subject (the snapshot, else the record) is history. `confirmAfterMs`: how long exact
+ * look-ups must repeat a stale answer; 45 s at most for a return where no answer carries a time.
  */
 export type DecideContext = { nowMs: number; exact: boolean; history: boolean; confirmAfterMs: number };
 
 /** Compares an answer with the snapshot. Pure: the caller stores and tells. */
 export function decide(snapshot: Snapshot | null, record: UpstreamRecord, context: DecideContext): Decision {
+  if (snapshot?.salvaged === true) {
+    const salvaged = decideSalvaged(snapshot, record);
+    if (salvaged !== null) return salvaged;
+  }
   if (subjectKind(record.subject) === 'route') return decideRoute(snapshot, record);
   if (snapshot === null || !snapshot.told) {
     const unseen = decideUnseen(snapshot, record, context);
@@ -57,15 +73,30 @@ export function decide(snapshot: Snapshot | null, record: UpstreamRecord, contex
     if (isUnknown(record.status)) return { outcome: 'unchanged', accepted: null };
     return changed(snapshot, record, { reading: 'replaces', regression: false });
   }
-  const reason = staleReason(snapshot, record);
-  if (reason === null) return decideFresh(snapshot, record);
+  const judged = judge(snapshot, record);
+  if ('fresh' in judged) return judged.fresh;
+  const { reason } = judged;
   if (!context.exact) return { outcome: 'stale', reason, doubt: null };
-  const key = `${record.status.toLowerCase()}@${record.updatedAt ?? ''}`;
-  const sinceMs = snapshot.doubt?.key === key ? snapshot.doubt.sinceMs : context.nowMs;
-  if (context.nowMs - sinceMs < context.confirmAfterMs) {
-    return { outcome: 'stale', reason, doubt: { key, sinceMs } };
+  const doubt = doubtOf(snapshot, judged, context.nowMs);
+  if (context.nowMs - doubt.sinceMs < confirmAfterMs(snapshot, record, { reason, ...context })) {
+    return { outcome: 'stale', reason, doubt };
   }
   return changed(snapshot, record, { reading: 'replaces', regression: reason !== 'unknown' });
+}
+
+/**
+ * What an answer means where the snapshot could not be read whole: it takes the snapshot's place, without a word unless
+ * the status has moved. Null where that has to be confirmed first.
+ */
+function decideSalvaged(snapshot: Snapshot, record: UpstreamRecord): Decision | null {
+  if (isUnknown(record.status)) return { outcome: 'unchanged', accepted: null };
+  const isSame =
+    snapshot.status === '' || snapshot.status.toLowerCase() === record.status.toLowerCase() || !snapshot.told;
+  if (isSame || subjectKind(record.subject) === 'route')
+    return { outcome: 'unchanged', accepted: asSaid(record) };
+  return 'fresh' in judge(snapshot, record)
+    ? changed(snapshot, record, { reading: 'replaces', regression: false })
+    : null;
 }
 
 /** First sight, or first sight by someone for whom it is not history; null when there is nothing of the sort. */
@@ -80,8 +111,10 @@ function decideUnseen(
     const accepted = asSaid(record);
     return context.history ? { outcome: 'history', accepted } : first(record, accepted);
   }
-  if (context.history || staleReason(snapshot, record) !== null) return null;
-  const decision = decideFresh(snapshot, record);
+  if (context.history) return null;
+  const judged = judge(snapshot, record);
+  if (!('fresh' in judged)) return null;
+  const decision = judged.fresh;
   if (decision.outcome === 'unchanged') return first(record, decision.accepted ?? snapshot);
   // Those to whom the snapshot was history have to hear of the difference as well; to all it is the first they hear.
   const type = eventType(record.subject, record.status);
@@ -103,16 +136,47 @@ function first(record: UpstreamRecord, { status, updatedAt, record: content }: A
   };
 }
 
-function staleReason(snapshot: Snapshot, record: UpstreamRecord): StaleReason | null {
-  if (isUnknown(record.status)) return 'unknown';
-  const order = compareTimes(snapshot.updatedAt, record.updatedAt);
-  if (order === 'older') return 'older';
-  const step = stepBetween(record.subject, snapshot.status, record.status);
-  return order === 'same' && step === 'backward' ? 'backward' : null;
-}
-
 /** What an answer that is not stale means for what is known. */
 type Fresh = Extract<Decision, { outcome: 'unchanged' | 'changed' }>;
+
+/** What an answer says that cannot be believed at once, as keys of a doubt. */
+type Stale = { reason: StaleReason; keys: readonly string[] };
+
+function judge(snapshot: Snapshot, record: UpstreamRecord): { fresh: Fresh } | Stale {
+  const { subject, status, updatedAt } = record;
+  const statusKey = `${status.toLowerCase()}@${updatedAt ?? ''}`;
+  if (isUnknown(status)) return { reason: 'unknown', keys: [statusKey] };
+  const order = compareTimes(snapshot.updatedAt, updatedAt);
+  if (order === 'older') return { reason: 'older', keys: [statusKey] };
+  const fresh = decideFresh(snapshot, record);
+  if (order === 'newer' || fresh.outcome === 'unchanged') return { fresh };
+  const returned = returnedValues(snapshot, withoutUnreadable(fresh.accepted, record), subject);
+  if (stepBetween(subject, snapshot.status, status) === 'backward') {
+    return { reason: 'backward', keys: [statusKey, ...returned] };
+  }
+  return returned.length > 0 ? { reason: 'returned', keys: returned } : { fresh };
+}
+
+/** What cannot be read is taken over where nothing was stored, but says nothing. */
+function withoutUnreadable(accepted: Accepted, { unreadable }: UpstreamRecord): Accepted {
+  const readable = Object.entries(accepted.record).filter(([key]) => !unreadable.includes(key));
+  return { ...accepted, record: Object.fromEntries(readable) };
+}
+
+/** The doubt goes on while answers repeat what it is about, whatever else they say. */
+function doubtOf({ doubt }: Snapshot, { keys }: Stale, nowMs: number): Doubt {
+  return doubt !== null && keys.includes(doubt.key) ? doubt : { key: keys[0] ?? '', sinceMs: nowMs };
+}
+
+function confirmAfterMs(
+  snapshot: Snapshot,
+  record: UpstreamRecord,
+  context: Pick<DecideContext, 'confirmAfterMs'> & { reason: StaleReason },
+): number {
+  const isTimeless = snapshot.updatedAt === null && record.updatedAt === null;
+  if (!isTimeless || context.reason === 'unknown') return context.confirmAfterMs;
+  return Math.min(context.confirmAfterMs, TIMELESS_CONFIRM_MS);
+}
 
 function decideFresh(snapshot: Snapshot, record: UpstreamRecord): Fresh {
   const newer = compareTimes(snapshot.updatedAt, record.updatedAt) === 'newer';
@@ -133,7 +197,7 @@ function changed(
     unreadable: record.unreadable,
   });
   // A status that is only spelled in another case is the same status.
-  const told = moved ? changes : changes.filter((path) => path !== statusMember(record));
+  const told = moved ? changes : changes.filter((path) => path !== statusMember(record.subject));
   const accepted = accept(snapshot, record, merged);
   if (!moved && told.length === 0) {
     const same =
@@ -154,11 +218,6 @@ function changed(
       regression: how.regression,
     },
   };
-}
-
-/** The member of a record that holds its status. */
-function statusMember(record: UpstreamRecord): string {
-  return subjectKind(record.subject) === 'vault' ? 'state' : 'status';
 }
 
 function accept(snapshot: Snapshot, record: UpstreamRecord, merged: JsonObject): Accepted {

@@ -1,5 +1,7 @@
-import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from './json.ts';
-import { foldHex } from './subject.ts';
+import { fold, isEmpty } from './fold.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
+import { type NameElement, setNames } from './leaves.ts';
+import { notShown, pairElements } from './pair-elements.ts';
 
 /**
  * How much an answer says.
@@ -13,19 +15,6 @@ export type Reading = 'grows' | 'replaces';
 
 /** The changed paths, and the record with what was said taken over and what was not said kept. */
 export type Difference = { changes: string[]; merged: JsonObject };
-
-type NameElement = (element: JsonValue) => string;
-
-/**
- * Members that are sets: the order of their elements means nothing. The function says which elements may be one and
- * the same; several may share a name. A map, for the upstream may well have a member called `constructor`.
- */
-const SETS: ReadonlyMap<string, NameElement> = new Map<string, NameElement>([
-  ['intentHashes', fold],
-  ['quoteIds', fold],
-  ['wallets', fold],
-  ['subStatuses', (element) => fold(isJsonObject(element) ? (element.chainId ?? null) : element)],
-]);
 
 /** `updatedAt` orders records; `id` is the subject's, however it is spelled. A difference in them alone says nothing. */
 const IGNORED = new Set(['updatedAt', 'id']);
@@ -53,8 +42,7 @@ function mergeObject(stored: JsonObject, said: JsonObject, walk: Walk): JsonObje
   const merged: JsonObject = { ...stored };
   for (const [key, value] of Object.entries(said)) {
     const path = walk.path === '' ? key : `${walk.path}.${key}`;
-    // Sub-statuses within others are no part of the interface; to match those would cost time without bound.
-    const nameElement = key === 'subStatuses' && walk.path !== '' ? undefined : SETS.get(key);
+    const nameElement = setNames(key, { top: walk.path === '' });
     merged[key] = mergeValue(member(stored, key), value, { ...walk, path }, nameElement);
   }
   return merged;
@@ -126,61 +114,10 @@ function mergeSet(stored: JsonValue[], said: JsonValue[], walk: Walk, nameElemen
     return element;
   });
   if (walk.reading === 'grows') {
-    merged.push(...left.filter((element) => !merged.some((other) => shows(other, element))));
+    for (const element of notShown(left, merged)) merged.push(element);
   } else if (left.length > 0) inner.changes.push(walk.path);
   if (inner.changes.length > 0) walk.changes.push(walk.path);
   return inner.changes.length > 0 ? distinct(merged) : stored;
-}
-
-type Pair = { element: JsonValue; known: JsonValue | undefined };
-
-/**
- * Finds for each said element the stored one that it speaks of. Among those of the same name that is one that is
- * equal, else one that shows all that the said one shows, else one that shows less, else one with the same quotes.
- * `left` are the stored ones that nothing spoke of.
- */
-function pairElements(
-  stored: JsonValue[],
-  said: JsonValue[],
-  nameElement: NameElement,
-): { pairs: Pair[]; left: JsonValue[] } {
-  const byName = Map.groupBy(stored, nameElement);
-  const byText = new Map(stored.map((element) => [fold(element), element]));
-  const pairs: Pair[] = said.map((element) => ({ element, known: byText.get(fold(element)) }));
-  const spoken = new Set<JsonValue>(pairs.flatMap(({ known }) => (known === undefined ? [] : [known])));
-  for (const fits of [isEqual, shows, isShownBy, hasSameQuotes]) {
-    for (const pair of pairs) {
-      if (pair.known !== undefined) continue;
-      const fitting = (byName.get(nameElement(pair.element)) ?? []).filter((known) =>
-        fits(known, pair.element),
-      );
-      // What is shown in part may be any of several: it adds nothing, also where another spoke of that one already.
-      pair.known = fitting.find((known) => !spoken.has(known)) ?? (fits === shows ? fitting[0] : undefined);
-      if (pair.known !== undefined) spoken.add(pair.known);
-    }
-  }
-  return { pairs, left: stored.filter((element) => !spoken.has(element)) };
-}
-
-/** Equal in spite of the order of sets within. */
-function isEqual(one: JsonValue, other: JsonValue): boolean {
-  return shows(one, other) && shows(other, one);
-}
-
-/** Whether one value shows all that another shows. */
-function shows(one: JsonValue, other: JsonValue): boolean {
-  const changes: string[] = [];
-  mergeValue(one, other, { path: 'element', reading: 'grows', changes });
-  return changes.length === 0;
-}
-
-function isShownBy(one: JsonValue, other: JsonValue): boolean {
-  return shows(other, one);
-}
-
-function hasSameQuotes(one: JsonValue, other: JsonValue): boolean {
-  if (!isJsonObject(one) || !isJsonObject(other)) return false;
-  return sortedFold(one.quoteIds) === sortedFold(other.quoteIds);
 }
 
 /** The elements of a set, each once; an empty one says nothing. */
@@ -191,26 +128,4 @@ function distinct(elements: JsonValue[]): JsonValue[] {
     if (!isEmpty(element) && !byText.has(text)) byText.set(text, element);
   }
   return [...byText.values()];
-}
-
-function isEmpty(value: JsonValue): boolean {
-  return value === null || value === '' || (Array.isArray(value) && value.length === 0);
-}
-
-/** Text by which two values are compared: amounts as strings, `0x` hex without case, base58 as it is. */
-function fold(value: JsonValue): string {
-  const folded = foldDeep(value);
-  return typeof folded === 'string' ? folded : canonicalJson(folded);
-}
-
-function foldDeep(value: JsonValue): JsonValue {
-  if (typeof value === 'string') return foldHex(value);
-  if (Array.isArray(value)) return value.map(foldDeep);
-  if (!isJsonObject(value)) return value === null ? null : String(value);
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, foldDeep(inner)]));
-}
-
-/** One text for a list in any order. */
-function sortedFold(value: JsonValue | undefined): string {
-  return Array.isArray(value) ? canonicalJson(value.map(fold).sort()) : fold(value ?? null);
 }

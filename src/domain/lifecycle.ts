@@ -1,5 +1,5 @@
 import type { SubjectId } from './subject.ts';
-import { parseSubjectId } from './subject.ts';
+import { parseSubjectId, subjectKind } from './subject.ts';
 
 /**
  * The usual steps of each vocabulary, as seen in public material; a hint, never a gate. No transition is rejected:
@@ -45,6 +45,11 @@ function stepsOf(subject: SubjectId): Steps {
     default:
       return {};
   }
+}
+
+/** The member of a subject's record that holds its status. */
+export function statusMember(subject: SubjectId): string {
+  return subjectKind(subject) === 'vault' ? 'state' : 'status';
 }
 
 /** The number of usual steps that lead from one status to another; null when none do. */

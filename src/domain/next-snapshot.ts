@@ -1,5 +1,6 @@
 import { stageOf } from './cadence/stages.ts';
 import { type Accepted, UNKNOWN } from './decide.ts';
+import { formerAfter } from './former.ts';
 import type { Snapshot } from './record.ts';
 import type { SubjectId } from './subject.ts';
 import { quoteFlags } from './timed.ts';
@@ -33,6 +34,7 @@ export function nextSnapshot(
       quoteFlags(subject, accepted.status),
     ),
     doubt: null,
+    former: formerAfter(before, accepted, subject),
   };
 }
 
@@ -61,6 +63,7 @@ export function unseenSnapshot(nowMs: number): Snapshot {
     pendingSince: null,
     flags: [],
     doubt: null,
+    former: [],
     told: false,
   };
 }

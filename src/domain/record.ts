@@ -15,7 +15,7 @@ export type UpstreamRecord = {
   unreadable: string[];
 };
 
-/** A stale answer that exact look-ups keep giving: which one, and since when (Redis time, ms). */
+/** A stale answer that exact look-ups keep giving: what of it they repeat, and since when (Redis time, ms). */
 export type Doubt = { key: string; sinceMs: number };
 
 /**
@@ -24,7 +24,8 @@ export type Doubt = { key: string; sinceMs: number };
  * `version` counts snapshots, `sequence` counts events, `commit` is the number that the commit counter had when this
  * snapshot was written. `pendingSince` is the first `updatedAt` (Unix seconds) seen in the present stage of waiting.
  * `flags` are the events of time that were already made. `told`: there was an event that everybody who had claimed the
- * subject was entitled to; false while all that happened was history. Times in ms are Redis time.
+ * subject was entitled to; false while all that happened was history. `former` are the values that it has left at its
+ * present `updatedAt`, as hashes (see `formerAfter`). Times in ms are Redis time.
  */
 export type Snapshot = {
   version: number;
@@ -38,5 +39,8 @@ export type Snapshot = {
   pendingSince: number | null;
   flags: string[];
   doubt: Doubt | null;
+  former: string[];
   told: boolean;
+  /** It could not be read whole: its record is not known, and its status only where it is not empty. */
+  salvaged?: true;
 };

@@ -19,9 +19,7 @@ export function renderEvent(
     .sort((a, b) => a.order - b.order);
   const { upstreamUpdatedAt, detectionDelaySeconds, ...facts } = event.data;
   return {
-    id: event.id,
-    type: event.type,
-    timestamp: event.timestamp,
+    ...event,
     data: {
       ...facts,
       wallets: walletsOf(roots),

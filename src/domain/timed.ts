@@ -32,6 +32,8 @@ export function timedMoments(
   snapshot: Snapshot,
   { overdue, handed }: TimedContext,
 ): { atMs: number; event: TimedEvent }[] {
+  // Which of them were told is not known any more: none is told a second time.
+  if (snapshot.salvaged === true) return [];
   const moments: { atMs: number; event: TimedEvent }[] = [];
   const deadlineMs = vaultDeadlineMs(subject, snapshot);
   if (deadlineMs !== null) {

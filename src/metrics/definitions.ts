@@ -2,6 +2,7 @@ import { WATCHES } from '../domain/cadence/watch-rules.ts';
 import { SUBJECT_KINDS } from '../domain/subject.ts';
 import { HEALTH_STATES } from '../store/health.ts';
 import { RECEIVER_STATES } from '../store/receivers.ts';
+import { STORED_KINDS } from '../store/stored.ts';
 import { SURFACES } from '../store/surface.ts';
 import {
   ATTEMPT_OUTCOMES,
@@ -59,6 +60,25 @@ export const DEFINITIONS = {
     type: 'gauge',
     labels: {},
   },
+  ready: {
+    name: 'intentwatch_ready',
+    help: '1 while the process is ready, as `/readyz` says.',
+    type: 'gauge',
+    labels: {},
+  },
+  redisReachable: {
+    name: 'intentwatch_redis_reachable',
+    help: '1 while Redis answers on the connections of this process; 0 after 5 s without an answer.',
+    type: 'gauge',
+    labels: {},
+  },
+  redisPersistent: {
+    name: 'intentwatch_redis_persistent',
+    help: '1 when Redis keeps what it is given, in an append-only file or in dumps; 0 when it proves to keep nothing, or fails to write. Absent where it does not say. As of the last minute in which it was reachable.',
+    type: 'gauge',
+    labels: {},
+    series: [],
+  },
 
   subjects: {
     name: 'intentwatch_subjects',
@@ -76,7 +96,7 @@ export const DEFINITIONS = {
   },
   stale: {
     name: 'intentwatch_stale_answers_total',
-    help: 'Answers behind what is known, by why: an older `updatedAt`, `unknown` for something known, a status that steps backward.',
+    help: 'Answers behind what is known, by why: an older `updatedAt`, `unknown` for something known, a status that steps backward, a status or value that `returned`.',
     type: 'counter',
     labels: { reason: STALE_REASONS },
   },
@@ -351,10 +371,28 @@ export const DEFINITIONS = {
     type: 'gauge',
     labels: {},
   },
+  relayStopped: {
+    name: 'intentwatch_relay_stopped',
+    help: '1 while this process leaves the relay to others: the log goes on with an entry that only a newer version can read.',
+    type: 'gauge',
+    labels: {},
+  },
+  foreign: {
+    name: 'intentwatch_foreign_entries_total',
+    help: 'Entries in Redis that had another shape than this version writes, by what they should be. They were dropped or written anew.',
+    type: 'counter',
+    labels: { what: STORED_KINDS },
+  },
+  setAside: {
+    name: 'intentwatch_entries_set_aside_total',
+    help: 'Entries of the event log that could not be read and were set aside: `intentwatch set-aside` lists them.',
+    type: 'counter',
+    labels: {},
+  },
 
   scrapeErrors: {
     name: 'intentwatch_scrape_errors_total',
-    help: 'Times at which a source of gauges failed or took longer than 2 s; its gauges are then absent.',
+    help: 'Times at which a source of gauges failed or took longer than 0.8 s, as all do while Redis is away; its gauges are then absent.',
     type: 'counter',
     labels: {
       source: ['subjects', 'queues', 'deliveries', 'receivers', 'surfaces', 'waits', 'routes', 'learned'],

@@ -29,7 +29,10 @@ export const RECORD_OUTCOMES = words<RecordOutcome>({
   superseded: true,
 });
 
-export const STALE_REASONS = [...words<StaleReason>({ older: true, unknown: true, backward: true }), OTHER];
+export const STALE_REASONS = [
+  ...words<StaleReason>({ older: true, unknown: true, backward: true, returned: true }),
+  OTHER,
+];
 
 export const REPAIRS = words<RepairKind>({
   'poll-missing': true,

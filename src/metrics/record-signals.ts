@@ -50,6 +50,9 @@ export function recordSignals(signals: Signals, metrics: Instruments): () => voi
   });
 
   on('relay.moved', ({ holding }) => metrics.set('relayHolding', {}, holding ? 1 : 0));
+  on('relay.stopped', ({ stopped }) => metrics.set('relayStopped', {}, stopped ? 1 : 0));
+  on('store.foreign', ({ what }) => metrics.count('foreign', { what }));
+  on('relay.set-aside', () => metrics.count('setAside', {}));
   on('delivery.opened', ({ receiver }) => metrics.count('opened', { receiver }));
   on('delivery.attempted', ({ receiver, outcome, durationSeconds }) => {
     metrics.count('attempts', { receiver, outcome });

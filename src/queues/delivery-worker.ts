@@ -35,6 +35,9 @@ export type DeliveryParts = {
 /** After an error of our own (Redis away, a bug) a delivery is tried again. */
 const ERROR_RETRY_MS = 2_000;
 
+/** So long a delivery whose event only a newer version can read is left to one. */
+const NEWER_RETRY_MS = 30_000;
+
 type DeliveryRun = { job: Job<DeliveryJob>; token: string | undefined; signal: AbortSignal };
 
 /** What is sent at once: one delivery, or those of a batch. */
@@ -109,9 +112,10 @@ export class DeliveryWorker {
     const turn = await takeTurn({ receiver: this.#receiver, id, fact }, this.#parts);
     if (turn.do === 'wait') return turn.afterMs;
     const letters = await readLetters(name, turn.members, this.#parts);
-    for (const letter of letters.filter(({ event }) => event === null)) {
-      const attempt = failed('the event has left the log: its retention is over');
-      await this.#note([letter], { attempt, outcome: 'dead', disableAfterMs: null });
+    if (letters.some(({ waits }) => waits)) return NEWER_RETRY_MS;
+    for (const letter of letters) {
+      if (letter.missing === null) continue;
+      await this.#note([letter], { attempt: failed(letter.missing), outcome: 'dead', disableAfterMs: null });
     }
     const sent = letters.filter(({ event }) => event !== null);
     return sent.length === 0

@@ -23,6 +23,8 @@ export const TAKE_OVER = {
   lockDuration: 4_000,
   stalledInterval: 2_000,
   maxStalledCount: 1_000_000,
+  // A worker whose connection was cut goes on as soon as Redis is back, and not after 15 s.
+  runRetryDelay: 1_000,
   removeOnComplete: { count: 0 },
   removeOnFail: { count: 0 },
 } as const;

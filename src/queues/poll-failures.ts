@@ -6,6 +6,7 @@ import type { AnswerKind, HealthStore } from '../store/health.ts';
 import type { PollStart } from '../store/poll-start.ts';
 import type { Surface } from '../store/surface.ts';
 import { type FailureCode, UpstreamFailure } from '../upstream/failure.ts';
+import { refusalSentence } from '../upstream/refusal.ts';
 
 /**
  * What a failed request means for its poll. `own`: the subject's own failure, for which it backs off alone; else it is
@@ -70,7 +71,8 @@ export class PollFailures {
   /** Handles what a request ended in. Rethrows what is no failure of the upstream's. */
   async handle(error: unknown, start: PollStart): Promise<PollFailure> {
     if (!(error instanceof UpstreamFailure)) throw error;
-    const { code, message: reason, retryAfterMs } = error;
+    const { code, retryAfterMs } = error;
+    const reason = refusalSentence(error) ?? error.message;
     const isProbe = start.lane === 'probe';
     const said = { reason, retryAfterMs };
     switch (code) {

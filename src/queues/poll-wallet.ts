@@ -3,6 +3,7 @@ import { arrivalsPerSecond, withArrivals } from '../domain/cadence/arrivals.ts';
 import { type Listing, NARROW_STATUSES } from '../domain/cadence/listing.ts';
 import type { PlannedPoll } from '../domain/cadence/planned-poll.ts';
 import { type OpenTransfer, planWallet, sweepEveryMs, type WalletPlan } from '../domain/cadence/wallet.ts';
+import { coveredSeconds, type Law } from '../domain/cadence/watched.ts';
 import type { SubjectId } from '../domain/subject.ts';
 import type { Reading } from '../pollers/reading.ts';
 import { pollWallet } from '../pollers/wallet.ts';
@@ -34,8 +35,13 @@ const FORGOTTEN_AFTER_MS = 3_600_000;
 /** An answer that says the same as the one before is taken in anew after this, so that what it shows is kept. */
 const TAKEN_EVERY_MS = 600_000;
 
-/** A transfer that pages show is not looked up by itself for so long. */
+/** A transfer that pages show is not looked up by itself for so long, or for so many rounds over all wallets. */
 const COVER_MS = 30_000;
+const COVER_ROUNDS = 3;
+
+export function coverMs({ roundSeconds }: PollMoment): number {
+  return Math.max(COVER_MS, 1_000 * COVER_ROUNDS * roundSeconds);
+}
 
 /** The next page of a sweep over all pages is worth its request after so long at a price of 1, and overdue after that. */
 const SWEEP_SECONDS = 10;
@@ -58,7 +64,8 @@ export async function pollWalletListing(parts: WalletParts, run: Run): Promise<W
   const { start } = run;
   const { subject: wallet, facts, nowMs } = start;
   const draft = openDraft(start);
-  const before = planOf(parts, start, { facts, open: [...draft.open.values()] });
+  const { law } = parts.learning;
+  const before = planListing(law, start, { facts, open: [...draft.open.values()] });
   const { listing } = before.plan;
   const { reading, answeredMs } = await readPage(parts, { wallet, listing, cursor: null }, run);
   const print = fingerprint(reading, start);
@@ -79,12 +86,7 @@ export async function pollWalletListing(parts: WalletParts, run: Run): Promise<W
   if (listing === 'head') await followHead(parts, { start, reading, taken, draft });
   else if (taken !== null) await followNarrowed(parts, { listing, start, reading, draft });
   const after = { facts: withNoted(facts, draft.facts), open: [...draft.open.values()] };
-  const { plan } = planOf(parts, start, after);
-  const shortestMs = 1_000 * parts.learning.law.arrivals.limits.leastSeconds;
-  return {
-    next: { ...plan, restMs: Math.max(shortestMs, plan.restMs) },
-    observed: observedOf(draft, taken),
-  };
+  return { next: nextListing(law, start, after), observed: observedOf(parts, start, draft, taken) };
 }
 
 /**
@@ -93,9 +95,9 @@ export async function pollWalletListing(parts: WalletParts, run: Run): Promise<W
  */
 export function failedListing(parts: WalletParts, start: PollStart, afterMs: number): Observed {
   const { open, facts, nowMs, virtual } = start;
-  const { listing } = planOf(parts, start, { facts, open }).plan;
+  const { listing } = planListing(parts.learning.law, start, { facts, open }).plan;
   return {
-    ...observedOf(openDraft(start), null),
+    ...observedOf(parts, start, openDraft(start), null),
     facts: { [`polled:${listing}`]: nowMs + Math.round(afterMs), [`virtual:${listing}`]: virtual },
   };
 }
@@ -117,15 +119,15 @@ export async function pollWalkPage(parts: WalletParts, walk: WalkPage, run: Run)
   if (!isOver) {
     const from = { page, cursor: reading.nextCursor ?? '', nowMs: start.nowMs };
     const goesOn = (await parts.walks.isPresent(walk)) && (await parts.walks.next(walk, from));
-    if (goesOn) return { next: nextPage(route), observed: observedOf(draft, taken) };
+    if (goesOn) return { next: nextPage(route), observed: observedOf(parts, start, draft, taken) };
     await breakWalk(parts, walk, start.nowMs);
-    return { next: null, observed: observedOf(draft, taken) };
+    return { next: null, observed: observedOf(parts, start, draft, taken) };
   }
   await parts.walks.end(walk);
   const beganMs = Number(walk.id);
   if (route === 'all') Object.assign(draft.facts, { sweptAtMs: beganMs, pages: page });
   if (listing !== 'head') await recheckThoseThatLeft(parts, { draft, listing, sinceMs: beganMs });
-  return { next: null, observed: observedOf(draft, taken) };
+  return { next: null, observed: observedOf(parts, start, draft, taken) };
 }
 
 /** Ends a walk that cannot go on. What it was to read is left to the next of its kind, and new transfers to a sweep. */
@@ -141,8 +143,8 @@ export async function breakWalk(
 /** A page of a sweep waits its turn; the others are about what moves now. */
 function nextPage(route: string): PlannedPoll {
   return route === 'all'
-    ? { virtualSeconds: SWEEP_SECONDS, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: null }
-    : { virtualSeconds: 0, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: 0 };
+    ? { virtualSeconds: SWEEP_SECONDS, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: null, unseen: false }
+    : { virtualSeconds: 0, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: 0, unseen: false };
 }
 
 function openDraft({ open, nowMs }: PollStart): Draft {
@@ -155,24 +157,26 @@ function openDraft({ open, nowMs }: PollStart): Draft {
   };
 }
 
+/** When a poll is made, as far as its plan goes by it: Redis time, and the plan's virtual time and price. */
+export type PollMoment = Pick<PollStart, 'nowMs' | 'virtual' | 'price' | 'roundSeconds'>;
+
 /** What is asked for next, by all that is known of the wallet, and in which listing new transfers appear (`finder`). */
-function planOf(
-  parts: WalletParts,
-  start: PollStart,
-  known: { facts: WalletFacts; open: readonly OpenTransfer[] },
+export function planListing(
+  law: Law,
+  { nowMs, virtual, price, roundSeconds, fromMs = nowMs }: PollMoment & { fromMs?: number },
+  { facts, open }: { facts: WalletFacts; open: readonly OpenTransfer[] },
 ): { plan: WalletPlan; finder: Listing } {
-  const { nowMs, virtual, price } = start;
-  const { facts, open } = known;
   const narrows = nowMs - facts.unnarrowedAtMs > BELIEVED_MS;
   const headFinds = facts.pages === 1 || comesNewestFirst(facts, nowMs);
-  const { law } = parts.learning;
   const plan = planWallet({
     open,
     polled: facts.polled,
     headTakenAtMs: facts.takenAtMs.head ?? 0,
     nowMs,
+    fromMs,
     virtual,
     price,
+    roundSeconds,
     narrows,
     headFinds,
     arrivalsPerSecond: arrivalsPerSecond(facts.arrivals, { usualPerSecond: law.usualArrivals, nowMs }),
@@ -181,8 +185,26 @@ function planOf(
   return { plan, finder: headFinds || !narrows ? 'head' : 'pending' };
 }
 
+/**
+ * However much is expected of a wallet, it is polled so often at most while all are polled once, where that is seconds:
+ * polling it still more often gains less than the others lose.
+ */
+const LOOKS_A_ROUND = 5;
+const MOST_AHEAD_SECONDS = 5;
+
+/** When a wallet that was polled just now is polled again. */
+export function nextListing(
+  law: Law,
+  moment: PollMoment,
+  known: Parameters<typeof planListing>[2],
+): PlannedPoll {
+  const ahead = Math.min(MOST_AHEAD_SECONDS, moment.roundSeconds / LOOKS_A_ROUND);
+  const fromMs = moment.nowMs + 1_000 * Math.max(law.arrivals.limits.leastSeconds, ahead);
+  return planListing(law, { ...moment, fromMs }, known).plan;
+}
+
 /** The facts with what this poll has found out, as the next will read them. */
-function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
+export function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
   const number = (fact: keyof NotedFacts, known: number): number => Number(noted[fact] ?? known);
   const polled = { ...facts.polled };
   const takenAtMs = { ...facts.takenAtMs };
@@ -367,7 +389,13 @@ async function recheckThoseThatLeft(
   if (left.length > 0) await parts.plan.recheck(left.map(({ subject }) => subject));
 }
 
-function observedOf(draft: Draft, taken: PageTaken | null): Observed {
+function observedOf(
+  { learning: { law } }: WalletParts,
+  start: PollStart,
+  draft: Draft,
+  taken: PageTaken | null,
+): Observed {
+  const { nowMs } = start;
   const changed = taken?.open ?? [];
   return {
     facts: Object.fromEntries(
@@ -381,8 +409,14 @@ function observedOf(draft: Draft, taken: PageTaken | null): Observed {
     ),
     ended: draft.ended,
     shown: draft.shown,
-    covered: taken?.covered ?? draft.shown.map((subject) => ({ subject, alarmMs: null })),
-    coverMs: COVER_MS,
+    covered:
+      taken?.covered ??
+      draft.shown.flatMap((subject) => {
+        const transfer = draft.open.get(subject);
+        if (transfer === undefined) return [];
+        return [{ subject, alarmMs: null, virtualSeconds: coveredSeconds(transfer, { nowMs, law }) }];
+      }),
+    coverMs: coverMs(start),
   };
 }
 

@@ -13,6 +13,7 @@ import type { Reading } from '../pollers/reading.ts';
 import type { QuotingService } from '../pollers/route.ts';
 import type { PollOutcome } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
+import type { HandedQuotes } from '../store/handed-quotes.ts';
 import type { HealthStore } from '../store/health.ts';
 import type { Keys } from '../store/keys.ts';
 import { NOTHING_OBSERVED, type Observed, type PollEnd } from '../store/plan.ts';
@@ -38,6 +39,7 @@ export type PollParts = WalletParts & {
   redis: RedisClient;
   keys: Keys;
   health: HealthStore;
+  handedQuotes: HandedQuotes;
   quotes: QuoteVerification;
   /** Null where the config names no open quoting service; then no process of it polls routes. */
   quoting: QuotingService | null;
@@ -58,7 +60,13 @@ const LATE_MS = 30;
 /** How a poll ended: what becomes of its subject, when it is polled next, what it observed, and what is counted. */
 type Ended = { end: PollEnd; next: PlannedPoll; observed: Observed; outcome: PollOutcome };
 
-const AT_ONCE: PlannedPoll = { virtualSeconds: 0, restMs: 0, latestMs: null, alarmMs: null };
+const AT_ONCE: PlannedPoll = {
+  virtualSeconds: 0,
+  restMs: 0,
+  latestMs: null,
+  alarmMs: null,
+  unseen: false,
+};
 
 type PollRun = { job: Job<PollJob>; signal: AbortSignal };
 

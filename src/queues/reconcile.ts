@@ -8,6 +8,7 @@ import { isHeld, type ReceiverStore } from '../store/receivers.ts';
 import type { Registry, StoredReceiver } from '../store/registry.ts';
 import type { RelayLease } from '../store/relay-lease.ts';
 import type { DeliveryQueues } from './delivery-queues.ts';
+import { readBatch } from './log-batch.ts';
 import { entitledTo } from './openings.ts';
 
 /** What the check works with. */
@@ -126,7 +127,7 @@ export class Reconcile {
 
   /** How many events a receiver loses now: those behind its cursor, and the open deliveries of one that is disabled. */
   async #dropped(receiver: StoredReceiver, beforeMs: number): Promise<{ count: number; cursor: string }> {
-    const { events, deliveries, lease, receivers } = this.#parts;
+    const { events, deliveries, lease, receivers, registry } = this.#parts;
     const held = isHeld(await receivers.condition(receiver.name));
     const givenUp = held ? await deliveries.giveUp(receiver.name, beforeMs) : 0;
     const cursor = await lease.cursor(receiver.name);
@@ -134,7 +135,8 @@ export class Reconcile {
       return { count: givenUp, cursor: cursor ?? '' };
     }
     const entries = await events.between(cursor, { before: `${beforeMs}-0`, count: COUNTED });
-    const entitled = await entitledTo(receiver, entries, this.#parts);
+    const { facts } = await readBatch(entries, events);
+    const entitled = await entitledTo(receiver, facts, registry);
     return { count: givenUp + entitled.length, cursor };
   }
 

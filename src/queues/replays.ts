@@ -1,8 +1,9 @@
 import { wantsType } from '../domain/glob.ts';
 import { compareEntries } from '../store/entry-order.ts';
-import type { EventLog, LogEntry } from '../store/event-log.ts';
+import type { EventLog } from '../store/event-log.ts';
 import type { Registry, StoredReceiver } from '../store/registry.ts';
 import type { Replay, ReplayStore } from '../store/replays.ts';
+import { NewerEntryError, readBatch } from './log-batch.ts';
 import { type OpeningParts, openDeliveries } from './open-deliveries.ts';
 import { entitledTo } from './openings.ts';
 
@@ -26,31 +27,33 @@ export async function replaysUnderWay(replays: ReplayStore): Promise<Map<string,
   return first;
 }
 
-/** Takes a replay a batch further, under the relay's fencing token. Returns whether there is more to do at once. */
+/**
+ * Takes a replay a batch further, under the relay's fencing token. Returns whether there is more to do at once. What
+ * cannot be read was set aside when it was new, and is passed over; throws NewerEntryError where it stands.
+ */
 export async function takeReplay(
   { token, receiver, id }: { token: string; receiver: StoredReceiver; id: string },
   parts: ReplayParts,
 ): Promise<boolean> {
-  const { events, replays, deliveries } = parts;
+  const { events, registry, replays, deliveries } = parts;
   const replay = await replays.read(id);
   if (replay === null || (await deliveries.counts(receiver.name)).pending >= MOST_PENDING) return false;
   const entries = (await events.after(replay.cursor, BATCH)).filter(
     ({ id }) => compareEntries(id, replay.end) <= 0,
   );
-  const entitled = (
-    await entitledTo(
-      receiver,
-      entries.filter((entry) => isInRange(entry, replay)),
-      parts,
-    )
-  ).filter(({ event }) => replay.types === null || wantsType(replay.types, event.type));
+  const { facts, read, last, stoppedBy } = await readBatch(entries, events);
+  if (stoppedBy !== null && read === 0) throw new NewerEntryError(stoppedBy);
+  const wanted = facts.filter(
+    ({ event, place }) =>
+      isInRange(place, replay) && (replay.types === null || wantsType(replay.types, event.type)),
+  );
+  const entitled = await entitledTo(receiver, wanted, registry);
   if (!(await openDeliveries({ token, receiver, entitled, replay: id }, parts))) return false;
-  const step = { cursor: entries.at(-1)?.id ?? replay.end, read: entries.length };
-  return replays.advance(token, id, { ...step, ended: entries.length < BATCH });
+  const ended = entries.length < BATCH && stoppedBy === null;
+  return replays.advance(token, id, { cursor: last ?? replay.end, read, ended });
 }
 
 /** An audience belongs to the range of the event that it names. */
-function isInRange(entry: LogEntry, { since, until }: Replay): boolean {
-  const place = entry.kind === 'audience' ? entry.entry : entry.id;
+function isInRange(place: string, { since, until }: Replay): boolean {
   return compareEntries(place, since) > 0 && compareEntries(place, until) < 0;
 }

@@ -2,12 +2,14 @@ import type { Logger } from 'pino';
 import { firstAlarm, isFinished, stageSinceMs } from '../domain/cadence/next-poll.ts';
 import { routeName } from '../domain/cadence/route-name.ts';
 import { type OpenTransfer, type Order, orderOf } from '../domain/cadence/wallet.ts';
+import { coveredSeconds } from '../domain/cadence/watched.ts';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
 import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
 import type { SubjectId } from '../domain/subject.ts';
 import { isPollable } from '../domain/subject.ts';
 import { timedMoments } from '../domain/timed.ts';
 import type { Reading } from '../pollers/reading.ts';
+import type { Observed } from '../store/plan.ts';
 import type { PollStart } from '../store/poll-start.ts';
 import type { Registry } from '../store/registry.ts';
 import { type CommitParts, commitRecord, overdueTimes } from './commit-record.ts';
@@ -24,7 +26,7 @@ export type PageTaken = {
   order: Order;
   allMoved: boolean;
   arrived: number;
-  covered: { subject: SubjectId; alarmMs: number | null }[];
+  covered: Observed['covered'][number][];
   quiet: boolean;
 };
 
@@ -105,7 +107,10 @@ export async function takePage(
     if (before === null || !isCurrent || again.includes(subject)) continue;
     if (isOver && seenAtMs !== null) await parts.plan.retire(subject, snapshot.commit, parts.retentionMs);
     if (!isOver && isCoveredByPages({ before, snapshot, claims: others })) {
-      taken.covered.push({ subject, alarmMs: alarmOf(parts, { subject, snapshot, claims: others, start }) });
+      const alarmMs = alarmOf(parts, { subject, snapshot, claims: others, start });
+      const stage = openTransfer(subject, snapshot, nowMs);
+      const virtualSeconds = coveredSeconds(stage, { nowMs, law: parts.learning.law });
+      taken.covered.push({ subject, alarmMs, virtualSeconds });
     }
   }
   // Tracked again: its entry in the plan was lost, or its tracking had ended with a status that it has left.

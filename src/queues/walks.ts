@@ -1,4 +1,5 @@
 import { sha256, stringToBytes } from 'viem';
+import { MOST_PAGES } from '../domain/cadence/wallet.ts';
 import type { SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from '../store/commands.ts';
 import type { Keys } from '../store/keys.ts';
@@ -19,9 +20,6 @@ export type Walk = { wallet: SubjectId; route: Route; id: string };
  * changed since ends a walk over new transfers.
  */
 export type WalkPage = Walk & { page: number; cursor: string; tries: number; sinceMs: number };
-
-/** No wallet is followed further than this many pages: 100,000 transfers. */
-const MOST_PAGES = 2_000;
 
 /** So long after its beginning a walk that was cut short may be tried again, where its cursors expire for instance. */
 const BROKEN_FOR_MS = 30_000;
@@ -117,15 +115,10 @@ export class Walks {
 
 /** The page that a stored walk reads next; null where it has ended or cannot be read. */
 export function parseWalk(wallet: SubjectId, route: string, stored: StoredWalk): WalkPage | null {
-  const { id, state, page, cursor, tries, sinceMs } = stored;
-  if (state !== 'running' || !id || !cursor || !Number.isInteger(Number(page))) return null;
-  return {
-    wallet,
-    route,
-    id,
-    page: Number(page),
-    cursor,
-    tries: Number(tries ?? 0),
-    sinceMs: Number(sinceMs ?? 0),
-  };
+  const { id = '', state, page = '', cursor, tries = '', sinceMs = '' } = stored;
+  if (state !== 'running' || !NUMBER.test(id) || !NUMBER.test(page) || !cursor) return null;
+  const number = (text: string): number => (NUMBER.test(text) ? Number(text) : 0);
+  return { wallet, route, id, page: number(page), cursor, tries: number(tries), sinceMs: number(sinceMs) };
 }
+
+const NUMBER = /^\d{1,15}$/;

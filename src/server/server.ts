@@ -13,6 +13,8 @@ export type ServerOptions = {
   port: number;
   metrics: { expose(): Promise<{ contentType: string; body: string }> };
   readiness: () => Promise<ReadinessCheck[]>;
+  /** What a restart of the process would mend; it is alive as long as all of it is ok. */
+  health: () => ReadinessCheck[];
   /** Null: there is no API. */
   api: ApiOptions | null;
 };
@@ -50,13 +52,17 @@ export class Server {
   }
 
   #route(): void {
-    const { metrics, readiness, api } = this.#options;
+    const { metrics, readiness, health, api } = this.#options;
     if (api !== null) routeApi(this.#app, api);
     this.#app.get('/metrics', async (_request, reply) => {
       const { contentType, body } = await metrics.expose();
       return reply.type(contentType).send(body);
     });
-    this.#app.get('/healthz', async () => ({ status: 'ok' }));
+    this.#app.get('/healthz', async (_request, reply) => {
+      const stuck = health().filter((check) => !check.ok);
+      if (stuck.length === 0) return { status: 'ok' };
+      return reply.code(503).header('cache-control', 'no-store').send({ status: 'stuck', checks: stuck });
+    });
     this.#app.get('/readyz', async (_request, reply) => {
       const checks = await askReadiness(readiness);
       const notReady = checks.filter((check) => !check.ok).map((check) => check.name);

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Cluster, Redis, Result } from 'ioredis';
+import { SCHEMA_VERSION } from './schema-version.ts';
 
 /** A connection to a Redis server, a Sentinel group (both `Redis`) or a Cluster. */
 export type RedisClient = Redis | Cluster;
@@ -34,6 +35,9 @@ declare module 'ioredis' {
     iwResume(...keysAndArgs: string[]): Result<number, Context>;
     iwDrop(...keysAndArgs: string[]): Result<number, Context>;
     iwAdvanceReplay(...keysAndArgs: string[]): Result<number, Context>;
+    iwAdvanceSchema(...keysAndArgs: string[]): Result<number, Context>;
+    iwSetAside(...keysAndArgs: string[]): Result<number, Context>;
+    iwReturnEntry(...keysAndArgs: string[]): Result<string, Context>;
     iwAppendEvent(...keysAndArgs: string[]): Result<string, Context>;
   }
 }
@@ -42,6 +46,8 @@ const FOLDER = new URL('./commands/', import.meta.url);
 
 /** A line of a script that stands for a file of `commands/include`. */
 const INCLUDE = /^-- @include ([a-z-]+)$/gm;
+/** What every script finds: the version that entries of the log carry. On the first line, so that errors name the right one. */
+const PRELUDE = `local SCHEMA_VERSION = '${SCHEMA_VERSION}' `;
 
 /** Teaches a connection the scripts in `commands/`: `claim-4.lua` becomes `iwClaim` with four keys. */
 export function defineCommands(redis: RedisClient): void {
@@ -52,7 +58,7 @@ export function defineCommands(redis: RedisClient): void {
     const words = name.split('-').map((word) => word.charAt(0).toUpperCase() + word.slice(1));
     redis.defineCommand(`iw${words.join('')}`, {
       numberOfKeys: Number(keys),
-      lua: readFileSync(new URL(file, FOLDER), 'utf8').replace(INCLUDE, (_, included: string) =>
+      lua: (PRELUDE + readFileSync(new URL(file, FOLDER), 'utf8')).replace(INCLUDE, (_, included: string) =>
         readFileSync(new URL(`include/${included}.lua`, FOLDER), 'utf8'),
       ),
     });

@@ -2,6 +2,8 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import type { RedisTarget } from '../config/redis-target.ts';
 import { within } from '../within.ts';
 import { defineCommands, type RedisClient } from './commands.ts';
+import { gatherWrites } from './gather-writes.ts';
+import { leaveWhenSilent } from './silence.ts';
 
 type OpenOptions = RedisOptions & { replyMapping: 'legacy' };
 
@@ -9,9 +11,22 @@ type OpenOptions = RedisOptions & { replyMapping: 'legacy' };
 const CONNECT_TIMEOUT_MS = 5_000;
 const RECONNECT_EVERY_MS = 500;
 
+/** How long one Sentinel, or one node of a Cluster that is asked for its slots, may take before the next is asked. */
+const DIRECTORY_TIMEOUT_MS = 2_000;
+
+/** How long a server has to close its side before the connection is cut. */
+const DISCONNECT_TIMEOUT_MS = 500;
+
+/** How often a Cluster is asked for its nodes: those of the config may be gone when the others are needed. */
+const CLUSTER_NODES_EVERY_MS = 10_000;
+
+/** How often a command looks for the node of a Cluster that takes it, while none does. */
+const CLUSTER_RETRY_MS = 200;
+
 /**
  * Opens a connection that waits for Redis as long as it takes: commands sent while it is away are kept and sent when
- * it is back. `onTrouble` is told once per outage, and `onReady` when it is over.
+ * it is back. One that owes an answer for 7 s is left, and so are its duplicates, which BullMQ makes. `onTrouble` is
+ * told once per outage, and `onReady` when it is over.
  */
 export function connect(
   target: RedisTarget,
@@ -22,6 +37,7 @@ export function connect(
     maxRetriesPerRequest: null,
     enableReadyCheck: true,
     connectTimeout: CONNECT_TIMEOUT_MS,
+    disconnectTimeout: DISCONNECT_TIMEOUT_MS,
     keepAlive: 10_000,
     retryStrategy: (times) => Math.min(50 * times, RECONNECT_EVERY_MS),
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
@@ -47,34 +63,70 @@ export function connect(
 function open(target: RedisTarget, options: OpenOptions): RedisClient {
   switch (target.kind) {
     case 'server':
-      return new Redis(target.url, options);
+      return watched(new Redis(target.url, options));
     case 'socket':
-      return new Redis({ ...options, path: target.path });
+      return watched(new Redis({ ...options, path: target.path }));
     case 'sentinel': {
       const { hosts, group, username, password, tls } = target;
-      return new Redis({
-        ...options,
-        sentinels: hosts,
-        name: group,
-        ...(username ? { username } : {}),
-        ...(password ? { password } : {}),
-        ...(tls ? { tls: {} } : {}),
-      });
-    }
-    case 'cluster': {
-      const { hosts, username, password, tls } = target;
-      return new Cluster(hosts, {
-        clusterRetryStrategy: (times) => Math.min(50 * times, RECONNECT_EVERY_MS),
-        redisOptions: {
-          maxRetriesPerRequest: null,
-          connectTimeout: CONNECT_TIMEOUT_MS,
+      return watched(
+        new Redis({
+          ...options,
+          sentinels: hosts,
+          sentinelCommandTimeout: DIRECTORY_TIMEOUT_MS,
+          name: group,
           ...(username ? { username } : {}),
           ...(password ? { password } : {}),
           ...(tls ? { tls: {} } : {}),
-        },
-      });
+        }),
+      );
+    }
+    case 'cluster': {
+      const { hosts, username, password, tls } = target;
+      return watchedCluster(
+        new Cluster(hosts, {
+          clusterRetryStrategy: (times) => Math.min(50 * times, RECONNECT_EVERY_MS),
+          // A check that meets a frozen node would leave `connect()` pending for ever, and with it BullMQ, which awaits
+          // it. A Cluster that is not ready says so to each command, which is then tried again.
+          enableReadyCheck: false,
+          slotsRefreshInterval: CLUSTER_NODES_EVERY_MS,
+          slotsRefreshTimeout: DIRECTORY_TIMEOUT_MS,
+          // A master that is away is waited for, as on the other kinds, and not given up after some tries.
+          maxRedirections: Number.POSITIVE_INFINITY,
+          retryDelayOnMoved: CLUSTER_RETRY_MS,
+          retryDelayOnFailover: CLUSTER_RETRY_MS,
+          retryDelayOnClusterDown: CLUSTER_RETRY_MS,
+          redisOptions: {
+            maxRetriesPerRequest: null,
+            connectTimeout: CONNECT_TIMEOUT_MS,
+            disconnectTimeout: DISCONNECT_TIMEOUT_MS,
+            ...(username ? { username } : {}),
+            ...(password ? { password } : {}),
+            ...(tls ? { tls: {} } : {}),
+          },
+        }),
+      );
     }
   }
+}
+
+/** Leaves a silent server, also on duplicates of the connection: BullMQ makes one for each worker to wait on. */
+function watched(redis: Redis): Redis {
+  leaveWhenSilent(redis);
+  gatherWrites(redis);
+  const duplicate = redis.duplicate.bind(redis);
+  redis.duplicate = (override) => watched(duplicate(override));
+  return redis;
+}
+
+/** As `watched`, for the connection to each node; without it the client asks the others who has taken its place. */
+function watchedCluster(cluster: Cluster): Cluster {
+  cluster.on('+node', (node: Redis) => {
+    leaveWhenSilent(node);
+    gatherWrites(node);
+  });
+  const duplicate = cluster.duplicate.bind(cluster);
+  cluster.duplicate = (nodes, options) => watchedCluster(duplicate(nodes, options));
+  return cluster;
 }
 
 const QUIT_TIMEOUT_MS = 500;

@@ -5,6 +5,7 @@ import { compareEntries } from './entry-order.ts';
 import type { Keys } from './keys.ts';
 import { operatorSubject } from './operator-event.ts';
 import { type ReceiverMove, receiverEvent } from './receivers.ts';
+import { INTEGER_TEXT, JSON_TEXT, type OnForeign, readHash } from './stored.ts';
 
 const ATTEMPT = z.object({
   atMs: z.number(),
@@ -21,17 +22,14 @@ const OUTCOME = z.enum(['pending', 'delivered', 'dead']);
 
 const FACT = z.object({
   outcome: OUTCOME,
-  entry: z.string(),
-  roots: z.string().transform((text) => z.array(z.string()).parse(JSON.parse(text))),
-  tries: z.string().default('0').transform(Number),
-  earlierTries: z.string().default('0').transform(Number),
+  entry: z.string().regex(/^\d+-\d+$/),
+  roots: JSON_TEXT.pipe(z.array(z.string())),
+  tries: INTEGER_TEXT.default(0),
+  earlierTries: INTEGER_TEXT.default(0),
   after: z.string().nullable().default(null),
   replay: z.string().nullable().default(null),
   batch: z.string().nullable().default(null),
-  attempts: z
-    .string()
-    .default('[]')
-    .transform((text) => z.array(ATTEMPT).parse(JSON.parse(text))),
+  attempts: JSON_TEXT.pipe(z.array(ATTEMPT)).default([]),
 });
 
 /** One try of a delivery. Times in ms; `nextAtMs` is when the next try is due, null when there is none. */
@@ -83,11 +81,13 @@ export class DeliveryStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #retentionMs: number;
+  readonly #onForeign: OnForeign;
 
-  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number }) {
+  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number; onForeign?: OnForeign }) {
     this.#redis = redis;
     this.#keys = keys;
     this.#retentionMs = options.retentionMs;
+    this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
   /** Opens deliveries of one receiver, in order, under the relay's fencing token. */
@@ -119,10 +119,25 @@ export class DeliveryStore {
     return results.map((result) => OPENED.parse(result));
   }
 
-  /** The fact of a delivery; null when it was never opened or its time is over. */
+  /**
+   * The fact of a delivery; null when it was never opened or its time is over. One that does not say what is delivered
+   * to whom is forgotten: a replay opens it again.
+   */
   async fact(receiver: string, id: string): Promise<DeliveryFact | null> {
-    const fields = await this.#redis.hgetall(this.#keys.delivery(receiver, id));
-    return fields.outcome === undefined ? null : FACT.parse(fields);
+    const key = this.#keys.delivery(receiver, id);
+    const fields = await this.#redis.hgetall(key);
+    if (Object.keys(fields).length === 0) return null;
+    const { value, foreign } = readHash(FACT, fields);
+    if (foreign === null) return value;
+    this.#onForeign({ what: 'delivery', where: key, reason: foreign.reason });
+    if (value !== null) {
+      await this.#redis.hdel(key, ...foreign.fields);
+      return value;
+    }
+    await this.#redis.del(key);
+    await this.#redis.zrem(this.#keys.dead(receiver), id);
+    await this.forget(receiver, id);
+    return null;
   }
 
   /**

@@ -1,24 +1,30 @@
 import { z } from 'zod';
 import { fingerprintOf, type HandedQuote, type HandedState } from '../domain/handed-quote.ts';
-import { canonicalJson } from '../domain/json.ts';
+import { canonicalJson, type JsonObject } from '../domain/json.ts';
 import { type SubjectId, subjectKind } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
 
-const SAID = z.record(z.string(), z.json());
+const SAID = JSON_TEXT.pipe(z.record(z.string(), z.json()));
 
 /** The quotes that were handed over as JSON, and what was found out about their signatures; the same for all processes. */
 export class HandedQuotes {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
+  readonly #onForeign: OnForeign;
+  /** What this process synced last: an entry of another shape is written anew from it. */
+  #own: readonly HandedQuote[] = [];
 
-  constructor(redis: RedisClient, keys: Keys) {
+  constructor(redis: RedisClient, keys: Keys, onForeign: OnForeign = () => undefined) {
     this.#redis = redis;
     this.#keys = keys;
+    this.#onForeign = onForeign;
   }
 
   /** Makes what is kept what a config hands over. Returns the quotes whose signature is to be verified. */
   async sync(quotes: readonly HandedQuote[]): Promise<SubjectId[]> {
+    this.#own = quotes;
     const { handedQuotes, verdicts } = this.#keys;
     const wanted = new Set<string>(quotes.map(({ subject }) => subject));
     const unwanted = (await this.#redis.hkeys(handedQuotes)).filter((subject) => !wanted.has(subject));
@@ -41,19 +47,33 @@ export class HandedQuotes {
       this.#redis.hget(handedQuotes, subject),
       this.#redis.hget(verdicts, subject),
     ]);
-    return text === null ? null : parseHanded(subject, text, verdict);
+    return text === null ? null : this.read(subject, text, verdict);
+  }
+
+  /** What was handed over of a quote, from its stored texts; null for one of another shape that this config does not have. */
+  async read(subject: SubjectId, text: string, verdict: string | null): Promise<HandedState | null> {
+    const { handedQuotes } = this.#keys;
+    const where = `${handedQuotes} ${subject}`;
+    const said =
+      readStored(SAID, text, { what: 'quote', where, onForeign: this.#onForeign }) ??
+      (await this.#rewrite(subject));
+    if (said === null) return null;
+    const quote = { subject, said };
+    const [word, fingerprint] = verdict?.split(':') ?? [];
+    const decided = (word === 'valid' || word === 'invalid') && fingerprint === fingerprintOf(quote);
+    return { quote, verdict: decided ? word : null };
+  }
+
+  /** Writes an entry of another shape anew, if this process hands the quote over. */
+  async #rewrite(subject: SubjectId): Promise<JsonObject | null> {
+    const own = this.#own.find((quote) => quote.subject === subject);
+    if (own === undefined) return null;
+    await this.#redis.hset(this.#keys.handedQuotes, subject, canonicalJson(own.said));
+    return own.said;
   }
 
   /** Keeps what was found out about a quote as it was handed over. */
   async decide(quote: HandedQuote, verdict: 'valid' | 'invalid'): Promise<void> {
     await this.#redis.hset(this.#keys.verdicts, quote.subject, `${verdict}:${fingerprintOf(quote)}`);
   }
-}
-
-/** What was handed over of a quote, from its stored texts. */
-export function parseHanded(subject: SubjectId, text: string, verdict: string | null): HandedState {
-  const quote = { subject, said: SAID.parse(JSON.parse(text)) };
-  const [word, fingerprint] = verdict?.split(':') ?? [];
-  const decided = (word === 'valid' || word === 'invalid') && fingerprint === fingerprintOf(quote);
-  return { quote, verdict: decided ? word : null };
 }

@@ -3,6 +3,7 @@ import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
+import { type PlanClock, REDIS_TIME } from './plan.ts';
 import type { Surface } from './surface.ts';
 
 /** The states of a surface; its table of moves stands in commands/include/surface.lua. */
@@ -32,9 +33,12 @@ export class HealthStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
 
-  constructor(redis: RedisClient, keys: Keys) {
+  readonly #atMs: PlanClock;
+
+  constructor(redis: RedisClient, keys: Keys, { atMs = REDIS_TIME }: { atMs?: PlanClock } = {}) {
     this.#redis = redis;
     this.#keys = keys;
+    this.#atMs = atMs;
   }
 
   /** Takes in an answer; the operator's event goes with a move of the state, in one step. `pauseMs`: a pause that began now. */
@@ -54,7 +58,7 @@ export class HealthStore {
       member,
       String(sentAtMs),
       retryAfterMs === null ? '' : String(Math.ceil(retryAfterMs)),
-      '',
+      this.#atMs(),
       operatorSubject('upstream', surface),
       event('unreachable'),
       event('unauthorized'),

@@ -37,6 +37,26 @@ export class Keys {
     return `${this.root}:events`;
   }
 
+  /** string: the version of what is stored, as in store/schema-version.ts. For ever. */
+  get schema(): string {
+    return `${this.root}:schema`;
+  }
+
+  /** string: token of the process that migrates. Expires with its lease. */
+  get schemaLease(): string {
+    return `${this.root}:schema:lease`;
+  }
+
+  /** string: the newest token of `schemaLease`. For ever. */
+  get schemaFence(): string {
+    return `${this.root}:schema:fence`;
+  }
+
+  /** zset: `[entry, field, value, …]` of an entry of the log that could not be read -> its time, ms. Trimmed like the log. */
+  get setAside(): string {
+    return `${this.root}:set-aside`;
+  }
+
   /**
    * hash: clock of the plan of a surface. Its other keys begin with it: `:items`, `:resting`, `:fair`, … (see
    * commands/include/plan.lua). For ever.

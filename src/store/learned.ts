@@ -7,6 +7,7 @@ import { ANY_ROUTE } from '../domain/cadence/route-name.ts';
 import { LESSONS, type Lesson } from '../domain/cadence/watch-rules.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import type { OnForeign } from './stored.ts';
 
 /** What records say of their chains cannot make more entries than this. */
 const MOST_NAMES = 2_000;
@@ -18,11 +19,13 @@ export class LearnedStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #keepMs: number;
+  readonly #onForeign: OnForeign;
 
-  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number }) {
+  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number; onForeign?: OnForeign }) {
     this.#redis = redis;
     this.#keys = keys;
     this.#keepMs = options.retentionMs;
+    this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
   /** Adds what was seen of one stage on one route, or of new transfers. */
@@ -49,36 +52,45 @@ export class LearnedStore {
     const stored: StoredTally[] = [];
     for (const name of names) {
       const fields = await this.#redis.hgetall(this.#keys.learned(name));
-      const { route, lesson } = parseName(name);
+      const parsed = parseName(name);
       if (fields.landmark === undefined) {
         await this.#redis.srem(this.#keys.learnedNames, name);
         continue;
       }
       const sums = (letter: string): number[] =>
         AGE_BINS.map((_, bin) => Number(fields[`${letter}${bin}`] ?? 0));
-      stored.push({
-        route,
-        lesson,
-        landmarkMs: Number(fields.landmark),
-        tally: { ended: sums('e'), watchedSeconds: sums('s') },
-      });
+      const tally = { ended: sums('e'), watchedSeconds: sums('s') };
+      const landmarkMs = Number(fields.landmark);
+      if (parsed === null || ![landmarkMs, ...tally.ended, ...tally.watchedSeconds].every(isCount)) {
+        this.#onForeign({ what: 'learned', where: this.#keys.learned(name), reason: 'expected sums by age' });
+        await this.#forget(name);
+        continue;
+      }
+      stored.push({ ...parsed, landmarkMs, tally });
     }
     return stored;
+  }
+
+  async #forget(name: string): Promise<void> {
+    await this.#redis.multi().del(this.#keys.learned(name)).srem(this.#keys.learnedNames, name).exec();
   }
 
   /** Forgets what was learned on a route, or on all of them. Returns how many lessons that were. */
   async reset(route: string | null): Promise<number> {
     const names = await this.#redis.smembers(this.#keys.learnedNames);
-    const gone = names.filter((name) => route === null || parseName(name).route === route);
-    for (const name of gone) {
-      await this.#redis.multi().del(this.#keys.learned(name)).srem(this.#keys.learnedNames, name).exec();
-    }
+    const gone = names.filter((name) => route === null || parseName(name)?.route === route);
+    for (const name of gone) await this.#forget(name);
     return gone.length;
   }
 }
 
 /** `8453:10:pending`, `8453:*:pending`, `*:pending`, `*:arrivals`. */
-function parseName(name: string): { route: string; lesson: Lesson } {
+function parseName(name: string): { route: string; lesson: Lesson } | null {
   const colon = name.lastIndexOf(':');
-  return { route: name.slice(0, colon) || ANY_ROUTE, lesson: LESSON.parse(name.slice(colon + 1)) };
+  const lesson = LESSON.safeParse(name.slice(colon + 1));
+  return lesson.success ? { route: name.slice(0, colon) || ANY_ROUTE, lesson: lesson.data } : null;
+}
+
+function isCount(value: number): boolean {
+  return Number.isFinite(value) && value >= 0;
 }

@@ -5,6 +5,11 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { SURFACES, type Surface, surfaceKinds, surfaceOf } from './surface.ts';
 
+/** The time that plans go by, in ms as text; that of Redis itself is "". */
+export type PlanClock = () => string;
+
+export const REDIS_TIME: PlanClock = () => '';
+
 /** One entry of a plan: a subject, or the next page of a walk over the pages of a wallet. */
 export type PlanMember = SubjectId | PageMember;
 
@@ -46,9 +51,12 @@ export type Observed = {
   facts: { readonly [field: string]: number | string };
   open: { readonly [subject: string]: string };
   ended: readonly string[];
-  /** Subjects that the page showed, and those that need no look of their own for `coverMs`. */
+  /**
+   * Subjects that the page showed, and those that need no look of their own for `coverMs`, nor then for their virtual
+   * wait.
+   */
   shown: readonly string[];
-  covered: readonly { subject: string; alarmMs: number | null }[];
+  covered: readonly { subject: string; alarmMs: number | null; virtualSeconds: number }[];
   coverMs: number;
 };
 
@@ -98,13 +106,12 @@ export function priceOf(dv: number, dt: number): number {
 export class PlanStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
-  readonly #atMs: () => string;
+  readonly #atMs: PlanClock;
 
-  /** `atMs` is the time that plans go by, ms; by default that of Redis, which is "". */
-  constructor(redis: RedisClient, keys: Keys, options: { atMs?: () => string } = {}) {
+  constructor(redis: RedisClient, keys: Keys, { atMs = REDIS_TIME }: { atMs?: PlanClock } = {}) {
     this.#redis = redis;
     this.#keys = keys;
-    this.#atMs = options.atMs ?? (() => '');
+    this.#atMs = atMs;
   }
 
   /** Sets the budget of a surface, in requests per second over all processes. Whoever sets it last decides for all. */
@@ -181,14 +188,16 @@ export class PlanStore {
       next.latestMs === null ? '' : String(Math.round(next.latestMs)),
       next.alarmMs === null ? '' : String(Math.max(0, Math.round(next.alarmMs))),
       String(noted.keepMs),
+      next.unseen ? 'first' : 'fair',
       JSON.stringify({
         facts: flat(observed.facts),
         open: flat(observed.open),
         ended: observed.ended,
         shown: observed.shown,
-        covered: observed.covered.flatMap(({ subject, alarmMs }) => [
+        covered: observed.covered.flatMap(({ subject, alarmMs, virtualSeconds }) => [
           subject,
           alarmMs === null ? '' : String(alarmMs),
+          virtualSeconds,
         ]),
         coverMs: observed.coverMs,
       }),

@@ -3,11 +3,19 @@ import type { HandedState } from '../domain/handed-quote.ts';
 import type { RouteDefinition } from '../domain/route.ts';
 import { parseSubjectId, type SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
-import { parseHanded } from './handed-quotes.ts';
+import type { HandedQuotes } from './handed-quotes.ts';
 import type { Keys } from './keys.ts';
-import { type ClaimedPoll, LANES, type Lane, parseMember, priceOf } from './plan.ts';
-import { ROUTE, type StoredSubscription, SUBSCRIPTION } from './registry.ts';
-import { type Known, pairs, parseClaims, parseSnapshot } from './subjects.ts';
+import {
+  type ClaimedPoll,
+  LANES,
+  type Lane,
+  type PlanClock,
+  parseMember,
+  priceOf,
+  REDIS_TIME,
+} from './plan.ts';
+import type { Registry, StoredSubscription } from './registry.ts';
+import { type Known, pairs, type SubjectStore } from './subjects.ts';
 import { type Surface, surfaceOf } from './surface.ts';
 import { type OpenTransfers, parseFacts, parseOpen, type WalletFacts } from './wallets.ts';
 
@@ -16,7 +24,8 @@ export type StoredWalk = { readonly [field: string]: string };
 
 /**
  * A poll that a worker has taken, with all that it knows before its request. `inMs` is the time to its slot of the budget;
- * `planMs` the plan's time then and `virtual` its virtual time at the claim (seconds); `lateMs` by how much it missed what
+ * `planMs` the plan's time then and `virtual` its virtual time at the claim (seconds);
+ * `roundSeconds` how long it takes to poll every wallet once, if the whole budget did nothing else; `lateMs` by how much it missed what
  * was promised; `fails` counts failures in a row; `asOf` is the commit counter, `nowMs` Redis time at the slot.
  */
 export type PollStart = Known & {
@@ -28,6 +37,7 @@ export type PollStart = Known & {
   planMs: number;
   virtual: number;
   price: number;
+  roundSeconds: number;
   lane: Lane;
   lateMs: number;
   fails: number;
@@ -62,6 +72,7 @@ const REPLY = z.tuple([
   z.coerce.number(),
   z.coerce.number(),
   z.coerce.number(),
+  z.coerce.number(),
   z.string(),
   list,
   list,
@@ -76,12 +87,23 @@ const REPLY = z.tuple([
   list,
 ]);
 
+/** What reads the parts of a start from their stored form. */
+export type PollReaders = {
+  redis: RedisClient;
+  keys: Keys;
+  subjects: SubjectStore;
+  registry: Registry;
+  handedQuotes: HandedQuotes;
+  atMs?: PlanClock;
+};
+
 /** Takes a claim for a process, and reads what its poll needs. Null where the claim is another's, or its time has passed. */
 export async function takePoll(
-  { redis, keys }: { redis: RedisClient; keys: Keys },
+  parts: PollReaders,
   { member, token }: Pick<ClaimedPoll, 'member' | 'token'>,
   process: string,
 ): Promise<PollStart | null> {
+  const { redis, keys, subjects, registry, handedQuotes, atMs = REDIS_TIME } = parts;
   const { subject, route: walkRoute } = parseMember(member);
   const surface = surfaceOf(subject);
   const key = parseSubjectId(subject);
@@ -101,7 +123,7 @@ export async function takePoll(
     member,
     token,
     process,
-    '',
+    atMs(),
     subject,
     String(LATE_MS),
     keys.routes,
@@ -109,7 +131,7 @@ export async function takePoll(
     keys.since,
   );
   if (reply.length === 0) return null;
-  const [taken, inMs, planMs, redisMs, lane, lateMs, virtual, dv, dt, fails, asOf, ...read] =
+  const [taken, inMs, planMs, redisMs, lane, lateMs, virtual, dv, dt, roundMs, fails, asOf, ...read] =
     REPLY.parse(reply);
   const [snapshot, claims, subscriptions, facts, open, handed, verdict, route, walk, looked, sinces] = read;
   return {
@@ -121,24 +143,18 @@ export async function takePoll(
     planMs: planMs + inMs,
     virtual,
     price: priceOf(dv, dt),
+    roundSeconds: roundMs / 1_000,
     lane,
     lateMs,
     fails,
     asOf,
     nowMs: Math.floor(redisMs + inMs),
-    snapshot: parseSnapshot(pairs(snapshot)),
-    claims: parseClaims(pairs(claims)),
-    seenAtMs: looked === '' ? null : Number(looked),
-    subscriptions: new Map(
-      Object.entries(pairs(subscriptions)).map(([name, text]) => [
-        name,
-        SUBSCRIPTION.parse(JSON.parse(text)),
-      ]),
-    ),
+    ...subjects.known(subject, { snapshot, claims, looked }),
+    subscriptions: await registry.readSubscriptions(Object.entries(pairs(subscriptions))),
     facts: parseFacts(pairs(facts)),
     open: parseOpen(pairs(open)),
-    handed: handed ? parseHanded(subject, handed, verdict) : null,
-    route: route ? ROUTE.parse(JSON.parse(route)) : null,
+    handed: handed ? await handedQuotes.read(subject, handed, verdict) : null,
+    route: route && key?.kind === 'route' ? await registry.readRoute(key.name, route) : null,
     walk: walkRoute === null ? null : pairs(walk),
     subscribedAt: new Map(Object.entries(pairs(sinces))),
   };

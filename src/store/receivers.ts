@@ -3,6 +3,7 @@ import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
+import { INTEGER_TEXT, type OnForeign, readHash } from './stored.ts';
 
 /**
  * The states of a receiver. A process that relays or delivers reads the state each time; every move is one script.
@@ -20,7 +21,7 @@ export type ReceiverState = (typeof RECEIVER_STATES)[number];
 /** A move of a receiver that its operator is told of. */
 export type ReceiverMove = 'failing' | 'disabled' | 'recovered';
 
-const MS = z.string().transform(Number).nullable().default(null);
+const MS = INTEGER_TEXT.nullable().default(null);
 
 const CONDITION = z.object({
   state: z.enum(RECEIVER_STATES).default('ok'),
@@ -51,14 +52,22 @@ export function isHeld({ state }: Pick<ReceiverCondition, 'state'>): boolean {
 export class ReceiverStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
+  readonly #onForeign: OnForeign;
 
-  constructor(redis: RedisClient, keys: Keys) {
+  constructor(redis: RedisClient, keys: Keys, onForeign: OnForeign = () => undefined) {
     this.#redis = redis;
     this.#keys = keys;
+    this.#onForeign = onForeign;
   }
 
   async condition(name: string): Promise<ReceiverCondition> {
-    return CONDITION.parse(await this.#redis.hgetall(this.#keys.receiver(name)));
+    const key = this.#keys.receiver(name);
+    const { value, foreign } = readHash(CONDITION, await this.#redis.hgetall(key));
+    if (foreign !== null) {
+      this.#onForeign({ what: 'receiver-state', where: key, reason: foreign.reason });
+      await this.#redis.hdel(key, ...foreign.fields);
+    }
+    return value ?? CONDITION.parse({});
   }
 
   /** Makes no more attempts until the receiver is enabled. Returns the state before. */

@@ -5,10 +5,11 @@ import { asSubjectId, type SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
+import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
 import type { SubjectStore } from './subjects.ts';
 import { type Surface, surfaceOf } from './surface.ts';
 
-export const SUBSCRIPTION = z.object({
+const SUBSCRIPTION = z.object({
   name: z.string(),
   order: z.number(),
   receivers: z.array(z.string()),
@@ -37,7 +38,7 @@ const RECEIVER = z.object({
 
 const END = z.object({ chainId: z.number(), token: z.string() });
 
-export const ROUTE = z.object({
+const ROUTE = z.object({
   name: z.string(),
   source: END,
   destination: END,
@@ -47,6 +48,10 @@ export const ROUTE = z.object({
   movedBy: z.number(),
   everyMs: z.number(),
 }) satisfies z.ZodType<RouteDefinition>;
+
+const SUBSCRIPTION_TEXT = JSON_TEXT.pipe(SUBSCRIPTION);
+const RECEIVER_TEXT = JSON_TEXT.pipe(RECEIVER);
+const ROUTE_TEXT = JSON_TEXT.pipe(ROUTE);
 
 /** What the registry keeps of a subscription; `order` is its place in the config. */
 export type StoredSubscription = z.infer<typeof SUBSCRIPTION>;
@@ -67,11 +72,24 @@ export class Registry {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #subjects: SubjectStore;
+  readonly #onForeign: OnForeign;
+  /** What this process synced last: an entry of another shape is written anew from it. */
+  #own: Pick<Wanted, 'receivers' | 'routes' | 'subscriptions'> = {
+    receivers: [],
+    routes: [],
+    subscriptions: [],
+  };
 
-  constructor(redis: RedisClient, keys: Keys, subjects: SubjectStore) {
+  constructor(
+    redis: RedisClient,
+    keys: Keys,
+    subjects: SubjectStore,
+    onForeign: OnForeign = () => undefined,
+  ) {
     this.#redis = redis;
     this.#keys = keys;
     this.#subjects = subjects;
+    this.#onForeign = onForeign;
   }
 
   /**
@@ -80,6 +98,7 @@ export class Registry {
    * only it removes; the others see that by the digest. Repeating it changes nothing. What is named anew is polled soon.
    */
   async sync(wanted: Wanted, newestEntry: string): Promise<void> {
+    this.#own = wanted;
     await this.#syncReceivers(wanted.receivers, newestEntry);
     await this.#syncSubscriptions(wanted.subscriptions);
     await this.#syncRoutes(wanted.routes);
@@ -87,8 +106,10 @@ export class Registry {
     for (const subscription of wanted.subscriptions) {
       for (const subject of subscription.subjects) roots.set(claimRoot(subscription.name, subject), subject);
     }
-    const known = new Set(await this.#redis.hkeys(this.#keys.wanted));
-    const unwanted = [...known].filter((root) => !roots.has(root));
+    // One whose time is of another shape is wanted anew.
+    const stored = Object.entries(await this.#redis.hgetall(this.#keys.wanted));
+    const known = new Set(stored.flatMap(([root, atMs]) => (/^\d+$/.test(atMs) ? [root] : [])));
+    const unwanted = stored.map(([root]) => root).filter((root) => !roots.has(root));
     for (const chunk of chunks(unwanted, CHUNK)) await this.#unwant(chunk);
     await this.#redis.hincrby(this.#keys.config, 'generation', 1);
     await this.#redis.hset(this.#keys.config, 'digest', wanted.digest);
@@ -102,11 +123,7 @@ export class Registry {
     const names = new Set(receivers.map((receiver) => receiver.name));
     for (const receiver of receivers) {
       await this.#redis.hsetnx(this.#keys.cursors, receiver.name, newestEntry);
-      await this.#redis.hset(
-        this.#keys.receivers,
-        receiver.name,
-        JSON.stringify({ ...receiver, removed: false }),
-      );
+      await this.#redis.hset(this.#keys.receivers, receiver.name, receiverText(receiver));
     }
     for (const stored of await this.receivers()) {
       if (names.has(stored.name) || stored.removed) continue;
@@ -116,13 +133,13 @@ export class Registry {
 
   /** Definitions of subscriptions; one that left the config is marked and stays for its committed events. */
   async #syncSubscriptions(wanted: Wanted['subscriptions']): Promise<void> {
-    const definitions = new Map(
-      wanted.map(({ subjects: _, ...rest }, order) => [rest.name, { ...rest, order, removedAtMs: null }]),
-    );
+    const definitions = new Map(wanted.map(({ name }, order) => [name, definitionOf(wanted, order)]));
     const nowMs = await redisTimeMs(this.#redis);
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
-      const stored = SUBSCRIPTION.parse(JSON.parse(text));
-      if (definitions.has(name) || stored.removedAtMs !== null) continue;
+      if (definitions.has(name)) continue;
+      const stored = this.#readSubscription(name, text);
+      if (stored === null) await this.#redis.hdel(this.#keys.subscriptions, name);
+      if (stored === null || stored.removedAtMs !== null) continue;
       await this.#redis.hset(
         this.#keys.subscriptions,
         name,
@@ -144,10 +161,20 @@ export class Registry {
     for (const name of unwanted) await this.#redis.hdel(this.#keys.routes, name);
   }
 
-  /** What a route's name means in the newest config; null when it is in none. */
-  async route(name: string): Promise<RouteDefinition | null> {
-    const stored = await this.#redis.hget(this.#keys.routes, name);
-    return stored === null ? null : ROUTE.parse(JSON.parse(stored));
+  /** What a route's name means, from its stored text; null for one of another shape that this config does not have. */
+  async readRoute(name: string, text: string): Promise<RouteDefinition | null> {
+    const where = `${this.#keys.routes} ${name}`;
+    const route = readStored(ROUTE_TEXT, text, { what: 'route', where, onForeign: this.#onForeign });
+    if (route !== null) return route;
+    const own = this.#own.routes.find((one) => one.name === name) ?? null;
+    if (own !== null) await this.#redis.hset(this.#keys.routes, name, JSON.stringify(own));
+    return own;
+  }
+
+  /** A subscription as it is stored; null for an entry of another shape. */
+  #readSubscription(name: string, text: string): StoredSubscription | null {
+    const where = `${this.#keys.subscriptions} ${name}`;
+    return readStored(SUBSCRIPTION_TEXT, text, { what: 'subscription', where, onForeign: this.#onForeign });
   }
 
   /** Takes roots out. What they named is taken off the schedule by its next poll, and kept for the retention. */
@@ -170,9 +197,22 @@ export class Registry {
 
   /** All receivers that ever were, in no order. */
   async receivers(): Promise<StoredReceiver[]> {
-    return Object.values(await this.#redis.hgetall(this.#keys.receivers)).map((text) =>
-      RECEIVER.parse(JSON.parse(text)),
-    );
+    const known: StoredReceiver[] = [];
+    for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.receivers))) {
+      const where = `${this.#keys.receivers} ${name}`;
+      const stored = readStored(RECEIVER_TEXT, text, { what: 'receiver', where, onForeign: this.#onForeign });
+      const receiver = stored ?? (await this.#rewriteReceiver(name));
+      if (receiver !== null) known.push(receiver);
+    }
+    return known;
+  }
+
+  /** Writes an entry of another shape anew, if this process knows the receiver. */
+  async #rewriteReceiver(name: string): Promise<StoredReceiver | null> {
+    const own = this.#own.receivers.find((one) => one.name === name);
+    if (own === undefined) return null;
+    await this.#redis.hset(this.#keys.receivers, name, receiverText(own));
+    return { ...own, removed: false };
   }
 
   /** The subscriptions that some claims' roots speak of, by name; also those that left the config. */
@@ -180,14 +220,39 @@ export class Registry {
     const names = [...new Set(roots.map((root) => parseClaimRoot(root).subscription))];
     if (names.length === 0) return new Map();
     const stored = await this.#redis.hmget(this.#keys.subscriptions, ...names);
-    const known = stored.filter((text) => text !== null).map((text) => SUBSCRIPTION.parse(JSON.parse(text)));
-    return new Map(known.map((subscription) => [subscription.name, subscription]));
+    return this.readSubscriptions(
+      names.flatMap((name, index) => {
+        const text = stored[index] ?? null;
+        return text === null ? [] : [[name, text] as const];
+      }),
+    );
+  }
+
+  /** Subscriptions from their stored texts, by name. One of another shape is written anew, if this config has it. */
+  async readSubscriptions(
+    texts: Iterable<readonly [string, string]>,
+  ): Promise<Map<string, StoredSubscription>> {
+    const known = new Map<string, StoredSubscription>();
+    for (const [name, text] of texts) {
+      const subscription = this.#readSubscription(name, text) ?? (await this.#rewriteSubscription(name));
+      if (subscription !== null) known.set(name, subscription);
+    }
+    return known;
+  }
+
+  async #rewriteSubscription(name: string): Promise<StoredSubscription | null> {
+    const { subscriptions } = this.#own;
+    const order = subscriptions.findIndex((one) => one.name === name);
+    if (order === -1) return null;
+    const own = definitionOf(subscriptions, order);
+    await this.#redis.hset(this.#keys.subscriptions, name, JSON.stringify(own));
+    return own;
   }
 
   /** Forgets subscriptions that left the config before a moment (Redis time, ms): their events are gone as well. */
   async prune(beforeMs: number): Promise<void> {
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
-      const { removedAtMs } = SUBSCRIPTION.parse(JSON.parse(text));
+      const removedAtMs = this.#readSubscription(name, text)?.removedAtMs ?? null;
       if (removedAtMs !== null && removedAtMs < beforeMs)
         await this.#redis.hdel(this.#keys.subscriptions, name);
     }
@@ -217,6 +282,17 @@ export class Registry {
 
 /** So many roots go into one script. */
 const CHUNK = 200;
+
+function definitionOf(wanted: Wanted['subscriptions'], order: number): StoredSubscription {
+  const found = wanted[order];
+  if (found === undefined) throw new Error(`there is no subscription ${order}`);
+  const { subjects: _, ...definition } = found;
+  return { ...definition, order, removedAtMs: null };
+}
+
+function receiverText(receiver: Wanted['receivers'][number]): string {
+  return JSON.stringify({ ...receiver, removed: false });
+}
 
 function chunks<T>(list: readonly T[], size: number): T[][] {
   const parts: T[][] = [];

@@ -1,5 +1,6 @@
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import type { OnForeign } from './stored.ts';
 
 /** Length of the relay's lease; a holder renews it in every round. */
 const LEASE_MS = 5_000;
@@ -11,11 +12,13 @@ const LEASE_MS = 5_000;
 export class RelayLease {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
+  readonly #onForeign: OnForeign;
   #token = '';
 
-  constructor(redis: RedisClient, keys: Keys) {
+  constructor(redis: RedisClient, keys: Keys, onForeign: OnForeign = () => undefined) {
     this.#redis = redis;
     this.#keys = keys;
+    this.#onForeign = onForeign;
   }
 
   /** Takes or renews the lease. Returns the fencing token; null while another process holds it. */
@@ -42,9 +45,16 @@ export class RelayLease {
     return (await this.#redis.exists(this.#keys.relayLease)) === 1;
   }
 
-  /** Where a receiver's deliveries are enqueued up to; null for a receiver without cursor. */
+  /**
+   * Where a receiver's deliveries are enqueued up to; null for a receiver without cursor, or with one that names no
+   * place: it is read from the beginning, and what it got before stands in the facts.
+   */
   async cursor(receiver: string): Promise<string | null> {
-    return this.#redis.hget(this.#keys.cursors, receiver);
+    const cursor = await this.#redis.hget(this.#keys.cursors, receiver);
+    if (cursor === null || /^\d+-\d+$/.test(cursor)) return cursor;
+    const where = `${this.#keys.cursors} ${receiver}`;
+    this.#onForeign({ what: 'cursor', where, reason: 'expected the place of an entry in the log' });
+    return null;
   }
 
   /** Moves a receiver's cursor. False when another process relays now. */

@@ -2,17 +2,19 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { INTEGER_TEXT, JSON_TEXT, type OnForeign, readHash } from './stored.ts';
 
-const NUMBER = z.string().default('0').transform(Number);
+const NUMBER = INTEGER_TEXT.default(0);
+const PLACE = z.string().regex(/^\d+-\d+$/);
 
 const REPLAY = z.object({
   receiver: z.string(),
   state: z.enum(['open', 'opened']),
-  since: z.string(),
-  until: z.string(),
-  end: z.string(),
-  cursor: z.string(),
-  types: z.string().transform((text) => z.array(z.string()).nullable().parse(JSON.parse(text))),
+  since: PLACE,
+  until: PLACE,
+  end: PLACE,
+  cursor: PLACE,
+  types: JSON_TEXT.pipe(z.array(z.string()).nullable()),
   read: NUMBER,
   opened: NUMBER,
   delivered: NUMBER,
@@ -31,11 +33,13 @@ export class ReplayStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #retentionMs: number;
+  readonly #onForeign: OnForeign;
 
-  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number }) {
+  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number; onForeign?: OnForeign }) {
     this.#redis = redis;
     this.#keys = keys;
     this.#retentionMs = options.retentionMs;
+    this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
   /** Asks the relay for a replay. Returns its id. */
@@ -71,10 +75,18 @@ export class ReplayStore {
     await this.#redis.zrem(this.#keys.replays, id);
   }
 
-  /** A replay; null when its time is over. */
+  /** A replay; null when its time is over, or it does not say what is sent to whom. */
   async read(id: string): Promise<Replay | null> {
-    const fields = await this.#redis.hgetall(this.#keys.replay(id));
-    return fields.receiver === undefined ? null : REPLAY.parse(fields);
+    const key = this.#keys.replay(id);
+    const fields = await this.#redis.hgetall(key);
+    if (fields.receiver === undefined) return null;
+    const { value, foreign } = readHash(REPLAY, fields);
+    if (foreign !== null) {
+      this.#onForeign({ what: 'replay', where: key, reason: foreign.reason });
+      if (value === null) await this.#redis.del(key);
+      else await this.#redis.hdel(key, ...foreign.fields);
+    }
+    return value;
   }
 
   /** Moves a replay along the log, under the relay's fencing token. False when it may not. */

@@ -1,5 +1,6 @@
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
+import { parseInfo, persistenceWarning, readPersistence } from './persistence.ts';
 
 /** Something about Redis that the daemon cannot (`fatal`) or should not run with. */
 export type RedisFinding = { fatal: boolean; message: string };
@@ -29,13 +30,8 @@ export async function checkRedis(redis: RedisClient): Promise<RedisFinding[]> {
       message: `Redis has maxmemory-policy ${policy}, expected noeviction: it would throw away snapshots and events`,
     });
   }
-  if (info.get('aof_enabled') === '0') {
-    findings.push({
-      fatal: false,
-      message:
-        'Redis has no append-only file (appendonly no): a restart of Redis loses events that were acknowledged',
-    });
-  }
+  const warning = persistenceWarning(await readPersistence(redis));
+  if (warning !== null) findings.push({ fatal: false, message: warning });
   const skewMs = Math.abs((await redisTimeMs(redis)) - Date.now());
   if (skewMs > CLOCK_WARNING_MS) {
     findings.push({
@@ -44,13 +40,4 @@ export async function checkRedis(redis: RedisClient): Promise<RedisFinding[]> {
     });
   }
   return findings;
-}
-
-function parseInfo(text: string): Map<string, string> {
-  const fields = new Map<string, string>();
-  for (const line of text.split(/\r?\n/)) {
-    const colon = line.indexOf(':');
-    if (colon > 0) fields.set(line.slice(0, colon), line.slice(colon + 1));
-  }
-  return fields;
 }

@@ -7,6 +7,7 @@ import type { Doubt, Snapshot } from '../domain/record.ts';
 import { eventKind, isPollable, type SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { JSON_TEXT, type OnForeign, readHash } from './stored.ts';
 import { surfaceOf } from './surface.ts';
 
 /**
@@ -36,11 +37,13 @@ export class SubjectStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #retentionMs: number;
+  readonly #onForeign: OnForeign;
 
-  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number }) {
+  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number; onForeign?: OnForeign }) {
     this.#redis = redis;
     this.#keys = keys;
     this.#retentionMs = options.retentionMs;
+    this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
   /**
@@ -60,15 +63,36 @@ export class SubjectStore {
         ...some,
       );
       some.forEach((subject, index) => {
-        const [fields, claims, seen] = SUBJECT_REPLY.parse(replies[index]);
-        known.set(subject, {
-          snapshot: parseSnapshot(pairs(fields)),
-          claims: parseClaims(pairs(claims)),
-          seenAtMs: seen === '' ? null : Number(seen),
-        });
+        const [snapshot, claims, looked] = SUBJECT_REPLY.parse(replies[index]);
+        known.set(subject, this.known(subject, { snapshot, claims, looked }));
       });
     }
     return subjects.map((subject) => known.get(subject) ?? { snapshot: null, claims: [], seenAtMs: null });
+  }
+
+  /** What is known of a subject, from its stored fields. Entries of another shape are reported and left out. */
+  known(subject: SubjectId, stored: { snapshot: string[]; claims: string[]; looked: string }): Known {
+    return {
+      snapshot: this.#snapshot(subject, pairs(stored.snapshot)),
+      claims: this.#claims(subject, pairs(stored.claims)),
+      seenAtMs: stored.looked === '' ? null : Number(stored.looked),
+    };
+  }
+
+  #snapshot(subject: SubjectId, fields: { [field: string]: string }): Snapshot | null {
+    const { snapshot, reason } = parseSnapshot(fields);
+    if (reason !== null) this.#onForeign({ what: 'snapshot', where: this.#keys.subject(subject), reason });
+    return snapshot;
+  }
+
+  #claims(subject: SubjectId, fields: { [field: string]: string }): Claim[] {
+    return Object.entries(fields).flatMap(([root, value]) => {
+      const claim = parseClaim(root, value);
+      if (claim !== null) return [claim];
+      const where = `${this.#keys.claims(subject)} ${root}`;
+      this.#onForeign({ what: 'claim', where, reason: 'expected <at>:<before>:<served>' });
+      return [];
+    });
   }
 
   async commit(commit: Commit): Promise<CommitResult> {
@@ -153,6 +177,7 @@ function snapshotFields(snapshot: SnapshotDraft): string[] {
     ['changedAtMs', String(snapshot.changedAtMs)],
     ['pendingSince', String(snapshot.pendingSince ?? '')],
     ['flags', snapshot.flags.join('\n')],
+    ['former', snapshot.former.join(' ')],
   ];
   return fields.flat();
 }
@@ -169,11 +194,15 @@ const SNAPSHOT = z.object({
   commit: integer,
   status: z.string(),
   updatedAt: integerOrNone,
-  record: z.string().transform((text): JsonObject => z.record(z.string(), z.json()).parse(JSON.parse(text))),
+  record: JSON_TEXT.pipe(z.record(z.string(), z.json())).transform((record): JsonObject => record),
   observedAtMs: integer,
   changedAtMs: integer,
   pendingSince: integerOrNone,
   flags: z.string().transform((text) => (text === '' ? [] : text.split('\n'))),
+  former: z
+    .string()
+    .optional()
+    .transform((text) => (text ? text.split(' ') : [])),
   eventId: z.string().optional(),
   doubt: z
     .string()
@@ -185,24 +214,64 @@ const SNAPSHOT = z.object({
     }),
 });
 
-export function parseSnapshot(fields: { [field: string]: string }): Snapshot | null {
-  if (fields.version === undefined) return null;
-  const { eventId, ...snapshot } = SNAPSHOT.parse(fields);
-  return { ...snapshot, told: eventId !== undefined };
+/**
+ * Reads a snapshot. Of one that cannot be read, what can be is kept: its subject was told before and must not be told
+ * as new. No number of its events is given twice, for there are no more events than snapshots, and no more of those
+ * than commits.
+ */
+function parseSnapshot(fields: { [field: string]: string }): {
+  snapshot: Snapshot | null;
+  reason: string | null;
+} {
+  const { version, status, sequence, eventId } = fields;
+  if (version === undefined && status === undefined && sequence === undefined && eventId === undefined) {
+    return { snapshot: null, reason: null };
+  }
+  const told = eventId !== undefined;
+  const { value, foreign } = readHash(SNAPSHOT, fields);
+  if (value !== null) {
+    const { eventId: _, ...snapshot } = value;
+    return { snapshot: { ...snapshot, told }, reason: foreign?.reason ?? null };
+  }
+  const part = SALVAGED.parse(fields);
+  const count = part.sequence ?? part.version ?? part.commit ?? 0;
+  const salvaged: Snapshot = {
+    ...part,
+    version: part.version ?? count,
+    sequence: count,
+    commit: part.commit ?? 0,
+    record: {},
+    former: [],
+    doubt: null,
+    told,
+    salvaged: true,
+  };
+  return { snapshot: salvaged, reason: foreign?.reason ?? null };
 }
 
-export function parseClaims(fields: { [field: string]: string }): Claim[] {
-  return Object.entries(fields).map(([root, value]) => {
-    const match = /^(\d+):(-?\d*):([01])$/.exec(value);
-    if (match === null) throw new Error(`claim ${root} is stored as ${JSON.stringify(value)}`);
-    const [, at = '', before = '', served] = match;
-    return {
-      root,
-      atMs: Number(at),
-      historyBefore: before === '' ? null : Number(before),
-      served: served === '1',
-    };
-  });
+const SALVAGED = z.object({
+  version: integer.nullable().catch(null),
+  sequence: integer.nullable().catch(null),
+  commit: integer.nullable().catch(null),
+  status: z.string().catch(''),
+  updatedAt: integerOrNone.catch(null),
+  observedAtMs: integer.catch(0),
+  changedAtMs: integer.catch(0),
+  pendingSince: integerOrNone.catch(null),
+  flags: SNAPSHOT.shape.flags.catch([]),
+});
+
+/** A claim as it is stored; null for one of another shape, which is made anew by a page or by the poll of its subject. */
+function parseClaim(root: string, value: string): Claim | null {
+  const match = /^(\d+):(-?\d*):([01])$/.exec(value);
+  if (match === null) return null;
+  const [, at = '', before = '', served] = match;
+  return {
+    root,
+    atMs: Number(at),
+    historyBefore: before === '' ? null : Number(before),
+    served: served === '1',
+  };
 }
 
 export function pairs(list: readonly string[]): { [field: string]: string } {

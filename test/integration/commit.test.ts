@@ -7,9 +7,10 @@ import { type CommitParts, commitRecord, commitTimed, type Taken } from '../../s
 import { Signals } from '../../src/signals.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
-import { EventLog, type LogEntry } from '../../src/store/event-log.ts';
+import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { LearnedStore } from '../../src/store/learned.ts';
+import { eventOf, type LogEntry } from '../../src/store/log-entry.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { type Known, SubjectStore } from '../../src/store/subjects.ts';
@@ -101,7 +102,7 @@ async function log(): Promise<LogEntry[]> {
 }
 
 async function eventTypes(): Promise<string[]> {
-  return (await log()).map((entry) => (entry.kind === 'audience' ? 'audience' : entry.event.type));
+  return (await log()).map((entry) => eventOf(entry)?.type ?? entry.kind);
 }
 
 describe('what a page and an exact look-up say of one state', () => {
@@ -325,4 +326,44 @@ test('the numbers of known subjects follow their statuses', async () => {
   await take(record('filled', T0 + 1), { nowMs: T0_MS });
   expect(await registry.counts()).toEqual([{ kind: 'intent', status: 'filled', count: 1 }]);
   expect(await redis.get(keys.commit)).toBe('2');
+});
+
+describe('a snapshot that cannot be read', () => {
+  test.each([
+    'record',
+    'version',
+    'commit',
+    'changedAtMs',
+  ])('(%s) is replaced by the next answer without a word, and the count goes on', async (field) => {
+    await want('s', INTENT);
+    await take(record('pending', T0), { nowMs: T0_MS });
+    await take(record('filled', T0 + 10), { nowMs: T0_MS + 1 });
+    await redis.hset(keys.subject(INTENT), field, 'of another shape');
+    const again = await take(record('filled', T0 + 10), { nowMs: T0_MS + 2 });
+    expect(again.outcome).toBe('unchanged');
+    await take(record('settled', T0 + 20), { nowMs: T0_MS + 3 });
+    expect(await eventTypes()).toEqual(['intent.pending', 'intent.filled', 'intent.settled']);
+    const last = (await log()).at(-1) ?? null;
+    expect(eventOf(last)?.data).toMatchObject({ sequence: 3, previousStatus: 'filled', changes: ['status'] });
+  });
+
+  test('lets a move be told that came meanwhile', async () => {
+    await want('s', INTENT);
+    await take(record('pending', T0), { nowMs: T0_MS });
+    await redis.hset(keys.subject(INTENT), 'record', '[]');
+    await take(record('filled', T0 + 10), { nowMs: T0_MS + 1 });
+    expect(await eventTypes()).toEqual(['intent.pending', 'intent.filled']);
+  });
+
+  test('never gives a number of an event twice', async () => {
+    await want('s', INTENT);
+    await take(record('pending', T0), { nowMs: T0_MS });
+    await take(record('filled', T0 + 10), { nowMs: T0_MS + 1 });
+    await redis.hset(keys.subject(INTENT), { sequence: '?', version: '?', status: '?' });
+    await take(record('filled', T0 + 10), { nowMs: T0_MS + 2 });
+    await take(record('settled', T0 + 20), { nowMs: T0_MS + 3 });
+    const sequences = (await log()).map((entry) => eventOf(entry)?.data.sequence ?? 0);
+    expect(new Set(sequences).size).toBe(sequences.length);
+    expect(sequences).toEqual(sequences.toSorted((one, other) => one - other));
+  });
 });

@@ -25,11 +25,31 @@ type Series = Record<string, string>;
 
 const JOB = 'job="intentwatch",instance="a:9464"';
 const POLLS = `intentwatch_polls_total{${JOB},surface="status",outcome="answered"}`;
-const QUEUE = `intentwatch_queue_depth{${JOB},queue="status",state="delayed"}`;
+const WAIT = `intentwatch_longest_wait_seconds{${JOB},kind="wallet"}`;
+const OVERDUE = `intentwatch_overdue_seconds{${JOB},surface="status"}`;
+const FAILING = `intentwatch_subjects_failing{${JOB},surface="status"}`;
+const PAUSED = `intentwatch_upstream_paused_seconds_total{${JOB},surface="status"}`;
 const DELIVERED = `intentwatch_deliveries_total{${JOB},receiver="backend",outcome="delivered"}`;
 const PENDING = `intentwatch_deliveries_pending{${JOB},receiver="backend"}`;
 const TIME = `intentwatch_time_seconds{${JOB}}`;
+const READY = `intentwatch_ready{${JOB}}`;
+const REACHABLE = `intentwatch_redis_reachable{${JOB}}`;
+const PERSISTENT = `intentwatch_redis_persistent{${JOB}}`;
+const SOURCES = [
+  'subjects',
+  'queues',
+  'deliveries',
+  'receivers',
+  'surfaces',
+  'crashing',
+  'routes',
+  'learned',
+];
 const RELAY = `intentwatch_relay_holding{${JOB}}`;
+
+const RELAY_STOPPED = `intentwatch_relay_stopped{${JOB}}`;
+const FOREIGN = `intentwatch_foreign_entries_total{${JOB},what="claim"}`;
+const SET_ASIDE = `intentwatch_entries_set_aside_total{${JOB}}`;
 
 function state(word: string): string {
   return `intentwatch_upstream_state{${JOB},surface="status",state="${word}"}`;
@@ -43,27 +63,27 @@ function attempts(outcome: string): string {
   return `intentwatch_delivery_attempts_total{${JOB},receiver="backend",outcome="${outcome}"}`;
 }
 
-function lag(le: string): string {
-  return `intentwatch_poll_lag_seconds_bucket{${JOB},surface="status",le="${le}"}`;
-}
-
 /** Two hours of a daemon without troubles. */
 const HEALTHY: Series = {
   [`up{${JOB}}`]: '1x120',
   [TIME]: '0.4+60x120',
+  [READY]: '1x120',
+  [REACHABLE]: '1x120',
+  [PERSISTENT]: '1x120',
   [state('ok')]: '1x120',
   [state('unreachable')]: '0x120',
   [state('unauthorized')]: '0x120',
-  [`intentwatch_upstream_paused_seconds_total{${JOB},surface="status"}`]: '0+1x120',
-  [lag('1')]: '0+300x120',
-  [lag('60')]: '0+300x120',
-  [lag('600')]: '0+300x120',
-  [lag('+Inf')]: '0+300x120',
+  [PAUSED]: '0+1x120',
+  [OVERDUE]: '0x60 90x5 0x55',
+  [FAILING]: '0x30 2x10 0x80',
   [POLLS]: '0+300x120',
-  [QUEUE]: '40x120',
+  [WAIT]: '30x120',
   [`intentwatch_subjects_crashing{${JOB}}`]: '0x120',
   [`intentwatch_repairs_total{${JOB},what="poll-missing"}`]: '0x120',
   [RELAY]: '1x120',
+  [RELAY_STOPPED]: '0x120',
+  [SET_ASIDE]: '0x120',
+  [FOREIGN]: '0x120',
   [`intentwatch_deliveries_total{${JOB},receiver="backend",outcome="dead"}`]: '3x120',
   [DELIVERED]: '0+2x120',
   [attempts('delivered')]: '0+2x120',
@@ -84,17 +104,21 @@ const TROUBLES: Record<string, { differs: Series; afterMinutes: number }> = {
     differs: { 'up{job="intentwatch",instance="b:9464"}': '0x120' },
     afterMinutes: 6,
   },
+  IntentwatchRedisUnreachable: { differs: { [REACHABLE]: '0x120' }, afterMinutes: 2 },
+  IntentwatchNotReady: { differs: { [READY]: '0x120' }, afterMinutes: 2 },
+  IntentwatchRedisNotPersistent: { differs: { [PERSISTENT]: '0x120' }, afterMinutes: 2 },
   IntentwatchUpstreamUnreachable: { differs: { [state('unreachable')]: '1x120' }, afterMinutes: 3 },
   IntentwatchUpstreamUnauthorized: { differs: { [state('unauthorized')]: '1x120' }, afterMinutes: 2 },
   IntentwatchUpstreamThrottled: {
-    differs: { [`intentwatch_upstream_paused_seconds_total{${JOB},surface="status"}`]: '0+30x120' },
+    differs: { [PAUSED]: '0+30x120' },
     afterMinutes: 25,
   },
-  IntentwatchPollLag: {
-    differs: { [lag('1')]: '0x120', [lag('60')]: '0+30x120' },
-    afterMinutes: 15,
+  IntentwatchPollLag: { differs: { [OVERDUE]: '90x120' }, afterMinutes: 11 },
+  IntentwatchNothingPolled: {
+    differs: { [POLLS]: '0+300x20 6000x100', [WAIT]: '30x20 30+60x100', [PAUSED]: '0x120' },
+    afterMinutes: 38,
   },
-  IntentwatchNothingPolled: { differs: { [POLLS]: '0+300x20 6000x100' }, afterMinutes: 31 },
+  IntentwatchSubjectsFailing: { differs: { [FAILING]: '2x120' }, afterMinutes: 31 },
   IntentwatchPollsCrashing: {
     differs: { [`intentwatch_subjects_crashing{${JOB}}`]: '2x120' },
     afterMinutes: 2,
@@ -104,6 +128,9 @@ const TROUBLES: Record<string, { differs: Series; afterMinutes: number }> = {
     afterMinutes: 12,
   },
   IntentwatchRelayAbsent: { differs: { [RELAY]: '0x120' }, afterMinutes: 2 },
+  IntentwatchRelayStopped: { differs: { [RELAY_STOPPED]: '1x120' }, afterMinutes: 2 },
+  IntentwatchEntriesSetAside: { differs: { [SET_ASIDE]: '0x10 1x110' }, afterMinutes: 12 },
+  IntentwatchForeignEntries: { differs: { [FOREIGN]: '0x10 1x110' }, afterMinutes: 12 },
   IntentwatchDeadLetters: {
     differs: {
       [`intentwatch_deliveries_total{${JOB},receiver="backend",outcome="dead"}`]: '0x10 1x110',
@@ -161,9 +188,92 @@ test(`a healthy daemon sets off no alert in two hours${unlessInstalled}`, option
 });
 
 test(`a daemon that has nothing to poll sets off no alert${unlessInstalled}`, options, async () => {
-  const idle = { ...HEALTHY, [POLLS]: '6000x120', [QUEUE]: '0x120' };
+  const idle = { ...HEALTHY, [POLLS]: '6000x120', [WAIT]: '0x120', [PAUSED]: '0x120' };
   expect(await play(idle, [{ expr: 'ALERTS{alertstate="firing"}', minutes: 60, samples: [] }])).toBe('');
 });
+
+/** A Redis that is dead from the 20th minute on, for so many; what is read from it is missing, what is counted stands still. */
+function outage(minutes: number): Series {
+  const missing = `stale _x${minutes - 1}`;
+  const after = 100 - minutes;
+  const gauge = (usual: string, dead: string): string => `${usual}x19 ${dead} ${usual}x${after}`;
+  const counter = (step: number): string =>
+    `0+${step}x19 ${step * 19}x${minutes - 1} ${step * 20}+${step}x${after}`;
+  const polled = counter(300);
+  return {
+    ...HEALTHY,
+    [READY]: gauge('1', `0x${minutes - 1}`),
+    [REACHABLE]: gauge('1', `0x${minutes - 1}`),
+    [state('ok')]: gauge('1', missing),
+    [state('unreachable')]: gauge('0', missing),
+    [state('unauthorized')]: gauge('0', missing),
+    [WAIT]: gauge('30', missing),
+    [PENDING]: gauge('1', missing),
+    [receiver('ok')]: gauge('1', missing),
+    [receiver('failing')]: gauge('0', missing),
+    [receiver('disabled')]: gauge('0', missing),
+    [POLLS]: polled,
+    [DELIVERED]: counter(2),
+    [attempts('delivered')]: counter(2),
+    [attempts('failed')]: counter(1),
+    // In the first minute after it, all that came due meanwhile is late.
+    [OVERDUE]: `0x19 ${missing} ${minutes * 60} 0x${after - 1}`,
+    // Four scrapes a minute.
+    ...Object.fromEntries(
+      SOURCES.map((source) => [
+        `intentwatch_scrape_errors_total{${JOB},source="${source}"}`,
+        `0x19 4+4x${minutes - 1} ${4 * minutes}x${after}`,
+      ]),
+    ),
+  };
+}
+
+const REDIS_ALERTS = ['IntentwatchNotReady', 'IntentwatchRedisUnreachable'];
+
+test.each([1, 3, 6, 30])(
+  `a Redis that is dead for %i minutes sets off two critical alerts within 2 minutes, which end with it${unlessInstalled}`,
+  options,
+  async (minutes) => {
+    const firing = (minute: number, alertnames: readonly string[]) => ({
+      expr: 'count by (alertname, severity) (ALERTS{alertstate="firing"})',
+      minutes: minute,
+      samples: alertnames.map((name) => ({
+        labels: `{alertname="${name}", severity="critical"}`,
+        value: 1,
+      })),
+    });
+    const during = Array.from({ length: Math.max(0, minutes - 2) }, (_, index) =>
+      firing(22 + index, REDIS_ALERTS),
+    );
+    const after = Array.from({ length: 45 }, (_, index) => firing(20 + minutes + 1 + index, []));
+    expect(await play(outage(minutes), [firing(20, []), ...during, ...after])).toBe('');
+  },
+);
+
+test(
+  `what is late while the upstream is away or paused is no fault of the budget, nor of ours${unlessInstalled}`,
+  options,
+  async () => {
+    const none = (alert: string, minutes: number) => ({
+      expr: `ALERTS{alertstate="firing", alertname="${alert}"}`,
+      minutes,
+      samples: [],
+    });
+    const away = {
+      ...HEALTHY,
+      [OVERDUE]: '600x120',
+      [state('ok')]: '0x120',
+      [state('unreachable')]: '1x120',
+    };
+    expect(await play(away, [none('IntentwatchPollLag', 60)])).toBe('');
+    const paused = {
+      [POLLS]: '0+300x20 6000x100',
+      [WAIT]: '30x20 30+60x100',
+      [PAUSED]: '0x20 900x15 1800x85',
+    };
+    expect(await play({ ...HEALTHY, ...paused }, [none('IntentwatchNothingPolled', 48)])).toBe('');
+  },
+);
 
 test.each(Object.entries(TROUBLES))(
   `%s is set off by its trouble, once${unlessInstalled}`,

@@ -8,9 +8,11 @@ import { stringify } from 'yaml';
 import { z } from 'zod';
 import { DEFINITIONS } from '../../src/metrics/definitions.ts';
 import { Metrics } from '../../src/metrics/metrics.ts';
+import type { SurfaceState } from '../../src/metrics/sources.ts';
 import { Server } from '../../src/server/server.ts';
 import { Signals } from '../../src/signals.ts';
 import { freePort } from '../support/port.ts';
+import { STANDING } from '../support/standing.ts';
 
 const RULES_FILE = new URL('../../config/prometheus/rules.yml', import.meta.url).pathname;
 const DASHBOARD_FILE = new URL('../../config/grafana/intentwatch.json', import.meta.url);
@@ -34,6 +36,16 @@ const panels = dashboard.panels.filter((panel) => panel.type !== 'row');
 const queries = panels.flatMap(({ title, targets }) =>
   targets.map(({ expr, refId }) => ({ name: targets.length > 1 ? `${title} (${refId})` : title, expr })),
 );
+
+const IDLE: Omit<SurfaceState, 'surface'> = {
+  state: 'ok',
+  budget: 5,
+  used: 0,
+  price: 1,
+  failing: 0,
+  suspects: 0,
+  overdueSeconds: 0,
+};
 
 /** A real Prometheus that scrapes `target` every second and evaluates the rules. */
 class Prometheus {
@@ -102,7 +114,8 @@ function emitEverything(signals: Signals): void {
   signals.emit('upstream.moved', { ...moved, before: 'ok', after: 'unreachable' });
   signals.emit('upstream.paused', { surface: 'status', seconds: 3 });
   signals.emit('poll.ended', { surface: 'status', kind: 'intent', outcome: 'answered', lagSeconds: 0.3 });
-  signals.emit('poll.crashed', { subject: 'intent:0x01', crashes: 3 });
+  signals.emit('poll.crashed', { subject: 'intent:0x01', crashes: 1 });
+  signals.emit('claims.returned', { surface: 'status', count: 1 });
   signals.emit('record.decided', { subject: 'intent:0x01', kind: 'intent', outcome: 'first', reason: null });
   signals.emit('record.decided', {
     subject: 'intent:0x01',
@@ -168,7 +181,6 @@ test('no two panels of the dashboard overlap, and none leaves the page', () => {
 
 describe.skipIf(!hasPrometheus)(`against a real Prometheus${unlessInstalled}`, () => {
   const prometheus = new Prometheus();
-  const PLAN = { price: 1, used: 0.4, failing: 0, suspects: 1, overdueSeconds: 2 };
   const signals = new Signals();
   const metrics = new Metrics({
     signals,
@@ -181,11 +193,11 @@ describe.skipIf(!hasPrometheus)(`against a real Prometheus${unlessInstalled}`, (
       deliveries: async () => [{ receiver: 'backend', pending: 1, dead: 1, removed: false }],
       receivers: async () => [{ receiver: 'backend', state: 'ok' }],
       surfaces: async () => [
-        { ...PLAN, surface: 'status', state: 'unreachable', budget: 5, price: 1.5, failing: 3 },
-        { ...PLAN, surface: 'gateway', state: 'ok', budget: 5 },
-        { ...PLAN, surface: 'quotes', state: 'ok', budget: 1 },
+        { ...IDLE, surface: 'status', state: 'unreachable', budget: 5, used: 0.4, failing: 2, suspects: 1 },
+        { ...IDLE, surface: 'gateway' },
+        { ...IDLE, surface: 'quotes', budget: 1 },
       ],
-      waits: async () => [{ kind: 'intent', longestSeconds: 12 }],
+      waits: async () => [{ kind: 'wallet', longestSeconds: 12 }],
       learned: async () => ({
         stages: [
           { route: '8453>10', stage: 'pending', observations: 41.5, medianSeconds: 24, p99Seconds: 130 },
@@ -202,12 +214,20 @@ describe.skipIf(!hasPrometheus)(`against a real Prometheus${unlessInstalled}`, (
         },
       ],
     },
+    standing: STANDING,
     receivers: [{ name: 'backend', type: 'webhook' }],
     routes: ['base-to-optimism'],
     version: '1.2.3',
     nodeVersion: process.version,
   });
-  const server = new Server({ host: '127.0.0.1', port: 0, metrics, readiness: async () => [], api: null });
+  const server = new Server({
+    host: '127.0.0.1',
+    port: 0,
+    metrics,
+    readiness: async () => [],
+    health: () => [],
+    api: null,
+  });
 
   beforeAll(async () => {
     const { url } = await server.start();

@@ -15,11 +15,11 @@ test('the operator is told once when the retention takes events from a disabled 
       hook: { hook: await open.started(new Hook()), more: { events: ['intent.*'] } },
       operator: { hook: operator, more: { events: ['receiver.*'] } },
     },
-    { retention: '1m' },
+    { retention: '5d' },
   );
-  // Disabled for two hours: an open delivery, and events behind the cursor, of which one is nothing for it.
+  // Disabled for a week: an open delivery, and events behind the cursor, of which one is nothing for it.
   const { redis, keys, states } = stage;
-  const fromMs = (await redisTimeMs(redis)) - 2 * HOUR_MS;
+  const fromMs = (await redisTimeMs(redis)) - 7 * 24 * HOUR_MS;
   await redis.hset(keys.receiver('hook'), { state: 'disabled', disabledAt: String(fromMs) });
   await redis.hset(keys.cursors, { hook: '0-0' });
   await redis.zadd(keys.pending('hook'), fromMs, `evt_${'0'.repeat(40)}`);

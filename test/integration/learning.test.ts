@@ -25,6 +25,7 @@ const SNAPSHOT: Snapshot = {
   pendingSince: null,
   flags: [],
   doubt: null,
+  former: [],
   told: true,
 };
 

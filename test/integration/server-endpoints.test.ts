@@ -6,6 +6,7 @@ import { type MetricSources, Metrics } from '../../src/metrics/metrics.ts';
 import type { ApiOptions } from '../../src/server/api.ts';
 import { type ReadinessCheck, Server } from '../../src/server/server.ts';
 import { Signals } from '../../src/signals.ts';
+import { STANDING } from '../support/standing.ts';
 
 const closers: (() => Promise<void>)[] = [];
 
@@ -17,6 +18,7 @@ async function serve(
   options: {
     sources?: Partial<MetricSources>;
     readiness?: () => Promise<ReadinessCheck[]>;
+    health?: () => ReadinessCheck[];
     api?: ApiOptions;
   } = {},
 ): Promise<{ url: string; server: Server }> {
@@ -33,6 +35,7 @@ async function serve(
       routes: async () => [],
       ...options.sources,
     },
+    standing: STANDING,
     receivers: [],
     routes: [],
     version: '1.2.3',
@@ -43,6 +46,7 @@ async function serve(
     port: 0,
     metrics,
     readiness: options.readiness ?? (async () => [{ name: 'redis', ok: true, detail: 'reachable' }]),
+    health: options.health ?? (() => []),
     api: options.api ?? null,
   });
   const { url } = await server.start();
@@ -81,6 +85,13 @@ test('/healthz says that the process lives, also when nothing is ready', async (
   });
   const answer = await fetch(`${url}/healthz`);
   expect([answer.status, await answer.json()]).toEqual([200, { status: 'ok' }]);
+});
+
+test('/healthz is 503 and says why when only a restart would help', async () => {
+  const stuck = { name: 'event-loop', ok: false, detail: 'stood still for 34 s of the last minute' };
+  const { url } = await serve({ health: () => [stuck, { name: 'redis-connections', ok: true, detail: '' }] });
+  const answer = await fetch(`${url}/healthz`);
+  expect([answer.status, await answer.json()]).toEqual([503, { status: 'stuck', checks: [stuck] }]);
 });
 
 describe('/readyz', () => {
@@ -235,6 +246,7 @@ describe('starting', () => {
       port,
       metrics: { expose: async () => ({ contentType: 'text/plain', body: '' }) },
       readiness: async () => [],
+      health: () => [],
       api: null,
     });
     await expect(second.start()).rejects.toThrow(`server.port ${port} on 127.0.0.1 is in use`);
@@ -247,6 +259,7 @@ describe('starting', () => {
       port: 0,
       metrics: { expose: async () => ({ contentType: 'text/plain', body: '' }) },
       readiness: async () => [],
+      health: () => [],
       api: null,
     });
     await expect(server.start()).rejects.toThrow('server.host 192.0.2.1 is no address of this machine');

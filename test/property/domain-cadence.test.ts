@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { AGE_BINS, binOf, lowerEdge, upperEdge } from '../../src/domain/cadence/ages.ts';
 import { arrivalsPerSecond, withArrivals } from '../../src/domain/cadence/arrivals.ts';
-import { clampAt } from '../../src/domain/cadence/clamp.ts';
 import {
   type Expectation,
+  endedShares,
   expectedHazard,
   quantileSeconds,
   rateAt,
@@ -17,10 +17,23 @@ import {
   type Tally,
   withIncrements,
 } from '../../src/domain/cadence/learning.ts';
+import { LONGEST_WAIT_SECONDS, limitsAt } from '../../src/domain/cadence/limits.ts';
 import { LISTINGS, type Listing } from '../../src/domain/cadence/listing.ts';
 import { chooseListings, type UnderWay } from '../../src/domain/cadence/listing-choice.ts';
-import { firstPrice, plannedDemand, steer } from '../../src/domain/cadence/price.ts';
-import { type Look, type Term, waitSeconds } from '../../src/domain/cadence/wait.ts';
+import { nextPoll } from '../../src/domain/cadence/next-poll.ts';
+import type { PlannedPoll } from '../../src/domain/cadence/planned-poll.ts';
+import { KNOWN_STATUSES } from '../../src/domain/cadence/stages.ts';
+import { type Prospect, type Term, virtualSeconds, waitSeconds } from '../../src/domain/cadence/wait.ts';
+import {
+  type OpenTransfer,
+  type Polled,
+  planWallet,
+  type WalletView,
+} from '../../src/domain/cadence/wallet.ts';
+import { arrivalRule, type PollingLimits, watchRules } from '../../src/domain/cadence/watch-rules.ts';
+import type { Law } from '../../src/domain/cadence/watched.ts';
+import type { Snapshot } from '../../src/domain/record.ts';
+import { gaslessId, gatewayJobId, intentId, quoteId, vaultId } from '../../src/domain/subject.ts';
 
 const seconds = fc.double({ min: 0, max: 1e7, noNaN: true });
 const expectations: fc.Arbitrary<Expectation> = fc.record({
@@ -33,53 +46,49 @@ const terms: fc.Arbitrary<Term> = fc.record({
   curve: expectations.map(expectedHazard),
   ageSeconds: fc.double({ min: -1e3, max: 1e6, noNaN: true }),
   weight: fc.double({ min: 0, max: 10, noNaN: true }),
-  deadlineSeconds: fc.option(seconds),
 });
-const looks: fc.Arbitrary<Look> = fc.record({
+const prospects: fc.Arbitrary<Prospect> = fc.record({
   terms: fc.array(terms, { maxLength: 8 }),
-  arrivals: fc.double({ min: 0, max: 1, noNaN: true }),
+  constant: fc.double({ min: 0, max: 1, noNaN: true }),
   price: prices,
-  clamp: fc.constant({ leastSeconds: 0.5, mostSeconds: 60 }),
 });
 
-/** `∫ sqrt(Σ w·h / 2c)` from the last look on, by many small steps instead of by bins. */
-function looked(look: Look, waited: number): number {
+/** `∫ sqrt(Σ w·h / 2c)` from the last poll on, by many small steps instead of by bins. */
+function worth(prospect: Prospect, waited: number): number {
   const steps = 20_000;
   let sum = 0;
   for (let index = 0; index < steps; index++) {
     const at = ((index + 0.5) * waited) / steps;
-    const hazard = look.terms.reduce(
+    const hazard = prospect.terms.reduce(
       (all, { curve, ageSeconds, weight }) => all + weight * rateAt(curve, ageSeconds + at),
-      look.arrivals,
+      prospect.constant,
     );
-    sum += (Math.sqrt(hazard / (2 * look.price)) * waited) / steps;
+    sum += (Math.sqrt(hazard / (2 * prospect.price)) * waited) / steps;
   }
   return sum;
 }
 
 describe('the wait', () => {
-  test('is where the integral of the rate reaches 1, unless clamped', () => {
+  test('is where the integral of the rate reaches 1', () => {
+    // Short waits, so that small steps are small beside the bins.
+    const soon = fc.record({
+      terms: fc.array(terms, { maxLength: 8 }),
+      constant: fc.double({ min: 1e-3, max: 1, noNaN: true }),
+      price: fc.double({ min: 1e-3, max: 1, noNaN: true }),
+    });
     fc.assert(
-      fc.property(looks, (look) => {
-        const wait = waitSeconds({
-          ...look,
-          terms: look.terms.map((term) => ({ ...term, deadlineSeconds: null })),
-        });
-        const sum = looked(look, wait);
-        if (wait === look.clamp.mostSeconds) expect(sum).toBeLessThanOrEqual(1.001);
-        else if (wait === look.clamp.leastSeconds) expect(sum).toBeGreaterThanOrEqual(0.999);
-        else expect(sum).toBeCloseTo(1, 2);
+      fc.property(soon, (prospect) => {
+        expect(worth(prospect, waitSeconds(prospect))).toBeCloseTo(1, 2);
       }),
       { numRuns: 60 },
     );
   });
 
-  test('is a number within its clamp, whatever it is asked', () => {
+  test('is above 0 and never beyond the furthest that anything is planned, whatever it is asked', () => {
     fc.assert(
-      fc.property(looks, (look) => {
-        const wait = waitSeconds(look);
-        expect(wait).toBeGreaterThanOrEqual(look.clamp.leastSeconds);
-        expect(wait).toBeLessThanOrEqual(look.clamp.mostSeconds);
+      fc.property(prospects, (prospect) => {
+        expect(waitSeconds(prospect)).toBeGreaterThan(0);
+        expect(waitSeconds(prospect)).toBeLessThanOrEqual(LONGEST_WAIT_SECONDS);
       }),
       { numRuns: 500 },
     );
@@ -87,10 +96,10 @@ describe('the wait', () => {
 
   test('never shortens as the price rises, and never grows with one more thing to see', () => {
     fc.assert(
-      fc.property(looks, terms, prices, (look, term, price) => {
-        const wait = waitSeconds(look);
-        const dearer = waitSeconds({ ...look, price: look.price + price });
-        const more = waitSeconds({ ...look, terms: [...look.terms, term] });
+      fc.property(prospects, terms, prices, (prospect, term, price) => {
+        const wait = waitSeconds(prospect);
+        const dearer = waitSeconds({ ...prospect, price: prospect.price + price });
+        const more = waitSeconds({ ...prospect, terms: [...prospect.terms, term] });
         expect(dearer).toBeGreaterThanOrEqual(wait - 1e-6);
         expect(more).toBeLessThanOrEqual(wait + 1e-6);
       }),
@@ -98,27 +107,194 @@ describe('the wait', () => {
     );
   });
 
-  test('does not run past a deadline, beyond the moment it takes to show', () => {
+  test('in virtual time does not depend on the price, where the hazard does not change', () => {
     fc.assert(
-      fc.property(looks, (look) => {
-        const wait = waitSeconds(look);
-        for (const { ageSeconds, deadlineSeconds } of look.terms) {
-          if (deadlineSeconds === null || deadlineSeconds <= ageSeconds) continue;
-          const until = Math.max(look.clamp.leastSeconds, deadlineSeconds - ageSeconds + 0.5);
-          expect(wait).toBeLessThanOrEqual(until);
-        }
+      fc.property(fc.double({ min: 1e-4, max: 10, noNaN: true }), prices, prices, (constant, one, other) => {
+        const waits = [one, other].map((price) => ({ terms: [], constant, price }));
+        fc.pre(waits.every((prospect) => waitSeconds(prospect) < LONGEST_WAIT_SECONDS));
+        const [first, second] = waits.map(virtualSeconds);
+        expect((first ?? 0) / (second ?? 1)).toBeCloseTo(1, 6);
+        expect(first).toBeCloseTo(Math.sqrt(2 / constant), 6);
+      }),
+    );
+  });
+
+  test('in virtual time is the real one at a price of 1', () => {
+    fc.assert(
+      fc.property(prospects, (prospect) => {
+        const plain = { ...prospect, price: 1 };
+        expect(virtualSeconds(plain)).toBe(waitSeconds(plain));
+      }),
+    );
+  });
+
+  test('is limited as its stage says, later by a tenth of the age up to that of what is old', () => {
+    fc.assert(
+      fc.property(seconds, (ageSeconds) => {
+        const limits = { leastSeconds: 1, mostSeconds: 30, agedSeconds: 600 };
+        const { leastSeconds, mostSeconds } = limitsAt(limits, ageSeconds);
+        expect(leastSeconds).toBe(1);
+        expect(mostSeconds / Math.max(30, Math.min(600, ageSeconds / 10))).toBeCloseTo(1, 9);
+      }),
+    );
+  });
+});
+
+/** What the config may say: 1 s to an hour, and from there to a day. */
+const pollingLimits: fc.Arbitrary<PollingLimits> = fc
+  .tuple(fc.integer({ min: 1, max: 3_600 }), fc.integer({ min: 0, max: 86_400 - 3_600 }))
+  .map(([shortestSeconds, more]) => ({ shortestSeconds, longestSeconds: shortestSeconds + more }));
+
+const laws: fc.Arbitrary<Law> = fc
+  .record({ limits: pollingLimits, expectation: expectations })
+  .map(({ limits, expectation }) => {
+    const rules = watchRules(limits);
+    const curve = expectedHazard(expectation);
+    const arrivals = arrivalRule(limits);
+    return {
+      rules,
+      arrivals,
+      usualArrivals: 1 / arrivals.everySeconds,
+      curve: () => curve,
+      filledShares: endedShares(curve),
+    };
+  });
+
+const NOW_MS = 1_763_638_260_000;
+/** Also what a clock noted that was ahead. */
+const momentsMs = fc.integer({ min: NOW_MS - 40 * 86_400_000, max: NOW_MS + 2 * 3_600_000 });
+
+/** A plan can be kept: allowed within what anything rests, and not overdue before it is allowed. */
+function expectKeepable(plan: PlannedPoll, { shortestSeconds }: PollingLimits): void {
+  expect(Number.isFinite(plan.virtualSeconds)).toBe(true);
+  expect(plan.restMs).toBeGreaterThanOrEqual(0);
+  expect(plan.restMs).toBeLessThanOrEqual(1_000 * Math.max(LONGEST_WAIT_SECONDS, shortestSeconds));
+  if (plan.latestMs !== null) expect(plan.latestMs).toBeGreaterThanOrEqual(plan.restMs);
+  if (plan.alarmMs !== null) expect(plan.alarmMs).toBeGreaterThan(0);
+}
+
+describe('the next poll', () => {
+  const subjects = fc.constantFrom(
+    intentId('0xaa'),
+    quoteId('q'),
+    gaslessId('j'),
+    gatewayJobId('g'),
+    vaultId({ chainId: 1, address: '0xbb' }),
+  );
+  const words = fc.constantFrom(...new Set(Object.values(KNOWN_STATUSES).flat()), 'routing', 'constructor');
+  const stages = fc.record({
+    subject: subjects,
+    status: fc.option(words),
+    changedAtMs: momentsMs,
+    updatedAt: fc.option(momentsMs.map((ms) => Math.floor(ms / 1_000))),
+    law: laws,
+    price: prices,
+    alarmsMs: fc.array(momentsMs, { maxLength: 3 }),
+  });
+
+  function planned({
+    status,
+    changedAtMs,
+    updatedAt,
+    ...rest
+  }: typeof stages extends fc.Arbitrary<infer S> ? S : never) {
+    const snapshot: Snapshot | null =
+      status === null
+        ? null
+        : {
+            version: 1,
+            sequence: 1,
+            commit: 1,
+            status,
+            updatedAt,
+            record: { status },
+            observedAtMs: changedAtMs,
+            changedAtMs,
+            pendingSince: null,
+            flags: [],
+            former: [],
+            doubt: null,
+            told: true,
+          };
+    return nextPoll({ ...rest, snapshot, nowMs: NOW_MS, namedAtMs: changedAtMs, finished: {} });
+  }
+
+  test('is never before its shortest wait, never overdue before it is allowed, and comes for each alarm ahead', () => {
+    fc.assert(
+      fc.property(stages, (stage) => {
+        const next = planned(stage);
+        if (next.next === 'finish') return;
+        const { leastSeconds, mostSeconds } = stage.law.arrivals.limits;
+        expectKeepable(next, { shortestSeconds: leastSeconds, longestSeconds: mostSeconds });
+        expect(next.restMs).toBeGreaterThanOrEqual(1_000 * leastSeconds);
+        // What the upstream has not shown has a share of the budget of its own.
+        expect(next.latestMs === null).toBe(next.unseen);
+        const ahead = stage.alarmsMs.filter((atMs) => atMs > NOW_MS);
+        expect(next.alarmMs === null).toBe(ahead.length === 0);
+        for (const atMs of ahead) expect(next.alarmMs).toBeLessThanOrEqual(atMs - NOW_MS + 1_000);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('the plan of a wallet', () => {
+  const transfers: fc.Arbitrary<OpenTransfer> = fc.record({
+    subject: fc.nat(1e6).map((number) => intentId(`0x${number.toString(16)}`)),
+    status: fc.constantFrom('pending', 'filled', 'refundable', 'expired', 'failed', 'routing'),
+    route: fc.constant('8453:10'),
+    sinceMs: momentsMs,
+    seenAtMs: momentsMs,
+    headAtMs: fc.option(fc.constantFrom(NOW_MS - 5_000, NOW_MS - 90_000)),
+  });
+  const polls = fc.record({ atMs: momentsMs, virtual: fc.double({ min: -1e6, max: 1e6, noNaN: true }) });
+  const views: fc.Arbitrary<WalletView> = fc.record({
+    open: fc.array(transfers, { maxLength: 70 }),
+    polled: fc.dictionary(fc.constantFrom(...LISTINGS), polls),
+    headTakenAtMs: fc.constant(NOW_MS - 5_000),
+    nowMs: fc.constant(NOW_MS),
+    virtual: fc.double({ min: -1e6, max: 1e6, noNaN: true }),
+    price: prices,
+    narrows: fc.boolean(),
+    headFinds: fc.boolean(),
+    arrivalsPerSecond: fc.double({ min: 1e-9, max: 10, noNaN: true }),
+    law: laws,
+  });
+
+  test('names a listing that may be asked for, at times that can be kept', () => {
+    fc.assert(
+      fc.property(views, (view) => {
+        const plan = planWallet(view);
+        expect(LISTINGS).toContain(plan.listing);
+        if (!view.narrows || view.polled.head === undefined) expect(plan.listing).toBe('head');
+        const { leastSeconds, mostSeconds } = view.law.arrivals.limits;
+        expectKeepable(plan, { shortestSeconds: leastSeconds, longestSeconds: mostSeconds });
+        // New transfers are awaited whatever is under way: the wallet is overdue after the longest wait at the latest.
+        const shown = view.open.length;
+        const pages = Math.ceil(Math.max(1, shown) / 50);
+        expect(plan.latestMs).toBeLessThanOrEqual(
+          1_000 * Math.max(mostSeconds * pages, LONGEST_WAIT_SECONDS),
+        );
       }),
       { numRuns: 500 },
     );
   });
 
-  test('is capped as its stage says, then by a tenth of the age up to ten minutes, at any price that fits the budget', () => {
+  test('asks in turn for each listing in which new transfers appear, also where all of them are always overdue', () => {
     fc.assert(
-      fc.property(seconds, fc.double({ min: 1e-3, max: 2, noNaN: true }), (ageSeconds, price) => {
-        const limits = { leastSeconds: 0.5, mostSeconds: 30, agedSeconds: 600 };
-        const { mostSeconds } = clampAt(limits, { ageSeconds, price });
-        expect(mostSeconds / Math.max(30, Math.min(600, ageSeconds / 10))).toBeCloseTo(1, 9);
+      fc.property(views, (view) => {
+        let polled: Polled = { ...view.polled, head: { atMs: NOW_MS, virtual: view.virtual } };
+        let nowMs = NOW_MS;
+        const asked = LISTINGS.map(() => {
+          nowMs += 100 * 86_400_000;
+          const { listing } = planWallet({ ...view, polled, nowMs });
+          polled = { ...polled, [listing]: { atMs: nowMs, virtual: view.virtual } };
+          return listing;
+        });
+        const finders: Listing[] = view.headFinds || !view.narrows ? ['head'] : ['pending', 'filled', 'head'];
+        for (const listing of finders) expect(asked).toContain(listing);
       }),
+      { numRuns: 200 },
     );
   });
 });
@@ -263,80 +439,10 @@ describe('hazard and learning', () => {
   });
 });
 
-describe('the price', () => {
-  const measurements = fc.record({
-    nowMs: fc.integer({ min: 1, max: 10_000 }),
-    budgetPerSecond: fc.double({ min: 0.01, max: 500, noNaN: true }),
-    demand: fc.double({ min: 0, max: 1e6, noNaN: true }),
-    planned: fc.nat(100_000),
-    served: fc.nat(10_000),
-    unplanned: fc.nat(10_000),
-    behindSeconds: seconds,
-    pushedBack: fc.boolean(),
-  });
-
-  test('is finite and above 0 after any measurements', () => {
-    fc.assert(
-      fc.property(fc.array(measurements, { maxLength: 20 }), (steps) => {
-        let state = firstPrice(0);
-        for (const step of steps) state = steer(state, { ...step, nowMs: state.atMs + step.nowMs });
-        for (const value of Object.values(state)) {
-          if (value !== null) expect(Number.isFinite(value)).toBe(true);
-        }
-        expect(state.price).toBeGreaterThan(0);
-      }),
-    );
-  });
-
-  test('never falls as demand, backlog or a plea to slow down is added', () => {
-    fc.assert(
-      fc.property(measurements, fc.double({ min: 0, max: 1e3, noNaN: true }), (step, more) => {
-        const price = (change: Partial<typeof step>): number =>
-          steer(firstPrice(0), { ...step, ...change }).price;
-        const plain = price({ pushedBack: false });
-        expect(price({ pushedBack: false, demand: step.demand + more })).toBeGreaterThanOrEqual(plain);
-        expect(price({ pushedBack: false, behindSeconds: step.behindSeconds + more })).toBeGreaterThanOrEqual(
-          plain,
-        );
-        expect(price({ pushedBack: true })).toBeGreaterThanOrEqual(plain);
-      }),
-    );
-  });
-
-  test('makes the plans of any number of equal subjects fit the budget at once', () => {
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 1, max: 5_000 }),
-        fc.double({ min: 0.5, max: 50, noNaN: true }),
-        (count, budget) => {
-          const curve = AGE_BINS.map(() => 0.01);
-          const terms = [{ curve, ageSeconds: 10, weight: 1, deadlineSeconds: null }];
-          const clamp = { leastSeconds: 1e-3, mostSeconds: 1e9 };
-          const wait = (price: number): number => waitSeconds({ terms, arrivals: 0, price, clamp });
-          const { price } = steer(firstPrice(0), {
-            nowMs: 1,
-            budgetPerSecond: budget,
-            demand: count * plannedDemand({ price: 1, waitSeconds: wait(1) }),
-            planned: count,
-            served: 0,
-            unplanned: 0,
-            behindSeconds: 0,
-            pushedBack: false,
-          });
-          const asked = count / wait(price);
-          // A price that would be below the least asks for less than the budget, never for more.
-          expect(asked).toBeLessThan(1.01 * budget);
-          if (price > 0.01) expect(asked).toBeGreaterThan(0.9 * budget);
-        },
-      ),
-    );
-  });
-});
-
 const HEAD: readonly Listing[] = ['head'];
 
 describe('the choice of listings', () => {
-  const clamps = fc.constantFrom(
+  const limits = fc.constantFrom(
     { leastSeconds: 0.5, mostSeconds: 30 },
     { leastSeconds: 1, mostSeconds: 600 },
   );
@@ -344,7 +450,7 @@ describe('the choice of listings', () => {
     status: fc.constantFrom('pending', 'filled', 'refundable', 'expired', 'failed', 'new'),
     hazard: fc.double({ min: 0, max: 1, noNaN: true }),
     weight: fc.double({ min: 0, max: 2, noNaN: true }),
-    clamp: clamps,
+    limits,
     onHead: fc.boolean(),
   });
   const settings = fc.record({
@@ -353,7 +459,7 @@ describe('the choice of listings', () => {
       fc.constantFrom('head', 'pending', 'filled'),
       fc.double({ min: 0, max: 1, noNaN: true }),
     ),
-    clamp: clamps,
+    limits,
     narrows: fc.boolean(),
   });
 
@@ -362,10 +468,10 @@ describe('the choice of listings', () => {
       fc.property(
         fc.array(members, { maxLength: 70 }),
         settings,
-        (list, { rates, clamp, price, narrows }) => {
+        (list, { rates, limits, price, narrows }) => {
           const arrivals = (narrows ? LISTINGS : HEAD).flatMap((listing) => {
             const rate = rates[listing];
-            return rate === undefined ? [] : [{ listing, rate, fillRate: rate / 2, clamp }];
+            return rate === undefined ? [] : [{ listing, rate, fillRate: rate / 2, limits }];
           });
           const setting = { price, narrows, arrivals };
           const { listings, single } = chooseListings(list, setting);

@@ -10,17 +10,19 @@ type Running = { child: ChildProcess; exited: Promise<void> };
 export class RedisProcess {
   readonly #folder: string;
   readonly #port: number;
+  readonly #durable: boolean;
   #running: Running | null = null;
 
-  private constructor(folder: string, port: number) {
+  private constructor(folder: string, port: number, durable: boolean) {
     this.#folder = folder;
     this.#port = port;
+    this.#durable = durable;
   }
 
-  /** Starts a server with a folder and a port of its own. */
-  static async create(): Promise<RedisProcess> {
+  /** Starts a server with a folder and a port of its own; `durable`: with an append-only file. */
+  static async create({ durable = true } = {}): Promise<RedisProcess> {
     const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-redis-'));
-    const server = new RedisProcess(folder, await freePort());
+    const server = new RedisProcess(folder, await freePort(), durable);
     await server.start();
     return server;
   }
@@ -36,7 +38,7 @@ export class RedisProcess {
       bind: '127.0.0.1',
       dir: this.#folder,
       save: '',
-      appendonly: 'yes',
+      appendonly: this.#durable ? 'yes' : 'no',
       'maxmemory-policy': 'noeviction',
     };
     const args = Object.entries(settings).flatMap(([key, value]) => [`--${key}`, value]);

@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
-import { ARRIVAL_RULE, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
 
 const folder = join(import.meta.dirname, '../fixtures/config/valid');
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
@@ -50,8 +49,8 @@ test('a file with only what is required gets the documented defaults', async () 
     polling: {
       confirmAfterMs: 600_000,
       fullSweepEveryMs: 300_000,
-      watch: WATCH_RULES,
-      newTransfers: ARRIVAL_RULE,
+      shortestSeconds: 1,
+      longestSeconds: 30,
       finished: {},
     },
     chains: [],
@@ -119,21 +118,11 @@ test('a file with every key is read as it says', async () => {
   expect(config.server.token?.reveal()).toBe('t');
   expect(config.smtp?.url.reveal()).toBe('smtps://u:p@mail.example.com');
   expect(config.smtp?.from).toBe('"Transfers, all" <transfers@example.com>');
-  const { filled, gasless, vault } = WATCH_RULES;
   expect(config.polling).toEqual({
     confirmAfterMs: 30_000,
     fullSweepEveryMs: 60_000,
-    watch: {
-      pending: {
-        weight: 2,
-        limits: { leastSeconds: 0.25, mostSeconds: 20, agedSeconds: 300 },
-        expectation: { medianSeconds: 25, sigma: 0.5, neverShare: 0.02 },
-      },
-      filled: { ...filled, expectation: { ...filled.expectation, medianSeconds: 600 } },
-      gasless: { ...gasless, limits: { ...gasless.limits, mostSeconds: 10 } },
-      vault: { ...vault, expectation: { ...vault.expectation, neverShare: 0 } },
-    },
-    newTransfers: { weight: 0.5, limits: { leastSeconds: 1, mostSeconds: 60 }, everySeconds: 7_200 },
+    shortestSeconds: 2,
+    longestSeconds: 60,
     finished: { intent: ['settled', 'refunded'], 'deposit-address': [] },
   });
   expect(config.chains).toEqual([

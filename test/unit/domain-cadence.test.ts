@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { lowerEdge } from '../../src/domain/cadence/ages.ts';
+import { AGE_BINS, lowerEdge } from '../../src/domain/cadence/ages.ts';
 import { arrivalsPerSecond, withArrivals } from '../../src/domain/cadence/arrivals.ts';
-import { clampAt } from '../../src/domain/cadence/clamp.ts';
 import { isHeavy, weightAt } from '../../src/domain/cadence/decay.ts';
 import { expectedHazard, quantileSeconds } from '../../src/domain/cadence/hazard.ts';
 import { emptyTally, increments, learnedHazard, withIncrements } from '../../src/domain/cadence/learning.ts';
+import { LONGEST_WAIT_SECONDS, limitsAt, tightest } from '../../src/domain/cadence/limits.ts';
 import { chooseListings, type UnderWay } from '../../src/domain/cadence/listing-choice.ts';
-import { firstPrice, type Measured, type PriceState, steer } from '../../src/domain/cadence/price.ts';
-import { waitSeconds } from '../../src/domain/cadence/wait.ts';
+import { virtualSeconds, waitSeconds } from '../../src/domain/cadence/wait.ts';
+import { arrivalRule, watchRules } from '../../src/domain/cadence/watch-rules.ts';
 import { logNormal, randomStream } from '../../src/sandbox/random.ts';
 
 const TRUTH = { medianSeconds: 25, sigma: 0.5, neverShare: 0.03 };
@@ -103,106 +103,90 @@ describe('learning', () => {
   });
 });
 
-describe('the wait of a pending transfer', () => {
-  const limits = { leastSeconds: 0.5, mostSeconds: 30, agedSeconds: 600 };
+const PENDING = { leastSeconds: 1, mostSeconds: 30, agedSeconds: 600 };
 
-  function wait(ageSeconds: number, price: number, medianSeconds = 25): number {
-    const curve = expectedHazard({ ...TRUTH, medianSeconds });
-    const clamp = clampAt(limits, { ageSeconds, price });
+describe('the wait of a pending transfer', () => {
+  function wait(ageSeconds: number, price: number): number {
     return waitSeconds({
-      terms: [{ curve, ageSeconds, weight: 1, deadlineSeconds: LIFETIME_SECONDS }],
-      arrivals: 0,
+      terms: [{ curve: expectedHazard(TRUTH), ageSeconds, weight: 1 }],
+      constant: 0,
       price,
-      clamp,
     });
   }
 
   test('is long at birth, short when a fill is likely, long again when it has not come', () => {
     expect(wait(0, 0.1)).toBeGreaterThan(8);
     expect(wait(25, 0.1)).toBeLessThan(3);
-    expect(wait(300, 0.1)).toBe(30);
+    expect(wait(300, 0.1)).toBeGreaterThan(30);
   });
 
-  test('is never beyond 30 s while young, however wrong the estimate', () => {
-    expect(wait(0, 1, 100_000)).toBe(30);
-    expect(wait(200, 1, 100_000)).toBe(30);
-    expect(wait(600, 1, 100_000)).toBe(60);
+  test('begins with its stage, where that has not begun at the last poll', () => {
+    expect(wait(-100, 0.1)).toBeCloseTo(100 + wait(0, 0.1), 6);
   });
 
-  test('ends with a look just after the deadline', () => {
-    expect(wait(LIFETIME_SECONDS - 20, 1)).toBe(20.5);
+  test('ends where nothing is planned further ahead', () => {
+    expect(waitSeconds({ terms: [], constant: 0, price: 1 })).toBe(LONGEST_WAIT_SECONDS);
+    expect(wait(100_000, 1e9)).toBe(LONGEST_WAIT_SECONDS);
   });
 
   test('is half as long where a second of delay is worth four times as much', () => {
-    const curve = expectedHazard(TRUTH).map(() => 0.01);
     const at = (weight: number): number =>
       waitSeconds({
-        terms: [{ curve, ageSeconds: 5, weight, deadlineSeconds: null }],
-        arrivals: 0,
+        terms: [{ curve: AGE_BINS.map(() => 0.01), ageSeconds: 5, weight }],
+        constant: 0,
         price: 1,
-        clamp: { leastSeconds: 0.1, mostSeconds: 600 },
       });
     expect(at(1) / at(4)).toBeCloseTo(2, 9);
   });
+
+  test('is in virtual time what it would be at a price of 1, where the hazard does not change', () => {
+    for (const price of [0.01, 1, 9]) {
+      expect(virtualSeconds({ terms: [], constant: 0.02, price })).toBeCloseTo(10, 9);
+      expect(waitSeconds({ terms: [], constant: 0.02, price })).toBeCloseTo(10 * Math.sqrt(price), 9);
+    }
+  });
+
+  test('in virtual time shows what is near at a low price, and what is far at a high one', () => {
+    // A fill is likely in 20 s. While requests are cheap that is far off, and nothing is worth one sooner.
+    const virtual = (price: number): number =>
+      virtualSeconds({
+        terms: [{ curve: expectedHazard(TRUTH), ageSeconds: 5, weight: 1 }],
+        constant: 0,
+        price,
+      });
+    expect(virtual(0.001)).toBeGreaterThan(3 * virtual(10));
+  });
 });
 
-describe('the price', () => {
-  const BUDGET_PER_SECOND = 5;
-
-  /** Steers once a second, while everybody asks as the price has it, as far as the budget goes. */
-  function steered(from: PriceState, options: { seconds: number } & Partial<Measured>): PriceState {
-    const { seconds, ...change } = options;
-    const demand = change.demand ?? 2;
-    let state = from;
-    for (let second = 0; second < seconds; second++) {
-      state = steer(state, {
-        nowMs: state.atMs + 1_000,
-        budgetPerSecond: BUDGET_PER_SECOND,
-        demand,
-        planned: 50,
-        served: Math.min(BUDGET_PER_SECOND, demand / Math.sqrt(state.price)),
-        unplanned: 0,
-        behindSeconds: 0.5,
-        pushedBack: false,
-        ...change,
-      });
-    }
-    return state;
-  }
-
-  test('has settled 30 s after demand rose tenfold', () => {
-    const before = steered(firstPrice(0), { seconds: 60 });
-    const soon = steered(before, { seconds: 30, demand: 20 });
-    expect(soon.price / before.price).toBeGreaterThan(80);
-    expect(soon.price / before.price).toBeLessThan(125);
+describe('the limits of a wait', () => {
+  test('grow to a tenth of the age, up to those of what is old', () => {
+    expect(limitsAt(PENDING, 0)).toEqual({ leastSeconds: 1, mostSeconds: 30 });
+    expect(limitsAt(PENDING, 300)).toEqual({ leastSeconds: 1, mostSeconds: 30 });
+    expect(limitsAt(PENDING, 600)).toEqual({ leastSeconds: 1, mostSeconds: 60 });
+    expect(limitsAt(PENDING, 1e6)).toEqual({ leastSeconds: 1, mostSeconds: 600 });
   });
 
-  test('rises for a while after the upstream asked to slow down, more for each time, and comes back', () => {
-    const before = steered(firstPrice(0), { seconds: 60 });
-    const once = steered(before, { seconds: 1, pushedBack: true, served: 0 });
-    const twice = steered(once, { seconds: 1, pushedBack: true, served: 0 });
-    expect(once.price / before.price).toBeGreaterThan(3);
-    expect(twice.price / once.price).toBeGreaterThan(3);
-    expect(steered(twice, { seconds: 400 }).price / before.price).toBeCloseTo(1, 1);
+  test('of several together are those of the most pressing', () => {
+    const settling = { leastSeconds: 5, mostSeconds: 600 };
+    expect(tightest([settling, limitsAt(PENDING, 0)])).toEqual({ leastSeconds: 1, mostSeconds: 30 });
+    expect(tightest([settling])).toEqual(settling);
   });
 
-  test('rises while a queue stays behind, until it does not', () => {
-    const before = steered(firstPrice(0), { seconds: 60 });
-    const behind = steered(before, { seconds: 60, behindSeconds: 20 });
-    expect(behind.price).toBeGreaterThan(before.price * 1.1);
+  test('of every stage follow from the two of the config', () => {
+    const rules = watchRules({ shortestSeconds: 2, longestSeconds: 60 });
+    expect(rules.pending.limits).toEqual({ leastSeconds: 2, mostSeconds: 60, agedSeconds: 600 });
+    expect(rules.gasless.limits).toEqual(rules.pending.limits);
+    expect(rules.vault.limits).toEqual(rules.pending.limits);
+    expect(rules.filled.limits).toEqual({ leastSeconds: 10, mostSeconds: 600, agedSeconds: 3_600 });
+    expect(arrivalRule({ shortestSeconds: 2, longestSeconds: 60 }).limits).toEqual({
+      leastSeconds: 2,
+      mostSeconds: 60,
+    });
   });
 
-  test('is not steered twice for one moment', () => {
-    const state = steered(firstPrice(0), { seconds: 5 });
-    const again = {
-      budgetPerSecond: BUDGET_PER_SECOND,
-      demand: 9,
-      planned: 9,
-      served: 9,
-      unplanned: 9,
-      behindSeconds: 9,
-    };
-    expect(steer(state, { ...again, pushedBack: true, nowMs: state.atMs })).toEqual(state);
+  test('can be kept also where the shortest wait is an hour: nothing is overdue before it is allowed', () => {
+    const { filled } = watchRules({ shortestSeconds: 3_600, longestSeconds: 3_600 });
+    expect(limitsAt(filled.limits, 0)).toEqual({ leastSeconds: 7_200, mostSeconds: 7_200 });
   });
 });
 
@@ -211,7 +195,7 @@ describe('the choice of listings', () => {
     status: 'pending',
     hazard: 0.03,
     weight: 1,
-    clamp: { leastSeconds: 0.5, mostSeconds: 30 },
+    limits: { leastSeconds: 0.5, mostSeconds: 30 },
     onHead: true,
   };
   const setting = { price: 1, arrivals: [], narrows: true };
@@ -253,7 +237,7 @@ describe('the choice of listings', () => {
 
   test('keeps the head for transfers that are still to come', () => {
     const arrivals = [
-      { listing: 'head' as const, rate: 0.01, fillRate: 0, clamp: { leastSeconds: 1, mostSeconds: 60 } },
+      { listing: 'head' as const, rate: 0.01, fillRate: 0, limits: { leastSeconds: 1, mostSeconds: 60 } },
     ];
     expect(chooseListings([], { ...setting, arrivals })).toEqual({
       listings: [{ listing: 'head', members: [] }],
@@ -262,8 +246,8 @@ describe('the choice of listings', () => {
   });
 
   test('watches a single one by the listing in which new transfers are awaited anyway', () => {
-    const clamp = { leastSeconds: 1, mostSeconds: 30 };
-    const arrivals = [{ listing: 'pending' as const, rate: 0.01, fillRate: 0, clamp }];
+    const limits = { leastSeconds: 1, mostSeconds: 30 };
+    const arrivals = [{ listing: 'pending' as const, rate: 0.01, fillRate: 0, limits }];
     const members = deep(1);
     expect(chooseListings(members, { ...setting, arrivals })).toEqual({
       listings: [{ listing: 'pending', members }],

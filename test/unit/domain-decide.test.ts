@@ -44,6 +44,7 @@ function known(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
     pendingSince: null,
     flags: [],
     doubt: null,
+    former: [],
     told: true,
     ...more,
   };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { diffRecords, type Reading } from '../../src/domain/diff.ts';
-import type { JsonObject } from '../../src/domain/json.ts';
+import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
 
 const BOTH: Reading[] = ['grows', 'replaces'];
 
@@ -231,5 +231,51 @@ describe('sets within sets', () => {
       expect(changes(nest('a'), nest('a'), reading)).toEqual([]);
       expect(changes(nest('a'), nest('b'), reading)).toEqual([name]);
     }
+  });
+});
+
+describe('sets of thousands', () => {
+  const COUNT = 3_000;
+  const many = (element: (n: number) => JsonValue): JsonValue[] =>
+    Array.from({ length: COUNT }, (_, n) => element(n));
+  const hash = (n: number): string => `0x${n.toString(16).padStart(64, '0')}`;
+  const full = (n: number): JsonObject => sub(1, { quoteIds: [`quote:${n}`], txHash: hash(n) });
+  /** Elements that differ only in which of few values stand together. */
+  const mixed = (n: number): JsonObject => ({
+    chainId: 1,
+    ...Object.fromEntries(Array.from({ length: 12 }, (_, bit) => [`flag${bit}`, (n >> bit) % 2 === 1])),
+  });
+
+  test.each<[string, (n: number) => JsonValue, (n: number) => JsonValue, string[]]>([
+    ['the same in another order', full, (n) => full(COUNT - 1 - n), []],
+    ['each in part', full, (n) => ({ ...full(n), quoteIds: [] }), []],
+    ['each with more', (n) => ({ ...full(n), quoteIds: null }), full, ['subStatuses']],
+    ['all new', full, (n) => full(COUNT + n), ['subStatuses']],
+    ['all in another state', full, (n) => ({ ...full(n), state: 'failed' }), ['subStatuses']],
+    ['alike, one with more', mixed, (n) => (n === 7 ? { ...mixed(n), more: 1 } : mixed(n)), ['subStatuses']],
+    ['alike, in part', mixed, (n) => ({ ...mixed(n), flag0: null, flag1: '' }), []],
+    ['alike, all other', mixed, (n) => ({ ...mixed(n), flag12: true }), ['subStatuses']],
+  ])('of sub-statuses are compared in good time: %s', (_, stored, said, expected) => {
+    const startedMs = performance.now();
+    const difference = diffRecords(
+      { subStatuses: many(stored) },
+      { subStatuses: many(said) },
+      { reading: 'grows', unreadable: [] },
+    );
+    expect(difference.changes).toEqual(expected);
+    expect(performance.now() - startedMs).toBeLessThan(10_000);
+    const again = diffRecords(
+      difference.merged,
+      { subStatuses: many(said) },
+      { reading: 'grows', unreadable: [] },
+    );
+    expect(again.changes).toEqual([]);
+  });
+
+  test('of hashes are compared in good time, and only grow', () => {
+    const [stored, said] = [{ intentHashes: many(hash) }, { intentHashes: many((n) => hash(n + 1)) }];
+    const { changes: paths, merged: after } = diffRecords(stored, said, { reading: 'grows', unreadable: [] });
+    expect(paths).toEqual(['intentHashes']);
+    expect(after.intentHashes).toHaveLength(COUNT + 1);
   });
 });

@@ -24,6 +24,7 @@ const SNAPSHOT: Snapshot = {
   pendingSince: null,
   flags: [],
   doubt: null,
+  former: [],
   told: true,
 };
 

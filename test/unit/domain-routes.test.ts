@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { routeInterval } from '../../src/domain/cadence/route-interval.ts';
+import { nextRoutePoll } from '../../src/domain/cadence/next-poll.ts';
 import { decide } from '../../src/domain/decide.ts';
 import { canonicalJson, type JsonObject } from '../../src/domain/json.ts';
 import { nextSnapshot } from '../../src/domain/next-snapshot.ts';
@@ -219,7 +219,12 @@ describe('the record of a route', () => {
   });
 });
 
-test('a route is asked for at its own interval, less often under a tight budget and never more often', () => {
-  expect(routeInterval({ everyMs: 30_000, price: 0.04 })).toEqual({ afterMs: 30_000, demand: 0.2 / 30 });
-  expect(routeInterval({ everyMs: 30_000, price: 6.25 })).toEqual({ afterMs: 75_000, demand: 1 / 30 });
+test('a route is asked for after its own interval, never sooner, and is overdue a second later', () => {
+  expect(nextRoutePoll({ everyMs: 30_000 })).toEqual({
+    virtualSeconds: 30,
+    restMs: 30_000,
+    latestMs: 31_000,
+    alarmMs: null,
+    unseen: false,
+  });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { isFinished, nextPoll } from '../../src/domain/cadence/next-poll.ts';
+import { type CadenceInput, isFinished, nextPoll } from '../../src/domain/cadence/next-poll.ts';
+import type { PlannedPoll } from '../../src/domain/cadence/planned-poll.ts';
 import { KNOWN_STATUSES, stageOf } from '../../src/domain/cadence/stages.ts';
 import { EVENT_TYPES } from '../../src/domain/event-types.ts';
 import type { HandedState } from '../../src/domain/handed-quote.ts';
@@ -43,6 +44,7 @@ function snapshot(status: string, more: Partial<Snapshot> = {}): Snapshot {
     pendingSince: null,
     flags: [],
     doubt: null,
+    former: [],
     told: true,
     ...more,
   };
@@ -108,6 +110,7 @@ describe('the next snapshot', () => {
       pendingSince: 100,
       flags: [],
       doubt: null,
+      former: [],
     });
     expect(nextSnapshot(null, accepted, { ...context, event: false })).toEqual({ ...first, sequence: 0 });
   });
@@ -315,98 +318,110 @@ describe('the end of a quote that was handed over', () => {
 });
 
 describe('the next poll', () => {
-  const base = {
+  const base: Omit<CadenceInput, 'snapshot'> = {
     subject: INTENT,
     nowMs: NOW_MS,
-    shown: false,
+    namedAtMs: NOW_MS,
     price: 1,
     law: EXPECTED_LAW,
     finished: {},
-    deadlinesMs: [],
+    alarmsMs: [],
   };
-  const afterMs = (input: Partial<Parameters<typeof nextPoll>[0]> & { snapshot: Snapshot | null }) => {
-    const next = nextPoll({ ...base, ...input });
-    return next.next === 'poll' ? next.afterMs : next.next;
+  const next = (input: Partial<CadenceInput> & { snapshot: Snapshot | null }): PlannedPoll => {
+    const planned = nextPoll({ ...base, ...input });
+    if (planned.next === 'finish') throw new Error('finished');
+    return planned;
   };
 
+  test.each(['settled', 'SETTLED', 'refunded'])('of an intent that is %s never comes', (status) => {
+    expect(nextPoll({ ...base, snapshot: snapshot(status) })).toEqual({ next: 'finish' });
+  });
+
   test.each([
-    ['settled', 'finish'],
-    ['SETTLED', 'finish'],
-    ['refunded', 'finish'],
-    ['refundable', 60_000],
-    ['routing', 30_000],
-    ['constructor', 30_000],
-  ])('of an intent that is %s is: %s', (status, expected) => {
-    expect(afterMs({ snapshot: snapshot(status) })).toBe(expected);
+    ['refundable', 60, 30],
+    ['routing', 30, 6],
+    ['constructor', 30, 6],
+  ])('of an intent that is %s is worth its request after %d s at a price of 1, and allowed after %d', (status, everySeconds, leastSeconds) => {
+    const planned = next({ snapshot: snapshot(status) });
+    expect(planned.virtualSeconds).toBeCloseTo(everySeconds, 6);
+    expect(planned).toMatchObject({
+      restMs: 1_000 * leastSeconds,
+      latestMs: 6_000 * everySeconds,
+      alarmMs: null,
+    });
   });
 
   test('of something under way comes when its end is likely, and after 30 s at most while it is young', () => {
     const pending = (ageMs: number, price = 1) =>
-      Number(afterMs({ snapshot: snapshot('pending', { changedAtMs: NOW_MS - ageMs }), price }));
-    expect(pending(20_000)).toBeLessThan(pending(0));
-    expect(pending(20_000)).toBeLessThan(15_000);
-    expect(pending(250_000)).toBeLessThanOrEqual(30_000);
-    expect(pending(3_000_000)).toBeGreaterThan(30_000);
-    expect(pending(3_000_000)).toBeLessThanOrEqual(300_000);
-    expect(pending(30 * DAY_MS)).toBe(600_000);
-    expect(pending(20_000, 0.1)).toBeLessThan(pending(20_000));
-    expect(pending(20_000, 0.000_001)).toBe(500);
+      next({ snapshot: snapshot('pending', { changedAtMs: NOW_MS - ageMs }), price });
+    expect(pending(20_000).virtualSeconds).toBeLessThan(pending(0).virtualSeconds);
+    expect(pending(20_000).virtualSeconds).toBeLessThan(15);
+    expect(pending(0)).toMatchObject({ restMs: 1_000, latestMs: 30_000 });
+    expect(pending(250_000)).toMatchObject({ restMs: 1_000, latestMs: 30_000 });
+    expect(pending(3_000_000)).toMatchObject({ restMs: 1_000, latestMs: 300_000 });
+    expect(pending(30 * DAY_MS)).toMatchObject({ restMs: 1_000, latestMs: 600_000 });
+  });
+
+  test('of something filled comes five times as rarely at most, and after ten minutes at least while it is young', () => {
+    const filled = (ageMs: number) => next({ snapshot: snapshot('filled', { changedAtMs: NOW_MS - ageMs }) });
+    expect(filled(0)).toMatchObject({ restMs: 5_000, latestMs: 600_000 });
+    expect(filled(6 * DAY_MS)).toMatchObject({ restMs: 5_000, latestMs: 3_600_000 });
   });
 
   test('of a gasless job and of a funded vault goes by a law of their own', () => {
     const of = (subject: SubjectId, status: string) =>
-      Number(afterMs({ subject, snapshot: snapshot(status, { changedAtMs: NOW_MS - 10_000 }) }));
-    expect(of(JOB, 'submitted')).toBeLessThan(of(INTENT, 'pending'));
-    expect(of(GATEWAY_JOB, 'PERMIT_SENT')).toBe(of(JOB, 'submitted'));
-    expect(of(VAULT, 'FUNDING_DETECTED')).toBeLessThanOrEqual(30_000);
+      next({ subject, snapshot: snapshot(status, { changedAtMs: NOW_MS - 10_000 }) });
+    expect(of(JOB, 'submitted').virtualSeconds).toBeLessThan(of(INTENT, 'pending').virtualSeconds);
+    expect(of(GATEWAY_JOB, 'PERMIT_SENT')).toEqual(of(JOB, 'submitted'));
+    expect(of(VAULT, 'FUNDING_DETECTED').latestMs).toBe(30_000);
   });
 
-  test('of what a page has just shown comes twice as late, so that the next page comes before it', () => {
-    for (const known of [null, snapshot('pending'), snapshot('refundable')]) {
-      const alone = Number(afterMs({ snapshot: known }));
-      expect(Math.abs(Number(afterMs({ snapshot: known, shown: true })) - 2 * alone)).toBeLessThanOrEqual(1);
-    }
+  test('of what the upstream has not shown comes soon, and more rarely the longer nothing is shown', () => {
+    const unseen = (ageMs: number) => next({ snapshot: null, namedAtMs: NOW_MS - ageMs });
+    expect(unseen(0).virtualSeconds).toBeCloseTo(5, 6);
+    expect(unseen(0)).toMatchObject({ latestMs: null, unseen: true });
+    expect(unseen(0).restMs).toBeCloseTo(5_000, 3);
+    expect(unseen(DAY_MS).restMs).toBeCloseTo(600_000, 3);
+    expect(unseen(DAY_MS).virtualSeconds).toBeCloseTo(600, 6);
+    // It was named by a clock that has gone back since.
+    expect(unseen(-3_600_000)).toEqual(unseen(0));
   });
 
   test('gets rarer with the age of a stage without law, to ten minutes at most', () => {
     const aged = (ageMs: number) =>
-      afterMs({ snapshot: snapshot('refundable', { changedAtMs: NOW_MS - ageMs }) });
-    expect(aged(60_000)).toBe(60_000);
-    expect(aged(3_000_000)).toBe(100_000);
-    expect(aged(6 * DAY_MS)).toBe(600_000);
+      next({ snapshot: snapshot('refundable', { changedAtMs: NOW_MS - ageMs }) }).virtualSeconds;
+    expect(aged(60_000)).toBeCloseTo(60, 6);
+    expect(aged(3_000_000)).toBeCloseTo(100, 6);
+    expect(aged(6 * DAY_MS)).toBeCloseTo(600, 6);
   });
 
   test('takes the age from the upstream, and never below zero', () => {
-    const at = (updatedAt: number) => afterMs({ snapshot: snapshot('refundable', { updatedAt }) });
+    const at = (updatedAt: number) =>
+      next({ snapshot: snapshot('refundable', { updatedAt }) }).virtualSeconds;
     // A thirtieth of 3,000 s, less the half second by which a whole second is early.
-    expect(at(NOW_SECONDS - 3_000)).toBe(Math.round(2_999_500 / 30));
-    expect(at(NOW_SECONDS + 3_000)).toBe(60_000);
+    expect(at(NOW_SECONDS - 3_000)).toBeCloseTo(2_999.5 / 30, 6);
+    expect(at(NOW_SECONDS + 3_000)).toBeCloseTo(60, 6);
   });
 
-  test('goes with the square root of the price, and not below a fifth of its interval', () => {
-    expect(afterMs({ snapshot: snapshot('refundable'), price: 9 })).toBe(180_000);
-    expect(afterMs({ snapshot: snapshot('refundable'), price: 0.25 })).toBe(30_000);
-    expect(afterMs({ snapshot: snapshot('refundable'), price: 0.01 })).toBe(12_000);
-  });
-
-  test('adds to the demand the rate that it would have at a price of 1, whatever the price', () => {
-    for (const price of [0.25, 1, 100]) {
-      const next = nextPoll({ ...base, snapshot: snapshot('refundable'), price });
-      expect(next.next === 'poll' ? next.demand : null).toBeCloseTo(1 / 60, 12);
+  test('of a stage without law is the same in virtual time at any price', () => {
+    for (const price of [0.01, 1, 100]) {
+      expect(next({ snapshot: snapshot('refundable'), price }).virtualSeconds).toBeCloseTo(60, 6);
     }
   });
 
-  test('comes a second after a deadline, if that is sooner; a deadline that has passed counts no more', () => {
-    const at = (...deadlinesMs: number[]) => afterMs({ snapshot: snapshot('refundable'), deadlinesMs });
+  test('is asked for a second after a moment that the clock brings about; one that has passed counts no more', () => {
+    const at = (...alarmsMs: number[]) => next({ snapshot: snapshot('refundable'), alarmsMs }).alarmMs;
     expect(at(NOW_MS + 3_000, NOW_MS + 8_000)).toBe(4_000);
-    expect(at(NOW_MS + 90_000)).toBe(60_000);
-    expect(at(NOW_MS, NOW_MS - 1)).toBe(60_000);
+    expect(at(NOW_MS + 90_000)).toBe(91_000);
+    expect(at(NOW_MS, NOW_MS - 1)).toBeNull();
+    expect(at()).toBeNull();
   });
 
-  test('in doubt comes soon, and never finishes', () => {
+  test('in doubt is asked for soon, and never finishes', () => {
     const doubt = { key: 'pending@99', sinceMs: NOW_MS };
-    expect(afterMs({ snapshot: snapshot('settled', { doubt }) })).toBe(15_000);
-    expect(Number(afterMs({ snapshot: snapshot('filled', { doubt }) }))).toBeLessThanOrEqual(15_000);
+    expect(next({ snapshot: snapshot('settled', { doubt }) }).alarmMs).toBe(16_000);
+    expect(next({ snapshot: snapshot('filled', { doubt }) }).alarmMs).toBe(16_000);
+    expect(next({ snapshot: snapshot('filled', { doubt }), alarmsMs: [NOW_MS + 5_000] }).alarmMs).toBe(6_000);
   });
 });
 

@@ -32,6 +32,7 @@ function known(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
     pendingSince: null,
     flags: [],
     doubt: null,
+    former: [],
     told: true,
     ...more,
   };

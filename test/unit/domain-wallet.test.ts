@@ -1,6 +1,15 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type OpenTransfer, orderOf, planWallet, sweepEveryMs } from '../../src/domain/cadence/wallet.ts';
+import { LISTINGS, type Listing } from '../../src/domain/cadence/listing.ts';
+import {
+  type OpenTransfer,
+  orderOf,
+  type Polled,
+  planWallet,
+  sweepEveryMs,
+  type WalletView,
+} from '../../src/domain/cadence/wallet.ts';
+import { arrivalRule } from '../../src/domain/cadence/watch-rules.ts';
 import { intentId } from '../../src/domain/subject.ts';
 import { EXPECTED_LAW } from '../support/law.ts';
 
@@ -19,10 +28,25 @@ function open(count: number, more: Partial<OpenTransfer> = {}): OpenTransfer[] {
   }));
 }
 
-const base = {
+/** The plan's virtual time in all tests, seconds; at a price of 1 it runs like the clock. */
+const VIRTUAL = 500;
+
+/** When listings were polled last, told by how many seconds ago that was, in both times. */
+function ago(seconds: { readonly [listing in Listing]?: number }): Polled {
+  const polled: { [listing in Listing]?: { atMs: number; virtual: number } } = {};
+  for (const listing of LISTINGS) {
+    const past = seconds[listing];
+    if (past !== undefined) polled[listing] = { atMs: NOW - 1_000 * past, virtual: VIRTUAL - past };
+  }
+  return polled;
+}
+
+const base: WalletView = {
   open: [],
-  looks: { head: HEAD },
+  polled: ago({ head: 2 }),
+  headTakenAtMs: HEAD,
   nowMs: NOW,
+  virtual: VIRTUAL,
   price: 1,
   narrows: true,
   headFinds: true,
@@ -32,60 +56,83 @@ const base = {
 
 describe('what is asked for a wallet next', () => {
   test('is the head at once where nothing was asked yet', () => {
-    expect(planWallet({ ...base, looks: {} })).toMatchObject({ listing: 'head', dueMs: NOW });
-    const awaiting = { ...base, looks: {}, headFinds: false, open: open(60, { headAtMs: null }) };
-    expect(planWallet(awaiting)).toMatchObject({ listing: 'head', dueMs: NOW });
+    const first = { listing: 'head', virtualSeconds: 0, restMs: 0 };
+    expect(planWallet({ ...base, polled: {} })).toMatchObject(first);
+    const awaiting = { ...base, polled: {}, headFinds: false, open: open(60, { headAtMs: null }) };
+    expect(planWallet(awaiting)).toMatchObject(first);
   });
 
   test('is the head within its longest wait where nothing is under way, and sooner where transfers come often', () => {
-    const cheap = { ...base, price: 0.1 };
-    const quiet = planWallet(cheap);
-    expect(quiet).toMatchObject({ listing: 'head', dueMs: HEAD + 30_000 });
-    const busy = planWallet({ ...cheap, arrivalsPerSecond: 0.1 });
-    expect(busy.dueMs).toBeLessThan(HEAD + 5_000);
-    expect(busy.demand).toBeGreaterThan(quiet.demand);
+    const quiet = planWallet(base);
+    expect(quiet).toMatchObject({ listing: 'head', restMs: 0, latestMs: 28_000 });
+    const busy = planWallet({ ...base, arrivalsPerSecond: 0.1 });
+    expect(busy.virtualSeconds).toBeLessThan(quiet.virtualSeconds / 5);
+    expect(busy.latestMs).toBe(28_000);
   });
 
-  test('is put off further where requests are dear, but only while new transfers are not likely', () => {
-    const dear = { ...base, price: 8 };
-    expect(planWallet(dear).dueMs).toBe(HEAD + 8 * 30_000);
-    expect(planWallet({ ...dear, arrivalsPerSecond: 0.1 }).dueMs).toBeLessThan(HEAD + 30_000);
+  test('rests for the shortest wait after a poll, however much is under way', () => {
+    const polled = ago({ head: 0.4 });
+    expect(planWallet({ ...base, polled, headTakenAtMs: NOW - 400 }).restMs).toBe(600);
+    const many = open(40, { headAtMs: NOW - 400 });
+    expect(planWallet({ ...base, polled, headTakenAtMs: NOW - 400, open: many }).restMs).toBe(600);
+  });
+
+  test('rests for five shortest waits where all that is awaited is that something settles', () => {
+    const many = open(20, { status: 'filled', headAtMs: null, sinceMs: NOW - 900_000 });
+    const view = { ...base, open: many, price: 0.01 };
+    // What settles is worth its request by now, but it is the head that is allowed.
+    expect(planWallet({ ...view, polled: ago({ head: 1, filled: 1 }) })).toMatchObject({ listing: 'head' });
+    expect(planWallet({ ...view, polled: ago({ head: 1, filled: 5 }) })).toMatchObject({ listing: 'filled' });
+    expect(planWallet({ ...view, polled: ago({ head: -9, filled: 1 }) })).toMatchObject({ restMs: 4_000 });
+  });
+
+  test('goes by a shortest and a longest wait of the config', () => {
+    const arrivals = arrivalRule({ shortestSeconds: 5, longestSeconds: 120 });
+    const view = { ...base, law: { ...EXPECTED_LAW, arrivals } };
+    expect(planWallet(view)).toMatchObject({ restMs: 3_000, latestMs: 118_000 });
   });
 
   test('comes sooner the more of those born since may have been filled by then', () => {
     const law = { ...EXPECTED_LAW, filledShares: EXPECTED_LAW.filledShares.map(() => 0) };
     const awaiting = { ...base, arrivalsPerSecond: 0.01 };
-    expect(planWallet(awaiting).dueMs).toBeLessThan(planWallet({ ...awaiting, law }).dueMs);
+    expect(planWallet(awaiting).virtualSeconds).toBeLessThan(planWallet({ ...awaiting, law }).virtualSeconds);
   });
 
   test('is the head while it shows all that is under way, sooner than for one of them', () => {
     const [one, forty] = [1, 40].map((count) => planWallet({ ...base, open: open(count) }));
     expect(one?.listing).toBe('head');
     expect(forty?.listing).toBe('head');
-    expect(forty?.dueMs).toBeLessThan(one?.dueMs ?? 0);
+    expect(forty?.virtualSeconds).toBeLessThan(one?.virtualSeconds ?? 0);
   });
 
   test('is the listing of pending ones when the head does not show them all', () => {
     const hidden = open(60, { headAtMs: HEAD - 60_000 });
     expect(planWallet({ ...base, open: hidden }).listing).toBe('pending');
-    const looks = { head: HEAD - 100_000, pending: NOW };
-    expect(planWallet({ ...base, open: hidden, looks }).listing).toBe('head');
+    const polled = ago({ head: 100, pending: 0 });
+    expect(planWallet({ ...base, open: hidden, polled }).listing).toBe('head');
   });
 
   test('comes later where a listing has several pages, each of which is a request', () => {
-    const looks = { head: NOW, pending: NOW - 1_000 };
-    const [one, three] = [40, 130].map(
-      (count) => planWallet({ ...base, looks, open: open(count, { headAtMs: null, seenAtMs: NOW }) }).dueMs,
-    );
-    expect((three ?? 0) - looks.pending).toBeGreaterThan(2 * ((one ?? 0) - looks.pending));
+    const polled = ago({ head: 0, pending: 1 });
+    const [one, three] = [40, 130].map((count) => {
+      const { listing, virtualSeconds, latestMs } = planWallet({
+        ...base,
+        polled,
+        open: open(count, { headAtMs: null, seenAtMs: NOW }),
+      });
+      expect(listing).toBe('pending');
+      return { waited: virtualSeconds + 1, latestMs };
+    });
+    expect(three?.waited).toBeGreaterThan(2 * (one?.waited ?? 0));
   });
 
   test('is no listing of a single transfer that may settle some day: its own look-up costs no more', () => {
-    const looks = { head: NOW };
+    const polled = ago({ head: 0 });
     const single = open(1, { status: 'filled', headAtMs: null });
-    expect(planWallet({ ...base, looks, open: single }).demand).toBe(planWallet({ ...base, looks }).demand);
-    const many = open(20, { status: 'filled', headAtMs: null, sinceMs: NOW - 900_000 });
-    expect(planWallet({ ...base, looks, open: many })).toMatchObject({ listing: 'filled' });
+    expect(planWallet({ ...base, polled, open: single })).toEqual(planWallet({ ...base, polled }));
+    const long = { headAtMs: null, sinceMs: NOW - 900_000, seenAtMs: NOW - 10_000 };
+    const many = open(20, { status: 'filled', ...long });
+    expect(planWallet({ ...base, polled, open: many })).toMatchObject({ listing: 'filled' });
   });
 
   test('is never a listing of an upstream that does not narrow', () => {
@@ -95,17 +142,55 @@ describe('what is asked for a wallet next', () => {
   });
 
   test('are the listings in which new transfers appear, where the head need not show them', () => {
-    const awaiting = {
-      ...base,
-      price: 0.1,
-      headFinds: false,
-      looks: { head: NOW, filled: NOW, pending: NOW },
-    };
-    expect(planWallet(awaiting)).toMatchObject({ listing: 'pending', dueMs: NOW + 30_000 });
-    const looks = { head: NOW, pending: NOW };
-    expect(planWallet({ ...awaiting, looks }).listing).toBe('filled');
-    const later = { head: NOW - 160_000, filled: NOW, pending: NOW };
-    expect(planWallet({ ...awaiting, looks: later })).toMatchObject({ listing: 'head', dueMs: NOW + 20_000 });
+    const view = { ...base, headFinds: false };
+    const all = { head: 20, filled: 20, pending: 20 };
+    expect(planWallet({ ...view, polled: ago(all) })).toMatchObject({ listing: 'pending', latestMs: 10_000 });
+    expect(planWallet({ ...view, polled: ago({ head: 20, pending: 20 }) }).listing).toBe('filled');
+    // A stray one is looked for six times more rarely: it is overdue after 180 s.
+    const later = planWallet({ ...view, polled: ago({ head: 160, filled: 0, pending: 0 }) });
+    expect(later).toMatchObject({ listing: 'head', latestMs: 20_000 });
+  });
+
+  test('is the listing that is overdue longest where several are, so that each has its turn under any budget', () => {
+    const view = { ...base, headFinds: false };
+    const turns = new Set<Listing>();
+    let polled: Polled = ago({ head: 1_000, filled: 1_000, pending: 1_000 });
+    let nowMs = NOW;
+    // One poll in five minutes: by then everything is overdue.
+    for (let poll = 0; poll < 12; poll++) {
+      nowMs += 300_000;
+      const plan = planWallet({ ...view, polled, nowMs });
+      expect(plan.latestMs).toBe(0);
+      turns.add(plan.listing);
+      polled = { ...polled, [plan.listing]: { atMs: nowMs, virtual: VIRTUAL } };
+    }
+    expect(turns).toEqual(new Set(['pending', 'filled', 'head']));
+  });
+
+  test('is not put off by a listing that is allowed sooner, but worth its request much later', () => {
+    const view = { ...base, headFinds: false, arrivalsPerSecond: 0.05 };
+    const often = planWallet({ ...view, polled: ago({ head: 8, filled: 8, pending: 0 }) });
+    const alone = planWallet({ ...base, arrivalsPerSecond: 0.05, polled: ago({ head: 0 }) });
+    expect(often.virtualSeconds).toBeLessThan(2 * alone.virtualSeconds);
+    expect(often.latestMs).toBe(30_000);
+  });
+
+  test('is another listing while one that failed waits for its backoff', () => {
+    const view = { ...base, headFinds: false };
+    const failed = planWallet({ ...view, polled: ago({ head: 20, filled: 20, pending: -60 }) });
+    expect(failed.listing).not.toBe('pending');
+    expect(failed.restMs).toBe(0);
+    const alone = planWallet({ ...base, polled: ago({ head: -60 }) });
+    expect(alone).toMatchObject({ listing: 'head', restMs: 61_000, latestMs: 90_000 });
+  });
+
+  test('waits for nothing that a clock has noted which was ahead', () => {
+    const ahead = ago({ head: -3_600, filled: -3_600, pending: -3_600 });
+    const now = ago({ head: 0, filled: 0, pending: 0 });
+    for (const headFinds of [true, false]) {
+      const view = { ...base, headFinds };
+      expect(planWallet({ ...view, polled: ahead })).toEqual(planWallet({ ...view, polled: now }));
+    }
   });
 });
 

@@ -6,6 +6,7 @@ import { EVENT_TYPES } from '../../src/domain/event-types.ts';
 import { DEFINITIONS, type Definition } from '../../src/metrics/definitions.ts';
 import { type MetricSources, Metrics } from '../../src/metrics/metrics.ts';
 import { Signals } from '../../src/signals.ts';
+import { STANDING } from '../support/standing.ts';
 
 const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
 
@@ -19,12 +20,13 @@ function create(sources: Partial<MetricSources> = {}): { signals: Signals; metri
       deliveries: async () => [],
       receivers: async () => [],
       surfaces: async () => [],
-      crashing: async () => 0,
+      waits: async () => [],
       learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
       routes: async () => [],
       ...sources,
     },
     routes: ['base-to-optimism'],
+    standing: STANDING,
     receivers: [
       { name: 'backend', type: 'webhook' },
       { name: 'oncall', type: 'email' },
@@ -84,7 +86,7 @@ describe('1,000 words that nobody foresaw', () => {
       signals.emit('upstream.answered', { endpoint: word, outcome: word, durationSeconds: 1 });
       signals.emit('record.decided', { subject: word, kind: 'intent', outcome: 'stale', reason: word });
       signals.emit('record.unreadable', { where: word, reason: word });
-      signals.emit('poll.crashing', { subject: `${word}:1`, crashes: 3 });
+      signals.emit('poll.crashed', { subject: `${word}:1`, crashes: 3 });
     }
     const after = await series(metrics);
     expect([...after.keys()]).toEqual([...before.keys()]);
@@ -156,7 +158,7 @@ describe('1,000 words that nobody foresaw', () => {
 
 test('every combination of closed label sets exists from the start, at 0', async () => {
   const found = await series(create().metrics);
-  const outcomes = ['answered', 'failed', 'put-off', 'ended', 'aborted'];
+  const outcomes = ['answered', 'failed', 'ended', 'aborted'];
   for (const outcome of outcomes) {
     expect(found.get(`intentwatch_polls_total{surface="gateway",kind="vault",outcome="${outcome}"}`)).toBe(0);
   }

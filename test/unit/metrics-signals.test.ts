@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Event } from '../../src/domain/event.ts';
 import { Metrics } from '../../src/metrics/metrics.ts';
 import { type SignalMap, Signals } from '../../src/signals.ts';
+import { STANDING } from '../support/standing.ts';
 
 const signals = new Signals();
 let metrics: Metrics;
@@ -15,10 +16,11 @@ beforeEach(() => {
       deliveries: async () => [],
       receivers: async () => [],
       surfaces: async () => [],
-      crashing: async () => 0,
+      waits: async () => [],
       learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
       routes: async () => [],
     },
+    standing: STANDING,
     receivers: [{ name: 'backend', type: 'webhook' }],
     routes: [],
     version: '1.2.3',
@@ -34,7 +36,9 @@ afterEach(() => {
 /** The values of all series of our own that are not 0, without the clock, and without what exists without signals. */
 async function moved(): Promise<Record<string, number>> {
   const { body } = await metrics.expose();
-  const samples = body.split('\n').filter((line) => /^intentwatch_(?!time_|build_|receiver_info)/.test(line));
+  const samples = body
+    .split('\n')
+    .filter((line) => /^intentwatch_(?!time_|build_|receiver_info|ready|redis_)/.test(line));
   const values = samples.map((line) => {
     const space = line.lastIndexOf(' ');
     return [line.slice('intentwatch_'.length, space), Number(line.slice(space + 1))] as const;
@@ -85,16 +89,20 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     moves: { 'upstream_paused_seconds_total{surface="status"}': 30 },
   },
   'poll.ended': {
-    emitted: { surface: 'status', kind: 'wallet', outcome: 'put-off', lagSeconds: 2.5 },
+    emitted: { surface: 'status', kind: 'wallet', outcome: 'failed', lagSeconds: 2.5 },
     moves: {
-      'polls_total{surface="status",kind="wallet",outcome="put-off"}': 1,
+      'polls_total{surface="status",kind="wallet",outcome="failed"}': 1,
       'poll_lag_seconds_sum{surface="status"}': 2.5,
       'poll_lag_seconds_count{surface="status"}': 1,
     },
   },
-  'poll.crashing': {
-    emitted: { subject: 'vault:8453:0x01', crashes: 3 },
+  'poll.crashed': {
+    emitted: { subject: 'vault:8453:0x01', crashes: 1 },
     moves: { 'poll_crashes_total{kind="vault"}': 1 },
+  },
+  'claims.returned': {
+    emitted: { surface: 'gateway', count: 3 },
+    moves: { 'claims_returned_total{surface="gateway"}': 3 },
   },
   'record.decided': {
     emitted: { subject: 'intent:0x01', kind: 'intent', outcome: 'stale', reason: 'backward' },
@@ -136,9 +144,15 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     moves: { 'events_total{type="receiver.disabled"}': 1 },
   },
   'relay.moved': { emitted: { holding: true }, moves: { relay_holding: 1 } },
+  'relay.stopped': { emitted: { stopped: true }, moves: { relay_stopped: 1 } },
+  'store.foreign': {
+    emitted: { what: 'claim', where: 'x', reason: 'y' },
+    moves: { 'foreign_entries_total{what="claim"}': 1 },
+  },
+  'relay.set-aside': { emitted: { entry: '1-1' }, moves: { entries_set_aside_total: 1 } },
   'repair.done': {
-    emitted: { what: 'poll-stuck', subject: 'intent:0x01' },
-    moves: { 'repairs_total{what="poll-stuck"}': 1 },
+    emitted: { what: 'poll-missing', subject: 'intent:0x01' },
+    moves: { 'repairs_total{what="poll-missing"}': 1 },
   },
   'receiver.events-dropped': {
     emitted: { receiver: 'backend', count: 12 },

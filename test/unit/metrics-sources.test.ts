@@ -1,8 +1,31 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { type MetricSources, Metrics } from '../../src/metrics/metrics.ts';
+import { type MetricSources, Metrics, type Standing } from '../../src/metrics/metrics.ts';
+import type { SurfaceState } from '../../src/metrics/sources.ts';
 import { Signals } from '../../src/signals.ts';
+import { STANDING } from '../support/standing.ts';
 
-function create(sources: Partial<MetricSources>): Metrics {
+const STATUS: SurfaceState = {
+  surface: 'status',
+  state: 'unauthorized',
+  budget: 7,
+  used: 0.75,
+  price: 1.5,
+  failing: 12,
+  suspects: 2,
+  overdueSeconds: 90,
+};
+const GATEWAY: SurfaceState = {
+  surface: 'gateway',
+  state: 'ok',
+  budget: 2,
+  used: 0,
+  price: 1,
+  failing: 0,
+  suspects: 6,
+  overdueSeconds: 0,
+};
+
+function create(sources: Partial<MetricSources>, standing: Partial<Standing> = {}): Metrics {
   return new Metrics({
     signals: new Signals(),
     sources: {
@@ -10,12 +33,13 @@ function create(sources: Partial<MetricSources>): Metrics {
       queues: async () => [{ queue: 'status', state: 'delayed', count: 4 }],
       deliveries: async () => [{ receiver: 'backend', pending: 5, dead: 6, removed: false }],
       receivers: async () => [{ receiver: 'backend', state: 'failing' }],
-      surfaces: async () => [{ surface: 'status', state: 'unauthorized', budget: 7, price: 1.5 }],
-      crashing: async () => 8,
+      surfaces: async () => [STATUS, GATEWAY],
+      waits: async () => [{ kind: 'wallet', longestSeconds: 40 }],
       learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
       routes: async () => [],
       ...sources,
     },
+    standing: { ...STANDING, ...standing },
     receivers: [{ name: 'backend', type: 'webhook' }],
     routes: ['base-to-optimism'],
     version: '1.2.3',
@@ -27,7 +51,7 @@ function create(sources: Partial<MetricSources>): Metrics {
 async function gauges(metrics: Metrics): Promise<string[]> {
   const { body } = await metrics.expose();
   const names =
-    /^intentwatch_(subjects|queue_depth|deliveries_pending|dead_letters|receiver_state|upstream_(state|budget)|price|scrape)/;
+    /^intentwatch_(subjects|queue_depth|deliveries_pending|dead_letters|receiver_state|upstream_(state|budget)|price|overdue|longest|scrape)/;
   return body.split('\n').filter((line) => names.test(line) && !/_changes|(?<![.\d]) 0$/.test(line));
 }
 
@@ -36,14 +60,22 @@ const QUEUES = 'intentwatch_queue_depth{queue="status",state="delayed"} 4';
 const SURFACES = [
   'intentwatch_upstream_state{surface="status",state="unauthorized"} 1',
   'intentwatch_upstream_budget_requests_per_second{surface="status"} 7',
+  'intentwatch_upstream_budget_used_ratio{surface="status"} 0.75',
   'intentwatch_price{surface="status"} 1.5',
+  'intentwatch_subjects_failing{surface="status"} 12',
+  'intentwatch_overdue_seconds{surface="status"} 90',
+  'intentwatch_upstream_state{surface="gateway",state="ok"} 1',
+  'intentwatch_upstream_budget_requests_per_second{surface="gateway"} 2',
+  'intentwatch_price{surface="gateway"} 1',
+  // Of both surfaces together.
+  'intentwatch_subjects_crashing 8',
 ];
 const DELIVERIES = [
   'intentwatch_deliveries_pending{receiver="backend"} 5',
   'intentwatch_dead_letters{receiver="backend"} 6',
 ];
 const RECEIVERS = 'intentwatch_receiver_state{receiver="backend",state="failing"} 1';
-const CRASHING = 'intentwatch_subjects_crashing 8';
+const WAITS = 'intentwatch_longest_wait_seconds{kind="wallet"} 40';
 
 afterEach(() => {
   vi.useRealTimers();
@@ -51,12 +83,12 @@ afterEach(() => {
 
 test('gauges say what their sources say', async () => {
   const shown = await gauges(create({}));
-  expect(shown.sort()).toEqual([SUBJECTS, QUEUES, ...SURFACES, ...DELIVERIES, RECEIVERS, CRASHING].sort());
+  expect(shown.sort()).toEqual([SUBJECTS, QUEUES, ...SURFACES, ...DELIVERIES, RECEIVERS, WAITS].sort());
 });
 
 test('a source that fails leaves its gauges out and is counted; the others are shown', async () => {
   const metrics = create({
-    crashing: async () => {
+    waits: async () => {
       throw new Error('gone');
     },
     deliveries: () => {
@@ -70,21 +102,21 @@ test('a source that fails leaves its gauges out and is counted; the others are s
       QUEUES,
       ...SURFACES,
       RECEIVERS,
-      'intentwatch_scrape_errors_total{source="crashing"} 1',
+      'intentwatch_scrape_errors_total{source="waits"} 1',
       'intentwatch_scrape_errors_total{source="deliveries"} 1',
     ].sort(),
   );
   const { body } = await metrics.expose();
-  expect(body).not.toMatch(/^intentwatch_subjects_crashing/m);
+  expect(body).not.toMatch(/^intentwatch_longest_wait_seconds/m);
   expect(body).not.toMatch(/^intentwatch_deliveries_pending/m);
 });
 
 test('a source that hangs is given up after 2 s, is not asked again while it hangs, and comes back', async () => {
   vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
   let asked = 0;
-  let answer: (count: number) => void = () => undefined;
+  let answer: (waits: { kind: string; longestSeconds: number }[]) => void = () => undefined;
   const metrics = create({
-    crashing: () => {
+    waits: () => {
       asked += 1;
       return new Promise((resolve) => {
         answer = resolve;
@@ -93,29 +125,37 @@ test('a source that hangs is given up after 2 s, is not asked again while it han
   });
   const first = gauges(metrics);
   await vi.advanceTimersByTimeAsync(2_000);
-  expect(await first).toContain('intentwatch_scrape_errors_total{source="crashing"} 1');
-  expect(await gauges(metrics)).toContain('intentwatch_scrape_errors_total{source="crashing"} 2');
+  expect(await first).toContain('intentwatch_scrape_errors_total{source="waits"} 1');
+  expect(await gauges(metrics)).toContain('intentwatch_scrape_errors_total{source="waits"} 2');
   expect(asked).toBe(1);
 
-  answer(1);
+  answer([]);
   await vi.advanceTimersByTimeAsync(2_000);
   const last = gauges(metrics);
   expect(asked).toBe(2);
-  answer(9);
-  expect(await last).toContain('intentwatch_subjects_crashing 9');
+  answer([{ kind: 'vault', longestSeconds: 9 }]);
+  expect(await last).toContain('intentwatch_longest_wait_seconds{kind="vault"} 9');
 });
 
 test('sources are asked at most once per 2 s, however many scrape at once or one after another', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   let asked = 0;
-  const metrics = create({ crashing: async () => ++asked });
+  const metrics = create({ waits: async () => [{ kind: 'wallet', longestSeconds: ++asked }] });
   await Promise.all(Array.from({ length: 20 }, () => metrics.expose()));
   for (let scrape = 0; scrape < 20; scrape += 1) await metrics.expose();
   vi.advanceTimersByTime(1_999);
-  expect((await metrics.expose()).body).toContain('\nintentwatch_subjects_crashing 1\n');
+  expect((await metrics.expose()).body).toContain('{kind="wallet"} 1\n');
   vi.advanceTimersByTime(1);
-  expect((await metrics.expose()).body).toContain('\nintentwatch_subjects_crashing 2\n');
+  expect((await metrics.expose()).body).toContain('{kind="wallet"} 2\n');
   expect(asked).toBe(2);
+});
+
+test('surfaces that say nothing leave out all that is known of plans', async () => {
+  const metrics = create({ surfaces: () => Promise.reject(new Error('gone')) });
+  const { body } = await metrics.expose();
+  expect(body).not.toMatch(
+    /^intentwatch_(subjects_(crashing|failing)|overdue_seconds|price|upstream_budget_\w+)/m,
+  );
 });
 
 test('what a source no longer says is gone at the next reading', async () => {
@@ -128,4 +168,25 @@ test('what a source no longer says is gone at the next reading', async () => {
   const shown = await gauges(metrics);
   expect(shown).toContain('intentwatch_subjects{kind="intent",status="filled"} 3');
   expect(shown).not.toContain(SUBJECTS);
+});
+
+test('a process says of itself whether it is ready and has Redis, while all sources hang', async () => {
+  const never = (): Promise<never> => new Promise(() => undefined);
+  const standings: { standing: Partial<Standing>; lines: string[] }[] = [
+    { standing: {}, lines: ['ready 1', 'redis_persistent 1', 'redis_reachable 1'] },
+    {
+      standing: { ready: async () => false, redisReachable: () => false, redisPersistent: () => false },
+      lines: ['ready 0', 'redis_persistent 0', 'redis_reachable 0'],
+    },
+    { standing: { ready: never, redisPersistent: () => null }, lines: ['ready 0', 'redis_reachable 1'] },
+    {
+      standing: { ready: async () => Promise.reject(new Error()) },
+      lines: ['ready 0', 'redis_persistent 1', 'redis_reachable 1'],
+    },
+  ];
+  for (const { standing, lines } of standings) {
+    const { body } = await create({ subjects: never, queues: never }, standing).expose();
+    const shown = body.split('\n').filter((line) => /^intentwatch_(ready|redis_)/.test(line));
+    expect(shown.sort()).toEqual(lines.map((line) => `intentwatch_${line}`));
+  }
 });

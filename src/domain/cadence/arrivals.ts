@@ -9,11 +9,14 @@ export type Arrived = { seen: number; watchedSeconds: number };
 /** What was seen so long ago counts half. */
 const HALF_LIFE_MS = 86_400_000;
 
-/** Wallets differ: what is usual among them says little about one of them, and counts like so few transfers seen. */
-const USUAL_TRANSFERS = 0.3;
+/**
+ * Wallets differ: what is usual among them says little about one of them, and counts like one transfer seen. Were it less,
+ * wallets that are all alike would be looked at very differently, by chance.
+ */
+const USUAL_TRANSFERS = 1;
 
 /** What the rule expects of a usual wallet is a guess, and counts like still fewer. */
-const RULE_TRANSFERS = 0.05;
+const RULE_TRANSFERS = 0.5;
 
 /** What one look adds that showed new transfers since the look before it. */
 export function withArrivals(tally: ArrivalTally, look: Arrived & { nowMs: number }): ArrivalTally {

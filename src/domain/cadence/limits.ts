@@ -19,7 +19,13 @@ const SHARE_OF_AGE = 0.1;
  */
 export function limitsAt(limits: StageLimits, ageSeconds: number): Limits {
   const agedSeconds = Math.min(limits.agedSeconds, SHARE_OF_AGE * ageSeconds);
-  return { leastSeconds: limits.leastSeconds, mostSeconds: Math.max(limits.mostSeconds, agedSeconds) };
+  return keepable({ ...limits, mostSeconds: Math.max(limits.mostSeconds, agedSeconds) });
+}
+
+/** Limits that can be kept, whatever they were made from: nothing rests beyond all plans, or is overdue before it is allowed. */
+export function keepable(limits: Limits): Limits {
+  const leastSeconds = Math.min(LONGEST_WAIT_SECONDS, limits.leastSeconds);
+  return { leastSeconds, mostSeconds: Math.max(leastSeconds, limits.mostSeconds) };
 }
 
 /** The limits of a poll that shows several stages: as often as the most pressing of them wants. */

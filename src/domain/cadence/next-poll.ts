@@ -45,12 +45,15 @@ export function nextPoll(input: CadenceInput): NextPoll {
   const { term, constant, limits } = watched(stage, { nowMs, law });
   const terms = term === null ? [] : [term(Math.max(nowMs, sinceMs))];
   const inDoubt = snapshot !== null && snapshot.doubt !== null;
+  const unseen = snapshot === null;
   return {
     next: 'poll',
     virtualSeconds: virtualSeconds({ terms, constant, price }),
-    restMs: 1_000 * limits.leastSeconds,
-    latestMs: 1_000 * limits.mostSeconds,
+    // What is unseen comes as soon as it may: it rests for the whole interval that its rate stands for.
+    restMs: 1_000 * (unseen ? Math.sqrt(2 / constant) : limits.leastSeconds),
+    latestMs: unseen ? null : 1_000 * limits.mostSeconds,
     alarmMs: firstAlarm([...input.alarmsMs, ...(inDoubt ? [nowMs + DOUBT_EVERY_MS] : [])], nowMs),
+    unseen,
   };
 }
 
@@ -67,6 +70,7 @@ export function nextRoutePoll({ everyMs }: { everyMs: number }): PlannedPoll {
     restMs: everyMs,
     latestMs: everyMs + LATE_ROUTE_MS,
     alarmMs: null,
+    unseen: false,
   };
 }
 

@@ -1,5 +1,5 @@
 import type { SubjectId } from '../subject.ts';
-import { tightest } from './limits.ts';
+import { keepable, type Limits, tightest } from './limits.ts';
 import type { Listing } from './listing.ts';
 import { type Arrivals, chooseListings } from './listing-choice.ts';
 import type { PlannedPoll } from './planned-poll.ts';
@@ -27,8 +27,29 @@ export type WalletPlan = PlannedPoll & { listing: Listing };
 
 const PAGE = 50;
 
+const HEAD_FIRST: WalletPlan = {
+  listing: 'head',
+  virtualSeconds: 0,
+  restMs: 0,
+  latestMs: null,
+  alarmMs: null,
+  unseen: false,
+};
+
+/**
+ * No wallet waits longer than so many rounds of a plain loop over all of them, whatever else seems worth more: a wrong
+ * estimate cannot make it much later than the loop. The rest of the budget goes to where more is expected.
+ */
+const MOST_ROUNDS = 2.5;
+
 /** Where new transfers appear by chance alone, or after they have changed, they are looked for this much more rarely. */
 const STRAY_FACTOR = 6;
+
+/**
+ * A listing that failed may be noted as polled at the end of its backoff. What lies further ahead was noted by a clock that
+ * has gone back since.
+ */
+const MOST_AHEAD_MS = 300_000;
 
 /** What a plan of a wallet is made from. */
 export type WalletView = {
@@ -37,9 +58,13 @@ export type WalletView = {
   /** Which poll of the head was taken in last: what it showed, the head shows. */
   headTakenAtMs: number;
   nowMs: number;
+  /** The wallet as a whole is not polled before this. */
+  fromMs: number;
   /** The plan's virtual time, seconds. */
   virtual: number;
   price: number;
+  /** How long it takes to poll every wallet once, if the whole budget did nothing else. */
+  roundSeconds: number;
   /** The upstream does narrow pages to a status. */
   narrows: boolean;
   /** The head shows all new transfers. */
@@ -59,7 +84,7 @@ export function planWallet(view: WalletView): WalletPlan {
   const restMs = 1_000 * law.arrivals.limits.leastSeconds;
   // The head says how many pages there are and in which order, on which all else depends.
   if (polled.head === undefined) {
-    return { listing: 'head', virtualSeconds: 0, restMs: 0, latestMs: restMs, alarmMs: null };
+    return { ...HEAD_FIRST, latestMs: restMs };
   }
   const members = open
     .toSorted((a, b) => a.sinceMs - b.sinceMs)
@@ -75,7 +100,8 @@ export function planWallet(view: WalletView): WalletPlan {
       // A listing that was never asked for: whatever it would show was seen at least then.
       const seenAtMs = Math.min(...shown.map((transfer) => transfer.seenAtMs));
       const last = polled[listing];
-      const atMs = last?.atMs ?? (Number.isFinite(seenAtMs) && !news ? seenAtMs : 0);
+      const polledMs = last?.atMs ?? (Number.isFinite(seenAtMs) && !news ? seenAtMs : 0);
+      const atMs = polledMs - nowMs > MOST_AHEAD_MS ? nowMs : polledMs;
       const worth = virtualSeconds({
         terms: [
           ...shown.flatMap(({ term }) => (term === null ? [] : [term(atMs)])),
@@ -84,34 +110,68 @@ export function planWallet(view: WalletView): WalletPlan {
         constant: shown.reduce((sum, { constant }) => sum + constant, news?.rate ?? 0),
         price,
       });
-      const limits = tightest([...shown, ...(news === undefined ? [] : [news])].map((one) => one.limits));
+      const limits = bounded(
+        tightest([...shown, ...(news === undefined ? [] : [news])].map((one) => one.limits)),
+        { roundSeconds: view.roundSeconds, finds: news !== undefined && news.limits === law.arrivals.limits },
+      );
       const pages = pagesOf(listing, open);
       // Never polled, it has waited since what it would show was seen.
       const virtual = last?.virtual ?? view.virtual - (nowMs - atMs) / 1_000 / Math.sqrt(price);
       return {
         listing,
-        virtualSeconds: virtual + worth * pages - view.virtual,
+        virtualSeconds: Math.min(view.virtual, virtual) + worth * pages - view.virtual,
         restMs: Math.max(0, atMs + 1_000 * limits.leastSeconds - nowMs),
-        latestMs: Math.max(0, atMs + 1_000 * limits.mostSeconds * pages - nowMs),
-        alarmMs: null,
+        overdueMs: atMs + 1_000 * limits.mostSeconds * pages - nowMs,
       };
     },
   );
-  return firstOf(plans) ?? { listing: 'head', virtualSeconds: 0, restMs, latestMs: restMs, alarmMs: null };
+  const leastMs = Math.max(0, view.fromMs - nowMs);
+  return firstOf(plans, { price, leastMs }) ?? { ...HEAD_FIRST, restMs, latestMs: restMs };
+}
+
+/** The longest wait of a listing: by rounds over all wallets where it finds new transfers, and never less than those. */
+function bounded(
+  { leastSeconds, mostSeconds }: Limits,
+  { roundSeconds, finds }: { roundSeconds: number; finds: boolean },
+): Limits {
+  const rounds = MOST_ROUNDS * roundSeconds;
+  return { leastSeconds, mostSeconds: Math.max(finds ? leastSeconds : mostSeconds, rounds) };
 }
 
 /**
- * Of the listings that are allowed first, the one that is overdue longest, or else is worth its request first. The wallet
- * as a whole is overdue as soon as one of them is.
+ * One listing in the plan of its wallet, all from now on: when it is worth its request (virtual time), when it is allowed,
+ * and when it is overdue, below 0 where it has been for so long.
  */
-function firstOf(plans: readonly WalletPlan[]): WalletPlan | undefined {
-  const restMs = Math.min(...plans.map((plan) => plan.restMs));
-  const latestMs = Math.min(...plans.map((plan) => plan.latestMs ?? Number.POSITIVE_INFINITY));
+type ListingPlan = { listing: Listing; virtualSeconds: number; restMs: number; overdueMs: number };
+
+/**
+ * Of the listings that are allowed first, the one that is overdue longest, or else is worth its request first. The wallet
+ * as a whole rests for `leastMs`; it is overdue as soon as one of them is, and worth a request as soon as one is that is
+ * allowed by then, as the price is now.
+ */
+function firstOf(
+  plans: readonly ListingPlan[],
+  { price, leastMs }: { price: number; leastMs: number },
+): WalletPlan | undefined {
+  const restMs = Math.max(leastMs, Math.min(...plans.map((plan) => plan.restMs)));
   const allowed = plans.filter((plan) => plan.restMs <= restMs);
-  const overdue = allowed.filter((plan) => plan.latestMs === 0);
+  const overdue = allowed.filter(({ overdueMs }) => overdueMs <= restMs);
   const [first] =
-    overdue.length > 0 ? overdue : allowed.toSorted((a, b) => a.virtualSeconds - b.virtualSeconds);
-  return first && { ...first, restMs, latestMs };
+    overdue.length > 0
+      ? overdue.toSorted((a, b) => a.overdueMs - b.overdueMs)
+      : allowed.toSorted((a, b) => a.virtualSeconds - b.virtualSeconds);
+  if (first === undefined) return undefined;
+  const worth = plans.map((plan) =>
+    Math.max(plan.virtualSeconds, Math.max(0, plan.restMs - restMs) / 1_000 / Math.sqrt(price)),
+  );
+  return {
+    listing: first.listing,
+    virtualSeconds: Math.min(first.virtualSeconds, ...worth),
+    restMs,
+    latestMs: Math.max(restMs, Math.min(...plans.map((plan) => plan.overdueMs))),
+    alarmMs: null,
+    unseen: false,
+  };
 }
 
 /** A listing shows everything in its status, also what the head shows: each page is a request. */
@@ -134,10 +194,10 @@ function awaited(view: WalletView): Arrivals[] {
   const rarely = {
     rate: rate / STRAY_FACTOR ** 2,
     fillRate: fillRate / STRAY_FACTOR ** 2,
-    limits: {
+    limits: keepable({
       leastSeconds: limits.leastSeconds * STRAY_FACTOR,
       mostSeconds: limits.mostSeconds * STRAY_FACTOR,
-    },
+    }),
   };
   return [
     { listing: 'pending', rate, fillRate: 0, limits },
@@ -145,6 +205,9 @@ function awaited(view: WalletView): Arrivals[] {
     { listing: 'head', ...rarely },
   ];
 }
+
+/** No wallet is followed further than this many pages: 100,000 transfers. */
+export const MOST_PAGES = 2_000;
 
 /**
  * How long after one sweep of all pages the next begins, ms. While new transfers are seen to come first, a sweep only

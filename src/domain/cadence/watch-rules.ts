@@ -31,7 +31,7 @@ export type ArrivalRule = { weight: number; limits: Limits; everySeconds: number
 /** The shortest and the longest wait between two polls of a wallet, or of something that is pending. Seconds. */
 export type PollingLimits = { shortestSeconds: number; longestSeconds: number };
 
-export const POLLING_LIMITS: PollingLimits = { shortestSeconds: 1, longestSeconds: 30 };
+const POLLING_LIMITS: PollingLimits = { shortestSeconds: 1, longestSeconds: 30 };
 
 /** What is filled, and what is in trouble, changes more slowly: it is polled no sooner than after so many shortest waits. */
 const FILLED_FACTOR = 5;
@@ -44,7 +44,8 @@ const FILLED_AGED = 3_600;
 
 /**
  * The rules, by what is waited for. A wrong guess that is too long costs little, one that is too short much, so medians
- * lean high; a fill matters more than a settlement.
+ * lean high; a fill matters more than a settlement, which takes many minutes anyway: were it worth more, wallets with
+ * something filled would be looked at for that, while transfers elsewhere are born.
  */
 export function watchRules({ shortestSeconds, longestSeconds }: PollingLimits): WatchRules {
   const underWay: StageLimits = {
@@ -59,7 +60,7 @@ export function watchRules({ shortestSeconds, longestSeconds }: PollingLimits): 
       expectation: { medianSeconds: 40, sigma: 0.8, neverShare: 0.03 },
     },
     filled: {
-      weight: 0.25,
+      weight: 0.05,
       limits: {
         leastSeconds: FILLED_FACTOR * shortestSeconds,
         mostSeconds: Math.max(longestSeconds, FILLED_LONGEST),
@@ -82,12 +83,15 @@ export function watchRules({ shortestSeconds, longestSeconds }: PollingLimits): 
 
 export const WATCH_RULES: WatchRules = watchRules(POLLING_LIMITS);
 
-/** How wallets are watched for new transfers. */
+/**
+ * How wallets are watched for new transfers. One that is expected too often costs little: it is learned within a minute
+ * that there are fewer. Expected too rarely, all looks go to what is known, and new transfers are found late.
+ */
 export function arrivalRule({ shortestSeconds, longestSeconds }: PollingLimits): ArrivalRule {
   return {
-    weight: 0.25,
+    weight: 0.5,
     limits: { leastSeconds: shortestSeconds, mostSeconds: longestSeconds },
-    everySeconds: 6 * 3_600,
+    everySeconds: 120,
   };
 }
 

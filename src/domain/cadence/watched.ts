@@ -1,6 +1,6 @@
 import type { SubjectId } from '../subject.ts';
 import { type HazardCurve, rateAt } from './hazard.ts';
-import { type Limits, limitsAt } from './limits.ts';
+import { keepable, type Limits, LONGEST_WAIT_SECONDS, limitsAt } from './limits.ts';
 import { stageInterval, stageOf } from './stages.ts';
 import type { Term } from './wait.ts';
 import type { ArrivalRule, Watch, WatchRules } from './watch-rules.ts';
@@ -38,6 +38,15 @@ const LEAST_SHARE = 0.2;
 const MOST_FACTOR = 6;
 
 /**
+ * The wait after which what a page has just shown would be worth a poll of its own, at a price of 1, by its present
+ * hazard: for when pages do not show it any more.
+ */
+export function coveredSeconds(stage: StageSeen, now: { nowMs: number; law: Law }): number {
+  const { weight, hazard } = watched(stage, now);
+  return Math.min(LONGEST_WAIT_SECONDS, Math.sqrt(2 / (weight * hazard)));
+}
+
+/**
  * What a poll of a stage may bring. A stage with an interval but no law is taken for one with a constant hazard: that at
  * which the interval is right at a price of 1. So all waits go with the square root of the price.
  */
@@ -50,10 +59,10 @@ export function watched(stage: StageSeen, now: { nowMs: number; law: Law }): Wat
     const everySeconds = stageInterval(known, ageSeconds);
     const rate = 2 / everySeconds ** 2;
     const { leastSeconds, mostSeconds } = law.rules.pending.limits;
-    const limits = {
+    const limits = keepable({
       leastSeconds: Math.max(known.leastFactor * leastSeconds, LEAST_SHARE * everySeconds),
       mostSeconds: Math.max(mostSeconds, MOST_FACTOR * everySeconds),
-    };
+    });
     return { hazard: rate, weight: 1, limits, term: null, constant: rate };
   }
   const { weight, limits } = law.rules[known.watch];

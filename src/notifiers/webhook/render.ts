@@ -20,10 +20,8 @@ export function renderBody(event: RenderedEvent, rendering: Rendering): Buffer {
 
 function render(event: RenderedEvent, { format, recordUrl, directory = COMMON }: Rendering): JsonObject {
   switch (format) {
-    case 'standard': {
-      const { id, type, timestamp, data } = cutEvent(event, recordUrl);
-      return { id, type, timestamp, data };
-    }
+    case 'standard':
+      return cutEvent(event, recordUrl);
     case 'slack':
       return slackMessage(makeNotice(event, directory));
     case 'discord':

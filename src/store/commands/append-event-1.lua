@@ -8,4 +8,4 @@
 
   Returns the entry's id.
 ]]
-return redis.call('XADD', KEYS[1], '*', 'kind', 'operator', 'subject', ARGV[1], 'event', ARGV[2], 'roots', '[]')
+return redis.call('XADD', KEYS[1], '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'subject', ARGV[1], 'event', ARGV[2], 'roots', '[]')

@@ -28,34 +28,45 @@ redis.call('ZADD', key .. ':processes', text(now), process)
 
 -- Leases that have run out. While Redis was away nobody could renew: then they get their time again first.
 local crashed, returned = {}, 0
-local MOST_RETURNED = 20
-if now >= plan.graceUntil then
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', key .. ':leases', '-inf', text(now), 'LIMIT', 0, MOST_RETURNED)) do
-    local claim = readClaim(redis.call('HGET', key .. ':claims', member))
-    local item = getItem(plan, member)
-    endClaim(plan, member)
-    returned = returned + 1
-    local beat = claim and tonumber(redis.call('ZSCORE', key .. ':processes', claim.process) or '-inf')
-    if not item then
-      redis.call('HDEL', key .. ':crashes', member)
-    elseif claim and claim.taken and beat < now - PLAN.SILENCE then
-      local crashes = redis.call('HINCRBY', key .. ':crashes', member, 1)
-      if isSuspect(plan, member) then
-        local waitMs = crashes == 2 and 0 or math.min(PLAN.LONGEST_SUSPENSION, 15000 * 2 ^ crashes)
-        redis.call('ZADD', key .. ':suspects', text(now + waitMs), member)
-        crashed[#crashed + 1] = member
-        crashed[#crashed + 1] = tostring(crashes)
-      else
-        item.again = false
-        enter(plan, member, item)
-      end
-    elseif isSuspect(plan, member) then
-      redis.call('ZADD', key .. ':suspects', text(now), member)
+local MOST_RETURNED, moreToReturn = 20, false
+local function expire(member)
+  local claim = readClaim(redis.call('HGET', key .. ':claims', member))
+  local beat = claim and tonumber(redis.call('ZSCORE', key .. ':processes', claim.process) or '-inf')
+  local isAlive = beat and beat >= now - PLAN.LEASE
+  if claim and claim.taken and not claim.doubted and isAlive then
+    -- Whether its process is gone or has only lost this poll is known when it has had the time to say that it is there.
+    claim.doubted = true
+    redis.call('HSET', key .. ':claims', member, writeClaim(claim))
+    redis.call('ZADD', key .. ':leases', text(beat + PLAN.LEASE + 1), member)
+    return
+  end
+  local item = getItem(plan, member)
+  endClaim(plan, member)
+  returned = returned + 1
+  if not item then
+    redis.call('HDEL', key .. ':crashes', member)
+  elseif claim and claim.taken and not isAlive then
+    local crashes = redis.call('HINCRBY', key .. ':crashes', member, 1)
+    if isSuspect(plan, member) then
+      local waitMs = crashes == 2 and 0 or math.min(PLAN.LONGEST_SUSPENSION, 15000 * 2 ^ crashes)
+      redis.call('ZADD', key .. ':suspects', text(now + waitMs), member)
+      crashed[#crashed + 1] = member
+      crashed[#crashed + 1] = tostring(crashes)
     else
       item.again = false
       enter(plan, member, item)
     end
+  elseif isSuspect(plan, member) then
+    redis.call('ZADD', key .. ':suspects', text(now), member)
+  else
+    item.again = false
+    enter(plan, member, item)
   end
+end
+if now >= plan.graceUntil then
+  local ended = redis.call('ZRANGEBYSCORE', key .. ':leases', '-inf', text(now), 'LIMIT', 0, MOST_RETURNED)
+  for _, member in ipairs(ended) do expire(member) end
+  moreToReturn = #ended == MOST_RETURNED
 end
 
 -- What has an alarm is asked for, wherever it waits.
@@ -123,11 +134,24 @@ local share = (failTries >= 4 and failOks / failTries >= 0.25) and PLAN.FAILING_
 local suspectFree = not fields[10] or not isClaimed(plan, fields[10])
 local suspect, advanced = nil, 0
 
+-- How far virtual time runs with one slot, by how it ran of late.
+local pulse = 0
+if tonumber(fields[8] or '0') > 0 then pulse = tonumber(fields[7]) / tonumber(fields[8]) * step / 1000 end
+
+-- Whether something regular has a claim to a turn beside what is urgent: it is overdue, or virtual time has come to it.
+local function isRegularDue()
+  if head('overdue') then return true end
+  local member, score = head('fair')
+  return member and score <= plan.v
+end
+
 -- Which lane is next: of two that wait, each has its turn.
 local function choose()
   if suspectFree and not suspect and head('suspect') then return 'suspect' end
   if failNext <= now and head('failing') then return 'failing' end
   local urgent, regular = head('asked') or head('first'), head('overdue') or head('fair')
+  -- What was looked at just now does not come again before those that never were.
+  if urgent and not isRegularDue() then regular = nil end
   if not urgent and not regular then return nil end
   local takeUrgent = urgent and (not regular or turn)
   if urgent and regular then turn = not turn end
@@ -184,6 +208,11 @@ else
     if lane == 'fair' then
       advanced = advanced + math.max(0, score - plan.v)
       plan.v = math.max(plan.v, score)
+    elseif lane == 'asked' or lane == 'first' then
+      -- Virtual time goes on as it did, or what is regular would wait until nothing urgent is left.
+      advanced = advanced + pulse
+      plan.v = plan.v + pulse
+      late = now - score
     elseif lane == 'failing' then
       failNext = math.max(now, failNext) + step / share
     elseif lane == 'suspect' then
@@ -230,7 +259,7 @@ local wait = -1
 local function worth(ms)
   if ms and (wait < 0 or ms < wait) then wait = math.max(0, ms) end
 end
-if returned == MOST_RETURNED then worth(0) end
+if moreToReturn then worth(0) end
 if not gate.open then
   worth(gate.waitMs)
 elseif slots == 0 and #picks > 0 then

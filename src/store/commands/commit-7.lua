@@ -48,7 +48,7 @@ local function isWanted(root, at)
   return redis.call('HGET', KEYS[7], root) == at
 end
 
-local snapshotCommit = tonumber(redis.call('HGET', KEYS[1], 'commit') or '-1')
+local snapshotCommit = tonumber(redis.call('HGET', KEYS[1], 'commit') or '-1') or -1
 local outcome = 'committed'
 if redis.call('HGET', KEYS[1], 'token') == token then
   outcome = 'already'
@@ -90,7 +90,7 @@ if meta and outcome == 'committed' then
       if served == '1' and not isFresh[all[i]] and isWanted(all[i], at) then roots[#roots + 1] = all[i] end
     end
   end
-  entry = redis.call('XADD', KEYS[4], '*', 'kind', 'event', 'subject', subject, 'event', ARGV[6], 'roots', encode(roots))
+  entry = redis.call('XADD', KEYS[4], '*', 'v', SCHEMA_VERSION, 'kind', 'event', 'subject', subject, 'event', ARGV[6], 'roots', encode(roots))
   -- An event that was made for some claims alone is none that a later claim could be told of.
   if not meta.roots then
     local updatedAt = meta.updatedAt and string.format('%.0f', meta.updatedAt) or ''
@@ -100,7 +100,7 @@ elseif #fresh > 0 then
   local latest = redis.call('HMGET', KEYS[1], 'eventId', 'eventEntry', 'eventUpdatedAt')
   local roots = latest[1] and freshFor(latest[3]) or {}
   if #roots > 0 then
-    redis.call('XADD', KEYS[4], '*', 'kind', 'audience', 'subject', subject, 'event', latest[1], 'entry', latest[2], 'roots', encode(roots))
+    redis.call('XADD', KEYS[4], '*', 'v', SCHEMA_VERSION, 'kind', 'audience', 'subject', subject, 'event', latest[1], 'entry', latest[2], 'roots', encode(roots))
   end
 end
 

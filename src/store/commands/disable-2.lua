@@ -20,7 +20,7 @@ event = string.gsub(event, '%%FROM%%', redis.call('HGET', KEYS[1], 'told') or 'o
 event = string.gsub(event, '%%BY%%', 'operator')
 local since = redis.call('HGET', KEYS[1], 'since')
 event = string.gsub(event, '"%%SINCE%%"', since and string.format('%.0f', math.floor(since / 1000)) or 'null')
-redis.call('XADD', KEYS[2], '*', 'kind', 'operator', 'subject', ARGV[1], 'event', event, 'roots', '[]')
+redis.call('XADD', KEYS[2], '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'subject', ARGV[1], 'event', event, 'roots', '[]')
 redis.call('HSET', KEYS[1], 'state', 'disabled', 'told', 'disabled', 'disabledAt', nowMs, 'disabledBy', 'operator')
 redis.call('HDEL', KEYS[1], 'resuming')
 return before

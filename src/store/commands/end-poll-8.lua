@@ -21,9 +21,10 @@
   ARGV[8] ms after which it is overdue; "" for never
   ARGV[9] ms after which it is asked for; "" for never
   ARGV[10] time for which a finished subject is kept, ms
-  ARGV[11] JSON { facts: [field, value, …], open: [subject, value, …], ended: [subject, …], shown: [subject, …],
-                  covered: [subject, ms to its alarm or "", …], coverMs }: subjects that a page has shown, and those
-                  that need no look of their own as long as pages show them
+  ARGV[11] lane          fair; first for what the upstream has not shown yet
+  ARGV[12] JSON { facts: [field, value, …], open: [subject, value, …], ended: [subject, …], shown: [subject, …],
+                  covered: [subject, ms to its alarm or "", virtual wait, …], coverMs }: subjects that a page has shown,
+                  and those that need no look of their own as long as pages show them
 
   Returns "stale" when the claim is another's by now, and only notes what was observed; "answer" when the surface's state
   has to hear of this answer; else "".
@@ -33,7 +34,7 @@
 local plan = openPlan(KEYS[1], ARGV[3])
 local member, subject, outcome = ARGV[1], ARGV[4], ARGV[5]
 local key = plan.key
-local seen = cjson.decode(ARGV[11])
+local seen = cjson.decode(ARGV[12])
 local keepMs = ARGV[10]
 
 if seen.facts and #seen.facts > 0 then
@@ -50,7 +51,9 @@ if seen.shown and #seen.shown > 0 then
   for _, shown in ipairs(seen.shown) do redis.call('ZADD', lookedKey(plan, shown), 'XX', nowText, shown) end
 end
 if seen.covered then
-  for i = 1, #seen.covered, 2 do cover(plan, seen.covered[i], seen.coverMs, seen.covered[i + 1]) end
+  for i = 1, #seen.covered, 3 do
+    cover(plan, seen.covered[i], seen.coverMs, seen.covered[i + 1], seen.covered[i + 2])
+  end
 end
 
 local claim = readClaim(redis.call('HGET', key .. ':claims', member))
@@ -94,28 +97,19 @@ else
     item.fails = item.fails + 1
     item.lane = 'fair'
     item.latest = 0
-    setItem(plan, member, item)
     -- A first failure is tried again like any other look; who goes on failing gets a place of its own.
-    if item.fails < 2 then
-      redis.call('ZADD', key .. ':resting', text(plan.now + tonumber(ARGV[7])), member)
-    else
-      redis.call('ZADD', key .. ':failing', text(plan.now + tonumber(ARGV[7])), member)
-    end
+    rest(plan, member, item, math.max(1, tonumber(ARGV[7])), item.fails < 2 and ':resting' or ':failing')
   else
     if outcome == 'next' then
       item.fails = 0
-      item.lane = 'fair'
+      item.lane = ARGV[11]
     else
       item.lane = (claim.lane == 'first' or claim.lane == 'asked') and claim.lane or 'fair'
     end
-    setItem(plan, member, item)
-    local restMs = tonumber(ARGV[7])
     if isSuspect(plan, member) then
-      redis.call('ZADD', key .. ':suspects', text(plan.now + restMs), member)
-    elseif restMs > 0 then
-      redis.call('ZADD', key .. ':resting', text(plan.now + restMs), member)
+      rest(plan, member, item, math.max(1, tonumber(ARGV[7])), ':suspects')
     else
-      enter(plan, member, item)
+      rest(plan, member, item, tonumber(ARGV[7]))
     end
     if ARGV[9] ~= '' then redis.call('ZADD', key .. ':alarms', text(plan.now + tonumber(ARGV[9])), member) end
   end

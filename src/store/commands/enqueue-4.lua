@@ -52,11 +52,13 @@ if not outcome then
 end
 -- Before the first attempt, whoever comes later is named in it as well; after it, its bytes stay what they were.
 if not redis.call('HGET', KEYS[1], 'tries') then
-  local roots, known = cjson.decode(redis.call('HGET', KEYS[1], 'roots')), {}
+  local read, roots = pcall(cjson.decode, redis.call('HGET', KEYS[1], 'roots') or '')
+  if not read or type(roots) ~= 'table' then roots = {} end
+  local known = {}
   for _, root in ipairs(roots) do known[root] = true end
   for _, root in ipairs(cjson.decode(ARGV[4])) do
     if not known[root] then roots[#roots + 1] = root end
   end
-  redis.call('HSET', KEYS[1], 'roots', #roots == 0 and '[]' or cjson.encode(roots))
+  redis.call('HSET', KEYS[1], 'entry', ARGV[3], 'roots', #roots == 0 and '[]' or cjson.encode(roots))
 end
 return waits() and 'waiting' or 'open'

@@ -17,12 +17,14 @@ local batch = redis.call('HGET', KEYS[1], 'batch')
 if batch then
   local key = ARGV[4] .. batch
   local leader = redis.call('HGET', key, 'leader')
-  if leader then
+  -- A batch of another shape is none: the delivery is gathered anew.
+  local read, members = pcall(cjson.decode, redis.call('HGET', key, 'members') or '')
+  if leader and read and type(members) == 'table' and #members > 0 then
     if redis.call('HGET', ARGV[3] .. leader, 'outcome') ~= 'pending' then
       leader = ARGV[1]
       redis.call('HSET', key, 'leader', leader)
     end
-    return { batch, leader, unpack(cjson.decode(redis.call('HGET', key, 'members'))) }
+    return { batch, leader, unpack(members) }
   end
   redis.call('HDEL', KEYS[1], 'batch')
 end

@@ -57,19 +57,19 @@ if answer == 'ok' then
   redis.call('HDEL', KEYS[1], 'failures', 'since', 'reason', 'probes', 'probeAt', 'probe')
   redis.call('DEL', failed)
   after = 'ok'
-  if before ~= 'ok' or surface.failures >= SURFACE.ENOUGH then redis.call('HSET', KEYS[1], 'amnesty', '1') end
+  if before ~= 'ok' then redis.call('HSET', KEYS[1], 'amnesty', '1') end
 else
   redis.call('SADD', failed, member)
   local failures = redis.call('SCARD', failed)
   redis.call('HSETNX', KEYS[1], 'since', text(plan.now))
   redis.call('HSET', KEYS[1], 'failures', failures)
-  local enough = failures >= math.min(SURFACE.ENOUGH, math.max(1, redis.call('HLEN', KEYS[3] .. ':items')))
+  local enough = failures >= enoughFailures(plan)
   local lasts = plan.now - (tonumber(redis.call('HGET', KEYS[1], 'since')) or plan.now)
   if answer == 'refused' then
     after = 'unauthorized'
   elseif answer == 'denied' and enough then
     after = 'unauthorized'
-  elseif answer == 'unreachable' and enough and before == 'ok' and lasts >= SURFACE.FAILING_FOR then
+  elseif answer == 'unreachable' and enough and before == 'ok' and math.max(lasts, retryAfter or 0) >= SURFACE.FAILING_FOR then
     after = 'unreachable'
   end
   if after ~= 'ok' then
@@ -92,7 +92,7 @@ local function append(template, from)
   local event = string.gsub(template, '%%SEQ%%', sequence)
   event = string.gsub(event, '%%ID%%', id)
   event = string.gsub(event, '%%FROM%%', from)
-  return redis.call('XADD', KEYS[2], '*', 'kind', 'operator', 'subject', ARGV[6], 'event', event, 'roots', '[]')
+  return redis.call('XADD', KEYS[2], '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'subject', ARGV[6], 'event', event, 'roots', '[]')
 end
 
 -- An answer that refuses the key ends an outage: who was told of it has to hear that it is over.

@@ -71,7 +71,7 @@ local function tell(template, word, by)
   event = string.gsub(event, '%%BY%%', by)
   local since = redis.call('HGET', KEYS[4], 'since')
   event = string.gsub(event, '"%%SINCE%%"', since and string.format('%.0f', math.floor(since / 1000)) or 'null')
-  redis.call('XADD', KEYS[5], '*', 'kind', 'operator', 'subject', ARGV[9], 'event', event, 'roots', '[]')
+  redis.call('XADD', KEYS[5], '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'subject', ARGV[9], 'event', event, 'roots', '[]')
 end
 
 local word = ''

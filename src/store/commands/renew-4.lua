@@ -27,7 +27,7 @@ redis.call('HSET', KEYS[1], 'outcome', 'pending', 'earlierTries', redis.call('HG
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 if outcome == 'dead' then
   redis.call('ZREM', KEYS[3], ARGV[2])
-  redis.call('ZADD', KEYS[2], redis.call('HGET', KEYS[1], 'openedAt'), ARGV[2])
+  redis.call('ZADD', KEYS[2], tonumber(redis.call('HGET', KEYS[1], 'openedAt') or '0') or 0, ARGV[2])
   local replay = redis.call('HGET', KEYS[1], 'replay')
   if replay and redis.call('EXISTS', ARGV[5] .. replay) == 1 then
     redis.call('HINCRBY', ARGV[5] .. replay, 'dead', -1)

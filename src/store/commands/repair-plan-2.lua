@@ -21,21 +21,22 @@ for i = 1, #reply[2], 2 do
   local lease = redis.call('ZSCORE', key .. ':leases', member)
   local resting = redis.call('ZSCORE', key .. ':resting', member)
   local failing = redis.call('ZSCORE', key .. ':failing', member)
-  local function ahead(score, most) return score and tonumber(score) > plan.now + most end
+  local item = readItem(reply[2][i + 1])
+  local function ahead(score, most) return score and tonumber(score) > plan.now + most + PLAN.CLOCK_SLACK end
   if isClaimed(plan, member) then
     if not lease or ahead(lease, 2 * PLAN.LEASE + 60000) then
       redis.call('ZADD', key .. ':leases', text(plan.now + PLAN.LEASE), member)
       mended[#mended + 1] = member
     end
   elseif
-    ahead(resting, PLAN.LONGEST_REST) or ahead(failing, PLAN.LONGEST_REST)
+    ahead(resting, item.rest) or ahead(failing, item.rest)
     or not (resting or failing or redis.call('ZSCORE', key .. ':fair', member) or redis.call('ZSCORE', key .. ':first', member)
       or redis.call('ZSCORE', key .. ':asked', member) or redis.call('ZSCORE', key .. ':suspects', member))
   then
     redis.call('ZREM', key .. ':leases', member)
     redis.call('ZREM', key .. ':resting', member)
     redis.call('ZREM', key .. ':failing', member)
-    local item = readItem(reply[2][i + 1])
+    item.rest = 0
     setItem(plan, member, item)
     enter(plan, member, item)
     mended[#mended + 1] = member

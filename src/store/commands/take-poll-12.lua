@@ -25,7 +25,8 @@
   ARGV[9] since hash     key of when roots were subscribed on the upstream's clock
 
   Returns nothing when the claim is another's by now, or the member is not tracked any more. Else
-    { token, ms to its slot, plan time, Redis time, lane, how late, virtual time, dv, dt, failures in a row,
+    { token, ms to its slot, plan time, Redis time, lane, how late, virtual time, dv, dt,
+      ms to poll every wallet once, failures in a row,
       as of, snapshot fields, claims, { subscription, definition, … }, facts, open, handed, verdict, route, walk,
       when it was last looked at with success, { root, since on the upstream's clock, … } of a wallet }.
   Claims that nobody wants any more are removed.
@@ -69,8 +70,13 @@ local claims, names, sinces = {}, {}, {}
 local isWallet = kindOf(subject) == 'wallet'
 local all = redis.call('HGETALL', KEYS[4])
 for i = 1, #all, 2 do
-  local since = string.match(all[i + 1], '^(%d+):')
-  if since and redis.call('HGET', KEYS[6], all[i]) == since then
+  local at = redis.call('HGET', KEYS[6], all[i])
+  -- A claim of another shape is made anew for what a config names; a page makes its own anew.
+  if at and not string.match(all[i + 1], '^%d+:%-?%d*:[01]$') and string.sub(all[i], -#subject - 1) == '|' .. subject then
+    all[i + 1] = at .. '::0'
+    redis.call('HSET', KEYS[4], all[i], all[i + 1])
+  end
+  if at and at == string.match(all[i + 1], '^(%d+):') then
     claims[#claims + 1] = all[i]
     claims[#claims + 1] = all[i + 1]
     local name = string.match(all[i], '^([^|]*)|')
@@ -97,7 +103,7 @@ local isQuote = kindOf(subject) == 'quote'
 local rate = redis.call('HMGET', plan.key, 'dv', 'dt')
 return {
   claim.token, text(claim.slot - plan.now), text(plan.now), text(plan.redisNow), claim.lane, text(claim.late),
-  string.format('%.6f', claim.v), rate[1] or '0', rate[2] or '0', tostring(item.fails),
+  string.format('%.6f', claim.v), rate[1] or '0', rate[2] or '0', text(roundOf(plan)), tostring(item.fails),
   redis.call('GET', KEYS[5]) or '0',
   isWallet and {} or redis.call('HGETALL', KEYS[3]),
   claims, subscriptions,

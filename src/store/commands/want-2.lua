@@ -19,8 +19,11 @@ local plan = openPlan(KEYS[2], ARGV[3])
 local new = 0
 for i = 4, #ARGV, 2 do
   local root, subject = ARGV[i], ARGV[i + 1]
-  local since = at
-  if redis.call('HSETNX', KEYS[1], root, at) == 0 then since = redis.call('HGET', KEYS[1], root) end
+  local since = redis.call('HGET', KEYS[1], root)
+  if not since or not string.match(since, '^%d+$') then
+    since = at
+    redis.call('HSET', KEYS[1], root, at)
+  end
   local stored = redis.call('HGET', ARGV[1] .. subject, root)
   if not stored or string.match(stored, '^(%d+):') ~= since then
     redis.call('HSET', ARGV[1] .. subject, root, since .. '::0')

@@ -20,7 +20,8 @@
   each was last looked at with success (Redis time), or since when it is tracked.
 
   Of the budget, what is urgent (first, asked) and what is regular (fair, overdue) get half each while both wait, and so
-  do the two within each of them. What one does not use the others get.
+  do the two within each of them. What one does not use the others get. What is regular waits as soon as it is overdue, or
+  virtual time has come to it: else who has just been looked at would share with those that never were.
 
   Times are ms on the plan's own clock: Redis time, but never backward. A jump of Redis's clock back, or a failover to a
   server that is behind, is taken up by `offset`, so that nothing waits for the time that was lost.
@@ -29,11 +30,8 @@ local PLAN = {
   -- Slots are a little further apart than the budget says: what jitter moves together stays within any second.
   SHARE = 0.97,
   LEASE = 8000,
-  -- A process says at least every 2 s that it is there. After this time without a word it is gone; shorter than a lease,
-  -- for it may have spoken last after its last lease was renewed.
-  SILENCE = 5000,
-  -- Nothing rests longer; whatever says so was written by a clock that was wrong.
-  LONGEST_REST = 7500000,
+  -- What rests for longer than it says was put there by a clock that was wrong.
+  CLOCK_SLACK = 5000,
   -- After so long without any script of any process, leases have not run out because of their processes.
   GAP = 5000,
   FAILING_SHARE = 0.1,
@@ -72,23 +70,27 @@ local function openPlan(key, at)
   return plan
 end
 
--- Item: lane, virtual time, latest (0: none), failures in a row, when a look of its own ended, asked for while claimed.
+-- Item: lane, virtual time, latest (0: none), failures in a row, when a look of its own ended, for how long it rests, asked
+-- for while claimed.
 local function readItem(stored)
   if not stored then return nil end
-  local lane, v, latest, fails, own, again = string.match(stored, '^(%a+) (%S+) (%S+) (%d+) (%S+) ([01])$')
-  if not lane then return { lane = 'fair', v = 0, latest = 0, fails = 0, own = 0, again = false } end
+  local lane, v, latest, fails, own, rest, again = string.match(stored, '^(%a+) (%S+) (%S+) (%d+) (%S+) (%S+) ([01])$')
+  if not lane then return { lane = 'fair', v = 0, latest = 0, fails = 0, own = 0, rest = 0, again = false } end
   return {
     lane = lane,
     v = tonumber(v) or 0,
     latest = tonumber(latest) or 0,
     fails = tonumber(fails),
     own = tonumber(own) or 0,
+    rest = tonumber(rest) or 0,
     again = again == '1',
   }
 end
 
 local function writeItem(item)
-  return string.format('%s %.6f %.3f %d %.3f %s', item.lane, item.v, item.latest, item.fails, item.own, item.again and '1' or '0')
+  return string.format(
+    '%s %.6f %.3f %d %.3f %.0f %s', item.lane, item.v, item.latest, item.fails, item.own, item.rest, item.again and '1' or '0'
+  )
 end
 
 local function getItem(plan, member)
@@ -120,21 +122,29 @@ local function kindOf(member) return string.match(member, '^([^:]*):') end
 
 local function lookedKey(plan, member) return plan.key .. ':looked:' .. kindOf(member) end
 
+-- Lets a member rest for some ms; `place` is where, as what fails has a place of its own. The item says for how long, so
+-- that a time which a wrong clock made can be told.
+local function rest(plan, member, item, ms, place)
+  item.rest = ms
+  setItem(plan, member, item)
+  if ms > 0 then
+    redis.call('ZADD', plan.key .. (place or ':resting'), text(plan.now + ms), member)
+  else
+    enter(plan, member, item)
+  end
+end
+
 -- Begins to track a member; one that is tracked stays where it is. `restMs`: from when on it is allowed.
 local function track(plan, member, item, restMs)
   if redis.call('HSETNX', plan.key .. ':items', member, writeItem(item)) == 0 then return false end
   redis.call('ZADD', lookedKey(plan, member), 'NX', text(plan.redisNow), member)
-  if restMs > 0 then
-    redis.call('ZADD', plan.key .. ':resting', text(plan.now + restMs), member)
-  else
-    enter(plan, member, item)
-  end
+  rest(plan, member, item, restMs)
   return true
 end
 
 local function isClaimed(plan, member) return redis.call('HEXISTS', plan.key .. ':claims', member) == 1 end
 
-local function newItem(lane, v) return { lane = lane, v = v, latest = 0, fails = 0, own = 0, again = false } end
+local function newItem(lane, v) return { lane = lane, v = v, latest = 0, fails = 0, own = 0, rest = 0, again = false } end
 
 -- Has a member looked at as soon as the budget allows, also one that is not tracked; `lane` is asked or first. What fails or
 -- is suspected keeps its time; what is claimed comes again when its look has ended.
@@ -167,15 +177,17 @@ local function forget(plan, member)
   redis.call('ZREM', lookedKey(plan, member), member)
 end
 
--- Claim: token, process, taken, virtual time of the claim, slot, lane, how late it is.
+-- Claim: token, process, taken (and whether its lease ran out while its process may still be there), virtual time of the
+-- claim, slot, lane, how late it is.
 local function readClaim(stored)
   if not stored then return nil end
-  local token, process, taken, v, slot, lane, late = string.match(stored, '^(%S+) (%S+) ([01]) (%S+) (%S+) (%a+) (%S+)$')
+  local token, process, taken, v, slot, lane, late = string.match(stored, '^(%S+) (%S+) ([012]) (%S+) (%S+) (%a+) (%S+)$')
   if not token then return nil end
   return {
     token = token,
     process = process,
-    taken = taken == '1',
+    taken = taken ~= '0',
+    doubted = taken == '2',
     v = tonumber(v) or 0,
     slot = tonumber(slot) or 0,
     lane = lane,
@@ -186,7 +198,7 @@ end
 local function writeClaim(claim)
   return string.format(
     '%s %s %s %.6f %.3f %s %.3f',
-    claim.token, claim.process, claim.taken and '1' or '0', claim.v, claim.slot, claim.lane, claim.late
+    claim.token, claim.process, claim.doubted and '2' or claim.taken and '1' or '0', claim.v, claim.slot, claim.lane, claim.late
   )
 end
 
@@ -204,9 +216,14 @@ end
 -- How far apart the slots of the budget are, ms; `pace` is the share of the budget that may be used for now.
 local function slotStep(plan, pace) return 1000 / (PLAN.SHARE * plan.budget * pace) end
 
+-- How long it takes to poll every wallet once, if the whole budget did nothing else, ms.
+local function roundOf(plan) return redis.call('ZCARD', plan.key .. ':looked:wallet') * slotStep(plan, 1) end
+
 -- Something else has just shown a member: until `ms` from now it needs no look of its own. Not for ever: what shows it may
 -- have stopped moving itself, so that it is looked at itself at least hourly. What waits for an answer is left alone.
-local function cover(plan, member, ms, alarmMs)
+-- Once pages show it no more, it waits for `virtual` seconds from now on, as if it had been looked at itself: else all that
+-- left a page would come first, all at once.
+local function cover(plan, member, ms, alarmMs, virtual)
   if alarmMs ~= '' and redis.call('HEXISTS', plan.key .. ':items', member) == 1 then
     redis.call('ZADD', plan.key .. ':alarms', text(plan.now + tonumber(alarmMs)), member)
   end
@@ -215,13 +232,11 @@ local function cover(plan, member, ms, alarmMs)
   if not rests and not redis.call('ZSCORE', plan.key .. ':fair', member) then return end
   local item = getItem(plan, member)
   if not item or item.lane ~= 'fair' or item.fails > 0 then return end
-  if item.own == 0 then
-    item.own = plan.now
-    setItem(plan, member, item)
-  end
+  if item.own == 0 then item.own = plan.now end
+  item.v = plan.v + virtual
   local untilMs = math.min(plan.now + ms, item.own + 3600000)
   if untilMs <= plan.now then return end
   redis.call('ZREM', plan.key .. ':fair', member)
   redis.call('ZREM', plan.key .. ':latest', member)
-  redis.call('ZADD', plan.key .. ':resting', text(untilMs), member)
+  rest(plan, member, item, untilMs - plan.now)
 end

@@ -4,7 +4,9 @@
   | state        | looks                            | moves                                                          |
   |--------------|----------------------------------|----------------------------------------------------------------|
   | ok           | all, as the budget allows        | enough different subjects fail and none succeeds between:      |
-  |              |                                  | unreachable or unauthorized; a key that is refused: at once    |
+  |              |                                  | doubted or unauthorized; a key that is refused: at once        |
+  | doubted      | probes, one at a time, the next  | the first success: ok; it lasts, or Retry-After says that it   |
+  |              | 2 s after one that failed        | will: unreachable. Nobody is told of it, it is `ok` outside    |
   | unreachable  | one probe in 5 s, or a minute    | the first success: ok                                          |
   |              | where Retry-After says longer    |                                                                |
   | unauthorized | one probe in 15 s                | the first success: ok                                          |
@@ -18,7 +20,7 @@
 local SURFACE = {
   ENOUGH = 3,
   FAILING_FOR = 10000,
-  PROBE_EVERY = { unreachable = 5000, unauthorized = 15000 },
+  PROBE_EVERY = { ok = 2000, unreachable = 5000, unauthorized = 15000 },
   LONGEST_PROBE = 60000,
   LONGEST_PAUSE = 900000,
   PAUSE = 1000,
@@ -26,6 +28,11 @@ local SURFACE = {
   LEAST_PACE = 0.25,
   RECOVERY = 30000,
 }
+
+-- So many different subjects have to fail: three, or all there are.
+local function enoughFailures(plan)
+  return math.min(SURFACE.ENOUGH, math.max(1, redis.call('HLEN', plan.key .. ':items')))
+end
 
 local function openSurface(key, plan)
   local stored = redis.call(
@@ -44,6 +51,7 @@ local function openSurface(key, plan)
     amnesty = stored[11] == '1',
     failures = tonumber(stored[12] or '0'),
   }
+  surface.doubted = surface.failures > 0 and surface.failures >= enoughFailures(plan)
   local pace = tonumber(stored[9] or '1')
   local since = math.max(0, plan.now - tonumber(stored[10] or '0'))
   surface.pace = math.max(SURFACE.LEAST_PACE, math.min(1, pace + since / SURFACE.RECOVERY))
@@ -53,9 +61,10 @@ end
 -- Whether looks may be handed out: all (`open`), one probe (`probe`), or none for some ms.
 local function surfaceGate(surface, plan)
   if surface.pausedUntil > plan.now then return { open = false, waitMs = surface.pausedUntil - plan.now } end
-  if not surface.probing and surface.state == 'ok' then return { open = true } end
+  local down = surface.state ~= 'ok' or surface.doubted
+  if not surface.probing and not down then return { open = true } end
   if surface.probe and isClaimed(plan, surface.probe) then return { open = false, waitMs = 250 } end
-  if surface.state ~= 'ok' and surface.probeAt > plan.now then return { open = false, waitMs = surface.probeAt - plan.now } end
+  if down and surface.probeAt > plan.now then return { open = false, waitMs = surface.probeAt - plan.now } end
   return { open = true, probe = true }
 end
 

@@ -1,0 +1,19 @@
+import type { Seen } from './simulate.ts';
+import type { Load, Transfer } from './workload.ts';
+
+/**
+ * What a plain loop sees at the same budget: it reads the first page of every wallet in turn, one request every
+ * `1 / budget` seconds, from 0 on.
+ */
+export function loop(transfers: readonly Transfer[], load: Load, budget: number): Seen {
+  const roundSeconds = load.wallets / budget;
+  const nextLook = (wallet: number, at: number): number => {
+    const first = wallet / budget;
+    return first + Math.max(0, Math.ceil((at - first) / roundSeconds)) * roundSeconds;
+  };
+  return {
+    bornAt: Float64Array.from(transfers, ({ wallet, bornAt }) => nextLook(wallet, bornAt)),
+    filledAt: Float64Array.from(transfers, ({ wallet, filledAt }) => nextLook(wallet, filledAt)),
+    requestsPerSecond: budget,
+  };
+}

@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import type { Event } from '../domain/event.ts';
+import { STORED_EVENT } from '../domain/event-schema.ts';
+import { SCHEMA_VERSION } from './schema-version.ts';
+import { JSON_TEXT, reasonOf } from './stored.ts';
+
+/** An entry that cannot be read, as it stands. `version` is that of its writer. */
+export type UnreadableEntry = {
+  kind: 'unreadable';
+  id: string;
+  version: number;
+  reason: string;
+  fields: readonly string[];
+};
+
+/**
+ * One entry of the log. `event`: a fact with the claims (by root) that are entitled to it. `audience`: claims that came
+ * later and are entitled to an event that stands at `entry`. `operator`: an event about the daemon's own surroundings.
+ * An entry of a kind that is not known counts as one of these by what it holds.
+ */
+export type LogEntry =
+  | { kind: 'event'; id: string; event: Event; roots: string[] }
+  | {
+      kind: 'audience';
+      id: string;
+      entry: string;
+      eventId: string;
+      roots: string[];
+      fields: readonly string[];
+    }
+  | { kind: 'operator'; id: string; event: Event }
+  | UnreadableEntry;
+
+/** What operator events are about. Whatever else an event is about is told to none but those who claimed it. */
+const SURROUNDINGS: ReadonlySet<string> = new Set(['upstream', 'receiver', 'intentwatch']);
+
+const EVENT_TEXT = JSON_TEXT.pipe(STORED_EVENT).transform((event): Event => event);
+
+const ROOTS = JSON_TEXT.pipe(z.array(z.string()));
+
+const AUDIENCE = z.object({
+  event: z.string(),
+  entry: z.string().regex(/^\d+-\d+$/),
+  roots: ROOTS,
+});
+
+const VERSION = z
+  .string()
+  .regex(/^\d{1,9}$/)
+  .transform(Number)
+  .catch(SCHEMA_VERSION);
+
+/** Reads an entry of the log: the only place where that is done. Never throws. */
+export function parseEntry(id: string, list: readonly string[]): LogEntry {
+  const fields = new Map<string, string>();
+  for (let index = 0; index + 1 < list.length; index += 2)
+    fields.set(list[index] ?? '', list[index + 1] ?? '');
+  const kind = fields.get('kind');
+  if (kind === 'audience') {
+    const audience = AUDIENCE.safeParse(Object.fromEntries(fields));
+    if (!audience.success) return unreadable(id, { list, fields, error: audience.error });
+    const { event: eventId, entry, roots } = audience.data;
+    return { kind, id, entry, eventId, roots, fields: list };
+  }
+  const event = EVENT_TEXT.safeParse(fields.get('event'));
+  if (!event.success) return unreadable(id, { list, fields, error: event.error });
+  const isOperators =
+    kind === 'operator' || (kind !== 'event' && SURROUNDINGS.has(event.data.data.subject.kind));
+  if (isOperators) return { kind: 'operator', id, event: event.data };
+  const roots = ROOTS.safeParse(fields.get('roots'));
+  if (!roots.success) return unreadable(id, { list, fields, error: roots.error });
+  return { kind: 'event', id, event: event.data, roots: roots.data };
+}
+
+/** The event that an entry holds; null for one that holds none, or none that can be read. */
+export function eventOf(entry: LogEntry | null): Event | null {
+  return entry?.kind === 'event' || entry?.kind === 'operator' ? entry.event : null;
+}
+
+/** Whether an entry was written by a version after this one, which may be able to read it. */
+export function isOfNewerVersion({ version }: UnreadableEntry): boolean {
+  return version > SCHEMA_VERSION;
+}
+
+function unreadable(
+  id: string,
+  found: { list: readonly string[]; fields: ReadonlyMap<string, string>; error: z.ZodError },
+): UnreadableEntry {
+  const { list, fields, error } = found;
+  const version = fields.has('v') ? VERSION.parse(fields.get('v')) : 0;
+  return { kind: 'unreadable', id, version, reason: reasonOf(error), fields: list };
+}

@@ -1,0 +1,82 @@
+import type { RedisClient } from './commands.ts';
+
+/**
+ * Whether Redis keeps what it is given, beyond its own restart: every write in an append-only file, dumps now and then
+ * (of which up to so much is lost), nothing, or less than it is set to because writing fails. Some services do not say.
+ */
+export type Persistence =
+  | { kind: 'append-only' }
+  | { kind: 'dumps'; losesUpToSeconds: number }
+  | { kind: 'nothing' }
+  | { kind: 'failing'; what: 'append-only file' | 'dumps' }
+  | { kind: 'unknown' };
+
+/** Asks Redis what it keeps. */
+export async function readPersistence(redis: RedisClient): Promise<Persistence> {
+  const info = parseInfo(await redis.info('persistence'));
+  switch (info.get('aof_enabled')) {
+    case '1':
+      return info.get('aof_last_write_status') === 'err'
+        ? { kind: 'failing', what: 'append-only file' }
+        : { kind: 'append-only' };
+    case '0':
+      break;
+    default:
+      return { kind: 'unknown' };
+  }
+  // Services that manage Redis refuse CONFIG; where no save points are known, nothing is proven either way.
+  const save = await redis.config('GET', 'save').then(
+    (reply) => String(reply.at(-1) ?? ''),
+    () => null,
+  );
+  if (save === null) return { kind: 'unknown' };
+  const spans = [...save.matchAll(/(\d+) \d+/g)].map((match) => Number(match[1]));
+  if (spans.length === 0) return { kind: 'nothing' };
+  return info.get('rdb_last_bgsave_status') === 'err'
+    ? { kind: 'failing', what: 'dumps' }
+    : { kind: 'dumps', losesUpToSeconds: Math.max(...spans) };
+}
+
+/** Whether it is proven that Redis keeps what it is given, or that it does not; null where it does not say. */
+export function isKept(persistence: Persistence): boolean | null {
+  switch (persistence.kind) {
+    case 'append-only':
+    case 'dumps':
+      return true;
+    case 'nothing':
+    case 'failing':
+      return false;
+    case 'unknown':
+      return null;
+  }
+}
+
+/** What is wrong with it, in a sentence; null where nothing is. */
+export function persistenceWarning(persistence: Persistence): string | null {
+  switch (persistence.kind) {
+    case 'append-only':
+      return null;
+    case 'dumps':
+      return `Redis has no append-only file (appendonly no), only dumps: when it ends, up to the last ${spanOf(persistence.losesUpToSeconds)} of what was acknowledged can be lost`;
+    case 'nothing':
+      return 'Redis keeps nothing (appendonly no, no save points): when it ends, all events, deliveries and what is known of every transfer are lost';
+    case 'failing':
+      return `Redis cannot write its ${persistence.what}: when it ends, what came since the last successful write is lost; see its log and its disk`;
+    case 'unknown':
+      return 'Redis does not say whether it keeps what it is given (no aof_enabled in INFO, or CONFIG refused): look at its settings';
+  }
+}
+
+function spanOf(seconds: number): string {
+  return seconds % 60 === 0 && seconds >= 120 ? `${seconds / 60} minutes` : `${seconds} s`;
+}
+
+/** The fields of an answer to INFO. */
+export function parseInfo(text: string): Map<string, string> {
+  const fields = new Map<string, string>();
+  for (const line of text.split(/\r?\n/)) {
+    const colon = line.indexOf(':');
+    if (colon > 0) fields.set(line.slice(0, colon), line.slice(colon + 1));
+  }
+  return fields;
+}

@@ -1,0 +1,187 @@
+import { within } from '../within.ts';
+import type { RedisClient } from './commands.ts';
+import { redisTimeMs } from './connection.ts';
+import { isKept, type Persistence, readPersistence } from './persistence.ts';
+
+/** All spans are counted in ticks of about a second: a process that stood still itself must not blame Redis for it. */
+const TICK_MS = 1_000;
+const AWAY_AFTER = 5;
+
+/** While Redis is away, a fresh connection is tried so often; answered for so long while ours are not, ours are stuck. */
+const FRESH_AFTER = 10;
+const FRESH_EVERY = 5;
+const STUCK_AFTER = 60;
+const FRESH_TIMEOUT_TICKS = 2;
+
+const INSPECT_EVERY = 60;
+/** How often what is wrong with the persistence is said again. */
+const REPEAT_EVERY = 3_600;
+
+/** What a monitor works with, and whom it tells. */
+export type MonitorOptions = {
+  /** A key of ours: in a Cluster, the node that has it is the one that counts. */
+  key: string;
+  /** Opens a connection that has nothing to do with ours. */
+  openFresh: () => RedisClient;
+  onAway: (role: string, reason: string) => void;
+  onBack: (role: string) => void;
+  /** Told when the persistence has changed, and now and then while nothing is kept. Not of the first reading. */
+  onPersistence: (persistence: Persistence) => void;
+  /** The length of a tick, which tests shorten. */
+  tickMs?: number;
+};
+
+type Watched = {
+  role: string;
+  redis: RedisClient;
+  state: 'new' | 'answering' | 'away';
+  isAsked: boolean;
+  silentTicks: number;
+};
+
+/** Knows whether Redis answers, from a command a second on each connection, and what it keeps. */
+export class RedisMonitor {
+  readonly #options: MonitorOptions;
+  readonly #tickMs: number;
+  readonly #watched: Watched[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #ticks = 0;
+  #freshSince: number | null = null;
+  #inspectedAt: number | null = null;
+  #toldAt = 0;
+  #persistence: Persistence | null = null;
+  #clockSkewMs: number | null = null;
+
+  constructor(options: MonitorOptions) {
+    this.#options = options;
+    this.#tickMs = options.tickMs ?? TICK_MS;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.#tick(), this.#tickMs);
+  }
+
+  /** Asks on a connection from now on. */
+  watch(role: string, redis: RedisClient): void {
+    const watched: Watched = { role, redis, state: 'new', isAsked: false, silentTicks: 0 };
+    this.#watched.push(watched);
+    this.#ask(watched);
+  }
+
+  /** Takes note that a connection has met trouble, as it says itself. */
+  lost(role: string, reason: string): void {
+    const watched = this.#watched.find((one) => one.role === role);
+    if (watched === undefined) this.#options.onAway(role, reason);
+    else this.#leave(watched, reason);
+  }
+
+  /** Whether all connections are answered. */
+  isReachable(): boolean {
+    return this.#watched.length > 0 && this.#watched.every(({ state }) => state === 'answering');
+  }
+
+  /** For how long the connection that waits longest has had no answer. */
+  silentMs(): number {
+    return Math.max(0, ...this.#watched.map(({ silentTicks }) => silentTicks)) * this.#tickMs;
+  }
+
+  /** For how long fresh connections have been answered while ours were not; 0 when that is not so. */
+  stuckMs(): number {
+    return this.#freshSince === null ? 0 : (this.#ticks - this.#freshSince) * this.#tickMs;
+  }
+
+  /** Whether a restart of this process would bring Redis back to it. */
+  isStuck(): boolean {
+    return this.stuckMs() >= STUCK_AFTER * this.#tickMs;
+  }
+
+  /** What Redis keeps, as of the last minute; null before it was asked. */
+  get persistence(): Persistence | null {
+    return this.#persistence;
+  }
+
+  /** How far the clock of Redis is off ours, as of the last minute; null before it was asked. */
+  get clockSkewMs(): number | null {
+    return this.#clockSkewMs;
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    this.#watched.splice(0);
+  }
+
+  #tick(): void {
+    this.#ticks += 1;
+    for (const watched of this.#watched) {
+      if (watched.isAsked) {
+        watched.silentTicks += 1;
+        const seconds = Math.round((watched.silentTicks * this.#tickMs) / 1_000);
+        if (watched.silentTicks >= AWAY_AFTER) this.#leave(watched, `no answer for ${seconds} s`);
+      } else this.#ask(watched);
+    }
+    if (this.isReachable()) {
+      this.#freshSince = null;
+      const isDue = this.#inspectedAt === null || this.#ticks - this.#inspectedAt >= INSPECT_EVERY;
+      if (isDue) void this.#inspect();
+    } else if (this.silentMs() >= FRESH_AFTER * this.#tickMs && this.#ticks % FRESH_EVERY === 0) {
+      void this.#tryFresh();
+    }
+  }
+
+  /** One command at a time: while Redis is away, it waits with the others. */
+  #ask(watched: Watched): void {
+    watched.isAsked = true;
+    watched.redis.exists(this.#options.key).then(
+      () => {
+        watched.isAsked = false;
+        watched.silentTicks = 0;
+        if (watched.state === 'away') this.#options.onBack(watched.role);
+        watched.state = 'answering';
+      },
+      (error: unknown) => {
+        watched.isAsked = false;
+        watched.silentTicks += 1;
+        this.#leave(watched, error instanceof Error ? error.message : String(error));
+      },
+    );
+  }
+
+  #leave(watched: Watched, reason: string): void {
+    if (watched.state === 'away' || !this.#watched.includes(watched)) return;
+    watched.state = 'away';
+    this.#options.onAway(watched.role, reason);
+  }
+
+  async #inspect(): Promise<void> {
+    const [first] = this.#watched;
+    if (first === undefined) return;
+    this.#inspectedAt = this.#ticks;
+    try {
+      this.#clockSkewMs = (await redisTimeMs(first.redis)) - Date.now();
+      this.#note(await readPersistence(first.redis));
+    } catch {
+      // Whether Redis answers is told elsewhere; a user that may not ask for INFO leaves it unknown.
+      this.#persistence = { kind: 'unknown' };
+    }
+  }
+
+  #note(persistence: Persistence): void {
+    const before = this.#persistence;
+    this.#persistence = persistence;
+    const isNews = before !== null && before.kind !== persistence.kind;
+    const isDue = isKept(persistence) === false && this.#ticks - this.#toldAt >= REPEAT_EVERY;
+    if (!isNews && !isDue) return;
+    this.#toldAt = this.#ticks;
+    this.#options.onPersistence(persistence);
+  }
+
+  async #tryFresh(): Promise<void> {
+    const fresh = this.#options.openFresh();
+    const answer = await within(fresh.exists(this.#options.key), FRESH_TIMEOUT_TICKS * TICK_MS).catch(
+      () => null,
+    );
+    fresh.disconnect();
+    if (answer === null || this.isReachable()) this.#freshSince = null;
+    else this.#freshSince ??= this.#ticks;
+  }
+}

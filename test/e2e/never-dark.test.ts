@@ -1,0 +1,260 @@
+import { describe, onTestFinished, test } from 'vitest';
+import { connect } from '../../src/store/connection.ts';
+import { cannedServer, type SeenRequest } from '../support/canned-server.ts';
+import { eventually } from '../support/eventually.ts';
+import { RedisProcess } from '../support/redis-process.ts';
+import {
+  type Asked,
+  hashOf,
+  intentRecord,
+  type Scripted,
+  ScriptedUpstream,
+} from '../support/scripted-upstream.ts';
+import { type ShippedConfig, ShippedDaemon } from '../support/shipped-daemon.ts';
+
+const PROBLEM = { 'content-type': 'application/problem+json' };
+const QUIET: Scripted = { records: [] };
+
+const wallet = (index: number): string => `0x${String(index).padStart(40, '0')}`;
+const wallets = (count: number): string[] => Array.from({ length: count }, (_, index) => wallet(index));
+
+/** A request as it came in (own clock, ms). */
+type Came = Asked & { atMs: number };
+
+/** An upstream that answers as it is told, and remembers when it was asked for what. */
+async function upstream(
+  answer: (asked: Asked) => Scripted | Promise<Scripted>,
+): Promise<{ url: string; came: Came[]; server: ScriptedUpstream }> {
+  const came: Came[] = [];
+  const server = new ScriptedUpstream((asked) => {
+    came.push({ ...asked, atMs: performance.now() });
+    return answer(asked);
+  });
+  await server.start();
+  onTestFinished(() => server.close());
+  return { url: server.url, came, server };
+}
+
+async function daemon(config: ShippedConfig): Promise<ShippedDaemon> {
+  return ShippedDaemon.of(config, onTestFinished);
+}
+
+function problem(status: number, code: string, headers: Record<string, string> = {}): Scripted {
+  const body = JSON.stringify({ type: `https://x/errors/${code}`, title: code, status, code });
+  return { status, body, headers: { ...PROBLEM, ...headers } };
+}
+
+/** A receiver that takes everything. */
+async function receiver(): Promise<{ url: string; types: () => string[] }> {
+  const server = await cannedServer(() => ({ status: 204, body: '' }));
+  onTestFinished(() => server.close());
+  const types = (): string[] => server.seen.map(({ body }: SeenRequest) => String(JSON.parse(body).type));
+  return { url: server.url, types };
+}
+
+/** The longest time in which nothing matched, within a span (own clock, ms). */
+function longestGapMs(came: readonly Came[], span: { fromMs: number; toMs: number }): number {
+  const times = came.map(({ atMs }) => atMs).filter((atMs) => atMs >= span.fromMs && atMs < span.toMs);
+  const edges = [span.fromMs, ...times, span.toMs];
+  return Math.max(...edges.slice(1).map((atMs, index) => atMs - (edges[index] ?? 0)));
+}
+
+/** Resolves when so many ms have passed since a moment. */
+async function untilMs(atMs: number): Promise<void> {
+  await eventually('the time to pass', () => performance.now() >= atMs, 600_000);
+}
+
+describe('with default settings, from a cold start', () => {
+  test('a newcomer with one wallet is told of a new transfer, and then of its fill, within seconds', async ({
+    expect,
+  }) => {
+    let records: ReturnType<typeof intentRecord>[] = [];
+    const service = await upstream(() => ({ records }));
+    const hook = await receiver();
+    const program = await daemon({
+      baseUrl: service.url,
+      receiver: hook,
+      subscription: { wallets: [wallet(1)] },
+    });
+    await program.start();
+    await untilMs(performance.now() + 6_000);
+    const now = (): number => Math.floor(Date.now() / 1_000);
+    records = [intentRecord(hashOf(1), 'pending', now())];
+    await eventually('intent.pending', () => hook.types().includes('intent.pending'), 15_000);
+    records = [intentRecord(hashOf(1), 'filled', now() + 1)];
+    await eventually('intent.filled', () => hook.types().includes('intent.filled'), 15_000);
+    expect(hook.types()).toEqual(['intent.pending', 'intent.filled']);
+  });
+
+  test('twenty quiet wallets at ten requests a second are each polled every few seconds, from the first', async ({
+    expect,
+  }) => {
+    const service = await upstream(() => QUIET);
+    const program = await daemon({
+      baseUrl: service.url,
+      requestsPerSecond: 10,
+      subscription: { wallets: wallets(20) },
+    });
+    await program.start();
+    const fromMs = performance.now();
+    await untilMs(fromMs + 25_000);
+    for (const address of wallets(20)) {
+      const own = service.came.filter(({ query }) => query.wallet === address);
+      expect(longestGapMs(own, { fromMs, toMs: fromMs + 25_000 })).toBeLessThan(12_000);
+    }
+  });
+
+  test('a slow upstream does not keep the budget from being used', async ({ expect }) => {
+    const service = await upstream(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      return QUIET;
+    });
+    const program = await daemon({
+      baseUrl: service.url,
+      requestsPerSecond: 100,
+      subscription: { wallets: wallets(400) },
+    });
+    await program.start();
+    const fromMs = performance.now() + 5_000;
+    await untilMs(fromMs + 10_000);
+    const count = service.came.filter(({ atMs }) => atMs >= fromMs && atMs < fromMs + 10_000).length;
+    expect(count).toBeGreaterThan(650);
+  });
+});
+
+describe('nobody is left in the dark', () => {
+  test('by three kill -9 amid the poll of one subject', async ({ expect }) => {
+    let hangs = true;
+    const service = await upstream(async (asked) => {
+      if (hangs && asked.query.wallet === wallet(7)) await new Promise(() => undefined);
+      return QUIET;
+    });
+    const program = await daemon({ baseUrl: service.url, subscription: { wallets: wallets(10) } });
+    const ofSeven = (): number => service.came.filter(({ query }) => query.wallet === wallet(7)).length;
+    for (let kill = 1; kill <= 3; kill++) {
+      const before = ofSeven();
+      await program.start();
+      await eventually('the subject to be polled', () => ofSeven() > before, 330_000);
+      await program.kill();
+    }
+    hangs = false;
+    const before = ofSeven();
+    await program.start();
+    await eventually('the subject to be polled again', () => ofSeven() > before + 1, 330_000);
+    expect(ofSeven()).toBeGreaterThan(before + 1);
+  }, 1_200_000);
+
+  test('by three seconds of 503 that name an hour as Retry-After', async ({ expect }) => {
+    let away = true;
+    const service = await upstream(() =>
+      away ? problem(503, 'service-unavailable', { 'retry-after': '3600' }) : QUIET,
+    );
+    const program = await daemon({ baseUrl: service.url, subscription: { wallets: wallets(20) } });
+    await program.start();
+    await eventually('the first refusals', () => service.came.length >= 3);
+    await untilMs(performance.now() + 3_000);
+    away = false;
+    const fromMs = performance.now();
+    const polled = (): Set<string | undefined> =>
+      new Set(service.came.filter(({ atMs }) => atMs > fromMs).map(({ query }) => query.wallet));
+    await eventually('everybody to be polled again', () => polled().size === 20, 100_000);
+    expect(performance.now() - fromMs).toBeLessThan(95_000);
+  });
+
+  test('by one subject that answers 403 among ten wallets, and nobody is told that the key is refused', async ({
+    expect,
+  }) => {
+    const service = await upstream(({ query }) =>
+      query.wallet === wallet(3) ? { status: 403, body: '{"Message":"no"}' } : QUIET,
+    );
+    const hook = await receiver();
+    const program = await daemon({
+      baseUrl: service.url,
+      receiver: { url: hook.url, events: ['upstream.*'] },
+      subscription: { wallets: wallets(10) },
+    });
+    await program.start();
+    const fromMs = performance.now();
+    await untilMs(fromMs + 30_000);
+    for (const address of wallets(10).filter((one) => one !== wallet(3))) {
+      const own = service.came.filter(({ query }) => query.wallet === address);
+      expect(longestGapMs(own, { fromMs, toMs: fromMs + 30_000 })).toBeLessThan(15_000);
+    }
+    expect(hook.types()).toEqual([]);
+  });
+
+  test('by fifty quotes that answer 500', async ({ expect }) => {
+    const service = await upstream(({ query }) =>
+      query.quoteId === undefined ? QUIET : problem(500, 'internal-error'),
+    );
+    const hook = await receiver();
+    const quotes = Array.from(
+      { length: 50 },
+      (_, index) => `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`,
+    );
+    const program = await daemon({
+      baseUrl: service.url,
+      receiver: { url: hook.url, events: ['upstream.*'] },
+      subscription: { wallets: wallets(20), quotes },
+    });
+    await program.start();
+    const fromMs = performance.now() + 40_000;
+    await untilMs(fromMs + 20_000);
+    const during = service.came.filter(({ atMs }) => atMs >= fromMs && atMs < fromMs + 20_000);
+    const looks = during.filter(({ query }) => query.wallet !== undefined).length;
+    expect(looks / 20).toBeGreaterThan(3.2);
+    expect((during.length - looks) / 20).toBeLessThan(0.7);
+    expect(hook.types()).toEqual([]);
+  });
+
+  test('by ten 429 at once: one pause of a second', async ({ expect }) => {
+    let refused = 0;
+    let open: (() => void)[] = [];
+    const service = await upstream(async () => {
+      if (refused >= 10) return QUIET;
+      refused++;
+      await new Promise<void>((resolve) => {
+        open.push(resolve);
+        if (open.length === 10) for (const release of open.splice(0)) release();
+      });
+      open = [];
+      return problem(429, 'rate-limit-exceeded');
+    });
+    const program = await daemon({
+      baseUrl: service.url,
+      requestsPerSecond: 20,
+      subscription: { wallets: wallets(40) },
+    });
+    await program.start();
+    await eventually('ten refusals', () => refused === 10);
+    const fromMs = performance.now();
+    await eventually('polls to go on', () => service.came.some(({ atMs }) => atMs > fromMs + 800), 30_000);
+    expect(performance.now() - fromMs).toBeLessThan(15_000);
+  });
+
+  test('by a Redis that is full and free in turns', async ({ expect }) => {
+    const redis = await RedisProcess.create();
+    onTestFinished(() => redis.close());
+    const service = await upstream(() => QUIET);
+    const program = await daemon({
+      baseUrl: service.url,
+      redisUrl: redis.url,
+      subscription: { wallets: wallets(20) },
+    });
+    await program.start();
+    await eventually('everybody to be polled', () => service.came.length >= 40);
+    const admin = connect({ kind: 'server', url: redis.url });
+    onTestFinished(() => admin.disconnect());
+    for (let turn = 0; turn < 10; turn++) {
+      await admin.config('SET', 'maxmemory', '1000000');
+      await untilMs(performance.now() + 1_500);
+      await admin.config('SET', 'maxmemory', '0');
+      await untilMs(performance.now() + 1_500);
+    }
+    const fromMs = performance.now();
+    const polled = (): Set<string | undefined> =>
+      new Set(service.came.filter(({ atMs }) => atMs > fromMs).map(({ query }) => query.wallet));
+    await eventually('everybody to be polled again', () => polled().size === 20, 60_000);
+    expect(polled().size).toBe(20);
+  });
+});

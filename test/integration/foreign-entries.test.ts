@@ -1,0 +1,251 @@
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import { asSubjectId, quoteId } from '../../src/domain/subject.ts';
+import { BatchStore } from '../../src/store/batches.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { connect } from '../../src/store/connection.ts';
+import { DeliveryStore } from '../../src/store/deliveries.ts';
+import { HandedQuotes } from '../../src/store/handed-quotes.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { LearnedStore } from '../../src/store/learned.ts';
+import { PlanStore } from '../../src/store/plan.ts';
+import { type PollStart, takePoll } from '../../src/store/poll-start.ts';
+import { ReceiverStore } from '../../src/store/receivers.ts';
+import { Registry, type Wanted } from '../../src/store/registry.ts';
+import { ReplayStore } from '../../src/store/replays.ts';
+import type { ForeignEntry } from '../../src/store/stored.ts';
+import { SubjectStore } from '../../src/store/subjects.ts';
+import { testPrefix } from '../support/daemon.ts';
+import { deliveryStage, ROOT } from '../support/delivery-stage.ts';
+import { Hook } from '../support/hook.ts';
+import { appendEvents, madeEventId } from '../support/log-entries.ts';
+import { opening } from '../support/opening.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+
+const open = opening();
+const INTENT = asSubjectId(`intent:${hashOf(3)}`);
+const OTHER = asSubjectId(`intent:${hashOf(4)}`);
+const RETENTION_MS = 60_000;
+
+let redis: RedisClient;
+let keys: Keys;
+let found: ForeignEntry[];
+
+beforeEach(() => {
+  redis = connect({ kind: 'server', url: inject('redisUrl') });
+  keys = new Keys(testPrefix());
+  found = [];
+});
+
+afterEach(() => redis.disconnect());
+
+function options() {
+  return { retentionMs: RETENTION_MS, onForeign: (entry: ForeignEntry) => void found.push(entry) };
+}
+
+const ROUTE = {
+  name: 'usdc',
+  source: { chainId: 1, token: '0x1' },
+  destination: { chainId: 10, token: '0x2' },
+  amount: '100',
+  funder: '0x1',
+  recipient: '0x2',
+  movedBy: 0.01,
+  everyMs: 60_000,
+};
+
+function subscription(name: string): Wanted['subscriptions'][number] {
+  const rest = { receivers: ['a', 'b'], metadata: {}, history: 'skip' as const, overdueAfterMs: null };
+  return { name, ...rest, subjects: [INTENT] };
+}
+
+function receiver(name: string): Wanted['receivers'][number] {
+  const filter = { wallets: null, chains: null, minAmount: null };
+  return { name, type: 'webhook', events: ['*'], filter, ordering: 'none' };
+}
+
+const WANTED: Wanted = {
+  digest: 'x',
+  receivers: [receiver('a'), receiver('b')],
+  routes: [ROUTE],
+  subscriptions: [subscription('one'), subscription('two')],
+};
+
+/** A registry that has synced the config, with the subjects it names. */
+async function registry(): Promise<{ registry: Registry; subjects: SubjectStore }> {
+  const { onForeign } = options();
+  const subjects = new SubjectStore(redis, keys, options());
+  const made = new Registry(redis, keys, subjects, onForeign);
+  await made.sync(WANTED, '0-0');
+  return { registry: made, subjects };
+}
+
+/** Has a worker take the poll of the one subject that is wanted. */
+async function take(parts: { registry: Registry; subjects: SubjectStore }): Promise<PollStart> {
+  const plan = new PlanStore(redis, keys);
+  await plan.setBudget('status', 100);
+  const { polls } = await plan.claim('status', { process: 'p', most: 5, aheadMs: 100 });
+  const poll = polls.find(({ member }) => member === INTENT);
+  if (poll === undefined) throw new Error('the subject was not handed out');
+  const handedQuotes = new HandedQuotes(redis, keys);
+  const start = await takePoll({ redis, keys, handedQuotes, ...parts }, poll, 'p');
+  if (start === null) throw new Error('the poll was not taken');
+  return start;
+}
+
+describe('in the registry, an entry of another shape', () => {
+  test.each([
+    'no JSON',
+    '{"name":"one"}',
+    '7',
+  ])('(%s) is written anew by a process that knows it', async (text) => {
+    const { registry: mine } = await registry();
+    await redis.hset(keys.subscriptions, 'one', text);
+    await redis.hset(keys.receivers, 'b', text);
+    await redis.hset(keys.routes, 'usdc', text);
+    expect([...(await mine.subscriptions(['one|x', 'two|x'])).keys()]).toEqual(['one', 'two']);
+    expect((await mine.receivers()).map(({ name }) => name).sort()).toEqual(['a', 'b']);
+    const stored = async (): Promise<string> => (await redis.hget(keys.routes, 'usdc')) ?? '';
+    expect(await mine.readRoute('usdc', await stored())).toEqual(ROUTE);
+    expect(found.map(({ what }) => what)).toEqual(['subscription', 'receiver', 'route']);
+    found = [];
+    await mine.subscriptions(['one|x']);
+    await mine.receivers();
+    await mine.readRoute('usdc', await stored());
+    expect(found).toEqual([]);
+  });
+
+  test('that nobody knows is passed over, and goes with the next sync', async () => {
+    const { registry: mine } = await registry();
+    await redis.hset(keys.subscriptions, 'strange', 'no JSON');
+    await redis.hset(keys.receivers, 'strange', 'no JSON');
+    await mine.prune(Number.MAX_SAFE_INTEGER);
+    expect((await mine.receivers()).map(({ name }) => name).sort()).toEqual(['a', 'b']);
+    await mine.sync(WANTED, '0-0');
+    expect((await redis.hkeys(keys.subscriptions)).sort()).toEqual(['one', 'two']);
+  });
+});
+
+test.each([
+  'junk',
+  'AT:junk',
+  'AT:5:9',
+])('a claim of another shape (%s) is made anew where a config names its subject', async (text) => {
+  const mine = await registry();
+  const root = `one|${INTENT}`;
+  const at = await redis.hget(keys.wanted, root);
+  await redis.hset(keys.claims(INTENT), root, text.replace('AT', at ?? ''));
+  const { claims } = await take(mine);
+  expect(claims.map((claim) => claim.root).sort()).toEqual([root, `two|${INTENT}`]);
+  expect(await redis.hget(keys.claims(INTENT), root)).toBe(`${at}::0`);
+});
+
+test('a claim of another shape on a page is passed over', async () => {
+  const { subjects } = await registry();
+  await redis.hset(keys.claims(OTHER), 'one|wallet:0x1', 'junk');
+  const [known] = await subjects.look([OTHER]);
+  expect(known?.claims).toEqual([]);
+  expect(found.map(({ what }) => what)).toEqual(['claim']);
+});
+
+test('a state of a receiver that is none counts as ok, and its other fields are kept', async () => {
+  const { onForeign } = options();
+  const states = new ReceiverStore(redis, keys, onForeign);
+  await redis.hset(keys.receiver('a'), { state: 'moody', since: 'yesterday', lastError: 'HTTP 500' });
+  expect(await states.condition('a')).toMatchObject({ state: 'ok', since: null, lastError: 'HTTP 500' });
+  expect(await states.condition('a')).toMatchObject({ state: 'ok' });
+  expect(found.map(({ what }) => what)).toEqual(['receiver-state']);
+});
+
+describe('a fact of a delivery', () => {
+  test('keeps what can be read of it', async () => {
+    const deliveries = new DeliveryStore(redis, keys, options());
+    await redis.hset(keys.delivery('a', 'd'), {
+      outcome: 'pending',
+      entry: '1-1',
+      roots: '[]',
+      tries: 'x',
+      attempts: '{',
+    });
+    expect(await deliveries.fact('a', 'd')).toMatchObject({ outcome: 'pending', tries: 0, attempts: [] });
+    expect(await redis.hkeys(keys.delivery('a', 'd'))).toEqual(['outcome', 'entry', 'roots']);
+  });
+
+  test('that does not say what is delivered to whom is forgotten', async () => {
+    const deliveries = new DeliveryStore(redis, keys, options());
+    await redis.hset(keys.delivery('a', 'd'), { outcome: 'pending', entry: 'x', roots: '[]' });
+    await redis.zadd(keys.pending('a'), 1, 'd');
+    expect(await deliveries.fact('a', 'd')).toBe(null);
+    expect(await deliveries.counts('a')).toEqual({ pending: 0, dead: 0 });
+    expect(await redis.exists(keys.delivery('a', 'd'))).toBe(0);
+  });
+});
+
+test('a batch of another shape is gathered anew', async () => {
+  const batches = new BatchStore(redis, keys, options());
+  await redis.hset(keys.delivery('a', 'd'), { outcome: 'pending', entry: '1-1', roots: '[]', batch: 'b' });
+  await redis.hset(keys.batch('a', 'b'), { leader: 'd', members: 'no JSON' });
+  expect(await batches.gather('a', 'd', { joins: true })).toMatchObject({ isWaiting: true, waiting: 1 });
+});
+
+test('a time of another shape since when something is wanted begins anew', async () => {
+  await registry();
+  await redis.hset(keys.wanted, `one|${INTENT}`, 'long ago');
+  const { claims } = await take(await registry());
+  expect(claims.every(({ atMs }) => atMs > 1_600_000_000_000)).toBe(true);
+  expect(claims).toHaveLength(2);
+});
+
+test('a replay of another shape is no replay', async () => {
+  const replays = new ReplayStore(redis, keys, options());
+  await redis.hset(keys.replay('r'), { receiver: 'a', state: 'open', since: 'x' });
+  expect(await replays.read('r')).toBe(null);
+  expect(found.map(({ what }) => what)).toEqual(['replay']);
+});
+
+test('what was learned is read but for the entries of another shape, which go', async () => {
+  const learned = new LearnedStore(redis, keys, options());
+  await learned.add({
+    route: '1:10',
+    lesson: 'pending',
+    increments: [{ bin: 0, ended: 1, watchedSeconds: 5 }],
+  });
+  await learned.add({
+    route: '1:11',
+    lesson: 'pending',
+    increments: [{ bin: 0, ended: 1, watchedSeconds: 5 }],
+  });
+  await redis.hset(keys.learned('1:11:pending'), 'e0', 'many');
+  await redis.hset(keys.learned('1:10:wisdom'), 'landmark', '1');
+  await redis.sadd(keys.learnedNames, '1:10:wisdom');
+  expect((await learned.all()).map(({ route }) => route)).toEqual(['1:10']);
+  expect(await redis.smembers(keys.learnedNames)).toEqual(['1:10:pending']);
+});
+
+test('a quote of another shape is written anew by a process that hands it over', async () => {
+  const { onForeign } = options();
+  const subject = quoteId('11111111-1111-4111-8111-111111111111');
+  const said = { id: subject, expiresAt: 5 };
+  const quotes = new HandedQuotes(redis, keys, onForeign);
+  await quotes.sync([{ subject, said }]);
+  await redis.hset(keys.handedQuotes, subject, 'no JSON');
+  expect((await quotes.of(subject))?.quote).toEqual({ subject, said });
+  expect(await new HandedQuotes(redis, keys).of(subject)).not.toBe(null);
+});
+
+test('a daemon delivers to everybody whatever foreign entries stand beside', async () => {
+  const [one, two] = [await open.started(new Hook()), await open.started(new Hook())];
+  const stage = await deliveryStage(open, { one: { hook: one }, two: { hook: two } });
+  await stage.start();
+  const made = { subject: INTENT, sequence: 1, root: ROOT, atMs: Date.now() + 60_000 };
+  const id = madeEventId(made);
+  await stage.redis.hset(stage.keys.receivers, { two: 'no JSON', three: 'no JSON' });
+  await stage.redis.hset(stage.keys.subscriptions, { s: '{}', strange: '7' });
+  await stage.redis.hset(stage.keys.receiver('two'), 'state', 'moody');
+  const fact = { outcome: 'pending', entry: 'nowhere', roots: 'no JSON' };
+  await stage.redis.hset(stage.keys.delivery('one', id), fact);
+  await stage.redis.hset(stage.keys.replay('r'), { receiver: 'one', state: 'open' });
+  await stage.redis.zadd(stage.keys.replays, 1, 'r');
+  await appendEvents(stage.redis, stage.keys, [made]);
+  await one.until((came) => came.some(({ event }) => event.id === id));
+  await two.until((came) => came.some(({ event }) => event.id === id));
+});

@@ -1,0 +1,225 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Event } from '../../src/domain/event.ts';
+import { asSubjectId } from '../../src/domain/subject.ts';
+import { redisTimeMs } from '../../src/store/connection.ts';
+import { SCHEMA_VERSION } from '../../src/store/schema-version.ts';
+import { SetAside } from '../../src/store/set-aside.ts';
+import { SubjectStore } from '../../src/store/subjects.ts';
+import { configYaml, startDaemon } from '../support/daemon.ts';
+import { type DeliveryStage, deliveryStage, HOUR_MS, ROOT } from '../support/delivery-stage.ts';
+import { eventually } from '../support/eventually.ts';
+import { Hook } from '../support/hook.ts';
+import { appendEvents, madeEventId } from '../support/log-entries.ts';
+import { opening } from '../support/opening.ts';
+import { COMPILED } from '../support/program.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+
+const open = opening();
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const SUBJECT = `intent:${hashOf(5)}`;
+
+/** An event with every member that one can have. */
+const WHOLE: Event = {
+  id: `evt_${'ab'.repeat(20)}`,
+  type: 'intent.refunded',
+  timestamp: '2026-11-20T10:00:00.123Z',
+  data: {
+    subject: { kind: 'intent', id: SUBJECT },
+    sequence: 7,
+    status: 'refunded',
+    previousStatus: 'pending',
+    changes: ['status', 'steps[0].status'],
+    record: { id: SUBJECT, type: 'intent', status: 'refunded', steps: [{ status: 'DONE' }], more: null },
+    skipped: true,
+    regression: true,
+    elapsedSeconds: 42,
+    upstreamUpdatedAt: 1_700_000_000,
+    detectionDelaySeconds: 1.5,
+  },
+};
+
+/** What entitlement adds to the event of a receiver of the stage. */
+const AUDIENCE = { wallets: [], subscriptions: ['s'], metadata: {} };
+
+type Running = { stage: DeliveryStage; hook: Hook; lines: { msg: string; reason?: string }[] };
+
+/** A daemon with one receiver, and the lines of its log. */
+async function running(): Promise<Running> {
+  const hook = await open.started(new Hook());
+  const stage = await deliveryStage(open, { hook: { hook } });
+  const lines: Running['lines'] = [];
+  const { daemon } = await startDaemon(stage.config, (line) => lines.push(JSON.parse(line)));
+  open.later(() => daemon.close());
+  return { stage, hook, lines };
+}
+
+async function add({ stage }: Running, fields: Record<string, string>): Promise<string> {
+  return (await stage.redis.xadd(stage.keys.events, '*', ...Object.entries(fields).flat())) ?? '';
+}
+
+/** Appends an event that anyone can read, as a sign that the relay has come so far. */
+async function addReadable({ stage }: Running, sequence: number): Promise<string> {
+  const made = {
+    subject: SUBJECT,
+    sequence,
+    root: ROOT,
+    atMs: (await redisTimeMs(stage.redis)) + 60_000 + sequence,
+  };
+  await appendEvents(stage.redis, stage.keys, [made]);
+  return madeEventId(made);
+}
+
+async function came({ hook }: Running, id: string): Promise<unknown> {
+  const all = await hook.until((webhooks) => webhooks.some(({ event }) => event.id === id));
+  return all.find(({ event }) => event.id === id)?.event;
+}
+
+async function intentwatch({ stage }: Running, ...args: string[]): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, 'intentwatch.yaml');
+  await writeFile(file, configYaml(stage.config));
+  const env = { ...process.env, ...COMPILED };
+  return (await promisify(execFile)(process.execPath, [MAIN, ...args, '--config', file], { env })).stdout;
+}
+
+test('an event with every member set reaches a receiver as it was committed', async () => {
+  const run = await running();
+  const { redis, keys } = run.stage;
+  const subjects = new SubjectStore(redis, keys, { retentionMs: HOUR_MS });
+  await subjects.commit({
+    subject: asSubjectId(SUBJECT),
+    asOf: '0',
+    token: WHOLE.id,
+    claims: [],
+    event: { event: WHOLE, updatedAt: null, first: true, roots: [ROOT] },
+  });
+  expect(await came(run, WHOLE.id)).toEqual({ ...WHOLE, data: { ...WHOLE.data, ...AUDIENCE } });
+  const [[, fields = []] = ['']] = await redis.xrange(keys.events, '-', '+');
+  expect(fields[fields.indexOf('v') + 1]).toBe(String(SCHEMA_VERSION));
+});
+
+describe('an entry of the log', () => {
+  test.each([
+    ['an unknown kind', { kind: 'remark', v: '2' }, WHOLE.type],
+    ['an unknown type', { kind: 'event', v: '2' }, 'intent.sent-to-the-moon'],
+  ])('of %s is delivered with every member that it has', async (_, head, type) => {
+    const run = await running();
+    const subject = { ...WHOLE.data.subject, chain: 'base' };
+    const event = {
+      ...WHOLE,
+      type,
+      cause: { by: 'a later version' },
+      data: { ...WHOLE.data, subject, later: [1] },
+    };
+    await add(run, {
+      ...head,
+      subject: SUBJECT,
+      event: JSON.stringify(event),
+      roots: JSON.stringify([ROOT]),
+    });
+    expect(await came(run, WHOLE.id)).toEqual({ ...event, data: { ...event.data, ...AUDIENCE } });
+  });
+
+  test.each([
+    ['an unknown kind without event', { kind: 'remark', text: 'x' }],
+    ['no JSON', { kind: 'event', event: '{"id":', roots: '[]' }],
+    ['another shape', { kind: 'event', v: '1', event: JSON.stringify({ ...WHOLE, data: 7 }), roots: '[]' }],
+    ['an audience that names nothing', { kind: 'audience', event: 'x', entry: 'y', roots: '[]' }],
+  ])('that nobody can read (%s) is set aside, once, and holds nothing up', async (_, fields) => {
+    const run = await running();
+    const { redis, keys } = run.stage;
+    const entry = await add(run, fields);
+    const late = await add(run, { kind: 'audience', event: WHOLE.id, entry, roots: JSON.stringify([ROOT]) });
+    await came(run, await addReadable(run, 1));
+    const kept = await new SetAside(redis, keys).list();
+    expect(kept.map(({ id }) => id)).toEqual([entry, late]);
+    expect(kept[0]?.fields).toEqual(Object.entries(fields).flat());
+    expect(run.lines.filter(({ msg }) => msg === 'relay.set_aside')).toHaveLength(2);
+    const listed = await intentwatch(run, 'set-aside');
+    expect(listed).toContain(entry);
+    expect(await intentwatch(run, 'set-aside', 'replay')).toContain('0 of 2 entries are back in the log');
+  });
+
+  test('that was set aside is delivered once it can be read', async () => {
+    const run = await running();
+    const { redis, keys } = run.stage;
+    const fields = {
+      kind: 'event',
+      subject: SUBJECT,
+      event: JSON.stringify(WHOLE),
+      roots: JSON.stringify([ROOT]),
+    };
+    await new SetAside(redis, keys).add({ id: '1-1', fields: Object.entries(fields).flat() });
+    expect(await intentwatch(run, 'set-aside')).toContain('can be read');
+    expect(await intentwatch(run, 'set-aside', 'replay')).toContain('1 of 1 entries are back in the log');
+    expect(await came(run, WHOLE.id)).toMatchObject({ data: { elapsedSeconds: 42 } });
+    expect(await intentwatch(run, 'set-aside')).toContain('nothing is set aside');
+  });
+
+  test('that only a newer version can read stops the relay, which leaves its lease to one', async () => {
+    const run = await running();
+    const { lease, redis, keys } = run.stage;
+    const before = await addReadable(run, 1);
+    await came(run, before);
+    const cursor = await eventually('the cursor stands', async () => {
+      const now = await lease.cursor('hook');
+      return now === (await run.stage.events.newest()) ? now : null;
+    });
+    const ahead = Number(cursor?.split('-')[0]) + 1;
+    const entry = `${ahead}-0`;
+    const strange = { kind: 'event', v: String(SCHEMA_VERSION + 1), event: '\u0001packed', roots: '[]' };
+    await redis.xadd(keys.events, entry, ...Object.entries(strange).flat());
+    await eventually('it says so', () => run.lines.some(({ msg }) => msg === 'relay.stopped'));
+    expect(await lease.cursor('hook')).toBe(cursor);
+    expect(await new SetAside(redis, keys).list()).toEqual([]);
+
+    // Another process can take the lease at once, and reads on.
+    const token = await eventually('the lease is free', () => lease.hold(), 20_000);
+    expect(await lease.advance(token, 'hook', entry)).toBe(true);
+    await lease.release();
+    await came(run, await addReadable(run, 100));
+  });
+});
+
+test('a delivery whose event cannot be read is a dead letter with the reason; one of a newer version waits for it', async () => {
+  const run = await running();
+  const { deliveries, lease, redis, keys, events } = run.stage;
+  const token = await eventually('the daemon relays', () => redis.get(keys.relayLease));
+  const atMs = await redisTimeMs(redis);
+  const [old, newer] = [`${atMs - 2_000}-0`, `${atMs - 1_000}-0`];
+  await redis.xadd(keys.events, old, 'kind', 'event', 'event', '{', 'v', '0');
+  await redis.xadd(keys.events, newer, 'kind', 'event', 'event', '{', 'v', String(SCHEMA_VERSION + 1));
+  await redis.hset(keys.cursors, 'hook', newer);
+  const ids = [`evt_${'1'.repeat(40)}`, `evt_${'2'.repeat(40)}`];
+  const openings = [old, newer].map((entry, index) => ({ id: ids[index] ?? '', entry, roots: [ROOT] }));
+  const opened = await deliveries.open(
+    token,
+    'hook',
+    openings.map((one) => ({ ...one, subject: null, replay: null })),
+  );
+  expect(opened).toEqual(['opened', 'opened']);
+  const dead = await eventually('the unreadable one is dead', async () => {
+    const fact = await deliveries.fact('hook', ids[0] ?? '');
+    return fact?.outcome === 'dead' && fact;
+  });
+  expect(dead.attempts.at(-1)?.reason).toContain('cannot be read');
+  expect(await deliveries.fact('hook', ids[1] ?? '')).toMatchObject({ outcome: 'pending', tries: 0 });
+  expect(await lease.cursor('hook')).toBe(await events.newest());
+});
+
+test("one receiver's foreign cursor holds up no other receiver", async () => {
+  const [hook, other] = [await open.started(new Hook()), await open.started(new Hook())];
+  const stage = await deliveryStage(open, { hook: { hook }, other: { hook: other } });
+  await stage.redis.hset(stage.keys.cursors, 'other', 'nowhere');
+  await stage.start();
+  const run = { stage, hook, lines: [] };
+  const id = await addReadable(run, 1);
+  await came(run, id);
+  await came({ ...run, hook: other }, id);
+});

@@ -1,0 +1,225 @@
+import { describe, expect, test } from 'vitest';
+import { connect } from '../../src/store/connection.ts';
+import { within } from '../../src/within.ts';
+import type { ChildDaemon } from '../support/child-daemon.ts';
+import { TestReceiver, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { opening } from '../support/opening.ts';
+import { RedisNode } from '../support/redis-node.ts';
+import { RedisProcess } from '../support/redis-process.ts';
+import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
+
+const { later, started, child } = opening();
+
+const INTENTS = Array.from({ length: 5 }, (_, index) => hashOf(index + 1));
+
+/** How long a test waits for what takes up to 15 s on a quiet machine. */
+const SOON_MS = 30_000;
+
+async function opened(node: Promise<RedisNode>): Promise<RedisNode> {
+  const running = await node;
+  later(() => running.close());
+  return running;
+}
+
+/** A daemon in a process of its own that polls five pending intents, and what it is seen from. */
+async function watching(redisUrl: string): Promise<{
+  daemon: ChildDaemon;
+  /** Resolves with the ms until the next request to the upstream. */
+  polled: () => Promise<number>;
+  /** Lets all intents be filled; resolves with the ids of the intents that were told so. */
+  fill: () => Promise<string[]>;
+  ask: (path: string) => Promise<{ status: number; body: string; tookMs: number }>;
+}> {
+  let status = 'pending';
+  const upstream = await started(
+    new ScriptedUpstream(({ query }) => ({
+      records: query.intentHash ? [intentRecord(query.intentHash, status, 1_700_000_000)] : [],
+    })),
+  );
+  const hook = await started(new TestReceiver());
+  const daemon = child({
+    baseUrl: upstream.url,
+    redisUrl,
+    prefix: testPrefix(),
+    receivers: { hook: { url: hook.url } },
+    subscriptions: [{ name: 's', intents: INTENTS, receivers: ['hook'] }],
+  });
+  await daemon.start();
+  const url = String(daemon.lines.find(({ msg }) => msg === 'server.listening')?.url);
+  const ask = async (path: string): Promise<{ status: number; body: string; tookMs: number }> => {
+    const startedMs = performance.now();
+    const answer = await fetch(`${url}${path}`);
+    const body = await answer.text();
+    return { status: answer.status, body, tookMs: performance.now() - startedMs };
+  };
+  await hook.until((events) => events.length === INTENTS.length);
+  await eventually('ready', async () => (await ask('/readyz')).status === 200);
+  return {
+    daemon,
+    ask,
+    polled: async () => {
+      const [startedMs, before] = [performance.now(), upstream.asked.length];
+      await eventually('a request to the upstream', () => upstream.asked.length > before);
+      return performance.now() - startedMs;
+    },
+    fill: async () => {
+      status = 'filled';
+      const isFilled = ({ type }: { type: string }): boolean => type === 'intent.filled';
+      await hook.until((events) => events.filter(isFilled).length >= INTENTS.length);
+      return hook.events.filter(isFilled).map(({ data }) => data.subject.id);
+    },
+  };
+}
+
+type Watching = Awaited<ReturnType<typeof watching>>;
+
+/** What is said of a Redis that is away: not ready, alive, and the metrics of the process itself. */
+async function expectAway({ ask, daemon }: Watching): Promise<void> {
+  const startedMs = performance.now();
+  await eventually('not ready', async () => (await ask('/readyz')).status === 503, SOON_MS);
+  expect(performance.now() - startedMs).toBeLessThan(20_000);
+  expect((await ask('/readyz')).body).toContain('"Redis is away: ');
+  expect((await ask('/healthz')).status).toBe(200);
+  const metrics = await ask('/metrics');
+  expect(metrics.tookMs).toBeLessThan(3_000);
+  expect(metrics.body).toContain('\nintentwatch_ready 0\n');
+  expect(metrics.body).toContain('\nintentwatch_redis_reachable 0\n');
+  expect(metrics.body).not.toMatch(/^intentwatch_subjects\{/m);
+  await daemon.until((lines) => lines.some(({ msg, role }) => msg === 'redis.away' && role === 'commands'));
+}
+
+async function expectBack({ ask, daemon }: Watching): Promise<void> {
+  await eventually('ready again', async () => (await ask('/readyz')).status === 200, SOON_MS);
+  expect((await ask('/metrics')).body).toContain('\nintentwatch_redis_reachable 1\n');
+  await daemon.until((lines) => lines.some(({ msg, role }) => msg === 'redis.back' && role === 'commands'));
+}
+
+/** A request comes within moments of the promotion, and all that happens from then on is told, once. */
+async function expectTakenOver(seen: Watching, old: RedisNode): Promise<void> {
+  const tookMs = await seen.polled();
+  expect(tookMs).toBeLessThan(SOON_MS);
+  await expectBack(seen);
+  old.thaw();
+  await eventually('the old master follows', async () =>
+    (await old.client.info('replication')).includes('role:slave'),
+  );
+  expect((await seen.fill()).sort()).toEqual(INTENTS.map((hash) => `intent:${hash}`));
+  await expectBack(seen);
+}
+
+describe('a master that is frozen while its replica takes over', () => {
+  test('is left, in a Sentinel group', async () => {
+    const master = await opened(RedisNode.start());
+    const replica = await opened(RedisNode.start({ replicaof: `127.0.0.1 ${master.port}` }));
+    await replica.followed();
+    const sentinel = await opened(RedisNode.startSentinel('watched', master, 12_000));
+    await eventually('the Sentinel knows the replica', async () =>
+      JSON.stringify(await sentinel.client.call('SENTINEL', 'REPLICAS', 'watched')).includes(
+        `${replica.port}`,
+      ),
+    );
+    const seen = await watching(`redis+sentinel://127.0.0.1:${sentinel.port}/watched`);
+    master.freeze();
+    later(async () => master.thaw());
+    await expectAway(seen);
+    await replica.promoted();
+    await expectTakenOver(seen, master);
+  });
+
+  test('is left, in a Cluster', async () => {
+    const [master, replica] = await Promise.all([
+      opened(RedisNode.startClusterNode()),
+      opened(RedisNode.startClusterNode()),
+    ]);
+    await master.client.cluster('ADDSLOTSRANGE', 0, 16_383);
+    const busPort = Number((await replica.client.config('GET', 'cluster-port')).at(-1));
+    await master.client.cluster('MEET', '127.0.0.1', String(replica.port), String(busPort));
+    const id = String(await master.client.cluster('MYID'));
+    await eventually('the nodes have met', async () =>
+      String(await replica.client.cluster('NODES')).includes(`${id} `),
+    );
+    await eventually('the replica follows', () =>
+      replica.client.cluster('REPLICATE', id).then(
+        () => true,
+        () => false,
+      ),
+    );
+    await replica.followed();
+    await eventually('the Cluster is whole', async () =>
+      String(await replica.client.cluster('INFO')).includes('cluster_state:ok'),
+    );
+    await eventually('the master names its replica', async () =>
+      JSON.stringify(await master.client.cluster('SLOTS')).includes(String(replica.port)),
+    );
+    const seen = await watching(`redis+cluster://127.0.0.1:${master.port}`);
+    master.freeze();
+    later(async () => master.thaw());
+    await expectAway(seen);
+    // What the other masters decide where there are some.
+    await replica.client.cluster('FAILOVER', 'TAKEOVER');
+    await replica.promoted();
+    await expectTakenOver(seen, master);
+  });
+});
+
+test('a Sentinel that answers nobody is passed over', async () => {
+  const master = await opened(RedisNode.start());
+  const sentinel = await opened(RedisNode.startSentinel('watched', master, 60_000));
+  const silent = await started(new TcpProxy({ host: '127.0.0.1', port: sentinel.port }));
+  silent.onRequest = () => 'swallow';
+  const hosts = [Number(new URL(silent.url).port), sentinel.port].map((port) => ({
+    host: '127.0.0.1',
+    port,
+  }));
+  const redis = connect({ kind: 'sentinel', hosts, group: 'watched', tls: false });
+  later(async () => redis.disconnect());
+  expect(await within(redis.ping(), SOON_MS)).toBe('PONG');
+});
+
+describe('a server that is gone', () => {
+  test('is waited for by a process that lives and is not ready', async () => {
+    const server = await RedisProcess.create();
+    later(() => server.close());
+    const seen = await watching(server.url);
+    await server.kill();
+    await expectAway(seen);
+    await server.start();
+    expect(await seen.polled()).toBeLessThan(SOON_MS);
+    await expectBack(seen);
+    expect((await seen.fill()).sort()).toEqual(INTENTS.map((hash) => `intent:${hash}`));
+  });
+});
+
+describe('a server that is frozen', () => {
+  test('for 20 s is not ready, and is used again when it goes on', async () => {
+    const server = await opened(RedisNode.start());
+    const seen = await watching(`redis://127.0.0.1:${server.port}`);
+    server.freeze();
+    later(async () => server.thaw());
+    const frozenMs = performance.now();
+    await expectAway(seen);
+    while (performance.now() - frozenMs < 20_000) {
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      expect((await seen.ask('/healthz')).status).toBe(200);
+      expect((await seen.ask('/metrics')).tookMs).toBeLessThan(3_000);
+    }
+    server.thaw();
+    expect(await seen.polled()).toBeLessThan(SOON_MS);
+    await expectBack(seen);
+    expect((await seen.fill()).sort()).toEqual(INTENTS.map((hash) => `intent:${hash}`));
+  });
+
+  test('for 3 s is waited for, without a word', async () => {
+    const server = await opened(RedisNode.start());
+    const seen = await watching(`redis://127.0.0.1:${server.port}`);
+    server.freeze();
+    later(async () => server.thaw());
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    server.thaw();
+    await seen.polled();
+    expect((await seen.fill()).sort()).toEqual(INTENTS.map((hash) => `intent:${hash}`));
+    expect(seen.daemon.lines.filter(({ msg }) => msg === 'redis.away')).toEqual([]);
+  });
+});

@@ -1,0 +1,145 @@
+import { describe, expect, test } from 'vitest';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { connect } from '../../src/store/connection.ts';
+import {
+  isKept,
+  type Persistence,
+  persistenceWarning,
+  readPersistence,
+} from '../../src/store/persistence.ts';
+import { RedisMonitor } from '../../src/store/redis-monitor.ts';
+import { checkRedis } from '../../src/store/startup-checks.ts';
+import { startDaemon, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { opening } from '../support/opening.ts';
+import { RedisNode } from '../support/redis-node.ts';
+import { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
+
+const { later, started } = opening();
+
+/** A tick of the monitor in these tests: what takes a minute takes 3 s. */
+const TICK_MS = 50;
+
+async function node(settings: Record<string, string> = {}): Promise<RedisNode> {
+  const running = await RedisNode.start(settings);
+  later(() => running.close());
+  return running;
+}
+
+function connected(port: number): RedisClient {
+  const redis = connect({ kind: 'server', url: `redis://127.0.0.1:${port}` });
+  later(async () => redis.disconnect());
+  return redis;
+}
+
+/** A monitor of one connection, and what it has told. */
+function monitored(
+  redis: RedisClient,
+  openFresh: () => RedisClient,
+): { monitor: RedisMonitor; told: string[]; persistences: Persistence[] } {
+  const [told, persistences]: [string[], Persistence[]] = [[], []];
+  const monitor = new RedisMonitor({
+    key: 'some-key',
+    openFresh,
+    onAway: (role, reason) => told.push(`${role} away: ${reason}`),
+    onBack: (role) => told.push(`${role} back`),
+    onPersistence: (persistence) => persistences.push(persistence),
+    tickMs: TICK_MS,
+  });
+  later(async () => monitor.close());
+  monitor.watch('commands', redis);
+  monitor.start();
+  return { monitor, told, persistences };
+}
+
+describe('what Redis keeps', () => {
+  test.each([
+    { settings: { appendonly: 'yes', save: '' }, kept: true, says: null },
+    { settings: { appendonly: 'yes', save: '60 1' }, kept: true, says: null },
+    { settings: { appendonly: 'no', save: '3600 1 300 100' }, kept: true, says: /up to the last 60 minutes/ },
+    { settings: { appendonly: 'no', save: '90 1' }, kept: true, says: /up to the last 90 s/ },
+    { settings: { appendonly: 'no', save: '' }, kept: false, says: /Redis keeps nothing/ },
+  ])('is $kept with $settings', async ({ settings, kept, says }) => {
+    const { client, port } = await node({ appendonly: 'no' });
+    for (const [key, value] of Object.entries(settings)) await client.config('SET', key, value);
+    const persistence = await readPersistence(connected(port));
+    expect(isKept(persistence)).toBe(kept);
+    const warning = persistenceWarning(persistence);
+    if (says === null) expect(warning).toBeNull();
+    else expect(warning).toMatch(says);
+    const found = (await checkRedis(connected(port))).map(({ fatal, message }) => [fatal, message]);
+    expect(found).toEqual(warning === null ? [] : [[false, warning]]);
+  });
+
+  test('is not known where CONFIG is refused and there is no append-only file', async () => {
+    const { client, port } = await node({ appendonly: 'no' });
+    await client.call('ACL', 'SETUSER', 'default', '-config');
+    expect(await readPersistence(connected(port))).toEqual({ kind: 'unknown' });
+  });
+
+  test('is looked at again and again, and told when it changes', async () => {
+    const { client, port } = await node();
+    const redis = connected(port);
+    const { monitor, persistences } = monitored(redis, () => connected(port));
+    await eventually('the first look', () => monitor.persistence?.kind === 'append-only');
+    await client.config('SET', 'appendonly', 'no');
+    await eventually('the next look', () => monitor.persistence?.kind === 'nothing');
+    expect(persistences).toEqual([{ kind: 'nothing' }]);
+  });
+
+  test('is said by a daemon at its start, by its readiness and by a metric', async () => {
+    const server = await node({ appendonly: 'no' });
+    const upstream = await started(new ScriptedUpstream(() => ({ records: [] })));
+    const lines: string[] = [];
+    const { daemon } = await startDaemon(
+      {
+        baseUrl: upstream.url,
+        redisUrl: `redis://127.0.0.1:${server.port}`,
+        prefix: testPrefix(),
+        receivers: { hook: { url: upstream.url } },
+        subscriptions: [{ name: 's', wallets: [`0x${'1'.repeat(40)}`], receivers: ['hook'] }],
+      },
+      (line) => lines.push(line),
+    );
+    later(() => daemon.close());
+    expect(lines.filter((line) => line.includes('Redis keeps nothing'))).toHaveLength(1);
+    await eventually('the metric', async () =>
+      (await (await fetch(`${daemon.url}/metrics`)).text()).includes('\nintentwatch_redis_persistent 0\n'),
+    );
+    const ready = await eventually('ready', async () => {
+      const answer = await fetch(`${daemon.url}/readyz`);
+      return answer.status === 200 && answer.text();
+    });
+    expect(ready).toContain('it keeps nothing when it ends');
+  });
+});
+
+describe('connections that are not answered', () => {
+  test('are stuck when fresh ones have been for a minute', async () => {
+    const { port } = await node();
+    const proxy = await started(new TcpProxy({ host: '127.0.0.1', port }));
+    const redis = connect({ kind: 'server', url: proxy.url });
+    later(async () => redis.disconnect());
+    const { monitor, told } = monitored(redis, () => connected(port));
+    await eventually('reachable', () => monitor.isReachable());
+    proxy.onRequest = () => 'swallow';
+    await eventually('away', () => !monitor.isReachable());
+    expect(monitor.isStuck()).toBe(false);
+    await eventually('stuck', () => monitor.isStuck());
+    expect(told.some((line) => /^commands away: no answer/.test(line))).toBe(true);
+  });
+
+  test('are not stuck while Redis answers nobody', async () => {
+    const server = await node();
+    const { monitor, told } = monitored(connected(server.port), () => connected(server.port));
+    await eventually('reachable', () => monitor.isReachable());
+    server.freeze();
+    later(async () => server.thaw());
+    await eventually('a long silence', () => monitor.silentMs() >= 100 * TICK_MS);
+    expect([monitor.isReachable(), monitor.stuckMs()]).toEqual([false, 0]);
+    server.thaw();
+    await eventually('back', () => monitor.isReachable());
+    expect(told.at(-1)).toBe('commands back');
+  });
+});

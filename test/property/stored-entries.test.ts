@@ -1,0 +1,103 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { LISTINGS } from '../../src/domain/cadence/listing.ts';
+import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
+import { intentId, walletId } from '../../src/domain/subject.ts';
+import { parseWalk } from '../../src/queues/walks.ts';
+import { openText, parseFacts, parseOpen } from '../../src/store/wallets.ts';
+
+/** What another version, another program or a hand may have written: any text, any JSON, and numbers that are none. */
+const foreign = fc.oneof(
+  fc.string(),
+  fc.json(),
+  fc.constantFrom('', 'NaN', 'Infinity', '-Infinity', '1e400', '-1', '0x10', 'null', '[]', '{}', '[1,2]'),
+  fc.integer().map(String),
+);
+
+const subjects = fc.nat().map((number) => intentId(`0x${number.toString(16)}`));
+
+const transfers: fc.Arbitrary<OpenTransfer> = fc.record({
+  subject: subjects,
+  status: fc.string(),
+  route: fc.string(),
+  sinceMs: fc.nat(),
+  seenAtMs: fc.nat(),
+  headAtMs: fc.option(fc.nat()),
+});
+
+/** The fields of facts by their names, and any others. */
+const names = fc.oneof(
+  fc.string(),
+  fc.constantFrom(
+    ...LISTINGS.flatMap((listing) =>
+      ['polled', 'virtual', 'taken', 'same'].map((fact) => `${fact}:${listing}`),
+    ),
+    'sweptAtMs',
+    'pages',
+    'orderAtMs',
+    'disorderAtMs',
+    'unnarrowedAtMs',
+    'missedAtMs',
+    'arrivals:seen',
+    'arrivals:watchedSeconds',
+    'arrivals:atMs',
+  ),
+);
+
+describe('transfers of a wallet that are under way', () => {
+  test('are read as they were written', () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(transfers, { selector: ({ subject }) => subject }), (list) => {
+        const stored = Object.fromEntries(list.map((transfer) => [transfer.subject, openText(transfer)]));
+        expect(parseOpen(stored)).toEqual(list);
+      }),
+    );
+  });
+
+  test('are read beside any entry of another shape, which is left out', () => {
+    fc.assert(
+      fc.property(transfers, fc.dictionary(fc.string(), foreign), (transfer, others) => {
+        const read = parseOpen({ ...others, [transfer.subject]: openText(transfer) });
+        expect(read).toContainEqual(transfer);
+        for (const one of read) {
+          expect(Number.isFinite(one.sinceMs)).toBe(true);
+          expect(Number.isFinite(one.seenAtMs)).toBe(true);
+          expect(typeof one.status).toBe('string');
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+test('facts of a wallet are numbers, whatever is stored in their place', () => {
+  fc.assert(
+    fc.property(fc.dictionary(names, foreign), (stored) => {
+      const { polled, takenAtMs, same, arrivals, ...facts } = parseFacts(stored);
+      const numbers = [
+        ...Object.values(facts),
+        ...Object.values(arrivals),
+        ...Object.values(takenAtMs),
+        ...Object.values(polled).flatMap(({ atMs, virtual }) => [atMs, virtual]),
+      ];
+      for (const number of numbers) expect(Number.isFinite(number)).toBe(true);
+      for (const print of Object.values(same)) expect(typeof print).toBe('string');
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('a walk goes on with a page and a cursor, or not at all, whatever is stored of it', () => {
+  const fields = fc.constantFrom('id', 'state', 'page', 'cursor', 'tries', 'movedAtMs');
+  fc.assert(
+    fc.property(fc.dictionary(fields, fc.oneof(foreign, fc.constant('running'))), (stored) => {
+      const walk = parseWalk(walletId('0xaa'), 'all', stored);
+      if (walk === null) return;
+      expect(Number.isInteger(walk.page)).toBe(true);
+      expect(Number.isInteger(walk.tries)).toBe(true);
+      expect(Number.isFinite(Number(walk.id))).toBe(true);
+      expect(walk.cursor).not.toBe('');
+    }),
+    { numRuns: 2_000 },
+  );
+});

@@ -1,0 +1,52 @@
+import { type Decision, decide, type Transition } from '../../src/domain/decide.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { statusMember } from '../../src/domain/lifecycle.ts';
+import { nextSnapshot } from '../../src/domain/next-snapshot.ts';
+import type { Snapshot, UpstreamRecord } from '../../src/domain/record.ts';
+import type { SubjectId } from '../../src/domain/subject.ts';
+
+/** An answer about a subject: its status, its time, and what else it says. */
+export type Answer = { status: string; updatedAt?: number | null; more?: JsonObject; unreadable?: string[] };
+
+/** One subject followed through answers: each is decided and stored as a commit does it. */
+export class Followed {
+  readonly subject: SubjectId;
+  readonly told: Transition[] = [];
+  snapshot: Snapshot | null = null;
+  nowMs = 1_763_638_260_000;
+
+  constructor(subject: SubjectId) {
+    this.subject = subject;
+  }
+
+  /** An exact look-up, or a page, so many seconds after the last answer. */
+  look(answer: Answer, { afterSeconds = 1, exact = true, history = false } = {}): Decision {
+    this.nowMs += afterSeconds * 1_000;
+    const { nowMs, subject, snapshot } = this;
+    const context = { nowMs, exact, history, confirmAfterMs: 600_000 };
+    const decision = decide(snapshot, this.#record(answer), context);
+    if (decision.outcome === 'stale') {
+      if (snapshot !== null && decision.doubt !== null)
+        this.snapshot = { ...snapshot, doubt: decision.doubt };
+      return decision;
+    }
+    const event = decision.outcome === 'first' || decision.outcome === 'changed';
+    if (event) this.told.push(decision.transition);
+    if (decision.accepted === null) this.snapshot = snapshot === null ? null : { ...snapshot, doubt: null };
+    else {
+      const draft = nextSnapshot(snapshot, decision.accepted, { subject, nowMs, event });
+      this.snapshot = { ...draft, commit: 1, told: event || snapshot?.told === true };
+    }
+    return decision;
+  }
+
+  /** The types that were told, in order. */
+  get types(): string[] {
+    return this.told.map(({ type }) => type);
+  }
+
+  #record({ status, updatedAt = null, more = {}, unreadable = [] }: Answer): UpstreamRecord {
+    const said = { ...more, [statusMember(this.subject)]: status, updatedAt };
+    return { subject: this.subject, status, updatedAt, names: [], said, unreadable };
+  }
+}

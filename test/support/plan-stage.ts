@@ -1,0 +1,150 @@
+import { inject } from 'vitest';
+import type { SubjectId } from '../../src/domain/subject.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { connect } from '../../src/store/connection.ts';
+import { HandedQuotes } from '../../src/store/handed-quotes.ts';
+import { type AnswerKind, HealthStore } from '../../src/store/health.ts';
+import { Keys } from '../../src/store/keys.ts';
+import {
+  type Claimed,
+  type ClaimedPoll,
+  NOTHING_OBSERVED,
+  PlanStore,
+  type PollEnd,
+  parseMember,
+} from '../../src/store/plan.ts';
+import { type PollStart, takePoll } from '../../src/store/poll-start.ts';
+import { Registry } from '../../src/store/registry.ts';
+import { SubjectStore } from '../../src/store/subjects.ts';
+import { testPrefix } from './daemon.ts';
+
+/** Long enough ago that nothing of Redis's own time comes near. */
+const BEGIN_MS = 1_000_000_000_000;
+
+/** How a poll of the stage ended: within what it says, everything else is at its default. */
+export type StageEnd = {
+  virtualSeconds?: number;
+  restMs?: number;
+  latestMs?: number;
+  alarmMs?: number;
+  unseen?: boolean;
+};
+
+/**
+ * The plan of the surface `status` in a real Redis, under a clock that the test moves. Polls take no time unless the test
+ * says so.
+ */
+export class PlanStage {
+  readonly redis: RedisClient = connect({ kind: 'server', url: inject('redisUrl') });
+  readonly keys = new Keys(testPrefix());
+  nowMs = BEGIN_MS;
+  readonly #atMs = (): string => String(this.nowMs);
+  readonly plan = new PlanStore(this.redis, this.keys, { atMs: this.#atMs });
+  readonly health = new HealthStore(this.redis, this.keys, { atMs: this.#atMs });
+  readonly subjects = new SubjectStore(this.redis, this.keys, { retentionMs: 3_600_000 });
+  readonly handedQuotes = new HandedQuotes(this.redis, this.keys);
+  readonly registry = new Registry(this.redis, this.keys, this.subjects);
+
+  async budget(requestsPerSecond: number): Promise<void> {
+    await this.plan.setBudget('status', requestsPerSecond);
+  }
+
+  /** Names subjects in one subscription, so that somebody wants them, and gives them a place in the plan of this clock. */
+  async name(named: readonly SubjectId[], lane: 'first' | 'fair' = 'fair'): Promise<void> {
+    const at = String(Date.now());
+    for (const subject of named) {
+      await this.redis.hset(this.keys.wanted, `s|${subject}`, at);
+      await this.redis.hset(this.keys.claims(subject), `s|${subject}`, `${at}::1`);
+    }
+    if (lane === 'fair') await this.plan.track(named);
+    else await this.#nameFirst(named);
+  }
+
+  async #nameFirst(named: readonly SubjectId[]): Promise<void> {
+    const keys = this.keys;
+    for (const subject of named) await this.redis.hdel(keys.claims(subject), `s|${subject}`);
+    const roots = named.flatMap((subject) => [`s|${subject}`, subject]);
+    await this.redis.iwWant(
+      keys.wanted,
+      keys.plan('status'),
+      keys.claims(''),
+      keys.subject(''),
+      this.#atMs(),
+      ...roots,
+    );
+  }
+
+  async claim(most = 1, process = 'p1', aheadMs = 0): Promise<Claimed> {
+    return this.plan.claim('status', { process, most, aheadMs });
+  }
+
+  /** Claims one poll, or null where none is allowed now. */
+  async next(process = 'p1'): Promise<ClaimedPoll | null> {
+    return (await this.claim(1, process)).polls[0] ?? null;
+  }
+
+  async take(poll: ClaimedPoll, process = 'p1'): Promise<PollStart | null> {
+    const { redis, keys, subjects, registry, handedQuotes } = this;
+    return takePoll({ redis, keys, subjects, registry, handedQuotes, atMs: this.#atMs }, poll, process);
+  }
+
+  async end(
+    poll: { member: string; token: string },
+    outcome: PollEnd = 'next',
+    next: StageEnd = {},
+  ): Promise<boolean | null> {
+    const { virtualSeconds = 1, restMs = 0, latestMs = null, alarmMs = null, unseen = false } = next;
+    const { subject } = parseMember(poll.member);
+    return this.plan.end(
+      { ...poll, subject, surface: 'status' },
+      outcome,
+      { virtualSeconds, restMs, latestMs, alarmMs, unseen },
+      { observed: NOTHING_OBSERVED, keepMs: 3_600_000 },
+    );
+  }
+
+  /** Tells the surface of an answer to a request that was sent now, or `agoMs` before. */
+  async answer(
+    member: string,
+    kind: AnswerKind,
+    said: { agoMs?: number; retryAfterMs?: number | null } = {},
+  ): ReturnType<HealthStore['note']> {
+    const { agoMs = 0, retryAfterMs = null } = said;
+    const sentAtMs = this.nowMs - agoMs;
+    return this.health.note('status', { kind, member, sentAtMs, retryAfterMs, reason: 'said the test' });
+  }
+
+  /**
+   * Lets so many seconds pass, claims whatever is allowed, and has `look` say how each poll ends (null: as any success
+   * with a rest of a second). Processes renew nothing: no poll lasts. Returns how often each member was polled.
+   */
+  async run(
+    seconds: number,
+    look: (member: string, start: PollStart) => Promise<{ outcome: PollEnd; next: StageEnd }>,
+    stepMs = 50,
+  ): Promise<Map<string, number>> {
+    const polled = new Map<string, number>();
+    const endMs = this.nowMs + seconds * 1_000;
+    while (this.nowMs < endMs) {
+      const { polls } = await this.claim(20, 'p1', 2 * stepMs);
+      for (const poll of polls) {
+        const start = await this.take(poll);
+        if (start === null) continue;
+        polled.set(poll.member, (polled.get(poll.member) ?? 0) + 1);
+        const { outcome, next } = await look(poll.member, start);
+        await this.end(start, outcome, next);
+      }
+      this.nowMs += stepMs;
+    }
+    return polled;
+  }
+
+  close(): void {
+    this.redis.disconnect();
+  }
+}
+
+/** The sum over some members. */
+export function pollsOf(polled: ReadonlyMap<string, number>, members: readonly string[]): number {
+  return members.reduce((sum, member) => sum + (polled.get(member) ?? 0), 0);
+}

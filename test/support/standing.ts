@@ -1,0 +1,8 @@
+import type { Standing } from '../../src/metrics/metrics.ts';
+
+/** A process that is ready, on a Redis that keeps what it is given. */
+export const STANDING: Standing = {
+  ready: async () => true,
+  redisReachable: () => true,
+  redisPersistent: () => true,
+};

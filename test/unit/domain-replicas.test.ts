@@ -1,0 +1,278 @@
+import { describe, expect, test } from 'vitest';
+import { gaslessId, gatewayJobId, intentId, type SubjectId, vaultId } from '../../src/domain/subject.ts';
+import { type Answer, Followed } from '../support/followed.ts';
+
+const JOB = gatewayJobId('job-1');
+const VAULT = vaultId({ chainId: 8453, address: '0xbb' });
+const INTENT = intentId('0xaa');
+const GASLESS = gaslessId('a');
+
+const sub = (state: string, quote: string) => ({ chainId: 1, quoteIds: [quote], state });
+
+/** States of a subject in the order in which it comes to them, and how many events they are. */
+const STATES: [name: string, subject: SubjectId, states: Answer[]][] = [
+  ['a job that comes to a word of no table', JOB, [{ status: 'PENDING' }, { status: 'BROADCASTING' }]],
+  ['a vault that comes to a word of no table', VAULT, [{ status: 'PENDING' }, { status: 'SWEEPING' }]],
+  [
+    'three words of no table',
+    JOB,
+    [{ status: 'QUEUED' }, { status: 'BROADCASTING' }, { status: 'CONFIRMING' }],
+  ],
+  ['words off the usual path', VAULT, [{ status: 'EXPIRED_UNFUNDED' }, { status: 'FUNDING_DETECTED' }]],
+  [
+    'a transaction that is replaced',
+    JOB,
+    [
+      { status: 'PENDING', more: { transferTxHash: '0xa' } },
+      { status: 'PENDING', more: { transferTxHash: '0xb' } },
+    ],
+  ],
+  [
+    'a value within a member',
+    INTENT,
+    [
+      { status: 'pending', updatedAt: 100, more: { sourceTx: { chainId: 1, amount: '5' } } },
+      { status: 'pending', updatedAt: 100, more: { sourceTx: { chainId: 1, amount: '6' } } },
+      { status: 'pending', updatedAt: 100, more: { sourceTx: { chainId: 1, amount: '7' } } },
+    ],
+  ],
+  [
+    'the status of a step',
+    INTENT,
+    [
+      { status: 'pending', more: { steps: [{ type: 'BRIDGE', intentHash: '0x1', status: 'OPEN' }] } },
+      { status: 'pending', more: { steps: [{ type: 'BRIDGE', intentHash: '0x1', status: 'FULFILLED' }] } },
+    ],
+  ],
+  [
+    'one of two alike sub-statuses',
+    GASLESS,
+    [
+      { status: 'pending', updatedAt: 5, more: { subStatuses: [sub('pending', 'a'), sub('pending', 'b')] } },
+      { status: 'pending', updatedAt: 5, more: { subStatuses: [sub('pending', 'a'), sub('failed', 'b')] } },
+    ],
+  ],
+  [
+    'a status and all else with it',
+    JOB,
+    [
+      { status: 'PENDING', more: { amount: '5', note: 'x' } },
+      { status: 'BROADCASTING', more: { amount: '6', note: 'y', transferTxHash: '0xa' } },
+    ],
+  ],
+];
+
+describe('replicas of which one lags', () => {
+  test.each(STATES)('tell each state once, however often they alternate: %s', (_, subject, states) => {
+    for (const exact of [true, false]) {
+      const followed = new Followed(subject);
+      for (const [index, state] of states.entries()) {
+        for (let round = 0; round < 10; round += 1) {
+          for (const shown of [state, ...states.slice(0, index), state]) {
+            followed.look(shown, { exact, afterSeconds: 20 });
+          }
+        }
+      }
+      expect(followed.told.map(({ status }) => status)).toEqual(states.map(({ status }) => status));
+      expect(followed.told.some(({ regression }) => regression)).toBe(false);
+      expect(followed.snapshot?.doubt).toBe(null);
+    }
+  });
+
+  test.each(STATES)('leave nothing of the old state in the record: %s', (_, subject, states) => {
+    const followed = new Followed(subject);
+    for (const state of states) followed.look(state);
+    const { record } = followed.snapshot ?? { record: {} };
+    for (const state of states.slice(0, -1)) {
+      expect(followed.look({ ...state, more: { ...state.more, intruder: 1 } })).toMatchObject({
+        outcome: 'stale',
+      });
+    }
+    expect(followed.snapshot?.record).toEqual(record);
+  });
+
+  test('are seen through in another case of the word, and of hex', () => {
+    const followed = new Followed(JOB);
+    followed.look({ status: 'Queued', more: { transferTxHash: '0xAb' } });
+    followed.look({ status: 'CONFIRMING', more: { transferTxHash: '0xcd' } });
+    expect(followed.look({ status: 'QUEUED' })).toMatchObject({ outcome: 'stale', reason: 'returned' });
+    expect(followed.look({ status: 'confirming', more: { transferTxHash: '0xaB' } })).toMatchObject({
+      outcome: 'stale',
+      reason: 'returned',
+    });
+  });
+
+  test('are seen through with one value of the old state among new ones', () => {
+    const followed = new Followed(JOB);
+    followed.look({ status: 'PENDING', more: { amount: '5' } });
+    followed.look({ status: 'CONFIRMING', more: { amount: '6' } });
+    // The state between the two, which nobody has seen yet.
+    expect(followed.look({ status: 'BROADCASTING', more: { amount: '5' } })).toMatchObject({
+      outcome: 'stale',
+      reason: 'returned',
+    });
+  });
+
+  test('are seen through where what they show was history', () => {
+    const followed = new Followed(JOB);
+    followed.look({ status: 'QUEUED' }, { history: true });
+    followed.look({ status: 'BROADCASTING' }, { history: true });
+    expect(followed.look({ status: 'QUEUED' })).toMatchObject({ outcome: 'stale', reason: 'returned' });
+    expect(followed.types).toEqual(['gasless.broadcasting']);
+  });
+
+  test('are seen through after the upstream forgot the subject for a while', () => {
+    const followed = new Followed(JOB);
+    followed.look({ status: 'QUEUED' });
+    followed.look({ status: 'BROADCASTING' });
+    for (let minute = 0; minute <= 10; minute += 1)
+      followed.look({ status: 'unknown' }, { afterSeconds: 60 });
+    followed.look({ status: 'BROADCASTING' });
+    expect(followed.types.slice(2)).toEqual(['gasless.unknown', 'gasless.broadcasting']);
+    expect(followed.look({ status: 'QUEUED' })).toMatchObject({ outcome: 'stale', reason: 'returned' });
+  });
+});
+
+describe('a genuine return', () => {
+  const queued = { status: 'QUEUED', more: { amount: '5' } };
+  const sent = { status: 'BROADCASTING', more: { amount: '6' } };
+
+  /** Looks 15 s apart until the return is told; how long that took from the first of them, in seconds. */
+  function secondsUntilTold(followed: Followed, answer: Answer): number {
+    const told = followed.told.length;
+    followed.look(answer);
+    const since = followed.nowMs;
+    while (followed.told.length === told) followed.look(answer, { afterSeconds: 15 });
+    return (followed.nowMs - since) / 1_000;
+  }
+
+  test('is told within a minute where no answer has a time', () => {
+    for (const answer of [queued, { ...sent, more: { amount: '5' } }, { ...queued, status: 'queued' }]) {
+      const followed = new Followed(JOB);
+      followed.look(queued);
+      followed.look(sent);
+      expect(secondsUntilTold(followed, answer)).toBe(45);
+      expect(followed.told.at(-1)).toMatchObject({ status: answer.status, regression: true });
+    }
+  });
+
+  test('is told within a minute as well where the tables know the words', () => {
+    const followed = new Followed(VAULT);
+    followed.look({ status: 'FUNDING_DETECTED' });
+    expect(secondsUntilTold(followed, { status: 'PENDING' })).toBe(45);
+  });
+
+  test.each([
+    ['equal', 100, 100],
+    ['missing from the answer', 100, null],
+    ['missing from what is known', null, 100],
+  ])('is told after `confirmAfter` where the time is %s', (_, known, said) => {
+    const followed = new Followed(JOB);
+    followed.look({ ...queued, updatedAt: known });
+    followed.look({ ...sent, updatedAt: known });
+    expect(secondsUntilTold(followed, { ...queued, updatedAt: said })).toBe(600);
+    expect(followed.told.at(-1)).toMatchObject({ type: 'gasless.queued', regression: true });
+  });
+
+  test('is told at once at a newer time, and what was left before that is forgotten', () => {
+    const followed = new Followed(JOB);
+    followed.look({ ...queued, updatedAt: 100 });
+    followed.look({ ...sent, updatedAt: 100 });
+    expect(followed.look({ ...queued, updatedAt: 101 }).outcome).toBe('changed');
+    expect(followed.snapshot?.former).toEqual([]);
+    expect(followed.look({ ...sent, updatedAt: 101 }).outcome).toBe('changed');
+  });
+
+  test('is not told while a look between shows what is known', () => {
+    const followed = new Followed(JOB);
+    followed.look(queued);
+    followed.look(sent);
+    for (let minute = 0; minute < 60; minute += 1) {
+      followed.look(queued, { afterSeconds: 30 });
+      followed.look(sent, { afterSeconds: 30 });
+    }
+    expect(followed.told).toHaveLength(2);
+  });
+
+  test('stays in doubt by what returned, also while other members go on', () => {
+    const followed = new Followed(JOB);
+    followed.look(queued);
+    followed.look(sent);
+    for (let index = 0; index < 3; index += 1) {
+      const answer = { ...queued, more: { amount: '5', attempts: index } };
+      expect(followed.look(answer, { afterSeconds: 15 }).outcome).toBe('stale');
+    }
+    const answer = { status: 'RETRYING', more: { amount: '5', attempts: 3 } };
+    expect(followed.look(answer, { afterSeconds: 15 }).outcome).toBe('stale');
+    const again = { ...queued, more: { amount: '5', attempts: 4 } };
+    for (let index = 0; index < 4; index += 1) followed.look(again, { afterSeconds: 15 });
+    expect(followed.told.at(-1)).toMatchObject({ type: 'gasless.queued', regression: true });
+    expect(followed.snapshot?.record).toMatchObject({ amount: '5', attempts: 4 });
+  });
+
+  test('that came and went is doubted in both directions', () => {
+    const followed = new Followed(JOB);
+    followed.look(queued);
+    followed.look(sent);
+    secondsUntilTold(followed, queued);
+    expect(followed.look(sent)).toMatchObject({ outcome: 'stale', reason: 'returned' });
+    expect(followed.look(queued).outcome).toBe('unchanged');
+    expect(secondsUntilTold(followed, sent)).toBe(45);
+    expect(followed.types).toEqual([
+      'gasless.queued',
+      'gasless.broadcasting',
+      'gasless.queued',
+      'gasless.broadcasting',
+    ]);
+  });
+
+  test('takes back what the state had left out, and that is doubted when it comes again', () => {
+    const followed = new Followed(JOB);
+    const done = { status: 'BROADCASTING', more: { transferTxHash: '0xa', intentHashes: ['0x1', '0x2'] } };
+    followed.look({ status: 'QUEUED', more: { intentHashes: ['0x1'] } });
+    followed.look(done);
+    secondsUntilTold(followed, { status: 'QUEUED', more: { intentHashes: ['0x1'] } });
+    expect(followed.snapshot?.record).not.toHaveProperty('transferTxHash');
+    for (const more of [{ transferTxHash: '0xa' }, { intentHashes: ['0x1', '0x2'] }]) {
+      expect(followed.look({ status: 'QUEUED', more })).toMatchObject({
+        outcome: 'stale',
+        reason: 'returned',
+      });
+    }
+  });
+});
+
+describe('what is remembered of former values', () => {
+  test('is nothing while a record only grows', () => {
+    const followed = new Followed(JOB);
+    followed.look({ status: 'QUEUED', more: { intentHashes: ['0x1'] } });
+    followed.look({ status: 'QUEUED', more: { intentHashes: ['0x2'], transferTxHash: '0xa' } });
+    expect(followed.snapshot?.former).toEqual([]);
+  });
+
+  test('is bounded, the latest kept, and of one change the status before all else', () => {
+    const followed = new Followed(JOB);
+    const wide = (round: number) =>
+      Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`member${index}`, `${round}`]));
+    for (let round = 0; round < 20; round += 1) followed.look({ status: `WORD${round}`, more: wide(round) });
+    expect(followed.told).toHaveLength(20);
+    expect(followed.snapshot?.former).toHaveLength(128);
+    expect(followed.look({ status: 'WORD18' })).toMatchObject({ outcome: 'stale', reason: 'returned' });
+    expect(followed.look({ status: 'WORD19', more: wide(18) })).toMatchObject({ outcome: 'stale' });
+  });
+
+  test('keeps up with a member that changes for ever', () => {
+    const followed = new Followed(JOB);
+    for (let round = 0; round < 1_000; round += 1) followed.look({ status: 'QUEUED', more: { beat: round } });
+    expect(followed.snapshot?.former).toHaveLength(128);
+    expect(followed.look({ status: 'QUEUED', more: { beat: 998 } }).outcome).toBe('stale');
+  });
+
+  test('never is a value that cannot be read', () => {
+    const followed = new Followed(JOB);
+    followed.look({ status: 'QUEUED', more: { amount: '5' } });
+    followed.look({ status: 'QUEUED', more: { amount: '6' } });
+    const unreadable = { status: 'QUEUED', more: { amount: { of: '5' } }, unreadable: ['amount'] };
+    expect(followed.look(unreadable).outcome).toBe('unchanged');
+  });
+});

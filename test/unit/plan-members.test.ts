@@ -1,0 +1,138 @@
+import { describe, expect, test } from 'vitest';
+import {
+  asSubjectId,
+  gaslessId,
+  gatewayJobId,
+  intentId,
+  quoteId,
+  routeId,
+  SUBJECT_KINDS,
+  type SubjectId,
+  subjectKind,
+  vaultId,
+  walletId,
+} from '../../src/domain/subject.ts';
+import { backoffMs } from '../../src/queues/poll-failures.ts';
+import { parseWalk } from '../../src/queues/walks.ts';
+import { pageMember, parseMember, priceOf } from '../../src/store/plan.ts';
+import { SURFACES, surfaceKinds, surfaceOf } from '../../src/store/surface.ts';
+
+const WALLET = walletId('0xAA');
+
+const POLLED: SubjectId[] = [
+  intentId('0x01'),
+  WALLET,
+  walletId('4Nd1mBQtrMJVYVfKf2PJy9NZUZdTAsp7D4xWLs4gDB4T'),
+  quoteId('q'),
+  gaslessId('j'),
+  gatewayJobId('job:1'),
+  vaultId({ chainId: 1, address: '0xbb' }),
+  routeId('base-to-optimism'),
+];
+
+describe('a member of a plan', () => {
+  test.each(POLLED)('%s is the subject itself', (subject) => {
+    expect(parseMember(subject)).toEqual({ subject, route: null });
+  });
+
+  test.each(['all', 'new', 'pending'])('the next page of the walk %s belongs to its wallet', (route) => {
+    expect(parseMember(pageMember(WALLET, route))).toEqual({ subject: WALLET, route });
+  });
+
+  test('what is no subject is refused, and not polled under another name', () => {
+    expect(() => parseMember('nonsense')).toThrow('not a subject id');
+    expect(() => parseMember('page:all:nonsense')).toThrow('not a subject id');
+  });
+});
+
+describe('a surface', () => {
+  test.each(POLLED)('of %s counts and probes subjects of its kind', (subject) => {
+    expect(surfaceKinds(surfaceOf(subject))).toContain(subjectKind(subject));
+  });
+
+  test('together they have every kind that can be asked for by itself', () => {
+    const kinds = new Set(SURFACES.flatMap(surfaceKinds));
+    const alone = SUBJECT_KINDS.filter((kind) => kind !== 'deposit-address' && kind !== 'other');
+    expect([...kinds].toSorted()).toEqual(alone.toSorted());
+  });
+});
+
+describe('the price of a request', () => {
+  test('is the square of how much slower virtual time runs than the clock', () => {
+    expect(priceOf(10, 10)).toBe(1);
+    expect(priceOf(5, 10)).toBe(4);
+    expect(priceOf(100, 10)).toBeCloseTo(0.01, 12);
+  });
+
+  test('is 1 before anything was served, and where what is stored is no number', () => {
+    for (const [dv, dt] of [
+      [0, 0],
+      [0, 10],
+      [10, 0],
+      [-1, 1],
+      [Number.NaN, 1],
+      [1, Number.NaN],
+    ] as const) {
+      expect(priceOf(dv, dt)).toBe(1);
+    }
+  });
+
+  test('is bounded: a plan is made at any of them', () => {
+    expect(priceOf(1e12, 1)).toBe(1e-4);
+    expect(priceOf(1e-12, 1)).toBe(1e9);
+    expect(priceOf(Number.POSITIVE_INFINITY, 1)).toBe(1e-4);
+  });
+});
+
+describe('a subject that fails', () => {
+  test('is tried again after 5 s, and after twice as long each time in a row, up to 5 min', () => {
+    const waits = Array.from({ length: 8 }, (_, failures) => backoffMs(failures) / 1_000);
+    expect(waits).toEqual([5, 10, 20, 40, 80, 160, 300, 300]);
+    expect(backoffMs(1_000_000)).toBe(300_000);
+  });
+
+  test('is left alone for as long as its answer asks for, up to 5 min', () => {
+    expect(backoffMs(0, 60_000)).toBe(60_000);
+    expect(backoffMs(5, 60_000)).toBe(160_000);
+    expect(backoffMs(0, 3_600_000)).toBe(300_000);
+  });
+});
+
+describe('a stored walk', () => {
+  const stored = { id: '1763638260000', state: 'running', page: '3', cursor: 'c3', tries: '2' };
+
+  test('goes on with its next page', () => {
+    expect(parseWalk(WALLET, 'all', stored)).toEqual({
+      wallet: WALLET,
+      route: 'all',
+      id: '1763638260000',
+      page: 3,
+      cursor: 'c3',
+      tries: 2,
+    });
+    const { tries: _, ...untried } = stored;
+    expect(parseWalk(WALLET, 'all', untried)).toMatchObject({ tries: 0 });
+  });
+
+  test.each([
+    ['has ended', { ...stored, state: 'ended' }],
+    ['was cut short', { ...stored, state: 'broken' }],
+    ['has no cursor', { ...stored, cursor: '' }],
+    ['has no beginning', { ...stored, id: '' }],
+    ['began at no time', { ...stored, id: 'yesterday' }],
+    ['has no page', { id: stored.id, state: stored.state, cursor: stored.cursor }],
+    ['has an empty page', { ...stored, page: '' }],
+    ['has a page that is no number', { ...stored, page: '3.5' }],
+    ['is gone', {}],
+  ])('that %s goes on no more', (_, walk) => {
+    expect(parseWalk(WALLET, 'all', walk)).toBeNull();
+  });
+
+  test('of which the tries cannot be read begins to count anew, so that it is given up some day', () => {
+    expect(parseWalk(WALLET, 'all', { ...stored, tries: 'many' })).toMatchObject({ tries: 0 });
+  });
+});
+
+test('every subject that stands in a plan can be written and read', () => {
+  for (const subject of POLLED) expect(asSubjectId(subject)).toBe(subject);
+});

@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { refusalSentence } from '../../src/upstream/refusal.ts';
+
+const STATUS = { endpoint: 'status', isPage: false } as const;
+
+test.each([
+  [
+    401,
+    'invalid-api-key',
+    /refuses the API key \(HTTP 401, invalid-api-key\): it is missing, unknown or revoked/,
+  ],
+  [401, 'api-key-expired', /refuses the API key \(HTTP 401, api-key-expired\): it has expired/],
+  [401, null, /refuses the API key \(HTTP 401\)/],
+  [403, 'permission-denied', /lacks the permission/],
+  [403, null, /HTTP 403 without a code/],
+])('a refused key (HTTP %i, %s) is said in one plain line', (httpStatus, problemCode, expected) => {
+  const sentence = refusalSentence({ ...STATUS, httpStatus, problemCode });
+  expect(sentence).toMatch(expected);
+  expect(sentence).toMatch(/upstream\.apiKey|its operator/);
+  expect(sentence?.length).toBeLessThan(200);
+});
+
+test.each([
+  ['another failure', { ...STATUS, httpStatus: 503, problemCode: null }],
+  ['no answer', { ...STATUS, httpStatus: null, problemCode: null }],
+  ['a signature that is refused', { ...STATUS, httpStatus: 401, problemCode: 'invalid-signature' }],
+  ['a page of something in between', { ...STATUS, httpStatus: 403, problemCode: null, isPage: true }],
+  [
+    'an endpoint without key',
+    { ...STATUS, endpoint: 'open-quotes' as const, httpStatus: 403, problemCode: null },
+  ],
+])('%s is no refused key', (_, failure) => {
+  expect(refusalSentence(failure)).toBe(null);
+});
