@@ -42,6 +42,9 @@ const HEAD_FIRST: WalletPlan = {
  */
 const MOST_ROUNDS = 2.5;
 
+/** The longest wait of the config holds down to so many rounds: what is overdue has half of the budget at most. */
+const LEAST_ROUNDS = 2;
+
 /** Where new transfers appear by chance alone, or after they have changed, they are looked for this much more rarely. */
 const STRAY_FACTOR = 6;
 
@@ -129,13 +132,14 @@ export function planWallet(view: WalletView): WalletPlan {
   return firstOf(plans, { price, leastMs }) ?? { ...HEAD_FIRST, restMs, latestMs: restMs };
 }
 
-/** The longest wait of a listing: by rounds over all wallets where it finds new transfers, and never less than those. */
+/** The longest wait of a listing, by rounds over all wallets: where it finds new transfers, it waits no longer than those. */
 function bounded(
   { leastSeconds, mostSeconds }: Limits,
   { roundSeconds, finds }: { roundSeconds: number; finds: boolean },
 ): Limits {
-  const rounds = MOST_ROUNDS * roundSeconds;
-  return { leastSeconds, mostSeconds: Math.max(finds ? leastSeconds : mostSeconds, rounds) };
+  if (!finds) return { leastSeconds, mostSeconds: Math.max(mostSeconds, MOST_ROUNDS * roundSeconds) };
+  const fitting = Math.max(mostSeconds, LEAST_ROUNDS * roundSeconds);
+  return { leastSeconds, mostSeconds: Math.max(leastSeconds, Math.min(fitting, MOST_ROUNDS * roundSeconds)) };
 }
 
 /**
