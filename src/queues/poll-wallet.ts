@@ -180,7 +180,7 @@ export function planListing(
  * However much is expected of a wallet, it is polled so often at most while all are polled once, where that is seconds:
  * polling it still more often gains less than the others lose.
  */
-const LOOKS_A_ROUND = 5;
+const LOOKS_A_ROUND = 4;
 const MOST_AHEAD_SECONDS = 5;
 
 /** When a wallet that was polled just now is polled again. */
