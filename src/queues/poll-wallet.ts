@@ -181,7 +181,7 @@ export function planListing(
  * polling it still more often gains less than the others lose.
  */
 const LOOKS_A_ROUND = 4;
-const MOST_AHEAD_SECONDS = 5;
+const MOST_AHEAD_SECONDS = 10;
 
 /** When a wallet that was polled just now is polled again. */
 export function nextListing(law: Law, moment: PollMoment, known: Parameters<typeof planListing>[2]): PlannedPoll {
