@@ -107,8 +107,8 @@ async function ratesOf(
 const QUIET = {
   wallets: 20,
   requestsPerSecond: 10,
-  transfersPerSecond: 0.4,
-  seconds: 60,
+  transfersPerSecond: 0.15,
+  seconds: 100,
   afterSeconds: 12,
   load: { transfersPerSecond: 4, seconds: 40, goneSeconds: 15 },
 };
