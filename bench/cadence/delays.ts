@@ -24,6 +24,8 @@ export class Delays {
       this.#all[change][span].push(Math.min(seenAt, load.seconds) - at);
     };
     for (const { id, bornAt, filledAt } of transfers) {
+      // What was there before the start is history, and only a sweep finds all of it.
+      if (bornAt < 0) continue;
       note('births', bornAt, seen.bornAt[id] ?? Number.POSITIVE_INFINITY);
       note('fills', filledAt, seen.filledAt[id] ?? Number.POSITIVE_INFINITY);
     }

@@ -38,9 +38,15 @@ const HEAD_FIRST: WalletPlan = {
 
 /**
  * No wallet waits longer than so many rounds of a plain loop over all of them, whatever else seems worth more: a wrong
- * estimate cannot make it much later than the loop. The rest of the budget goes to where more is expected.
+ * estimate cannot make it much later than the loop. The rest of the budget goes to where more is expected. It is less
+ * where a round takes longer than transfers usually do: what is known of them is over before it helps.
  */
-const MOST_ROUNDS = 2.5;
+function mostRounds(roundSeconds: number): number {
+  return 1 + MORE_ROUNDS * Math.min(1, LONG_ROUND_SECONDS / roundSeconds);
+}
+
+const MORE_ROUNDS = 1.5;
+const LONG_ROUND_SECONDS = 20;
 
 /** The longest wait of the config holds down to so many rounds: what is overdue has half of the budget at most. */
 const LEAST_ROUNDS = 2;
@@ -137,9 +143,10 @@ function bounded(
   { leastSeconds, mostSeconds }: Limits,
   { roundSeconds, finds }: { roundSeconds: number; finds: boolean },
 ): Limits {
-  if (!finds) return { leastSeconds, mostSeconds: Math.max(mostSeconds, MOST_ROUNDS * roundSeconds) };
+  const rounds = mostRounds(roundSeconds) * roundSeconds;
+  if (!finds) return { leastSeconds, mostSeconds: Math.max(mostSeconds, rounds) };
   const fitting = Math.max(mostSeconds, LEAST_ROUNDS * roundSeconds);
-  return { leastSeconds, mostSeconds: Math.max(leastSeconds, Math.min(fitting, MOST_ROUNDS * roundSeconds)) };
+  return { leastSeconds, mostSeconds: Math.max(leastSeconds, Math.min(fitting, rounds)) };
 }
 
 /**
