@@ -75,7 +75,7 @@ async function live(
   const endedMs = Date.now();
   const born = await bornSince(sandbox, fromMs);
   const transitions = await sandbox.transitions();
-  const ends = endsOf(transitions);
+  const ends = endsOf(transitions, fromMs - 2_000);
   const unsettled = (): number => {
     const told = lastTold(receiver.events);
     return [...born].filter((subject) => told.get(subject) !== ends.get(subject)).length;
