@@ -1,217 +1,190 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { z } from 'zod';
-import { DemoReceiver } from '../src/demo/receiver.ts';
-import { configYaml, testPrefix } from '../test/support/daemon.ts';
-import { Program } from '../test/support/program.ts';
-import { RedisProcess } from '../test/support/redis-process.ts';
-import { SANDBOX_KEY, SandboxProcess } from '../test/support/sandbox-process.ts';
-import { type Summary, summarize } from './cadence/delays.ts';
-import { busiestSecond } from './detection/busiest-second.ts';
+import { SANDBOX_KEY } from '../test/support/sandbox-process.ts';
 import { FixedIntervalScript, SCRIPT_AGENT } from './detection/fixed-interval.ts';
-import { SeenFills } from './detection/seen.ts';
-import { pollingAt } from './scaled-polling.ts';
-
-const MAIN = join(import.meta.dirname, '../src/main.ts');
-const SECRET = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
-
-/** A second of the bench is so many of the design's workload. */
-const TIME_SCALE = 20;
-const WALLET_SKEW = 1.1;
-const MOST_RATIO = 0.4;
-const DAEMONS = 3;
+import { SeenTransfers, sumUp } from './detection/seen.ts';
+import { printTargets, type Target } from './detection/targets.ts';
+import { World } from './detection/world.ts';
 
 const OPTIONS = {
-  wallets: { type: 'string', default: '200' },
-  'requests-per-second': { type: 'string', default: String(5 * TIME_SCALE) },
-  'transfers-per-second': { type: 'string', default: String(0.5 * TIME_SCALE) },
-  'warm-up': { type: 'string', default: '120' },
-  seconds: { type: 'string', default: '120' },
+  part: { type: 'string', default: 'start,quiet,many' },
   seed: { type: 'string', default: '1' },
 } as const;
-const NUMBER = z.coerce.number().positive();
 
-/** What is still looked for when the measured time is over, and how long the budget of three is counted. Seconds. */
-const TAIL_SECONDS = 8;
-const TOGETHER_SECONDS = 15;
-
-type Size = {
-  wallets: number;
-  requestsPerSecond: number;
-  transfersPerSecond: number;
-  warmUpSeconds: number;
-  seconds: number;
-  seed: number;
-};
-
-/** What ran: when it was counted (Unix ms), and what was found. */
-type Found = {
-  fills: { subject: string; at: number }[];
-  untilMs: number;
-  told: SeenFills;
-  arrived: SeenFills;
-  script: SeenFills;
-  rates: { daemon: number; script: number };
-  busiest: { alone: number; together: number };
-};
+const PARTS: { readonly [part: string]: (seed: number) => Promise<Target[]> } = { start, quiet, many };
 
 /**
- * Does the daemon know sooner than a script that asks as often? Both watch the same wallets of one sandbox at one budget:
- * the design's workload (200 wallets by Zipf 1.1, 0.5 transfers/s, 5 requests/s), 20 times as fast. What the daemon learns
- * it learns in the warm-up; prices are steered each real second, whatever the time scale. Then two more daemons join, and what the sandbox was asked
- * in any one second is held against the budget.
+ * Does the daemon know sooner than a script that asks as often, from its start on? It runs as users run it: as a process,
+ * with the default config, in real time. Parts: `start` (a busy start beside the script), `quiet` (new transfers among quiet wallets), `many`
+ * (10,000 subjects named at once).
  */
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: OPTIONS });
-  const size: Size = {
-    wallets: NUMBER.parse(values.wallets),
-    requestsPerSecond: NUMBER.parse(values['requests-per-second']),
-    transfersPerSecond: NUMBER.parse(values['transfers-per-second']),
-    warmUpSeconds: NUMBER.parse(values['warm-up']),
-    seconds: NUMBER.parse(values.seconds),
-    seed: NUMBER.parse(values.seed),
-  };
-  const closers: (() => Promise<unknown>)[] = [];
-  try {
-    return report(await measure(size, (close) => void closers.push(close)), size);
-  } finally {
-    for (const close of closers.reverse()) await close();
+  const targets: Target[] = [];
+  for (const name of values.part.split(',')) {
+    const part = PARTS[name];
+    if (part === undefined) {
+      console.error(`--part: found "${name}", expected ${Object.keys(PARTS).join(', ')}`);
+      return 1;
+    }
+    targets.push(...(await part(Number(values.seed))));
   }
-}
-
-async function measure(size: Size, later: (close: () => Promise<unknown>) => void): Promise<Found> {
-  const started = async (args: readonly string[]): Promise<Program> => {
-    const program = await Program.start(MAIN, args);
-    later(() => program.end('SIGKILL'));
-    return program;
-  };
-  const redis = await RedisProcess.create();
-  later(() => redis.close());
-  const sandbox = await SandboxProcess.of(
-    await started([
-      'sandbox',
-      ...['--port=0', '--control-port=0', '--transfers-per-second=0', `--time-scale=${TIME_SCALE}`],
-      ...[`--wallets=${size.wallets}`, `--wallet-skew=${WALLET_SKEW}`, `--seed=${size.seed}`],
-    ]),
-  );
-  const { wallets } = await sandbox.subjects();
-  const [told, arrived, script] = [new SeenFills(), new SeenFills(), new SeenFills()];
-  const receiver = new DemoReceiver({
-    secret: SECRET,
-    onWebhook: ({ event: { timestamp, data } }) => {
-      told.note(data.subject.id, data.status ?? '', Date.parse(timestamp));
-      arrived.note(data.subject.id, data.status ?? '', Date.now());
-    },
-  });
-  await receiver.start();
-  later(() => receiver.close());
-  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-bench-'));
-  later(() => rm(folder, { recursive: true, force: true }));
-  const file = join(folder, 'intentwatch.yaml');
-  await writeFile(file, config({ baseUrl: sandbox.url, redisUrl: redis.url, receiver, wallets, size }));
-  const daemon = async (): Promise<void> => {
-    await (await started(['start', '--config', file])).line(/"msg":"daemon.started"/);
-  };
-  const rival = new FixedIntervalScript(
-    { baseUrl: sandbox.url, apiKey: SANDBOX_KEY, wallets, requestsPerSecond: size.requestsPerSecond },
-    (id, status) => script.note(id, status, Date.now()),
-  );
-
-  await daemon();
-  rival.start();
-  await sandbox.setPace(size.transfersPerSecond);
-  await wait(size.warmUpSeconds * 1_000);
-  const fromMs = Date.now();
-  await wait(size.seconds * 1_000);
-  const toMs = Date.now();
-  await wait(TAIL_SECONDS * 1_000);
-  await rival.close();
-  const untilMs = Date.now();
-  for (let more = 1; more < DAEMONS; more++) await daemon();
-  const togetherMs = Date.now();
-  await wait(TOGETHER_SECONDS * 1_000);
-
-  const requests = await sandbox.requests();
-  const during = (span: { from: number; to: number }, isScript: boolean): number[] =>
-    requests
-      .filter(({ at, agent }) => (agent === SCRIPT_AGENT) === isScript && at >= span.from && at < span.to)
-      .map(({ at }) => at);
-  const measured = { from: fromMs, to: toMs };
-  return {
-    fills: (await sandbox.transitions()).filter(
-      ({ subject, to, at }) => subject.startsWith('intent:') && to === 'filled' && at >= fromMs && at < toMs,
-    ),
-    untilMs,
-    told,
-    arrived,
-    script,
-    rates: {
-      daemon: during(measured, false).length / size.seconds,
-      script: during(measured, true).length / size.seconds,
-    },
-    busiest: {
-      alone: busiestSecond(during({ from: 0, to: untilMs }, false)),
-      together: busiestSecond(during({ from: togetherMs, to: Number.POSITIVE_INFINITY }, false)),
-    },
-  };
-}
-
-function config(parts: {
-  baseUrl: string;
-  redisUrl: string;
-  receiver: DemoReceiver;
-  wallets: readonly string[];
-  size: Size;
-}): string {
-  const { baseUrl, redisUrl, receiver, wallets, size } = parts;
-  const { requestsPerSecond } = size;
-  return configYaml({
-    baseUrl,
-    redisUrl,
-    prefix: testPrefix(),
-    receivers: { backend: { url: receiver.url, more: { secrets: [SECRET], concurrency: 10 } } },
-    subscriptions: [{ name: 'treasury', wallets, receivers: ['backend'] }],
-    more: { upstream: { baseUrl, apiKey: SANDBOX_KEY, requestsPerSecond }, polling: pollingAt(TIME_SCALE) },
-  });
-}
-
-function report(found: Found, size: Size): number {
-  const { fills, untilMs, rates, busiest } = found;
-  const { wallets, requestsPerSecond, transfersPerSecond, seconds } = size;
-  console.log(
-    `${wallets} wallets, ${transfersPerSecond} transfers/s, ${requestsPerSecond} requests/s, time scale ${TIME_SCALE}: ` +
-      `${fills.length} fills in ${seconds} s. Seconds from a fill to when it was known:\n`,
-  );
-  const columns = ['mean', 'p50', 'p95', 'p99', 'requests/s', 'unseen'];
-  console.log(`${''.padEnd(36)}${columns.map((name) => name.padStart(11)).join('')}`);
-  const row = (name: string, seen: SeenFills, rate: number): Summary => {
-    const { seconds: delays, unseen } = seen.delays(fills, untilMs);
-    const summary = summarize(delays.map((delay) => ({ at: 0, delay })));
-    const numbers = [summary.mean, summary.p50, summary.p95, summary.p99].map((value) => value.toFixed(3));
-    const cells = [...numbers, rate.toFixed(2), String(unseen)].map((cell) => cell.padStart(11));
-    console.log(`${name.padEnd(36)}${cells.join('')}`);
-    return summary;
-  };
-  const fixed = row('fixed interval, wallet by wallet', found.script, rates.script);
-  const daemon = row('Intentwatch, answer that showed it', found.told, rates.daemon);
-  row('Intentwatch, webhook arrived', found.arrived, rates.daemon);
-  const ratio = daemon.mean / fixed.mean;
-  const checks = [
-    { what: "mean over the fixed interval's", value: ratio, most: MOST_RATIO },
-    { what: 'most requests in a second, 1 daemon', value: busiest.alone, most: requestsPerSecond + 1 },
-    {
-      what: `most requests in a second, ${DAEMONS} daemons`,
-      value: busiest.together,
-      most: requestsPerSecond + DAEMONS,
-    },
-  ];
   console.log('');
-  for (const { what, value, most } of checks) {
-    const shown = Number.isInteger(value) ? String(value) : value.toFixed(3);
-    console.log(`${value <= most ? 'met   ' : 'MISSED'}  ${what}: ${shown}, at most ${most}`);
+  return printTargets(targets) ? 0 : 1;
+}
+
+async function inWorld<T>(
+  options: Parameters<typeof World.create>[0],
+  use: (world: World) => Promise<T>,
+): Promise<T> {
+  const world = await World.create(options);
+  try {
+    return await use(world);
+  } finally {
+    await world.close();
   }
-  return checks.every(({ value, most }) => value <= most) ? 0 : 1;
+}
+
+/** The births and fills that happened in a span. */
+async function changesIn(
+  world: World,
+  kind: 'births' | 'fills',
+  span: { fromMs: number; toMs: number },
+): Promise<{ subject: string; at: number }[]> {
+  const transitions = await world.sandbox.transitions();
+  return transitions.filter(
+    ({ subject, from, to, at }) =>
+      subject.startsWith('intent:') &&
+      (kind === 'births' ? from === null : to === 'filled') &&
+      at >= span.fromMs &&
+      at < span.toMs,
+  );
+}
+
+const START = { wallets: 40, skew: 1.1, requestsPerSecond: 5, transfersPerSecond: 0.6, seconds: 150 };
+
+/** A busy start: daemon and script begin at once, with the same budget each, at the same sandbox. */
+async function start(seed: number): Promise<Target[]> {
+  const { wallets, skew, requestsPerSecond, transfersPerSecond, seconds } = START;
+  return inWorld({ wallets, skew, seed }, async (world) => {
+    const script = new SeenTransfers();
+    const rival = new FixedIntervalScript(
+      { baseUrl: world.sandbox.url, apiKey: SANDBOX_KEY, wallets: world.wallets, requestsPerSecond },
+      (id, status) => script.note(id, status, Date.now()),
+    );
+    await world.daemon({ requestsPerSecond });
+    const fromMs = Date.now();
+    rival.start();
+    await world.sandbox.setPace(transfersPerSecond);
+    await wait(1_000 * seconds);
+    const toMs = Date.now();
+    await rival.close();
+    const rates = await ratesOf(world, { fromMs, toMs });
+    const lines = [];
+    const targets: Target[] = [];
+    for (const kind of ['fills', 'births'] as const) {
+      const changes = await changesIn(world, kind, { fromMs, toMs });
+      const [ours, theirs] = [world.told, script].map((seen) => sumUp(seen.delays(kind, changes, toMs)));
+      if (ours === undefined || theirs === undefined) throw new Error('nobody saw anything');
+      lines.push(
+        `${changes.length} ${kind}: after ${ours.mean.toFixed(2)} s, the script after ${theirs.mean.toFixed(2)} s`,
+      );
+      const ratio = ours.mean / theirs.mean;
+      if (kind === 'fills')
+        targets.push({ what: "start: mean delay of fills over the script's", found: ratio, most: 0.5 });
+    }
+    console.log(
+      `start: ${wallets} wallets by Zipf ${skew}, ${transfersPerSecond} transfers/s, ${requestsPerSecond} requests/s, the first ${seconds} s`,
+    );
+    for (const line of lines) console.log(`  ${line}`);
+    console.log(`  requests/s: ${rates.daemon.toFixed(2)}, the script ${rates.script.toFixed(2)}`);
+    return targets;
+  });
+}
+
+async function ratesOf(
+  world: World,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+): Promise<{ daemon: number; script: number }> {
+  const during = (await world.sandbox.requests()).filter(({ at }) => at >= fromMs && at < toMs);
+  const script = during.filter(({ agent }) => agent === SCRIPT_AGENT).length;
+  const seconds = (toMs - fromMs) / 1_000;
+  return { daemon: (during.length - script) / seconds, script: script / seconds };
+}
+
+const QUIET = {
+  wallets: 20,
+  requestsPerSecond: 10,
+  transfersPerSecond: 0.15,
+  seconds: 100,
+  afterSeconds: 12,
+  load: { transfersPerSecond: 4, seconds: 40, goneSeconds: 15 },
+};
+
+/** New transfers among quiet wallets: soon after the start, and again soon after a load has gone. */
+async function quiet(seed: number): Promise<Target[]> {
+  const { wallets, requestsPerSecond, transfersPerSecond, seconds, afterSeconds, load } = QUIET;
+  return inWorld({ wallets, skew: 0, seed }, async (world) => {
+    console.log(`quiet: ${wallets} wallets, ${requestsPerSecond} requests/s`);
+    const targets: Target[] = [];
+    const measure = async (when: string): Promise<void> => {
+      const fromMs = Date.now();
+      await world.sandbox.setPace(transfersPerSecond);
+      await wait(1_000 * seconds);
+      await world.sandbox.setPace(0);
+      const toMs = Date.now();
+      await wait(8_000);
+      const births = await changesIn(world, 'births', { fromMs, toMs });
+      const { mean, longest } = sumUp(world.told.delays('births', births, Date.now()));
+      console.log(
+        `  ${when}: ${births.length} new transfers, after ${mean.toFixed(2)} s, at most ${longest.toFixed(2)} s`,
+      );
+      targets.push(
+        { what: `quiet, ${when}: mean delay of new transfers, s`, found: mean, most: 1.5 },
+        { what: `quiet, ${when}: longest delay of new transfers, s`, found: longest, most: 7 },
+      );
+    };
+    await world.daemon({ requestsPerSecond });
+    await wait(1_000 * afterSeconds);
+    await measure(`${afterSeconds} s after the start`);
+    await world.sandbox.setPace(load.transfersPerSecond);
+    await wait(1_000 * load.seconds);
+    await world.sandbox.setPace(0);
+    await wait(1_000 * load.goneSeconds);
+    await measure(`${load.goneSeconds} s after a load`);
+    return targets;
+  });
+}
+
+const MANY = { wallets: 20, requestsPerSecond: 5, subjects: 10_000, beforeSeconds: 30, seconds: 60 };
+
+/** Many subjects that nobody knows, named at once: how often the wallets are looked at meanwhile. */
+async function many(seed: number): Promise<Target[]> {
+  const { wallets, requestsPerSecond, subjects, beforeSeconds, seconds } = MANY;
+  return inWorld({ wallets, skew: 0, seed }, async (world) => {
+    await world.daemon({ requestsPerSecond });
+    await wait(5_000);
+    const beforeMs = Date.now();
+    await wait(1_000 * beforeSeconds);
+    const namedMs = Date.now();
+    const intents = Array.from(
+      { length: subjects },
+      (_, index) => `0x${createHash('sha256').update(String(index)).digest('hex')}`,
+    );
+    await world.daemon({ requestsPerSecond, intents });
+    const fromMs = Date.now();
+    await wait(1_000 * seconds);
+    const toMs = Date.now();
+    const looks = (await world.sandbox.requests()).filter(({ query }) => query.wallet !== undefined);
+    const rate = (span: { fromMs: number; toMs: number }): number =>
+      looks.filter(({ at }) => at >= span.fromMs && at < span.toMs).length /
+      ((span.toMs - span.fromMs) / 1_000);
+    const [before, meanwhile] = [rate({ fromMs: beforeMs, toMs: namedMs }), rate({ fromMs, toMs })];
+    console.log(`many: ${subjects} subjects named at once, ${requestsPerSecond} requests/s`);
+    console.log(
+      `  ${wallets} wallets were looked at ${before.toFixed(2)} times a second, and meanwhile ${meanwhile.toFixed(2)}`,
+    );
+    return [{ what: 'many: looks at the others, of those before', found: meanwhile / before, least: 0.5 }];
+  });
 }

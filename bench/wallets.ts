@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import type { Fault } from '../src/sandbox/fault.ts';
-import { printTargets, type Target } from './cadence/report.ts';
+import { printTargets, type Target } from './detection/targets.ts';
 import { TIME_SCALE, type Watched, type WatchedWallet, watchWallet } from './wallets/watch-wallet.ts';
 
 const PAGES = { path: '/v1/intents/status', rate: 1 };

@@ -5,7 +5,7 @@ import type { Load, Transfer } from './workload.ts';
 export type Summary = { count: number; mean: number; p99: number };
 
 /** The first span after a start is held to other targets than the time after it. */
-export const FIRST_SECONDS = 120;
+const FIRST_SECONDS = 120;
 
 /** All delays of a way of polling, over several runs, by when the change came. What was not seen counts until the end. */
 export class Delays {
@@ -24,6 +24,8 @@ export class Delays {
       this.#all[change][span].push(Math.min(seenAt, load.seconds) - at);
     };
     for (const { id, bornAt, filledAt } of transfers) {
+      // What was there before the start is history, and only a sweep finds all of it.
+      if (bornAt < 0) continue;
       note('births', bornAt, seen.bornAt[id] ?? Number.POSITIVE_INFINITY);
       note('fills', filledAt, seen.filledAt[id] ?? Number.POSITIVE_INFINITY);
     }
@@ -42,4 +44,4 @@ export class Delays {
 }
 
 /** Two numbers of a list at an index, of births and fills. */
-export type Change = 'births' | 'fills';
+type Change = 'births' | 'fills';

@@ -1,24 +1,32 @@
 /** The statuses by which a transfer shows that it was filled. */
 const FILLED = new Set(['filled', 'settled']);
 
-/** When somebody first knew of each transfer that it was filled (Unix ms). */
-export class SeenFills {
-  readonly #atMs = new Map<string, number>();
+/** What happened to a transfer at a moment (Unix ms). */
+export type Change = { subject: string; at: number };
 
-  /** Notes a status of a transfer. Only the first that shows a fill counts. */
+/** When somebody first knew of each transfer, and that it was filled (Unix ms). */
+export class SeenTransfers {
+  readonly #atMs = { births: new Map<string, number>(), fills: new Map<string, number>() };
+
+  /** Notes a status of a transfer. Only the first that shows a change counts. */
   note(subject: string, status: string, atMs: number): void {
-    if (FILLED.has(status) && !this.#atMs.has(subject)) this.#atMs.set(subject, atMs);
+    if (!this.#atMs.births.has(subject)) this.#atMs.births.set(subject, atMs);
+    if (FILLED.has(status) && !this.#atMs.fills.has(subject)) this.#atMs.fills.set(subject, atMs);
   }
 
-  /**
-   * How long after each fill it was known, seconds. One that was not known by `untilMs` counts as known then: `unseen`
-   * is how many those are.
-   */
-  delays(
-    fills: readonly { subject: string; at: number }[],
-    untilMs: number,
-  ): { seconds: number[]; unseen: number } {
-    const seconds = fills.map(({ subject, at }) => ((this.#atMs.get(subject) ?? untilMs) - at) / 1_000);
-    return { seconds, unseen: fills.filter(({ subject }) => !this.#atMs.has(subject)).length };
+  /** How long after each change it was known, seconds. One that was not known by `untilMs` counts as known then. */
+  delays(kind: 'births' | 'fills', changes: readonly Change[], untilMs: number): number[] {
+    return changes.map(
+      ({ subject, at }) =>
+        Math.max(0, Math.min(untilMs, this.#atMs[kind].get(subject) ?? untilMs) - at) / 1_000,
+    );
   }
+}
+
+/** The mean of some delays, and the longest; NaN for none. */
+export function sumUp(delays: readonly number[]): { mean: number; longest: number } {
+  return {
+    mean: delays.reduce((sum, delay) => sum + delay, 0) / delays.length,
+    longest: delays.length === 0 ? Number.NaN : Math.max(...delays),
+  };
 }

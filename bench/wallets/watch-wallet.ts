@@ -8,7 +8,6 @@ import { Program } from '../../test/support/program.ts';
 import { RedisProcess } from '../../test/support/redis-process.ts';
 import { SandboxProcess } from '../../test/support/sandbox-process.ts';
 import { endsOf, lastTold } from '../../test/support/statuses.ts';
-import { pollingAt } from '../scaled-polling.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 export const TIME_SCALE = 40;
@@ -54,7 +53,6 @@ export async function watchWallet({ past, transfers, faults }: WatchedWallet): P
       prefix: testPrefix(),
       receivers: { hook: { url: receiver.url, more: { concurrency: 10 } } },
       subscriptions: [{ name: 's', wallets: (await sandbox.subjects()).wallets, receivers: ['hook'] }],
-      more: { polling: pollingAt(TIME_SCALE) },
     });
     closers.push(() => daemon.close());
     return await live(sandbox, { receiver, transfers });
@@ -77,7 +75,7 @@ async function live(
   const endedMs = Date.now();
   const born = await bornSince(sandbox, fromMs);
   const transitions = await sandbox.transitions();
-  const ends = endsOf(transitions);
+  const ends = endsOf(transitions, fromMs - 2_000);
   const unsettled = (): number => {
     const told = lastTold(receiver.events);
     return [...born].filter((subject) => told.get(subject) !== ends.get(subject)).length;

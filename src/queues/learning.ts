@@ -5,6 +5,7 @@ import { type Increment, increments } from '../domain/cadence/learning.ts';
 import { type Observed, observed } from '../domain/cadence/observed.ts';
 import { ANY_ROUTE, routeName } from '../domain/cadence/route-name.ts';
 import { stageOf } from '../domain/cadence/stages.ts';
+import type { OpenTransfer } from '../domain/cadence/wallet.ts';
 import type { ArrivalRule, Lesson, WatchRules } from '../domain/cadence/watch-rules.ts';
 import type { Law } from '../domain/cadence/watched.ts';
 import type { Snapshot } from '../domain/record.ts';
@@ -80,6 +81,19 @@ export class Learning {
     if (seen === null) return;
     this.#add(seen, seen.route);
     if (seen.route !== ANY_ROUTE) this.#add(seen, ANY_ROUTE);
+  }
+
+  /** Takes in that a transfer was found in the status it was in at a look before, without being read anew. */
+  sawOpen({ subject, status, route, sinceMs }: OpenTransfer, look: { fromMs: number; nowMs: number }): void {
+    const { watch } = stageOf(subject, status);
+    if (watch === null || look.fromMs >= look.nowMs) return;
+    const interval = {
+      fromSeconds: (look.fromMs - sinceMs) / 1_000,
+      toSeconds: (look.nowMs - sinceMs) / 1_000,
+      ended: false,
+    };
+    this.#add({ route, watch, interval }, route);
+    if (route !== ANY_ROUTE) this.#add({ route, watch, interval }, ANY_ROUTE);
   }
 
   #add({ watch, interval, route: seenOn }: Observed, route: string): void {

@@ -73,7 +73,10 @@ export async function pollWalletListing(parts: WalletParts, run: Run): Promise<W
   draft.facts[`virtual:${listing}`] = start.virtual;
   let taken: PageTaken | null = null;
   if (saysTheSame(facts, { listing, print, nowMs })) {
-    draft.shown.push(...shownBefore(draft, facts, listing));
+    const shown = shownBefore(draft, facts, listing);
+    const fromMs = facts.polled[listing]?.atMs ?? nowMs;
+    for (const transfer of shown) parts.learning.sawOpen(transfer, { fromMs, nowMs });
+    draft.shown.push(...shown.map(({ subject }) => subject));
   } else {
     const sinceMs = facts.headAnsweredAtMs;
     taken = await takeIn(parts, { reading, answeredMs, atHead: listing === 'head', sinceMs }, { run, draft });
@@ -189,8 +192,8 @@ export function planListing(
  * However much is expected of a wallet, it is polled so often at most while all are polled once, where that is seconds:
  * polling it still more often gains less than the others lose.
  */
-const LOOKS_A_ROUND = 5;
-const MOST_AHEAD_SECONDS = 5;
+const LOOKS_A_ROUND = 4;
+const MOST_AHEAD_SECONDS = 10;
 
 /** When a wallet that was polled just now is polled again. */
 export function nextListing(
@@ -290,13 +293,11 @@ function saysTheSame(
 }
 
 /** The transfers that a listing showed when its answer was taken in last. */
-function shownBefore({ open }: Draft, facts: WalletFacts, listing: Listing): string[] {
+function shownBefore({ open }: Draft, facts: WalletFacts, listing: Listing): OpenTransfer[] {
   const takenAtMs = facts.takenAtMs[listing] ?? 0;
-  return [...open.values()]
-    .filter(({ headAtMs, status, seenAtMs }) =>
-      listing === 'head' ? headAtMs === takenAtMs : status === listing && seenAtMs >= takenAtMs,
-    )
-    .map(({ subject }) => subject);
+  return [...open.values()].filter(({ headAtMs, status, seenAtMs }) =>
+    listing === 'head' ? headAtMs === takenAtMs : status === listing && seenAtMs >= takenAtMs,
+  );
 }
 
 /** Reads on behind the head where there is reason to: pages that were not read for long, or a head of news only. */

@@ -20,6 +20,6 @@ export function gatherWrites(redis: Redis): void {
       }
       return write(...args);
     };
-    Object.defineProperty(stream, 'write', { value: corked, configurable: true });
+    Object.defineProperty(stream, 'write', { value: corked, configurable: true, writable: true });
   });
 }

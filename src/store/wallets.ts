@@ -131,7 +131,10 @@ export class WalletStore {
     return parseFacts(await this.#redis.hgetall(this.#keys.wallet(wallet)));
   }
 
-  /** Notes how a poll of its own found a transfer of some wallets; what the head showed last stays as it was. */
+  /**
+   * Notes how a poll of its own found a transfer of some wallets; what the head showed last stays as it was. What their
+   * pages say next is taken in, also where it is what they said before: the transfer has moved on without them.
+   */
   async noteTransfer(
     wallets: readonly SubjectId[],
     transfer: Omit<OpenTransfer, 'headAtMs'> & { isOver: boolean },
@@ -139,6 +142,7 @@ export class WalletStore {
     const { subject, isOver } = transfer;
     for (const wallet of wallets) {
       const key = this.#keys.open(wallet);
+      await this.#redis.hdel(this.#keys.wallet(wallet), ...LISTINGS.map((listing) => `same:${listing}`));
       if (isOver) {
         await this.#redis.hdel(key, subject);
         continue;

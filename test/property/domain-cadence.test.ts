@@ -253,6 +253,8 @@ describe('the plan of a wallet', () => {
     polled: fc.dictionary(fc.constantFrom(...LISTINGS), polls),
     headTakenAtMs: fc.constant(NOW_MS - 5_000),
     nowMs: fc.constant(NOW_MS),
+    fromMs: fc.integer({ min: 0, max: 10_000 }).map((ms) => NOW_MS + ms),
+    roundSeconds: fc.double({ min: 0.01, max: 5_000, noNaN: true }),
     virtual: fc.double({ min: -1e6, max: 1e6, noNaN: true }),
     price: prices,
     narrows: fc.boolean(),

@@ -46,8 +46,10 @@ const base: WalletView = {
   polled: ago({ head: 2 }),
   headTakenAtMs: HEAD,
   nowMs: NOW,
+  fromMs: NOW,
   virtual: VIRTUAL,
   price: 1,
+  roundSeconds: 12,
   narrows: true,
   headFinds: true,
   arrivalsPerSecond: 1e-4,
@@ -88,8 +90,15 @@ describe('what is asked for a wallet next', () => {
 
   test('goes by a shortest and a longest wait of the config', () => {
     const arrivals = arrivalRule({ shortestSeconds: 5, longestSeconds: 120 });
-    const view = { ...base, law: { ...EXPECTED_LAW, arrivals } };
-    expect(planWallet(view)).toMatchObject({ restMs: 3_000, latestMs: 118_000 });
+    const view = { ...base, roundSeconds: 100, law: { ...EXPECTED_LAW, arrivals } };
+    expect(planWallet(view)).toMatchObject({ restMs: 3_000, latestMs: 128_000 });
+  });
+
+  test('waits no longer than two and a half rounds over all wallets, less where a round takes long', () => {
+    const latest = (roundSeconds: number) => planWallet({ ...base, roundSeconds }).latestMs;
+    expect(latest(4)).toBe(8_000);
+    expect(latest(14)).toBe(28_000);
+    expect(latest(100)).toBe(128_000);
   });
 
   test('comes sooner the more of those born since may have been filled by then', () => {

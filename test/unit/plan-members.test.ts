@@ -109,6 +109,7 @@ describe('a stored walk', () => {
       page: 3,
       cursor: 'c3',
       tries: 2,
+      sinceMs: 0,
     });
     const { tries: _, ...untried } = stored;
     expect(parseWalk(WALLET, 'all', untried)).toMatchObject({ tries: 0 });

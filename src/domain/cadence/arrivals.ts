@@ -15,8 +15,8 @@ const HALF_LIFE_MS = 86_400_000;
  */
 const USUAL_TRANSFERS = 1;
 
-/** What the rule expects of a usual wallet is a guess, and counts like still fewer. */
-const RULE_TRANSFERS = 0.5;
+/** What the rule expects of a usual wallet is a guess, and counts like as many among all wallets together. */
+const RULE_TRANSFERS = 1;
 
 /** What one look adds that showed new transfers since the look before it. */
 export function withArrivals(tally: ArrivalTally, look: Arrived & { nowMs: number }): ArrivalTally {

@@ -50,7 +50,7 @@ export function nextPoll(input: CadenceInput): NextPoll {
     next: 'poll',
     virtualSeconds: virtualSeconds({ terms, constant, price }),
     // What is unseen comes as soon as it may: it rests for the whole interval that its rate stands for.
-    restMs: 1_000 * (unseen ? Math.sqrt(2 / constant) : limits.leastSeconds),
+    restMs: 1_000 * Math.max(limits.leastSeconds, unseen ? Math.sqrt(2 / constant) : 0),
     latestMs: unseen ? null : 1_000 * limits.mostSeconds,
     alarmMs: firstAlarm([...input.alarmsMs, ...(inDoubt ? [nowMs + DOUBT_EVERY_MS] : [])], nowMs),
     unseen,

@@ -38,9 +38,18 @@ const HEAD_FIRST: WalletPlan = {
 
 /**
  * No wallet waits longer than so many rounds of a plain loop over all of them, whatever else seems worth more: a wrong
- * estimate cannot make it much later than the loop. The rest of the budget goes to where more is expected.
+ * estimate cannot make it much later than the loop. The rest of the budget goes to where more is expected. It is less
+ * where a round takes longer than transfers usually do: what is known of them is over before it helps.
  */
-const MOST_ROUNDS = 2.5;
+function mostRounds(roundSeconds: number): number {
+  return 1 + MORE_ROUNDS * Math.min(1, LONG_ROUND_SECONDS / roundSeconds);
+}
+
+const MORE_ROUNDS = 1.5;
+const LONG_ROUND_SECONDS = 20;
+
+/** The longest wait of the config holds down to so many rounds: what is overdue has half of the budget at most. */
+const LEAST_ROUNDS = 2;
 
 /** Where new transfers appear by chance alone, or after they have changed, they are looked for this much more rarely. */
 const STRAY_FACTOR = 6;
@@ -129,13 +138,15 @@ export function planWallet(view: WalletView): WalletPlan {
   return firstOf(plans, { price, leastMs }) ?? { ...HEAD_FIRST, restMs, latestMs: restMs };
 }
 
-/** The longest wait of a listing: by rounds over all wallets where it finds new transfers, and never less than those. */
+/** The longest wait of a listing, by rounds over all wallets: where it finds new transfers, it waits no longer than those. */
 function bounded(
   { leastSeconds, mostSeconds }: Limits,
   { roundSeconds, finds }: { roundSeconds: number; finds: boolean },
 ): Limits {
-  const rounds = MOST_ROUNDS * roundSeconds;
-  return { leastSeconds, mostSeconds: Math.max(finds ? leastSeconds : mostSeconds, rounds) };
+  const rounds = mostRounds(roundSeconds) * roundSeconds;
+  if (!finds) return { leastSeconds, mostSeconds: Math.max(mostSeconds, rounds) };
+  const fitting = Math.max(mostSeconds, LEAST_ROUNDS * roundSeconds);
+  return { leastSeconds, mostSeconds: Math.max(leastSeconds, Math.min(fitting, rounds)) };
 }
 
 /**

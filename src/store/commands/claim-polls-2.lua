@@ -134,9 +134,12 @@ local share = (failTries >= 4 and failOks / failTries >= 0.25) and PLAN.FAILING_
 local suspectFree = not fields[10] or not isClaimed(plan, fields[10])
 local suspect, advanced = nil, 0
 
--- How far virtual time runs with one slot, by how it ran of late.
-local pulse = 0
-if tonumber(fields[8] or '0') > 0 then pulse = tonumber(fields[7]) / tonumber(fields[8]) * step / 1000 end
+-- How far virtual time runs with one slot, by how it ran of late. Beside what is urgent it goes on like that, whoever is
+-- served: or what is regular would wait until nothing urgent is left.
+local pulse = step / 1000
+if tonumber(fields[8] or '0') > 0 and tonumber(fields[7] or '0') > 0 then
+  pulse = tonumber(fields[7]) / tonumber(fields[8]) * pulse
+end
 
 -- Whether something regular has a claim to a turn beside what is urgent: it is overdue, or virtual time has come to it.
 local function isRegularDue()
@@ -205,14 +208,13 @@ else
     removed[lane] = removed[lane] or {}
     table.insert(removed[lane], member)
     local late = 0
+    local isContended = head('asked') or head('first')
+    local ahead = (lane == 'asked' or lane == 'first' or isContended) and pulse or 0
+    if lane == 'fair' then ahead = math.max(ahead, score - plan.v) end
+    advanced = advanced + ahead
+    plan.v = plan.v + ahead
     if lane == 'fair' then
-      advanced = advanced + math.max(0, score - plan.v)
-      plan.v = math.max(plan.v, score)
-    elseif lane == 'asked' or lane == 'first' then
-      -- Virtual time goes on as it did, or what is regular would wait until nothing urgent is left.
-      advanced = advanced + pulse
-      plan.v = plan.v + pulse
-      late = now - score
+      late = 0
     elseif lane == 'failing' then
       failNext = math.max(now, failNext) + step / share
     elseif lane == 'suspect' then
