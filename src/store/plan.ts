@@ -286,8 +286,9 @@ export class PlanStore {
       .zcard(`${key}:failing`)
       .hlen(`${key}:crashes`)
       .zrange(`${key}:latest`, '0', '0', 'WITHSCORES')
+      .zrange(`${key}:bound`, '0', '0', 'WITHSCORES')
       .exec();
-    const [clock, failing, suspects, latest] = REPLIES.parse(
+    const [clock, failing, suspects, latest, bound] = REPLIES.parse(
       (replies ?? []).map(([error, reply]) => {
         if (error) throw error;
         return reply;
@@ -301,8 +302,7 @@ export class PlanStore {
       used: Number(budget ?? 0) > 0 ? perSecond / Number(budget) : 0,
       failing,
       suspects,
-      overdueSeconds:
-        latest[1] === undefined ? 0 : Math.max(0, Number(last ?? 0) - Number(latest[1])) / 1_000,
+      overdueSeconds: Math.max(0, ...[latest[1], bound[1]].flatMap((at) => (at === undefined ? [] : [Number(last ?? 0) - Number(at)]))) / 1_000,
     };
   }
 
@@ -331,7 +331,7 @@ export class PlanStore {
   }
 }
 
-const REPLIES = z.tuple([z.array(z.string().nullable()), z.number(), z.number(), z.array(z.string())]);
+const REPLIES = z.tuple([z.array(z.string().nullable()), z.number(), z.number(), z.array(z.string()), z.array(z.string())]);
 
 function flat(fields: { readonly [field: string]: number | string }): string[] {
   return Object.entries(fields).flatMap(([field, value]) => [field, String(value)]);

@@ -29,14 +29,15 @@ const PAGE = 50;
 
 /**
  * No wallet waits longer than so many rounds of a plain loop over all of them, whatever else seems worth more: a wrong
- * estimate cannot make it much later than the loop. The rest of the budget goes to where more is expected. It is less
+ * estimate cannot make it much later than the loop. Two rounds take half of the budget at most, which
+ * overdue wallets get beside whatever else there is; the rest goes to where more is expected. It is less
  * where a round takes longer than transfers usually do: what is known of them is over before it helps.
  */
 function mostRounds(roundSeconds: number): number {
   return 1 + MORE_ROUNDS * Math.min(1, LONG_ROUND_SECONDS / roundSeconds);
 }
 
-const MORE_ROUNDS = 1.5;
+const MORE_ROUNDS = 1;
 const LONG_ROUND_SECONDS = 20;
 
 /** Where new transfers appear by chance alone, or after they have changed, they are looked for this much more rarely. */
