@@ -29,7 +29,7 @@ const PAGE = 50;
 
 /**
  * No wallet waits longer than so many rounds of a plain loop over all of them, whatever else seems worth more: a wrong
- * estimate cannot make it much later than the loop. Two rounds take half of the budget at most, which
+ * estimate cannot make it much later than the loop. It takes half of the budget or a little more, which
  * overdue wallets get beside whatever else there is; the rest goes to where more is expected. It is less
  * where a round takes longer than transfers usually do: what is known of them is over before it helps.
  */
@@ -37,7 +37,7 @@ function mostRounds(roundSeconds: number): number {
   return 1 + MORE_ROUNDS * Math.min(1, LONG_ROUND_SECONDS / roundSeconds);
 }
 
-const MORE_ROUNDS = 1;
+const MORE_ROUNDS = 0.9;
 const LONG_ROUND_SECONDS = 20;
 
 /** Where new transfers appear by chance alone, or after they have changed, they are looked for this much more rarely. */

@@ -111,7 +111,7 @@ local function head(lane)
 end
 
 local fields = redis.call('HMGET', key, 'turn', 'turnUrgent', 'turnOverdue', 'failNext', 'failTries', 'failOks', 'dv', 'dt', 'rateAt', 'suspect', 'used')
-local turn, turnUrgent, turnOverdue = fields[1] == '1', fields[2] == '1', fields[3] == '1'
+local turn, turnUrgent, turnOverdue = fields[1] == '1', fields[2] == '1', tonumber(fields[3] or '0')
 local failNext = math.min(tonumber(fields[4] or '0'), now + 600000)
 local failTries, failOks = tonumber(fields[5] or '0'), tonumber(fields[6] or '0')
 local share = (failTries >= 4 and failOks / failTries >= 0.25) and PLAN.FAILING_SHARE_RECOVERING or PLAN.FAILING_SHARE
@@ -130,8 +130,11 @@ local function choose()
   local asked, first = head('asked'), head('first')
   local fair, score = head('fair')
   local urgent = asked or first
-  if overdue and (urgent or fair) then turnOverdue = not turnOverdue end
-  if overdue and (turnOverdue or not (urgent or fair)) then return overdue end
+  if overdue and not (urgent or fair) then return overdue end
+  if overdue then
+    turnOverdue = (turnOverdue + PLAN.OVERDUE_SHARE) % 1
+    if turnOverdue < PLAN.OVERDUE_SHARE then return overdue end
+  end
   if urgent and fair and score <= plan.v then
     turn = not turn
     if turn then return 'fair' end
@@ -224,7 +227,7 @@ local dt = (tonumber(fields[8] or '0')) * decay + seconds
 redis.call(
   'HSET', key, 'last', text(now), 'offset', text(plan.offset), 'graceUntil', text(plan.graceUntil),
   'v', string.format('%.6f', plan.v), 'next', text(plan.next), 'failNext', text(failNext),
-  'turn', turn and '1' or '0', 'turnUrgent', turnUrgent and '1' or '0', 'turnOverdue', turnOverdue and '1' or '0',
+  'turn', turn and '1' or '0', 'turnUrgent', turnUrgent and '1' or '0', 'turnOverdue', text(turnOverdue),
   'dv', string.format('%.9g', dv), 'dt', string.format('%.9g', dt), 'rateAt', text(now),
   'used', string.format('%.9g', (tonumber(fields[11] or '0')) * decay + #picks / 3)
 )

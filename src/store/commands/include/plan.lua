@@ -18,7 +18,7 @@
   A subject may also have an alarm (:alarms, by time): then it moves to asked, wherever it waits. :looked:<kind> holds when
   each was last looked at with success (Redis time), or since when it is tracked.
 
-  Of the budget, what is overdue gets half while anything else waits, wallets before others. Of the rest, what is urgent
+  Of the budget, what is overdue gets three fifths while anything else waits, wallets before others. Of the rest, what is urgent
   (first, asked) and what is fair get half each while both wait, and so do first and asked. What one does not use the others
   get. Beside what is urgent, the fair lane waits only where virtual time has come to it: else who has just been looked at
   would share with those that never were.
@@ -39,6 +39,8 @@ local PLAN = {
   FAILING_SHARE_RECOVERING = 0.5,
   LONGEST_SUSPENSION = 300000,
   MEAN_SECONDS = 10,
+  -- Somewhat more than wallets need that are all overdue after two rounds, so that it stays at two.
+  OVERDUE_SHARE = 0.6,
 }
 
 local function text(number) return string.format('%.3f', number) end
