@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import type { RedisClient } from '../src/store/commands.ts';
 import { connect, disconnect } from '../src/store/connection.ts';
 import { RedisProcess } from '../test/support/redis-process.ts';
 import { allCells, type Cell, loadsOf } from './cadence/cells.ts';
@@ -7,7 +8,6 @@ import { loop } from './cadence/loop.ts';
 import { type CellResult, printHead, printRow, printVerdict } from './cadence/report.ts';
 import { Simulation } from './cadence/simulate.ts';
 import { makeTransfers } from './cadence/workload.ts';
-import type { RedisClient } from '../src/store/commands.ts';
 
 const OPTIONS = {
   seeds: { type: 'string', default: '5' },
@@ -34,7 +34,13 @@ export async function run(args: string[]): Promise<number> {
     let printed = 0;
     const work = async (): Promise<void> => {
       for (let cell = queue.shift(); cell !== undefined; cell = queue.shift()) {
-        results.set(cell, await measure(redis, cell, { seeds: Number(values.seeds), truthSeeds: Number(values['truth-seeds']) }));
+        results.set(
+          cell,
+          await measure(redis, cell, {
+            seeds: Number(values.seeds),
+            truthSeeds: Number(values['truth-seeds']),
+          }),
+        );
         for (let next = cells[printed]; next !== undefined; next = cells[++printed]) {
           const result = results.get(next);
           if (result === undefined) break;
@@ -52,7 +58,11 @@ export async function run(args: string[]): Promise<number> {
 
 let runs = 0;
 
-async function measure(redis: RedisClient, cell: Cell, { seeds, truthSeeds }: { seeds: number; truthSeeds: number }): Promise<CellResult> {
+async function measure(
+  redis: RedisClient,
+  cell: Cell,
+  { seeds, truthSeeds }: { seeds: number; truthSeeds: number },
+): Promise<CellResult> {
   const [ours, plain, truth] = [new Delays(), new Delays(), new Delays()];
   const loads = loadsOf(cell, seeds);
   for (const [index, load] of loads.entries()) {

@@ -1,13 +1,16 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { SANDBOX_KEY } from '../test/support/sandbox-process.ts';
 import { FixedIntervalScript, SCRIPT_AGENT } from './detection/fixed-interval.ts';
 import { SeenTransfers, sumUp } from './detection/seen.ts';
 import { printTargets, type Target } from './detection/targets.ts';
 import { World } from './detection/world.ts';
-import { SANDBOX_KEY } from '../test/support/sandbox-process.ts';
 
-const OPTIONS = { part: { type: 'string', default: 'start,quiet,many' }, seed: { type: 'string', default: '1' } } as const;
+const OPTIONS = {
+  part: { type: 'string', default: 'start,quiet,many' },
+  seed: { type: 'string', default: '1' },
+} as const;
 
 const PARTS: { readonly [part: string]: (seed: number) => Promise<Target[]> } = { start, quiet, many };
 
@@ -31,7 +34,10 @@ export async function run(args: string[]): Promise<number> {
   return printTargets(targets) ? 0 : 1;
 }
 
-async function inWorld<T>(options: Parameters<typeof World.create>[0], use: (world: World) => Promise<T>): Promise<T> {
+async function inWorld<T>(
+  options: Parameters<typeof World.create>[0],
+  use: (world: World) => Promise<T>,
+): Promise<T> {
   const world = await World.create(options);
   try {
     return await use(world);
@@ -81,9 +87,12 @@ async function start(seed: number): Promise<Target[]> {
       const changes = await changesIn(world, kind, { fromMs, toMs });
       const [ours, theirs] = [world.told, script].map((seen) => sumUp(seen.delays(kind, changes, toMs)));
       if (ours === undefined || theirs === undefined) throw new Error('nobody saw anything');
-      lines.push(`${changes.length} ${kind}: after ${ours.mean.toFixed(2)} s, the script after ${theirs.mean.toFixed(2)} s`);
+      lines.push(
+        `${changes.length} ${kind}: after ${ours.mean.toFixed(2)} s, the script after ${theirs.mean.toFixed(2)} s`,
+      );
       const ratio = ours.mean / theirs.mean;
-      if (kind === 'fills') targets.push({ what: "start: mean delay of fills over the script's", found: ratio, most: 0.5 });
+      if (kind === 'fills')
+        targets.push({ what: "start: mean delay of fills over the script's", found: ratio, most: 0.5 });
     }
     console.log(
       `start: ${wallets} wallets by Zipf ${skew}, ${transfersPerSecond} transfers/s, ${requestsPerSecond} requests/s, the first ${seconds} s`,
@@ -128,7 +137,9 @@ async function quiet(seed: number): Promise<Target[]> {
       await wait(8_000);
       const births = await changesIn(world, 'births', { fromMs, toMs });
       const { mean, longest } = sumUp(world.told.delays('births', births, Date.now()));
-      console.log(`  ${when}: ${births.length} new transfers, after ${mean.toFixed(2)} s, at most ${longest.toFixed(2)} s`);
+      console.log(
+        `  ${when}: ${births.length} new transfers, after ${mean.toFixed(2)} s, at most ${longest.toFixed(2)} s`,
+      );
       targets.push(
         { what: `quiet, ${when}: mean delay of new transfers, s`, found: mean, most: 1.5 },
         { what: `quiet, ${when}: longest delay of new transfers, s`, found: longest, most: 7 },
@@ -157,17 +168,23 @@ async function many(seed: number): Promise<Target[]> {
     const beforeMs = Date.now();
     await wait(1_000 * beforeSeconds);
     const namedMs = Date.now();
-    const intents = Array.from({ length: subjects }, (_, index) => `0x${createHash('sha256').update(String(index)).digest('hex')}`);
+    const intents = Array.from(
+      { length: subjects },
+      (_, index) => `0x${createHash('sha256').update(String(index)).digest('hex')}`,
+    );
     await world.daemon({ requestsPerSecond, intents });
     const fromMs = Date.now();
     await wait(1_000 * seconds);
     const toMs = Date.now();
     const looks = (await world.sandbox.requests()).filter(({ query }) => query.wallet !== undefined);
     const rate = (span: { fromMs: number; toMs: number }): number =>
-      looks.filter(({ at }) => at >= span.fromMs && at < span.toMs).length / ((span.toMs - span.fromMs) / 1_000);
+      looks.filter(({ at }) => at >= span.fromMs && at < span.toMs).length /
+      ((span.toMs - span.fromMs) / 1_000);
     const [before, meanwhile] = [rate({ fromMs: beforeMs, toMs: namedMs }), rate({ fromMs, toMs })];
     console.log(`many: ${subjects} subjects named at once, ${requestsPerSecond} requests/s`);
-    console.log(`  ${wallets} wallets were looked at ${before.toFixed(2)} times a second, and meanwhile ${meanwhile.toFixed(2)}`);
+    console.log(
+      `  ${wallets} wallets were looked at ${before.toFixed(2)} times a second, and meanwhile ${meanwhile.toFixed(2)}`,
+    );
     return [{ what: 'many: looks at the others, of those before', found: meanwhile / before, least: 0.5 }];
   });
 }

@@ -35,7 +35,8 @@ export async function run(): Promise<number> {
         processes++;
       }
       if (transfersPerSecond !== undefined) await world.sandbox.setPace(transfersPerSecond);
-      const step = requestsPerSecond === undefined ? `${transfersPerSecond} transfers/s` : `${budget} requests/s`;
+      const step =
+        requestsPerSecond === undefined ? `${transfersPerSecond} transfers/s` : `${budget} requests/s`;
       const fromMs = Date.now() + 1_000 * SETTLED_SECONDS;
       const toMs = fromMs + 1_000 * COUNTED_SECONDS;
       await wait(toMs - Date.now() + 500);
@@ -45,8 +46,16 @@ export async function run(): Promise<number> {
         .toSorted((a, b) => a - b);
       const name = `${processes} processes at ${budget} requests/s, from the step to ${step} on`;
       targets.push(
-        { what: `${name}: share of the budget used`, found: moments.length / COUNTED_SECONDS / budget, least: LEAST_USED },
-        { what: `${name}: requests in the busiest second`, found: busiestSecond(moments), most: budget + processes },
+        {
+          what: `${name}: share of the budget used`,
+          found: moments.length / COUNTED_SECONDS / budget,
+          least: LEAST_USED,
+        },
+        {
+          what: `${name}: requests in the busiest second`,
+          found: busiestSecond(moments),
+          most: budget + processes,
+        },
       );
     }
   } finally {

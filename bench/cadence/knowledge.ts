@@ -1,4 +1,4 @@
-import { lowerEdge, upperEdge, AGE_BINS } from '../../src/domain/cadence/ages.ts';
+import { AGE_BINS, lowerEdge, upperEdge } from '../../src/domain/cadence/ages.ts';
 import { usualArrivals } from '../../src/domain/cadence/arrivals.ts';
 import { type DecayClock, weightAt } from '../../src/domain/cadence/decay.ts';
 import {
@@ -8,12 +8,23 @@ import {
   type HazardCurve,
   stillOpen,
 } from '../../src/domain/cadence/hazard.ts';
-import { type Knowledge, knowledgeOf, LEARNED_HALF_LIFE_MS, type StoredTally } from '../../src/domain/cadence/knowledge.ts';
-import { emptyTally, type Interval, type Increment, increments, withIncrements } from '../../src/domain/cadence/learning.ts';
+import {
+  type Knowledge,
+  knowledgeOf,
+  LEARNED_HALF_LIFE_MS,
+  type StoredTally,
+} from '../../src/domain/cadence/knowledge.ts';
+import {
+  emptyTally,
+  type Increment,
+  type Interval,
+  increments,
+  withIncrements,
+} from '../../src/domain/cadence/learning.ts';
 import { ANY_ROUTE } from '../../src/domain/cadence/route-name.ts';
 import { ARRIVAL_RULE, type Lesson, WATCH_RULES, type Watch } from '../../src/domain/cadence/watch-rules.ts';
 import type { Law } from '../../src/domain/cadence/watched.ts';
-import { ROUTES, type Load } from './workload.ts';
+import { type Load, ROUTES } from './workload.ts';
 
 /** What a run goes by, and what it learns. */
 export type Teacher = {
@@ -73,7 +84,8 @@ export function sage(load: Load): Teacher {
     curves.set(`${name}:filled`, expectedHazard(settlement));
   }
   const mixture = AGE_BINS.map((_, bin) => {
-    const open = (age: number): number => ROUTES.reduce((sum, { share, fill }) => sum + share * stillOpen(fill, age), 0);
+    const open = (age: number): number =>
+      ROUTES.reduce((sum, { share, fill }) => sum + share * stillOpen(fill, age), 0);
     const to = Math.min(upperEdge(bin), 2 * lowerEdge(bin) || upperEdge(bin));
     return boundedRate(Math.log(open(lowerEdge(bin)) / open(to)) / (to - lowerEdge(bin)));
   });

@@ -17,15 +17,22 @@ const CHANGES = ['fills', 'births'] as const;
 
 export function printHead(): void {
   console.log('Seconds from a change to the look that showed it: ours/loop/ours when it knows the truth.');
-  console.log('p99 is that of fills. The first two minutes of a cold start stand apart. Of the budget, ours used the last column.\n');
+  console.log(
+    'p99 is that of fills. The first two minutes of a cold start stand apart. Of the budget, ours used the last column.\n',
+  );
   const columns = ['fills', 'p99', 'births', 'fills < 2 min', 'births < 2 min'];
-  console.log(`${'wallets/requests a second'.padEnd(26)}${columns.map((name) => name.padStart(19)).join('')}  used`);
+  console.log(
+    `${'wallets/requests a second'.padEnd(26)}${columns.map((name) => name.padStart(19)).join('')}  used`,
+  );
 }
 
 export function printRow(result: CellResult): void {
   const { cell, ours, loop, truth } = result;
   const three = (pick: (delays: Delays) => number): string =>
-    [ours, loop, truth].map((delays) => shown(pick(delays))).join('/').padStart(19);
+    [ours, loop, truth]
+      .map((delays) => shown(pick(delays)))
+      .join('/')
+      .padStart(19);
   const columns = [
     three((delays) => delays.of('fills', 'after').mean),
     three((delays) => delays.of('fills', 'after').p99),
@@ -35,7 +42,9 @@ export function printRow(result: CellResult): void {
   ];
   const missed = missedOf(result);
   const used = (ours.requestsPerSecond / cell.budget).toFixed(2);
-  console.log(`${cell.name.padEnd(26)}${columns.join('')}  ${used}${missed.length > 0 ? `  ${missed.map(textOf).join(', ')}` : ''}`);
+  console.log(
+    `${cell.name.padEnd(26)}${columns.join('')}  ${used}${missed.length > 0 ? `  ${missed.map(textOf).join(', ')}` : ''}`,
+  );
 }
 
 function shown(seconds: number): string {
@@ -102,12 +111,16 @@ export function printVerdict(results: readonly CellResult[]): boolean {
     const bad = missedOf(result);
     met += all.length - bad.length;
     for (const target of bad) {
-      const reason = KNOWN.find(({ cells, what }) => cells.test(result.cell.name) && what.test(target.what))?.reason;
+      const reason = KNOWN.find(
+        ({ cells, what }) => cells.test(result.cell.name) && what.test(target.what),
+      )?.reason;
       if (reason === undefined) missed++;
       else known++;
       const limit = truth.get(target.what);
       const beside = limit === undefined ? '' : ` (knowing the truth ${limit.toFixed(2)})`;
-      console.log(`  ${reason === undefined ? 'MISSED' : 'known '}  ${result.cell.name}: ${textOf(target)}${beside}${reason === undefined ? '' : `: ${reason}`}`);
+      console.log(
+        `  ${reason === undefined ? 'MISSED' : 'known '}  ${result.cell.name}: ${textOf(target)}${beside}${reason === undefined ? '' : `: ${reason}`}`,
+      );
     }
   }
   console.log(`\n${met} targets met, ${known} missed for known reasons, ${missed} missed`);

@@ -1,9 +1,9 @@
+import { withArrivals } from '../../src/domain/cadence/arrivals.ts';
 import type { Listing } from '../../src/domain/cadence/listing.ts';
 import { nextPoll } from '../../src/domain/cadence/next-poll.ts';
+import type { PlannedPoll } from '../../src/domain/cadence/planned-poll.ts';
 import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
 import { coveredSeconds } from '../../src/domain/cadence/watched.ts';
-import { withArrivals } from '../../src/domain/cadence/arrivals.ts';
-import type { PlannedPoll } from '../../src/domain/cadence/planned-poll.ts';
 import { unseenSnapshot } from '../../src/domain/next-snapshot.ts';
 import { asSubjectId, type SubjectId } from '../../src/domain/subject.ts';
 import {
@@ -15,8 +15,16 @@ import {
 } from '../../src/queues/poll-wallet.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { type ClaimedPoll, NOTHING_OBSERVED, type Observed, pageMember, parseMember, PlanStore, priceOf } from '../../src/store/plan.ts';
-import { parseFacts, type NotedFacts, type WalletFacts } from '../../src/store/wallets.ts';
+import {
+  type ClaimedPoll,
+  NOTHING_OBSERVED,
+  type Observed,
+  PlanStore,
+  pageMember,
+  parseMember,
+  priceOf,
+} from '../../src/store/plan.ts';
+import { type NotedFacts, parseFacts, type WalletFacts } from '../../src/store/wallets.ts';
 import { apprentice, sage, type Teacher } from './knowledge.ts';
 import { SimulatedUpstream } from './upstream.ts';
 import { type Load, ratesOf, sinceAt, statusAt, type Transfer } from './workload.ts';
@@ -38,7 +46,14 @@ const QUIET_MS = 500;
 const REFRESH_MS = 5_000;
 const SLOW_REFRESH_MS = 30_000;
 
-type Wallet = { index: number; subject: SubjectId; facts: WalletFacts; open: Map<string, OpenTransfer>; rate: number; walks: Map<Listing, { beganMs: number; before: number }> };
+type Wallet = {
+  index: number;
+  subject: SubjectId;
+  facts: WalletFacts;
+  open: Map<string, OpenTransfer>;
+  rate: number;
+  walks: Map<Listing, { beganMs: number; before: number }>;
+};
 
 /** What a poll came to: when the next is due, null when there is none, and what is noted with its end. */
 type Polled = { next: PlannedPoll | null; observed: Observed };
@@ -132,7 +147,9 @@ export class Simulation {
 
   async #nameWallets(): Promise<void> {
     for (let from = 0; from < this.#wallets.length; from += 500) {
-      const named = this.#wallets.slice(from, from + 500).flatMap(({ subject }) => [rootOf(subject), subject]);
+      const named = this.#wallets
+        .slice(from, from + 500)
+        .flatMap(({ subject }) => [rootOf(subject), subject]);
       await this.#redis.iwWant(
         this.#keys.wanted,
         this.#keys.plan(SURFACE),
@@ -155,7 +172,12 @@ export class Simulation {
     const noted = { observed, keepMs: KEEP_MS };
     this.#later(
       next === null
-        ? this.#plan.end(look, 'finish', { virtualSeconds: 0, restMs: 0, latestMs: null, alarmMs: null }, noted)
+        ? this.#plan.end(
+            look,
+            'finish',
+            { virtualSeconds: 0, restMs: 0, latestMs: null, alarmMs: null },
+            noted,
+          )
         : this.#plan.end(look, 'next', next, noted),
     );
   }
@@ -168,7 +190,11 @@ export class Simulation {
   #pollWallet(subject: SubjectId, moment: PollMoment): Polled {
     const wallet = this.#walletOf(subject);
     const { nowMs } = moment;
-    if (this.#knows) wallet.facts = { ...wallet.facts, arrivals: { seen: wallet.rate * 1e9, watchedSeconds: 1e9, atMs: nowMs } };
+    if (this.#knows)
+      wallet.facts = {
+        ...wallet.facts,
+        arrivals: { seen: wallet.rate * 1e9, watchedSeconds: 1e9, atMs: nowMs },
+      };
     const { facts } = wallet;
     const { law } = this.#teacher;
     const { plan, finder } = planListing(law, moment, { facts, open: [...wallet.open.values()] });
@@ -190,14 +216,18 @@ export class Simulation {
       noted['arrivals:watchedSeconds'] = tally.watchedSeconds;
       noted['arrivals:atMs'] = tally.atMs;
     }
-    if (listing !== 'head' && taken.isLast) this.#recheckThoseThatLeft(wallet, { listing, sinceMs: nowMs }, nowMs);
+    if (listing !== 'head' && taken.isLast)
+      this.#recheckThoseThatLeft(wallet, { listing, sinceMs: nowMs }, nowMs);
     else if (listing !== 'head' && !wallet.walks.has(listing)) {
       wallet.walks.set(listing, { beganMs: nowMs, before: taken.oldest });
       this.#later(this.#plan.ask([pageMember(subject, listing)]));
     }
     wallet.facts = withNoted(facts, noted);
     const next = nextListing(law, moment, { facts: wallet.facts, open: [...wallet.open.values()] });
-    return { next, observed: { ...NOTHING_OBSERVED, shown: taken.shown, covered: taken.covered, coverMs: coverMs(moment) } };
+    return {
+      next,
+      observed: { ...NOTHING_OBSERVED, shown: taken.shown, covered: taken.covered, coverMs: coverMs(moment) },
+    };
   }
 
   /** The next page of a listing that has several, as `pollWalkPage` of the daemon. */
@@ -208,7 +238,12 @@ export class Simulation {
     const walk = wallet.walks.get(listing);
     if (walk === undefined) return { next: null, observed: NOTHING_OBSERVED };
     const taken = this.#takePage(wallet, { listing, before: walk.before }, nowMs);
-    const observed = { ...NOTHING_OBSERVED, shown: taken.shown, covered: taken.covered, coverMs: coverMs({ ...moment, nowMs, roundSeconds }) };
+    const observed = {
+      ...NOTHING_OBSERVED,
+      shown: taken.shown,
+      covered: taken.covered,
+      coverMs: coverMs({ ...moment, nowMs, roundSeconds }),
+    };
     if (!taken.isLast) {
       walk.before = taken.oldest;
       return { next: { virtualSeconds: 0, restMs: 0, latestMs: 120_000, alarmMs: 0 }, observed };
@@ -222,12 +257,24 @@ export class Simulation {
     wallet: Wallet,
     { listing, before }: { listing: Listing; before: number },
     nowMs: number,
-  ): { arrived: number; shown: SubjectId[]; covered: Observed['covered'][number][]; isLast: boolean; oldest: number } {
+  ): {
+    arrived: number;
+    shown: SubjectId[];
+    covered: Observed['covered'][number][];
+    isLast: boolean;
+    oldest: number;
+  } {
     const at = (nowMs - START_MS) / 1_000;
     const status = listing === 'head' ? null : listing;
     const { shown, isLast } = this.#upstream.page(wallet.index, { status, at, before });
     const oldest = shown.at(-1)?.transfer.bornAt ?? before;
-    const taken = { arrived: 0, shown: [] as SubjectId[], covered: [] as Observed['covered'][number][], isLast, oldest };
+    const taken = {
+      arrived: 0,
+      shown: [] as SubjectId[],
+      covered: [] as Observed['covered'][number][],
+      isLast,
+      oldest,
+    };
     for (const { transfer, status } of shown) {
       const subject = intentOf(transfer);
       const isNew = this.#see(transfer, status, nowMs);

@@ -16,8 +16,9 @@ export class SeenTransfers {
 
   /** How long after each change it was known, seconds. One that was not known by `untilMs` counts as known then. */
   delays(kind: 'births' | 'fills', changes: readonly Change[], untilMs: number): number[] {
-    return changes.map(({ subject, at }) =>
-      Math.max(0, Math.min(untilMs, this.#atMs[kind].get(subject) ?? untilMs) - at) / 1_000,
+    return changes.map(
+      ({ subject, at }) =>
+        Math.max(0, Math.min(untilMs, this.#atMs[kind].get(subject) ?? untilMs) - at) / 1_000,
     );
   }
 }

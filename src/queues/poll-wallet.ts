@@ -187,7 +187,11 @@ const LOOKS_A_ROUND = 4;
 const MOST_AHEAD_SECONDS = 10;
 
 /** When a wallet that was polled just now is polled again. */
-export function nextListing(law: Law, moment: PollMoment, known: Parameters<typeof planListing>[2]): PlannedPoll {
+export function nextListing(
+  law: Law,
+  moment: PollMoment,
+  known: Parameters<typeof planListing>[2],
+): PlannedPoll {
   const ahead = Math.min(MOST_AHEAD_SECONDS, moment.roundSeconds / LOOKS_A_ROUND);
   const fromMs = moment.nowMs + 1_000 * Math.max(law.arrivals.limits.leastSeconds, ahead);
   return planListing(law, { ...moment, fromMs }, known).plan;
@@ -395,11 +399,13 @@ function observedOf(
     ),
     ended: draft.ended,
     shown: draft.shown,
-    covered: taken?.covered ?? draft.shown.flatMap((subject) => {
-      const transfer = draft.open.get(subject);
-      if (transfer === undefined) return [];
-      return [{ subject, alarmMs: null, virtualSeconds: coveredSeconds(transfer, { nowMs, law }) }];
-    }),
+    covered:
+      taken?.covered ??
+      draft.shown.flatMap((subject) => {
+        const transfer = draft.open.get(subject);
+        if (transfer === undefined) return [];
+        return [{ subject, alarmMs: null, virtualSeconds: coveredSeconds(transfer, { nowMs, law }) }];
+      }),
     coverMs: coverMs(start),
   };
 }

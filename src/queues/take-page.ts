@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import { firstAlarm, isFinished, stageSinceMs } from '../domain/cadence/next-poll.ts';
 import { routeName } from '../domain/cadence/route-name.ts';
-import { coveredSeconds } from '../domain/cadence/watched.ts';
 import { type OpenTransfer, type Order, orderOf } from '../domain/cadence/wallet.ts';
+import { coveredSeconds } from '../domain/cadence/watched.ts';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
 import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
 import type { SubjectId } from '../domain/subject.ts';

@@ -302,7 +302,13 @@ export class PlanStore {
       used: Number(budget ?? 0) > 0 ? perSecond / Number(budget) : 0,
       failing,
       suspects,
-      overdueSeconds: Math.max(0, ...[latest[1], bound[1]].flatMap((at) => (at === undefined ? [] : [Number(last ?? 0) - Number(at)]))) / 1_000,
+      overdueSeconds:
+        Math.max(
+          0,
+          ...[latest[1], bound[1]].flatMap((at) =>
+            at === undefined ? [] : [Number(last ?? 0) - Number(at)],
+          ),
+        ) / 1_000,
     };
   }
 
@@ -331,7 +337,13 @@ export class PlanStore {
   }
 }
 
-const REPLIES = z.tuple([z.array(z.string().nullable()), z.number(), z.number(), z.array(z.string()), z.array(z.string())]);
+const REPLIES = z.tuple([
+  z.array(z.string().nullable()),
+  z.number(),
+  z.number(),
+  z.array(z.string()),
+  z.array(z.string()),
+]);
 
 function flat(fields: { readonly [field: string]: number | string }): string[] {
   return Object.entries(fields).flatMap(([field, value]) => [field, String(value)]);

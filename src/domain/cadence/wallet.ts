@@ -29,16 +29,16 @@ const PAGE = 50;
 
 /**
  * No wallet waits longer than so many rounds of a plain loop over all of them, whatever else seems worth more: a wrong
- * estimate cannot make it much later than the loop. It takes half of the budget or a little more, which
- * overdue wallets get beside whatever else there is; the rest goes to where more is expected. It is less
+ * estimate cannot make it much later than the loop. The rest of the budget
+ * goes to where more is expected. Beside what is not wallets, the plan makes it a round less (see claim-polls). It is less
  * where a round takes longer than transfers usually do: what is known of them is over before it helps.
  */
 function mostRounds(roundSeconds: number): number {
   return 1 + MORE_ROUNDS * Math.min(1, LONG_ROUND_SECONDS / roundSeconds);
 }
 
-const MORE_ROUNDS = 0.9;
-const LONG_ROUND_SECONDS = 20;
+const MORE_ROUNDS = 2;
+const LONG_ROUND_SECONDS = 10;
 
 /** Where new transfers appear by chance alone, or after they have changed, they are looked for this much more rarely. */
 const STRAY_FACTOR = 6;
@@ -117,7 +117,15 @@ export function planWallet(view: WalletView): WalletPlan {
       };
     },
   );
-  return firstOf(plans, Math.max(0, view.fromMs - nowMs)) ?? { listing: 'head', virtualSeconds: 0, restMs, latestMs: restMs, alarmMs: null };
+  return (
+    firstOf(plans, Math.max(0, view.fromMs - nowMs)) ?? {
+      listing: 'head',
+      virtualSeconds: 0,
+      restMs,
+      latestMs: restMs,
+      alarmMs: null,
+    }
+  );
 }
 
 /** The longest wait of a listing, where a round of all wallets is shorter, or where it is so long that nothing else fits. */
@@ -126,7 +134,10 @@ function bounded(
   { roundSeconds, finds }: { roundSeconds: number; finds: boolean },
 ): Limits {
   const rounds = mostRounds(roundSeconds) * roundSeconds;
-  return { leastSeconds, mostSeconds: finds ? Math.max(leastSeconds, rounds) : Math.max(mostSeconds, rounds) };
+  return {
+    leastSeconds,
+    mostSeconds: finds ? Math.max(leastSeconds, rounds) : Math.max(mostSeconds, rounds),
+  };
 }
 
 /**

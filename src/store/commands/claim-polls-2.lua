@@ -90,10 +90,13 @@ local function heads(place, ...)
   return slots > 0 and redis.call(...) or {}
 end
 local last = math.max(0, slots - 1)
+-- Beside what is not wallets, they count as overdue about a round earlier: after less than two.
+local others = slots > 0 and (redis.call('ZCARD', key .. ':first') > 0 or redis.call('ZCOUNT', key .. ':latest', '-inf', text(now)) > 0)
+local early = others and PLAN.EARLY_ROUNDS * roundOf(plan) or 0
 local lanes = {
   asked = heads('asked', 'ZRANGE', key .. ':asked', 0, last, 'WITHSCORES'),
   first = heads('first', 'ZRANGE', key .. ':first', 0, last, 'WITHSCORES'),
-  bound = heads('bound', 'ZRANGEBYSCORE', key .. ':bound', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
+  bound = heads('bound', 'ZRANGEBYSCORE', key .. ':bound', '-inf', text(now + early), 'WITHSCORES', 'LIMIT', 0, slots),
   overdue = heads('overdue', 'ZRANGEBYSCORE', key .. ':latest', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
   -- What is overdue may stand at the head of this one as well.
   fair = heads('fair', 'ZRANGE', key .. ':fair', 0, 2 * last + 1, 'WITHSCORES'),
