@@ -5,7 +5,7 @@ import type { Load, Transfer } from './workload.ts';
 export type Summary = { count: number; mean: number; p99: number };
 
 /** The first span after a start is held to other targets than the time after it. */
-export const FIRST_SECONDS = 120;
+const FIRST_SECONDS = 120;
 
 /** All delays of a way of polling, over several runs, by when the change came. What was not seen counts until the end. */
 export class Delays {
@@ -42,6 +42,3 @@ export class Delays {
     return this.#requestsPerSecond / this.#runs;
   }
 }
-
-/** Two numbers of a list at an index, of births and fills. */
-export type Change = 'births' | 'fills';
