@@ -41,7 +41,7 @@ local PLAN = {
   MEAN_SECONDS = 10,
   -- Somewhat more than wallets need that are all overdue after two rounds, so that it stays at two.
   OVERDUE_SHARE = 0.6,
-  EARLY_ROUNDS = 1.1,
+  EARLY_ROUNDS = 1.25,
 }
 
 local function text(number) return string.format('%.3f', number) end
