@@ -91,14 +91,14 @@ describe('what is asked for a wallet next', () => {
   test('goes by a shortest and a longest wait of the config', () => {
     const arrivals = arrivalRule({ shortestSeconds: 5, longestSeconds: 120 });
     const view = { ...base, roundSeconds: 100, law: { ...EXPECTED_LAW, arrivals } };
-    expect(planWallet(view)).toMatchObject({ restMs: 3_000, latestMs: 128_000 });
+    expect(planWallet(view)).toMatchObject({ restMs: 3_000, latestMs: 118_000 });
   });
 
-  test('waits no longer than two and a half rounds over all wallets, less where a round takes long', () => {
+  test('waits no longer than three rounds over all wallets, less where a round takes long', () => {
     const latest = (roundSeconds: number) => planWallet({ ...base, roundSeconds }).latestMs;
-    expect(latest(4)).toBe(8_000);
+    expect(latest(4)).toBe(10_000);
     expect(latest(14)).toBe(28_000);
-    expect(latest(100)).toBe(128_000);
+    expect(latest(100)).toBe(118_000);
   });
 
   test('comes sooner the more of those born since may have been filled by then', () => {
