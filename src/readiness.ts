@@ -10,6 +10,7 @@ import { isKept } from './store/persistence.ts';
 import type { RedisMonitor } from './store/redis-monitor.ts';
 import { CLOCK_WARNING_MS } from './store/startup-checks.ts';
 import { SURFACES } from './store/surface.ts';
+import { within } from './within.ts';
 
 /** The reconcile check runs every few seconds; one that has not for so long is a daemon that stands still. */
 const RECONCILE_SILENCE_MS = 60_000;
@@ -80,16 +81,17 @@ function redisReadiness(monitor: RedisMonitor): ReadinessCheck {
   return { name, ok: true, detail };
 }
 
+/** How long the state of the key may take: without Redis nobody knows it, and that is said already. */
+const KEY_TIMEOUT_MS = 500;
+
 /** A key that the upstream refuses leaves nothing to do but to wait for another. */
 async function keyReadiness({ health }: DaemonParts, monitor: RedisMonitor): Promise<ReadinessCheck> {
-  // Without Redis nobody knows, and that is said already.
-  if (!monitor.isReachable()) return { name: 'key', ok: true, detail: 'not known without Redis' };
-  const { state } = await health.state('status');
-  const ok = state !== 'unauthorized';
-  const detail = ok
-    ? 'not refused'
-    : 'the upstream refuses upstream.apiKey; put in a key that it takes, and restart';
-  return { name: 'key', ok, detail };
+  const name = 'key';
+  const known = monitor.isReachable() ? await within(health.state('status'), KEY_TIMEOUT_MS) : null;
+  if (known === null) return { name, ok: true, detail: 'not known without Redis' };
+  const ok = known.state !== 'unauthorized';
+  const detail = ok ? 'not refused' : 'the upstream refuses the API key; check upstream.apiKey';
+  return { name, ok, detail };
 }
 
 function workerReadiness(parts: DaemonParts): ReadinessCheck {
