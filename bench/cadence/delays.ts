@@ -42,6 +42,3 @@ export class Delays {
     return this.#requestsPerSecond / this.#runs;
   }
 }
-
-/** Two numbers of a list at an index, of births and fills. */
-type Change = 'births' | 'fills';

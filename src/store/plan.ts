@@ -291,8 +291,9 @@ export class PlanStore {
       .zcard(`${key}:failing`)
       .zcard(`${key}:suspects`)
       .zrange(`${key}:latest`, '0', '0', 'WITHSCORES')
+      .zrange(`${key}:bound`, '0', '0', 'WITHSCORES')
       .exec();
-    const [clock, failing, suspects, latest] = REPLIES.parse(
+    const [clock, failing, suspects, latest, bound] = REPLIES.parse(
       (replies ?? []).map(([error, reply]) => {
         if (error) throw error;
         return reply;
@@ -307,7 +308,12 @@ export class PlanStore {
       failing,
       suspects,
       overdueSeconds:
-        latest[1] === undefined ? 0 : Math.max(0, Number(last ?? 0) - Number(latest[1])) / 1_000,
+        Math.max(
+          0,
+          ...[latest[1], bound[1]].flatMap((at) =>
+            at === undefined ? [] : [Number(last ?? 0) - Number(at)],
+          ),
+        ) / 1_000,
     };
   }
 
@@ -336,7 +342,13 @@ export class PlanStore {
   }
 }
 
-const REPLIES = z.tuple([z.array(z.string().nullable()), z.number(), z.number(), z.array(z.string())]);
+const REPLIES = z.tuple([
+  z.array(z.string().nullable()),
+  z.number(),
+  z.number(),
+  z.array(z.string()),
+  z.array(z.string()),
+]);
 
 function flat(fields: { readonly [field: string]: number | string }): string[] {
   return Object.entries(fields).flatMap(([field, value]) => [field, String(value)]);

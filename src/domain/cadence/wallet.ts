@@ -38,15 +38,16 @@ const HEAD_FIRST: WalletPlan = {
 
 /**
  * No wallet waits longer than so many rounds of a plain loop over all of them, whatever else seems worth more: a wrong
- * estimate cannot make it much later than the loop. The rest of the budget goes to where more is expected. It is less
- * where a round takes longer than transfers usually do: what is known of them is over before it helps.
+ * estimate cannot make it much later than the loop. The rest of the budget goes to where more is expected. Beside what is
+ * not wallets, the plan makes it a round less (see claim-polls). It is less where a round takes longer than transfers
+ * usually do: what is known of them is over before it helps.
  */
 function mostRounds(roundSeconds: number): number {
   return 1 + MORE_ROUNDS * Math.min(1, LONG_ROUND_SECONDS / roundSeconds);
 }
 
-const MORE_ROUNDS = 1.5;
-const LONG_ROUND_SECONDS = 20;
+const MORE_ROUNDS = 2;
+const LONG_ROUND_SECONDS = 10;
 
 /** The longest wait of the config holds down to so many rounds: what is overdue has half of the budget at most. */
 const LEAST_ROUNDS = 2;

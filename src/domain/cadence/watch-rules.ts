@@ -89,7 +89,7 @@ export const WATCH_RULES: WatchRules = watchRules(POLLING_LIMITS);
  */
 export function arrivalRule({ shortestSeconds, longestSeconds }: PollingLimits): ArrivalRule {
   return {
-    weight: 0.5,
+    weight: 0.6,
     limits: { leastSeconds: shortestSeconds, mostSeconds: longestSeconds },
     everySeconds: 120,
   };

@@ -107,16 +107,20 @@ local function heads(place, ...)
   return slots > 0 and redis.call(...) or {}
 end
 local last = math.max(0, slots - 1)
+-- Beside what is not wallets, they count as overdue about a round earlier: after less than two.
+local others = slots > 0 and (redis.call('ZCARD', key .. ':first') > 0 or redis.call('ZCOUNT', key .. ':latest', '-inf', text(now)) > 0)
+local early = others and PLAN.EARLY_ROUNDS * roundOf(plan) or 0
 local lanes = {
   asked = heads('asked', 'ZRANGE', key .. ':asked', 0, last, 'WITHSCORES'),
   first = heads('first', 'ZRANGE', key .. ':first', 0, last, 'WITHSCORES'),
+  bound = heads('bound', 'ZRANGEBYSCORE', key .. ':bound', '-inf', text(now + early), 'WITHSCORES', 'LIMIT', 0, slots),
   overdue = heads('overdue', 'ZRANGEBYSCORE', key .. ':latest', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
   -- What is overdue may stand at the head of this one as well.
   fair = heads('fair', 'ZRANGE', key .. ':fair', 0, 2 * last + 1, 'WITHSCORES'),
   failing = heads('failing', 'ZRANGEBYSCORE', key .. ':failing', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
   suspect = heads('suspect', 'ZRANGEBYSCORE', key .. ':suspects', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, 1),
 }
-local at = { asked = 1, first = 1, overdue = 1, fair = 1, failing = 1, suspect = 1 }
+local at = { asked = 1, first = 1, bound = 1, overdue = 1, fair = 1, failing = 1, suspect = 1 }
 local gone = {}
 
 local function head(lane)
@@ -126,8 +130,8 @@ local function head(lane)
   return member, member and tonumber(list[at[lane] + 1])
 end
 
-local fields = redis.call('HMGET', key, 'turn', 'turnUrgent', 'turnRegular', 'failNext', 'failTries', 'failOks', 'dv', 'dt', 'rateAt', 'suspect', 'used')
-local turn, turnUrgent, turnRegular = fields[1] == '1', fields[2] == '1', fields[3] == '1'
+local fields = redis.call('HMGET', key, 'turn', 'turnUrgent', 'turnOverdue', 'failNext', 'failTries', 'failOks', 'dv', 'dt', 'rateAt', 'suspect', 'used')
+local turn, turnUrgent, turnOverdue = fields[1] == '1', fields[2] == '1', tonumber(fields[3] or '0')
 local failNext = math.min(tonumber(fields[4] or '0'), now + 600000)
 local failTries, failOks = tonumber(fields[5] or '0'), tonumber(fields[6] or '0')
 local share = (failTries >= 4 and failOks / failTries >= 0.25) and PLAN.FAILING_SHARE_RECOVERING or PLAN.FAILING_SHARE
@@ -141,35 +145,29 @@ if tonumber(fields[8] or '0') > 0 and tonumber(fields[7] or '0') > 0 then
   pulse = tonumber(fields[7]) / tonumber(fields[8]) * pulse
 end
 
--- Whether something regular has a claim to a turn beside what is urgent: it is overdue, or virtual time has come to it.
-local function isRegularDue()
-  if head('overdue') then return true end
-  local member, score = head('fair')
-  return member and score <= plan.v
-end
-
 -- Which lane is next: of two that wait, each has its turn.
 local function choose()
   if suspectFree and not suspect and head('suspect') then return 'suspect' end
   if failNext <= now and head('failing') then return 'failing' end
-  local urgent, regular = head('asked') or head('first'), head('overdue') or head('fair')
-  -- What was looked at just now does not come again before those that never were.
-  if urgent and not isRegularDue() then regular = nil end
-  if not urgent and not regular then return nil end
-  local takeUrgent = urgent and (not regular or turn)
-  if urgent and regular then turn = not turn end
-  if takeUrgent then
-    if head('asked') and head('first') then
-      turnUrgent = not turnUrgent
-      return turnUrgent and 'asked' or 'first'
-    end
-    return head('asked') and 'asked' or 'first'
+  local overdue = head('bound') and 'bound' or head('overdue') and 'overdue'
+  local asked, first = head('asked'), head('first')
+  local fair, score = head('fair')
+  local urgent = asked or first
+  if overdue and not (urgent or fair) then return overdue end
+  if overdue then
+    turnOverdue = (turnOverdue + PLAN.OVERDUE_SHARE) % 1
+    if turnOverdue < PLAN.OVERDUE_SHARE then return overdue end
   end
-  if head('overdue') and head('fair') then
-    turnRegular = not turnRegular
-    return turnRegular and 'overdue' or 'fair'
+  if urgent and fair and score <= plan.v then
+    turn = not turn
+    if turn then return 'fair' end
   end
-  return head('overdue') and 'overdue' or 'fair'
+  if not urgent then return fair and 'fair' end
+  if asked and first then
+    turnUrgent = not turnUrgent
+    return turnUrgent and 'asked' or 'first'
+  end
+  return asked and 'asked' or 'first'
 end
 
 local picks, claims, leases, removed = {}, {}, {}, {}
@@ -222,7 +220,7 @@ else
     else
       late = now - score
     end
-    hand(member, lane, late)
+    hand(member, lane == 'bound' and 'overdue' or lane, late)
   end
 end
 
@@ -232,6 +230,7 @@ for lane, members in pairs(removed) do
     redis.call('ZREM', key .. PLACES[lane], unpack(members))
   else
     redis.call('ZREM', key .. ':fair', unpack(members))
+    redis.call('ZREM', key .. ':bound', unpack(members))
     redis.call('ZREM', key .. ':latest', unpack(members))
   end
 end
@@ -250,7 +249,7 @@ local dt = (tonumber(fields[8] or '0')) * decay + seconds
 redis.call(
   'HSET', key, 'last', text(now), 'offset', text(plan.offset), 'graceUntil', text(plan.graceUntil),
   'v', string.format('%.6f', plan.v), 'next', text(plan.next), 'failNext', text(failNext),
-  'turn', turn and '1' or '0', 'turnUrgent', turnUrgent and '1' or '0', 'turnRegular', turnRegular and '1' or '0',
+  'turn', turn and '1' or '0', 'turnUrgent', turnUrgent and '1' or '0', 'turnOverdue', text(turnOverdue),
   'dv', string.format('%.9g', dv), 'dt', string.format('%.9g', dt), 'rateAt', text(now),
   'used', string.format('%.9g', (tonumber(fields[11] or '0')) * decay + #picks / 3)
 )

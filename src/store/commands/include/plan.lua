@@ -5,8 +5,8 @@
   | place    | kept in                                            | leaves it                                             |
   |----------|----------------------------------------------------|-------------------------------------------------------|
   | resting  | :resting, by the time from which it is allowed     | at that time, for its lane (fair, first or asked)     |
-  | fair     | :fair, by virtual time; :latest, by its longest    | claimed: smallest virtual time, or overdue by :latest |
-  |          | wait, where it has one                             |                                                       |
+  | fair     | :fair, by virtual time; by its longest wait, where | claimed: smallest virtual time, or overdue            |
+  |          | it has one, :bound (wallets) or :latest (others)   |                                                       |
   | first    | :first, by the time at which it was named          | claimed, oldest first                                 |
   | asked    | :asked, by the time at which it was asked for      | claimed, oldest first                                 |
   | failing  | :failing, by the time of its next try              | claimed, all failing ones within a tenth of the budget|
@@ -19,9 +19,10 @@
   A subject may also have an alarm (:alarms, by time): then it moves to asked, wherever it waits. :looked:<kind> holds when
   each was last looked at with success (Redis time), or since when it is tracked.
 
-  Of the budget, what is urgent (first, asked) and what is regular (fair, overdue) get half each while both wait, and so
-  do the two within each of them. What one does not use the others get. What is regular waits as soon as it is overdue, or
-  virtual time has come to it: else who has just been looked at would share with those that never were.
+  Of the budget, what is overdue gets three fifths while anything else waits, wallets before others. Of the rest, what is urgent
+  (first, asked) and what is fair get half each while both wait, and so do first and asked. What one does not use the others
+  get. Beside what is urgent, the fair lane waits only where virtual time has come to it: else who has just been looked at
+  would share with those that never were.
 
   Times are ms on the plan's own clock: Redis time, but never backward. A jump of Redis's clock back, or a failover to a
   server that is behind, is taken up by `offset`, so that nothing waits for the time that was lost.
@@ -39,6 +40,9 @@ local PLAN = {
   FAILING_SHARE_RECOVERING = 0.5,
   LONGEST_SUSPENSION = 300000,
   MEAN_SECONDS = 10,
+  -- Somewhat more than wallets need that are all overdue after two rounds, so that it stays at two.
+  OVERDUE_SHARE = 0.6,
+  EARLY_ROUNDS = 1.25,
 }
 
 local function text(number) return string.format('%.3f', number) end
@@ -101,6 +105,11 @@ local function setItem(plan, member, item)
   redis.call('HSET', plan.key .. ':items', member, writeItem(item))
 end
 
+local function kindOf(member) return string.match(member, '^([^:]*):') end
+
+-- Wallets wait for rounds over all of them at most, which always fits; however many others are overdue, it stays so.
+local function latestPlace(member) return kindOf(member) == 'wallet' and ':bound' or ':latest' end
+
 -- Puts an item into its lane.
 local function enter(plan, member, item)
   if item.lane == 'first' or item.lane == 'asked' then
@@ -108,17 +117,15 @@ local function enter(plan, member, item)
     return
   end
   redis.call('ZADD', plan.key .. ':fair', string.format('%.6f', math.min(item.v, plan.v + 1e6)), member)
-  if item.latest > 0 then redis.call('ZADD', plan.key .. ':latest', text(item.latest), member) end
+  if item.latest > 0 then redis.call('ZADD', plan.key .. latestPlace(member), text(item.latest), member) end
 end
 
-local WAITING = { ':resting', ':fair', ':latest', ':first', ':asked', ':failing', ':suspects', ':alarms' }
+local WAITING = { ':resting', ':fair', ':bound', ':latest', ':first', ':asked', ':failing', ':suspects', ':alarms' }
 
 -- Takes a member out of every place in which it may wait.
 local function leave(plan, member)
   for _, place in ipairs(WAITING) do redis.call('ZREM', plan.key .. place, member) end
 end
-
-local function kindOf(member) return string.match(member, '^([^:]*):') end
 
 local function lookedKey(plan, member) return plan.key .. ':looked:' .. kindOf(member) end
 
@@ -159,7 +166,7 @@ local function ask(plan, member, lane)
   if redis.call('ZSCORE', plan.key .. ':failing', member) or redis.call('ZSCORE', plan.key .. ':suspects', member) then return false end
   redis.call('ZREM', plan.key .. ':resting', member)
   redis.call('ZREM', plan.key .. ':fair', member)
-  redis.call('ZREM', plan.key .. ':latest', member)
+  redis.call('ZREM', plan.key .. latestPlace(member), member)
   if item.lane == 'asked' and redis.call('ZSCORE', plan.key .. ':asked', member) then return true end
   redis.call('ZREM', plan.key .. ':first', member)
   item.lane = lane
@@ -237,6 +244,6 @@ local function cover(plan, member, ms, alarmMs, virtual)
   local untilMs = math.min(plan.now + ms, item.own + 3600000)
   if untilMs <= plan.now then return end
   redis.call('ZREM', plan.key .. ':fair', member)
-  redis.call('ZREM', plan.key .. ':latest', member)
+  redis.call('ZREM', plan.key .. latestPlace(member), member)
   rest(plan, member, item, untilMs - plan.now)
 end
