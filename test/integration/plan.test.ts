@@ -393,6 +393,47 @@ describe('a surface', () => {
     expect(probed.length).toBeLessThanOrEqual(21);
   });
 
+  test('is probed also by what is suspected of having ended its process, where there is nothing else', async () => {
+    await stage.budget(5);
+    await stage.name(wallets(1));
+    await stage.answer(wallets(1)[0] ?? '', 'refused');
+    stage.nowMs += 20_000;
+    const probe = await stage.next('dead');
+    if (probe === null || (await stage.take(probe, 'dead')) === null) throw new Error('nobody probes');
+    const polled = await stage.run(400, async (member) => {
+      await stage.answer(member, 'ok');
+      return SUCCESS;
+    });
+    expect(polled.get(probe.member)).toBeGreaterThan(100);
+  });
+
+  test('with three subjects that are refused for good among ten soon leaves the others alone, also after an outage', async () => {
+    await stage.budget(5);
+    const [one = '', two = '', three = '', ...others] = wallets(10);
+    await stage.name(wallets(10));
+    let moves = 0;
+    let isDown = false;
+    const look = async (member: string, { fails, lane }: { fails: number; lane: string }) => {
+      const isRefused = [one, two, three].includes(member);
+      const kind = isDown ? 'unreachable' : isRefused ? 'denied' : 'ok';
+      const { before, after } = await stage.answer(member, kind);
+      if (before !== after) moves += 1;
+      if (kind === 'ok') return SUCCESS;
+      return { outcome: lane === 'probe' ? 'back' : 'failed', next: { restMs: backoffMs(fails) } } as const;
+    };
+    await stage.run(30, look);
+    moves = 0;
+    await stage.run(90, look);
+    expect(moves).toBe(0);
+    isDown = true;
+    await stage.run(60, look);
+    isDown = false;
+    moves = 0;
+    const polled = await stage.run(120, look);
+    expect(moves).toBe(1);
+    expect(pollsOf(polled, others)).toBeGreaterThan(0.9 * 5 * 120);
+  });
+
   test('is left alone for a minute at most, whatever Retry-After a 503 names', async () => {
     await stage.budget(5);
     await stage.name(wallets(20));

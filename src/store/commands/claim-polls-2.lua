@@ -77,15 +77,19 @@ if #rested > 0 then
   end
 end
 
--- After an outage nobody waits for the end of a backoff that the outage made.
+-- After an outage nobody waits for the end of a backoff that the outage made. Who had been failing for long before it does:
+-- tried all at once, with no success between, those would be taken for the next outage.
 if surface.amnesty then
-  local failing = redis.call('ZRANGE', key .. ':failing', 0, 99)
-  for _, member in ipairs(failing) do
-    redis.call('ZREM', key .. ':failing', member)
+  redis.call('HDEL', KEYS[2], 'amnesty')
+  for _, member in ipairs(redis.call('ZRANGE', key .. ':failing', 0, 499)) do
     local item = getItem(plan, member)
-    if item then enter(plan, member, item) end
+    if not item then
+      redis.call('ZREM', key .. ':failing', member)
+    elseif item.fails <= SURFACE.FAILURES_OF_OUTAGE then
+      redis.call('ZREM', key .. ':failing', member)
+      enter(plan, member, item)
+    end
   end
-  if #failing < 100 then redis.call('HDEL', KEYS[2], 'amnesty') end
 end
 
 local gate = surfaceGate(surface, plan)
@@ -186,7 +190,11 @@ local function hand(member, lane, late)
 end
 
 if gate.probe then
-  local member = slots > 0 and probeCandidate(plan, surface, { unpack(ARGV, 5) }, head('asked') or head('first') or head('fair'))
+  -- Where all that is left is suspected or fails, one of those has to find out that the surface answers again.
+  suspect = suspectFree and head('suspect') or nil
+  local otherwise = head('asked') or head('first') or head('fair') or suspect or head('failing')
+  local member = slots > 0 and probeCandidate(plan, surface, { unpack(ARGV, 5) }, otherwise)
+  if member ~= suspect then suspect = nil end
   if member then
     leave(plan, member)
     hand(member, 'probe', 0)

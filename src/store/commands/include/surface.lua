@@ -27,6 +27,8 @@ local SURFACE = {
   LONGEST_STEP = 60000,
   LEAST_PACE = 0.25,
   RECOVERY = 30000,
+  -- Who has failed more often in a row was failing before the outage.
+  FAILURES_OF_OUTAGE = 2,
 }
 
 -- So many different subjects have to fail: three, or all there are.
@@ -69,7 +71,7 @@ local function surfaceGate(surface, plan)
 end
 
 -- Who is probed next: of each kind in turn the subject that succeeded last, then the one before; `otherwise` where none is
--- found. What is suspected of ending its process is no probe.
+-- found. What is suspected of ending its process is no probe as long as there is another.
 local function probeCandidate(plan, surface, kinds, otherwise)
   local total = 0
   for _, kind in ipairs(kinds) do total = math.max(total, redis.call('ZCARD', plan.key .. ':looked:' .. kind)) end
