@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { intentId, type SubjectId, walletId } from '../../src/domain/subject.ts';
 import { backoffMs } from '../../src/queues/poll-failures.ts';
+import type { ClaimedPoll } from '../../src/store/plan.ts';
 import { PlanStage, pollsOf } from '../support/plan-stage.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
@@ -72,6 +73,28 @@ describe('a plan conserves work', () => {
     );
     expect(busiest).toBeLessThanOrEqual(10);
     expect(slots.length).toBeGreaterThan(0.9 * 10 * ((slots.at(-1) ?? 0) - (slots[0] ?? 0)) * 1e-3);
+  });
+
+  test('hands out no more than the budget in any second to polls that all come too late', async () => {
+    await stage.budget(5);
+    await stage.name(wallets(100));
+    const polls: ClaimedPoll[] = [];
+    for (let step = 0; step < 70; step++) {
+      polls.push(...(await stage.claim(20, 'p1', 100)).polls);
+      stage.nowMs += 100;
+    }
+    expect(polls.length).toBeGreaterThan(30);
+    const slots: number[] = [];
+    for (const poll of polls) {
+      const start = await stage.take(poll);
+      if (start !== null) slots.push(stage.nowMs + start.inMs);
+    }
+    const busiest = Math.max(
+      ...slots.map((from) => slots.filter((at) => at >= from && at < from + 1_000).length),
+    );
+    expect(busiest).toBeLessThanOrEqual(5);
+    const { polls: further } = await stage.claim(20, 'p1', 100);
+    expect(further).toEqual([]);
   });
 
   test('gives the newly named half of the budget at most while others are eligible', async () => {
@@ -544,6 +567,38 @@ describe('what was lost', () => {
     }
     const polled = await stage.run(2, async () => SUCCESS);
     expect(polled.size).toBe(3);
+  });
+
+  test.each([
+    ...[
+      'offset',
+      'last',
+      'v',
+      'next',
+      'budget',
+      'graceUntil',
+      'failNext',
+      'dv',
+      'dt',
+      'rateAt',
+      'used',
+      'tokens',
+    ].flatMap((field) => ['odd', 'nan', '9e15'].map((value) => ({ hash: 'plan', field, value }) as const)),
+    ...['state', 'pausedUntil', 'pausedAt', 'probeAt', 'probes', 'pace', 'paceAt', 'failures'].map(
+      (field) => ({ hash: 'surface', field, value: 'odd' }) as const,
+    ),
+  ])('or written by something else does not stop the plan: $value as $field of the $hash', async (odd) => {
+    await stage.budget(5);
+    await stage.name(wallets(2));
+    await stage.run(3, async () => SUCCESS);
+    await stage.redis.hset(stage.keys[odd.hash]('status'), odd.field, odd.value);
+    const look = async (member: string) => {
+      await stage.answer(member, 'ok');
+      return SUCCESS;
+    };
+    await stage.run(5, look);
+    expect((await stage.run(5, look)).size).toBe(2);
+    expect((await stage.health.state('status')).state).toBe('ok');
   });
 
   test('or written by something else harms nothing but itself', async () => {

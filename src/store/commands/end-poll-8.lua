@@ -68,7 +68,7 @@ if outcome == 'next' or outcome == 'failed' or outcome == 'finish' then
 end
 if claim.lane == 'failing' then
   local counts = redis.call('HMGET', key, 'failTries', 'failOks')
-  local tries, oks = tonumber(counts[1] or '0'), tonumber(counts[2] or '0')
+  local tries, oks = number(counts[1], 0), number(counts[2], 0)
   redis.call(
     'HSET', key, 'failTries', string.format('%.6f', tries * 0.9 + 1),
     'failOks', string.format('%.6f', oks * 0.9 + ((outcome == 'next' or outcome == 'finish') and 1 or 0))
@@ -88,7 +88,7 @@ if not wanted or (outcome == 'finish' and not again) then
 else
   item.again = false
   item.latest = ARGV[8] == '' and 0 or plan.now + tonumber(ARGV[8])
-  item.v = claim.v + tonumber(ARGV[6])
+  item.v = claim.v + number(ARGV[6], 0)
   if again then
     item.lane = 'asked'
     setItem(plan, member, item)

@@ -42,6 +42,13 @@ local PLAN = {
 
 local function text(number) return string.format('%.3f', number) end
 
+-- A number as it is stored; `default` for what is none: what something else wrote must not stop a plan.
+local function number(stored, default)
+  local value = tonumber(stored or '')
+  if not value or value ~= value or math.abs(value) == math.huge then return default end
+  return value
+end
+
 local function openPlan(key, at)
   local stored = redis.call('HMGET', key, 'offset', 'last', 'v', 'next', 'budget', 'graceUntil')
   local now
@@ -54,12 +61,12 @@ local function openPlan(key, at)
   local plan = {
     key = key,
     redisNow = now,
-    offset = tonumber(stored[1] or '0'),
-    last = tonumber(stored[2] or now),
-    v = tonumber(stored[3] or '0'),
-    next = tonumber(stored[4] or '0'),
-    budget = tonumber(stored[5] or '1'),
-    graceUntil = tonumber(stored[6] or '0'),
+    offset = number(stored[1], 0),
+    last = number(stored[2], now),
+    v = number(stored[3], 0),
+    next = number(stored[4], 0),
+    budget = math.max(1e-6, number(stored[5], 1)),
+    graceUntil = number(stored[6], 0),
   }
   plan.now = now + plan.offset
   if plan.now < plan.last then
@@ -77,11 +84,11 @@ local function readItem(stored)
   if not lane then return { lane = 'fair', v = 0, latest = 0, fails = 0, own = 0, rest = 0, again = false } end
   return {
     lane = lane,
-    v = tonumber(v) or 0,
-    latest = tonumber(latest) or 0,
-    fails = tonumber(fails),
-    own = tonumber(own) or 0,
-    rest = tonumber(rest) or 0,
+    v = number(v, 0),
+    latest = number(latest, 0),
+    fails = math.min(tonumber(fails), 1000),
+    own = number(own, 0),
+    rest = number(rest, 0),
     again = again == '1',
   }
 end
@@ -187,10 +194,10 @@ local function readClaim(stored)
     process = process,
     taken = taken ~= '0',
     doubted = taken == '2',
-    v = tonumber(v) or 0,
-    slot = tonumber(slot) or 0,
+    v = number(v, 0),
+    slot = number(slot, 0),
     lane = lane,
-    late = tonumber(late) or 0,
+    late = number(late, 0),
   }
 end
 
@@ -208,6 +215,18 @@ end
 
 -- How far apart the slots of the budget are, ms; `pace` is the share of the budget that may be used for now.
 local function slotStep(plan, pace) return 1000 / (PLAN.SHARE * plan.budget * pace) end
+
+-- As far ahead as slots can be: those of all that is claimed, one after the other. What lies further was not put there by us.
+local function lastSlot(plan, step)
+  return plan.now + 1000 + (2 + redis.call('HLEN', plan.key .. ':claims')) * step
+end
+
+-- Another slot for a look that missed its own.
+local function slotAnew(plan, step)
+  local slot = math.max(plan.now, math.min(plan.next, lastSlot(plan, step)))
+  redis.call('HSET', plan.key, 'next', text(slot + step))
+  return slot
+end
 
 -- How long it takes to poll every wallet once, if the whole budget did nothing else, ms.
 local function roundOf(plan) return redis.call('ZCARD', plan.key .. ':looked:wallet') * slotStep(plan, 1) end
