@@ -208,6 +208,22 @@ describe('a claim', () => {
     expect(await stage.end(taken)).toBe(false);
   });
 
+  test('ends also where ten thousand transfers of a wallet are noted and let go at once', async () => {
+    await stage.budget(5);
+    await stage.name(wallets(1));
+    const many = intents(10_000);
+    for (const observed of [
+      { open: Object.fromEntries(many.map((subject) => [subject, '[]'])) },
+      { ended: many },
+    ]) {
+      const poll = await stage.next();
+      const taken = poll === null ? null : await stage.take(poll);
+      if (taken === null) throw new Error('nothing was taken');
+      expect(await stage.end(taken, 'next', {}, observed)).toBe(false);
+      stage.nowMs += 1_000;
+    }
+  });
+
   test('of a subject that was asked for meanwhile is followed by another at once', async () => {
     await stage.budget(100);
     await stage.name(wallets(1));

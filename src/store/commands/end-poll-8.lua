@@ -38,14 +38,14 @@ local seen = cjson.decode(ARGV[12])
 local keepMs = ARGV[10]
 
 if seen.facts and #seen.facts > 0 then
-  redis.call('HSET', KEYS[7], unpack(seen.facts))
+  withAll('HSET', KEYS[7], seen.facts)
   redis.call('PEXPIRE', KEYS[7], keepMs)
 end
 if seen.open and #seen.open > 0 then
-  redis.call('HSET', KEYS[8], unpack(seen.open))
+  withAll('HSET', KEYS[8], seen.open)
   redis.call('PEXPIRE', KEYS[8], keepMs)
 end
-if seen.ended and #seen.ended > 0 then redis.call('HDEL', KEYS[8], unpack(seen.ended)) end
+if seen.ended then withAll('HDEL', KEYS[8], seen.ended) end
 if seen.shown and #seen.shown > 0 then
   local nowText = text(plan.redisNow)
   for _, shown in ipairs(seen.shown) do redis.call('ZADD', lookedKey(plan, shown), 'XX', nowText, shown) end

@@ -49,6 +49,11 @@ local function number(stored, default)
   return value
 end
 
+-- Has a command take many values, an even number at a time: Lua hands over some thousands at most.
+local function withAll(command, key, values)
+  for from = 1, #values, 1000 do redis.call(command, key, unpack(values, from, math.min(from + 999, #values))) end
+end
+
 local function openPlan(key, at)
   local stored = redis.call('HMGET', key, 'offset', 'last', 'v', 'next', 'budget', 'graceUntil')
   local now
