@@ -129,6 +129,31 @@ describe('a plan conserves work', () => {
     expect(pollsOf(polled, rest)).toBeGreaterThan(2_700);
   });
 
+  test('lets what pages show rest, but not what somebody has named', async () => {
+    await stage.budget(5);
+    const [wallet = walletId('0x0')] = wallets(1);
+    const [named = '', shown = ''] = intents(2);
+    await stage.name([...wallets(1), ...intents(2)]);
+    const claims = stage.keys.claims(intentId(hashOf(1)));
+    await stage.redis.hset(claims, `s|${wallet}`, String(await stage.redis.hget(claims, `s|${shown}`)));
+    await stage.redis.hset(
+      stage.keys.wanted,
+      `s|${wallet}`,
+      String(await stage.redis.hget(stage.keys.wanted, `s|${shown}`)),
+    );
+    await stage.redis.hdel(claims, `s|${shown}`);
+    await stage.run(5, async () => SUCCESS);
+    const poll = await stage.next();
+    const taken = poll === null ? null : await stage.take(poll);
+    if (taken === null) throw new Error('nothing was taken');
+    const covered = intents(2).map((subject) => ({ subject, alarmMs: null, virtualSeconds: 10 }));
+    await stage.end(taken, 'next', SUCCESS.next, { covered, coverMs: 600_000 });
+    stage.nowMs += 1_100;
+    const polled = await stage.run(20, async () => SUCCESS);
+    expect(polled.get(named)).toBeGreaterThan(10);
+    expect(polled.get(shown) ?? 0).toBeLessThanOrEqual(1);
+  });
+
   test('asks at its moment for what has an alarm, wherever it waits', async () => {
     await stage.budget(5);
     await stage.name(wallets(1));

@@ -51,8 +51,9 @@ if seen.shown and #seen.shown > 0 then
   for _, shown in ipairs(seen.shown) do redis.call('ZADD', lookedKey(plan, shown), 'XX', nowText, shown) end
 end
 if seen.covered then
+  local claimsPrefix = string.sub(KEYS[4], 1, #KEYS[4] - #subject)
   for i = 1, #seen.covered, 3 do
-    cover(plan, seen.covered[i], seen.coverMs, seen.covered[i + 1], seen.covered[i + 2])
+    cover(plan, seen.covered[i], claimsPrefix .. seen.covered[i], seen.coverMs, seen.covered[i + 1], seen.covered[i + 2])
   end
 end
 

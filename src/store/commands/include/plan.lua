@@ -236,11 +236,20 @@ end
 -- How long it takes to poll every wallet once, if the whole budget did nothing else, ms.
 local function roundOf(plan) return redis.call('ZCARD', plan.key .. ':looked:wallet') * slotStep(plan, 1) end
 
+-- Whether pages of wallets are all that a subject is wanted from, and have served everybody.
+local function isServedByPages(claimsKey)
+  local all = redis.call('HGETALL', claimsKey)
+  for i = 1, #all, 2 do
+    if not string.match(all[i], '^[^|]*|wallet:') or string.sub(all[i + 1], -2) ~= ':1' then return false end
+  end
+  return true
+end
+
 -- Something else has just shown a member: until `ms` from now it needs no look of its own. Not for ever: what shows it may
 -- have stopped moving itself, so that it is looked at itself at least hourly. What waits for an answer is left alone.
 -- Once pages show it no more, it waits for `virtual` seconds from now on, as if it had been looked at itself: else all that
--- left a page would come first, all at once.
-local function cover(plan, member, ms, alarmMs, virtual)
+-- left a page would come first, all at once. What somebody has named is looked at itself all the same.
+local function cover(plan, member, claimsKey, ms, alarmMs, virtual)
   if alarmMs ~= '' and redis.call('HEXISTS', plan.key .. ':items', member) == 1 then
     redis.call('ZADD', plan.key .. ':alarms', text(plan.now + tonumber(alarmMs)), member)
   end
@@ -248,7 +257,7 @@ local function cover(plan, member, ms, alarmMs, virtual)
   if rests and tonumber(rests) > plan.now + ms / 2 then return end
   if not rests and not redis.call('ZSCORE', plan.key .. ':fair', member) then return end
   local item = getItem(plan, member)
-  if not item or item.lane ~= 'fair' or item.fails > 0 then return end
+  if not item or item.lane ~= 'fair' or item.fails > 0 or not isServedByPages(claimsKey) then return end
   if item.own == 0 then item.own = plan.now end
   item.v = plan.v + virtual
   local untilMs = math.min(plan.now + ms, item.own + 3600000)
