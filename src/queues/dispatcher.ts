@@ -48,7 +48,9 @@ export class Dispatcher {
   #running: Promise<void> | null = null;
   #timers: NodeJS.Timeout[] = [];
   #closing = false;
-  #renewing: Promise<void> = Promise.resolve();
+  /** One of each at a time: while Redis is away they would pile up, and all be made when it is back. */
+  #renewing: Promise<void> | null = null;
+  #repairing = false;
 
   constructor(parts: DispatcherParts, options: DispatcherOptions) {
     this.#parts = parts;
@@ -59,7 +61,9 @@ export class Dispatcher {
     this.#running = this.#run();
     this.#timers = [
       setInterval(() => {
-        this.#renewing = this.#renew();
+        this.#renewing ??= this.#renew().finally(() => {
+          this.#renewing = null;
+        });
       }, RENEW_EVERY_MS),
       setInterval(() => void this.#repair(), REPAIR_EVERY_MS),
     ];
@@ -111,9 +115,10 @@ export class Dispatcher {
     for (const [token, at] of this.#handed) {
       if (now - at > HANDED_MS) this.#handed.delete(token);
     }
+    // Also where nothing may be claimed: what woke us is heard then, or the next sleep would end before it began, for ever.
+    this.#woken = false;
     const most = Math.min(MOST, this.#free());
     if (most <= 0) return QUIET_MS;
-    this.#woken = false;
     const claimed = await this.#parts.plan.claim(surface, { process, most, aheadMs: AHEAD_MS });
     for (const { token } of claimed.polls) this.#handed.set(token, now);
     if (claimed.polls.length > 0) await this.#parts.queues.add(surface, claimed.polls);
@@ -151,6 +156,8 @@ export class Dispatcher {
   /** Looks through a part of the plan. Nothing is found unless keys were lost or written by something else. */
   async #repair(): Promise<void> {
     const { surface } = this.#options;
+    if (this.#repairing) return;
+    this.#repairing = true;
     try {
       for (const member of await this.#parts.plan.repair(surface)) {
         const { subject } = parseMember(member);
@@ -159,6 +166,8 @@ export class Dispatcher {
       }
     } catch (error) {
       if (!this.#closing) this.#parts.log.warn({ surface, error }, 'repair.error');
+    } finally {
+      this.#repairing = false;
     }
   }
 

@@ -20,6 +20,7 @@ export function gatherWrites(redis: Redis): void {
       }
       return write(...args);
     };
+    // Node puts another in its place when the server closes its side: one that cannot be replaced would end the process.
     Object.defineProperty(stream, 'write', { value: corked, configurable: true, writable: true });
   });
 }

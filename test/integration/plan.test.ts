@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { intentId, type SubjectId, walletId } from '../../src/domain/subject.ts';
 import { backoffMs } from '../../src/queues/poll-failures.ts';
-import type { Claimed } from '../../src/store/plan.ts';
+import type { Claimed, ClaimedPoll } from '../../src/store/plan.ts';
 import { PlanStage, pollsOf } from '../support/plan-stage.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
@@ -75,6 +75,28 @@ describe('a plan conserves work', () => {
     expect(slots.length).toBeGreaterThan(0.9 * 10 * ((slots.at(-1) ?? 0) - (slots[0] ?? 0)) * 1e-3);
   });
 
+  test('hands out no more than the budget in any second to polls that all come too late', async () => {
+    await stage.budget(5);
+    await stage.name(wallets(100));
+    const polls: ClaimedPoll[] = [];
+    for (let step = 0; step < 70; step++) {
+      polls.push(...(await stage.claim(20, 'p1', 100)).polls);
+      stage.nowMs += 100;
+    }
+    expect(polls.length).toBeGreaterThan(30);
+    const slots: number[] = [];
+    for (const poll of polls) {
+      const start = await stage.take(poll);
+      if (start !== null) slots.push(stage.nowMs + start.inMs);
+    }
+    const busiest = Math.max(
+      ...slots.map((from) => slots.filter((at) => at >= from && at < from + 1_000).length),
+    );
+    expect(busiest).toBeLessThanOrEqual(5);
+    const { polls: further } = await stage.claim(20, 'p1', 100);
+    expect(further).toEqual([]);
+  });
+
   test('gives the newly named half of the budget at most while others are eligible', async () => {
     await stage.budget(5);
     const old = wallets(20);
@@ -105,6 +127,31 @@ describe('a plan conserves work', () => {
     }));
     expect(polled.get(dull)).toBeGreaterThanOrEqual(9);
     expect(pollsOf(polled, rest)).toBeGreaterThan(2_700);
+  });
+
+  test('lets what pages show rest, but not what somebody has named', async () => {
+    await stage.budget(5);
+    const [wallet = walletId('0x0')] = wallets(1);
+    const [named = '', shown = ''] = intents(2);
+    await stage.name([...wallets(1), ...intents(2)]);
+    const claims = stage.keys.claims(intentId(hashOf(1)));
+    await stage.redis.hset(claims, `s|${wallet}`, String(await stage.redis.hget(claims, `s|${shown}`)));
+    await stage.redis.hset(
+      stage.keys.wanted,
+      `s|${wallet}`,
+      String(await stage.redis.hget(stage.keys.wanted, `s|${shown}`)),
+    );
+    await stage.redis.hdel(claims, `s|${shown}`);
+    await stage.run(5, async () => SUCCESS);
+    const poll = await stage.next();
+    const taken = poll === null ? null : await stage.take(poll);
+    if (taken === null) throw new Error('nothing was taken');
+    const covered = intents(2).map((subject) => ({ subject, alarmMs: null, virtualSeconds: 10 }));
+    await stage.end(taken, 'next', SUCCESS.next, { covered, coverMs: 600_000 });
+    stage.nowMs += 1_100;
+    const polled = await stage.run(20, async () => SUCCESS);
+    expect(polled.get(named)).toBeGreaterThan(10);
+    expect(polled.get(shown) ?? 0).toBeLessThanOrEqual(1);
   });
 
   test('asks at its moment for what has an alarm, wherever it waits', async () => {
@@ -184,6 +231,22 @@ describe('a claim', () => {
       expect(await stage.next('p2')).toBeNull();
     }
     expect(await stage.end(taken)).toBe(false);
+  });
+
+  test('ends also where ten thousand transfers of a wallet are noted and let go at once', async () => {
+    await stage.budget(5);
+    await stage.name(wallets(1));
+    const many = intents(10_000);
+    for (const observed of [
+      { open: Object.fromEntries(many.map((subject) => [subject, '[]'])) },
+      { ended: many },
+    ]) {
+      const poll = await stage.next();
+      const taken = poll === null ? null : await stage.take(poll);
+      if (taken === null) throw new Error('nothing was taken');
+      expect(await stage.end(taken, 'next', {}, observed)).toBe(false);
+      stage.nowMs += 1_000;
+    }
   });
 
   test('of a subject that was asked for meanwhile is followed by another at once', async () => {
@@ -411,6 +474,47 @@ describe('a surface', () => {
     expect(probed.length).toBeLessThanOrEqual(21);
   });
 
+  test('is probed also by what is suspected of having ended its process, where there is nothing else', async () => {
+    await stage.budget(5);
+    await stage.name(wallets(1));
+    await stage.answer(wallets(1)[0] ?? '', 'refused');
+    stage.nowMs += 20_000;
+    const probe = await stage.next('dead');
+    if (probe === null || (await stage.take(probe, 'dead')) === null) throw new Error('nobody probes');
+    const polled = await stage.run(400, async (member) => {
+      await stage.answer(member, 'ok');
+      return SUCCESS;
+    });
+    expect(polled.get(probe.member)).toBeGreaterThan(100);
+  });
+
+  test('with three subjects that are refused for good among ten soon leaves the others alone, also after an outage', async () => {
+    await stage.budget(5);
+    const [one = '', two = '', three = '', ...others] = wallets(10);
+    await stage.name(wallets(10));
+    let moves = 0;
+    let isDown = false;
+    const look = async (member: string, { fails, lane }: { fails: number; lane: string }) => {
+      const isRefused = [one, two, three].includes(member);
+      const kind = isDown ? 'unreachable' : isRefused ? 'denied' : 'ok';
+      const { before, after } = await stage.answer(member, kind);
+      if (before !== after) moves += 1;
+      if (kind === 'ok') return SUCCESS;
+      return { outcome: lane === 'probe' ? 'back' : 'failed', next: { restMs: backoffMs(fails) } } as const;
+    };
+    await stage.run(30, look);
+    moves = 0;
+    await stage.run(90, look);
+    expect(moves).toBe(0);
+    isDown = true;
+    await stage.run(60, look);
+    isDown = false;
+    moves = 0;
+    const polled = await stage.run(120, look);
+    expect(moves).toBe(1);
+    expect(pollsOf(polled, others)).toBeGreaterThan(0.9 * 5 * 120);
+  });
+
   test('is left alone for a minute at most, whatever Retry-After a 503 names', async () => {
     await stage.budget(5);
     await stage.name(wallets(20));
@@ -521,6 +625,38 @@ describe('what was lost', () => {
     }
     const polled = await stage.run(2, async () => SUCCESS);
     expect(polled.size).toBe(3);
+  });
+
+  test.each([
+    ...[
+      'offset',
+      'last',
+      'v',
+      'next',
+      'budget',
+      'graceUntil',
+      'failNext',
+      'dv',
+      'dt',
+      'rateAt',
+      'used',
+      'tokens',
+    ].flatMap((field) => ['odd', 'nan', '9e15'].map((value) => ({ hash: 'plan', field, value }) as const)),
+    ...['state', 'pausedUntil', 'pausedAt', 'probeAt', 'probes', 'pace', 'paceAt', 'failures'].map(
+      (field) => ({ hash: 'surface', field, value: 'odd' }) as const,
+    ),
+  ])('or written by something else does not stop the plan: $value as $field of the $hash', async (odd) => {
+    await stage.budget(5);
+    await stage.name(wallets(2));
+    await stage.run(3, async () => SUCCESS);
+    await stage.redis.hset(stage.keys[odd.hash]('status'), odd.field, odd.value);
+    const look = async (member: string) => {
+      await stage.answer(member, 'ok');
+      return SUCCESS;
+    };
+    await stage.run(5, look);
+    expect((await stage.run(5, look)).size).toBe(2);
+    expect((await stage.health.state('status')).state).toBe('ok');
   });
 
   test('or written by something else harms nothing but itself', async () => {

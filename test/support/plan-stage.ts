@@ -9,6 +9,7 @@ import {
   type Claimed,
   type ClaimedPoll,
   NOTHING_OBSERVED,
+  type Observed,
   PlanStore,
   type PollEnd,
   parseMember,
@@ -92,6 +93,7 @@ export class PlanStage {
     poll: { member: string; token: string },
     outcome: PollEnd = 'next',
     next: StageEnd = {},
+    observed: Partial<Observed> = {},
   ): Promise<boolean | null> {
     const { virtualSeconds = 1, restMs = 0, latestMs = null, alarmMs = null, unseen = false } = next;
     const { subject } = parseMember(poll.member);
@@ -99,7 +101,7 @@ export class PlanStage {
       { ...poll, subject, surface: 'status' },
       outcome,
       { virtualSeconds, restMs, latestMs, alarmMs, unseen },
-      { observed: NOTHING_OBSERVED, keepMs: 3_600_000 },
+      { observed: { ...NOTHING_OBSERVED, ...observed }, keepMs: 3_600_000 },
     );
   }
 

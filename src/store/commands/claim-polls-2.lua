@@ -85,20 +85,25 @@ if #rested > 0 then
   end
 end
 
--- After an outage nobody waits for the end of a backoff that the outage made.
+-- After an outage nobody waits for the end of a backoff that the outage made. Who had been failing for long before it does:
+-- tried all at once, with no success between, those would be taken for the next outage.
 if surface.amnesty then
-  local failing = redis.call('ZRANGE', key .. ':failing', 0, 99)
-  for _, member in ipairs(failing) do
-    redis.call('ZREM', key .. ':failing', member)
+  redis.call('HDEL', KEYS[2], 'amnesty')
+  for _, member in ipairs(redis.call('ZRANGE', key .. ':failing', 0, 499)) do
     local item = getItem(plan, member)
-    if item then enter(plan, member, item) end
+    if not item then
+      redis.call('ZREM', key .. ':failing', member)
+    elseif item.fails <= SURFACE.FAILURES_OF_OUTAGE then
+      redis.call('ZREM', key .. ':failing', member)
+      enter(plan, member, item)
+    end
   end
-  if #failing < 100 then redis.call('HDEL', KEYS[2], 'amnesty') end
 end
 
 local gate = surfaceGate(surface, plan)
 local step = slotStep(plan, surface.pace)
-local slot = math.max(now, math.min(plan.next, now + aheadMs + step))
+plan.next = math.min(plan.next, lastSlot(plan, step))
+local slot = math.max(now, plan.next)
 local slots = 0
 if gate.open then slots = math.max(0, math.min(most, math.floor((now + aheadMs - slot) / step) + 1)) end
 
@@ -130,10 +135,10 @@ local function head(lane)
   return member, member and tonumber(list[at[lane] + 1])
 end
 
-local fields = redis.call('HMGET', key, 'turn', 'turnUrgent', 'turnOverdue', 'failNext', 'failTries', 'failOks', 'dv', 'dt', 'rateAt', 'suspect', 'used')
-local turn, turnUrgent, turnOverdue = fields[1] == '1', fields[2] == '1', tonumber(fields[3] or '0')
-local failNext = math.min(tonumber(fields[4] or '0'), now + 600000)
-local failTries, failOks = tonumber(fields[5] or '0'), tonumber(fields[6] or '0')
+local fields = redis.call('HMGET', key, 'turn', 'turnUrgent', 'turnOverdue', 'failNext', 'failTries', 'failOks', 'dv', 'dt', 'rateAt', 'suspect', 'used', 'tokens')
+local turn, turnUrgent, turnOverdue = fields[1] == '1', fields[2] == '1', number(fields[3], 0)
+local failNext = math.min(number(fields[4], 0), now + 600000)
+local failTries, failOks = number(fields[5], 0), number(fields[6], 0)
 local share = (failTries >= 4 and failOks / failTries >= 0.25) and PLAN.FAILING_SHARE_RECOVERING or PLAN.FAILING_SHARE
 local suspectFree = not fields[10] or not isClaimed(plan, fields[10])
 local suspect, advanced = nil, 0
@@ -141,9 +146,8 @@ local suspect, advanced = nil, 0
 -- How far virtual time runs with one slot, by how it ran of late. Beside what is urgent it goes on like that, whoever is
 -- served: or what is regular would wait until nothing urgent is left.
 local pulse = step / 1000
-if tonumber(fields[8] or '0') > 0 and tonumber(fields[7] or '0') > 0 then
-  pulse = tonumber(fields[7]) / tonumber(fields[8]) * pulse
-end
+local dvBefore, dtBefore = number(fields[7], 0), number(fields[8], 0)
+if dtBefore > 0 and dvBefore > 0 then pulse = dvBefore / dtBefore * pulse end
 
 -- Which lane is next: of two that wait, each has its turn.
 local function choose()
@@ -172,6 +176,7 @@ end
 
 local picks, claims, leases, removed = {}, {}, {}, {}
 local token = 0
+if fields[12] and not string.match(fields[12], '^%d+$') then redis.call('HDEL', key, 'tokens') end
 if slots > 0 then token = redis.call('HINCRBY', key, 'tokens', slots) - slots end
 
 local function hand(member, lane, late)
@@ -192,7 +197,11 @@ local function hand(member, lane, late)
 end
 
 if gate.probe then
-  local member = slots > 0 and probeCandidate(plan, surface, { unpack(ARGV, 5) }, head('asked') or head('first') or head('fair'))
+  -- Where all that is left is suspected or fails, one of those has to find out that the surface answers again.
+  suspect = suspectFree and head('suspect') or nil
+  local otherwise = head('asked') or head('first') or head('fair') or suspect or head('failing')
+  local member = slots > 0 and probeCandidate(plan, surface, { unpack(ARGV, 5) }, otherwise)
+  if member ~= suspect then suspect = nil end
   if member then
     leave(plan, member)
     hand(member, 'probe', 0)
@@ -241,17 +250,17 @@ if #claims > 0 then
 end
 
 -- How fast virtual time runs says what a request costs (see `price` in store/plan.ts): decaying sums of both times.
-local rateAt = math.min(tonumber(fields[9] or now), now)
+local rateAt = math.min(number(fields[9], now), now)
 local seconds = (now - rateAt) / 1000
 local decay = math.exp(-seconds / PLAN.MEAN_SECONDS)
-local dv = (tonumber(fields[7] or '0')) * decay + advanced
-local dt = (tonumber(fields[8] or '0')) * decay + seconds
+local dv = dvBefore * decay + advanced
+local dt = dtBefore * decay + seconds
 redis.call(
   'HSET', key, 'last', text(now), 'offset', text(plan.offset), 'graceUntil', text(plan.graceUntil),
   'v', string.format('%.6f', plan.v), 'next', text(plan.next), 'failNext', text(failNext),
   'turn', turn and '1' or '0', 'turnUrgent', turnUrgent and '1' or '0', 'turnOverdue', text(turnOverdue),
   'dv', string.format('%.9g', dv), 'dt', string.format('%.9g', dt), 'rateAt', text(now),
-  'used', string.format('%.9g', (tonumber(fields[11] or '0')) * decay + #picks / 3)
+  'used', string.format('%.9g', number(fields[11], 0) * decay + #picks / 3)
 )
 if suspect then redis.call('HSET', key, 'suspect', suspect) end
 

@@ -38,21 +38,22 @@ local seen = cjson.decode(ARGV[12])
 local keepMs = ARGV[10]
 
 if seen.facts and #seen.facts > 0 then
-  redis.call('HSET', KEYS[7], unpack(seen.facts))
+  withAll('HSET', KEYS[7], seen.facts)
   redis.call('PEXPIRE', KEYS[7], keepMs)
 end
 if seen.open and #seen.open > 0 then
-  redis.call('HSET', KEYS[8], unpack(seen.open))
+  withAll('HSET', KEYS[8], seen.open)
   redis.call('PEXPIRE', KEYS[8], keepMs)
 end
-if seen.ended and #seen.ended > 0 then redis.call('HDEL', KEYS[8], unpack(seen.ended)) end
+if seen.ended then withAll('HDEL', KEYS[8], seen.ended) end
 if seen.shown and #seen.shown > 0 then
   local nowText = text(plan.redisNow)
   for _, shown in ipairs(seen.shown) do redis.call('ZADD', lookedKey(plan, shown), 'XX', nowText, shown) end
 end
 if seen.covered then
+  local claimsPrefix = string.sub(KEYS[4], 1, #KEYS[4] - #subject)
   for i = 1, #seen.covered, 3 do
-    cover(plan, seen.covered[i], seen.coverMs, seen.covered[i + 1], seen.covered[i + 2])
+    cover(plan, seen.covered[i], claimsPrefix .. seen.covered[i], seen.coverMs, seen.covered[i + 1], seen.covered[i + 2])
   end
 end
 
@@ -68,7 +69,7 @@ if outcome == 'next' or outcome == 'failed' or outcome == 'finish' then
 end
 if claim.lane == 'failing' then
   local counts = redis.call('HMGET', key, 'failTries', 'failOks')
-  local tries, oks = tonumber(counts[1] or '0'), tonumber(counts[2] or '0')
+  local tries, oks = number(counts[1], 0), number(counts[2], 0)
   redis.call(
     'HSET', key, 'failTries', string.format('%.6f', tries * 0.9 + 1),
     'failOks', string.format('%.6f', oks * 0.9 + ((outcome == 'next' or outcome == 'finish') and 1 or 0))
@@ -88,7 +89,7 @@ if not wanted or (outcome == 'finish' and not again) then
 else
   item.again = false
   item.latest = ARGV[8] == '' and 0 or plan.now + tonumber(ARGV[8])
-  item.v = claim.v + tonumber(ARGV[6])
+  item.v = claim.v + number(ARGV[6], 0)
   if again then
     item.lane = 'asked'
     setItem(plan, member, item)

@@ -54,7 +54,7 @@ end
 if sentAt > surface.pausedAt then redis.call('HDEL', KEYS[1], 'probing', 'pauses') end
 
 if answer == 'ok' then
-  redis.call('HDEL', KEYS[1], 'failures', 'since', 'reason', 'probes', 'probeAt', 'probe')
+  redis.call('HDEL', KEYS[1], 'state', 'failures', 'since', 'reason', 'probes', 'probeAt', 'probe')
   redis.call('DEL', failed)
   after = 'ok'
   if before ~= 'ok' then redis.call('HSET', KEYS[1], 'amnesty', '1') end

@@ -16,6 +16,8 @@ local key = plan.key
 local reply = redis.call('HSCAN', key .. ':items', redis.call('GET', KEYS[2]) or '0', 'COUNT', ARGV[2])
 redis.call('SET', KEYS[2], reply[1])
 local mended = {}
+-- At the slowest pace, for slots that were handed out at it.
+local farthestSlotMs = lastSlot(plan, slotStep(plan, 0.25)) - plan.now
 for i = 1, #reply[2], 2 do
   local member = reply[2][i]
   local lease = redis.call('ZSCORE', key .. ':leases', member)
@@ -24,7 +26,7 @@ for i = 1, #reply[2], 2 do
   local item = readItem(reply[2][i + 1])
   local function ahead(score, most) return score and tonumber(score) > plan.now + most + PLAN.CLOCK_SLACK end
   if isClaimed(plan, member) then
-    if not lease or ahead(lease, 2 * PLAN.LEASE + 60000) then
+    if not lease or ahead(lease, farthestSlotMs + 2 * PLAN.LEASE + 60000) then
       redis.call('ZADD', key .. ':leases', text(plan.now + PLAN.LEASE), member)
       mended[#mended + 1] = member
     end

@@ -12,7 +12,4 @@
 -- @include surface
 local plan = openPlan(KEYS[1], ARGV[1])
 local surface = openSurface(KEYS[2], plan)
-local step = slotStep(plan, surface.pace)
-local slot = math.max(plan.now, math.min(plan.next, plan.now + 1000 + step))
-redis.call('HSET', plan.key, 'next', text(slot + step))
-return text(slot - plan.now)
+return text(slotAnew(plan, slotStep(plan, surface.pace)) - plan.now)

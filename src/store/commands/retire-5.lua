@@ -22,9 +22,6 @@ local subject = ARGV[1]
 if redis.call('HGET', KEYS[2], 'commit') ~= ARGV[3] then return 0 end
 local item = getItem(plan, subject)
 if not item or item.lane == 'asked' or isClaimed(plan, subject) then return 0 end
-local held = redis.call('HGETALL', KEYS[3])
-for i = 1, #held, 2 do
-  if not string.match(held[i], '^[^|]*|wallet:') or string.sub(held[i + 1], -2) ~= ':1' then return 0 end
-end
+if not isServedByPages(KEYS[3]) then return 0 end
 finish(plan, subject, { subject = KEYS[2], claims = KEYS[3], counts = KEYS[5] }, false, ARGV[4])
 return 1

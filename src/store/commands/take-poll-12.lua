@@ -56,9 +56,7 @@ if surface.pausedUntil > plan.now then
 end
 
 if plan.now > claim.slot + tonumber(ARGV[6]) then
-  local step = slotStep(plan, surface.pace)
-  claim.slot = math.max(plan.now, math.min(plan.next, plan.now + 1000 + step))
-  redis.call('HSET', plan.key, 'next', text(claim.slot + step))
+  claim.slot = slotAnew(plan, slotStep(plan, surface.pace))
 end
 claim.token = string.format('%.0f', redis.call('HINCRBY', plan.key, 'tokens', 1))
 claim.process = ARGV[3]

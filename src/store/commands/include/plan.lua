@@ -47,6 +47,18 @@ local PLAN = {
 
 local function text(number) return string.format('%.3f', number) end
 
+-- A number as it is stored; `default` for what is none: what something else wrote must not stop a plan.
+local function number(stored, default)
+  local value = tonumber(stored or '')
+  if not value or value ~= value or math.abs(value) == math.huge then return default end
+  return value
+end
+
+-- Has a command take many values, an even number at a time: Lua hands over some thousands at most.
+local function withAll(command, key, values)
+  for from = 1, #values, 1000 do redis.call(command, key, unpack(values, from, math.min(from + 999, #values))) end
+end
+
 local function openPlan(key, at)
   local stored = redis.call('HMGET', key, 'offset', 'last', 'v', 'next', 'budget', 'graceUntil')
   local now
@@ -59,12 +71,12 @@ local function openPlan(key, at)
   local plan = {
     key = key,
     redisNow = now,
-    offset = tonumber(stored[1] or '0'),
-    last = tonumber(stored[2] or now),
-    v = tonumber(stored[3] or '0'),
-    next = tonumber(stored[4] or '0'),
-    budget = tonumber(stored[5] or '1'),
-    graceUntil = tonumber(stored[6] or '0'),
+    offset = number(stored[1], 0),
+    last = number(stored[2], now),
+    v = number(stored[3], 0),
+    next = number(stored[4], 0),
+    budget = math.max(1e-6, number(stored[5], 1)),
+    graceUntil = number(stored[6], 0),
   }
   plan.now = now + plan.offset
   if plan.now < plan.last then
@@ -82,11 +94,11 @@ local function readItem(stored)
   if not lane then return { lane = 'fair', v = 0, latest = 0, fails = 0, own = 0, rest = 0, again = false } end
   return {
     lane = lane,
-    v = tonumber(v) or 0,
-    latest = tonumber(latest) or 0,
-    fails = tonumber(fails),
-    own = tonumber(own) or 0,
-    rest = tonumber(rest) or 0,
+    v = number(v, 0),
+    latest = number(latest, 0),
+    fails = math.min(tonumber(fails), 1000),
+    own = number(own, 0),
+    rest = number(rest, 0),
     again = again == '1',
   }
 end
@@ -195,10 +207,10 @@ local function readClaim(stored)
     process = process,
     taken = taken ~= '0',
     doubted = taken == '2',
-    v = tonumber(v) or 0,
-    slot = tonumber(slot) or 0,
+    v = number(v, 0),
+    slot = number(slot, 0),
     lane = lane,
-    late = tonumber(late) or 0,
+    late = number(late, 0),
   }
 end
 
@@ -223,14 +235,35 @@ end
 -- How far apart the slots of the budget are, ms; `pace` is the share of the budget that may be used for now.
 local function slotStep(plan, pace) return 1000 / (PLAN.SHARE * plan.budget * pace) end
 
+-- As far ahead as slots can be: those of all that is claimed, one after the other. What lies further was not put there by us.
+local function lastSlot(plan, step)
+  return plan.now + 1000 + (2 + redis.call('HLEN', plan.key .. ':claims')) * step
+end
+
+-- Another slot for a look that missed its own.
+local function slotAnew(plan, step)
+  local slot = math.max(plan.now, math.min(plan.next, lastSlot(plan, step)))
+  redis.call('HSET', plan.key, 'next', text(slot + step))
+  return slot
+end
+
 -- How long it takes to poll every wallet once, if the whole budget did nothing else, ms.
 local function roundOf(plan) return redis.call('ZCARD', plan.key .. ':looked:wallet') * slotStep(plan, 1) end
+
+-- Whether pages of wallets are all that a subject is wanted from, and have served everybody.
+local function isServedByPages(claimsKey)
+  local all = redis.call('HGETALL', claimsKey)
+  for i = 1, #all, 2 do
+    if not string.match(all[i], '^[^|]*|wallet:') or string.sub(all[i + 1], -2) ~= ':1' then return false end
+  end
+  return true
+end
 
 -- Something else has just shown a member: until `ms` from now it needs no look of its own. Not for ever: what shows it may
 -- have stopped moving itself, so that it is looked at itself at least hourly. What waits for an answer is left alone.
 -- Once pages show it no more, it waits for `virtual` seconds from now on, as if it had been looked at itself: else all that
--- left a page would come first, all at once.
-local function cover(plan, member, ms, alarmMs, virtual)
+-- left a page would come first, all at once. What somebody has named is looked at itself all the same.
+local function cover(plan, member, claimsKey, ms, alarmMs, virtual)
   if alarmMs ~= '' and redis.call('HEXISTS', plan.key .. ':items', member) == 1 then
     redis.call('ZADD', plan.key .. ':alarms', text(plan.now + tonumber(alarmMs)), member)
   end
@@ -238,7 +271,7 @@ local function cover(plan, member, ms, alarmMs, virtual)
   if rests and tonumber(rests) > plan.now + ms / 2 then return end
   if not rests and not redis.call('ZSCORE', plan.key .. ':fair', member) then return end
   local item = getItem(plan, member)
-  if not item or item.lane ~= 'fair' or item.fails > 0 then return end
+  if not item or item.lane ~= 'fair' or item.fails > 0 or not isServedByPages(claimsKey) then return end
   if item.own == 0 then item.own = plan.now end
   item.v = plan.v + virtual
   local untilMs = math.min(plan.now + ms, item.own + 3600000)

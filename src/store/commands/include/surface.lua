@@ -27,6 +27,8 @@ local SURFACE = {
   LONGEST_STEP = 60000,
   LEAST_PACE = 0.25,
   RECOVERY = 30000,
+  -- Who has failed more often in a row was failing before the outage.
+  FAILURES_OF_OUTAGE = 2,
 }
 
 -- So many different subjects have to fail: three, or all there are.
@@ -40,20 +42,20 @@ local function openSurface(key, plan)
   )
   local surface = {
     key = key,
-    state = stored[1] or 'ok',
-    pausedUntil = math.min(tonumber(stored[2] or '0'), plan.now + SURFACE.LONGEST_PAUSE),
-    pausedAt = tonumber(stored[3] or '0'),
-    pauses = tonumber(stored[4] or '0'),
+    state = SURFACE.PROBE_EVERY[stored[1]] and stored[1] or 'ok',
+    pausedUntil = math.min(number(stored[2], 0), plan.now + SURFACE.LONGEST_PAUSE),
+    pausedAt = number(stored[3], 0),
+    pauses = number(stored[4], 0),
     probing = stored[5] == '1',
-    probeAt = math.min(tonumber(stored[6] or '0'), plan.now + SURFACE.LONGEST_PROBE),
+    probeAt = math.min(number(stored[6], 0), plan.now + SURFACE.LONGEST_PROBE),
     probe = stored[7],
-    probes = tonumber(stored[8] or '0'),
+    probes = number(stored[8], 0),
     amnesty = stored[11] == '1',
-    failures = tonumber(stored[12] or '0'),
+    failures = number(stored[12], 0),
   }
   surface.doubted = surface.failures > 0 and surface.failures >= enoughFailures(plan)
-  local pace = tonumber(stored[9] or '1')
-  local since = math.max(0, plan.now - tonumber(stored[10] or '0'))
+  local pace = number(stored[9], 1)
+  local since = math.max(0, plan.now - number(stored[10], 0))
   surface.pace = math.max(SURFACE.LEAST_PACE, math.min(1, pace + since / SURFACE.RECOVERY))
   return surface
 end
@@ -69,7 +71,7 @@ local function surfaceGate(surface, plan)
 end
 
 -- Who is probed next: of each kind in turn the subject that succeeded last, then the one before; `otherwise` where none is
--- found. What is suspected of ending its process is no probe.
+-- found. What is suspected of ending its process is no probe as long as there is another.
 local function probeCandidate(plan, surface, kinds, otherwise)
   local total = 0
   for _, kind in ipairs(kinds) do total = math.max(total, redis.call('ZCARD', plan.key .. ':looked:' .. kind)) end

@@ -1,0 +1,74 @@
+import { performance } from 'node:perf_hooks';
+import { setTimeout as wait } from 'node:timers/promises';
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { walletId } from '../../src/domain/subject.ts';
+import { Dispatcher } from '../../src/queues/dispatcher.ts';
+import { PollQueues } from '../../src/queues/poll-queues.ts';
+import { Signals } from '../../src/signals.ts';
+import { type Claimed, PlanStore } from '../../src/store/plan.ts';
+import { PlanStage } from '../support/plan-stage.ts';
+
+const WALLETS = [walletId(`0x${'1'.repeat(40)}`), walletId(`0x${'2'.repeat(40)}`)];
+
+let stage: PlanStage;
+let queues: PollQueues;
+
+beforeEach(() => {
+  stage = new PlanStage();
+  queues = new PollQueues(stage);
+});
+
+afterEach(async () => {
+  await queues.close();
+  stage.close();
+});
+
+function dispatcherOf(plan: PlanStore): Dispatcher {
+  const parts = { plan, queues, signals: new Signals(), log: pino({ level: 'silent' }) };
+  return new Dispatcher(parts, { surface: 'status', process: 'p1', capacity: WALLETS.length });
+}
+
+/** A plan that says when it has handed out as much as the dispatcher takes, and never answers a check. */
+class SlowPlan extends PlanStore {
+  readonly full = Promise.withResolvers<void>();
+  checks = 0;
+  #polls = 0;
+
+  override async claim(...args: Parameters<PlanStore['claim']>): Promise<Claimed> {
+    const claimed = await super.claim(...args);
+    this.#polls += claimed.polls.length;
+    if (this.#polls === WALLETS.length) this.full.resolve();
+    return claimed;
+  }
+
+  override async repair(): Promise<string[]> {
+    this.checks += 1;
+    return new Promise(() => undefined);
+  }
+}
+
+describe('a dispatcher', () => {
+  test('that may claim nothing more lets others go on, also when it is woken', async () => {
+    await stage.budget(100);
+    await stage.name(WALLETS);
+    const plan = new SlowPlan(stage.redis, stage.keys);
+    const dispatcher = dispatcherOf(plan);
+    dispatcher.start();
+    await plan.full.promise;
+    dispatcher.wake();
+    const startedMs = performance.now();
+    await wait(50);
+    expect(performance.now() - startedMs).toBeLessThan(2_000);
+    await dispatcher.close();
+  });
+
+  test('leaves one check of the plan at a time with a Redis that does not answer', async () => {
+    const plan = new SlowPlan(stage.redis, stage.keys);
+    const dispatcher = dispatcherOf(plan);
+    dispatcher.start();
+    await wait(3_500);
+    expect(plan.checks).toBe(1);
+    await dispatcher.close();
+  });
+});
