@@ -72,7 +72,7 @@ export async function pollWalletListing(parts: WalletParts, run: Run): Promise<W
   draft.facts[`polled:${listing}`] = nowMs;
   draft.facts[`virtual:${listing}`] = start.virtual;
   let taken: PageTaken | null = null;
-  if (saysTheSame(facts, { listing, print, nowMs })) {
+  if (saysTheSame(facts, { listing, print, nowMs }) && !isOutdated(draft, facts, listing)) {
     const shown = shownBefore(draft, facts, listing);
     const fromMs = facts.polled[listing]?.atMs ?? nowMs;
     for (const transfer of shown) parts.learning.sawOpen(transfer, { fromMs, nowMs });
@@ -292,11 +292,17 @@ function saysTheSame(
   return facts.same[listing] === print && takenMs >= 0 && takenMs < TAKEN_EVERY_MS;
 }
 
+/** Whether something else has shown a transfer since that belongs to a listing of one status: it has to tell where that is. */
+function isOutdated({ open }: Draft, facts: WalletFacts, listing: Listing): boolean {
+  const takenAtMs = facts.takenAtMs[listing] ?? 0;
+  return open.values().some(({ status, seenAtMs }) => status === listing && seenAtMs > takenAtMs);
+}
+
 /** The transfers that a listing showed when its answer was taken in last. */
 function shownBefore({ open }: Draft, facts: WalletFacts, listing: Listing): OpenTransfer[] {
   const takenAtMs = facts.takenAtMs[listing] ?? 0;
   return [...open.values()].filter(({ headAtMs, status, seenAtMs }) =>
-    listing === 'head' ? headAtMs === takenAtMs : status === listing && seenAtMs >= takenAtMs,
+    listing === 'head' ? headAtMs === takenAtMs : status === listing && seenAtMs === takenAtMs,
   );
 }
 

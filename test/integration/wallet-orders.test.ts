@@ -26,7 +26,7 @@ describe('transfers of a wallet with 1,000 past ones are all told, to their end,
         wallets: 1,
         pastTransfers: 1_000,
         transfersPerSecond: 0,
-        timeScale: 20,
+        timeScale: 10,
         faults,
       }),
     );

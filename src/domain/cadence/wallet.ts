@@ -52,6 +52,9 @@ const LONG_ROUND_SECONDS = 10;
 /** The longest wait of the config holds down to so many rounds: what is overdue has half of the budget at most. */
 const LEAST_ROUNDS = 2;
 
+/** Where a round takes less than a wallet is polled at most, it leaves polls to the other listings of its wallet all the same. */
+const LEAST_LOOKS = 2;
+
 /** Where new transfers appear by chance alone, or after they have changed, they are looked for this much more rarely. */
 const STRAY_FACTOR = 6;
 
@@ -144,7 +147,7 @@ function bounded(
   { leastSeconds, mostSeconds }: Limits,
   { roundSeconds, finds }: { roundSeconds: number; finds: boolean },
 ): Limits {
-  const rounds = mostRounds(roundSeconds) * roundSeconds;
+  const rounds = Math.max(LEAST_LOOKS * leastSeconds, mostRounds(roundSeconds) * roundSeconds);
   if (!finds) return { leastSeconds, mostSeconds: Math.max(mostSeconds, rounds) };
   const fitting = Math.max(mostSeconds, LEAST_ROUNDS * roundSeconds);
   return { leastSeconds, mostSeconds: Math.max(leastSeconds, Math.min(fitting, rounds)) };
