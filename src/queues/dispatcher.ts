@@ -4,6 +4,7 @@ import type { Signals } from '../signals.ts';
 import type { PlanStore } from '../store/plan.ts';
 import { parseMember } from '../store/plan.ts';
 import type { Surface } from '../store/surface.ts';
+import { within } from '../within.ts';
 import type { PollQueues } from './poll-queues.ts';
 
 /** What a dispatcher works with. */
@@ -30,6 +31,9 @@ const ERROR_RETRY_MS = 1_000;
 const RENEW_EVERY_MS = 2_000;
 const REPAIR_EVERY_MS = 1_000;
 
+/** A renewal or a check that takes longer is left to itself: a command to a frozen node of a cluster may never end. */
+const MOST_MS = 5_000;
+
 /** A claim whose job no worker of this process has taken by then was taken by another's, or is lost. */
 const HANDED_MS = 5_000;
 
@@ -48,8 +52,8 @@ export class Dispatcher {
   #running: Promise<void> | null = null;
   #timers: NodeJS.Timeout[] = [];
   #closing = false;
-  /** One of each at a time: while Redis is away they would pile up, and all be made when it is back. */
-  #renewing: Promise<void> | null = null;
+  /** One of each at a time: while Redis is away they would pile up, and all be made when it is back. See MOST_MS. */
+  #renewing: Promise<unknown> | null = null;
   #repairing = false;
 
   constructor(parts: DispatcherParts, options: DispatcherOptions) {
@@ -61,7 +65,7 @@ export class Dispatcher {
     this.#running = this.#run();
     this.#timers = [
       setInterval(() => {
-        this.#renewing ??= this.#renew().finally(() => {
+        this.#renewing ??= within(this.#renew(), MOST_MS).finally(() => {
           this.#renewing = null;
         });
       }, RENEW_EVERY_MS),
@@ -159,7 +163,7 @@ export class Dispatcher {
     if (this.#repairing) return;
     this.#repairing = true;
     try {
-      for (const member of await this.#parts.plan.repair(surface)) {
+      for (const member of (await within(this.#parts.plan.repair(surface), MOST_MS)) ?? []) {
         const { subject } = parseMember(member);
         this.#parts.signals.emit('repair.done', { what: 'poll-missing', subject });
         this.#parts.log.warn({ what: 'poll-missing', subject }, 'repair.done');
