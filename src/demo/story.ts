@@ -112,7 +112,9 @@ function take(way: Way, step: Step): Way[] {
     const regression = isBackward(step.subject, known.status, sighting.status);
     return toldAs(way, step, { from: known.status, regression, whole: isNewer });
   }
-  const same: Way = { ...way, known: { ...known, updatedAt: timeOf(sighting, known), doubt: null } };
+  // What was left at another time says nothing of this one.
+  const left = isNewer ? [] : known.left;
+  const same: Way = { ...way, known: { ...known, updatedAt: timeOf(sighting, known), left, doubt: null } };
   const ways = [same];
   if (!known.isTold) ways.push(...toldAs(way, step, { from: null, regression: false, whole: false }));
   if (known.left.includes(sighting.content)) ways.push(...takeStale(way, known, step));

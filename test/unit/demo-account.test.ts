@@ -215,6 +215,22 @@ describe('the account explains', () => {
     });
   });
 
+  test('a return to what was left at another time', () => {
+    const review: Said = { status: 'awaiting_review', updatedAt: 30 };
+    const said = [SETTLED, review, { ...review, updatedAt: 31 }, { ...SETTLED, updatedAt: 31 }];
+    const told: Told[] = [
+      { ...SETTLED, from: null },
+      { ...review, from: 'settled' },
+      { ...SETTLED, updatedAt: 31, from: 'awaiting_review' },
+    ];
+    expect(sums({ said, told }).problems).toEqual([]);
+    const atOneTime = {
+      said: [SETTLED, review, review, SETTLED],
+      told: told.with(2, { ...SETTLED, from: review.status }),
+    };
+    expect(sums(atOneTime).problems).toHaveLength(1);
+  });
+
   test('an update that showed more', () => {
     const more = { destinationTx: '0x3' };
     const run = {
