@@ -16,7 +16,7 @@ export type RedisTarget =
     }
   | { kind: 'cluster'; hosts: Host[]; username?: string; password?: string; tls: boolean };
 
-type Host = { host: string; port: number };
+export type Host = { host: string; port: number };
 
 const GROUP_URL = /^(rediss?)\+(sentinel|cluster):\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^/]+)(?:\/(.*))?$/;
 

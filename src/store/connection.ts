@@ -1,5 +1,5 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import type { RedisTarget } from '../config/redis-target.ts';
+import type { Host, RedisTarget } from '../config/redis-target.ts';
 import { within } from '../within.ts';
 import { defineCommands, type RedisClient } from './commands.ts';
 import { gatherWrites } from './gather-writes.ts';
@@ -82,8 +82,10 @@ function open(target: RedisTarget, options: OpenOptions): RedisClient {
     }
     case 'cluster': {
       const { hosts, username, password, tls } = target;
+      // A copy: it grows by what the Cluster says of itself.
+      const startupNodes = [...hosts];
       return watchedCluster(
-        new Cluster(hosts, {
+        new Cluster(startupNodes, {
           clusterRetryStrategy: (times) => Math.min(50 * times, RECONNECT_EVERY_MS),
           // A check that meets a frozen node would leave `connect()` pending for ever, and with it BullMQ, which awaits
           // it. A Cluster that is not ready says so to each command, which is then tried again.
@@ -104,6 +106,8 @@ function open(target: RedisTarget, options: OpenOptions): RedisClient {
             ...(tls ? { tls: {} } : {}),
           },
         }),
+        hosts,
+        startupNodes,
       );
     }
   }
@@ -118,14 +122,28 @@ function watched(redis: Redis): Redis {
   return redis;
 }
 
-/** As `watched`, for the connection to each node; without it the client asks the others who has taken its place. */
-function watchedCluster(cluster: Cluster): Cluster {
+/**
+ * As `watched`, for the connection to each node; without it the client asks the others who has taken its place.
+ *
+ * A client that has lost all its nodes begins anew with its `startupNodes`. The config may name a single one, and that
+ * may be the one that is frozen: so what the Cluster last said of its nodes is kept there too, after the `named`.
+ */
+function watchedCluster(cluster: Cluster, named: readonly Host[], startupNodes: Host[]): Cluster {
   cluster.on('+node', (node: Redis) => {
     leaveWhenSilent(node);
     gatherWrites(node);
   });
+  cluster.on('refresh', () => {
+    const seen = cluster.nodes().map(({ options: { host = '', port = 0 } }) => ({ host, port }));
+    const isNew = (node: Host): boolean =>
+      !named.some(({ host, port }) => host === node.host && port === node.port);
+    startupNodes.splice(named.length, Number.POSITIVE_INFINITY, ...seen.filter(isNew));
+  });
   const duplicate = cluster.duplicate.bind(cluster);
-  cluster.duplicate = (nodes, options) => watchedCluster(duplicate(nodes, options));
+  cluster.duplicate = (_nodes, options) => {
+    const copied = [...startupNodes];
+    return watchedCluster(duplicate(copied, options), named, copied);
+  };
   return cluster;
 }
 

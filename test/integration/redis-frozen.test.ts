@@ -156,7 +156,10 @@ describe('a master that is frozen while its replica takes over', () => {
     const seen = await watching(`redis+cluster://127.0.0.1:${master.port}`);
     master.freeze();
     later(async () => master.thaw());
+    const frozenMs = performance.now();
     await expectAway(seen);
+    // Long enough for every connection to have been given up: the config names no other node than the frozen one.
+    await eventually('12 s have passed', () => performance.now() - frozenMs > 12_000);
     // What the other masters decide where there are some.
     await replica.client.cluster('FAILOVER', 'TAKEOVER');
     await replica.promoted();
