@@ -408,6 +408,34 @@ describe('what fails', () => {
     expect(after.get(wallet)).toBeGreaterThanOrEqual(7);
   });
 
+  test('waits for its backoff all the same when it is asked for meanwhile', async () => {
+    await stage.budget(100);
+    await stage.name(wallets(1));
+    const poll = await stage.next();
+    if (poll === null) throw new Error('nothing was claimed');
+    await stage.plan.ask(wallets(1));
+    await stage.end(poll, 'failed', { restMs: 5_000 });
+    stage.nowMs += 4_900;
+    expect(await stage.next()).toBeNull();
+    stage.nowMs += 200;
+    const again = await stage.next();
+    expect(again === null ? null : (await stage.take(again))?.lane).toBe('asked');
+  });
+
+  test('keeps the alarm that was set for it', async () => {
+    await stage.budget(100);
+    await stage.name(wallets(1));
+    for (const outcome of ['next', 'failed'] as const) {
+      const poll = await stage.next();
+      if (poll === null) throw new Error('nothing was claimed');
+      const next = outcome === 'next' ? { restMs: 1_000, alarmMs: 7_000 } : { restMs: 3_600_000 };
+      await stage.end(poll, outcome, next);
+      stage.nowMs += 1_000;
+    }
+    stage.nowMs += 5_100;
+    expect((await stage.next())?.member).toBe(wallets(1)[0]);
+  });
+
   test('at every second try, like all others, does not leave the budget unused', async () => {
     await stage.budget(5);
     await stage.name(wallets(40));

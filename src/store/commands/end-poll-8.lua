@@ -75,7 +75,8 @@ if claim.lane == 'failing' then
     'failOks', string.format('%.6f', oks * 0.9 + ((outcome == 'next' or outcome == 'finish') and 1 or 0))
   )
 end
-redis.call('ZREM', key .. ':alarms', member)
+-- What an alarm was set for is still to come where nothing was learned.
+if outcome == 'next' or outcome == 'finish' then redis.call('ZREM', key .. ':alarms', member) end
 
 -- A page is tracked as long as its walk goes on; a subject as long as somebody wants it.
 local wanted, named = wantedBy(subject, KEYS[4], KEYS[5])
@@ -90,13 +91,14 @@ else
   item.again = false
   item.latest = ARGV[8] == '' and 0 or plan.now + tonumber(ARGV[8])
   item.v = claim.v + number(ARGV[6], 0)
-  if again then
+  if again and outcome ~= 'failed' then
     item.lane = 'asked'
     setItem(plan, member, item)
     enter(plan, member, item)
   elseif outcome == 'failed' then
+    -- Who asks for it meanwhile does not shorten its backoff, or it would be asked for without end.
     item.fails = item.fails + 1
-    item.lane = 'fair'
+    item.lane = again and 'asked' or 'fair'
     item.latest = 0
     -- A first failure is tried again like any other look; who goes on failing gets a place of its own.
     rest(plan, member, item, math.max(1, tonumber(ARGV[7])), item.fails < 2 and ':resting' or ':failing')
