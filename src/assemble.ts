@@ -69,7 +69,7 @@ export type DaemonParts = {
 /** What polls one surface: the dispatcher claims, the worker asks; at most `capacity` polls are under way at once. */
 export type Poller = { surface: Surface; dispatcher: Dispatcher; worker: PollWorker; capacity: number };
 
-/** What the parts are made from. `blocking` is a connection of the relay's own; `resync` refills a Redis that was emptied. */
+/** What the parts are made from. `blocking` is a connection of the relay's own; `resync` refills a Redis that was emptied, `keep` one that lost a part. */
 type Assembly = {
   config: Config;
   redis: RedisClient;
@@ -77,10 +77,11 @@ type Assembly = {
   signals: Signals;
   log: Logger;
   resync: () => Promise<void>;
+  keep: () => Promise<void>;
 };
 
 /** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
-export function assemble({ config, redis, blocking, signals, log, resync }: Assembly): DaemonParts {
+export function assemble({ config, redis, blocking, signals, log, resync, keep }: Assembly): DaemonParts {
   const { retentionMs, polling } = config;
   const keys = new Keys(config.redis.prefix);
   const budgets = {
@@ -132,6 +133,7 @@ export function assemble({ config, redis, blocking, signals, log, resync }: Asse
     retentionMs,
     digest: config.digest,
     resync,
+    keep,
   });
   const pollParts = {
     redis,

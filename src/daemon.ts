@@ -25,7 +25,7 @@ import { SchemaVersion, type SchemaVersionError } from './store/schema-version.t
 import { SchemaWatch } from './store/schema-watch.ts';
 import { checkRedis } from './store/startup-checks.ts';
 import type { ForeignEntry } from './store/stored.ts';
-import { SURFACES } from './store/surface.ts';
+import { type Surface, surfaceOf } from './store/surface.ts';
 import { VERSION } from './version.ts';
 import { within } from './within.ts';
 
@@ -127,18 +127,19 @@ export class Daemon {
       log: this.#log,
       resync: async () => {
         await version.claim();
-        await this.#sync(parts);
+        await this.#sync(parts, await parts.plan.setBudgets(parts.budgets));
       },
+      keep: () => this.#keep(parts),
     });
     this.#parts = parts;
 
     await parts.learning.start();
-    for (const { surface } of parts.pollers) await parts.plan.setBudget(surface, parts.budgets[surface]);
+    const lost = await parts.plan.setBudgets(parts.budgets);
     for (const { dispatcher, worker, capacity } of parts.pollers) {
       worker.start({ capacity });
       dispatcher.start();
     }
-    await this.#sync(parts);
+    await this.#sync(parts, lost);
     await parts.reconcile.start();
     parts.relay.start();
     for (const worker of parts.deliveryWorkers) worker.start();
@@ -167,23 +168,35 @@ export class Daemon {
     return version;
   }
 
-  /** Makes Redis what the config wants: budgets, rate limits, receivers, subscriptions, and polls whatever is new. */
+  /**
+   * Makes Redis what the config wants: rate limits, receivers, subscriptions, and polls whatever is new. In a plan that
+   * was `lost` everything is: what is wanted may have been kept.
+   */
   async #sync(
-    parts: Pick<
-      DaemonParts,
-      'plan' | 'pollers' | 'registry' | 'handedQuotes' | 'budgets' | 'redis' | 'deliveryQueues'
-    >,
+    parts: Pick<DaemonParts, 'plan' | 'pollers' | 'registry' | 'handedQuotes' | 'redis' | 'deliveryQueues'>,
+    lost: readonly Surface[],
   ): Promise<void> {
-    const { plan, pollers, registry, handedQuotes, budgets, redis, deliveryQueues } = parts;
-    for (const surface of SURFACES) await plan.setBudget(surface, budgets[surface]);
+    const { plan, pollers, registry, handedQuotes, redis, deliveryQueues } = parts;
     for (const { name, rateLimit } of this.#config.receivers) {
       await deliveryQueues.setRateLimit(name, rateLimit);
     }
     const newest = await new EventLog(redis, this.#keys()).newest();
     const unverified = await handedQuotes.sync(this.#config.handedQuotes);
-    await registry.sync(wantedOf(this.#config), newest);
+    const wanted = wantedOf(this.#config);
+    await registry.sync(wanted, newest);
+    const named = wanted.subscriptions.flatMap(({ subjects }) => subjects);
+    await plan.track(named.filter((subject) => lost.includes(surfaceOf(subject))));
     if (unverified.length > 0) await plan.ask(unverified);
     for (const { dispatcher } of pollers) dispatcher.wake();
+  }
+
+  /** Sees to it that what the config wants is still there: a failover may have lost any part of it. */
+  async #keep(parts: DaemonParts): Promise<void> {
+    const lost = await parts.plan.setBudgets(parts.budgets);
+    const isForgotten = (await parts.registry.isForgotten()) && this.#config.subscriptions.length > 0;
+    if (lost.length === 0 && !isForgotten) return;
+    this.#log.error({ surfaces: lost, wanted: !isForgotten }, 'plan.lost');
+    await this.#sync(parts, lost);
   }
 
   /** Ends polling: polls under way end, nothing new is asked; what was committed is still delivered. */

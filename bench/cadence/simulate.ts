@@ -3,7 +3,7 @@ import type { Listing } from '../../src/domain/cadence/listing.ts';
 import { nextPoll } from '../../src/domain/cadence/next-poll.ts';
 import type { PlannedPoll } from '../../src/domain/cadence/planned-poll.ts';
 import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
-import { coveredSeconds } from '../../src/domain/cadence/watched.ts';
+import { coveredWait } from '../../src/domain/cadence/watched.ts';
 import { unseenSnapshot } from '../../src/domain/next-snapshot.ts';
 import { asSubjectId, type SubjectId } from '../../src/domain/subject.ts';
 import {
@@ -98,7 +98,7 @@ export class Simulation {
     this.#wallets = rates.map((rate, index) => ({
       index,
       subject: asSubjectId(`wallet:0x${index.toString(16).padStart(40, '0')}`),
-      facts: parseFacts({}),
+      facts: parseFacts({}, START_MS),
       open: new Map(),
       rate,
       walks: new Map(),
@@ -111,7 +111,7 @@ export class Simulation {
 
   /** Runs to the end of the load. */
   async run(): Promise<Seen> {
-    await this.#plan.setBudget(SURFACE, this.#budget);
+    await this.#plan.setBudgets({ [SURFACE]: this.#budget });
     await this.#nameWallets();
     const endMs = START_MS + 1_000 * this.#load.seconds;
     const stepMs = 1_000 / (0.97 * this.#budget);
@@ -292,8 +292,8 @@ export class Simulation {
       wallet.open.set(subject, open);
       if (isNew) this.#track(subject, wallet.subject);
       else {
-        const virtualSeconds = coveredSeconds(open, { nowMs, law: this.#teacher.law });
-        taken.covered.push({ subject, alarmMs: null, virtualSeconds });
+        const wait = coveredWait(open, { nowMs, law: this.#teacher.law });
+        taken.covered.push({ subject, alarmMs: null, ...wait });
       }
     }
     return taken;

@@ -180,6 +180,9 @@ function tokenOf(subject: string, snapshot: SnapshotDraft): string {
 /** How long a transfer that a page has just shown for the first time needs no look-up of its own. */
 const SHOWN_REST_MS = 30_000;
 
+/** The longest wait for the first look-up of one of which nothing could be taken in yet. */
+const UNSEEN_LATEST_MS = 600_000;
+
 /** When a subject that only a page has shown so far is polled first; null when it is finished. */
 function firstPoll(
   parts: CommitParts,
@@ -199,7 +202,9 @@ function firstPoll(
     finished: parts.finished,
     alarmsMs: [],
   });
-  return next.next === 'finish' ? null : { virtualSeconds: next.virtualSeconds, restMs: SHOWN_REST_MS };
+  if (next.next === 'finish') return null;
+  const { virtualSeconds, latestMs } = next;
+  return { virtualSeconds, restMs: SHOWN_REST_MS, latestMs: latestMs ?? UNSEEN_LATEST_MS };
 }
 
 /** Brings along what a quote, gasless job or vault names: its intents become subjects for the same claims. */

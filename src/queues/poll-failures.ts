@@ -41,9 +41,13 @@ export function missingRecord(subject: SubjectId, reading: Reading): UpstreamFai
   });
 }
 
+/** What failed together is not tried again together: three in a row would be taken for the surface. Of the time, either way. */
+const SPREAD = 0.5;
+
 /** After how long a subject that has failed so often in a row is tried again, ms. */
 export function backoffMs(failuresBefore: number, leastMs = BACKOFF_MS): number {
-  return Math.min(LONGEST_BACKOFF_MS, Math.max(leastMs, BACKOFF_MS * 2 ** Math.min(failuresBefore, 10)));
+  const ms = BACKOFF_MS * 2 ** Math.min(failuresBefore, 10) * (1 + SPREAD * (2 * Math.random() - 1));
+  return Math.min(LONGEST_BACKOFF_MS, Math.max(leastMs, ms));
 }
 
 /**

@@ -3,7 +3,7 @@ import { arrivalsPerSecond, withArrivals } from '../domain/cadence/arrivals.ts';
 import { type Listing, NARROW_STATUSES } from '../domain/cadence/listing.ts';
 import type { PlannedPoll } from '../domain/cadence/planned-poll.ts';
 import { type OpenTransfer, planWallet, sweepEveryMs, type WalletPlan } from '../domain/cadence/wallet.ts';
-import { coveredSeconds, type Law } from '../domain/cadence/watched.ts';
+import { coveredWait, type Law } from '../domain/cadence/watched.ts';
 import type { SubjectId } from '../domain/subject.ts';
 import type { Reading } from '../pollers/reading.ts';
 import { pollWallet } from '../pollers/wallet.ts';
@@ -421,7 +421,7 @@ function observedOf(
       draft.shown.flatMap((subject) => {
         const transfer = draft.open.get(subject);
         if (transfer === undefined) return [];
-        return [{ subject, alarmMs: null, virtualSeconds: coveredSeconds(transfer, { nowMs, law }) }];
+        return [{ subject, alarmMs: null, ...coveredWait(transfer, { nowMs, law }) }];
       }),
     coverMs: coverMs(start),
   };

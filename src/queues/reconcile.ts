@@ -26,6 +26,8 @@ export type ReconcileParts = {
   digest: string;
   /** Makes the registry what the config wants; for a Redis that has lost everything. */
   resync: () => Promise<void>;
+  /** Holds plans and registry against the config; while that is the newest of all processes. */
+  keep: () => Promise<void>;
 };
 
 const EVERY_MS = 5_000;
@@ -156,6 +158,7 @@ export class Reconcile {
       );
     }
     this.#strangeConfig = strange;
+    if (!strange) await this.#parts.keep();
   }
 
   #report(what: 'delivery-missing', subject: string): void {

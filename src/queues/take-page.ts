@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { firstAlarm, isFinished, stageSinceMs } from '../domain/cadence/next-poll.ts';
 import { routeName } from '../domain/cadence/route-name.ts';
 import { type OpenTransfer, type Order, orderOf } from '../domain/cadence/wallet.ts';
-import { coveredSeconds } from '../domain/cadence/watched.ts';
+import { coveredWait } from '../domain/cadence/watched.ts';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
 import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
 import type { SubjectId } from '../domain/subject.ts';
@@ -109,8 +109,8 @@ export async function takePage(
     if (!isOver && isCoveredByPages({ before, snapshot, claims: others })) {
       const alarmMs = alarmOf(parts, { subject, snapshot, claims: others, start });
       const stage = openTransfer(subject, snapshot, nowMs);
-      const virtualSeconds = coveredSeconds(stage, { nowMs, law: parts.learning.law });
-      taken.covered.push({ subject, alarmMs, virtualSeconds });
+      const wait = coveredWait(stage, { nowMs, law: parts.learning.law });
+      taken.covered.push({ subject, alarmMs, ...wait });
     }
   }
   // Tracked again: its entry in the plan was lost, or its tracking had ended with a status that it has left.

@@ -70,9 +70,9 @@ export class Keys {
     return `${this.plan(surface)}:looked:${kind}`;
   }
 
-  /** string: how far the check of a surface's plan has come. For ever. */
-  repairCursor(surface: string): string {
-    return `${this.plan(surface)}:repaired`;
+  /** hash: how far the check of a surface's plan has come in each of its keys. For ever. */
+  repairCursors(surface: string): string {
+    return `${this.plan(surface)}:checked`;
   }
 
   /** hash: what was seen of a stage on a route, `<source>:<destination>:<stage>`. Kept for the retention. */

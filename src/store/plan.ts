@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { PlannedPoll } from '../domain/cadence/planned-poll.ts';
 import { asSubjectId, type SubjectId } from '../domain/subject.ts';
+import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { SURFACES, type Surface, surfaceKinds, surfaceOf } from './surface.ts';
@@ -53,10 +54,15 @@ export type Observed = {
   ended: readonly string[];
   /**
    * Subjects that the page showed, and those that need no look of their own for `coverMs`, nor then for their virtual
-   * wait.
+   * wait, and `latestMs` at most.
    */
   shown: readonly string[];
-  covered: readonly { subject: string; alarmMs: number | null; virtualSeconds: number }[];
+  covered: readonly {
+    subject: string;
+    alarmMs: number | null;
+    virtualSeconds: number;
+    latestMs: number;
+  }[];
   coverMs: number;
 };
 
@@ -88,6 +94,9 @@ const RECHECK_EVERY_MS = 15_000;
 /** How many subjects the check of a plan looks through at once. */
 const REPAIR_COUNT = 200;
 
+/** So many members are tracked by one script. */
+const CHUNK = 500;
+
 /** Without anything served yet, a request is worth as much. */
 const FIRST_PRICE = 1;
 const LEAST_PRICE = 1e-4;
@@ -114,9 +123,19 @@ export class PlanStore {
     this.#atMs = atMs;
   }
 
-  /** Sets the budget of a surface, in requests per second over all processes. Whoever sets it last decides for all. */
-  async setBudget(surface: Surface, requestsPerSecond: number): Promise<void> {
-    await this.#redis.hset(this.#keys.plan(surface), 'budget', String(requestsPerSecond));
+  /**
+   * Sets the budgets of surfaces, in requests per second over all processes. Whoever sets them last decides for all.
+   * Returns the surfaces that had none: their plans are new, or were lost.
+   */
+  async setBudgets(requestsPerSecond: { readonly [surface in Surface]?: number }): Promise<Surface[]> {
+    const without: Surface[] = [];
+    for (const surface of SURFACES) {
+      const budget = requestsPerSecond[surface];
+      if (budget === undefined) continue;
+      const added = await this.#redis.hset(this.#keys.plan(surface), 'budget', String(budget));
+      if (added > 0) without.push(surface);
+    }
+    return without;
   }
 
   /** Takes up to so many looks for a process, with slots of the budget up to so many ms ahead. */
@@ -194,10 +213,11 @@ export class PlanStore {
         open: flat(observed.open),
         ended: observed.ended,
         shown: observed.shown,
-        covered: observed.covered.flatMap(({ subject, alarmMs, virtualSeconds }) => [
+        covered: observed.covered.flatMap(({ subject, alarmMs, virtualSeconds, latestMs }) => [
           subject,
           alarmMs === null ? '' : String(alarmMs),
           virtualSeconds,
+          latestMs,
         ]),
         coverMs: observed.coverMs,
       }),
@@ -238,13 +258,15 @@ export class PlanStore {
   async track(subjects: readonly PlanMember[], restMs = 0): Promise<number> {
     let tracked = 0;
     for (const [surface, some] of bySurface(subjects)) {
-      tracked += await this.#redis.iwTrack(
-        this.#keys.plan(surface),
-        this.#atMs(),
-        String(SPREAD_SECONDS),
-        String(restMs),
-        ...some,
-      );
+      for (const chunk of chunks(some, CHUNK)) {
+        tracked += await this.#redis.iwTrack(
+          this.#keys.plan(surface),
+          this.#atMs(),
+          String(SPREAD_SECONDS),
+          String(restMs),
+          ...chunk,
+        );
+      }
     }
     return tracked;
   }
@@ -276,9 +298,10 @@ export class PlanStore {
   async repair(surface: Surface): Promise<string[]> {
     return this.#redis.iwRepairPlan(
       this.#keys.plan(surface),
-      this.#keys.repairCursor(surface),
+      this.#keys.repairCursors(surface),
       this.#atMs(),
       String(REPAIR_COUNT),
+      ...surfaceKinds(surface),
     );
   }
 

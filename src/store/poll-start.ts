@@ -151,7 +151,7 @@ export async function takePoll(
     nowMs: Math.floor(redisMs + inMs),
     ...subjects.known(subject, { snapshot, claims, looked }),
     subscriptions: await registry.readSubscriptions(Object.entries(pairs(subscriptions))),
-    facts: parseFacts(pairs(facts)),
+    facts: parseFacts(pairs(facts), Math.floor(redisMs + inMs)),
     open: parseOpen(pairs(open)),
     handed: handed ? await handedQuotes.read(subject, handed, verdict) : null,
     route: route && key?.kind === 'route' ? await registry.readRoute(key.name, route) : null,

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { claimRoot, parseClaimRoot } from '../domain/claim.ts';
 import type { RouteDefinition } from '../domain/route.ts';
 import { asSubjectId, type SubjectId } from '../domain/subject.ts';
+import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
@@ -190,6 +191,11 @@ export class Registry {
     await this.#redis.iwWant(keys.wanted, keys.plan(surface), ...prefixes, '', ...chunk.flat());
   }
 
+  /** Whether nothing is wanted: where a config names something, that was lost. */
+  async isForgotten(): Promise<boolean> {
+    return (await this.#redis.hlen(this.#keys.wanted)) === 0;
+  }
+
   /** The digest of the newest config that any process on this Redis runs. */
   async newestDigest(): Promise<string | null> {
     return this.#redis.hget(this.#keys.config, 'digest');
@@ -292,10 +298,4 @@ function definitionOf(wanted: Wanted['subscriptions'], order: number): StoredSub
 
 function receiverText(receiver: Wanted['receivers'][number]): string {
   return JSON.stringify({ ...receiver, removed: false });
-}
-
-function chunks<T>(list: readonly T[], size: number): T[][] {
-  const parts: T[][] = [];
-  for (let index = 0; index < list.length; index += size) parts.push(list.slice(index, index + size));
-  return parts;
 }

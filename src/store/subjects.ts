@@ -26,8 +26,8 @@ export type Commit = {
   event?: { event: Event; updatedAt: number | null; first: boolean; roots: string[] | null };
   doubt?: Doubt | 'clear';
   flag?: string;
-  /** Begins to track the subject, where nobody does: first polled after so many virtual seconds and ms of rest. */
-  track?: { virtualSeconds: number; restMs: number };
+  /** Begins to track the subject, where nobody does: first polled after so many virtual seconds and ms of rest, and so many ms later at most. */
+  track?: { virtualSeconds: number; restMs: number; latestMs: number };
 };
 
 export type CommitResult = { outcome: 'committed' | 'already' | 'superseded'; commit: string };
@@ -126,6 +126,7 @@ export class SubjectStore {
       String(this.#retentionMs),
       String(Math.round(commit.track?.restMs ?? 0)),
       '',
+      String(Math.round(commit.track?.latestMs ?? 0)),
     );
     return { outcome: COMMIT_OUTCOME.parse(outcome), commit: number };
   }

@@ -44,8 +44,18 @@ export type WalletFact =
 /** New facts of a wallet. */
 export type NotedFacts = { [fact in WalletFact]?: number | string };
 
-/** Reads what is stored of a wallet. What is no number is taken for never: the next note writes it anew. */
-export function parseFacts(stored: { readonly [field: string]: string }): WalletFacts {
+/** A time that lies further ahead was noted by a clock that has gone back since. */
+const CLOCK_SLACK_MS = 60_000;
+
+/**
+ * Reads what is stored of a wallet. What is no number, or a time to come, is taken for never: the next note writes it
+ * anew.
+ */
+export function parseFacts(stored: { readonly [field: string]: string }, nowMs: number): WalletFacts {
+  const time = (field: WalletFact): number => {
+    const atMs = number(field);
+    return atMs > nowMs + CLOCK_SLACK_MS ? 0 : atMs;
+  };
   const number = (field: WalletFact): number => {
     const value = Number(stored[field] ?? 0);
     return Number.isFinite(value) ? value : 0;
@@ -56,7 +66,7 @@ export function parseFacts(stored: { readonly [field: string]: string }): Wallet
   for (const listing of LISTINGS) {
     const atMs = number(`polled:${listing}`);
     if (atMs > 0) polled[listing] = { atMs, virtual: number(`virtual:${listing}`) };
-    const taken = number(`taken:${listing}`);
+    const taken = time(`taken:${listing}`);
     if (taken > 0) takenAtMs[listing] = taken;
     const fingerprint = stored[`same:${listing}`];
     if (fingerprint) same[listing] = fingerprint;
@@ -65,13 +75,13 @@ export function parseFacts(stored: { readonly [field: string]: string }): Wallet
     polled,
     takenAtMs,
     same,
-    sweptAtMs: number('sweptAtMs'),
+    sweptAtMs: time('sweptAtMs'),
     pages: number('pages'),
-    orderAtMs: number('orderAtMs'),
-    disorderAtMs: number('disorderAtMs'),
-    unnarrowedAtMs: number('unnarrowedAtMs'),
-    missedAtMs: number('missedAtMs'),
-    headAnsweredAtMs: number('headAnsweredAtMs'),
+    orderAtMs: time('orderAtMs'),
+    disorderAtMs: time('disorderAtMs'),
+    unnarrowedAtMs: time('unnarrowedAtMs'),
+    missedAtMs: time('missedAtMs'),
+    headAnsweredAtMs: time('headAnsweredAtMs'),
     arrivals: {
       seen: number('arrivals:seen'),
       watchedSeconds: number('arrivals:watchedSeconds'),
@@ -124,11 +134,6 @@ export class WalletStore {
   /** The transfers of a wallet that have not ended. */
   async open(wallet: SubjectId): Promise<OpenTransfer[]> {
     return parseOpen(await this.#redis.hgetall(this.#keys.open(wallet)));
-  }
-
-  /** What is stored of a wallet's pages. */
-  async facts(wallet: SubjectId): Promise<WalletFacts> {
-    return parseFacts(await this.#redis.hgetall(this.#keys.wallet(wallet)));
   }
 
   /**

@@ -82,7 +82,7 @@ async function registry(): Promise<{ registry: Registry; subjects: SubjectStore 
 /** Has a worker take the poll of the one subject that is wanted. */
 async function take(parts: { registry: Registry; subjects: SubjectStore }): Promise<PollStart> {
   const plan = new PlanStore(redis, keys);
-  await plan.setBudget('status', 100);
+  await plan.setBudgets({ status: 100 });
   const { polls } = await plan.claim('status', { process: 'p', most: 5, aheadMs: 100 });
   const poll = polls.find(({ member }) => member === INTENT);
   if (poll === undefined) throw new Error('the subject was not handed out');

@@ -1,8 +1,9 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { intentId, type SubjectId, walletId } from '../../src/domain/subject.ts';
 import { backoffMs } from '../../src/queues/poll-failures.ts';
 import type { Claimed, ClaimedPoll } from '../../src/store/plan.ts';
 import { PlanStage, pollsOf } from '../support/plan-stage.ts';
+import { RedisProcess } from '../support/redis-process.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
 const wallets = (count: number): SubjectId[] =>
@@ -146,7 +147,12 @@ describe('a plan conserves work', () => {
     const poll = await stage.next();
     const taken = poll === null ? null : await stage.take(poll);
     if (taken === null) throw new Error('nothing was taken');
-    const covered = intents(2).map((subject) => ({ subject, alarmMs: null, virtualSeconds: 10 }));
+    const covered = intents(2).map((subject) => ({
+      subject,
+      alarmMs: null,
+      latestMs: 600_000,
+      virtualSeconds: 10,
+    }));
     await stage.end(taken, 'next', SUCCESS.next, { covered, coverMs: 600_000 });
     stage.nowMs += 1_100;
     const polled = await stage.run(20, async () => SUCCESS);
@@ -169,6 +175,11 @@ describe('a plan conserves work', () => {
   });
 
   test('costs a claim the same beside a hundred thousand that rest', async () => {
+    // A server of its own: all that it is asked is counted.
+    const server = await RedisProcess.create({ durable: false });
+    onTestFinished(() => server.close());
+    const stage = new PlanStage(server.url);
+    onTestFinished(() => stage.close());
     await stage.budget(1_000);
     await stage.name(wallets(50));
     const cost = async (): Promise<number> => {

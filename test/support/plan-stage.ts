@@ -36,18 +36,28 @@ export type StageEnd = {
  * says so.
  */
 export class PlanStage {
-  readonly redis: RedisClient = connect({ kind: 'server', url: inject('redisUrl') });
+  readonly redis: RedisClient;
   readonly keys = new Keys(testPrefix());
   nowMs = BEGIN_MS;
   readonly #atMs = (): string => String(this.nowMs);
-  readonly plan = new PlanStore(this.redis, this.keys, { atMs: this.#atMs });
-  readonly health = new HealthStore(this.redis, this.keys, { atMs: this.#atMs });
-  readonly subjects = new SubjectStore(this.redis, this.keys, { retentionMs: 3_600_000 });
-  readonly handedQuotes = new HandedQuotes(this.redis, this.keys);
-  readonly registry = new Registry(this.redis, this.keys, this.subjects);
+  readonly plan: PlanStore;
+  readonly health: HealthStore;
+  readonly subjects: SubjectStore;
+  readonly handedQuotes: HandedQuotes;
+  readonly registry: Registry;
+
+  constructor(url = inject('redisUrl')) {
+    const clock = { atMs: this.#atMs };
+    this.redis = connect({ kind: 'server', url });
+    this.plan = new PlanStore(this.redis, this.keys, clock);
+    this.health = new HealthStore(this.redis, this.keys, clock);
+    this.subjects = new SubjectStore(this.redis, this.keys, { retentionMs: 3_600_000 });
+    this.handedQuotes = new HandedQuotes(this.redis, this.keys);
+    this.registry = new Registry(this.redis, this.keys, this.subjects);
+  }
 
   async budget(requestsPerSecond: number): Promise<void> {
-    await this.plan.setBudget('status', requestsPerSecond);
+    await this.plan.setBudgets({ status: requestsPerSecond });
   }
 
   /** Names subjects in one subscription, so that somebody wants them, and gives them a place in the plan of this clock. */

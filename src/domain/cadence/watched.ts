@@ -39,11 +39,17 @@ const MOST_FACTOR = 6;
 
 /**
  * The wait after which what a page has just shown would be worth a poll of its own, at a price of 1, by its present
- * hazard: for when pages do not show it any more.
+ * hazard, and its longest wait: for when pages do not show it any more.
  */
-export function coveredSeconds(stage: StageSeen, now: { nowMs: number; law: Law }): number {
-  const { weight, hazard } = watched(stage, now);
-  return Math.min(LONGEST_WAIT_SECONDS, Math.sqrt(2 / (weight * hazard)));
+export function coveredWait(
+  stage: StageSeen,
+  now: { nowMs: number; law: Law },
+): { virtualSeconds: number; latestMs: number } {
+  const { weight, hazard, limits } = watched(stage, now);
+  return {
+    virtualSeconds: Math.min(LONGEST_WAIT_SECONDS, Math.sqrt(2 / (weight * hazard))),
+    latestMs: Math.round(1_000 * limits.mostSeconds),
+  };
 }
 
 /**

@@ -22,8 +22,7 @@ local surface = openSurface(KEYS[2], plan)
 local process, most, aheadMs = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local now, key = plan.now, plan.key
 
-if now - plan.last > PLAN.GAP then plan.graceUntil = now + PLAN.LEASE end
-plan.graceUntil = math.min(plan.graceUntil, now + PLAN.LEASE)
+beginGrace(plan)
 redis.call('ZADD', key .. ':processes', text(now), process)
 
 -- Leases that have run out. While Redis was away nobody could renew: then they get their time again first.
@@ -135,8 +134,9 @@ local function head(lane)
   return member, member and tonumber(list[at[lane] + 1])
 end
 
-local fields = redis.call('HMGET', key, 'turn', 'turnUrgent', 'turnOverdue', 'failNext', 'failTries', 'failOks', 'dv', 'dt', 'rateAt', 'suspect', 'used', 'tokens')
+local fields = redis.call('HMGET', key, 'turn', 'turnUrgent', 'turnOverdue', 'failNext', 'failTries', 'failOks', 'dv', 'dt', 'rateAt', 'suspect', 'used', 'tokens', 'turnBound')
 local turn, turnUrgent, turnOverdue = fields[1] == '1', fields[2] == '1', number(fields[3], 0)
+local turnBound = number(fields[13], 0)
 local failNext = math.min(number(fields[4], 0), now + 600000)
 local failTries, failOks = number(fields[5], 0), number(fields[6], 0)
 local share = (failTries >= 4 and failOks / failTries >= 0.25) and PLAN.FAILING_SHARE_RECOVERING or PLAN.FAILING_SHARE
@@ -149,18 +149,28 @@ local pulse = step / 1000
 local dvBefore, dtBefore = number(fields[7], 0), number(fields[8], 0)
 if dtBefore > 0 and dvBefore > 0 then pulse = dvBefore / dtBefore * pulse end
 
+-- What is overdue: wallets first, but never they alone. Beside many of them some always are.
+local function chooseOverdue()
+  local bound, others = head('bound'), head('overdue')
+  if bound and others then
+    turnBound = (turnBound + PLAN.BOUND_SHARE) % 1
+    return turnBound < PLAN.BOUND_SHARE and 'bound' or 'overdue'
+  end
+  return bound and 'bound' or 'overdue'
+end
+
 -- Which lane is next: of two that wait, each has its turn.
 local function choose()
   if suspectFree and not suspect and head('suspect') then return 'suspect' end
   if failNext <= now and head('failing') then return 'failing' end
-  local overdue = head('bound') and 'bound' or head('overdue') and 'overdue'
+  local overdue = head('bound') or head('overdue')
   local asked, first = head('asked'), head('first')
   local fair, score = head('fair')
   local urgent = asked or first
-  if overdue and not (urgent or fair) then return overdue end
+  if overdue and not (urgent or fair) then return chooseOverdue() end
   if overdue then
     turnOverdue = (turnOverdue + PLAN.OVERDUE_SHARE) % 1
-    if turnOverdue < PLAN.OVERDUE_SHARE then return overdue end
+    if turnOverdue < PLAN.OVERDUE_SHARE then return chooseOverdue() end
   end
   if urgent and fair and score <= plan.v then
     turn = not turn
@@ -252,13 +262,13 @@ end
 -- How fast virtual time runs says what a request costs (see `price` in store/plan.ts): decaying sums of both times.
 local rateAt = math.min(number(fields[9], now), now)
 local seconds = (now - rateAt) / 1000
-local decay = math.exp(-seconds / PLAN.MEAN_SECONDS)
+local decay = math.exp(-seconds / math.max(PLAN.MEAN_SECONDS, PLAN.MEAN_ROUNDS * roundOf(plan) / 1000))
 local dv = dvBefore * decay + advanced
 local dt = dtBefore * decay + seconds
 redis.call(
   'HSET', key, 'last', text(now), 'offset', text(plan.offset), 'graceUntil', text(plan.graceUntil),
   'v', string.format('%.6f', plan.v), 'next', text(plan.next), 'failNext', text(failNext),
-  'turn', turn and '1' or '0', 'turnUrgent', turnUrgent and '1' or '0', 'turnOverdue', text(turnOverdue),
+  'turn', turn and '1' or '0', 'turnUrgent', turnUrgent and '1' or '0', 'turnOverdue', text(turnOverdue), 'turnBound', text(turnBound),
   'dv', string.format('%.9g', dv), 'dt', string.format('%.9g', dt), 'rateAt', text(now),
   'used', string.format('%.9g', number(fields[11], 0) * decay + #picks / 3)
 )

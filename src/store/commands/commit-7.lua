@@ -23,6 +23,7 @@
   ARGV[12] keep      ms for which a subject that nobody tracks is kept
   ARGV[13] rest      ms that a subject which is tracked from now on rests before its first look
   ARGV[14] the plan's time, ms; "" for that of Redis
+  ARGV[15] longest   ms that its first look may be late after that
 
   Returns { outcome, commit, entry }: outcome is
     "committed"   done
@@ -48,11 +49,21 @@ local function isWanted(root, at)
   return redis.call('HGET', KEYS[7], root) == at
 end
 
+-- A counter that was lost, or written by something else, goes on behind what the snapshot says; what was asked for by it says
+-- nothing then.
+local MOST_COMMITS = 1e15
 local snapshotCommit = tonumber(redis.call('HGET', KEYS[1], 'commit') or '-1') or -1
+if snapshotCommit > MOST_COMMITS then snapshotCommit = -1 end
+local counter = redis.call('GET', KEYS[3]) or '0'
+local isCounter = string.match(counter, '^%d+$') and tonumber(counter) <= MOST_COMMITS
+if not isCounter or tonumber(counter) < snapshotCommit then
+  redis.call('SET', KEYS[3], string.format('%.0f', math.max(0, snapshotCommit)))
+  asOf = -math.huge
+end
 local outcome = 'committed'
 if redis.call('HGET', KEYS[1], 'token') == token then
   outcome = 'already'
-elseif snapshotCommit > asOf then
+elseif not asOf or snapshotCommit > asOf then
   outcome = 'superseded'
 elseif ARGV[11] ~= '' then
   local flags = redis.call('HGET', KEYS[1], 'flags') or ''
@@ -121,7 +132,8 @@ end
 local plan = { key = KEYS[5] }
 if ARGV[9] ~= '' and redis.call('HEXISTS', KEYS[5] .. ':items', subject) == 0 then
   plan = openPlan(KEYS[5], ARGV[14])
-  track(plan, subject, newItem('fair', plan.v + tonumber(ARGV[9])), tonumber(ARGV[13]))
+  local restMs = tonumber(ARGV[13])
+  track(plan, subject, newItem('fair', plan.v + tonumber(ARGV[9]), plan.now + restMs + tonumber(ARGV[15])), restMs)
 end
 if outcome ~= 'committed' then return { outcome, string.format('%.0f', snapshotCommit), '' } end
 

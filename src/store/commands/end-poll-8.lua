@@ -23,8 +23,8 @@
   ARGV[10] time for which a finished subject is kept, ms
   ARGV[11] lane          fair; first for what the upstream has not shown yet
   ARGV[12] JSON { facts: [field, value, …], open: [subject, value, …], ended: [subject, …], shown: [subject, …],
-                  covered: [subject, ms to its alarm or "", virtual wait, …], coverMs }: subjects that a page has shown,
-                  and those that need no look of their own as long as pages show them
+                  covered: [subject, ms to its alarm or "", virtual wait, longest wait in ms, …], coverMs }: subjects that
+                  a page has shown, and those that need no look of their own as long as pages show them
 
   Returns "stale" when the claim is another's by now, and only notes what was observed; "answer" when the surface's state
   has to hear of this answer; else "".
@@ -52,8 +52,9 @@ if seen.shown and #seen.shown > 0 then
 end
 if seen.covered then
   local claimsPrefix = string.sub(KEYS[4], 1, #KEYS[4] - #subject)
-  for i = 1, #seen.covered, 3 do
-    cover(plan, seen.covered[i], claimsPrefix .. seen.covered[i], seen.coverMs, seen.covered[i + 1], seen.covered[i + 2])
+  for i = 1, #seen.covered, 4 do
+    local covered, alarmMs, virtual, latestMs = unpack(seen.covered, i, i + 3)
+    cover(plan, covered, claimsPrefix .. covered, seen.coverMs, alarmMs, virtual, latestMs)
   end
 end
 

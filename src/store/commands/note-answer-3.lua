@@ -27,7 +27,7 @@ local plan = openPlan(KEYS[3], ARGV[5])
 local surface = openSurface(KEYS[1], plan)
 local answer, member, sentAt = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local retryAfter = tonumber(ARGV[4])
-local failed = KEYS[1] .. ':failed'
+local failed, denied = KEYS[1] .. ':failed', KEYS[1] .. ':denied'
 local before, after = surface.state, surface.state
 local paused = ''
 
@@ -54,12 +54,14 @@ end
 if sentAt > surface.pausedAt then redis.call('HDEL', KEYS[1], 'probing', 'pauses') end
 
 if answer == 'ok' then
+  local lasted = plan.now - number(redis.call('HGET', KEYS[1], 'since'), plan.now)
   redis.call('HDEL', KEYS[1], 'state', 'failures', 'since', 'reason', 'probes', 'probeAt', 'probe')
-  redis.call('DEL', failed)
+  redis.call('DEL', failed, denied)
   after = 'ok'
-  if before ~= 'ok' then redis.call('HSET', KEYS[1], 'amnesty', '1') end
+  if before ~= 'ok' and lasted >= SURFACE.FAILING_FOR then redis.call('HSET', KEYS[1], 'amnesty', '1') end
 else
   redis.call('SADD', failed, member)
+  if answer == 'denied' then redis.call('SADD', denied, member) end
   local failures = redis.call('SCARD', failed)
   redis.call('HSETNX', KEYS[1], 'since', text(plan.now))
   redis.call('HSET', KEYS[1], 'failures', failures)
@@ -67,7 +69,8 @@ else
   local lasts = plan.now - (tonumber(redis.call('HGET', KEYS[1], 'since')) or plan.now)
   if answer == 'refused' then
     after = 'unauthorized'
-  elseif answer == 'denied' and enough then
+  elseif answer == 'denied' and redis.call('SCARD', denied) >= enoughFailures(plan) then
+    -- One that is always refused says nothing about the key while others get no answer at all.
     after = 'unauthorized'
   elseif answer == 'unreachable' and enough and before == 'ok' and math.max(lasts, retryAfter or 0) >= SURFACE.FAILING_FOR then
     after = 'unreachable'
@@ -79,7 +82,9 @@ else
       if probeAt > surface.probeAt then redis.call('HSET', KEYS[1], 'probeAt', text(probeAt)) end
     end
   end
-  if redis.call('SCARD', failed) > 1000 then redis.call('SPOP', failed, 500) end
+  for _, members in ipairs({ failed, denied }) do
+    if redis.call('SCARD', members) > 1000 then redis.call('SPOP', members, 500) end
+  end
 end
 if after == before then return { before, after, paused } end
 

@@ -11,7 +11,7 @@
 ]]
 -- @include plan
 local plan = openPlan(KEYS[1], ARGV[2])
-if plan.now - plan.last > PLAN.GAP then plan.graceUntil = plan.now + PLAN.LEASE end
+beginGrace(plan)
 redis.call('HSET', plan.key, 'last', text(plan.now), 'offset', text(plan.offset), 'graceUntil', text(plan.graceUntil))
 redis.call('ZADD', plan.key .. ':processes', text(plan.now), ARGV[1])
 redis.call('ZREMRANGEBYSCORE', plan.key .. ':processes', '-inf', text(plan.now - 3600000))

@@ -3,37 +3,61 @@
   any that is ever set. Nothing of this happens unless keys were lost or written by something else.
 
   KEYS[1] plan       hash    clock of the plan (include/plan.lua)
-  KEYS[2] cursor     string  where the last call ended
+  KEYS[2] cursor     hash    where the last call ended, in each of the keys that are looked through
 
   ARGV[1] the plan's time, ms; "" for that of Redis
   ARGV[2] how many to look through, about
+  ARGV[3..] kinds of subjects at this surface
 
   Returns the members that were put back.
 ]]
 -- @include plan
 local plan = openPlan(KEYS[1], ARGV[1])
 local key = plan.key
-local reply = redis.call('HSCAN', key .. ':items', redis.call('GET', KEYS[2]) or '0', 'COUNT', ARGV[2])
-redis.call('SET', KEYS[2], reply[1])
+local kinds, isKind = { 'page', unpack(ARGV, 3) }, {}
+for _, kind in ipairs(kinds) do isKind[kind] = true end
 local mended = {}
+
+-- The next part of a key, an entry and what belongs to it in turn.
+local function part(command, of)
+  local reply = redis.call(command, key .. of, redis.call('HGET', KEYS[2], of) or '0', 'COUNT', ARGV[2])
+  redis.call('HSET', KEYS[2], of, reply[1])
+  return reply[2]
+end
+
+-- What was looked at once is tracked. Its entry is what was lost: it is made anew.
+for _, kind in ipairs(kinds) do
+  local looked = part('ZSCAN', ':looked:' .. kind)
+  for i = 1, #looked, 2 do
+    if track(plan, looked[i], newItem('fair', plan.v, plan.now + PLAN.LATEST_ANEW), 0) then mended[#mended + 1] = looked[i] end
+  end
+end
+
+local entries = part('HSCAN', ':items')
 -- At the slowest pace, for slots that were handed out at it.
 local farthestSlotMs = lastSlot(plan, slotStep(plan, 0.25)) - plan.now
-for i = 1, #reply[2], 2 do
-  local member = reply[2][i]
+for i = 1, #entries, 2 do
+  local member = entries[i]
   local lease = redis.call('ZSCORE', key .. ':leases', member)
   local resting = redis.call('ZSCORE', key .. ':resting', member)
   local failing = redis.call('ZSCORE', key .. ':failing', member)
-  local item = readItem(reply[2][i + 1])
+  local suspect = redis.call('ZSCORE', key .. ':suspects', member)
+  local item = readItem(entries[i + 1])
   local function ahead(score, most) return score and tonumber(score) > plan.now + most + PLAN.CLOCK_SLACK end
-  if isClaimed(plan, member) then
+  if not isKind[kindOf(member) or ''] then
+    forget(plan, member)
+  elseif isClaimed(plan, member) then
     if not lease or ahead(lease, farthestSlotMs + 2 * PLAN.LEASE + 60000) then
       redis.call('ZADD', key .. ':leases', text(plan.now + PLAN.LEASE), member)
       mended[#mended + 1] = member
     end
+  elseif ahead(suspect, PLAN.LONGEST_SUSPENSION) then
+    redis.call('ZADD', key .. ':suspects', text(plan.now), member)
+    mended[#mended + 1] = member
   elseif
     ahead(resting, item.rest) or ahead(failing, item.rest)
     or not (resting or failing or redis.call('ZSCORE', key .. ':fair', member) or redis.call('ZSCORE', key .. ':first', member)
-      or redis.call('ZSCORE', key .. ':asked', member) or redis.call('ZSCORE', key .. ':suspects', member))
+      or redis.call('ZSCORE', key .. ':asked', member) or suspect)
   then
     redis.call('ZREM', key .. ':leases', member)
     redis.call('ZREM', key .. ':resting', member)

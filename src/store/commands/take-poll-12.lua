@@ -55,6 +55,7 @@ if surface.pausedUntil > plan.now then
   return {}
 end
 
+claim.slot = math.min(claim.slot, lastSlot(plan, slotStep(plan, 0.25)))
 if plan.now > claim.slot + tonumber(ARGV[6]) then
   claim.slot = slotAnew(plan, slotStep(plan, surface.pace))
 end

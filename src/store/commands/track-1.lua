@@ -13,8 +13,9 @@
 -- @include plan
 local plan = openPlan(KEYS[1], ARGV[1])
 local count = #ARGV - 3
+local latest = plan.now + tonumber(ARGV[3]) + PLAN.LATEST_ANEW
 local new = 0
 for i = 1, count do
-  if track(plan, ARGV[i + 3], newItem('fair', plan.v + tonumber(ARGV[2]) * i / count), tonumber(ARGV[3])) then new = new + 1 end
+  if track(plan, ARGV[i + 3], newItem('fair', plan.v + tonumber(ARGV[2]) * i / count, latest), tonumber(ARGV[3])) then new = new + 1 end
 end
 return new

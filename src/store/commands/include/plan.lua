@@ -19,7 +19,8 @@
   A subject may also have an alarm (:alarms, by time): then it moves to asked, wherever it waits. :looked:<kind> holds when
   each was last looked at with success (Redis time), or since when it is tracked.
 
-  Of the budget, what is overdue gets three fifths while anything else waits, wallets before others. Of the rest, what is urgent
+  Of the budget, what is overdue gets three fifths while anything else waits: two of them wallets, one the others, where
+  both are. Of the rest, what is urgent
   (first, asked) and what is fair get half each while both wait, and so do first and asked. What one does not use the others
   get. Beside what is urgent, the fair lane waits only where virtual time has come to it: else who has just been looked at
   would share with those that never were.
@@ -35,14 +36,23 @@ local PLAN = {
   CLOCK_SLACK = 5000,
   -- After so long without any script of any process, leases have not run out because of their processes.
   GAP = 5000,
+  -- They get their time again then; not again soon, or processes that live for seconds would keep each other's for ever.
+  GRACE_EVERY = 60000,
   FAILING_SHARE = 0.1,
   -- Where failing subjects succeed at every fourth try, it is not they that fail.
   FAILING_SHARE_RECOVERING = 0.5,
   LONGEST_SUSPENSION = 300000,
+  -- Over how long the price is a mean: what was polled together comes up together again, so that virtual time runs in
+  -- leaps. At least so many seconds, and so many rounds over all wallets.
   MEAN_SECONDS = 10,
+  MEAN_ROUNDS = 0.25,
   -- Somewhat more than wallets need that are all overdue after two rounds, so that it stays at two.
   OVERDUE_SHARE = 0.6,
+  -- Of that, while others are overdue as well.
+  BOUND_SHARE = 2 / 3,
   EARLY_ROUNDS = 1.25,
+  -- The longest wait for a first look of what is tracked anew, and nothing is known of.
+  LATEST_ANEW = 600000,
 }
 
 local function text(number) return string.format('%.3f', number) end
@@ -117,6 +127,14 @@ local function setItem(plan, member, item)
   redis.call('HSET', plan.key .. ':items', member, writeItem(item))
 end
 
+-- Gives all leases their time again where nobody could renew them.
+local function beginGrace(plan)
+  if plan.now - plan.last > PLAN.GAP and plan.now > plan.graceUntil + PLAN.GRACE_EVERY then
+    plan.graceUntil = plan.now + PLAN.LEASE
+  end
+  plan.graceUntil = math.min(plan.graceUntil, plan.now + PLAN.LEASE)
+end
+
 local function kindOf(member) return string.match(member, '^([^:]*):') end
 
 -- Wallets wait for rounds over all of them at most, which always fits; however many others are overdue, it stays so.
@@ -139,7 +157,7 @@ local function leave(plan, member)
   for _, place in ipairs(WAITING) do redis.call('ZREM', plan.key .. place, member) end
 end
 
-local function lookedKey(plan, member) return plan.key .. ':looked:' .. kindOf(member) end
+local function lookedKey(plan, member) return plan.key .. ':looked:' .. (kindOf(member) or '') end
 
 -- Lets a member rest for some ms; `place` is where, as what fails has a place of its own. The item says for how long, so
 -- that a time which a wrong clock made can be told.
@@ -163,7 +181,10 @@ end
 
 local function isClaimed(plan, member) return redis.call('HEXISTS', plan.key .. ':claims', member) == 1 end
 
-local function newItem(lane, v) return { lane = lane, v = v, latest = 0, fails = 0, own = 0, rest = 0, again = false } end
+-- `latest` is 0 where there is no longest wait: in a lane of its own it is not needed.
+local function newItem(lane, v, latest)
+  return { lane = lane, v = v, latest = latest or 0, fails = 0, own = 0, rest = 0, again = false }
+end
 
 -- Has a member looked at as soon as the budget allows, also one that is not tracked; `lane` is asked or first. What fails or
 -- is suspected keeps its time; what is claimed comes again when its look has ended.
@@ -262,8 +283,8 @@ end
 -- Something else has just shown a member: until `ms` from now it needs no look of its own. Not for ever: what shows it may
 -- have stopped moving itself, so that it is looked at itself at least hourly. What waits for an answer is left alone.
 -- Once pages show it no more, it waits for `virtual` seconds from now on, as if it had been looked at itself: else all that
--- left a page would come first, all at once. What somebody has named is looked at itself all the same.
-local function cover(plan, member, claimsKey, ms, alarmMs, virtual)
+-- left a page would come first, all at once; and for `latestMs` at most. What somebody has named is looked at itself all the same.
+local function cover(plan, member, claimsKey, ms, alarmMs, virtual, latestMs)
   if alarmMs ~= '' and redis.call('HEXISTS', plan.key .. ':items', member) == 1 then
     redis.call('ZADD', plan.key .. ':alarms', text(plan.now + tonumber(alarmMs)), member)
   end
@@ -276,6 +297,7 @@ local function cover(plan, member, claimsKey, ms, alarmMs, virtual)
   item.v = plan.v + virtual
   local untilMs = math.min(plan.now + ms, item.own + 3600000)
   if untilMs <= plan.now then return end
+  item.latest = untilMs + latestMs
   redis.call('ZREM', plan.key .. ':fair', member)
   redis.call('ZREM', plan.key .. latestPlace(member), member)
   rest(plan, member, item, untilMs - plan.now)

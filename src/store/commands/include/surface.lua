@@ -4,7 +4,8 @@
   | state        | looks                            | moves                                                          |
   |--------------|----------------------------------|----------------------------------------------------------------|
   | ok           | all, as the budget allows        | enough different subjects fail and none succeeds between:      |
-  |              |                                  | doubted or unauthorized; a key that is refused: at once        |
+  |              |                                  | doubted; enough are refused: unauthorized; a refused key: at   |
+  |              |                                  | once                                                           |
   | doubted      | probes, one at a time, the next  | the first success: ok; it lasts, or Retry-After says that it   |
   |              | 2 s after one that failed        | will: unreachable. Nobody is told of it, it is `ok` outside    |
   | unreachable  | one probe in 5 s, or a minute    | the first success: ok                                          |
