@@ -6,7 +6,8 @@ import type { ReceiverMove } from './store/receivers.ts';
 import type { ForeignEntry } from './store/stored.ts';
 
 /** How a poll ended: with records, with a failure of the upstream's, without a request as nothing is left, or cut off. */
-export type PollOutcome = 'answered' | 'failed' | 'ended' | 'aborted';
+/** `verified`: a quote was; that says nothing of the surface at which it is asked for. */
+export type PollOutcome = 'answered' | 'verified' | 'failed' | 'ended' | 'aborted';
 
 /** What was done with a record beyond the decision: a commit can find that somebody was faster. */
 export type RecordOutcome = Decision['outcome'] | 'superseded';

@@ -15,6 +15,7 @@ export const REMOVED = '(removed)';
 
 export const POLL_OUTCOMES = words<PollOutcome>({
   answered: true,
+  verified: true,
   failed: true,
   ended: true,
   aborted: true,

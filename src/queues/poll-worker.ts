@@ -188,7 +188,7 @@ export class PollWorker {
       await this.#parts.quotes.verify(unverified.quote, start, signal);
       // The request of this slot may be made, and what is known has changed: the quote itself is asked for with the next.
       const next = { ...AT_ONCE, alarmMs: 0 };
-      return { end: 'next', next, observed: NOTHING_OBSERVED, outcome: 'answered' };
+      return { end: 'next', next, observed: NOTHING_OBSERVED, outcome: 'verified' };
     }
     if (subjectKind(subject) === 'wallet') {
       const onReading = (reading: Reading): void => this.#reportUnreadable(subject, reading);

@@ -25,11 +25,15 @@ local now, key = plan.now, plan.key
 beginGrace(plan)
 redis.call('ZADD', key .. ':processes', text(now), process)
 
--- Leases that have run out. While Redis was away nobody could renew: then they get their time again first.
+-- Leases that have run out. While Redis was away nobody could renew: then what is taken gets its time again first.
 local crashed, returned = {}, 0
 local MOST_RETURNED, moreToReturn = 20, false
 local function expire(member)
   local claim = readClaim(redis.call('HGET', key .. ':claims', member))
+  if claim and claim.taken and now < plan.graceUntil then
+    redis.call('ZADD', key .. ':leases', text(plan.graceUntil), member)
+    return
+  end
   local beat = claim and tonumber(redis.call('ZSCORE', key .. ':processes', claim.process) or '-inf')
   local isAlive = beat and beat >= now - PLAN.LEASE
   if claim and claim.taken and not claim.doubted and isAlive then
@@ -62,11 +66,9 @@ local function expire(member)
     enter(plan, member, item)
   end
 end
-if now >= plan.graceUntil then
-  local ended = redis.call('ZRANGEBYSCORE', key .. ':leases', '-inf', text(now), 'LIMIT', 0, MOST_RETURNED)
-  for _, member in ipairs(ended) do expire(member) end
-  moreToReturn = #ended == MOST_RETURNED
-end
+local ended = redis.call('ZRANGEBYSCORE', key .. ':leases', '-inf', text(now), 'LIMIT', 0, MOST_RETURNED)
+for _, member in ipairs(ended) do expire(member) end
+moreToReturn = #ended == MOST_RETURNED
 
 -- What has an alarm is asked for, wherever it waits.
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', key .. ':alarms', '-inf', text(now), 'LIMIT', 0, 50)) do
@@ -197,7 +199,7 @@ local function hand(member, lane, late)
   claims[#claims + 1] = writeClaim({
     token = id, process = process, taken = false, v = plan.v, slot = slot, lane = lane, late = math.max(0, late),
   })
-  leases[#leases + 1] = text(math.max(now, slot) + PLAN.LEASE)
+  leases[#leases + 1] = text(math.max(now, slot) + PLAN.HANDED_LEASE)
   leases[#leases + 1] = member
   picks[#picks + 1] = member
   picks[#picks + 1] = id
