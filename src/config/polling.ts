@@ -18,7 +18,7 @@ const DEFAULT_LONGEST = '30s';
 export const pollingSchema = mapping({
   shortestWait: durationField({ min: '1s', max: '1h' }).prefault(DEFAULT_SHORTEST).meta({
     description:
-      'No two polls of a wallet, or of something pending, are closer than this; of what is filled five times, of what is in trouble thirty times as long. A wallet costs up to 86,400 requests a day at 1s, within `upstream.requestsPerSecond`.',
+      'No two polls of a wallet, or of something pending, are closer than this; of what is filled five times, of what is in trouble thirty times as long. A wallet costs about 86,400 requests a day at 1s, up to twice as many while transfers are under way, within `upstream.requestsPerSecond`.',
     label: 'duration',
   }),
   longestWait: durationField({ min: '1s', max: '1d' }).prefault(DEFAULT_LONGEST).meta({

@@ -241,7 +241,7 @@ export const DEFINITIONS = {
   },
   price: {
     name: 'intentwatch_price',
-    help: 'The price of a request, in seconds of delay of a fill: a request is made where it saves as much. It makes polls fit into the budget; waits go with its square root.',
+    help: 'The price of a request, in seconds of delay of a fill: what a request saved of late where it was made. It is read off how fast polls are served and steers nothing; waits go with its square root.',
     type: 'gauge',
     labels: { surface: SURFACES },
     series: [],
