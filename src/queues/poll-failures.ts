@@ -15,7 +15,7 @@ import { refusalSentence } from '../upstream/refusal.ts';
 export type PollFailure = { code: FailureCode; reason: string; own: boolean; afterMs: number };
 
 /** A subject that fails is tried again after this, twice as long each time in a row, up to the longest. */
-const BACKOFF_MS = 5_000;
+const BACKOFF_MS = 2_500;
 const LONGEST_BACKOFF_MS = 300_000;
 
 /** A request that the upstream calls wrong is not sent again unchanged before this. */
@@ -88,7 +88,8 @@ export class PollFailures {
       }
       case 'rate-limited':
         await this.#note(start, 'throttled', said);
-        return { code, reason, own: false, afterMs: 0 };
+        // It waits longer than the others, which may have been throttled for it alone.
+        return { code, reason, own: !isProbe, afterMs: backoffMs(start.fails) };
       case 'unavailable':
       case 'timeout':
       case 'malformed':

@@ -365,3 +365,40 @@ describe('a surface', () => {
     expect(moves).toEqual(['unreachable', 'ok']);
   });
 });
+
+describe('a subject that is answered 429', () => {
+  test('alone, again and again, does not make the others wait', async () => {
+    await stage.budget(5);
+    await stage.name(wallets(10));
+    const [culprit = ''] = wallets(10);
+    const look = async (member: string, { fails, lane }: PollStart) => {
+      if (member !== culprit) {
+        await stage.answer(member, 'ok');
+        return SUCCESS;
+      }
+      await stage.answer(member, 'throttled', { retryAfterMs: 30_000 });
+      return {
+        outcome: lane === 'probe' ? 'back' : 'failed',
+        next: { restMs: backoffMs(fails) },
+      } as const;
+    };
+    await stage.run(120, look);
+    const polled = await stage.run(60, look);
+    for (const wallet of wallets(10).slice(1)) expect(polled.get(wallet) ?? 0).toBeGreaterThan(15);
+  });
+
+  test('like others is a reason to pause, each time', async () => {
+    await stage.budget(5);
+    await stage.name(wallets(10));
+    let pauses = 0;
+    await stage.run(120, async (member, { fails }) => {
+      const second = Math.floor(stage.nowMs / 1_000) % 20;
+      const { pauseMs } = await stage.answer(member, second < 3 ? 'throttled' : 'ok', {
+        retryAfterMs: 5_000,
+      });
+      if (pauseMs !== null) pauses++;
+      return second < 3 ? { outcome: 'failed', next: { restMs: backoffMs(fails) } } : SUCCESS;
+    });
+    expect(pauses).toBeGreaterThanOrEqual(5);
+  });
+});

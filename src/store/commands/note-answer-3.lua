@@ -32,6 +32,13 @@ local before, after = surface.state, surface.state
 local paused = ''
 
 if answer == 'throttled' then
+  -- One that is answered so again and again while others are not is no reason for them to wait: it backs off alone.
+  local throttled = KEYS[1] .. ':throttled'
+  local isKnown = redis.call('ZSCORE', throttled, member)
+  redis.call('ZREMRANGEBYSCORE', throttled, '-inf', text(plan.now - SURFACE.THROTTLED_FOR))
+  redis.call('ZADD', throttled, text(plan.now), member)
+  local isAlone = redis.call('ZCARD', throttled) < enoughFailures(plan)
+  if isKnown and isAlone and surface.pauses == 0 and sentAt > surface.pausedAt then return { before, after, paused } end
   local askedMs = retryAfter and math.min(retryAfter, SURFACE.LONGEST_PAUSE)
   if sentAt <= surface.pausedAt then
     -- Sent before the pause began, which was for this one as well.

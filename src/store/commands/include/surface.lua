@@ -16,7 +16,8 @@
 
   Probes go round over the subjects, the one that succeeded last first. Enough is three, or all there are. A pause is
   counted once: a 429 for a request that was sent before the pause began lengthens it at most. After a pause the budget
-  grows back from a half (`pace`).
+  grows back from a half (`pace`). Fewer than enough subjects that are answered 429 again, with a success of another
+  between, are no reason for a pause.
 ]]
 local SURFACE = {
   ENOUGH = 3,
@@ -27,6 +28,8 @@ local SURFACE = {
   PAUSE = 1000,
   LONGEST_STEP = 60000,
   LEAST_PACE = 0.25,
+  -- For so long it is remembered who was answered 429.
+  THROTTLED_FOR = 600000,
   RECOVERY = 30000,
   -- Who has failed more often in a row was failing before the outage.
   FAILURES_OF_OUTAGE = 2,
