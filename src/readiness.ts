@@ -94,11 +94,19 @@ async function keyReadiness({ health }: DaemonParts, monitor: RedisMonitor): Pro
   return { name, ok, detail };
 }
 
+/** The code word of an error of Redis, such as MISCONF (a full disk) or OOM. A message may quote anything. */
+function refusalOf(message: string): string {
+  const [code] = /^[A-Z]{3,20}(?= )/.exec(message) ?? [];
+  return code === undefined ? 'see dispatch.error in the log' : `Redis answers ${code}`;
+}
+
 function workerReadiness(parts: DaemonParts): ReadinessCheck {
   const workers = [
     ...parts.pollers.flatMap(({ worker, dispatcher }) => [worker, dispatcher]),
     ...parts.deliveryWorkers,
   ];
+  const failure = parts.pollers.map(({ dispatcher }) => dispatcher.failure()).find((one) => one !== null);
+  if (failure) return { name: 'workers', ok: false, detail: `nothing can be polled: ${refusalOf(failure)}` };
   const idle = workers.filter((worker) => !worker.isRunning()).length;
   const ok = idle === 0 && parts.relay.isRunning();
   const detail = ok

@@ -27,6 +27,9 @@ const SHORTEST_MS = 10;
 
 const ERROR_RETRY_MS = 1_000;
 
+/** Claims that have failed for so long are no passing trouble. */
+const FAILING_AFTER_MS = 8_000;
+
 /** Leases are renewed so often, and a part of the plan is looked through. */
 const RENEW_EVERY_MS = 2_000;
 const REPAIR_EVERY_MS = 1_000;
@@ -52,6 +55,8 @@ export class Dispatcher {
   #running: Promise<void> | null = null;
   #timers: NodeJS.Timeout[] = [];
   #closing = false;
+  /** Since when nothing could be claimed (own clock, ms), and why. */
+  #failing: { sinceMs: number; reason: string } | null = null;
   /** One of each at a time: while Redis is away they would pile up, and all be made when it is back. See MOST_MS. */
   #renewing: Promise<unknown> | null = null;
   #repairing = false;
@@ -75,6 +80,12 @@ export class Dispatcher {
 
   isRunning(): boolean {
     return this.#running !== null && !this.#closing;
+  }
+
+  /** Why nothing can be claimed, where that has been so for a while; null otherwise. */
+  failure(): string | null {
+    const { sinceMs, reason } = this.#failing ?? { sinceMs: performance.now(), reason: '' };
+    return performance.now() - sinceMs >= FAILING_AFTER_MS ? reason : null;
   }
 
   /** Asks the plan anew: something that this process put into it may be due at once. */
@@ -103,9 +114,13 @@ export class Dispatcher {
   async #run(): Promise<void> {
     while (!this.#closing) {
       try {
-        await this.#sleep(await this.#claim());
+        const waitMs = await this.#claim();
+        this.#failing = null;
+        await this.#sleep(waitMs);
       } catch (error) {
         if (this.#closing) return;
+        const reason = error instanceof Error ? error.message : String(error);
+        this.#failing = { sinceMs: this.#failing?.sinceMs ?? performance.now(), reason };
         this.#parts.log.error({ surface: this.#options.surface, error }, 'dispatch.error');
         await this.#sleep(ERROR_RETRY_MS);
       }
