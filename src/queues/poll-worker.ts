@@ -48,6 +48,9 @@ export type PollParts = WalletParts & {
 /** After an error of our own (Redis away, a bug) a poll is tried again; it counts against nobody. */
 const ERROR_RETRY_MS = 2_000;
 
+/** Of one answer, so much that cannot be read is told one by one. */
+const MOST_REPORTED = 10;
+
 /** A page of a walk that fails so often ends the walk; the next one comes by itself. */
 const PAGE_TRIES = 5;
 
@@ -309,10 +312,12 @@ export class PollWorker {
   }
 
   #reportUnreadable(subject: SubjectId, reading: Reading): void {
-    for (const reason of reading.unreadable) {
+    for (const reason of reading.unreadable.slice(0, MOST_REPORTED)) {
       this.#parts.signals.emit('record.unreadable', { where: subject, reason });
       this.#parts.log.warn({ subject, reason }, 'record.unreadable');
     }
+    const more = reading.unreadable.length - MOST_REPORTED;
+    if (more > 0) this.#parts.log.warn({ subject, reason: `${more} more` }, 'record.unreadable');
   }
 
   #logFailure(subject: SubjectId, failure: PollFailure): void {

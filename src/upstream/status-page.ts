@@ -85,10 +85,14 @@ const MEMBERS: Members = {
   steps: z.array(step),
 };
 
+/** A page shows fifty. One of so many more is no page, and would take seconds to read. */
+const MOST_RESULTS = 2_000;
+
 /** Reads a page: only `results` must be an array, everything below it is taken as far as it goes. */
 export function readStatusPage(body: JsonValue): Reading<StatusPage> {
   if (!isJsonObject(body)) return { mismatch: `${kindOf(body)} as the body` };
   if (!Array.isArray(body.results)) return { mismatch: `${kindOf(body.results)} as results` };
+  if (body.results.length > MOST_RESULTS) return { mismatch: `${body.results.length} results` };
   const page: StatusPage = { records: [], unreadable: [], nextCursor: null };
   for (const [index, result] of body.results.entries()) {
     const reading = readStatusRecord(result);

@@ -144,14 +144,18 @@ function cutOf(body: { error: unknown; timedOut: boolean }): HttpAnswer['cut'] {
   return body.error instanceof errors.ResponseExceededMaxSizeError ? 'too large' : 'truncated';
 }
 
+/** The system has no more files or memory for connections of this process. */
+const OWN_LIMITS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL']);
+
 function noAnswer(error: unknown): NoAnswer {
   if (error instanceof errors.ConnectTimeoutError) return { kind: 'timeout' };
   // These carry the bytes that came, which may echo the key: only their code goes on.
   if (error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError) {
     return { kind: 'garbled', reason: error.code };
   }
-  // Our own mistakes, not the upstream's.
+  // Our own mistakes and limits, not the upstream's.
   if (
+    (error instanceof Error && 'code' in error && OWN_LIMITS.has(String(error.code))) ||
     error instanceof errors.InvalidArgumentError ||
     error instanceof errors.ClientClosedError ||
     error instanceof errors.ClientDestroyedError

@@ -18,6 +18,8 @@ end
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local aheadMs = ARGV[3] == '' and 0 or tonumber(ARGV[3]) - nowMs
+-- No clock is off by a day: with such a one all that is to come would be history, for ever.
+if math.abs(aheadMs) > 86400000 then aheadMs = 0 end
 local seconds = string.format('%.0f', math.floor((tonumber(ARGV[2]) + aheadMs) / 1000))
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ':' .. seconds)
 return seconds
