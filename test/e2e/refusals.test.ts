@@ -65,13 +65,17 @@ describe.concurrent('a daemon with its embedded Redis', () => {
     await eventually('webhooks go on', () =>
       receiver.received.some(({ receivedMs }) => receivedMs > killedMs),
     );
+    // What the first was sending when it was killed comes when its place in the queue is known to be free.
+    const missing = (): string[] => {
+      const sequences = new Map<string, Set<number>>();
+      for (const { data } of receiver.events()) {
+        const found = sequences.get(data.subject.id) ?? new Set();
+        sequences.set(data.subject.id, found.add(data.sequence));
+      }
+      return [...sequences].flatMap(([subject, found]) => (Math.max(...found) === found.size ? [] : subject));
+    };
+    await eventually('every event up to the last of its subject', () => missing().length === 0);
     expect(await second.end('SIGTERM')).toMatchObject({ code: 0 });
-    const sequences = new Map<string, number[]>();
-    for (const { data } of receiver.events()) {
-      sequences.set(data.subject.id, [...(sequences.get(data.subject.id) ?? []), data.sequence]);
-    }
-    for (const [subject, found] of sequences) {
-      expect([subject, ...found.toSorted()]).toEqual([subject, ...found.map((_, index) => index + 1)]);
-    }
+    expect(missing()).toEqual([]);
   });
 });
