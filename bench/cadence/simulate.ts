@@ -123,7 +123,7 @@ export class Simulation {
         refreshAtMs = this.#nowMs + (this.#nowMs - START_MS < 600_000 ? REFRESH_MS : SLOW_REFRESH_MS);
       }
       const [{ polls, waitMs }, [v, dv, dt]] = await Promise.all([
-        this.#plan.claim(SURFACE, { process: 'simulation', most: 1, aheadMs: 0 }),
+        this.#plan.claim(SURFACE, { process: 'simulation', most: 1, aheadMs: 0, handed: [] }),
         this.#redis.hmget(this.#keys.plan(SURFACE), 'v', 'dv', 'dt'),
         ...this.#pending.splice(0),
       ]);

@@ -37,7 +37,7 @@ const REPAIR_EVERY_MS = 1_000;
 /** A renewal or a check that takes longer is left to itself: a command to a frozen node of a cluster may never end. */
 const MOST_MS = 5_000;
 
-/** A claim whose job no worker of this process has taken by then was taken by another's, or is lost. */
+/** Of a job that no worker has taken by then it is asked whether it is still there: a Redis may have lost it. */
 const HANDED_MS = 5_000;
 
 /**
@@ -47,9 +47,9 @@ const HANDED_MS = 5_000;
 export class Dispatcher {
   readonly #parts: DispatcherParts;
   readonly #options: DispatcherOptions;
-  /** Members under way in this process, by their token; and tokens on their way to a worker, with when they left. */
+  /** Members under way in this process, by their token; and, by token, what is on its way to a worker, with when it left. */
   readonly #held = new Map<string, string>();
-  readonly #handed = new Map<string, number>();
+  readonly #handed = new Map<string, { member: string; at: number }>();
   #wake: (() => void) | null = null;
   #woken = false;
   #running: Promise<void> | null = null;
@@ -131,16 +131,15 @@ export class Dispatcher {
   async #claim(): Promise<number> {
     const { surface, process } = this.#options;
     const now = performance.now();
-    for (const [token, at] of this.#handed) {
-      if (now - at > HANDED_MS) this.#handed.delete(token);
-    }
+    await this.#forgetLost(now);
     // Also where nothing may be claimed: what woke us is heard then, or the next sleep would end before it began, for ever.
     this.#woken = false;
-    const most = Math.min(MOST, this.#free());
-    if (most <= 0) return QUIET_MS;
-    const claimed = await this.#parts.plan.claim(surface, { process, most, aheadMs: AHEAD_MS });
-    for (const { token } of claimed.polls) this.#handed.set(token, now);
+    const most = Math.max(0, Math.min(MOST, this.#free()));
+    const handed = [...this.#handed].map(([token, { member }]) => ({ member, token }));
+    const claimed = await this.#parts.plan.claim(surface, { process, most, aheadMs: AHEAD_MS, handed });
+    for (const token of claimed.arrived) this.#handed.delete(token);
     if (claimed.polls.length > 0) await this.#parts.queues.add(surface, claimed.polls);
+    for (const { member, token } of claimed.polls) this.#handed.set(token, { member, at: now });
     if (claimed.returned > 0) {
       this.#parts.signals.emit('claims.returned', { surface, count: claimed.returned });
     }
@@ -149,7 +148,18 @@ export class Dispatcher {
       this.#parts.signals.emit('poll.crashed', { subject, crashes });
       this.#parts.log.error({ subject, crashes }, 'poll.crashed');
     }
+    if (most === 0) return QUIET_MS;
     return Math.max(SHORTEST_MS, Math.min(QUIET_MS, claimed.waitMs ?? QUIET_MS));
+  }
+
+  async #forgetLost(now: number): Promise<void> {
+    const old = [...this.#handed].filter(([, { at }]) => now - at > HANDED_MS);
+    const lost = await this.#parts.queues.missing(
+      this.#options.surface,
+      old.map(([token]) => token),
+    );
+    for (const [, handed] of old) handed.at = now;
+    for (const token of lost) this.#handed.delete(token);
   }
 
   async #sleep(ms: number): Promise<void> {

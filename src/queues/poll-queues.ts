@@ -11,8 +11,10 @@ const LEAVES_NOTHING = { removeOnComplete: true, removeOnFail: true } as const;
 /** The poll queues, one per surface of the upstream: they carry what was claimed to the workers of all processes. */
 export class PollQueues {
   readonly #queues: Map<Surface, Queue<PollJob>>;
+  readonly #redis: RedisClient;
 
   constructor(parts: { redis: RedisClient; keys: Keys }) {
+    this.#redis = parts.redis;
     this.#queues = new Map(
       SURFACES.map((surface) => [
         surface,
@@ -35,6 +37,16 @@ export class PollQueues {
         opts: { jobId: pollJobId(token) },
       })),
     );
+  }
+
+  /** Which of some claims have no job any more. */
+  async missing(surface: Surface, tokens: readonly string[]): Promise<string[]> {
+    if (tokens.length === 0) return [];
+    const queue = this.#queue(surface);
+    const pipeline = this.#redis.pipeline();
+    for (const token of tokens) pipeline.exists(queue.toKey(pollJobId(token)));
+    const replies = (await pipeline.exec()) ?? [];
+    return tokens.filter((_, index) => replies[index]?.[1] === 0);
   }
 
   #queue(surface: Surface): Queue<PollJob> {

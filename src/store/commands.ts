@@ -8,7 +8,7 @@ export type RedisClient = Redis | Cluster;
 declare module 'ioredis' {
   interface RedisCommander<Context> {
     iwCommit(...keysAndArgs: string[]): Result<[string, string, string], Context>;
-    iwClaimPolls(...keysAndArgs: string[]): Result<[string, string[], string[], number], Context>;
+    iwClaimPolls(...keysAndArgs: string[]): Result<[string, string[], string[], number, string[]], Context>;
     iwTakePoll(...keysAndArgs: string[]): Result<unknown[], Context>;
     iwEndPoll(...keysAndArgs: string[]): Result<string, Context>;
     iwRenewPolls(...keysAndArgs: string[]): Result<number, Context>;

@@ -31,12 +31,16 @@ export function parseMember(member: string): { subject: SubjectId; route: string
 /** A look that was handed out: for whom, under which token, and in how many ms its slot of the budget is. */
 export type ClaimedPoll = { member: string; token: string; inMs: number };
 
-/** What a claim brought. `waitMs`: when it is worth to ask again, null when nothing is known to come. */
+/**
+ * What a claim brought. `waitMs`: when it is worth to ask again, null when nothing is known to come. `arrived`: tokens of
+ * what was handed on and waits for a worker no more.
+ */
 export type Claimed = {
   polls: ClaimedPoll[];
   waitMs: number | null;
   crashed: { member: string; crashes: number }[];
   returned: number;
+  arrived: string[];
 };
 
 /** How soon a look ought to be: which of two that wait goes first. */
@@ -139,14 +143,23 @@ export class PlanStore {
   }
 
   /** Takes up to so many looks for a process, with slots of the budget up to so many ms ahead. */
-  async claim(surface: Surface, by: { process: string; most: number; aheadMs: number }): Promise<Claimed> {
-    const [wait, picks, crashed, returned] = await this.#redis.iwClaimPolls(
+  async claim(
+    surface: Surface,
+    by: {
+      process: string;
+      most: number;
+      aheadMs: number;
+      handed: readonly { member: string; token: string }[];
+    },
+  ): Promise<Claimed> {
+    const [wait, picks, crashed, returned, arrived] = await this.#redis.iwClaimPolls(
       this.#keys.plan(surface),
       this.#keys.surface(surface),
       by.process,
       String(by.most),
       String(by.aheadMs),
       this.#atMs(),
+      JSON.stringify(by.handed.flatMap(({ member, token }) => [member, token])),
       ...surfaceKinds(surface),
     );
     const polls: ClaimedPoll[] = [];
@@ -162,7 +175,7 @@ export class PlanStore {
       crashes.push({ member: crashed[index] ?? '', crashes: Number(crashed[index + 1]) });
     }
     const waitMs = Number(wait);
-    return { polls, waitMs: waitMs < 0 ? null : waitMs, crashed: crashes, returned };
+    return { polls, waitMs: waitMs < 0 ? null : waitMs, crashed: crashes, returned, arrived };
   }
 
   /** Says that a process is there, and keeps its leases. */

@@ -1,15 +1,21 @@
 import { describe, expect, inject, type TestContext, test } from 'vitest';
 import { faultSchema } from '../../src/sandbox/fault.ts';
-import { type FaultOutcome, type FaultRun, type Spell, underFaults } from '../support/fault-run.ts';
+import {
+  type FaultOutcome,
+  type FaultRun,
+  type Spell,
+  type Told,
+  underFaults,
+} from '../support/fault-run.ts';
 
 /** A fault, and how it must show in what the daemon made of the answers. */
-type Case = Spell & { name: string; timeScale?: number; shows?: (outcome: FaultOutcome) => boolean };
+type Case = Spell & { name: string; timeScale?: number; shows?: (told: Told) => boolean };
 
 const tellsOf =
   (status: string) =>
-  ({ received }: FaultOutcome): boolean =>
+  ({ received }: Told): boolean =>
     received.some(({ data }) => data.status === status);
-const ignoresStale = ({ account }: FaultOutcome): boolean => account.tolerated.stale > 0;
+const ignoresStale = ({ account }: Told): boolean => account.tolerated.stale > 0;
 
 /** A fault of each type, and of errors one of each kind, as hard as still lets answers through. */
 const CASES: Case[] = [
@@ -152,6 +158,7 @@ describe.concurrent('what is told equals what the answers showed, and ends as th
         redisUrl,
         seed,
         spells: [spell],
+        shows,
       });
       expectWhole(outcome);
       if (shows !== undefined) expect(shows(outcome)).toBe(true);

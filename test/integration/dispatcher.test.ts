@@ -1,15 +1,21 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
+import { Queue } from 'bullmq';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { walletId } from '../../src/domain/subject.ts';
 import { Dispatcher } from '../../src/queues/dispatcher.ts';
 import { PollQueues } from '../../src/queues/poll-queues.ts';
 import { Signals } from '../../src/signals.ts';
-import { type Claimed, PlanStore } from '../../src/store/plan.ts';
+import { type Claimed, PlanStore, REDIS_TIME } from '../../src/store/plan.ts';
+import { takePoll } from '../../src/store/poll-start.ts';
+import { eventually } from '../support/eventually.ts';
 import { PlanStage } from '../support/plan-stage.ts';
 
 const WALLETS = [walletId(`0x${'1'.repeat(40)}`), walletId(`0x${'2'.repeat(40)}`)];
+
+/** For so long a claim is on its way to a worker before it is asked about. */
+const HANDED_LEASE_MS = 3_000;
 
 let stage: PlanStage;
 let queues: PollQueues;
@@ -61,6 +67,25 @@ describe('a dispatcher', () => {
     await wait(50);
     expect(performance.now() - startedMs).toBeLessThan(2_000);
     await dispatcher.close();
+  });
+
+  test('keeps for workers what they take late, as on a busy machine', async () => {
+    await stage.budget(100);
+    await stage.name(WALLETS);
+    const plan = new PlanStore(stage.redis, stage.keys);
+    const dispatcher = dispatcherOf(plan);
+    dispatcher.start();
+    const queue = new Queue('status', { connection: stage.redis, prefix: stage.keys.queues });
+    const jobs = await eventually('both were handed on', async () => {
+      const found = await queue.getJobs(['wait', 'delayed', 'prioritized']);
+      return found.length === WALLETS.length && found;
+    });
+    await wait(HANDED_LEASE_MS + 1_500);
+    const parts = { ...stage, atMs: REDIS_TIME };
+    const taken = await Promise.all(jobs.map(({ data }) => takePoll(parts, data, 'p1')));
+    expect(taken.filter((start) => start === null)).toEqual([]);
+    await dispatcher.close();
+    await queue.close();
   });
 
   test('leaves one check of the plan at a time with a Redis that does not answer', async () => {

@@ -83,7 +83,7 @@ async function registry(): Promise<{ registry: Registry; subjects: SubjectStore 
 async function take(parts: { registry: Registry; subjects: SubjectStore }): Promise<PollStart> {
   const plan = new PlanStore(redis, keys);
   await plan.setBudgets({ status: 100 });
-  const { polls } = await plan.claim('status', { process: 'p', most: 5, aheadMs: 100 });
+  const { polls } = await plan.claim('status', { process: 'p', most: 5, aheadMs: 100, handed: [] });
   const poll = polls.find(({ member }) => member === INTENT);
   if (poll === undefined) throw new Error('the subject was not handed out');
   const handedQuotes = new HandedQuotes(redis, keys);

@@ -4,6 +4,7 @@ import { coveredWait, watched } from '../../src/domain/cadence/watched.ts';
 import { intentId, type SubjectId, walletId } from '../../src/domain/subject.ts';
 import { backoffMs } from '../../src/queues/poll-failures.ts';
 import { nextListing } from '../../src/queues/poll-wallet.ts';
+import type { ClaimedPoll } from '../../src/store/plan.ts';
 import type { PollStart } from '../../src/store/poll-start.ts';
 import { parseFacts } from '../../src/store/wallets.ts';
 import { cadenceParts } from '../support/cadence-parts.ts';
@@ -400,5 +401,39 @@ describe('a subject that is answered 429', () => {
       return second < 3 ? { outcome: 'failed', next: { restMs: backoffMs(fails) } } : SUCCESS;
     });
     expect(pauses).toBeGreaterThanOrEqual(5);
+  });
+});
+
+describe('what is on its way to a worker', () => {
+  /** Has every job come to its worker six seconds after it was handed on. Returns how many polls there were in a minute. */
+  async function polledLate(says: boolean): Promise<number> {
+    await stage.budget(5);
+    await stage.name(wallets(4));
+    let [polled, returned] = [0, 0];
+    let handed: { poll: ClaimedPoll; atMs: number }[] = [];
+    for (let step = 0; step < 600; step++) {
+      stage.nowMs += 100;
+      for (const { poll } of handed.filter(({ atMs }) => atMs <= stage.nowMs - 6_000)) {
+        const start = await stage.take(poll);
+        if (start === null) continue;
+        polled++;
+        await stage.end(start, 'next', { restMs: 1_000 });
+      }
+      handed = handed.filter(({ atMs }) => atMs > stage.nowMs - 6_000);
+      const known = says ? handed.map(({ poll }) => poll) : [];
+      const claimed = await stage.claim(10, 'p1', 0, known);
+      returned += claimed.returned;
+      handed.push(...claimed.polls.map((poll) => ({ poll, atMs: stage.nowMs })));
+    }
+    expect(returned > 0).toBe(!says);
+    return polled;
+  }
+
+  test('is kept while the process says so, however late workers are', async () => {
+    expect(await polledLate(true)).toBeGreaterThanOrEqual(24);
+  });
+
+  test('goes back where nobody knows of it', async () => {
+    expect(await polledLate(false)).toBe(0);
   });
 });

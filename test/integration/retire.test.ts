@@ -68,7 +68,7 @@ async function retire(commit: number): Promise<{ retired: boolean; polled: boole
 
 /** Claims whatever may be polled now. */
 async function claimed(): Promise<string[]> {
-  const { polls } = await plan.claim('status', { process: 'p', most: 10, aheadMs: 10_000 });
+  const { polls } = await plan.claim('status', { process: 'p', most: 10, aheadMs: 10_000, handed: [] });
   return polls.map(({ member }) => member);
 }
 

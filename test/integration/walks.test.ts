@@ -36,7 +36,7 @@ describe('a walk over the pages of a wallet', () => {
 
   test('is not begun a second time while it is under way, also while a page is polled', async () => {
     expect(await mayBegin()).toBe(false);
-    const { polls } = await plan.claim('status', { process: 'p', most: 1, aheadMs: 10_000 });
+    const { polls } = await plan.claim('status', { process: 'p', most: 1, aheadMs: 10_000, handed: [] });
     expect(polls.map(({ member }) => member)).toEqual([MEMBER]);
     expect(await mayBegin()).toBe(false);
     await walks.next(WALK, { page: 2, cursor: 'b', nowMs: T0_MS + 1 });

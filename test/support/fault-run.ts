@@ -31,12 +31,15 @@ export type FaultRun = {
   /** How long the faults last at least, in ms. */
   lastsMs: number;
   confirmAfterMs: number;
+  /** Whether the faults have shown in what was told. Until then they last, and transfers are born. */
+  shows?: ((told: Told) => boolean) | undefined;
 };
 
+/** What was told so far, and how it fits what the answers showed. */
+export type Told = { account: Account; received: readonly RenderedEvent[] };
+
 /** What came of it. `ends` is the last status of every watched subject. */
-export type FaultOutcome = {
-  account: Account;
-  received: readonly RenderedEvent[];
+export type FaultOutcome = Told & {
   ends: Map<string, string>;
   /** For each told subject that changed, the last record told and what the sandbox says in the end, without times. */
   records: { subject: string; told: JsonObject; true: JsonObject }[];
@@ -130,24 +133,7 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
     slackMs: 5_000,
   };
 
-  await disturb(sandbox, run, [
-    ...early,
-    ...(await begin(
-      url,
-      run.spells.filter((spell) => !spell.early),
-    )),
-  ]);
-  sandbox.setPace(0);
-  await eventually('all transfers have ended', () => sandbox.pace().livingTransfers === 0, SETTLED_WITHIN_MS);
-  const drainedMs = Date.now();
   const isWatched = watchedByAll(subjects);
-  const ends = (): Map<string, string> =>
-    new Map(
-      sandbox
-        .transitions()
-        .filter(({ subject }) => isWatched(subject))
-        .map(({ subject, to }) => [subject, to]),
-    );
   const taken = (): Account =>
     account({
       transitions: sandbox.transitions(),
@@ -156,6 +142,26 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
       isWatched,
       rules,
     });
+  const begun = await begin(
+    url,
+    run.spells.filter((spell) => !spell.early),
+  );
+  const { shows = () => true } = run;
+  await disturb(sandbox, {
+    ...run,
+    on: [...early, ...begun],
+    isShown: () => shows({ account: taken(), received: hook.events }),
+  });
+  sandbox.setPace(0);
+  await eventually('all transfers have ended', () => sandbox.pace().livingTransfers === 0, SETTLED_WITHIN_MS);
+  const drainedMs = Date.now();
+  const ends = (): Map<string, string> =>
+    new Map(
+      sandbox
+        .transitions()
+        .filter(({ subject }) => isWatched(subject))
+        .map(({ subject, to }) => [subject, to]),
+    );
   let last = taken();
   await eventually(
     'everything is known',
@@ -191,8 +197,12 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
   };
 }
 
-/** Lets transfers be born under the faults that are on, and turns them off when they have struck often enough. */
-async function disturb(sandbox: Sandbox, run: FaultRun, on: readonly Begun[]): Promise<void> {
+/** Lets transfers be born under the faults that are on, and turns them off when they have struck often enough and show. */
+async function disturb(
+  sandbox: Sandbox,
+  run: FaultRun & { on: readonly Begun[]; isShown: () => boolean },
+): Promise<void> {
+  const { on } = run;
   const url = `${sandbox.controlUrl}/faults`;
   const startedMs = performance.now();
   const bornBefore = births(sandbox);
@@ -202,14 +212,16 @@ async function disturb(sandbox: Sandbox, run: FaultRun, on: readonly Begun[]): P
     'the faults have struck',
     async () => {
       const isBorn = births(sandbox) - bornBefore >= run.births;
-      if (isBorn && sandbox.pace().transfersPerSecond > 0) sandbox.setPace(0);
+      const isOver = isBorn && run.shows === undefined;
+      if (isOver && sandbox.pace().transfersPerSecond > 0) sandbox.setPace(0);
       const { faults } = FAULTS.parse(await (await fetch(url)).json());
       for (const { id, strikes, brief } of on) {
         if (struck.has(id) || (faults.find((fault) => fault.id === id)?.strikes ?? 0) < strikes) continue;
         struck.add(id);
         if (brief) await fetch(`${url}/${id}`, { method: 'DELETE' });
       }
-      return struck.size === on.length && isBorn && performance.now() - startedMs >= run.lastsMs;
+      const hasLasted = performance.now() - startedMs >= run.lastsMs;
+      return struck.size === on.length && isBorn && hasLasted && run.isShown();
     },
     SETTLED_WITHIN_MS + run.lastsMs,
   ).catch((error: unknown) => {

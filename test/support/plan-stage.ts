@@ -85,8 +85,8 @@ export class PlanStage {
     );
   }
 
-  async claim(most = 1, process = 'p1', aheadMs = 0): Promise<Claimed> {
-    return this.plan.claim('status', { process, most, aheadMs });
+  async claim(most = 1, process = 'p1', aheadMs = 0, handed: readonly ClaimedPoll[] = []): Promise<Claimed> {
+    return this.plan.claim('status', { process, most, aheadMs, handed });
   }
 
   /** Claims one poll, or null where none is allowed now. */

@@ -10,10 +10,12 @@
   ARGV[2] the most looks to hand out
   ARGV[3] how far ahead slots are handed out, ms
   ARGV[4] the plan's time, ms; "" for that of Redis
-  ARGV[5..] kinds of subjects at this surface, in the order in which they are probed
+  ARGV[5] what this process has handed on to workers, JSON array of member, token, …
+  ARGV[6..] kinds of subjects at this surface, in the order in which they are probed
 
-  Returns { wait, { member, token, ms to its slot, … }, { suspect, crashes, … }, members given back }: `wait` is in how many
-  ms it is worth to ask again, -1 when nothing is known to come.
+  Returns { wait, { member, token, ms to its slot, … }, { suspect, crashes, … }, members given back, { token, … } }: `wait` is
+  in how many ms it is worth to ask again, -1 when nothing is known to come; the tokens are those of what was handed on
+  and waits for a worker no more.
 ]]
 -- @include plan
 -- @include surface
@@ -24,6 +26,18 @@ local now, key = plan.now, plan.key
 
 beginGrace(plan)
 redis.call('ZADD', key .. ':processes', text(now), process)
+
+-- What this process knows to be on its way to a worker is not lost, however slow the machine is. Without that word, nobody
+-- would be polled any more where workers are later than a lease is long.
+local handed, arrived = cjson.decode(ARGV[5]), {}
+for i = 1, #handed, 2 do
+  local claim = readClaim(redis.call('HGET', key .. ':claims', handed[i]))
+  if claim and not claim.taken and claim.token == handed[i + 1] then
+    redis.call('ZADD', key .. ':leases', text(math.max(now, claim.slot) + PLAN.HANDED_LEASE), handed[i])
+  else
+    arrived[#arrived + 1] = handed[i + 1]
+  end
+end
 
 -- Leases that have run out. While Redis was away nobody could renew: then what is taken gets its time again first.
 local crashed, returned = {}, 0
@@ -212,7 +226,7 @@ if gate.probe then
   -- Where all that is left is suspected or fails, one of those has to find out that the surface answers again.
   suspect = suspectFree and head('suspect') or nil
   local otherwise = head('asked') or head('first') or head('fair') or suspect or head('failing')
-  local member = slots > 0 and probeCandidate(plan, surface, { unpack(ARGV, 5) }, otherwise)
+  local member = slots > 0 and probeCandidate(plan, surface, { unpack(ARGV, 6) }, otherwise)
   if member ~= suspect then suspect = nil end
   if member then
     leave(plan, member)
@@ -300,4 +314,4 @@ else
   soonest(':failing', failNext)
   if suspectFree and not suspect then soonest(':suspects', now) end
 end
-return { text(wait), picks, crashed, returned }
+return { text(wait), picks, crashed, returned, arrived }

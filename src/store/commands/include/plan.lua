@@ -11,7 +11,8 @@
   | asked    | :asked, by the time at which it was asked for      | claimed, oldest first                                 |
   | failing  | :failing, by the time of its next try              | claimed, all failing ones within a tenth of the budget|
   | suspect  | :suspects, by the time of its next try             | claimed, one at a time                                |
-  | claimed  | :claims and :leases                                | taken by a worker; or not within 3 s: back            |
+  | claimed  | :claims and :leases, renewed by who has handed it  | taken by a worker; or its lease runs out: back        |
+  |          | on                                                 |                                                       |
   | taken    | :claims and :leases, renewed by its process        | ended: resting, failing or gone; or its lease runs    |
   |          |                                                    | out: back, or suspect where it is so the second time  |
   |          |                                                    | in a row that its process is gone                     |
@@ -32,8 +33,8 @@ local PLAN = {
   -- Slots are a little further apart than the budget says: what jitter moves together stays within any second.
   SHARE = 0.97,
   LEASE = 8000,
-  -- For how long a claim may be on its way to a worker. Shorter: a reply of Redis that is lost leaves claims without jobs,
-  -- and who is claimed is polled by nobody.
+  -- For how long a claim may be on its way to a worker without a word. Shorter: a reply of Redis that is lost leaves claims
+  -- without jobs, and who is claimed is polled by nobody.
   HANDED_LEASE = 3000,
   -- What rests for longer than it says was put there by a clock that was wrong.
   CLOCK_SLACK = 5000,
