@@ -5,14 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import type { Event } from '../src/domain/event.ts';
-import { eventId } from '../src/domain/make-event.ts';
 import type { RedisClient } from '../src/store/commands.ts';
 import { connect, disconnect } from '../src/store/connection.ts';
 import { EventLog } from '../src/store/event-log.ts';
 import { Keys } from '../src/store/keys.ts';
 import { configYaml, testPrefix } from '../test/support/daemon.ts';
 import { eventually } from '../test/support/eventually.ts';
+import { operatorEvent } from '../test/support/operator-event.ts';
 import { Program } from '../test/support/program.ts';
 import { RedisProcess } from '../test/support/redis-process.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../test/support/scripted-upstream.ts';
@@ -179,25 +178,6 @@ async function round(
     await daemon.end('SIGKILL');
     await rm(folder, { recursive: true });
   }
-}
-
-function operatorEvent(type: string, index: number): Event {
-  const status = type.slice(type.indexOf('.') + 1);
-  return {
-    id: eventId([type, String(index)]),
-    type,
-    timestamp: new Date().toISOString(),
-    data: {
-      subject: { kind: 'upstream', id: 'upstream:status' },
-      sequence: index + 1,
-      status,
-      previousStatus: null,
-      changes: ['status'],
-      record: { surface: 'status', reason: 'benchmark' },
-      upstreamUpdatedAt: null,
-      detectionDelaySeconds: null,
-    },
-  };
 }
 
 function report({ alone, beside }: Rounds): number {

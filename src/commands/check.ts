@@ -8,6 +8,7 @@ import { loadConfig } from '../config/load.ts';
 import { parseRedisUrl, type RedisTarget } from '../config/redis-target.ts';
 import { readRoute } from '../domain/route.ts';
 import { routesOf, subjectsOf } from '../domain/subscription.ts';
+import { NameResolver } from '../network/resolver.ts';
 import { openMailTransport } from '../notifiers/email/transport.ts';
 import { printableLine } from '../notifiers/printable.ts';
 import { pollRoute } from '../pollers/route.ts';
@@ -202,13 +203,22 @@ async function redisServerVersion(): Promise<string> {
 async function checkSmtp(config: Config): Promise<Finding> {
   const name = 'SMTP';
   if (config.smtp === null) return { name, ok: true, detail: 'not asked: the config has no smtp' };
-  const transport = openMailTransport({ url: config.smtp.url, timeoutMs: TIMEOUT_MS });
+  const names = new NameResolver({ timeoutMs: TIMEOUT_MS });
+  const closing = new AbortController();
+  const transport = openMailTransport({
+    url: config.smtp.url,
+    names,
+    timeoutMs: TIMEOUT_MS,
+    signal: closing.signal,
+  });
   try {
     await transport.verify();
     return { name, ok: true, detail: 'reachable, takes the login' };
   } catch (error) {
     return failed(name, error);
   } finally {
+    closing.abort();
+    names.close();
     transport.close();
   }
 }

@@ -1,4 +1,5 @@
 import { Agent, type Dispatcher, errors } from 'undici';
+import { NameResolver } from '../network/resolver.ts';
 import { httpDateMs, retryAfterMs } from './http-date.ts';
 
 /** Sockets of one client; requests beyond wait for one, within their own timeout. */
@@ -45,10 +46,12 @@ export type NoAnswer =
 /** Keep-alive connections to the upstream. Does nothing until it is asked; `close()` lets requests under way end. */
 export class Transport {
   readonly #agent: Agent;
+  readonly #names: NameResolver;
   readonly #timeoutMs: number;
 
   constructor(options: TransportOptions) {
     this.#timeoutMs = options.timeoutMs;
+    this.#names = new NameResolver({ timeoutMs: options.timeoutMs });
     this.#agent = new Agent({
       connections: MAX_CONNECTIONS,
       keepAliveTimeout: KEEP_ALIVE_MS,
@@ -56,7 +59,7 @@ export class Transport {
       // One socket per request: cutting an answer off then means ending its connection.
       allowH2: false,
       maxResponseSize: options.maxBodyBytes,
-      connect: { timeout: options.timeoutMs },
+      connect: { timeout: options.timeoutMs, lookup: this.#names.lookup },
       // The one timeout below covers these stages too.
       headersTimeout: 0,
       bodyTimeout: 0,
@@ -102,6 +105,7 @@ export class Transport {
 
   async close(): Promise<void> {
     await this.#agent.close();
+    this.#names.close();
   }
 }
 

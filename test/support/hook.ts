@@ -10,6 +10,8 @@ export class Hook {
   readonly came: Came[] = [];
   readonly #server: Server;
   #waiting: (() => void)[] = [];
+  /** Sent with every answer. */
+  headers: Record<string, string> = {};
   answer: (came: Came) => number | null | Promise<number | null>;
 
   constructor(answer: (came: Came) => number | null | Promise<number | null> = () => 204) {
@@ -26,7 +28,7 @@ export class Hook {
   async #take(came: Came, response: ServerResponse): Promise<void> {
     this.came.push(came);
     const status = await this.answer(came);
-    if (status !== null) response.writeHead(status).end();
+    if (status !== null) response.writeHead(status, this.headers).end();
     for (const wake of this.#waiting.splice(0)) wake();
   }
 

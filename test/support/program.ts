@@ -45,7 +45,15 @@ export class Program {
     args: readonly string[],
     env: Record<string, string> = {},
   ): Promise<Program> {
-    const child = spawn(process.execPath, [file, ...args], {
+    return Program.run([process.execPath, file, ...args], env);
+  }
+
+  /** Starts any command: its program and its arguments. */
+  static async run(
+    [command = '', ...args]: readonly string[],
+    env: Record<string, string> = {},
+  ): Promise<Program> {
+    const child = spawn(command, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { PATH: process.env.PATH, ...COMPILED, ...env },
     });

@@ -2,6 +2,7 @@ import type { SendMailOptions } from 'nodemailer';
 import type { EmailReceiver, SmtpConfig } from '../../config/config.ts';
 import type { Secret } from '../../config/secret.ts';
 import type { Directory } from '../../domain/chains.ts';
+import { NameResolver } from '../../network/resolver.ts';
 import { beginAttempt } from '../attempt.ts';
 import type { AttemptOptions, AttemptResult, Notifier } from '../notifier.ts';
 import { decodeOrKeep, redact } from '../redact.ts';
@@ -16,7 +17,10 @@ export function createEmailNotifier(
 ): Notifier {
   const { name: receiverName, to, timeoutMs } = receiver;
   // The attempt's own time limit covers all phases; those of the phases only stand behind it.
-  const transport = openMailTransport({ url: smtp.url, timeoutMs: 2 * timeoutMs });
+  const names = new NameResolver({ timeoutMs });
+  const closing = new AbortController();
+  const { signal } = closing;
+  const transport = openMailTransport({ url: smtp.url, names, timeoutMs: 2 * timeoutMs, signal });
   const secrets = secretsOfSmtpUrl(smtp.url);
 
   async function send(
@@ -46,7 +50,11 @@ export function createEmailNotifier(
   return {
     deliver: (event, options) => send((envelope) => makeMessage(event, envelope), options),
     deliverDigest: (digest, options) => send((envelope) => makeDigestMessage(digest, envelope), options),
-    close: async () => transport.close(),
+    close: async () => {
+      closing.abort();
+      names.close();
+      transport.close();
+    },
   };
 }
 

@@ -25,7 +25,7 @@ export function guardedConnector({
       callback(refusedAddress([target.hostname]), null);
       return;
     }
-    connect(target, callback);
+    return connect(target, callback);
   };
 }
 

@@ -59,9 +59,12 @@ export function describeConnectionError(error: unknown): string {
     case 'UND_ERR_SOCKET':
       return 'the connection broke before an answer came';
     case 'ENOTFOUND':
-      return 'the host name has no address';
     case 'EAI_AGAIN':
-      return 'the host name could not be looked up';
+      return error.message;
+    case 'UND_ERR_HEADERS_OVERFLOW':
+      return 'the header of the answer is longer than 16 KiB';
+    case 'ANSWER_TOO_LONG':
+      return `given up: ${error.message}`;
     case 'ADDRESS_REFUSED':
       return `not connected: ${error.message}`;
     default:

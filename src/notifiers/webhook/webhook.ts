@@ -1,8 +1,8 @@
-import { lookup } from 'node:dns';
 import { buildConnector, type Dispatcher, Pool } from 'undici';
 import type { WebhookReceiver } from '../../config/config.ts';
 import type { Directory } from '../../domain/chains.ts';
 import type { RenderedEvent } from '../../domain/event.ts';
+import { NameResolver } from '../../network/resolver.ts';
 import { type Attempt, beginAttempt } from '../attempt.ts';
 import type { AttemptOptions, AttemptResult, EventUrl, Notifier } from '../notifier.ts';
 import { printableLine } from '../printable.ts';
@@ -10,6 +10,7 @@ import { redact, secretsOfHeader, secretsOfUrl } from '../redact.ts';
 import { guardedConnector } from './address-guard.ts';
 import { readAnswerStart } from './answer.ts';
 import { classifyAnswer, describeConnectionError } from './classify.ts';
+import { boundedConnector } from './connector.ts';
 import { renderBody } from './render.ts';
 import { type SignedContent, signatureHeader } from './sign.ts';
 
@@ -22,7 +23,8 @@ export function createWebhookNotifier(
   { version, eventUrl, directory }: { version: string; eventUrl: EventUrl | null; directory: Directory },
 ): Notifier {
   const url = new URL(receiver.url.reveal());
-  const pool = openPool(receiver, url);
+  const names = new NameResolver({ timeoutMs: receiver.timeoutMs });
+  const pool = openPool(receiver, { url, names });
   const secrets = secretsOf(receiver, url);
   const ownHeaders = Object.fromEntries(
     Object.entries(receiver.headers).map(([name, value]) => [name, value.reveal()]),
@@ -84,7 +86,13 @@ export function createWebhookNotifier(
     return { ...verdict, httpStatus: response.statusCode, smtpCode: null, answer: text, durationMs };
   }
 
-  return { deliver, close: () => pool.destroy() };
+  return {
+    deliver,
+    close: async () => {
+      names.close();
+      await pool.destroy();
+    },
+  };
 }
 
 const NOTHING_SAID = {
@@ -104,20 +112,29 @@ function secretsOf({ secrets, headers }: WebhookReceiver, url: URL): string[] {
   ];
 }
 
+/** How many bytes of header an answer may have, whatever Node was told. */
+const MAX_HEADER_BYTES = 16 * 1_024;
+
 /** The only limit in time is the attempt's own; a connection that is never made is given up as late as that. */
-function openPool(receiver: WebhookReceiver, url: URL): Pool {
+function openPool(receiver: WebhookReceiver, { url, names }: { url: URL; names: NameResolver }): Pool {
   const { ca, identity } = receiver.tls ?? { ca: null, identity: null };
   const connection = {
-    timeout: receiver.timeoutMs,
+    timeout: 0,
     allowH2: false,
+    lookup: names.lookup,
     ...(ca === null ? {} : { ca }),
     ...(identity === null ? {} : { cert: identity.cert, key: identity.key.reveal() }),
   };
   return new Pool(url.origin, {
-    connect: receiver.allowPrivateNetwork
-      ? buildConnector(connection)
-      : guardedConnector({ ...connection, lookup }),
+    connect: boundedConnector(
+      receiver.allowPrivateNetwork ? buildConnector(connection) : guardedConnector(connection),
+      receiver,
+    ),
+    // Else the pool makes one connection first to learn which HTTP is spoken, and all wait for its handshake.
+    allowH2: false,
     connections: receiver.concurrency,
+    pipelining: 1,
+    maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: 0,
     bodyTimeout: 0,
   });

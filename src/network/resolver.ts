@@ -1,0 +1,195 @@
+import type { LookupAddress, RecordWithTtl } from 'node:dns';
+import { Resolver } from 'node:dns/promises';
+import { isIP, type LookupFunction } from 'node:net';
+import { within } from '../within.ts';
+import { type ResolvConf, SystemNames } from './system-names.ts';
+
+/** A name that leads nowhere (`ENOTFOUND`), or for which no name server has an answer now (`EAI_AGAIN`). */
+class NameError extends Error {
+  readonly code: 'ENOTFOUND' | 'EAI_AGAIN';
+
+  constructor(code: NameError['code'], why: string) {
+    super(
+      code === 'ENOTFOUND' ? 'the host name has no address' : `the host name could not be looked up: ${why}`,
+    );
+    this.name = 'NameError';
+    this.code = code;
+  }
+}
+
+/** `timeoutMs` covers a whole lookup; `folder` holds the system's `hosts` and `resolv.conf`. */
+export type ResolverOptions = { timeoutMs: number; folder?: string };
+
+const SYSTEM_FOLDER = '/etc';
+
+/** How long an answer is good, at most; also the time to live that the name server gave counts. */
+const ANSWER_MS = 10_000;
+
+/** How long a name without an address, or without an answer, is not asked for again. */
+const FAILURE_MS = 2_000;
+
+/** So many times the servers are asked, the wait doubling each time. */
+const TRIES = 3;
+const MAX_TRY_MS = 2_000;
+
+/** Once there are addresses of one family, so long the other's are waited for (RFC 8305). */
+const OTHER_FAMILY_MS = 50;
+
+/** What a name server says when a name, or a name's address of this family, does not exist. */
+const NOTHING_THERE: ReadonlySet<string> = new Set(['ENOTFOUND', 'ENODATA']);
+
+type Found = { addresses: LookupAddress[]; goodMs: number };
+type Kept = { untilMs: number; outcome: LookupAddress[] | NameError };
+
+/**
+ * Turns names into addresses for one party, so that name servers that are dead for it make nobody else wait: `dns.lookup`
+ * has four threads for the whole process, this has sockets of its own. It knows what `hosts` says, `localhost`, and what
+ * the name servers of `resolv.conf` answer, with its search list. Answers are kept for seconds, and whoever asks for a
+ * name that is being looked up gets the same answer.
+ */
+export class NameResolver {
+  readonly #timeoutMs: number;
+  readonly #names: SystemNames;
+  readonly #kept = new Map<string, Kept>();
+  readonly #underWay = new Map<string, Promise<LookupAddress[]>>();
+  #asked: { conf: ResolvConf; resolver: Resolver } | null = null;
+  #closed = false;
+
+  constructor({ timeoutMs, folder = SYSTEM_FOLDER }: ResolverOptions) {
+    this.#timeoutMs = timeoutMs;
+    this.#names = new SystemNames(folder);
+  }
+
+  /** As sockets want it; gives all addresses, IPv4 first. Fails with a `NameError`. */
+  readonly lookup: LookupFunction = (hostname, options, callback) => {
+    this.resolve(hostname).then(
+      (found) => {
+        const fitting = found.filter(({ family }) => !options.family || options.family === family);
+        const [first] = fitting;
+        if (first === undefined) callback(new NameError('ENOTFOUND', ''), []);
+        else if (options.all === true) callback(null, fitting);
+        else callback(null, first.address, first.family);
+      },
+      (error) => callback(error, []),
+    );
+  };
+
+  /** The addresses of a name, at least one. Throws a `NameError`. */
+  async resolve(hostname: string): Promise<LookupAddress[]> {
+    if (isIP(hostname) !== 0) return [addressOf(hostname)];
+    const name = hostname.toLowerCase();
+    const known = this.#names.hosts.get(name.replace(/\.$/, '')) ?? loopbackOf(name);
+    if (known !== null) return known.map(addressOf);
+    const kept = this.#kept.get(name);
+    if (kept !== undefined && performance.now() < kept.untilMs) return outcomeOf(kept);
+    return this.#underWay.get(name) ?? this.#start(name);
+  }
+
+  /** Ends lookups under way, which fail. */
+  close(): void {
+    this.#closed = true;
+    this.#asked?.resolver.cancel();
+  }
+
+  #start(name: string): Promise<LookupAddress[]> {
+    const work = this.#search(name).finally(() => this.#underWay.delete(name));
+    this.#underWay.set(name, work);
+    return work;
+  }
+
+  async #search(name: string): Promise<LookupAddress[]> {
+    const kept = await this.#inTime(name);
+    this.#kept.set(name, kept);
+    return outcomeOf(kept);
+  }
+
+  async #inTime(name: string): Promise<Kept> {
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => reject(new NameError('EAI_AGAIN', 'no answer in time')), this.#timeoutMs);
+    try {
+      const { addresses, goodMs } = await Promise.race([this.#ask(name), late]);
+      return { untilMs: performance.now() + goodMs, outcome: addresses };
+    } catch (error) {
+      const outcome = error instanceof NameError ? error : new NameError('EAI_AGAIN', String(error));
+      return { untilMs: performance.now() + FAILURE_MS, outcome };
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Asks for one full name after the other, as long as there is none. */
+  async #ask(name: string): Promise<Found> {
+    const conf = this.#names.resolvConf;
+    for (const candidate of candidates(name, conf)) {
+      if (this.#closed) throw new NameError('EAI_AGAIN', 'given up');
+      const found = await this.#bothFamilies(candidate, this.#resolverFor(conf));
+      if (found !== null) return found;
+    }
+    throw new NameError('ENOTFOUND', '');
+  }
+
+  #resolverFor(conf: ResolvConf): Resolver {
+    if (this.#asked?.conf === conf) return this.#asked.resolver;
+    const resolver = new Resolver({
+      timeout: Math.max(1, Math.min(MAX_TRY_MS, Math.ceil(this.#timeoutMs / (2 ** TRIES - 1)))),
+      tries: TRIES,
+    });
+    // Without any, Node asks the servers that it finds itself.
+    if (conf.servers.length > 0) resolver.setServers(conf.servers);
+    this.#asked = { conf, resolver };
+    return resolver;
+  }
+
+  /** Null where the name has no address of either family. */
+  async #bothFamilies(name: string, resolver: Resolver): Promise<Found | null> {
+    const answers: FamilyAnswer[] = [];
+    const keep = (answer: FamilyAnswer): void => void answers.push(answer);
+    const both = [
+      answered(resolver.resolve4(name, { ttl: true })).then(keep),
+      answered(resolver.resolve6(name, { ttl: true })).then(keep),
+    ];
+    await Promise.race(both);
+    const otherMs = answers.some(({ records }) => records.length > 0) ? OTHER_FAMILY_MS : this.#timeoutMs;
+    await within(Promise.all(both), otherMs);
+    const records = answers.flatMap((answer) => answer.records);
+    const addresses = records.map(({ address }) => addressOf(address)).sort((a, b) => a.family - b.family);
+    const goodMs = Math.min(ANSWER_MS, ...records.map(({ ttl }) => ttl * 1_000));
+    if (addresses.length > 0) return { addresses, goodMs };
+    const failure = answers.find(({ code }) => code !== null && !NOTHING_THERE.has(code));
+    if (failure !== undefined) throw new NameError('EAI_AGAIN', String(failure.code));
+    return null;
+  }
+}
+
+type FamilyAnswer = { records: RecordWithTtl[]; code: string | null };
+
+/** What came of a question, as a value. */
+async function answered(question: Promise<RecordWithTtl[]>): Promise<FamilyAnswer> {
+  try {
+    return { records: await question, code: null };
+  } catch (error) {
+    return { records: [], code: error instanceof Error && 'code' in error ? String(error.code) : 'unknown' };
+  }
+}
+
+/** The full names that a name may stand for, in the order in which they are asked for. */
+function candidates(name: string, { search, ndots }: ResolvConf): string[] {
+  if (name.endsWith('.')) return [name.slice(0, -1)];
+  const searched = search.map((domain) => `${name}.${domain}`);
+  const dots = name.split('.').length - 1;
+  return dots >= ndots ? [name, ...searched] : [...searched, name];
+}
+
+/** `localhost` and all below it are this machine, whoever else would answer for them (RFC 6761). */
+function loopbackOf(name: string): string[] | null {
+  return /(^|\.)localhost\.?$/.test(name) ? ['127.0.0.1', '::1'] : null;
+}
+
+function addressOf(address: string): LookupAddress {
+  return { address, family: isIP(address) };
+}
+
+function outcomeOf({ outcome }: Kept): LookupAddress[] {
+  if (outcome instanceof NameError) throw outcome;
+  return outcome;
+}

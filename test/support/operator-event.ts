@@ -1,0 +1,22 @@
+import type { Event } from '../../src/domain/event.ts';
+import { eventId } from '../../src/domain/make-event.ts';
+
+/** An event for the operator as the log keeps it, such as the `index`th `upstream.unreachable`; receivers get it by its type alone. */
+export function operatorEvent(type: string, index: number): Event {
+  const status = type.slice(type.indexOf('.') + 1);
+  return {
+    id: eventId([type, String(index)]),
+    type,
+    timestamp: new Date().toISOString(),
+    data: {
+      subject: { kind: 'upstream', id: 'upstream:status' },
+      sequence: index + 1,
+      status,
+      previousStatus: null,
+      changes: ['status'],
+      record: { surface: 'status', reason: 'made up' },
+      upstreamUpdatedAt: null,
+      detectionDelaySeconds: null,
+    },
+  };
+}
