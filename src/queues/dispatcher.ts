@@ -37,6 +37,9 @@ const REPAIR_EVERY_MS = 1_000;
 /** A renewal or a check that takes longer is left to itself: a command to a frozen node of a cluster may never end. */
 const MOST_MS = 5_000;
 
+/** What is on its way to a worker is kept for it so often; see HANDED_LEASE of the plan. */
+const KEEP_EVERY_MS = 1_000;
+
 /** Of a job that no worker has taken by then it is asked whether it is still there: a Redis may have lost it. */
 const HANDED_MS = 5_000;
 
@@ -49,7 +52,7 @@ export class Dispatcher {
   readonly #options: DispatcherOptions;
   /** Members under way in this process, by their token; and, by token, what is on its way to a worker, with when it left. */
   readonly #held = new Map<string, string>();
-  readonly #handed = new Map<string, { member: string; at: number }>();
+  readonly #handed = new Map<string, { member: string; at: number; keptAt: number }>();
   #wake: (() => void) | null = null;
   #woken = false;
   #running: Promise<void> | null = null;
@@ -135,11 +138,11 @@ export class Dispatcher {
     // Also where nothing may be claimed: what woke us is heard then, or the next sleep would end before it began, for ever.
     this.#woken = false;
     const most = Math.max(0, Math.min(MOST, this.#free()));
-    const handed = [...this.#handed].map(([token, { member }]) => ({ member, token }));
+    const handed = this.#stillHanded(now);
     const claimed = await this.#parts.plan.claim(surface, { process, most, aheadMs: AHEAD_MS, handed });
     for (const token of claimed.arrived) this.#handed.delete(token);
     if (claimed.polls.length > 0) await this.#parts.queues.add(surface, claimed.polls);
-    for (const { member, token } of claimed.polls) this.#handed.set(token, { member, at: now });
+    for (const { member, token } of claimed.polls) this.#handed.set(token, { member, at: now, keptAt: now });
     if (claimed.returned > 0) {
       this.#parts.signals.emit('claims.returned', { surface, count: claimed.returned });
     }
@@ -150,6 +153,17 @@ export class Dispatcher {
     }
     if (most === 0) return QUIET_MS;
     return Math.max(SHORTEST_MS, Math.min(QUIET_MS, claimed.waitMs ?? QUIET_MS));
+  }
+
+  /** What has been on its way to a worker for a while, and is to be kept for it. */
+  #stillHanded(now: number): { member: string; token: string }[] {
+    const still: { member: string; token: string }[] = [];
+    for (const [token, handed] of this.#handed) {
+      if (now - handed.keptAt < KEEP_EVERY_MS) continue;
+      handed.keptAt = now;
+      still.push({ member: handed.member, token });
+    }
+    return still;
   }
 
   async #forgetLost(now: number): Promise<void> {
