@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import type { Signals } from '../signals.ts';
-import type { PlanStore } from '../store/plan.ts';
+import type { ClaimedPoll, PlanStore } from '../store/plan.ts';
 import { parseMember } from '../store/plan.ts';
 import type { Surface } from '../store/surface.ts';
 import { within } from '../within.ts';
@@ -141,8 +141,7 @@ export class Dispatcher {
     const handed = this.#stillHanded(now);
     const claimed = await this.#parts.plan.claim(surface, { process, most, aheadMs: AHEAD_MS, handed });
     for (const token of claimed.arrived) this.#handed.delete(token);
-    if (claimed.polls.length > 0) await this.#parts.queues.add(surface, claimed.polls);
-    for (const { member, token } of claimed.polls) this.#handed.set(token, { member, at: now, keptAt: now });
+    await this.#hand(claimed.polls, now);
     if (claimed.returned > 0) {
       this.#parts.signals.emit('claims.returned', { surface, count: claimed.returned });
     }
@@ -153,6 +152,19 @@ export class Dispatcher {
     }
     if (most === 0) return QUIET_MS;
     return Math.max(SHORTEST_MS, Math.min(QUIET_MS, claimed.waitMs ?? QUIET_MS));
+  }
+
+  /** Hands claims on. What may not have reached the queue is kept for nobody, and goes back. */
+  async #hand(polls: readonly ClaimedPoll[], now: number): Promise<void> {
+    if (polls.length === 0) return;
+    // Before they are sent: a worker may take one before we hear of it.
+    for (const { member, token } of polls) this.#handed.set(token, { member, at: now, keptAt: now });
+    try {
+      await this.#parts.queues.add(this.#options.surface, polls);
+    } catch (error) {
+      for (const { token } of polls) this.#handed.delete(token);
+      throw error;
+    }
   }
 
   /** What has been on its way to a worker for a while, and is to be kept for it. */
@@ -166,6 +178,7 @@ export class Dispatcher {
     return still;
   }
 
+  /** Lets go of what was handed on long ago and whose job is gone. */
   async #forgetLost(now: number): Promise<void> {
     const old = [...this.#handed].filter(([, { at }]) => now - at > HANDED_MS);
     const lost = await this.#parts.queues.missing(

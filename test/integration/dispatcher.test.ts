@@ -11,6 +11,7 @@ import { type Claimed, PlanStore, REDIS_TIME } from '../../src/store/plan.ts';
 import { takePoll } from '../../src/store/poll-start.ts';
 import { eventually } from '../support/eventually.ts';
 import { PlanStage } from '../support/plan-stage.ts';
+import { RedisProcess } from '../support/redis-process.ts';
 
 const WALLETS = [walletId(`0x${'1'.repeat(40)}`), walletId(`0x${'2'.repeat(40)}`)];
 
@@ -86,6 +87,28 @@ describe('a dispatcher', () => {
     expect(taken.filter((start) => start === null)).toEqual([]);
     await dispatcher.close();
     await queue.close();
+  });
+
+  test('says why nothing can be claimed, once that has lasted, and no more when it is over', async () => {
+    const redis = await RedisProcess.create({ durable: false });
+    const full = new PlanStage(redis.url);
+    await full.budget(100);
+    await full.redis.config('SET', 'maxmemory', '1');
+    const others = new PollQueues(full);
+    const parts = { queues: others, signals: new Signals(), log: pino({ level: 'silent' }) };
+    const dispatcher = new Dispatcher(
+      { ...parts, plan: new PlanStore(full.redis, full.keys) },
+      { surface: 'status', process: 'p1', capacity: 2 },
+    );
+    dispatcher.start();
+    expect(dispatcher.failure()).toBeNull();
+    expect(await eventually('it says why', () => dispatcher.failure())).toMatch(/^OOM /);
+    await full.redis.config('SET', 'maxmemory', '0');
+    await eventually('it says no more', () => dispatcher.failure() === null);
+    await dispatcher.close();
+    await others.close();
+    full.close();
+    await redis.close();
   });
 
   test('leaves one check of the plan at a time with a Redis that does not answer', async () => {

@@ -8,14 +8,7 @@ import type { ClaimedPoll } from '../../src/store/plan.ts';
 import type { PollStart } from '../../src/store/poll-start.ts';
 import { parseFacts } from '../../src/store/wallets.ts';
 import { cadenceParts } from '../support/cadence-parts.ts';
-import { PlanStage } from '../support/plan-stage.ts';
-import { hashOf } from '../support/scripted-upstream.ts';
-
-const wallets = (count: number): SubjectId[] =>
-  Array.from({ length: count }, (_, index) => walletId(`0x${String(index).padStart(40, '0')}`));
-const intents = (count: number): SubjectId[] =>
-  Array.from({ length: count }, (_, index) => intentId(hashOf(index)));
-const SUCCESS = { outcome: 'next', next: { virtualSeconds: 10, restMs: 1_000, latestMs: 30_000 } } as const;
+import { intents, PlanStage, SUCCESS, wallets } from '../support/plan-stage.ts';
 
 let stage: PlanStage;
 beforeEach(() => {
@@ -436,4 +429,13 @@ describe('what is on its way to a worker', () => {
   test('goes back where nobody knows of it', async () => {
     expect(await polledLate(false)).toBe(0);
   });
+});
+
+test('an upstream whose clock is off by days does not make all that is to come history', async () => {
+  const atMs = Date.now();
+  const since = (subject: string, dateMs: number): Promise<number> =>
+    stage.registry.subscribedAt({ root: `s|${subject}`, atMs }, dateMs);
+  const [off = '', near = ''] = wallets(2);
+  expect(await since(off, atMs + 30 * 86_400_000)).toBe(Math.floor(atMs / 1_000));
+  expect(await since(near, Date.now() + 3_600_000)).toBeGreaterThan(atMs / 1_000 + 3_000);
 });

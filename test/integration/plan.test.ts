@@ -2,16 +2,9 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'v
 import { intentId, type SubjectId, walletId } from '../../src/domain/subject.ts';
 import { backoffMs } from '../../src/queues/poll-failures.ts';
 import type { Claimed, ClaimedPoll } from '../../src/store/plan.ts';
-import { PlanStage, pollsOf } from '../support/plan-stage.ts';
+import { intents, PlanStage, pollsOf, SUCCESS, wallets } from '../support/plan-stage.ts';
 import { RedisProcess } from '../support/redis-process.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
-
-const wallets = (count: number): SubjectId[] =>
-  Array.from({ length: count }, (_, index) => walletId(`0x${String(index).padStart(40, '0')}`));
-const intents = (count: number): SubjectId[] =>
-  Array.from({ length: count }, (_, index) => intentId(hashOf(index)));
-
-const SUCCESS = { outcome: 'next', next: { virtualSeconds: 10, restMs: 1_000, latestMs: 30_000 } } as const;
 
 let stage: PlanStage;
 

@@ -1,5 +1,5 @@
 import { inject } from 'vitest';
-import type { SubjectId } from '../../src/domain/subject.ts';
+import { intentId, type SubjectId, walletId } from '../../src/domain/subject.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { HandedQuotes } from '../../src/store/handed-quotes.ts';
@@ -18,9 +18,22 @@ import { type PollStart, takePoll } from '../../src/store/poll-start.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { testPrefix } from './daemon.ts';
+import { hashOf } from './scripted-upstream.ts';
 
 /** Long enough ago that nothing of Redis's own time comes near. */
 const BEGIN_MS = 1_000_000_000_000;
+
+/** So many wallets, and intents, always the same ones. */
+export const wallets = (count: number): SubjectId[] =>
+  Array.from({ length: count }, (_, index) => walletId(`0x${String(index).padStart(40, '0')}`));
+export const intents = (count: number): SubjectId[] =>
+  Array.from({ length: count }, (_, index) => intentId(hashOf(index)));
+
+/** How a usual poll ends. */
+export const SUCCESS = {
+  outcome: 'next',
+  next: { virtualSeconds: 10, restMs: 1_000, latestMs: 30_000 },
+} as const;
 
 /** How a poll of the stage ended: within what it says, everything else is at its default. */
 export type StageEnd = {

@@ -162,6 +162,11 @@ describe('a status page', () => {
     ]);
   });
 
+  test('is none with thousands of results', () => {
+    const results = Array.from({ length: 2_001 }, () => ({}));
+    expect(readStatusPage({ results })).toEqual({ mismatch: '2001 results' });
+  });
+
   test('keeps a cursor', () => {
     expect(read(readStatusPage({ results: [], nextCursor: 'abc==' }))).toEqual({
       records: [],
