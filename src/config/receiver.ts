@@ -6,11 +6,12 @@ import { flagField, mapping, nameField, rateField, textField, wholeNumberField }
 import { buildFilter, filterFields } from './filter.ts';
 import { buildGathering, checkQuietHours, gatheringFields } from './gathering.ts';
 import { headersField } from './headers.ts';
+import { networksField } from './networks.ts';
 import { signingSecretField } from './signing-secret.ts';
 import { mailAddressField } from './smtp.ts';
 import { checkTls, tlsSchema } from './tls.ts';
 import { type Finding, findRepeated, items, member } from './tree.ts';
-import { httpUrl, isPrivateHost, secretUrlField } from './urls.ts';
+import { httpUrl, isInNetworks, isPrivateHost, proxyField, secretUrlField } from './urls.ts';
 
 const globField = textField({
   pattern: /^!?[A-Za-z0-9._*-]+$/,
@@ -114,8 +115,19 @@ const webhookSchema = mapping({
   tls: tlsSchema.optional().meta({ description: 'Files for TLS that is not the usual one.' }),
   ordering: orderingField,
   disableAfter: disableAfterField,
+  proxy: proxyField.optional().meta({
+    description:
+      'An http or https proxy through which the URL is called, with user and password where it asks for them. Kept secret.',
+    label: 'URL',
+  }),
   allowPrivateNetwork: flagField().prefault(false).meta({
-    description: 'Allows a URL on a private, loopback or link-local address.',
+    description:
+      'Allows every private, loopback and link-local address. `allowNetworks` allows only those that are meant.',
+  }),
+  allowNetworks: networksField.optional().meta({
+    description:
+      'Allows addresses of these networks although they are private, such as `["10.0.0.0/8"]`. Not beside `allowPrivateNetwork: true`.',
+    label: 'list of networks',
   }),
   allowInsecure: flagField().prefault(false).meta({ description: 'Allows a plain http URL.' }),
 }).meta({
@@ -202,9 +214,18 @@ export function buildReceiver(
   switch (item.type) {
     case 'webhook': {
       const { format, url, headers, allowPrivateNetwork, allowInsecure } = item;
+      const { allowNetworks = [], proxy = null } = item;
       const rateLimit = item.rateLimit ?? DEFAULT_RATE_LIMITS[format];
       const own = { format, url, secrets: item.secrets ?? [], headers, tls, rateLimit };
-      return { ...common, ...own, type: 'webhook', allowPrivateNetwork, allowInsecure };
+      return {
+        ...common,
+        ...own,
+        type: 'webhook',
+        proxy,
+        allowPrivateNetwork,
+        allowNetworks,
+        allowInsecure,
+      };
     }
     case 'email':
       return {
@@ -223,6 +244,7 @@ export function checkReceiver(item: JsonValue, { hasSmtp }: { hasSmtp: boolean }
   if (member(item, 'type') === 'webhook') {
     findings.push(
       ...checkUrl(item),
+      ...checkNetworks(item),
       ...checkSecrets(item),
       ...findRepeated(member(item, 'secrets'), {
         at: ['secrets'],
@@ -267,14 +289,29 @@ function checkUrl(item: JsonValue): Finding[] {
       expected: 'an https:// URL (or allowInsecure: true)',
     });
   }
-  if (isPrivateHost(url) && member(item, 'allowPrivateNetwork') !== true) {
+  const networks = items(member(item, 'allowNetworks')).filter((network) => typeof network === 'string');
+  const isAllowed = member(item, 'allowPrivateNetwork') === true || isInNetworks(url, networks);
+  if (isPrivateHost(url) && !isAllowed) {
     findings.push({
       path: ['url'],
       found: 'a URL on a private or loopback address',
-      expected: 'a public host (or allowPrivateNetwork: true)',
+      expected: 'a public host (or its network in allowNetworks, or allowPrivateNetwork: true)',
     });
   }
   return findings;
+}
+
+/** Who allows everything private must not believe to have allowed only some of it. */
+function checkNetworks(item: JsonValue): Finding[] {
+  if (member(item, 'allowPrivateNetwork') !== true || member(item, 'allowNetworks') === undefined) return [];
+  return [
+    {
+      path: ['allowNetworks'],
+      found: 'allowNetworks beside allowPrivateNetwork: true',
+      expected: 'one of them',
+      atKey: true,
+    },
+  ];
 }
 
 function checkEvents(item: JsonValue): Finding[] {

@@ -18,11 +18,24 @@ const SECRETS = {
   SECRET_NEW: 'whsec_ZfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
   SECRET_OLD: 'whsec_ZxyQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
   HEADER: 'Zheader-5b',
+  PROXY: 'http://Zproxy-01:Zproxy-02@proxy.example.com:3128',
+  PROXY_PASSWORD: 'Zproxy-03',
 };
 const ENV = { ...SECRETS, PRIVATE: 'true', CHAIN: '10', ORDER: '1042' };
 
 function expectNoSecret(text: string): void {
-  for (const secret of ['Zkey', 'Zredis', 'Ztoken', 'Zuser', 'Zpass', 'Zhook', 'Zheader', 'ZfKQ', 'ZxyQ']) {
+  for (const secret of [
+    'Zkey',
+    'Zredis',
+    'Ztoken',
+    'Zuser',
+    'Zpass',
+    'Zhook',
+    'Zheader',
+    'Zproxy',
+    'ZfKQ',
+    'ZxyQ',
+  ]) {
     expect(text).not.toContain(secret);
   }
 }
