@@ -1,5 +1,5 @@
-/** The text of a scalar after expansion, the variables it came from, and what is wrong with them. */
-export type Expansion = { text: string; variables: string[]; problems: string[] };
+/** The text of a scalar after expansion, the variables it came from with their values, and what is wrong with them. */
+export type Expansion = { text: string; variables: string[]; outside: string[]; problems: string[] };
 
 const REFERENCE = /\$\$\{|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\})?/g;
 
@@ -10,6 +10,7 @@ const REFERENCE = /\$\$\{|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\})?/g;
  */
 export function expandVariables(text: string, env: NodeJS.ProcessEnv): Expansion {
   const variables: string[] = [];
+  const outside: string[] = [];
   const problems: string[] = [];
   const expanded = text.replaceAll(REFERENCE, (found, name?: string, fallback?: string) => {
     if (found === '$${') return '${';
@@ -21,6 +22,7 @@ export function expandVariables(text: string, env: NodeJS.ProcessEnv): Expansion
     }
     if (!variables.includes(name)) variables.push(name);
     const value = env[name];
+    if (value !== undefined) outside.push(value);
     if (fallback !== undefined) return value === undefined || value === '' ? fallback : value;
     if (value === undefined) {
       problems.push(
@@ -29,7 +31,7 @@ export function expandVariables(text: string, env: NodeJS.ProcessEnv): Expansion
     }
     return value ?? '';
   });
-  return { text: expanded, variables, problems };
+  return { text: expanded, variables, outside, problems };
 }
 
 /**

@@ -15,6 +15,8 @@ export type Source = {
   problems: PlacedProblem[];
   /** The names of the variables that the value at a path came from; none for a value that was written out. */
   variablesAt(path: ConfigPath): string[];
+  /** Whatever came from outside the file. */
+  outside: string[];
   /** The offset of the value at a path, or of what encloses it; of its key if `atKey` is set. */
   offsetOf(path: ConfigPath, options: { atKey: boolean }): number;
   /** Line and column, both from 1. */
@@ -39,6 +41,7 @@ export function readSource(text: string, env: NodeJS.ProcessEnv): Source {
     tree: values?.tree ?? null,
     problems: [...firstOfEachLine(syntaxProblems, lineCounter), ...(values?.problems ?? [])],
     variablesAt: (path) => values?.variables.get(renderPath(path)) ?? [],
+    outside: [...(values?.outside ?? [])],
     offsetOf: (path, { atKey }) => {
       const own = (atKey ? values?.keyOffsets : values?.offsets)?.get(renderPath(path));
       if (own !== undefined) return own;

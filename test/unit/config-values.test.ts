@@ -65,6 +65,7 @@ describe('expansion', () => {
         expect(expandVariables(`$\${${text}`, {})).toEqual({
           text: `\${${text}`,
           variables: [],
+          outside: [],
           problems: [],
         });
       }),
