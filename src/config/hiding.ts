@@ -1,4 +1,5 @@
 import { type ConfigPath, renderPath } from './errors.ts';
+import { decoded } from './urls.ts';
 
 /** What a message shows in the place of a secret. */
 const HIDDEN = '…';
@@ -50,14 +51,7 @@ export function createHiding(known: Iterable<string>): Hiding {
 /** A secret, as it is and on one line, and the password of a URL. */
 function partsOf(secret: string): string[] {
   const url = secret.includes('://') ? URL.parse(secret) : null;
-  const user = url === null ? [] : [url.username, url.password].flatMap((part) => [part, decoded(part)]);
+  const user =
+    url === null ? [] : [url.username, url.password].flatMap((part) => [part, decoded(part) ?? '']);
   return [secret, secret.trim(), JSON.stringify(secret).slice(1, -1), ...user];
-}
-
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
 }

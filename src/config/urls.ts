@@ -99,24 +99,23 @@ export const proxyField = z
   .transform((text, context) => {
     const url = httpUrl(text);
     const isBare = url !== null && url.pathname === '/' && !/[?#]/.test(text);
-    if (isBare && isDecodable(url.username) && isDecodable(url.password)) return new Secret(text);
+    if (isBare && decoded(url.username) !== null && decoded(url.password) !== null) return new Secret(text);
     context.addIssue({ code: 'custom', message: PROXY_EXPECTED });
     return z.NEVER;
   })
   .meta({ writeOnly: true });
 
-/** Whether every `%` in a part of a URL begins an escape of UTF-8. */
-function isDecodable(part: string): boolean {
-  try {
-    decodeURIComponent(part);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** The URL of an http or https address with a host and no spaces; null for anything else. */
 export function httpUrl(text: string): URL | null {
   const url = /^https?:\/\/[^\s/]/i.test(text) && !/\s/.test(text) ? URL.parse(text) : null;
   return url !== null && url.hostname !== '' ? url : null;
+}
+
+/** A part of a URL without its escapes; null where a `%` begins none. */
+export function decoded(part: string): string | null {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return null;
+  }
 }

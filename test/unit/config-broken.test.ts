@@ -88,6 +88,34 @@ test('thousands of aliases cost no more than what they stand for', async () => {
   expect(aliasMs / writtenMs).toBeLessThan(4);
 });
 
+describe('a malformed redis.url is refused with its place', () => {
+  test.each([
+    'redis://user:hid%zzden@redis.example.com:6379',
+    'redis://:hid%den@redis.example.com',
+    'redis+sentinel://user:hid%zzden@a:26379/group',
+    'redis+sentinel://hid%den:x@a:26379/group',
+    'redis+cluster://:hid%zzden@a:6379',
+    'redis+cluster://a:99999',
+    'redis+cluster://a:0',
+    'redis+cluster://a:6379,',
+    'redis://redis.example.com:6379/hidden',
+    'redis://redis.example.com:6379/1/2',
+    'redis://redis.example.com:99999',
+    'redis://',
+    'redis:hidden',
+    'hidden',
+  ])('%s', async (url) => {
+    const folder = await mkdtemp(join(tmpdir(), 'intentwatch-config-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const file = join(folder, 'intentwatch.yaml');
+    await writeFile(file, `${readFileSync(minimal, 'utf8')}\nredis:\n  url: ${JSON.stringify(url)}\n`);
+    const { message, problems } = await problemsOf(file);
+    expect(problems).toMatchObject([{ line: 15, column: 8, path: 'redis.url' }]);
+    expect(message).toContain('found a secret that is not shown, expected a URL like redis://');
+    expect(message).not.toContain('hid');
+  });
+});
+
 test('an alias means the last anchor of its name above it', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-config-'));
   onTestFinished(() => rm(folder, { recursive: true }));

@@ -13,7 +13,7 @@ const EVERY_KEY_ENV = {
   PROXY_PASSWORD: 'p%40',
   KEY: 'key-1',
   REDIS_PASSWORD: 'p',
-  TOKEN: 't',
+  TOKEN: 'token-of-16-char',
   SMTP_URL: 'smtps://u:p@mail.example.com',
   HOOK_URL: 'http://10.0.0.8:3000/hook?t=1',
   SECRET_NEW: SECRET,
@@ -120,7 +120,7 @@ test('a file with every key is read as it says', async () => {
   expect(config.dataDir).toBe(resolve(folder, '../state'));
   expect(config.retentionMs).toBe(5 * 86_400_000);
   expect(config.server).toMatchObject({ host: '::1', port: 0, publicUrl: 'https://watch.example.com/a' });
-  expect(config.server.token?.reveal()).toBe('t');
+  expect(config.server.token?.reveal()).toBe('token-of-16-char');
   expect(config.smtp?.url.reveal()).toBe('smtps://u:p@mail.example.com');
   expect(config.smtp?.from).toBe('"Transfers, all" <transfers@example.com>');
   expect(config.polling).toEqual({

@@ -12,7 +12,7 @@ const valid = join(import.meta.dirname, '../fixtures/config/valid/every-key.yaml
 const SECRETS = {
   KEY: 'Zkey-9b1f',
   REDIS_PASSWORD: 'Zredis-7c2e',
-  TOKEN: 'Ztoken-33aa',
+  TOKEN: 'Ztoken-33aa-44bb',
   SMTP_URL: 'smtp://Zuser-0d:Zpass-1e@mail.example.com',
   HOOK_URL: 'http://10.0.0.8/Zhook-77?Ztoken=1',
   SECRET_NEW: 'whsec_ZfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
