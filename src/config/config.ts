@@ -97,7 +97,7 @@ export type WebhookReceiver = {
   format: WebhookFormat;
   /** A secret, because such URLs carry tokens. */
   url: Secret;
-  /** At least one for `standard`; several while rotating. Each `whsec_` or `whsk_` and base64. */
+  /** At least one for `standard`; several while rotating. Each `whsec_` or `whsk_` and base64; an `ExpiringSecret` signs until its end. */
   secrets: Secret[];
   /** The user's own headers; none that is reserved. */
   headers: Record<string, Secret>;

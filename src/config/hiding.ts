@@ -23,6 +23,11 @@ const SECRET_FORMS: readonly RegExp[] = [
   /-----BEGIN /,
 ];
 
+/** Whether a text is a secret by its form. */
+export function isWrittenAsSecret(text: string): boolean {
+  return SECRET_FORMS.some((form) => form.test(text));
+}
+
 /** Tells what of a config file may stand in a message. */
 export type Hiding = {
   /** Whether a text is a secret, holds one, or is written as one. */
@@ -39,7 +44,7 @@ export function createHiding(known: Iterable<string>): Hiding {
   // The longest first: what is left of one must not show.
   texts.sort((a, b) => b.length - a.length);
   const hides = (text: string): boolean =>
-    texts.some((secret) => text.includes(secret)) || SECRET_FORMS.some((form) => form.test(text));
+    texts.some((secret) => text.includes(secret)) || isWrittenAsSecret(text);
   return {
     hides,
     mask: (text) => texts.reduce((rest, secret) => rest.replaceAll(secret, HIDDEN), text),

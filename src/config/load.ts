@@ -20,7 +20,8 @@ import { type Finding, replaceAt, valueAt } from './tree.ts';
  * to the working directory. Throws a ConfigError that holds every problem at once.
  */
 export async function loadConfig(file: string, env: NodeJS.ProcessEnv): Promise<Config> {
-  const source = readSource(await readText(file), env);
+  const path = resolve(file);
+  const source = readSource(await readText(file), { env, folder: dirname(path) });
   if (source.tree === null) {
     throw new ConfigError(placed(file, { source, findings: [], hiding: createHiding(source.outside) }));
   }
@@ -31,7 +32,6 @@ export async function loadConfig(file: string, env: NodeJS.ProcessEnv): Promise<
     ...secretTexts({ schema: configSchema, tree: source.tree }),
   ]);
   const context = { schema: configSchema, tree: source.tree, hiding };
-  const path = resolve(file);
   const { quotes, findings: unread } = await readQuoteFiles(source.tree, dirname(path));
   const findings = [
     ...issues.flatMap((issue) => findingsOf(issue, context)),

@@ -7,7 +7,7 @@ import { buildFilter, filterFields } from './filter.ts';
 import { buildGathering, checkQuietHours, gatheringFields } from './gathering.ts';
 import { headersField } from './headers.ts';
 import { networksField } from './networks.ts';
-import { signingSecretField } from './signing-secret.ts';
+import { expiringSecretField, SECRET_EXPECTED, signingSecretField } from './signing-secret.ts';
 import { mailAddressField } from './smtp.ts';
 import { checkTls, tlsSchema } from './tls.ts';
 import { type Finding, findRepeated, items, member } from './tree.ts';
@@ -81,12 +81,14 @@ const webhookSchema = mapping({
     label: 'URL',
   }),
   secrets: z
-    .array(signingSecretField, { error: 'a list of signing secrets, each whsec_ or whsk_ and base64' })
+    .array(z.union([signingSecretField, expiringSecretField], { error: SECRET_EXPECTED }), {
+      error: 'a list of signing secrets, each whsec_ or whsk_ and base64',
+    })
     .min(1, { error: 'at least one signing secret' })
     .optional()
     .meta({
       description:
-        'Required for the format `standard`. The secrets that sign, each `whsec_` and base64 of 24 to 64 bytes (HMAC), or `whsk_` and base64 of an ed25519 key; `keygen` makes both. Several while rotating: every request is signed with all of them.',
+        'Required for the format `standard`. The secrets that sign, each `whsec_` and base64 of 24 to 64 bytes (HMAC), or `whsk_` and base64 of an ed25519 key; `keygen` makes both. Several while rotating: every request is signed with all of them. `{ secret: whsec_…, until: 2026-12-01T00:00:00Z }` signs until then; at least one has no end.',
       label: 'list of secrets',
       writeOnly: true,
     }),
@@ -249,7 +251,7 @@ export function checkReceiver(item: JsonValue, { hasSmtp }: { hasSmtp: boolean }
       ...findRepeated(member(item, 'secrets'), {
         at: ['secrets'],
         expected: 'each signing secret once',
-        keyOf: asText,
+        keyOf: (one) => asText(member(one, 'secret') ?? one),
       }),
     );
   }
@@ -271,7 +273,13 @@ export function checkReceiver(item: JsonValue, { hasSmtp }: { hasSmtp: boolean }
 /** What is for programs is signed; a chat verifies nothing. */
 function checkSecrets(item: JsonValue): Finding[] {
   const format = member(item, 'format') ?? 'standard';
-  if (format !== 'standard' || member(item, 'secrets') !== undefined) return [];
+  const secrets = member(item, 'secrets');
+  const isEnding = (secret: JsonValue): boolean => member(secret, 'until') !== undefined;
+  if (items(secrets).length > 0 && items(secrets).every(isEnding)) {
+    const expected = 'one that has no end, or nothing signs after the last';
+    return [{ path: ['secrets'], found: 'only secrets that end', expected }];
+  }
+  if (format !== 'standard' || secrets !== undefined) return [];
   return [
     { path: ['secrets'], found: 'nothing', expected: 'a list of signing secrets, as keygen makes them' },
   ];

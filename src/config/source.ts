@@ -1,7 +1,7 @@
 import { LineCounter, parseDocument } from 'yaml';
 import type { JsonObject } from '../domain/json.ts';
 import { type ConfigPath, renderPath } from './errors.ts';
-import { maskVariables } from './expand.ts';
+import { maskVariables, type Outside } from './expand.ts';
 import { describeSyntaxError } from './syntax-errors.ts';
 import { readValues } from './values.ts';
 
@@ -24,7 +24,7 @@ export type Source = {
 };
 
 /** Reads YAML and expands `${…}` in its scalars, never in keys, so that a variable cannot change the structure. */
-export function readSource(text: string, env: NodeJS.ProcessEnv): Source {
+export function readSource(text: string, outside: Outside): Source {
   const lineCounter = new LineCounter();
   const { masked, unmask } = maskVariables(text);
   const document = parseDocument(masked, { lineCounter, prettyErrors: false, stringKeys: true });
@@ -36,7 +36,7 @@ export function readSource(text: string, env: NodeJS.ProcessEnv): Source {
   }));
   // A repeated key leaves a readable document; after any other error the rest would be guesswork.
   const readable = syntaxErrors.every(({ code }) => code === 'DUPLICATE_KEY');
-  const values = readable ? readValues({ document, unmask, env }) : null;
+  const values = readable ? readValues({ document, unmask, outside }) : null;
   return {
     tree: values?.tree ?? null,
     problems: [...firstOfEachLine(syntaxProblems, lineCounter), ...(values?.problems ?? [])],

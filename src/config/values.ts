@@ -11,7 +11,7 @@ import {
 } from 'yaml';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 import { type ConfigPath, renderPath } from './errors.ts';
-import { expandVariables } from './expand.ts';
+import { expandVariables, type Outside } from './expand.ts';
 import type { PlacedProblem } from './source.ts';
 
 /** A YAML document's values. The maps' keys are rendered paths. */
@@ -22,7 +22,7 @@ export type Values = {
   offsets: Map<string, number>;
   keyOffsets: Map<string, number>;
   variables: Map<string, string[]>;
-  /** The values of all variables. */
+  /** The values of all variables and files. */
   outside: Set<string>;
 };
 
@@ -33,9 +33,9 @@ const MAX_VALUES = 100_000;
 export function readValues(options: {
   document: Document.Parsed;
   unmask(part: string): string;
-  env: NodeJS.ProcessEnv;
+  outside: Outside;
 }): Values {
-  const { document, unmask, env } = options;
+  const { document, unmask } = options;
   const values: Values = {
     tree: null,
     problems: [],
@@ -87,7 +87,7 @@ export function readValues(options: {
     if (typeof value === 'number') return exactNumber(value, isScalar(node) ? (node.source ?? '') : '');
     if (typeof value === 'boolean') return value;
     if (typeof value !== 'string') return null;
-    const { text, variables, outside, problems } = expandVariables(unmask(value), env);
+    const { text, variables, outside, problems } = expandVariables(unmask(value), options.outside);
     for (const taken of outside) values.outside.add(taken);
     if (variables.length > 0) values.variables.set(renderPath(path), variables);
     const offset = node.range?.[0] ?? 0;
