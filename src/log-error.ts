@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 
 /** What a log shows of an error. */
-export type LoggedError = {
+type LoggedError = {
   type: string;
   message: string;
   stack?: string;
