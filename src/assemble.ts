@@ -233,13 +233,14 @@ export function assemble({ config, redis, blocking, signals, log, resync, keep }
 
 /** The open quoting service, where the config names one. */
 function quotingService(
-  { upstream: { quotesUrl, dAppId } }: Config,
+  { upstream: { quotesUrl, dAppId, proxy } }: Config,
   signals: Signals,
 ): (QuotingService & { client: OpenQuotesClient }) | null {
   if (quotesUrl === null) return null;
   const client = new OpenQuotesClient({
     quotesUrl,
     timeoutMs: OPEN_QUOTES_TIMEOUT_MS,
+    proxy,
     onAnswer: (answer) => signals.emit('upstream.answered', answer),
   });
   return { client, dAppId };

@@ -110,11 +110,16 @@ export class Daemon {
   /** Starts everything. Waits for an external Redis as long as it takes, and says so. */
   async start(): Promise<void> {
     const config = this.#config;
+    // Before the port: who starts a second daemon is told that, and not that the port is in use.
+    if (config.redis.url === null) this.#embedded = await this.#takeDataDir();
     this.#loop.start();
     this.#monitor.start();
     this.#url = (await this.#server.start()).url;
     this.#log.info({ url: this.#url, version: VERSION }, 'server.listening');
-    if (config.redis.url === null) await this.#startEmbedded();
+    if (this.#embedded !== null) {
+      await this.#embedded.start();
+      this.#log.info({ dataDir: config.dataDir }, 'redis.embedded_started');
+    }
 
     const redis = this.#connect('commands');
     await this.#awaitRedis(redis);
@@ -254,13 +259,13 @@ export class Daemon {
     return new Keys(this.#config.redis.prefix);
   }
 
-  async #startEmbedded(): Promise<void> {
-    this.#embedded = new EmbeddedRedis({
+  async #takeDataDir(): Promise<EmbeddedRedis> {
+    const embedded = new EmbeddedRedis({
       dataDir: this.#config.dataDir,
       onTrouble: (reason) => this.#log.error({ reason }, 'redis.embedded'),
     });
-    await this.#embedded.start();
-    this.#log.info({ dataDir: this.#config.dataDir }, 'redis.embedded_started');
+    await embedded.takeFolder();
+    return embedded;
   }
 
   #newMonitor(): RedisMonitor {

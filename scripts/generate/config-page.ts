@@ -21,8 +21,8 @@ For completion in an editor, begin the file with \`# yaml-language-server: $sche
 | What | How |
 |---|---|
 | duration | a whole number and a unit: \`500ms\`, \`2s\`, \`15m\`, \`1h\`, \`5d\` |
-| variable | \`\${NAME}\` is replaced by the environment variable; when that is not set, the file is refused. \`\${NAME:-text}\` takes the text when the variable is unset or empty. \`$\${\` is a literal \`\${\`. Only values are expanded, never keys, and what a variable holds cannot change the structure of the file |
-| secret | API key, tokens, signing secrets and URLs with passwords or tokens never appear in logs, errors, metrics or the API. Take them from variables |
+| variable | \`\${NAME}\` is replaced by the environment variable; when that is not set, the file is refused. \`\${NAME:-text}\` takes the text when the variable is unset or empty. \`$\${\` is a literal \`\${\`. \`\${file:/run/secrets/key}\` is replaced by what the file holds, without the line break at its end; the path is relative to the config file, and a file that is empty or cannot be read is refused. Only values are expanded, never keys, and what a variable holds cannot change the structure of the file |
+| secret | API key, tokens, signing secrets and URLs with passwords or tokens never appear in logs, errors, metrics or the API. Take them from variables or files |
 | path | relative to the config file |
 | name | 1 to 63 lower-case letters, digits and hyphens, not beginning with a hyphen |
 | pattern | an event type such as \`intent.filled\`, with \`*\` for any text; \`!\` at the beginning takes away. Put quotes around it: YAML gives \`*\` and \`!\` another meaning |

@@ -112,12 +112,12 @@ async function checkGateway(config: Config): Promise<Finding> {
 
 /** Prices the first route of the config; nothing where there is none. */
 function checkQuoting({ upstream, subscriptions }: Config): Promise<Finding>[] {
-  const { quotesUrl, dAppId } = upstream;
+  const { quotesUrl, dAppId, proxy } = upstream;
   const [route] = routesOf(subscriptions);
   if (quotesUrl === null || route === undefined) return [];
   const name = `open quoting service ${quotesUrl}`;
   const ask = async (): Promise<Finding> => {
-    const client = new OpenQuotesClient({ quotesUrl, timeoutMs: OPEN_QUOTES_TIMEOUT_MS });
+    const client = new OpenQuotesClient({ quotesUrl, timeoutMs: OPEN_QUOTES_TIMEOUT_MS, proxy });
     try {
       const { records } = await pollRoute({ client, dAppId }, route, new AbortController().signal);
       const solvers = readRoute(records[0]?.said ?? {})?.solvers ?? 0;

@@ -1,14 +1,13 @@
-import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
-import { parseRedisUrl, type RedisTarget } from '../config/redis-target.ts';
+import { parseRedisUrl } from '../config/redis-target.ts';
 import { quantileSeconds } from '../domain/cadence/hazard.ts';
 import { type Knowledge, knowledgeOf, type LearnedStage } from '../domain/cadence/knowledge.ts';
 import { arrivalRule, watchRules } from '../domain/cadence/watch-rules.ts';
 import { connect, disconnect, redisTimeMs } from '../store/connection.ts';
-import { EmbeddedRedis } from '../store/embedded.ts';
+import { findEmbedded } from '../store/embedded.ts';
 import { Keys } from '../store/keys.ts';
 import { LearnedStore } from '../store/learned.ts';
 import { SchemaVersion } from '../store/schema-version.ts';
@@ -40,7 +39,9 @@ export function learnedCommand(): Command {
 
 async function learned(options: Options): Promise<void> {
   const config = await loadConfig(resolve(options.config), process.env);
-  const redis = connect(targetOf(config));
+  const redis = connect(
+    parseRedisUrl(config.redis.url?.reveal() ?? '') ?? (await findEmbedded(config.dataDir)),
+  );
   try {
     const keys = new Keys(config.redis.prefix);
     const store = new LearnedStore(redis, keys, { retentionMs: config.retentionMs });
@@ -54,18 +55,6 @@ async function learned(options: Options): Promise<void> {
   } finally {
     await disconnect(redis);
   }
-}
-
-/** The Redis of the config; the embedded one runs while its daemon does. */
-function targetOf(config: Config): RedisTarget {
-  const { url } = config.redis;
-  const external = url === null ? null : parseRedisUrl(url.reveal());
-  if (external !== null) return external;
-  const { target } = new EmbeddedRedis({ dataDir: config.dataDir, onTrouble: () => undefined });
-  if (target.kind === 'socket' && !existsSync(target.path)) {
-    throw new Error(`found no Redis at ${target.path}, expected the daemon of this config to be running`);
-  }
-  return target;
 }
 
 async function answer(

@@ -156,10 +156,12 @@ async function openQuote(options: Options): Promise<void> {
       recipient,
     },
   };
-  const quotesUrl = options.quotesUrl ?? (await upstreamOf(options, process.env)).quotesUrl;
+  const { quotesUrl, proxy } = options.quotesUrl
+    ? { quotesUrl: options.quotesUrl, proxy: null }
+    : await upstreamOf(options, process.env);
   if (quotesUrl === null)
     throw new Error('found no --quotes-url and no upstream.quotesUrl, expected one of them');
-  const client = new OpenQuotesClient({ quotesUrl, timeoutMs: OPEN_QUOTES_TIMEOUT_MS });
+  const client = new OpenQuotesClient({ quotesUrl, timeoutMs: OPEN_QUOTES_TIMEOUT_MS, proxy });
   try {
     const { value } = await askAgain(() => client.exactIn(request));
     print(

@@ -3,6 +3,7 @@ import { Command, Option } from 'commander';
 import { pino } from 'pino';
 import { loadConfig } from '../config/load.ts';
 import { Daemon } from '../daemon.ts';
+import { loggedError } from '../log-error.ts';
 import { EXIT, reportFailure } from './exit.ts';
 import { interrupted } from './interrupt.ts';
 
@@ -26,7 +27,7 @@ export function startCommand(): Command {
 
 async function start(options: { config: string; logLevel: string }): Promise<void> {
   const config = await loadConfig(resolve(options.config), process.env);
-  const log = pino({ level: options.logLevel, base: null, serializers: { error: pino.stdSerializers.err } });
+  const log = pino({ level: options.logLevel, base: null, serializers: { error: loggedError } });
   const stop = interrupted();
   const daemon = new Daemon({ config, log });
   const starting = daemon.start();

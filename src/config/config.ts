@@ -26,6 +26,8 @@ export type UpstreamConfig = {
   /** What the open quoting service is told of who asks. */
   dAppId: string;
   timeoutMs: number;
+  /** The http or https proxy through which both services are asked, with its user and password; `null`: asked directly. */
+  proxy: Secret | null;
   /** Starts with `/` and contains `{vaultAddress}`. */
   vaultPath: string;
   /** Name of the query parameter that carries a vault's source chain id. */
@@ -95,7 +97,7 @@ export type WebhookReceiver = {
   format: WebhookFormat;
   /** A secret, because such URLs carry tokens. */
   url: Secret;
-  /** At least one for `standard`; several while rotating. Each `whsec_` or `whsk_` and base64. */
+  /** At least one for `standard`; several while rotating. Each `whsec_` or `whsk_` and base64; an `ExpiringSecret` signs until its end. */
   secrets: Secret[];
   /** The user's own headers; none that is reserved. */
   headers: Record<string, Secret>;
@@ -113,7 +115,12 @@ export type WebhookReceiver = {
   ordering: 'none' | 'subject';
   /** The span of nothing but failures that disables the receiver. */
   disableAfterMs: number;
+  /** The http or https proxy through which the receiver is called, with its user and password; `null`: called directly. */
+  proxy: Secret | null;
+  /** All private, loopback and reserved addresses; then `allowNetworks` is empty. */
   allowPrivateNetwork: boolean;
+  /** The networks (CIDR) whose addresses are allowed although they are private, loopback or reserved. */
+  allowNetworks: readonly string[];
   allowInsecure: boolean;
 };
 

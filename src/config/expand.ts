@@ -1,35 +1,90 @@
-/** The text of a scalar after expansion, the variables it came from, and what is wrong with them. */
-export type Expansion = { text: string; variables: string[]; problems: string[] };
+import { readFileSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { isWrittenAsSecret } from './hiding.ts';
 
-const REFERENCE = /\$\$\{|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\})?/g;
+/** The text of a scalar after expansion, the variables and files it came from with their values, and what is wrong with them. */
+export type Expansion = { text: string; variables: string[]; outside: string[]; problems: string[] };
+
+/** Where values that do not stand in the config come from. `folder` is the config file's: paths are relative to it. */
+export type Outside = { env: NodeJS.ProcessEnv; folder: string };
+
+const REFERENCE = /\$\$\{|\$\{(?:file:([^{}]+)\}|([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\})?/g;
 
 /**
- * Replaces `${VAR}` and `${VAR:-default}` by the environment's values; `$${` stands for a literal `${`. A default is
- * taken when the variable is unset or empty. Values are taken as they are: what looks like a variable inside a value is
- * not expanded again. A problem names the variable and never its value.
+ * Replaces `${VAR}` and `${VAR:-default}` by the environment's values, and `${file:PATH}` by what the file holds, without
+ * the line break at its end; `$${` stands for a literal `${`. A default is taken when the variable is unset or empty.
+ * Values are taken as they are: what looks like a variable inside a value is not expanded again. A problem names the
+ * variable or the file and never its value.
  */
-export function expandVariables(text: string, env: NodeJS.ProcessEnv): Expansion {
+export function expandVariables(text: string, { env, folder }: Outside): Expansion {
   const variables: string[] = [];
+  const outside: string[] = [];
   const problems: string[] = [];
-  const expanded = text.replaceAll(REFERENCE, (found, name?: string, fallback?: string) => {
-    if (found === '$${') return '${';
-    if (name === undefined) {
-      problems.push(
-        'found "${" that begins no variable, expected ${NAME}, ${NAME:-default}, or $${ for a literal "${"',
-      );
-      return '';
-    }
+  const note = (name: string): void => {
     if (!variables.includes(name)) variables.push(name);
-    const value = env[name];
-    if (fallback !== undefined) return value === undefined || value === '' ? fallback : value;
-    if (value === undefined) {
-      problems.push(
-        `found \${${name}}, which is not set, expected it in the environment or with a default: \${${name}:-…}`,
-      );
-    }
-    return value ?? '';
-  });
-  return { text: expanded, variables, problems };
+  };
+  const expanded = text.replaceAll(
+    REFERENCE,
+    (found, path: string | undefined, name: string | undefined, fallback: string | undefined) => {
+      if (found === '$${') return '${';
+      if (path !== undefined) {
+        const shown = isWrittenAsSecret(path) ? 'file:…' : `file:${path}`;
+        note(shown);
+        const read = readSecretFile(resolve(folder, path));
+        if ('problem' in read) {
+          problems.push(`found \${${shown}}, ${read.problem}, expected a file that holds the value`);
+          return '';
+        }
+        outside.push(read.value);
+        return read.value;
+      }
+      if (name === undefined) {
+        problems.push(
+          'found "${" that begins no variable, expected ${NAME}, ${NAME:-default}, ${file:PATH}, or $${ for a literal "${"',
+        );
+        return '';
+      }
+      note(name);
+      const value = env[name];
+      if (value !== undefined) outside.push(value);
+      if (fallback !== undefined) return value === undefined || value === '' ? fallback : value;
+      if (value === undefined) {
+        problems.push(
+          `found \${${name}}, which is not set, expected it in the environment or with a default: \${${name}:-…}`,
+        );
+      }
+      return value ?? '';
+    },
+  );
+  return { text: expanded, variables, outside, problems };
+}
+
+/** No secret is longer; a file that never ends is none. */
+const MAX_FILE_BYTES = 65_536;
+
+function readSecretFile(path: string): { value: string } | { problem: string } {
+  let bytes: Buffer;
+  try {
+    const { size } = statFile(path);
+    if (size > MAX_FILE_BYTES) return { problem: `which is larger than ${MAX_FILE_BYTES} bytes` };
+    bytes = readFileSync(path);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : 'no file';
+    return { problem: code === 'ENOENT' ? 'which does not exist' : `which cannot be read (${code})` };
+  }
+  try {
+    const value = new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r?\n$/, '');
+    return value === '' ? { problem: 'which is empty' } : { value };
+  } catch {
+    return { problem: 'which is no text in UTF-8' };
+  }
+}
+
+/** A pipe or a device could keep the reader for ever. */
+function statFile(path: string): { size: number } {
+  const stat = statSync(path);
+  if (!stat.isFile()) throw new Error('neither a file nor a link to one');
+  return stat;
 }
 
 /**

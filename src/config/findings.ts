@@ -1,19 +1,22 @@
 import type { z } from 'zod';
-import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
-import type { ConfigPath } from './errors.ts';
+import { isJsonObject, type JsonValue } from '../domain/json.ts';
+import type { Hiding } from './hiding.ts';
 import { nearestKey } from './nearest-key.ts';
-import { isSecret, knownKeys, type SchemaContext } from './schema-path.ts';
+import { knownKeys, mayBeSecret, mayBeSecretKey, type SchemaContext } from './schema-path.ts';
 import { type Finding, valueAt } from './tree.ts';
 
 const MAX_SHOWN_CHARACTERS = 80;
 
+/** A schema with the values it was applied to, and what of them is not shown. */
+type FindingContext = SchemaContext & { hiding: Hiding };
+
 /** An issue of a schema, whose message is what was expected, as findings. */
-export function findingsOf(issue: z.core.$ZodIssue, context: SchemaContext): Finding[] {
+export function findingsOf(issue: z.core.$ZodIssue, context: FindingContext): Finding[] {
   const path = pathOf(issue);
   switch (issue.code) {
     case 'unrecognized_keys': {
       const known = knownKeys(path, context);
-      return issue.keys.map((key) => unknownKey([...path, key], { known, tree: context.tree }));
+      return issue.keys.map((key) => unknownKey([...path, key], { known, ...context }));
     }
     case 'invalid_union': {
       // The variant that was meant is the one that does not refuse the kind of value altogether.
@@ -27,23 +30,24 @@ export function findingsOf(issue: z.core.$ZodIssue, context: SchemaContext): Fin
       return [{ path, expected: issue.message, ...(typeof found === 'string' ? { found } : {}) }];
     }
     default:
-      return [{ path, expected: issue.message }];
+      if (!mayBeSecretKey(path, context)) return [{ path, expected: issue.message }];
+      return [{ path, found: 'a key without a value', expected: issue.message, atKey: true, hidesKey: true }];
   }
 }
 
 /**
- * In `{ token:abc }` and `{ token: a,bc }` a slip makes a key of a secret: what is no plain word, or has no value and is
- * like no known key, is not shown.
+ * In `{ token:abc }` and `{ token: a,bc }` a slip makes a key of a secret: what is no word of letters, or has no value and
+ * is like no known key, is not shown.
  */
 function unknownKey(
   path: (string | number)[],
-  { known, tree }: { known: string[]; tree: JsonObject },
+  { known, tree, hiding }: FindingContext & { known: string[] },
 ): Finding {
   const key = String(path.at(-1));
   const nearest = nearestKey(key, known);
-  const isWord = /^[A-Za-z][A-Za-z0-9_-]{0,39}$/.test(key);
+  const isWord = /^[A-Za-z][A-Za-z_-]{0,39}$/.test(key);
   const all = known.join(', ');
-  if (!isWord || (nearest === null && valueAt(tree, path) === null)) {
+  if (!isWord || hiding.hides(key) || (nearest === null && valueAt(tree, path) === null)) {
     const expected = `one of ${all}, then a colon, a space and a value`;
     return { path, found: 'an unknown key that is not shown', expected, atKey: true, hidesKey: true };
   }
@@ -60,28 +64,36 @@ function isWrongKind(issue: z.core.$ZodIssue): boolean {
   return issue.code === 'invalid_type' && issue.path.length === 0;
 }
 
-/** What was found, in words that show neither a secret nor anything from the environment. */
+/** What was found, in words that show neither a secret nor anything from outside the file. */
 export function describeFound(
   finding: Finding,
-  { variables, ...context }: SchemaContext & { variables: string[] },
+  { variables, hiding, ...context }: FindingContext & { variables: string[] },
 ): string {
-  if (finding.atKey === true && finding.found !== undefined) return finding.found;
-  const found =
-    variables.length > 0
-      ? `a value from ${variables.map((name) => `\${${name}}`).join(' and ')}`
-      : (finding.found ?? describeValue(finding.path, context));
-  if (finding.repeated !== true) return found;
-  const isShown = typeof valueAt(context.tree, finding.path) === 'string' && !isSecret(finding.path, context);
-  return isShown ? `${found} again` : 'the same again';
+  if (finding.atKey === true && finding.found !== undefined) return hiding.mask(finding.found);
+  if (variables.length > 0) {
+    const names = variables.map((name) => `\${${name}}`).join(' and ');
+    return `a value from ${names}${finding.repeated === true ? ' again' : ''}`;
+  }
+  if (finding.found !== undefined) return hiding.mask(finding.found);
+  const { path } = finding;
+  const value = valueAt(context.tree, path);
+  const isHidden = isScalar(value) && (mayBeSecret(path, context) || hiding.hides(String(value)));
+  if (finding.repeated === true) {
+    return isHidden || typeof value !== 'string' ? 'the same again' : `${describeValue(value)} again`;
+  }
+  if (!isHidden) return describeValue(value);
+  return value === '' ? 'an empty text' : 'a secret that is not shown';
 }
 
-function describeValue(path: ConfigPath, context: SchemaContext): string {
-  const value: JsonValue | undefined = valueAt(context.tree, path);
+function isScalar(value: JsonValue | undefined): value is string | number | boolean {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+}
+
+function describeValue(value: JsonValue | undefined): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'no value';
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
   if (isJsonObject(value)) return 'a mapping';
-  if (isSecret(path, context)) return value === '' ? 'an empty text' : 'a secret that is not shown';
   const text = JSON.stringify(value);
   return text.length <= MAX_SHOWN_CHARACTERS ? text : `${text.slice(0, MAX_SHOWN_CHARACTERS)}…"`;
 }

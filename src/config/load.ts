@@ -6,9 +6,11 @@ import type { Config, ReceiverTls } from './config.ts';
 import { digestOf } from './digest.ts';
 import { ConfigError, type ConfigProblem, renderPath } from './errors.ts';
 import { describeFound, findingsOf, pathOf } from './findings.ts';
+import { createHiding, type Hiding } from './hiding.ts';
 import { readQuoteFiles } from './quote-files.ts';
 import { checkRetention } from './retention.ts';
 import { buildConfig, checkConfig, configSchema, type ParsedConfig } from './schema.ts';
+import { secretTexts } from './schema-path.ts';
 import { readSource, type Source } from './source.ts';
 import { readTlsFiles } from './tls.ts';
 import { type Finding, replaceAt, valueAt } from './tree.ts';
@@ -18,24 +20,33 @@ import { type Finding, replaceAt, valueAt } from './tree.ts';
  * to the working directory. Throws a ConfigError that holds every problem at once.
  */
 export async function loadConfig(file: string, env: NodeJS.ProcessEnv): Promise<Config> {
-  const source = readSource(await readText(file), env);
-  if (source.tree === null) throw new ConfigError(placed(file, { source, findings: [] }));
+  const path = resolve(file);
+  const source = readSource(await readText(file), { env, folder: dirname(path) });
+  if (source.tree === null) {
+    throw new ConfigError(placed(file, { source, findings: [], hiding: createHiding(source.outside) }));
+  }
   const parsed = parse(source.tree, source);
   const issues = parsed.success ? [] : parsed.error.issues;
-  const context = { schema: configSchema, tree: source.tree };
-  const path = resolve(file);
+  const hiding = createHiding([
+    ...source.outside,
+    ...secretTexts({ schema: configSchema, tree: source.tree }),
+  ]);
+  const context = { schema: configSchema, tree: source.tree, hiding };
   const { quotes, findings: unread } = await readQuoteFiles(source.tree, dirname(path));
   const findings = [
     ...issues.flatMap((issue) => findingsOf(issue, context)),
     ...unread,
     ...(parsed.success ? checkRetention(parsed.data, source.tree) : []),
-    ...checkConfig(source.tree, { isExpanded: (at) => source.variablesAt(at).length > 0, quotes }),
+    ...checkConfig(source.tree, {
+      isShown: (at, text) => source.variablesAt(at).length === 0 && !hiding.hides(text),
+      quotes,
+    }),
   ];
   if (!parsed.success || findings.length > 0 || source.problems.length > 0) {
-    throw new ConfigError(placed(file, { source, findings }));
+    throw new ConfigError(placed(file, { source, findings, hiding }));
   }
   const { tls, findings: tlsFindings } = await readTls(parsed.data, dirname(path));
-  if (tlsFindings.length > 0) throw new ConfigError(placed(file, { source, findings: tlsFindings }));
+  if (tlsFindings.length > 0) throw new ConfigError(placed(file, { source, findings: tlsFindings, hiding }));
   const config = buildConfig(parsed.data, { tls, quotes });
   return { ...config, file: path, digest: digestOf(config), dataDir: resolve(dirname(path), config.dataDir) };
 }
@@ -110,7 +121,7 @@ function coerce(text: string, expected: string): number | boolean | null {
 /** The problems with their lines, in the order of the file. */
 function placed(
   file: string,
-  { source, findings }: { source: Source; findings: Finding[] },
+  { source, findings, hiding }: { source: Source; findings: Finding[]; hiding: Hiding },
 ): ConfigProblem[] {
   const unreadable = new Set(source.problems.map(({ path }) => renderPath(path)));
   const tree = source.tree ?? {};
@@ -118,7 +129,7 @@ function placed(
   const readable = findings.filter(({ path }) => path.length === 0 || !unreadable.has(renderPath(path)));
   const fromFindings = readable.map((finding) => {
     const variables = source.variablesAt(finding.path);
-    const found = describeFound(finding, { schema: configSchema, tree, variables });
+    const found = describeFound(finding, { schema: configSchema, tree, variables, hiding });
     const offset = source.offsetOf(finding.path, { atKey: finding.atKey === true });
     const path = finding.hidesKey === true ? finding.path.slice(0, -1) : finding.path;
     return { path, offset, message: `found ${found}, expected ${finding.expected}` };
@@ -127,7 +138,7 @@ function placed(
   return problems.map(({ path, offset, message }) => ({
     file,
     ...source.positionOf(offset),
-    path: renderPath(path),
+    path: hiding.renderPath(path),
     message,
   }));
 }

@@ -6,11 +6,12 @@ import { flagField, mapping, nameField, rateField, textField, wholeNumberField }
 import { buildFilter, filterFields } from './filter.ts';
 import { buildGathering, checkQuietHours, gatheringFields } from './gathering.ts';
 import { headersField } from './headers.ts';
-import { signingSecretField } from './signing-secret.ts';
+import { networksField } from './networks.ts';
+import { expiringSecretField, SECRET_EXPECTED, signingSecretField } from './signing-secret.ts';
 import { mailAddressField } from './smtp.ts';
 import { checkTls, tlsSchema } from './tls.ts';
 import { type Finding, findRepeated, items, member } from './tree.ts';
-import { httpUrl, isPrivateHost, secretUrlField } from './urls.ts';
+import { httpUrl, isInNetworks, isPrivateHost, proxyField, secretUrlField } from './urls.ts';
 
 const globField = textField({
   pattern: /^!?[A-Za-z0-9._*-]+$/,
@@ -80,12 +81,14 @@ const webhookSchema = mapping({
     label: 'URL',
   }),
   secrets: z
-    .array(signingSecretField, { error: 'a list of signing secrets, each whsec_ or whsk_ and base64' })
+    .array(z.union([signingSecretField, expiringSecretField], { error: SECRET_EXPECTED }), {
+      error: 'a list of signing secrets, each whsec_ or whsk_ and base64',
+    })
     .min(1, { error: 'at least one signing secret' })
     .optional()
     .meta({
       description:
-        'Required for the format `standard`. The secrets that sign, each `whsec_` and base64 of 24 to 64 bytes (HMAC), or `whsk_` and base64 of an ed25519 key; `keygen` makes both. Several while rotating: every request is signed with all of them.',
+        'Required for the format `standard`. The secrets that sign, each `whsec_` and base64 of 24 to 64 bytes (HMAC), or `whsk_` and base64 of an ed25519 key; `keygen` makes both. Several while rotating: every request is signed with all of them. `{ secret: whsec_…, until: 2026-12-01T00:00:00Z }` signs until then; at least one has no end.',
       label: 'list of secrets',
       writeOnly: true,
     }),
@@ -114,8 +117,19 @@ const webhookSchema = mapping({
   tls: tlsSchema.optional().meta({ description: 'Files for TLS that is not the usual one.' }),
   ordering: orderingField,
   disableAfter: disableAfterField,
+  proxy: proxyField.optional().meta({
+    description:
+      'An http or https proxy through which the URL is called, with user and password where it asks for them. Kept secret.',
+    label: 'URL',
+  }),
   allowPrivateNetwork: flagField().prefault(false).meta({
-    description: 'Allows a URL on a private, loopback or link-local address.',
+    description:
+      'Allows every private, loopback and link-local address. `allowNetworks` allows only those that are meant.',
+  }),
+  allowNetworks: networksField.optional().meta({
+    description:
+      'Allows addresses of these networks although they are private, such as `["10.0.0.0/8"]`. Not beside `allowPrivateNetwork: true`.',
+    label: 'list of networks',
   }),
   allowInsecure: flagField().prefault(false).meta({ description: 'Allows a plain http URL.' }),
 }).meta({
@@ -202,9 +216,18 @@ export function buildReceiver(
   switch (item.type) {
     case 'webhook': {
       const { format, url, headers, allowPrivateNetwork, allowInsecure } = item;
+      const { allowNetworks = [], proxy = null } = item;
       const rateLimit = item.rateLimit ?? DEFAULT_RATE_LIMITS[format];
       const own = { format, url, secrets: item.secrets ?? [], headers, tls, rateLimit };
-      return { ...common, ...own, type: 'webhook', allowPrivateNetwork, allowInsecure };
+      return {
+        ...common,
+        ...own,
+        type: 'webhook',
+        proxy,
+        allowPrivateNetwork,
+        allowNetworks,
+        allowInsecure,
+      };
     }
     case 'email':
       return {
@@ -223,11 +246,12 @@ export function checkReceiver(item: JsonValue, { hasSmtp }: { hasSmtp: boolean }
   if (member(item, 'type') === 'webhook') {
     findings.push(
       ...checkUrl(item),
+      ...checkNetworks(item),
       ...checkSecrets(item),
       ...findRepeated(member(item, 'secrets'), {
         at: ['secrets'],
         expected: 'each signing secret once',
-        keyOf: asText,
+        keyOf: (one) => asText(member(one, 'secret') ?? one),
       }),
     );
   }
@@ -249,7 +273,13 @@ export function checkReceiver(item: JsonValue, { hasSmtp }: { hasSmtp: boolean }
 /** What is for programs is signed; a chat verifies nothing. */
 function checkSecrets(item: JsonValue): Finding[] {
   const format = member(item, 'format') ?? 'standard';
-  if (format !== 'standard' || member(item, 'secrets') !== undefined) return [];
+  const secrets = member(item, 'secrets');
+  const isEnding = (secret: JsonValue): boolean => member(secret, 'until') !== undefined;
+  if (items(secrets).length > 0 && items(secrets).every(isEnding)) {
+    const expected = 'one that has no end, or nothing signs after the last';
+    return [{ path: ['secrets'], found: 'only secrets that end', expected }];
+  }
+  if (format !== 'standard' || secrets !== undefined) return [];
   return [
     { path: ['secrets'], found: 'nothing', expected: 'a list of signing secrets, as keygen makes them' },
   ];
@@ -267,14 +297,29 @@ function checkUrl(item: JsonValue): Finding[] {
       expected: 'an https:// URL (or allowInsecure: true)',
     });
   }
-  if (isPrivateHost(url) && member(item, 'allowPrivateNetwork') !== true) {
+  const networks = items(member(item, 'allowNetworks')).filter((network) => typeof network === 'string');
+  const isAllowed = member(item, 'allowPrivateNetwork') === true || isInNetworks(url, networks);
+  if (isPrivateHost(url) && !isAllowed) {
     findings.push({
       path: ['url'],
       found: 'a URL on a private or loopback address',
-      expected: 'a public host (or allowPrivateNetwork: true)',
+      expected: 'a public host (or its network in allowNetworks, or allowPrivateNetwork: true)',
     });
   }
   return findings;
+}
+
+/** Who allows everything private must not believe to have allowed only some of it. */
+function checkNetworks(item: JsonValue): Finding[] {
+  if (member(item, 'allowPrivateNetwork') !== true || member(item, 'allowNetworks') === undefined) return [];
+  return [
+    {
+      path: ['allowNetworks'],
+      found: 'allowNetworks beside allowPrivateNetwork: true',
+      expected: 'one of them',
+      atKey: true,
+    },
+  ];
 }
 
 function checkEvents(item: JsonValue): Finding[] {

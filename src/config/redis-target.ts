@@ -1,3 +1,5 @@
+import { decoded } from './urls.ts';
+
 /**
  * Where Redis is: one server (by URL or by socket), a Sentinel group, or a Cluster. Written in `redis.url` as
  * `redis://` or `rediss://host:port/db`, `redis+sentinel://host:port,host:port/group`,
@@ -29,16 +31,19 @@ export function parseRedisUrl(text: string): RedisTarget | null {
   const group = GROUP_URL.exec(text);
   if (group === null) {
     const url = /^rediss?:\/\/\S+$/i.test(text) ? URL.parse(text) : null;
-    return url === null || url.hostname === '' ? null : { kind: 'server', url: text };
+    if (url === null || url.hostname === '' || !/^(\/\d{0,9})?$/.test(url.pathname)) return null;
+    const isDecodable = decoded(url.username) !== null && decoded(url.password) !== null;
+    return isDecodable ? { kind: 'server', url: text } : null;
   }
-  const [, scheme, kind, user, password, list = '', name] = group;
+  const [, scheme, kind, user = '', secret = '', list = '', name] = group;
   const hosts = list.split(',').map((host) => parseHost(host, kind === 'sentinel' ? 26_379 : 6_379));
-  if (!hosts.every((host) => host !== null)) return null;
+  const [username, password] = [decoded(user), decoded(secret)];
+  if (!hosts.every((host) => host !== null) || username === null || password === null) return null;
   const common = {
     hosts,
     tls: scheme === 'rediss',
-    ...(user ? { username: decodeURIComponent(user) } : {}),
-    ...(password ? { password: decodeURIComponent(password) } : {}),
+    ...(username ? { username } : {}),
+    ...(password ? { password } : {}),
   };
   if (kind === 'cluster') return { kind: 'cluster', ...common };
   return !name ? null : { kind: 'sentinel', group: name, ...common };
@@ -46,6 +51,7 @@ export function parseRedisUrl(text: string): RedisTarget | null {
 
 function parseHost(text: string, defaultPort: number): Host | null {
   const match = /^(\[[^\]]+\]|[^:]+)(?::(\d{1,5}))?$/.exec(text);
-  if (match?.[1] === undefined) return null;
-  return { host: match[1].replace(/^\[|\]$/g, ''), port: Number(match[2] ?? defaultPort) };
+  const port = Number(match?.[2] ?? defaultPort);
+  if (match?.[1] === undefined || port < 1 || port > 65_535) return null;
+  return { host: match[1].replace(/^\[|\]$/g, ''), port };
 }

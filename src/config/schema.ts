@@ -77,19 +77,23 @@ export function buildConfig(
 
 /**
  * What fields say about each other. It reads the values as they stand in the file, so that it finds what it can even
- * where other fields are wrong. `isExpanded` tells which values came from variables, and so must not be shown.
+ * where other fields are wrong. `isShown` tells of a text at a path whether it may be shown.
  */
 export function checkConfig(
   tree: JsonValue,
-  { isExpanded, quotes }: { isExpanded(path: ConfigPath): boolean; quotes: ReadonlyMap<string, HandedQuote> },
+  {
+    isShown,
+    quotes,
+  }: { isShown(path: ConfigPath, text: string): boolean; quotes: ReadonlyMap<string, HandedQuote> },
 ): Finding[] {
   const receivers = items(member(tree, 'receivers'));
   const subscriptions = items(member(tree, 'subscriptions'));
   const hasSmtp = member(tree, 'smtp') !== undefined;
   const receiverNames = receivers.flatMap((item) => nameOf(item) ?? []);
-  const shownNames = receivers.flatMap((item, index) =>
-    isExpanded(['receivers', index, 'name']) ? [] : (nameOf(item) ?? []),
-  );
+  const shownNames = receivers.flatMap((item, index) => {
+    const name = nameOf(item);
+    return name !== null && isShown(['receivers', index, 'name'], name) ? [name] : [];
+  });
   const known = { receivers: receiverNames, shown: [...new Set(shownNames)], quotes };
   return [
     ...under(['upstream'], checkUpstream(member(tree, 'upstream'))),

@@ -12,11 +12,15 @@ export const serverSchema = mapping({
   port: wholeNumberField({ min: 0, max: 65_535 })
     .prefault(9464)
     .meta({ description: 'The port; 0 takes a free one.' }),
-  token: textField({ pattern: /^[\x21-\x7e]+$/, expected: 'a token of visible ASCII characters' })
+  token: textField({
+    pattern: /^[\x21-\x7e]{16,}$/,
+    expected: 'a token of 16 or more visible ASCII characters',
+  })
     .transform((token) => new Secret(token))
     .optional()
     .meta({
-      description: 'The token that the API asks for. `/metrics`, `/healthz` and `/readyz` never need it.',
+      description:
+        'The token that the API asks for, 16 characters or longer. `/metrics`, `/healthz` and `/readyz` never need it.',
       label: 'text',
       writeOnly: true,
     }),

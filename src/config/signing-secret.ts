@@ -1,5 +1,6 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
+import { mapping } from './fields.ts';
 import { Secret } from './secret.ts';
 
 const HMAC_PREFIX = 'whsec_';
@@ -16,7 +17,7 @@ const PRIVATE_DER = Buffer.from('302e020100300506032b657004220420', 'hex');
 /** A signing key behind its prefix: the bytes of an HMAC key, or an ed25519 key pair. */
 export type SigningKey = { type: 'hmac'; key: Buffer } | { type: 'ed25519'; key: KeyObject };
 
-const SECRET_EXPECTED =
+export const SECRET_EXPECTED =
   'a signing secret: whsec_ and base64 of 24 to 64 random bytes, or whsk_ and base64 of an ed25519 key (keygen makes both)';
 
 /**
@@ -74,3 +75,26 @@ export const signingSecretField = z
     return z.NEVER;
   })
   .meta({ writeOnly: true });
+
+const UNTIL_EXPECTED = 'a time with its zone, like 2026-12-01T00:00:00Z';
+const UNTIL = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/;
+
+/** A signing secret on its way out: from `untilMs` on, milliseconds since 1970, it signs no more. */
+export class ExpiringSecret extends Secret {
+  readonly untilMs: number;
+
+  constructor(value: string, untilMs: number) {
+    super(value);
+    this.untilMs = untilMs;
+  }
+}
+
+/** A field that holds a signing secret with the time at which it ends. */
+export const expiringSecretField = mapping({
+  secret: signingSecretField.meta({ description: 'A signing secret.', label: 'text', writeOnly: true }),
+  until: z
+    .string({ error: UNTIL_EXPECTED })
+    .refine((text) => UNTIL.test(text) && !Number.isNaN(Date.parse(text)), { error: UNTIL_EXPECTED })
+    .transform((text) => Date.parse(text))
+    .meta({ description: 'When it stops to sign, like `2026-12-01T00:00:00Z`.', label: 'time' }),
+}).transform(({ secret, until }) => new ExpiringSecret(secret.reveal(), until));

@@ -1,7 +1,7 @@
 import { LineCounter, parseDocument } from 'yaml';
 import type { JsonObject } from '../domain/json.ts';
 import { type ConfigPath, renderPath } from './errors.ts';
-import { maskVariables } from './expand.ts';
+import { maskVariables, type Outside } from './expand.ts';
 import { describeSyntaxError } from './syntax-errors.ts';
 import { readValues } from './values.ts';
 
@@ -15,6 +15,8 @@ export type Source = {
   problems: PlacedProblem[];
   /** The names of the variables that the value at a path came from; none for a value that was written out. */
   variablesAt(path: ConfigPath): string[];
+  /** Whatever came from outside the file. */
+  outside: string[];
   /** The offset of the value at a path, or of what encloses it; of its key if `atKey` is set. */
   offsetOf(path: ConfigPath, options: { atKey: boolean }): number;
   /** Line and column, both from 1. */
@@ -22,7 +24,7 @@ export type Source = {
 };
 
 /** Reads YAML and expands `${…}` in its scalars, never in keys, so that a variable cannot change the structure. */
-export function readSource(text: string, env: NodeJS.ProcessEnv): Source {
+export function readSource(text: string, outside: Outside): Source {
   const lineCounter = new LineCounter();
   const { masked, unmask } = maskVariables(text);
   const document = parseDocument(masked, { lineCounter, prettyErrors: false, stringKeys: true });
@@ -34,11 +36,12 @@ export function readSource(text: string, env: NodeJS.ProcessEnv): Source {
   }));
   // A repeated key leaves a readable document; after any other error the rest would be guesswork.
   const readable = syntaxErrors.every(({ code }) => code === 'DUPLICATE_KEY');
-  const values = readable ? readValues({ document, unmask, env }) : null;
+  const values = readable ? readValues({ document, unmask, outside }) : null;
   return {
     tree: values?.tree ?? null,
     problems: [...firstOfEachLine(syntaxProblems, lineCounter), ...(values?.problems ?? [])],
     variablesAt: (path) => values?.variables.get(renderPath(path)) ?? [],
+    outside: [...(values?.outside ?? [])],
     offsetOf: (path, { atKey }) => {
       const own = (atKey ? values?.keyOffsets : values?.offsets)?.get(renderPath(path));
       if (own !== undefined) return own;

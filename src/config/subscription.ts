@@ -102,7 +102,7 @@ export const subscriptionSchema = mapping({
       z.string(),
       z.string({
         error: ({ input }) =>
-          typeof input === 'number' || typeof input === 'boolean' ? `text in quotes: "${input}"` : 'text',
+          typeof input === 'number' || typeof input === 'boolean' ? 'text in quotes' : 'text',
       }),
       { error: 'a mapping of text to text' },
     )

@@ -7,7 +7,8 @@ import type { YAMLError } from 'yaml';
 export function describeSyntaxError(error: YAMLError, rest: string): string {
   switch (error.code) {
     case 'DUPLICATE_KEY': {
-      const key = /^[A-Za-z0-9_-]{1,64}/.exec(rest)?.[0];
+      // Without a colon, or with digits, it may be a secret that a slip made a key of.
+      const key = /^([A-Za-z][A-Za-z-]{0,39})\s*:\s/.exec(rest)?.[1];
       return `found ${key === undefined ? 'a key' : `the key "${key}"`} again, expected each key once`;
     }
     case 'TAB_AS_INDENT':

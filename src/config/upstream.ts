@@ -5,7 +5,7 @@ import { durationField } from './duration.ts';
 import { flagField, mapping, rateField, textField } from './fields.ts';
 import { Secret } from './secret.ts';
 import { type Finding, member } from './tree.ts';
-import { baseUrlField, httpUrl, isLoopback } from './urls.ts';
+import { baseUrlField, httpUrl, isLoopback, proxyField } from './urls.ts';
 
 const MAX_REQUESTS_PER_SECOND = 10_000;
 
@@ -44,6 +44,11 @@ export const upstreamSchema = mapping({
   timeout: durationField({ min: '100ms', max: '5m' }).prefault('10s').meta({
     description: 'How long a request may take, from connecting to the end of the body.',
     label: 'duration',
+  }),
+  proxy: proxyField.optional().meta({
+    description:
+      'An http or https proxy through which the transfer service and the open quoting service are asked, with user and password where it asks for them. Kept secret.',
+    label: 'URL',
   }),
   vaultPath: textField({
     pattern: /^\/(?=[^?#\s]*\{vaultAddress\})[^?#\s]*$/,
@@ -98,6 +103,7 @@ export function buildUpstream(section: z.output<typeof upstreamSchema>): Upstrea
     quotesRequestsPerSecond: section.quotesRequestsPerSecond,
     dAppId: section.dAppId,
     timeoutMs: section.timeout,
+    proxy: section.proxy ?? null,
     vaultPath: section.vaultPath,
     vaultChainParam: section.vaultChainParam,
     gaslessJobPath: section.gaslessJobPath,

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import { networkList } from './networks.ts';
 import { isLoopbackAddress, isRefusedAddress } from './refused-addresses.ts';
 import { Secret } from './secret.ts';
 
@@ -16,6 +17,17 @@ export function isLoopback(url: URL): boolean {
 export function isPrivateHost(url: URL): boolean {
   const address = literalAddress(url);
   return isLocalhost(url) || (address !== null && isRefusedAddress(address));
+}
+
+/**
+ * Whether a URL's host is written as an address of these networks (CIDR), or as `localhost` where they hold a loopback
+ * address.
+ */
+export function isInNetworks(url: URL, networks: readonly string[]): boolean {
+  const list = networkList(networks);
+  if (isLocalhost(url)) return list.check('127.0.0.1', 'ipv4') || list.check('::1', 'ipv6');
+  const address = literalAddress(url);
+  return address !== null && list.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6');
 }
 
 function isLocalhost(url: URL): boolean {
@@ -78,8 +90,32 @@ export function secretServerUrlField({ schemes, example }: { schemes: string[]; 
     .meta({ writeOnly: true });
 }
 
+const PROXY_EXPECTED =
+  'a URL of a proxy like http://user:password@proxy.example.com:3128, http or https, without a path';
+
+/** A field that holds the URL of a proxy, kept secret because it may hold a password. */
+export const proxyField = z
+  .string({ error: PROXY_EXPECTED })
+  .transform((text, context) => {
+    const url = httpUrl(text);
+    const isBare = url !== null && url.pathname === '/' && !/[?#]/.test(text);
+    if (isBare && decoded(url.username) !== null && decoded(url.password) !== null) return new Secret(text);
+    context.addIssue({ code: 'custom', message: PROXY_EXPECTED });
+    return z.NEVER;
+  })
+  .meta({ writeOnly: true });
+
 /** The URL of an http or https address with a host and no spaces; null for anything else. */
 export function httpUrl(text: string): URL | null {
   const url = /^https?:\/\/[^\s/]/i.test(text) && !/\s/.test(text) ? URL.parse(text) : null;
   return url !== null && url.hostname !== '' ? url : null;
+}
+
+/** A part of a URL without its escapes; null where a `%` begins none. */
+export function decoded(part: string): string | null {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return null;
+  }
 }

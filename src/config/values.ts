@@ -1,7 +1,17 @@
-import { type Document, isAlias, isMap, isScalar, isSeq, type Node, type YAMLMap } from 'yaml';
+import {
+  type Alias,
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  type Node,
+  visit,
+  type YAMLMap,
+} from 'yaml';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 import { type ConfigPath, renderPath } from './errors.ts';
-import { expandVariables } from './expand.ts';
+import { expandVariables, type Outside } from './expand.ts';
 import type { PlacedProblem } from './source.ts';
 
 /** A YAML document's values. The maps' keys are rendered paths. */
@@ -12,6 +22,8 @@ export type Values = {
   offsets: Map<string, number>;
   keyOffsets: Map<string, number>;
   variables: Map<string, string[]>;
+  /** The values of all variables and files. */
+  outside: Set<string>;
 };
 
 // Thousands of subscriptions have some ten thousand values; a few lines of aliases can make billions.
@@ -21,18 +33,21 @@ const MAX_VALUES = 100_000;
 export function readValues(options: {
   document: Document.Parsed;
   unmask(part: string): string;
-  env: NodeJS.ProcessEnv;
+  outside: Outside;
 }): Values {
-  const { document, unmask, env } = options;
+  const { document, unmask } = options;
   const values: Values = {
     tree: null,
     problems: [],
     offsets: new Map(),
     keyOffsets: new Map(),
     variables: new Map(),
+    outside: new Set(),
   };
+  const targets = aliasTargets(document);
   const enclosing = new Set<Node>();
   let count = 0;
+  let isTooLarge = false;
 
   function read(node: Node | null, path: ConfigPath): JsonValue {
     count += 1;
@@ -45,14 +60,18 @@ export function readValues(options: {
     };
     if (node === null) return null;
     if (isAlias(node)) {
-      const target = node.resolve(document);
+      const target = targets.get(node);
       if (target === undefined) {
         return refuse(
           'found a YAML alias without an anchor, expected quotes around text that begins with "*"',
         );
       }
       if (enclosing.has(target)) return refuse('found a YAML alias inside its own anchor, expected a value');
-      if (count > MAX_VALUES) return refuse(`found more than ${MAX_VALUES} values, expected fewer aliases`);
+      if (count > MAX_VALUES) {
+        if (isTooLarge) return null;
+        isTooLarge = true;
+        return refuse(`found more than ${MAX_VALUES} values, expected fewer aliases`);
+      }
       return read(target, path);
     }
     enclosing.add(node);
@@ -68,7 +87,8 @@ export function readValues(options: {
     if (typeof value === 'number') return exactNumber(value, isScalar(node) ? (node.source ?? '') : '');
     if (typeof value === 'boolean') return value;
     if (typeof value !== 'string') return null;
-    const { text, variables, problems } = expandVariables(unmask(value), env);
+    const { text, variables, outside, problems } = expandVariables(unmask(value), options.outside);
+    for (const taken of outside) values.outside.add(taken);
     if (variables.length > 0) values.variables.set(renderPath(path), variables);
     const offset = node.range?.[0] ?? 0;
     values.problems.push(...problems.map((message) => ({ path, offset, message })));
@@ -83,6 +103,7 @@ export function readValues(options: {
       const offset = (isScalar(pair.key) ? pair.key.range?.[0] : undefined) ?? node.range?.[0] ?? 0;
       if (key.includes('${')) {
         const message = 'found a variable in a key, expected a key that is written out';
+        // The key is not in the path: a slip makes one of a secret.
         values.problems.push({ path, offset, message });
       } else if (key === '' || key === '__proto__') {
         const message = `found the key ${JSON.stringify(key)}, expected another name`;
@@ -104,6 +125,22 @@ export function readValues(options: {
     values.problems.push({ path: [], offset: 0, message });
   }
   return values;
+}
+
+/** What each alias stands for, found in one pass: the library's own look-up reads the whole document for each of them. */
+function aliasTargets(document: Document.Parsed): Map<Alias, Node> {
+  const targets = new Map<Alias, Node>();
+  const anchors = new Map<string, Node>();
+  visit(document, {
+    Alias(_, alias) {
+      const target = anchors.get(alias.source);
+      if (target !== undefined) targets.set(alias, target);
+    },
+    Value(_, node) {
+      if (node.anchor !== undefined) anchors.set(node.anchor, node);
+    },
+  });
+  return targets;
 }
 
 /**

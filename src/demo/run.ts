@@ -10,6 +10,7 @@ import { loadConfig } from '../config/load.ts';
 import { Daemon } from '../daemon.ts';
 import type { RenderedEvent } from '../domain/event.ts';
 import { wantsType } from '../domain/glob.ts';
+import { loggedError } from '../log-error.ts';
 import { Sandbox } from '../sandbox/sandbox.ts';
 import type { Subjects } from '../sandbox/world.ts';
 import { type Account, account } from './account.ts';
@@ -61,10 +62,7 @@ export async function runDemo(options: { for?: number; seed: number }): Promise<
     const port = await usualPort();
     const subjects = sandbox.subjects();
     await writeFile(file, demoConfig({ sandbox, subjects, receiver, mailbox, secret, port }));
-    const log = pino(
-      { level: 'warn', base: null, serializers: { error: pino.stdSerializers.err } },
-      pino.destination(2),
-    );
+    const log = pino({ level: 'warn', base: null, serializers: { error: loggedError } }, pino.destination(2));
     const daemon = new Daemon({ config: await loadConfig(file, {}), log });
     const overtaken = new Set<string>();
     daemon.signals.on('record.decided', ({ subject, outcome }) => {

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { Secret } from '../config/secret.ts';
 import type { RenderedEvent } from '../domain/event.ts';
 import { within } from '../within.ts';
+import { FailedLogins } from './failed-logins.ts';
 import { sendProblem } from './problem.ts';
 
 /** An event as one receiver gets it, whole; null when that receiver has no delivery of it, or no longer. Rejects when nobody can tell. */
@@ -19,10 +20,14 @@ const RECEIVER = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/);
 
 /** Adds `GET /v1/events/{id}?receiver=NAME`, for whoever has the token. */
 export function routeApi(app: FastifyInstance, { token, findEvent }: ApiOptions): void {
+  const failures = new FailedLogins();
   app.get<{ Params: { id: string }; Querystring: { receiver?: unknown } }>(
     '/v1/events/:id',
     async (request, reply) => {
-      if (!isAuthorized(request, token)) return refuse(reply);
+      if (!isAuthorized(request, token)) {
+        const waited = await failures.wait(request.ip, performance.now());
+        return waited ? refuse(reply) : sendTooMany(reply);
+      }
       const id = EVENT_ID.safeParse(request.params.id);
       const receiver = RECEIVER.safeParse(request.query.receiver);
       if (!receiver.success)
@@ -63,6 +68,11 @@ function isAuthorized({ headers }: FastifyRequest, token: Secret): boolean {
 
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
+}
+
+function sendTooMany(reply: FastifyReply): FastifyReply {
+  reply.header('retry-after', '60').header('connection', 'close');
+  return sendProblem(reply, 429, 'found too many failed logins, expected the server.token of the config');
 }
 
 function refuse(reply: FastifyReply): FastifyReply {

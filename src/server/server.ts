@@ -21,6 +21,22 @@ export type ServerOptions = {
 
 const READINESS_TIMEOUT_MS = 2_000;
 
+/** Scrapers, probes and a few readers of events; who comes beyond that is hung up on. */
+const MOST_CONNECTIONS = 256;
+
+/** What a stranger can hold: no request is longer than its headers, and none of them comes slowly. */
+const LIMITS = {
+  // Scrapers keep connections open; closing must not wait for them.
+  forceCloseConnections: true,
+  bodyLimit: 16 * 1_024,
+  // From the first byte to the last of a request.
+  requestTimeout: 10_000,
+  // Without a byte, also of an answer that nobody reads.
+  connectionTimeout: 30_000,
+  keepAliveTimeout: 20_000,
+  http: { headersTimeout: 5_000, connectionsCheckingInterval: 1_000, maxHeaderSize: 16 * 1_024 },
+} as const;
+
 /** The HTTP server: `/metrics`, `/healthz` and `/readyz`, none of which needs a token, and the API, which does. */
 export class Server {
   readonly #options: ServerOptions;
@@ -28,8 +44,9 @@ export class Server {
 
   constructor(options: ServerOptions) {
     this.#options = options;
-    // Scrapers keep connections open; closing must not wait for them.
-    this.#app = fastify({ forceCloseConnections: true });
+    this.#app = fastify(LIMITS);
+    this.#app.server.maxConnections = MOST_CONNECTIONS;
+    this.#refuseBodies();
     this.#route();
   }
 
@@ -49,6 +66,17 @@ export class Server {
   /** Ends requests under way and stops listening. */
   async close(): Promise<void> {
     await this.#app.close();
+  }
+
+  /** Nothing here takes a body: the headers that announce one are answered, and the connection ends. */
+  #refuseBodies(): void {
+    this.#app.addHook('onRequest', async ({ headers }, reply) => {
+      const announced =
+        headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+      if (!announced) return;
+      reply.header('connection', 'close');
+      return sendProblem(reply, 413, 'found a request with a body, expected none');
+    });
   }
 
   #route(): void {

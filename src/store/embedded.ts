@@ -1,11 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { createConnection } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { chmod, rm } from 'node:fs/promises';
 import type { RedisTarget } from '../config/redis-target.ts';
 import { within } from '../within.ts';
+import { askSocket, embeddedSocket, makeSocketPath, removeSocket } from './embedded-socket.ts';
+import { FolderInUse, FolderLock } from './folder-lock.ts';
 
 /** A `dataDir` that another daemon uses or none does, or a machine without `redis-server`. */
 export class EmbeddedRedisError extends Error {
@@ -29,8 +27,6 @@ wait $server; code=$?
 kill $watch 2>/dev/null
 exit $code`;
 
-/** Unix socket paths hold about 100 bytes; a longer one goes to the temporary folder. */
-const LONGEST_SOCKET_PATH = 100;
 const START_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 3_000;
 const RESTART_AFTER_MS = 500;
@@ -41,19 +37,20 @@ const RESTART_AFTER_MS = 500;
  */
 export class EmbeddedRedis {
   readonly #dataDir: string;
-  readonly #socket: string;
   readonly #onTrouble: (reason: string) => void;
   #child: ChildProcess | null = null;
-  #holdsFolder = false;
+  #lock: FolderLock | null = null;
+  #socket: string | null = null;
   #closing = false;
 
   constructor(options: { dataDir: string; onTrouble: (reason: string) => void }) {
     this.#dataDir = options.dataDir;
     this.#onTrouble = options.onTrouble;
-    this.#socket = socketOf(options.dataDir);
   }
 
+  /** Where it listens, once it was started. */
   get target(): RedisTarget {
+    if (this.#socket === null) throw new Error('the embedded Redis has not been started');
     return { kind: 'socket', path: this.#socket };
   }
 
@@ -61,34 +58,49 @@ export class EmbeddedRedis {
     return this.#child?.pid;
   }
 
-  /** Takes the folder and starts the server. Throws EmbeddedRedisError. */
-  async start(): Promise<void> {
-    await mkdir(this.#dataDir, { recursive: true, mode: 0o700 });
-    await takeFolder(this.#dataDir);
-    this.#holdsFolder = true;
-    await this.#waitForOrphan();
-    await this.#launch();
+  /** Takes the folder, before anything else of the daemon is open to others. Throws EmbeddedRedisError. */
+  async takeFolder(): Promise<void> {
+    try {
+      this.#lock = await FolderLock.take(this.#dataDir);
+    } catch (error) {
+      if (!(error instanceof FolderInUse)) throw error;
+      const holder = error.pid === null ? 'another daemon' : `the daemon with pid ${error.pid}`;
+      throw new EmbeddedRedisError(
+        'in-use',
+        `dataDir ${this.#dataDir} is in use by ${holder}; end it, or choose another dataDir`,
+      );
+    }
   }
 
-  /** A server whose daemon was killed is on its way out: its socket stops answering within moments. */
+  /** Starts the server on the folder that was taken. Throws EmbeddedRedisError. */
+  async start(): Promise<void> {
+    await this.#waitForOrphan();
+    this.#socket = await makeSocketPath(this.#dataDir);
+    await this.#launch(this.#socket);
+  }
+
+  /**
+   * A server whose daemon was killed is on its way out: its socket is gone within moments. One that is there and silent
+   * has not ended, and two servers on one file destroy it.
+   */
   async #waitForOrphan(): Promise<void> {
     const endMs = Date.now() + STOP_TIMEOUT_MS * 2;
-    while (await answers(this.#socket)) {
+    const socket = await embeddedSocket(this.#dataDir);
+    while ((await askSocket(socket)) !== 'gone') {
       if (Date.now() > endMs) {
         throw new EmbeddedRedisError(
           'in-use',
-          `another redis-server still answers at ${this.#socket}; end it, or choose another dataDir`,
+          `another redis-server is still at ${socket}; end it, or choose another dataDir`,
         );
       }
       await pause(50);
     }
-    await rm(this.#socket, { force: true });
   }
 
-  async #launch(): Promise<void> {
+  async #launch(socket: string): Promise<void> {
     const settings = {
       port: '0',
-      unixsocket: this.#socket,
+      unixsocket: socket,
       unixsocketperm: '700',
       dir: this.#dataDir,
       save: '',
@@ -120,7 +132,7 @@ export class EmbeddedRedis {
       ended = { code };
     });
     const endMs = Date.now() + START_TIMEOUT_MS;
-    while (!(await answers(this.#socket))) {
+    while ((await askSocket(socket)) !== 'answers') {
       if (ended !== null || Date.now() > endMs) {
         child.stdin.end();
         await within(exit, STOP_TIMEOUT_MS);
@@ -128,21 +140,21 @@ export class EmbeddedRedis {
       }
       await pause(20);
     }
-    await chmod(this.#socket, 0o700);
-    void exit.then((code) => this.#restart(code));
+    await chmod(socket, 0o700);
+    void exit.then((code) => this.#restart(socket, code));
   }
 
-  async #restart(code: number | null): Promise<void> {
+  async #restart(socket: string, code: number | null): Promise<void> {
     if (this.#closing) return;
     this.#onTrouble(`the embedded redis-server ended with code ${code}; starting it again`);
     await pause(RESTART_AFTER_MS);
     if (this.#closing) return;
     try {
-      await rm(this.#socket, { force: true });
-      await this.#launch();
+      await rm(socket, { force: true });
+      await this.#launch(socket);
     } catch (error) {
       this.#onTrouble(error instanceof Error ? error.message : String(error));
-      void this.#restart(null);
+      void this.#restart(socket, null);
     }
   }
 
@@ -150,78 +162,27 @@ export class EmbeddedRedis {
   async close(): Promise<void> {
     this.#closing = true;
     const child = this.#child;
-    if (child !== null && child.exitCode === null) {
-      const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+    if (child !== null) {
+      const exited = new Promise<true>((resolve) => child.once('exit', () => resolve(true)));
       child.stdin?.end();
-      await within(exited, STOP_TIMEOUT_MS);
+      const hasEnded =
+        child.exitCode !== null || child.signalCode !== null || (await within(exited, STOP_TIMEOUT_MS));
+      // By the socket of one that has not ended the next daemon knows that it is there.
+      if (hasEnded) await removeSocket(this.#dataDir);
     }
-    if (this.#holdsFolder) await rm(join(this.#dataDir, PID_FILE), { force: true });
-    this.#holdsFolder = false;
+    this.#lock?.release();
+    this.#lock = null;
   }
-}
-
-function socketOf(dataDir: string): string {
-  const inDataDir = join(dataDir, 'redis.sock');
-  const name = createHash('sha256').update(dataDir).digest('hex').slice(0, 16);
-  return Buffer.byteLength(inDataDir) <= LONGEST_SOCKET_PATH
-    ? inDataDir
-    : join(tmpdir(), `intentwatch-${process.getuid?.() ?? 0}-${name}.sock`);
 }
 
 /** The private Redis of the daemon that runs on a folder. Throws EmbeddedRedisError where none does. */
 export async function findEmbedded(dataDir: string): Promise<RedisTarget> {
-  const path = socketOf(dataDir);
-  if (await answers(path)) return { kind: 'socket', path };
+  const path = await embeddedSocket(dataDir);
+  if ((await askSocket(path)) === 'answers') return { kind: 'socket', path };
   throw new EmbeddedRedisError(
     'not-running',
     `no daemon runs on dataDir ${dataDir}, and the embedded Redis runs only with it; start the daemon and try again`,
   );
-}
-
-const PID_FILE = 'daemon.pid';
-
-/** Writes our pid into the folder, unless a living daemon's stands there. */
-async function takeFolder(dataDir: string): Promise<void> {
-  const file = join(dataDir, PID_FILE);
-  const mine = JSON.stringify({ pid: process.pid, started: await processStart(process.pid) });
-  for (let attempt = 0; attempt < 3; attempt += 1) {
-    try {
-      await writeFile(file, mine, { flag: 'wx', mode: 0o600 });
-      return;
-    } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
-    }
-    const holder = await readHolder(file);
-    if (
-      holder !== null &&
-      holder.pid !== process.pid &&
-      (await processStart(holder.pid)) === holder.started
-    ) {
-      throw new EmbeddedRedisError(
-        'in-use',
-        `dataDir ${dataDir} is in use by the daemon with pid ${holder.pid}; end it, or choose another dataDir`,
-      );
-    }
-    await rm(file, { force: true });
-  }
-  throw new EmbeddedRedisError('in-use', `dataDir ${dataDir} is being taken by another daemon`);
-}
-
-async function readHolder(file: string): Promise<{ pid: number; started: string } | null> {
-  const text = await readFile(file, 'utf8').catch(() => '');
-  const match = /^\{"pid":(\d+),"started":"([^"]*)"\}$/.exec(text);
-  return match === null ? null : { pid: Number(match[1]), started: match[2] ?? '' };
-}
-
-/** When a process started, as the system tells it; `""` for a process that is no more. Pids are used again. */
-async function processStart(pid: number): Promise<string> {
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EPERM')) return '';
-  }
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? 'alive';
 }
 
 function startError(ended: { code: number | null } | null, said: string): EmbeddedRedisError {
@@ -235,21 +196,6 @@ function startError(ended: { code: number | null } | null, said: string): Embedd
   const how =
     ended === null ? `gave no answer for ${START_TIMEOUT_MS / 1_000} s` : `ended with ${ended.code}`;
   return new EmbeddedRedisError('not-started', `the embedded redis-server ${how}: ${words}`);
-}
-
-async function answers(socket: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const connection = createConnection(socket);
-    const end = (result: boolean): void => {
-      connection.destroy();
-      resolve(result);
-    };
-    connection.once('error', () => end(false));
-    connection.once('connect', () => connection.write('PING\r\n'));
-    // A server that is reading its file is there as well; the connections wait until it has.
-    connection.once('data', (data: Buffer) => end(/^(\+PONG|-LOADING)/.test(data.toString())));
-    connection.setTimeout(1_000, () => end(false));
-  });
 }
 
 function pause(ms: number): Promise<void> {

@@ -58,6 +58,8 @@ export type UpstreamClientOptions = {
   apiKey: Secret;
   /** For connecting, headers and body together. */
   timeoutMs: number;
+  /** The proxy's URL; left out or `null`: asked directly. */
+  proxy?: Secret | null;
   /** Default: 4 MiB. */
   maxBodyBytes?: number;
   /** Such as `/deposit-gateway/v2/depositAddresses/{vaultAddress}`. */
@@ -106,6 +108,7 @@ export class UpstreamClient {
     this.#transport = new Transport({
       timeoutMs: options.timeoutMs,
       maxBodyBytes: options.maxBodyBytes ?? MAX_BODY_BYTES,
+      proxy: options.proxy ?? null,
     });
     this.#asking = {
       transport: this.#transport,

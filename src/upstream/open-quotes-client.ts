@@ -21,6 +21,8 @@ export type OpenQuotesClientOptions = {
   quotesUrl: string;
   /** For connecting, headers and body together. */
   timeoutMs: number;
+  /** The proxy's URL; left out or `null`: asked directly. */
+  proxy?: Secret | null;
   /** Default: 4 MiB. */
   maxBodyBytes?: number;
   /** Called once per answered or failed request, not for one that the caller aborted. */
@@ -43,6 +45,7 @@ export class OpenQuotesClient {
     this.#transport = new Transport({
       timeoutMs: options.timeoutMs,
       maxBodyBytes: options.maxBodyBytes ?? MAX_BODY_BYTES,
+      proxy: options.proxy ?? null,
     });
     this.#asking = {
       transport: this.#transport,

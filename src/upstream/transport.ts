@@ -1,5 +1,6 @@
 import { Agent, type Dispatcher, errors } from 'undici';
 import { NameResolver } from '../network/resolver.ts';
+import type { Secret } from '../config/secret.ts';
 import { httpDateMs, retryAfterMs } from './http-date.ts';
 
 /** Sockets of one client; requests beyond wait for one, within their own timeout. */
@@ -11,8 +12,8 @@ const KEEP_ALIVE_MS = 20_000;
 /** The largest body that is an answer, where nothing else is said. */
 export const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
-/** The limits of one request. */
-export type TransportOptions = { timeoutMs: number; maxBodyBytes: number };
+/** The limits of one request, and the proxy that it goes through (`null`: none). */
+export type TransportOptions = { timeoutMs: number; maxBodyBytes: number; proxy: Secret | null };
 
 /** One request: a POST of these very bytes, or a GET when there is no body. */
 export type HttpRequest = {

@@ -17,6 +17,8 @@ export type StageConfig = {
   upstreamUrl: string;
   redisUrl?: string;
   dataDir?: string;
+  /** Left out: a free one. */
+  port?: number;
   receiver: { url: string; secret: string };
   /** Receivers beside the one. */
   others?: { name: string; url: string; secret: string }[];
@@ -89,6 +91,7 @@ export class Stage {
     upstreamUrl,
     redisUrl,
     dataDir,
+    port = 0,
     receiver,
     others = [],
     subscriptions,
@@ -103,7 +106,7 @@ export class Stage {
       },
       ...(redisUrl === undefined ? {} : { redis: { url: redisUrl } }),
       ...(dataDir === undefined ? {} : { dataDir }),
-      server: { host: '127.0.0.1', port: 0 },
+      server: { host: '127.0.0.1', port },
       receivers: [{ name: RECEIVER_NAME, url: receiver.url, secret: receiver.secret }, ...others].map(
         ({ name, url, secret }) => ({
           name,

@@ -22,7 +22,9 @@ export function webhookReceiver(url: string, changes: Partial<WebhookReceiver> =
     concurrency: 2,
     ordering: 'none',
     disableAfterMs: 432_000_000,
+    proxy: null,
     allowPrivateNetwork: true,
+    allowNetworks: [],
     allowInsecure: true,
     ...changes,
   };

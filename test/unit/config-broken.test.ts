@@ -7,6 +7,7 @@ import { ConfigError, renderProblems } from '../../src/config/errors.ts';
 import { loadConfig } from '../../src/config/load.ts';
 
 const folder = join(import.meta.dirname, '../fixtures/config/broken');
+const minimal = join(folder, '../valid/minimal.yaml');
 const cases = readdirSync(folder)
   .filter((name) => name.endsWith('.yaml'))
   .map((name) => name.slice(0, -'.yaml'.length));
@@ -60,8 +61,69 @@ describe('what is no readable file is refused', () => {
     }
     await writeFile(file, lines.join('\n'));
     const error = await problemsOf(file);
-    expect(error.message).toContain('expected fewer aliases');
+    const problems = error.problems.map(({ message }) => message);
+    expect(problems.filter((message) => message.includes('expected fewer aliases'))).toHaveLength(1);
   });
+});
+
+test('thousands of aliases cost no more than what they stand for', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-config-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, 'intentwatch.yaml');
+  const head = readFileSync(minimal, 'utf8').split('subscriptions:')[0];
+  const timed = async (receivers: (index: number) => string): Promise<number> => {
+    const subscriptions = Array.from(
+      { length: 2_000 },
+      (_, index) =>
+        `  - { name: s${index}, intents: ["0x${index.toString(16).padStart(64, '0')}"], receivers: ${receivers(index)} }`,
+    );
+    await writeFile(file, [head, 'subscriptions:', ...subscriptions].join('\n'));
+    const startedAt = performance.now();
+    const { subscriptions: read } = await loadConfig(file, {});
+    expect(read.map((one) => one.receivers)).toEqual(Array(2_000).fill(['backend']));
+    return performance.now() - startedAt;
+  };
+  const writtenMs = await timed(() => '[backend]');
+  const aliasMs = await timed((index) => (index === 0 ? '&r [backend]' : '*r'));
+  expect(aliasMs / writtenMs).toBeLessThan(4);
+});
+
+describe('a malformed redis.url is refused with its place', () => {
+  test.each([
+    'redis://user:hid%zzden@redis.example.com:6379',
+    'redis://:hid%den@redis.example.com',
+    'redis+sentinel://user:hid%zzden@a:26379/group',
+    'redis+sentinel://hid%den:x@a:26379/group',
+    'redis+cluster://:hid%zzden@a:6379',
+    'redis+cluster://a:99999',
+    'redis+cluster://a:0',
+    'redis+cluster://a:6379,',
+    'redis://redis.example.com:6379/hidden',
+    'redis://redis.example.com:6379/1/2',
+    'redis://redis.example.com:99999',
+    'redis://',
+    'redis:hidden',
+    'hidden',
+  ])('%s', async (url) => {
+    const folder = await mkdtemp(join(tmpdir(), 'intentwatch-config-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const file = join(folder, 'intentwatch.yaml');
+    await writeFile(file, `${readFileSync(minimal, 'utf8')}\nredis:\n  url: ${JSON.stringify(url)}\n`);
+    const { message, problems } = await problemsOf(file);
+    expect(problems).toMatchObject([{ line: 15, column: 8, path: 'redis.url' }]);
+    expect(message).toContain('found a secret that is not shown, expected a URL like redis://');
+    expect(message).not.toContain('hid');
+  });
+});
+
+test('an alias means the last anchor of its name above it', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-config-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, 'intentwatch.yaml');
+  await writeFile(file, 'a: &x { b: &y no, c: *y }\nd: &y [1]\ne: *x\nupstream: *y\nredis: *z\nz: &z later');
+  const { message } = await problemsOf(file);
+  expect(message).toContain('upstream: found a list, expected a mapping');
+  expect(message).toContain('redis: found a YAML alias without an anchor');
 });
 
 test('a problem keeps its parts for programs', async () => {

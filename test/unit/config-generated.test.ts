@@ -26,7 +26,7 @@ test('the examples of the configuration page make one config that loads', async 
   const config = await loadConfig(file, {
     UPSTREAM_API_KEY: 'key-1',
     REDIS_URL: 'redis://127.0.0.1',
-    INTENTWATCH_TOKEN: 'token-1',
+    INTENTWATCH_TOKEN: 'token-of-16-char',
     WEBHOOK_SECRET: SECRET,
   });
   expect(config.receivers.map(({ name }) => name)).toEqual(['backend', 'oncall']);

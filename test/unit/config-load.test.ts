@@ -9,9 +9,11 @@ const OTHER_SECRET = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD';
 
 const EVERY_KEY_ENV = {
   HEADER: 'h',
+  PROXY: 'http://proxy.example.com:3128',
+  PROXY_PASSWORD: 'p%40',
   KEY: 'key-1',
   REDIS_PASSWORD: 'p',
-  TOKEN: 't',
+  TOKEN: 'token-of-16-char',
   SMTP_URL: 'smtps://u:p@mail.example.com',
   HOOK_URL: 'http://10.0.0.8:3000/hook?t=1',
   SECRET_NEW: SECRET,
@@ -35,6 +37,7 @@ test('a file with only what is required gets the documented defaults', async () 
     requestsPerSecond: 5,
     gatewayRequestsPerSecond: 2,
     timeoutMs: 10_000,
+    proxy: null,
     vaultPath: '/deposit-gateway/v2/depositAddresses/{vaultAddress}',
     vaultChainParam: 'sourceChainId',
     gaslessJobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
@@ -90,7 +93,9 @@ test('a file with only what is required gets the documented defaults', async () 
       filter: { wallets: null, chains: null, minAmount: null },
       ordering: 'none',
       disableAfterMs: 5 * 86_400_000,
+      proxy: null,
       allowPrivateNetwork: false,
+      allowNetworks: [],
       allowInsecure: false,
     },
   ]);
@@ -115,7 +120,7 @@ test('a file with every key is read as it says', async () => {
   expect(config.dataDir).toBe(resolve(folder, '../state'));
   expect(config.retentionMs).toBe(5 * 86_400_000);
   expect(config.server).toMatchObject({ host: '::1', port: 0, publicUrl: 'https://watch.example.com/a' });
-  expect(config.server.token?.reveal()).toBe('t');
+  expect(config.server.token?.reveal()).toBe('token-of-16-char');
   expect(config.smtp?.url.reveal()).toBe('smtps://u:p@mail.example.com');
   expect(config.smtp?.from).toBe('"Transfers, all" <transfers@example.com>');
   expect(config.polling).toEqual({
@@ -164,6 +169,16 @@ test('a file with every key is read as it says', async () => {
     ['X-Team', 'payments'],
   ]);
   expect(room).toMatchObject({ format: 'slack', secrets: [], rateLimit: 1 });
+  if (nobodyWaits?.type !== 'webhook') throw new Error('expected a webhook');
+  expect(config.upstream.proxy?.reveal()).toBe('http://proxy.example.com:3128');
+  expect(local.proxy).toBeNull();
+  expect(local.allowNetworks).toEqual([]);
+  expect(nobodyWaits.proxy?.reveal()).toBe('https://user:p%40@10.0.0.9:3128');
+  expect(nobodyWaits).toMatchObject({
+    allowPrivateNetwork: false,
+    allowNetworks: ['10.0.0.0/8', 'fd00::/8'],
+  });
+  expect(nobodyWaits.url.reveal()).toBe('https://10.1.2.3/hook');
   expect(nobodyWaits?.retries).toEqual({ delaysMs: [], jitter: 0.1 });
   expect(oncall).toMatchObject({
     type: 'email',

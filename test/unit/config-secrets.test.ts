@@ -12,17 +12,30 @@ const valid = join(import.meta.dirname, '../fixtures/config/valid/every-key.yaml
 const SECRETS = {
   KEY: 'Zkey-9b1f',
   REDIS_PASSWORD: 'Zredis-7c2e',
-  TOKEN: 'Ztoken-33aa',
+  TOKEN: 'Ztoken-33aa-44bb',
   SMTP_URL: 'smtp://Zuser-0d:Zpass-1e@mail.example.com',
   HOOK_URL: 'http://10.0.0.8/Zhook-77?Ztoken=1',
   SECRET_NEW: 'whsec_ZfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
   SECRET_OLD: 'whsec_ZxyQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
   HEADER: 'Zheader-5b',
+  PROXY: 'http://Zproxy-01:Zproxy-02@proxy.example.com:3128',
+  PROXY_PASSWORD: 'Zproxy-03',
 };
 const ENV = { ...SECRETS, PRIVATE: 'true', CHAIN: '10', ORDER: '1042' };
 
 function expectNoSecret(text: string): void {
-  for (const secret of ['Zkey', 'Zredis', 'Ztoken', 'Zuser', 'Zpass', 'Zhook', 'Zheader', 'ZfKQ', 'ZxyQ']) {
+  for (const secret of [
+    'Zkey',
+    'Zredis',
+    'Ztoken',
+    'Zuser',
+    'Zpass',
+    'Zhook',
+    'Zheader',
+    'Zproxy',
+    'ZfKQ',
+    'ZxyQ',
+  ]) {
     expect(text).not.toContain(secret);
   }
 }

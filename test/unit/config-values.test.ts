@@ -8,6 +8,8 @@ import { parseDuration } from '../../src/config/duration.ts';
 import { expandVariables, maskVariables } from '../../src/config/expand.ts';
 import { httpUrl, isLoopback, isPrivateHost } from '../../src/config/urls.ts';
 
+const NOTHING = { env: {}, folder: '.' };
+
 describe('durations', () => {
   test('are a whole number times their unit', () => {
     const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -39,7 +41,10 @@ describe('expansion', () => {
     fc.assert(
       fc.property(plain, name, fc.string(), plain, (before, variable, value, after) => {
         const env = { [variable]: value };
-        const { text, variables, problems } = expandVariables(`${before}\${${variable}}${after}`, env);
+        const { text, variables, problems } = expandVariables(`${before}\${${variable}}${after}`, {
+          env,
+          folder: '.',
+        });
         expect(text).toBe(before + value + after);
         expect(variables).toEqual([variable]);
         expect(problems).toEqual([]);
@@ -51,7 +56,10 @@ describe('expansion', () => {
     const fallback = fc.string().map((text) => text.replaceAll(/[{}]/g, ''));
     fc.assert(
       fc.property(name, fallback, fc.option(fc.string(), { nil: undefined }), (variable, preset, value) => {
-        const { text, problems } = expandVariables(`\${${variable}:-${preset}}`, { [variable]: value });
+        const { text, problems } = expandVariables(`\${${variable}:-${preset}}`, {
+          env: { [variable]: value },
+          folder: '.',
+        });
         expect(text).toBe(value === undefined || value === '' ? preset : value);
         expect(problems).toEqual([]);
       }),
@@ -61,10 +69,11 @@ describe('expansion', () => {
   test('leaves text without variables alone, and "$${" is a literal "${"', () => {
     fc.assert(
       fc.property(plain, (text) => {
-        expect(expandVariables(text, {}).text).toBe(text);
-        expect(expandVariables(`$\${${text}`, {})).toEqual({
+        expect(expandVariables(text, NOTHING).text).toBe(text);
+        expect(expandVariables(`$\${${text}`, NOTHING)).toEqual({
           text: `\${${text}`,
           variables: [],
+          outside: [],
           problems: [],
         });
       }),
@@ -72,7 +81,7 @@ describe('expansion', () => {
   });
 
   test('names a variable that is not set', () => {
-    expect(expandVariables('${A}${B:-b}', {}).problems).toEqual([
+    expect(expandVariables('${A}${B:-b}', NOTHING).problems).toEqual([
       'found ${A}, which is not set, expected it in the environment or with a default: ${A:-…}',
     ]);
   });
@@ -87,7 +96,7 @@ describe('expansion', () => {
     '${A:-${B}}',
     '${A:b}',
   ])('refuses %s, which begins no variable', (text) => {
-    expect(expandVariables(text, { A: 'a', B: 'b' }).problems).not.toEqual([]);
+    expect(expandVariables(text, { env: { A: 'a', B: 'b' }, folder: '.' }).problems).not.toEqual([]);
   });
 
   test('masking keeps the length and can be undone, whatever the text holds', () => {

@@ -1,13 +1,15 @@
 import { createHmac, sign } from 'node:crypto';
 import type { Secret } from '../../config/secret.ts';
-import { parseSigningSecret, type SigningKey } from '../../config/signing-secret.ts';
+import { ExpiringSecret, parseSigningSecret, type SigningKey } from '../../config/signing-secret.ts';
 
 /** What a signature covers; `timestampSeconds` is the Unix time of the attempt. */
 export type SignedContent = { id: string; timestampSeconds: number; body: Buffer };
 
-/** The `webhook-signature` header of Standard Webhooks: one signature per secret, separated by spaces. */
+/** The `webhook-signature` header of Standard Webhooks: one signature per secret that has not ended, separated by spaces. */
 export function signatureHeader(content: SignedContent, secrets: readonly Secret[]): string {
-  return secrets.map((secret) => signature(content, readKey(secret))).join(' ');
+  const nowMs = content.timestampSeconds * 1_000;
+  const valid = secrets.filter((secret) => !(secret instanceof ExpiringSecret) || nowMs < secret.untilMs);
+  return valid.map((secret) => signature(content, readKey(secret))).join(' ');
 }
 
 /** `v1,` and HMAC-SHA256, or `v1a,` and ed25519, in base64, over `id.timestamp.body`. */

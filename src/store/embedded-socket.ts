@@ -1,0 +1,61 @@
+import { mkdtemp, readlink, rm, symlink } from 'node:fs/promises';
+import { createConnection } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+/** Unix socket paths hold about 100 bytes. */
+const LONGEST_SOCKET_PATH = 100;
+
+/**
+ * Where the embedded Redis of a folder listens: `redis.sock` in it. Where that path is too long, it is a link to a socket
+ * in a temporary folder with a name of chance, which nobody else can enter.
+ */
+export async function embeddedSocket(dataDir: string): Promise<string> {
+  const path = join(dataDir, 'redis.sock');
+  return isTooLong(path) ? readlink(path).catch(() => path) : path;
+}
+
+/** Makes room for the socket of a folder that nobody else uses, and says where it will be. */
+export async function makeSocketPath(dataDir: string): Promise<string> {
+  const path = join(dataDir, 'redis.sock');
+  await removeSocket(dataDir);
+  if (!isTooLong(path)) return path;
+  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-'));
+  const socket = join(folder, 'redis.sock');
+  await symlink(socket, path);
+  return socket;
+}
+
+/** Removes the socket of a folder, and the temporary folder that it may be in. */
+export async function removeSocket(dataDir: string): Promise<void> {
+  const path = join(dataDir, 'redis.sock');
+  const socket = await embeddedSocket(dataDir);
+  await rm(path, { force: true });
+  if (socket === path || !socket.startsWith(join(tmpdir(), 'intentwatch-'))) return;
+  await rm(dirname(socket), { recursive: true, force: true });
+}
+
+function isTooLong(path: string): boolean {
+  return Buffer.byteLength(path) > LONGEST_SOCKET_PATH;
+}
+
+/**
+ * What a server does at a socket: it `answers`, it is `silent` although it is there (it reads its file for long, or was
+ * stopped), or it is `gone`.
+ */
+export function askSocket(path: string): Promise<'answers' | 'silent' | 'gone'> {
+  return new Promise((resolve) => {
+    const connection = createConnection(path);
+    const end = (result: 'answers' | 'silent' | 'gone'): void => {
+      connection.destroy();
+      resolve(result);
+    };
+    connection.once('error', () => end('gone'));
+    connection.once('connect', () => connection.write('PING\r\n'));
+    // A server that is reading its file is there as well; the connections wait until it has.
+    connection.once('data', (data: Buffer) =>
+      end(/^(\+PONG|-LOADING)/.test(data.toString()) ? 'answers' : 'silent'),
+    );
+    connection.setTimeout(1_000, () => end('silent'));
+  });
+}

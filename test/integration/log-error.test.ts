@@ -1,0 +1,39 @@
+import { Redis } from 'ioredis';
+import { pino } from 'pino';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { loggedError } from '../../src/log-error.ts';
+
+/** What the log says of a command that Redis refuses. */
+async function logged(run: (redis: Redis) => Promise<unknown>): Promise<string> {
+  const redis = new Redis(inject('redisUrl'));
+  onTestFinished(() => redis.disconnect());
+  const error: unknown = await run(redis).catch((reason: unknown) => reason);
+  if (!(error instanceof Error)) throw new Error('expected Redis to refuse the command');
+  const lines: string[] = [];
+  const log = pino(
+    { base: null, serializers: { error: loggedError } },
+    { write: (line) => lines.push(line) },
+  );
+  log.error({ error }, 'poll.failed');
+  return lines.join('');
+}
+
+test('an error of a script is logged without the script and its arguments', async () => {
+  const said = await logged((redis) =>
+    redis.eval(
+      'local hidden = 1; return redis.call("GET", KEYS[1], "x", ARGV[1])',
+      1,
+      'hidden-key',
+      'hidden-argument',
+    ),
+  );
+  expect(said).toContain('"command":"eval"');
+  expect(said).toContain('Wrong number of args');
+  expect(said).not.toContain('hidden');
+});
+
+test('an error that quotes the arguments is logged without them', async () => {
+  const said = await logged((redis) => redis.call('NOSUCHCOMMAND', 'hidden-1', 'hidden-2'));
+  expect(said).toContain("unknown command 'NOSUCHCOMMAND'");
+  expect(said).not.toContain('hidden');
+});
