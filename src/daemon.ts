@@ -8,6 +8,7 @@ import { daemonEvents } from './event-lookup.ts';
 import { Metrics } from './metrics/metrics.ts';
 import { scheduleMigration } from './queues/migrate-schedule.ts';
 import { daemonHealth, daemonMetricSources, daemonReadiness, daemonStanding } from './readiness.ts';
+import { EventLinks } from './server/event-links.ts';
 import { LoopWatch } from './server/loop-watch.ts';
 import { Server } from './server/server.ts';
 import { Signals } from './signals.ts';
@@ -90,7 +91,11 @@ export class Daemon {
       api:
         config.server.token === null
           ? null
-          : { token: config.server.token, findEvent: daemonEvents(() => this.#parts) },
+          : {
+              token: config.server.token,
+              links: new EventLinks(config.server.token),
+              findEvent: daemonEvents(() => this.#parts),
+            },
     });
   }
 

@@ -3,6 +3,7 @@ import type { ServerConfig } from './config/config.ts';
 import { renderEvent } from './domain/render.ts';
 import type { EventUrl } from './notifiers/notifier.ts';
 import type { FindEvent } from './server/api.ts';
+import { EventLinks } from './server/event-links.ts';
 import { eventOf } from './store/log-entry.ts';
 
 /** Finds events for the API; before the daemon's parts run, nobody can tell. */
@@ -18,8 +19,9 @@ export function daemonEvents(parts: () => DaemonParts | null): FindEvent {
   };
 }
 
-/** Where the API shows an event; null where it does not run, or nobody said how it is reached. */
+/** Links to where the API shows an event; null where it does not run, or nobody said how it is reached. */
 export function eventUrlOf({ publicUrl, token }: ServerConfig): EventUrl | null {
   if (publicUrl === null || token === null) return null;
-  return ({ id, receiver }) => `${publicUrl}/v1/events/${id}?receiver=${receiver}`;
+  const links = new EventLinks(token);
+  return (event, nowMs) => `${publicUrl}/v1/events/${event.id}?${links.query(event, nowMs)}`;
 }

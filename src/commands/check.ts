@@ -9,7 +9,9 @@ import { parseRedisUrl, type RedisTarget } from '../config/redis-target.ts';
 import { readRoute } from '../domain/route.ts';
 import { routesOf, subjectsOf } from '../domain/subscription.ts';
 import { NameResolver } from '../network/resolver.ts';
+import { secretsOfSmtpUrl } from '../notifiers/email/email.ts';
 import { openMailTransport } from '../notifiers/email/transport.ts';
+import { keptWithout } from '../notifiers/kept.ts';
 import { printableLine } from '../notifiers/printable.ts';
 import { pollRoute } from '../pollers/route.ts';
 import { connect, disconnect, redisTimeMs } from '../store/connection.ts';
@@ -215,7 +217,8 @@ async function checkSmtp(config: Config): Promise<Finding> {
     await transport.verify();
     return { name, ok: true, detail: 'reachable, takes the login' };
   } catch (error) {
-    return failed(name, error);
+    const { reason } = keptWithout(secretsOfSmtpUrl(config.smtp.url));
+    return { name, ok: false, detail: reason(error instanceof Error ? error.message : String(error)) };
   } finally {
     closing.abort();
     names.close();

@@ -9,7 +9,7 @@ import { createWebhookNotifier } from './webhook/webhook.ts';
  * `rejected`: it says that no attempt will ever work. `reason` is short and for humans, `answer` up to 1 KiB of what
  * the receiver said; both are printable and hold none of the receiver's secrets. `retryAfterMs` is the wait that the
  * receiver asked for, at most one hour; after a timeout it is as long as that was, so that a receiver that is slow is
- * not asked again at once.
+ * not asked again at once. `remaining` are the recipients of a mail that a later attempt is for, where others have got it.
  */
 export type AttemptResult = {
   outcome: 'delivered' | 'failed' | 'rejected';
@@ -19,10 +19,19 @@ export type AttemptResult = {
   answer: string;
   durationMs: number;
   retryAfterMs: number | null;
+  remaining?: string[] | undefined;
 };
 
-/** `nowMs` is the time of the attempt; `signal` cuts it off at shutdown; `replay` marks an event that is sent once more. */
-export type AttemptOptions = { signal: AbortSignal; nowMs: number; replay?: boolean };
+/**
+ * `nowMs` is the time of the attempt; `signal` cuts it off at shutdown; `replay` marks an event that is sent once more;
+ * `remaining` are the recipients that an earlier attempt left, all where there are none.
+ */
+export type AttemptOptions = {
+  signal: AbortSignal;
+  nowMs: number;
+  replay?: boolean;
+  remaining?: readonly string[] | undefined;
+};
 
 /** Several events in one message, oldest first. `id` names the message: sent again, it is recognised by it. */
 export type Digest = { id: string; events: readonly RenderedEvent[] };
@@ -48,8 +57,8 @@ export type NotifierOptions = {
   directory?: Directory;
 };
 
-/** The address of an event as a receiver gets it. */
-export type EventUrl = (event: { id: string; receiver: string }) => string;
+/** The address of an event as a receiver gets it; whoever has it can read that event for some days from `nowMs` on. */
+export type EventUrl = (event: { id: string; receiver: string }, nowMs: number) => string;
 
 /** The notifier of a receiver. Throws for an e-mail receiver without `smtp`, which a checked config never has. */
 export function createNotifier(receiver: Receiver, options: NotifierOptions): Notifier {

@@ -129,7 +129,7 @@ export class DeliveryWorker {
     const [first] = letters;
     const nowMs = Date.now();
     const replay = first?.fact.replay != null;
-    const result = await this.#send(message, { signal, nowMs, replay });
+    const result = await this.#send(message, { signal, nowMs, replay, remaining: remainingOf(letters) });
     this.#pace.note({ delivered: result.outcome === 'delivered' });
     const { retryAfterMs, ...rest } = result;
     const number = Math.max(...letters.map(({ fact }) => fact.tries - fact.earlierTries + 1));
@@ -215,6 +215,12 @@ export class DeliveryWorker {
     const jittered = delayMs * (1 + jitter * (Math.random() * 2 - 1));
     return Math.round(Math.max(jittered, retryAfterMs ?? 0));
   }
+}
+
+/** Whom the last attempt left out, where that is the same for all that is sent. */
+function remainingOf(letters: readonly Letter[]): readonly string[] | undefined {
+  const [first, ...others] = letters.map(({ fact }) => fact.attempts.at(-1)?.remaining);
+  return others.every((other) => other?.join() === first?.join()) ? first : undefined;
 }
 
 function aboutOf(

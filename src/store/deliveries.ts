@@ -16,6 +16,8 @@ const ATTEMPT = z.object({
   reason: z.string(),
   answer: z.string(),
   nextAtMs: z.number().nullable(),
+  // Never empty: Lua writes an empty list as an object.
+  remaining: z.array(z.string()).min(1).optional(),
 });
 
 const OUTCOME = z.enum(['pending', 'delivered', 'dead']);
@@ -32,7 +34,10 @@ const FACT = z.object({
   attempts: JSON_TEXT.pipe(z.array(ATTEMPT)).default([]),
 });
 
-/** One try of a delivery. Times in ms; `nextAtMs` is when the next try is due, null when there is none. */
+/**
+ * One try of a delivery. Times in ms; `nextAtMs` is when the next try is due, null when there is none; `remaining` are the
+ * recipients that still miss it, left out where that is all of them or none.
+ */
 export type Attempt = z.infer<typeof ATTEMPT>;
 
 export type DeliveryOutcome = z.infer<typeof OUTCOME>;

@@ -112,7 +112,7 @@ export class UpstreamClient {
     });
     this.#asking = {
       transport: this.#transport,
-      excerpt: excerptWithout(options.apiKey),
+      excerpt: excerptWithout({ apiKey: options.apiKey, proxy: options.proxy ?? null }),
       onAnswer: options.onAnswer ?? (() => {}),
     };
   }

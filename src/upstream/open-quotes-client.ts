@@ -1,4 +1,4 @@
-import { Secret } from '../config/secret.ts';
+import type { Secret } from '../config/secret.ts';
 import { type Answer, type Asking, ask, type Outcome } from './ask.ts';
 import { endpointUrl, parseBaseUrl } from './endpoint.ts';
 import { excerptWithout } from './excerpt.ts';
@@ -49,7 +49,7 @@ export class OpenQuotesClient {
     });
     this.#asking = {
       transport: this.#transport,
-      excerpt: excerptWithout(new Secret('')),
+      excerpt: excerptWithout({ apiKey: null, proxy: options.proxy ?? null }),
       onAnswer: options.onAnswer ?? (() => {}),
     };
   }

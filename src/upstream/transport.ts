@@ -1,4 +1,5 @@
 import { Agent, type Dispatcher, errors } from 'undici';
+import { proxiedConnector } from '../network/proxy.ts';
 import { NameResolver } from '../network/resolver.ts';
 import type { Secret } from '../config/secret.ts';
 import { httpDateMs, retryAfterMs } from './http-date.ts';
@@ -51,8 +52,10 @@ export class Transport {
   readonly #timeoutMs: number;
 
   constructor(options: TransportOptions) {
-    this.#timeoutMs = options.timeoutMs;
-    this.#names = new NameResolver({ timeoutMs: options.timeoutMs });
+    const { timeoutMs, proxy } = options;
+    this.#timeoutMs = timeoutMs;
+    this.#names = new NameResolver({ timeoutMs });
+    const { lookup } = this.#names;
     this.#agent = new Agent({
       connections: MAX_CONNECTIONS,
       keepAliveTimeout: KEEP_ALIVE_MS,
@@ -60,7 +63,8 @@ export class Transport {
       // One socket per request: cutting an answer off then means ending its connection.
       allowH2: false,
       maxResponseSize: options.maxBodyBytes,
-      connect: { timeout: options.timeoutMs, lookup: this.#names.lookup },
+      connect:
+        proxy === null ? { timeout: timeoutMs, lookup } : proxiedConnector({ proxy, lookup, timeoutMs }),
       // The one timeout below covers these stages too.
       headersTimeout: 0,
       bodyTimeout: 0,

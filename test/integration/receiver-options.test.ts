@@ -195,7 +195,7 @@ test('an event that was cut is whole behind its link, as its receiver gets it', 
     })),
   );
   const hook = await started(new TestReceiver());
-  const token = 'token-4711';
+  const token = 'token-4711-4711-4711';
   const { daemon } = await startDaemon({
     baseUrl: upstream.url,
     redisUrl: inject('redisUrl'),
@@ -213,8 +213,11 @@ test('an event that was cut is whole behind its link, as its receiver gets it', 
   const { recordTruncated, recordUrl, ...cut } = event.data;
   expect([recordTruncated, cut.record.note]).toEqual([true, undefined]);
   const path = String(recordUrl).replace('https://watch.example.com/a', '');
-  expect(path).toBe(`/v1/events/${event.id}?receiver=hook`);
-  const answer = await fetch(`${daemon.url}${path}`, { headers: { authorization: `Bearer ${token}` } });
+  expect(path.startsWith(`/v1/events/${event.id}?receiver=hook&`)).toBe(true);
+  // It opens this event for this receiver, and what another one is told stays closed.
+  const answer = await fetch(`${daemon.url}${path}`);
+  const others = await fetch(`${daemon.url}${path.replace('receiver=hook', 'receiver=other')}`);
+  expect(others.status).toBe(403);
   expect(answer.status).toBe(200);
   expect(await answer.json()).toEqual({ ...event, data: { ...cut, record: { ...cut.record, note } } });
 });

@@ -4,6 +4,7 @@ import { Secret } from '../../src/config/secret.ts';
 import type { RenderedEvent } from '../../src/domain/event.ts';
 import { type MetricSources, Metrics } from '../../src/metrics/metrics.ts';
 import type { ApiOptions } from '../../src/server/api.ts';
+import { EventLinks } from '../../src/server/event-links.ts';
 import { type ReadinessCheck, Server } from '../../src/server/server.ts';
 import { Signals } from '../../src/signals.ts';
 import { STANDING } from '../support/standing.ts';
@@ -179,6 +180,7 @@ describe('/v1/events/{id}', () => {
   };
   const api: ApiOptions = {
     token: new Secret(TOKEN),
+    links: new EventLinks(new Secret(TOKEN)),
     findEvent: async ({ id, receiver }) => (id === ID && receiver === 'backend' ? event : null),
   };
   const authorization = `Bearer ${TOKEN}`;
@@ -227,6 +229,62 @@ describe('/v1/events/{id}', () => {
     const answer = await fetch(`${url}/v1/events/${ID}?receiver=backend`, { headers: { authorization } });
     expect(answer.status).toBe(503);
     expect(await answer.text()).not.toContain('secret');
+  });
+
+  describe('a link', () => {
+    const DAY_MS = 86_400_000;
+    const links = new EventLinks(new Secret(TOKEN));
+    const linkTo = (receiver: string, nowMs = Date.now()): URLSearchParams =>
+      new URLSearchParams(links.query({ id: ID, receiver }, nowMs));
+    const follow = async (query: URLSearchParams, id = ID): Promise<{ status: number; text: string }> => {
+      const { url } = await serve({ api });
+      const answer = await fetch(`${url}/v1/events/${id}?${query}`);
+      if (answer.status !== 200)
+        expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+      return { status: answer.status, text: await answer.text() };
+    };
+
+    test('shows its event as its receiver gets it, for 7 days, to whoever has it', async () => {
+      for (const nowMs of [Date.now(), Date.now() - 6.99 * DAY_MS]) {
+        const { status, text } = await follow(linkTo('backend', nowMs));
+        expect([status, JSON.parse(text)]).toEqual([200, event]);
+      }
+    });
+
+    test('is the same all day, so that attempts have the same bytes', () => {
+      const nowMs = 1_800_000_000_000;
+      expect(links.query({ id: ID, receiver: 'backend' }, nowMs)).toBe(
+        links.query({ id: ID, receiver: 'backend' }, nowMs + 1_000),
+      );
+    });
+
+    test('that has expired is refused', async () => {
+      const { status, text } = await follow(linkTo('backend', Date.now() - 8.01 * DAY_MS));
+      expect([status, text]).toEqual([403, expect.stringContaining('expired')]);
+    });
+
+    test.each<[string, (query: URLSearchParams) => void, string?]>([
+      ['another receiver', (query) => query.set('receiver', 'other')],
+      ['another event', () => undefined, `evt_${'1'.repeat(40)}`],
+      ['a later end', (query) => query.set('expires', '99999999999')],
+      ['no end', (query) => query.delete('expires')],
+      ['two ends', (query) => query.append('expires', '99999999999')],
+      ['another signature', (query) => query.set('signature', `${'A'.repeat(43)}`)],
+      ['half a signature', (query) => query.set('signature', query.get('signature')?.slice(0, 20) ?? '')],
+      ['no signature in it', (query) => query.set('signature', '')],
+    ])('with %s is refused', async (_, change, id) => {
+      const query = linkTo('backend');
+      change(query);
+      const { status, text } = await follow(query, id);
+      expect(status).toBe(403);
+      expect(text).not.toContain('x'.repeat(100));
+    });
+
+    test('made with another token is refused', async () => {
+      const others = new EventLinks(new Secret('another token, of another daemon'));
+      const query = new URLSearchParams(others.query({ id: ID, receiver: 'backend' }, Date.now()));
+      expect(await follow(query)).toMatchObject({ status: 403 });
+    });
   });
 
   test('does not exist where there is no token', async () => {

@@ -8,7 +8,11 @@ export type MailAnswer = { code: number; text: string } | 'nothing' | null;
 export class Mailbox {
   readonly #server: SMTPServer;
   readonly mails: ParsedMail[] = [];
+  /** Whom each of the mails was sent to, whatever it says itself. */
+  readonly recipients: string[][] = [];
   #waiting: (() => void)[] = [];
+  /** What the server says to a recipient: null takes it. */
+  refuse: (address: string) => { code: number; text: string } | null = () => null;
   answer: (mail: ParsedMail) => MailAnswer;
 
   constructor(answer: (mail: ParsedMail) => MailAnswer = () => null) {
@@ -17,10 +21,15 @@ export class Mailbox {
       disabledCommands: ['AUTH', 'STARTTLS'],
       disableReverseLookup: true,
       closeTimeout: 100,
-      onData: (stream, _session, done) => {
+      onRcptTo: ({ address }, _session, done) => {
+        const refused = this.refuse(address);
+        done(refused && Object.assign(new Error(refused.text), { responseCode: refused.code }));
+      },
+      onData: (stream, { envelope }, done) => {
         simpleParser(stream).then((mail) => {
           const answer = this.answer(mail);
           this.mails.push(mail);
+          this.recipients.push(envelope.rcptTo.map(({ address }) => address));
           for (const wake of this.#waiting.splice(0)) wake();
           if (answer === null) done();
           else if (answer !== 'nothing')

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { isRefusedAddress } from '../../src/config/refused-addresses.ts';
 import { httpUrl, isPrivateHost } from '../../src/config/urls.ts';
-import { guardedConnector } from '../../src/notifiers/webhook/address-guard.ts';
+import { guardedConnector, refusedBeyond } from '../../src/notifiers/webhook/address-guard.ts';
 
 /** Where the system would have connected. Nothing does here: the last step before the network is taken away. */
 class NetworkCut extends Error {
@@ -48,11 +48,12 @@ function answering(answers: readonly (readonly string[])[]): { lookup: LookupFun
 async function attempt(
   text: string,
   { lookup, asked }: { lookup: LookupFunction; asked: string[] },
+  networks: readonly string[] = [],
 ): Promise<Verdict> {
   const url = httpUrl(text);
   if (url === null) return { verdict: 'no URL', lookups: 0, to: '' };
   const before = asked.length;
-  const connect = guardedConnector({ timeout: 5_000, lookup });
+  const connect = guardedConnector({ timeout: 5_000, lookup, isRefused: refusedBeyond(networks) });
   // As undici asks its connector.
   const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1');
   const target = { hostname, host: url.host, protocol: url.protocol, port: url.port };
@@ -182,6 +183,26 @@ describe('a name that DNS answers with', () => {
     const error = Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' });
     const lookup: LookupFunction = (_hostname, _options, callback) => callback(error, []);
     await expect(attempt('https://hooks.example.com/', { lookup, asked: [] })).rejects.toBe(error);
+  });
+});
+
+describe('networks that a receiver allows', () => {
+  test.each([
+    ['http://10.1.2.3/', 'connects'],
+    ['http://[::ffff:10.1.2.3]/', 'connects'],
+    ['http://[fd12::1]/', 'connects'],
+    ['http://10.2.0.1/', 'refused'],
+    ['http://127.0.0.1/', 'refused'],
+    ['http://[fd13::1]/', 'refused'],
+  ])('%s: %s', async (text, verdict) => {
+    const found = await attempt(text, answering([[]]), ['10.1.0.0/16', 'fd12::/16']);
+    expect(found).toMatchObject({ verdict });
+  });
+
+  test('count for what a name leads to, and for nothing beside it', async () => {
+    const names = answering([['10.1.2.3', '10.2.0.1', 'fd12::1']]);
+    const found = await attempt('https://hooks.example.com/', names, ['10.1.0.0/16', 'fd12::/16']);
+    expect(found).toMatchObject({ verdict: 'connects', to: '10.1.2.3 fd12::1' });
   });
 });
 

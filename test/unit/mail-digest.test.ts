@@ -18,6 +18,7 @@ const ENVELOPE = {
   receiverName: 'oncall',
   from: 'transfers@example.com',
   to: ['a@example.com'],
+  remaining: [],
   nowMs: 0,
   directory: COMMON,
 };

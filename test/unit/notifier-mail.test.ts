@@ -283,6 +283,7 @@ describe('the identity of a mail', () => {
     receiverName: 'oncall',
     from: 'Intentwatch <transfers@example.com>',
     to: ['a@example.com'],
+    remaining: [],
     nowMs: 0,
     directory: COMMON,
   };

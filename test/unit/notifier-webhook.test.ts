@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { printableAnswer, printableLine } from '../../src/notifiers/printable.ts';
-import { redact, secretsOfUrl } from '../../src/notifiers/redact.ts';
 import { classifyAnswer } from '../../src/notifiers/webhook/classify.ts';
 import { parseRetryAfter } from '../../src/notifiers/webhook/retry-after.ts';
+import { redactor, secretsOfUrl } from '../../src/redact.ts';
 
 const NOW_MS = Date.parse('2026-11-20T11:31:00Z');
 const ANSWER = { retryAfter: undefined, ended: true, timedOutAfterMs: null, nowMs: NOW_MS };
@@ -84,8 +84,9 @@ describe('redaction', () => {
     ['no such path: /hooks/T012345678901?key=abcdefghijklmnop&v=1', 'no such path: [secret]'],
     ['unknown token T012345678901', 'unknown token [secret]'],
     ['bad key abcdefghijklmnop', 'bad key [secret]'],
-    ['hooks at example.com', 'hooks at example.com'],
+    ['hooks at example.com', 'hooks at [secret]'],
+    ['bad key cut off in abcdefg', 'bad key cut off in [secret]'],
   ])('%s', (answer, expected) => {
-    expect(redact(answer, secretsOfUrl(url))).toBe(expected);
+    expect(redactor(secretsOfUrl(url))(answer, { cut: true })).toBe(expected);
   });
 });

@@ -191,6 +191,22 @@ describe('a message for Slack', () => {
   });
 });
 
+test('a message for Slack stays within its limits, whatever the record holds', () => {
+  const long = '&'.repeat(5_000);
+  const members = Object.fromEntries(Array.from({ length: 60 }, (_, index) => [`${long}${index}`, long]));
+  const event = eventWith({ ...TRANSFER, ...members, '': long }, { status: long });
+  const { blocks } = JSON.parse(
+    renderBody({ ...event, type: `intent.${long}` }, { format: 'slack', recordUrl: null }).toString('utf8'),
+  );
+  const [header, summary, { fields }] = blocks;
+  expect(header.text.text.length).toBeLessThanOrEqual(150);
+  expect(summary.text.text.length).toBeLessThanOrEqual(3_000);
+  expect(fields.length).toBeLessThanOrEqual(10);
+  for (const { text } of [header.text, summary.text, ...fields]) {
+    expect([text.length > 0, text.length <= 2_000]).toEqual([true, true]);
+  }
+});
+
 describe('a message for Discord', () => {
   const message = (event: RenderedEvent) =>
     JSON.parse(renderBody(event, { format: 'discord', recordUrl: null }).toString('utf8'));
@@ -231,6 +247,17 @@ describe('a message for Discord', () => {
     const foreign = texts.filter((text) => text.includes('channel'));
     expect(foreign.length).toBeGreaterThan(3);
     for (const text of foreign) expect(text.replaceAll(/\\./g, '')).not.toMatch(/[\\`*_~|>#[\]()<@:/]/);
+  });
+
+  test.each(['', '\u200b', '\n\t', ' '])('has a name for a member that the upstream names %j', (key) => {
+    const [{ fields }] = message(eventWith({ [key]: 'said' })).embeds;
+    expect(fields.at(-1)).toEqual({ name: 'unnamed', value: 'said', inline: false });
+  });
+
+  test('leaves out a link that makes a field too long', () => {
+    const txHash = `0x${'5'.repeat(2_000)}`;
+    const [{ fields }] = message(eventWith({ ...TRANSFER, txHash })).embeds;
+    for (const { value } of fields) expect(value.length).toBeLessThanOrEqual(1_024);
   });
 
   test('stays within the limits of Discord, whatever the record holds', () => {

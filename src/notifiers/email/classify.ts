@@ -1,12 +1,9 @@
 import type { SMTPSentMessageInfo } from 'nodemailer';
+import type { Kept } from '../kept.ts';
 import type { AttemptResult } from '../notifier.ts';
-import { printableAnswer, printableLine } from '../printable.ts';
 
 /** The part of an attempt's result that follows from the server's words. */
-export type Verdict = Pick<AttemptResult, 'outcome' | 'smtpCode' | 'reason' | 'answer'>;
-
-const MAX_ANSWER_BYTES = 1_024;
-const MAX_REASON_LENGTH = 300;
+export type Verdict = Pick<AttemptResult, 'outcome' | 'smtpCode' | 'reason' | 'answer' | 'remaining'>;
 
 /** The commands that carry the message; a refusal of any other is about the connection or our login. */
 const MESSAGE_COMMANDS: ReadonlySet<string> = new Set(['MAIL FROM', 'RCPT TO', 'DATA']);
@@ -16,26 +13,33 @@ const NOT_ABOUT_THE_MESSAGE: ReadonlySet<number> = new Set([503, 530, 534, 535, 
 
 /**
  * What it means that the server took the message. A recipient that it refused for now makes the attempt fail, and the
- * message goes to all of them again, recognisable by its `Message-ID`; one refused for good is only told.
+ * next one is for those alone; one refused for good is only told.
  */
-export function classifyAccepted(info: SMTPSentMessageInfo): Verdict {
+export function classifyAccepted(info: SMTPSentMessageInfo, kept: Kept): Verdict {
   const refusals = (info.rejectedErrors ?? []).map(readSmtpError);
   const total = info.accepted.length + info.rejected.length;
-  const deferred = refusals.find(({ code }) => code === null || code < 500);
-  const refusal = deferred ?? refusals[0];
+  const [deferred] = refusals.filter(isForNow);
+  const forGood = refusals.find((one) => !isForNow(one));
+  const refusal = deferred ?? forGood;
   const taken = `accepted for ${info.accepted.length} of ${total} recipients`;
-  const words = refusal === undefined ? 'accepted' : `${taken}; refused: ${refusal.words}`;
+  const words = [
+    refusal === undefined ? 'accepted' : taken,
+    ...(deferred === undefined ? [] : [`refused for now: ${deferred.words}`]),
+    ...(forGood === undefined ? [] : [`refused: ${forGood.words}`]),
+  ].join('; ');
   return {
     outcome: deferred === undefined ? 'delivered' : 'failed',
     smtpCode: deferred?.code ?? leadingCode(info.response),
-    reason: withoutAddresses(words),
-    answer: keepAnswer(refusal?.response ?? info.response),
+    reason: kept.reason(words),
+    answer: kept.answer(refusal?.response ?? info.response),
+    ...remainingOf(refusals),
   };
 }
 
 /** What an error of the sending means: a refusal of the message itself with a 5xx code is for good. */
-export function classifyError(error: unknown): Verdict {
-  const { code, command, isEnvelope, response, words } = readSmtpError(error);
+export function classifyError(error: unknown, kept: Kept): Verdict {
+  const refusals = rejectedOf(error).map(readSmtpError);
+  const { code, command, isEnvelope, response, words } = refusals.find(isForNow) ?? readSmtpError(error);
   const isRefused =
     code === null
       ? isEnvelope
@@ -43,9 +47,26 @@ export function classifyError(error: unknown): Verdict {
   return {
     outcome: isRefused ? 'rejected' : 'failed',
     smtpCode: code,
-    reason: withoutAddresses(words),
-    answer: keepAnswer(response),
+    reason: kept.reason(words),
+    answer: kept.answer(response),
+    ...remainingOf(refusals),
   };
+}
+
+/** The recipients that were refused for now, where others were taken or refused for good. */
+function remainingOf(refusals: readonly SmtpError[]): { remaining?: string[] } {
+  const remaining = refusals.filter(isForNow).flatMap(({ recipient }) => recipient ?? []);
+  return remaining.length === 0 ? {} : { remaining };
+}
+
+function isForNow({ code }: SmtpError): boolean {
+  return code === null || code < 500;
+}
+
+/** The refusals of single recipients, where the server refused all of them: else it was the message that failed. */
+function rejectedOf(error: unknown): unknown[] {
+  if (!(error instanceof Error) || readSmtpError(error).command !== 'RCPT TO') return [];
+  return 'rejectedErrors' in error && Array.isArray(error.rejectedErrors) ? error.rejectedErrors : [];
 }
 
 /**
@@ -55,6 +76,7 @@ export function classifyError(error: unknown): Verdict {
 type SmtpError = {
   code: number | null;
   command: string;
+  recipient: string | null;
   isEnvelope: boolean;
   response: string;
   words: string;
@@ -62,31 +84,21 @@ type SmtpError = {
 
 function readSmtpError(error: unknown): SmtpError {
   const known = error instanceof Error ? error : new Error('the mail could not be sent');
-  const said = 'response' in known && typeof known.response === 'string' ? known.response : '';
-  const response = said.slice(0, MAX_ANSWER_BYTES);
+  const response = 'response' in known && typeof known.response === 'string' ? known.response : '';
   const name = 'code' in known ? known.code : undefined;
   const command = 'command' in known && typeof known.command === 'string' ? known.command : '';
   return {
     code: leadingCode(response),
     command,
+    recipient: 'recipient' in known && typeof known.recipient === 'string' ? known.recipient : null,
     isEnvelope: response === '' && (name === 'EENVELOPE' || name === 'EMESSAGE'),
     response,
     // Of a message that is refused the server's words say it all; otherwise the step that failed is needed too.
-    words:
-      response !== '' && MESSAGE_COMMANDS.has(command) ? response : known.message.slice(0, MAX_ANSWER_BYTES),
+    words: response !== '' && MESSAGE_COMMANDS.has(command) ? response : known.message,
   };
 }
 
 function leadingCode(response: string): number | null {
   const digits = /^\d{3}/.exec(response)?.[0];
   return digits === undefined ? null : Number(digits);
-}
-
-function keepAnswer(response: string): string {
-  return printableAnswer(Buffer.from(response, 'utf8').subarray(0, MAX_ANSWER_BYTES));
-}
-
-/** Reasons are logged, and no log holds a mail address. */
-function withoutAddresses(text: string): string {
-  return printableLine(text.replace(/[^\s<>"'=:,;]+@[^\s<>"',;]+/g, '[address]'), MAX_REASON_LENGTH);
 }

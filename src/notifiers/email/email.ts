@@ -3,9 +3,10 @@ import type { EmailReceiver, SmtpConfig } from '../../config/config.ts';
 import type { Secret } from '../../config/secret.ts';
 import type { Directory } from '../../domain/chains.ts';
 import { NameResolver } from '../../network/resolver.ts';
+import { secretsOfLogin } from '../../redact.ts';
 import { beginAttempt } from '../attempt.ts';
+import { keptWithout } from '../kept.ts';
 import type { AttemptOptions, AttemptResult, Notifier } from '../notifier.ts';
-import { decodeOrKeep, redact } from '../redact.ts';
 import { classifyAccepted, classifyError, type Verdict } from './classify.ts';
 import { type Envelope, makeDigestMessage, makeMessage } from './message.ts';
 import { openMailTransport } from './transport.ts';
@@ -21,7 +22,7 @@ export function createEmailNotifier(
   const closing = new AbortController();
   const { signal } = closing;
   const transport = openMailTransport({ url: smtp.url, names, timeoutMs: 2 * timeoutMs, signal });
-  const secrets = secretsOfSmtpUrl(smtp.url);
+  const kept = keptWithout(secretsOfSmtpUrl(smtp.url));
 
   async function send(
     make: (envelope: Envelope) => SendMailOptions,
@@ -29,19 +30,21 @@ export function createEmailNotifier(
   ): Promise<AttemptResult> {
     const attempt = beginAttempt(options, timeoutMs);
     attempt.throwIfCutOff();
-    const message = make({ receiverName, from: smtp.from, to, nowMs: options.nowMs, directory });
+    const { nowMs } = options;
+    const remaining = stillWanted(options.remaining ?? [], to);
+    const message = make({ receiverName, from: smtp.from, to, remaining, nowMs, directory });
     let verdict: Verdict;
     try {
-      verdict = classifyAccepted(await transport.sendMail({ ...message, signal: attempt.signal }));
+      verdict = classifyAccepted(await transport.sendMail({ ...message, signal: attempt.signal }), kept);
     } catch (error) {
       attempt.throwIfCutOff();
-      verdict = attempt.isTimedOut() ? tooSlow(timeoutMs) : classifyError(error);
+      verdict = attempt.isTimedOut() ? tooSlow(timeoutMs) : classifyError(error, kept);
     }
     return {
+      // Whom an earlier attempt left out has not got it now either.
+      ...(verdict.outcome === 'failed' && remaining.length > 0 ? { remaining } : {}),
       ...verdict,
       httpStatus: null,
-      reason: redact(verdict.reason, secrets),
-      answer: redact(verdict.answer, secrets),
       durationMs: attempt.elapsedMs(),
       retryAfterMs: verdict.outcome === 'failed' && attempt.isTimedOut() ? timeoutMs : null,
     };
@@ -58,11 +61,18 @@ export function createEmailNotifier(
   };
 }
 
+/** Those of some recipients whom the config names; a server may spell them in another case. */
+function stillWanted(recipients: readonly string[], to: readonly string[]): string[] {
+  const wanted = new Set(to.map((address) => address.toLowerCase()));
+  return recipients.filter((recipient) => wanted.has(recipient.toLowerCase()));
+}
+
 function tooSlow(timeoutMs: number): Verdict {
   return { outcome: 'failed', smtpCode: null, reason: `not sent within ${timeoutMs} ms`, answer: '' };
 }
 
-function secretsOfSmtpUrl(url: Secret): string[] {
-  const { password } = new URL(url.reveal());
-  return [url.reveal(), password, decodeOrKeep(password)];
+/** What a mail server, or an error, could repeat of how it is reached. */
+export function secretsOfSmtpUrl(url: Secret): string[] {
+  const address = new URL(url.reveal());
+  return [url.reveal(), ...secretsOfLogin(address)];
 }

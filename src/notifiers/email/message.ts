@@ -8,11 +8,15 @@ import type { Digest } from '../notifier.ts';
 import { renderDigestHtml, renderDigestText, renderHtml, renderText } from './body.ts';
 import { makeDigestNotice } from './digest.ts';
 
-/** Who a mail is from and to, when it is sent, and what its words are made from. */
+/**
+ * Who a mail is from and to, when it is sent, and what its words are made from. `remaining` are those of whom it is sent to
+ * now; none: to all.
+ */
 export type Envelope = {
   receiverName: string;
   from: string;
   to: string[];
+  remaining: readonly string[];
   nowMs: number;
   directory: Directory;
 };
@@ -46,7 +50,7 @@ export function makeDigestMessage({ id, events }: Digest, envelope: Envelope): S
 }
 
 function common(title: string, events: readonly RenderedEvent[], envelope: Envelope): SendMailOptions {
-  const { from, to, nowMs } = envelope;
+  const { from, to, remaining, nowMs } = envelope;
   const subjects = new Set(events.map(({ data }) => data.subject.id));
   const [subject] = subjects;
   const root =
@@ -54,6 +58,7 @@ function common(title: string, events: readonly RenderedEvent[], envelope: Envel
   return {
     from,
     to,
+    ...(remaining.length === 0 ? {} : { envelope: { from, to: [...remaining] } }),
     date: new Date(nowMs),
     // A text of the upstream that looks like an encoded word would be decoded by the reader's mail program.
     subject: title.replaceAll('=?', '= ?'),

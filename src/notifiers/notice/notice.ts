@@ -171,5 +171,5 @@ function eventRows({ id, timestamp, data }: RenderedEvent): Row[] {
 /** One row, or none when there is nothing to say. */
 function rowIf(label: string, value: string): Row[] {
   const line = printableLine(value, MAX_VALUE_LENGTH);
-  return line === '' ? [] : [{ label: printableLine(label, 60), value: line, url: null }];
+  return line === '' ? [] : [{ label: printableLine(label, 60) || 'unnamed', value: line, url: null }];
 }

@@ -1,11 +1,22 @@
 import type { LookupAddress, LookupOptions } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector } from 'undici';
+import { networkList } from '../../config/networks.ts';
 import { isRefusedAddress } from '../../config/refused-addresses.ts';
 
 /** A connection was not made, because the address is one that receivers must not have. */
 class RefusedAddressError extends Error {
   readonly code = 'ADDRESS_REFUSED';
+}
+
+/** Whether no connection may be made to an IP address. */
+type IsRefused = (address: string) => boolean;
+
+/** Refuses private and reserved addresses but for those in these networks. */
+export function refusedBeyond(networks: readonly string[]): IsRefused {
+  const allowed = networkList(networks);
+  return (address) =>
+    isRefusedAddress(address) && !(isIP(address) !== 0 && allowed.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6'));
 }
 
 /**
@@ -16,12 +27,23 @@ class RefusedAddressError extends Error {
  */
 export function guardedConnector({
   lookup,
+  isRefused,
   ...options
-}: buildConnector.BuildOptions & { lookup: LookupFunction }): buildConnector.connector {
-  const connect = buildConnector({ ...options, lookup: guardedLookup(lookup) });
+}: buildConnector.BuildOptions & { lookup: LookupFunction; isRefused: IsRefused }): buildConnector.connector {
+  return withoutLiterals(
+    buildConnector({ ...options, lookup: guardedLookup(lookup, isRefused) }),
+    isRefused,
+  );
+}
+
+/** A connector that refuses addresses that are given as such, which are connected to without a lookup. */
+export function withoutLiterals(
+  connect: buildConnector.connector,
+  isRefused: IsRefused,
+): buildConnector.connector {
   return (target, callback) => {
-    // A literal address is connected to without a lookup; undici has taken the brackets of IPv6 away.
-    if (isIP(target.hostname) !== 0 && isRefusedAddress(target.hostname)) {
+    // undici has taken the brackets of IPv6 away.
+    if (isIP(target.hostname) !== 0 && isRefused(target.hostname)) {
       callback(refusedAddress([target.hostname]), null);
       return;
     }
@@ -29,13 +51,13 @@ export function guardedConnector({
   };
 }
 
-function guardedLookup(lookup: LookupFunction): LookupFunction {
+function guardedLookup(lookup: LookupFunction, isRefused: IsRefused): LookupFunction {
   return (hostname, options, callback) => {
     const all: LookupOptions & { all: true } = { ...options, all: true };
     lookup(hostname, all, (error, found) => {
       if (error) return callback(error, []);
       const answers = typeof found === 'string' ? [] : found;
-      const allowed = answers.filter(({ address }) => !isRefusedAddress(address));
+      const allowed = answers.filter(({ address }) => !isRefused(address));
       const [first] = allowed;
       if (first === undefined) return callback(refusedAddress(answers.map(addressOf)), []);
       if (options.all === true) return callback(null, allowed);
@@ -51,6 +73,6 @@ function addressOf({ address }: LookupAddress): string {
 function refusedAddress(addresses: string[]): RefusedAddressError {
   const found = addresses.join(', ');
   return new RefusedAddressError(
-    `private or reserved address (${found}); only allowPrivateNetwork permits it`,
+    `private or reserved address (${found}); only allowNetworks or allowPrivateNetwork permits it`,
   );
 }

@@ -1,14 +1,14 @@
 import type { Dispatcher } from 'undici';
-import { printableAnswer } from '../printable.ts';
-
-/** How much of an answer is read and kept. */
-const MAX_ANSWER_BYTES = 1_024;
-
-/** The start of an answer's body; `ended` says whether it ended, or reached the cap, rather than broke off. */
-export type AnswerStart = { text: string; ended: boolean };
+import { MAX_ANSWER_BYTES, MAX_READ } from '../kept.ts';
 
 /**
- * Reads the first 1 KiB of a body. A body that goes on beyond that is cut there, with its connection, and counts as
+ * The start of an answer's body, as it came; `ended` says whether it ended, or reached the cap, rather than broke off,
+ * `cut` whether more may have followed.
+ */
+export type AnswerStart = { text: string; ended: boolean; cut: boolean };
+
+/**
+ * Reads a body until 1 KiB has come. A body that goes on beyond that is cut there, with its connection, and counts as
  * ended: it must not cost a success that a status has already promised. Never throws: a body that breaks off, or is
  * aborted, gives what had arrived.
  */
@@ -26,5 +26,7 @@ export async function readAnswerStart(body: Dispatcher.ResponseData['body']): Pr
   } catch {
     ended = false;
   }
-  return { text: printableAnswer(Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES)), ended };
+  const bytes = Buffer.concat(chunks).subarray(0, MAX_READ);
+  const text = new TextDecoder('utf-8').decode(bytes, { stream: true }).replaceAll('\ufffd', '?');
+  return { text, ended, cut: !ended || length >= MAX_ANSWER_BYTES };
 }

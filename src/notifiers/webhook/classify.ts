@@ -60,7 +60,11 @@ export function describeConnectionError(error: unknown): string {
       return 'the connection broke before an answer came';
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
+    case 'PROXY_FAILED':
       return error.message;
+    case 'ERR_TLS_CERT_ALTNAME_INVALID':
+      // Its message names the host, which may be as secret as the rest of the URL.
+      return `the certificate is for other names (${code})`;
     case 'UND_ERR_HEADERS_OVERFLOW':
       return 'the header of the answer is longer than 16 KiB';
     case 'ANSWER_TOO_LONG':

@@ -7,6 +7,10 @@ const MAX_FIELDS = 10;
 const MAX_TITLE_LENGTH = 128;
 const MAX_LABEL_LENGTH = 60;
 const MAX_VALUE_LENGTH = 120;
+const MAX_SUMMARY_LENGTH = 500;
+
+/** A link that makes a field longer than this is left out: 10 fields of it fit beside title and summary. */
+const MAX_LINKED_LENGTH = 340;
 
 /**
  * A message for a Discord webhook. What the upstream says is escaped, so that it makes no markup, no links and no
@@ -19,7 +23,7 @@ export function discordMessage(
   const fields = first.slice(0, MAX_FIELDS).map(field);
   const embed = {
     title: escapeDiscord(printableLine(title, MAX_TITLE_LENGTH)),
-    description: escapeDiscord(summary),
+    description: escapeDiscord(printableLine(summary, MAX_SUMMARY_LENGTH)),
     fields,
     timestamp,
   };
@@ -28,9 +32,10 @@ export function discordMessage(
 
 function field({ label, value, url }: Row): JsonObject {
   const shown = escapeDiscord(printableLine(value, MAX_VALUE_LENGTH));
+  const linked = `[${shown}](${url})`;
   return {
     name: escapeDiscord(printableLine(label, MAX_LABEL_LENGTH)),
-    value: url === null ? shown : `[${shown}](${url})`,
+    value: url === null || linked.length > MAX_LINKED_LENGTH ? shown : linked,
     inline: false,
   };
 }

@@ -2,7 +2,8 @@ import type { JsonObject, JsonValue } from '../../domain/json.ts';
 import type { Notice, Row } from '../notice/notice.ts';
 import { printableLine } from '../printable.ts';
 
-/** Slack's own limits: fields of a section, characters of a field's text. */
+/** Slack's own limits: characters of a header, fields of a section, characters of a field's text. */
+const MAX_HEADER_LENGTH = 150;
 const MAX_FIELDS = 10;
 const MAX_FIELD_LENGTH = 2_000;
 const MAX_VALUE_LENGTH = 300;
@@ -13,7 +14,7 @@ const MAX_VALUE_LENGTH = 300;
  */
 export function slackMessage({ title, summary, sections: [first = []] }: Notice): JsonObject {
   const blocks: JsonValue[] = [
-    { type: 'header', text: plainText(title) },
+    { type: 'header', text: plainText(printableLine(title, MAX_HEADER_LENGTH)) },
     { type: 'section', text: plainText(summary) },
   ];
   const fields = first.slice(0, MAX_FIELDS).map(field);
@@ -24,9 +25,10 @@ export function slackMessage({ title, summary, sections: [first = []] }: Notice)
 
 function field({ label, value, url }: Row): JsonObject {
   const shown = printableLine(value, MAX_VALUE_LENGTH);
-  if (url === null) return plainText(`${label}: ${shown}`);
+  const linked = `${escapeSlack(label)}: <${url}|${escapeSlack(shown)}>`;
+  if (url === null || linked.length > MAX_FIELD_LENGTH) return plainText(`${label}: ${shown}`);
   // Verbatim: no names, channels or addresses become links or mentions.
-  return { type: 'mrkdwn', verbatim: true, text: `${escapeSlack(label)}: <${url}|${escapeSlack(shown)}>` };
+  return { type: 'mrkdwn', verbatim: true, text: linked };
 }
 
 function plainText(text: string): JsonObject {

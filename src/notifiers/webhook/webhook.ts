@@ -1,13 +1,15 @@
+import type { LookupFunction } from 'node:net';
 import { buildConnector, type Dispatcher, Pool } from 'undici';
 import type { WebhookReceiver } from '../../config/config.ts';
 import type { Directory } from '../../domain/chains.ts';
 import type { RenderedEvent } from '../../domain/event.ts';
+import { proxiedConnector } from '../../network/proxy.ts';
 import { NameResolver } from '../../network/resolver.ts';
+import { secretsOfHeader, secretsOfUrl } from '../../redact.ts';
 import { type Attempt, beginAttempt } from '../attempt.ts';
+import { keptWithout } from '../kept.ts';
 import type { AttemptOptions, AttemptResult, EventUrl, Notifier } from '../notifier.ts';
-import { printableLine } from '../printable.ts';
-import { redact, secretsOfHeader, secretsOfUrl } from '../redact.ts';
-import { guardedConnector } from './address-guard.ts';
+import { guardedConnector, refusedBeyond, withoutLiterals } from './address-guard.ts';
 import { readAnswerStart } from './answer.ts';
 import { classifyAnswer, describeConnectionError } from './classify.ts';
 import { boundedConnector } from './connector.ts';
@@ -25,14 +27,14 @@ export function createWebhookNotifier(
   const url = new URL(receiver.url.reveal());
   const names = new NameResolver({ timeoutMs: receiver.timeoutMs });
   const pool = openPool(receiver, { url, names });
-  const secrets = secretsOf(receiver, url);
+  const kept = keptWithout(secretsOf(receiver, url));
   const ownHeaders = Object.fromEntries(
     Object.entries(receiver.headers).map(([name, value]) => [name, value.reveal()]),
   );
 
   async function deliver(event: RenderedEvent, options: AttemptOptions): Promise<AttemptResult> {
     const attempt = beginAttempt(options, receiver.timeoutMs);
-    const recordUrl = eventUrl?.({ id: event.id, receiver: receiver.name }) ?? null;
+    const recordUrl = eventUrl?.({ id: event.id, receiver: receiver.name }, options.nowMs) ?? null;
     const body = renderBody(event, { format: receiver.format, recordUrl, directory });
     const timestampSeconds = Math.floor(options.nowMs / 1_000);
     const headers = {
@@ -45,8 +47,7 @@ export function createWebhookNotifier(
       ...(options.replay ? { 'intentwatch-replay': 'true' } : {}),
     };
     const path = `${url.pathname}${url.search}`;
-    const result = await send({ path, method: 'POST', headers, body }, { attempt, nowMs: options.nowMs });
-    return { ...result, reason: redact(result.reason, secrets), answer: redact(result.answer, secrets) };
+    return send({ path, method: 'POST', headers, body }, { attempt, nowMs: options.nowMs });
   }
 
   /** A chat's webhook has a secret URL and no other secret. */
@@ -70,10 +71,10 @@ export function createWebhookNotifier(
         const reason = `no answer within ${receiver.timeoutMs} ms`;
         return { ...NOTHING_SAID, reason, durationMs, retryAfterMs: receiver.timeoutMs };
       }
-      const reason = printableLine(describeConnectionError(error), 300);
+      const reason = kept.reason(describeConnectionError(error));
       return { ...NOTHING_SAID, reason, durationMs, retryAfterMs: null };
     }
-    const { text, ended } = await readAnswerStart(response.body);
+    const { text, ended, cut } = await readAnswerStart(response.body);
     if (!ended) attempt.throwIfCutOff();
     const durationMs = attempt.elapsedMs();
     const verdict = classifyAnswer({
@@ -83,7 +84,8 @@ export function createWebhookNotifier(
       timedOutAfterMs: attempt.isTimedOut() ? receiver.timeoutMs : null,
       nowMs: nowMs + durationMs,
     });
-    return { ...verdict, httpStatus: response.statusCode, smtpCode: null, answer: text, durationMs };
+    const answer = kept.answer(text, { cut });
+    return { ...verdict, httpStatus: response.statusCode, smtpCode: null, answer, durationMs };
   }
 
   return {
@@ -102,11 +104,12 @@ const NOTHING_SAID = {
   answer: '',
 } as const;
 
-/** What an answer could echo: the URL's secrets, the signing secrets, the values of the user's own headers. */
-function secretsOf({ secrets, headers }: WebhookReceiver, url: URL): string[] {
+/** What an answer could echo: the secrets of the URL and the proxy's, the signing secrets, the values of the user's own headers. */
+function secretsOf({ secrets, headers, proxy }: WebhookReceiver, url: URL): string[] {
   const values = Object.values(headers).map((value) => value.reveal());
   return [
     ...secretsOfUrl(url),
+    ...(proxy === null ? [] : secretsOfUrl(new URL(proxy.reveal()))),
     ...secrets.map((secret) => secret.reveal()),
     ...values.flatMap(secretsOfHeader),
   ];
@@ -117,19 +120,8 @@ const MAX_HEADER_BYTES = 16 * 1_024;
 
 /** The only limit in time is the attempt's own; a connection that is never made is given up as late as that. */
 function openPool(receiver: WebhookReceiver, { url, names }: { url: URL; names: NameResolver }): Pool {
-  const { ca, identity } = receiver.tls ?? { ca: null, identity: null };
-  const connection = {
-    timeout: 0,
-    allowH2: false,
-    lookup: names.lookup,
-    ...(ca === null ? {} : { ca }),
-    ...(identity === null ? {} : { cert: identity.cert, key: identity.key.reveal() }),
-  };
   return new Pool(url.origin, {
-    connect: boundedConnector(
-      receiver.allowPrivateNetwork ? buildConnector(connection) : guardedConnector(connection),
-      receiver,
-    ),
+    connect: boundedConnector(connectorOf(receiver, names.lookup), receiver),
     // Else the pool makes one connection first to learn which HTTP is spoken, and all wait for its handshake.
     allowH2: false,
     connections: receiver.concurrency,
@@ -138,6 +130,23 @@ function openPool(receiver: WebhookReceiver, { url, names }: { url: URL; names: 
     headersTimeout: 0,
     bodyTimeout: 0,
   });
+}
+
+/** Connects straight or through the proxy, which looks up names itself: then only an address in the URL can be checked. */
+function connectorOf(receiver: WebhookReceiver, lookup: LookupFunction): buildConnector.connector {
+  const { proxy, timeoutMs, allowPrivateNetwork, allowNetworks } = receiver;
+  const { ca, identity } = receiver.tls ?? { ca: null, identity: null };
+  const tls = {
+    ...(ca === null ? {} : { ca }),
+    ...(identity === null ? {} : { cert: identity.cert, key: identity.key.reveal() }),
+  };
+  const isRefused = refusedBeyond(allowNetworks);
+  if (proxy !== null) {
+    const proxied = proxiedConnector({ proxy, lookup, timeoutMs, tls });
+    return allowPrivateNetwork ? proxied : withoutLiterals(proxied, isRefused);
+  }
+  const straight = { ...tls, timeout: 0, allowH2: false, lookup };
+  return allowPrivateNetwork ? buildConnector(straight) : guardedConnector({ ...straight, isRefused });
 }
 
 /** undici looks at the signal only once a connection stands; the attempt must also end while one is being made. */

@@ -1,0 +1,85 @@
+import { request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { isIPv6, type LookupFunction, Socket } from 'node:net';
+import { buildConnector } from 'undici';
+import type { Secret } from '../config/secret.ts';
+
+/** A proxy made no connection; the message says why, without the login. */
+class ProxyError extends Error {
+  readonly code = 'PROXY_FAILED';
+}
+
+/**
+ * `proxy` is an http or https URL, with user and password where the proxy asks for them; `lookup` finds the proxy's own
+ * address, `tls` is for the target, `timeoutMs` is for a whole connection, with its TLS handshake.
+ */
+export type ProxyOptions = {
+  proxy: Secret;
+  lookup: LookupFunction;
+  timeoutMs: number;
+  tls?: buildConnector.BuildOptions;
+};
+
+/**
+ * A connector whose every connection is a tunnel of its own (`CONNECT`), also to plain http, so that one that hangs keeps
+ * no other waiting; undici's own agent asks for all of them over connections that it shares. The proxy resolves names.
+ */
+export function proxiedConnector({ proxy, lookup, timeoutMs, tls }: ProxyOptions): buildConnector.connector {
+  const url = new URL(proxy.reveal());
+  const request = url.protocol === 'https:' ? requestHttps : requestHttp;
+  const through = buildConnector({ ...tls, allowH2: false, timeout: 0 });
+  return (target, callback) => {
+    const { hostname, protocol, port } = target;
+    const authority = `${isIPv6(hostname) ? `[${hostname}]` : hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
+    const tunnel = request({
+      host: url.hostname.replace(/^\[|\]$/g, ''),
+      port: url.port || (url.protocol === 'https:' ? 443 : 80),
+      method: 'CONNECT',
+      path: authority,
+      headers: { host: authority, ...loginOf(url) },
+      agent: false,
+      lookup,
+    });
+    let secured: unknown;
+    const timer = setTimeout(() => {
+      const late = new ProxyError(`no connection through the proxy within ${timeoutMs} ms`);
+      tunnel.destroy(late);
+      if (secured instanceof Socket) secured.destroy(late);
+    }, timeoutMs);
+    const fail = (error: Error): void => {
+      clearTimeout(timer);
+      callback(error, null);
+    };
+    tunnel.once('error', (error) => fail(error instanceof ProxyError ? error : notReached(error)));
+    tunnel.once('connect', ({ statusCode = 0 }, socket, head) => {
+      if (statusCode < 200 || statusCode > 299) {
+        socket.on('error', () => undefined).destroy();
+        fail(new ProxyError(`the proxy answered ${statusCode}${statusCode === 407 ? ', it wants another login' : ''}`));
+        return;
+      }
+      if (head.length > 0) socket.unshift(head);
+      if (protocol !== 'https:') {
+        clearTimeout(timer);
+        callback(null, socket);
+        return;
+      }
+      secured = through({ ...target, httpSocket: socket }, (...[error, made]) => {
+        if (error !== null) return fail(error);
+        clearTimeout(timer);
+        callback(null, made);
+      });
+    });
+    tunnel.end();
+  };
+}
+
+function notReached(error: Error): ProxyError {
+  const code = 'code' in error ? String(error.code) : error.name;
+  return new ProxyError(`the proxy could not be reached (${code})`);
+}
+
+function loginOf({ username, password }: URL): { 'proxy-authorization'?: string } {
+  if (username === '' && password === '') return {};
+  const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return { 'proxy-authorization': `Basic ${Buffer.from(login).toString('base64')}` };
+}

@@ -1,0 +1,37 @@
+import { redactor } from '../redact.ts';
+import { printableAnswer, printableLine } from './printable.ts';
+
+/** How much of an answer is kept. */
+export const MAX_ANSWER_BYTES = 1_024;
+
+const MAX_REASON_LENGTH = 300;
+
+/** How much is looked at: a secret shrinks a text, so what is kept may come from beyond its limit. */
+export const MAX_READ = 4_096;
+
+/**
+ * What is kept and logged of what a receiver said, and of errors that quote it or us: one printable line, without
+ * secrets, and cut only after that. `cut` says that the text may have ended within a secret.
+ */
+export type Kept = {
+  /** At most 1 KiB. */
+  answer(text: string, options?: { cut?: boolean }): string;
+  /** At most 300 UTF-16 units, and no mail addresses: reasons are logged. */
+  reason(text: string): string;
+};
+
+/** What may be kept beside these secrets. */
+export function keptWithout(secrets: readonly string[]): Kept {
+  const redact = redactor(secrets);
+  const shown = (text: string, cut: boolean): string =>
+    redact(printableLine(text.slice(0, MAX_READ), MAX_READ + 1), { cut: cut || text.length > MAX_READ });
+  return {
+    answer: (text, { cut = false } = {}) =>
+      printableAnswer(Buffer.from(shown(text, cut), 'utf8').subarray(0, MAX_ANSWER_BYTES)),
+    reason: (text) =>
+      printableLine(
+        shown(text, false).replace(/[^\s<>"'=:,;]+@[^\s<>"',;]+/g, '[address]'),
+        MAX_REASON_LENGTH,
+      ),
+  };
+}

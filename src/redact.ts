@@ -1,0 +1,158 @@
+import { type Bytes, ESCAPE_START, encodedSpellings, toBytes, unescapeBytes } from './encodings.ts';
+
+const REDACTED = '[secret]';
+
+/** Parts of an URL shorter than this are words rather than tokens; longer secrets are also found in pieces. */
+const MIN_TOKEN_LENGTH = 12;
+
+/** A secret shorter than this is found in any text. */
+const MIN_SECRET_LENGTH = 3;
+
+/** The value of a header that is shorter than this is a word. */
+const MIN_VALUE_LENGTH = 4;
+
+/** The longest piece of a secret that is let through; of a short one half. */
+const MAX_PIECE = 12;
+
+/** The shortest beginning of a secret that is hidden where a text was cut in it. */
+const MIN_CUT_PIECE = 4;
+
+/** How many encodings around each other are seen through. */
+const MAX_DEPTH = 3;
+
+/** Takes the secrets out of a text; `cut` says that it may end within one. */
+export type Redact = (text: string, options?: { cut?: boolean }) => string;
+
+/**
+ * Puts `[secret]` in the place of every one of these secrets, in any case of letters and however it is spelled: plain,
+ * with the escapes of JSON, HTML or URLs, up to three around each other, in base64 or in hexadecimal. A long secret is
+ * also found in pieces of 12 characters, or of half its length. To be called before a text is shortened.
+ */
+export function redactor(secrets: readonly string[]): Redact {
+  const known = [...new Set(secrets)].filter((secret) => secret.length >= MIN_SECRET_LENGTH);
+  const spellings = [...known, ...known.flatMap(encodedSpellings)]
+    .filter((spelling) => spelling.length >= MIN_SECRET_LENGTH)
+    .map((spelling) => toBytes(spelling).text);
+  const index = indexOf(new Set(spellings));
+  return (text, { cut = false } = {}) => {
+    const hidden = new Uint8Array(text.length);
+    for (const bytes of readings(text)) {
+      hide(bytes, { index, hidden });
+      if (cut) hideEnd(bytes, { spellings, hidden });
+    }
+    return withoutHidden(text, hidden);
+  };
+}
+
+/** A text as it stands, and as it reads when encodings are taken away, in any order. */
+function readings(text: string): Bytes[] {
+  const found = new Map<string, Bytes>();
+  let outer = [toBytes(text)];
+  for (let depth = 0; outer.length > 0 && depth <= MAX_DEPTH; depth += 1) {
+    const fresh = outer.filter((bytes) => !found.has(bytes.text));
+    for (const bytes of fresh) found.set(bytes.text, bytes);
+    outer = fresh.flatMap(unescapeBytes);
+  }
+  return [...found.values()];
+}
+
+/** Pieces of spellings by their length: wherever one of them stands, something is secret. `starts` marks their first two bytes. */
+type Index = { bySize: ReadonlyMap<number, ReadonlySet<string>>; starts: Uint8Array };
+
+function indexOf(spellings: ReadonlySet<string>): Index {
+  const bySize = new Map<number, Set<string>>();
+  const starts = new Uint8Array(0x10000);
+  for (const spelling of spellings) {
+    const { length } = spelling;
+    const size = length < MIN_TOKEN_LENGTH ? length : Math.min(MAX_PIECE, Math.ceil(length / 2));
+    const pieces = bySize.get(size) ?? new Set();
+    for (let at = 0; at + size <= length; at += 1) {
+      pieces.add(spelling.slice(at, at + size));
+      starts[startAt(spelling, at)] = 1;
+    }
+    bySize.set(size, pieces);
+  }
+  return { bySize, starts };
+}
+
+function hide({ text, start, end }: Bytes, { index, hidden }: { index: Index; hidden: Uint8Array }): void {
+  for (let at = 0; at < text.length; at += 1) {
+    if (index.starts[startAt(text, at)] === 0) continue;
+    for (const [size, pieces] of index.bySize) {
+      if (pieces.has(text.slice(at, at + size))) hidden.fill(1, start[at], end[at + size - 1]);
+    }
+  }
+}
+
+/** Two bytes as a number: most places of a text cannot be the start of a piece. */
+function startAt(text: string, at: number): number {
+  return text.charCodeAt(at) * 0x100 + text.charCodeAt(at + 1);
+}
+
+/** Hides the beginning of a secret at the end of a text, also where half an escape follows it. */
+function hideEnd(
+  { text, start }: Bytes,
+  { spellings, hidden }: { spellings: readonly string[]; hidden: Uint8Array },
+): void {
+  const whole = text.replace(ESCAPE_START, '');
+  for (const ending of new Set([text, whole])) {
+    for (const spelling of spellings) {
+      for (let length = Math.min(spelling.length, ending.length); length >= MIN_CUT_PIECE; length -= 1) {
+        if (!ending.endsWith(spelling.slice(0, length))) continue;
+        hidden.fill(1, start[ending.length - length]);
+        break;
+      }
+    }
+  }
+}
+
+function withoutHidden(text: string, hidden: Uint8Array): string {
+  let shown = '';
+  for (let at = 0; at < text.length; at += 1) {
+    if (hidden[at] === 0) shown += text[at];
+    else if (hidden[at - 1] !== 1) shown += REDACTED;
+  }
+  return shown;
+}
+
+/**
+ * What may be secret in an URL: the whole of it, its host if that is a name, user and password, the path with its query,
+ * and each path segment or query value that is long enough to be a token; as written and decoded.
+ */
+export function secretsOfUrl(url: URL): string[] {
+  const { hostname, username, password, pathname, search } = url;
+  const pathAndQuery = `${pathname}${search}`;
+  const parts = [...pathname.split('/'), ...url.searchParams.values(), ...search.slice(1).split(/[&=]/)];
+  const found = [
+    url.href,
+    ...(/[a-z]/.test(hostname) && hostname.includes('.') ? [hostname] : []),
+    ...secretsOfLogin({ username, password }),
+    ...[...parts, pathAndQuery].filter((part) => part.length >= MIN_TOKEN_LENGTH),
+  ];
+  return [...new Set(found.flatMap((part) => [part, decodeOrKeep(part)]))];
+}
+
+/** What may be secret in the login of an URL: the password, and both as they are sent. */
+export function secretsOfLogin({ username, password }: Pick<URL, 'username' | 'password'>): string[] {
+  if (password === '') return [];
+  const [user, pass] = [decodeOrKeep(username), decodeOrKeep(password)];
+  const sent = [user, `${user}:${pass}`, `\0${user}\0${pass}`].map((text) =>
+    Buffer.from(text).toString('base64'),
+  );
+  return [password, pass, ...sent];
+}
+
+/** What may be secret in a header's value: the whole of it, and its words that are long enough to be a token. */
+export function secretsOfHeader(value: string): string[] {
+  const words = value.split(/[ ,;=]+/).filter((word) => word.length >= MIN_TOKEN_LENGTH);
+  return value.length >= MIN_VALUE_LENGTH ? [value, ...words] : words;
+}
+
+/** Percent-decoded text, or the text itself where the escapes are broken. */
+function decodeOrKeep(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

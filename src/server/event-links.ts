@@ -1,0 +1,45 @@
+import { createHmac, scryptSync, timingSafeEqual } from 'node:crypto';
+import type { Secret } from '../config/secret.ts';
+
+/** How long a link is good: at least 7 days, until the next midnight (UTC), so that attempts of one day carry the same. */
+const GOOD_MS = 7 * 86_400_000;
+const DAY_MS = 86_400_000;
+
+/** One event as one receiver gets it. */
+export type LinkedEvent = { id: string; receiver: string };
+
+/**
+ * Signs links to single events, and tells whether a link was signed here: whoever has one reads that event as that
+ * receiver gets it, and nothing else. The key is made from `server.token`, slowly, so that a link does not help to
+ * guess it; all processes with one token take each other's links, and another token ends them.
+ */
+export class EventLinks {
+  readonly #key: Buffer;
+
+  constructor(token: Secret) {
+    this.#key = scryptSync(token.reveal(), 'intentwatch event links', 32);
+  }
+
+  /** The query of a link, `nowMs` being when it is made. */
+  query(event: LinkedEvent, nowMs: number): string {
+    const expires = String((Math.ceil((nowMs + GOOD_MS) / DAY_MS) * DAY_MS) / 1_000);
+    const signature = this.#sign(event, expires).toString('base64url');
+    return new URLSearchParams({ receiver: event.receiver, expires, signature }).toString();
+  }
+
+  /** Whether a link is good: `forged` also where a part is missing or is not of its shape. */
+  check(
+    event: LinkedEvent,
+    { expires, signature, nowMs }: { expires: unknown; signature: unknown; nowMs: number },
+  ): 'good' | 'expired' | 'forged' {
+    if (typeof expires !== 'string' || typeof signature !== 'string') return 'forged';
+    const given = Buffer.from(signature, 'base64url');
+    const right = this.#sign(event, expires);
+    if (given.length !== right.length || !timingSafeEqual(given, right)) return 'forged';
+    return nowMs < Number(expires) * 1_000 ? 'good' : 'expired';
+  }
+
+  #sign({ id, receiver }: LinkedEvent, expires: string): Buffer {
+    return createHmac('sha256', this.#key).update(`${id}\n${receiver}\n${expires}`).digest();
+  }
+}

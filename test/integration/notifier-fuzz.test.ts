@@ -1,0 +1,112 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { Secret } from '../../src/config/secret.ts';
+import { createNotifier } from '../../src/notifiers/notifier.ts';
+import { opening } from '../support/opening.ts';
+import { RawServer } from '../support/raw-server.ts';
+import { renderedEvent } from '../support/rendered-event.ts';
+import { WEBHOOK_SECRET, webhookReceiver } from '../support/webhook-receiver.ts';
+
+/** How many answers are made up; `npm run fuzz` makes more. */
+const RUNS = Number(process.env.FUZZ_RUNS ?? 300);
+const AT_ONCE = 20;
+
+const { started } = opening();
+
+const TOKEN = 'T0k3n+of/this=hook&rather long';
+const HEADER = 'Bearer 4bcdefghijklmnopqrstuvwx';
+const SECRETS = [TOKEN, HEADER, WEBHOOK_SECRET];
+
+/** What a server may repeat, and how. */
+const echo = fc
+  .tuple(fc.constantFrom(...SECRETS), fc.nat(6), fc.nat(80))
+  .map(([secret, spelling, end]) => {
+    const spelled = [
+      secret,
+      encodeURIComponent(secret),
+      JSON.stringify(secret).slice(1, -1).replaceAll('/', '\\/'),
+      secret.replaceAll('&', '&amp;').replaceAll('=', '&#61;').replaceAll('/', '&#x2f;'),
+      Buffer.from(secret).toString('base64'),
+      Buffer.from(`x${secret}`).toString('base64url'),
+      secret.toUpperCase(),
+    ][spelling];
+    return String(spelled).slice(0, 12 + end);
+  });
+const text = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 40 }),
+  fc.string({ maxLength: 2_000 }),
+  fc.constantFrom('\r\n', '\r\n\r\n', '0', ' ', ':', '\0', 'chunked', '100', '{"error":"', '<p>'),
+  echo,
+);
+const texts = fc.array(text, { maxLength: 12 }).map((parts) => parts.join(''));
+const statusLine = fc.oneof(
+  fc.integer({ min: 100, max: 999 }).map((status) => `HTTP/1.1 ${status} Said\r\n`),
+  texts.map((reason) => `HTTP/1.1 200 ${reason}\r\n`),
+  texts,
+);
+const header = fc.oneof(
+  fc.constantFrom(
+    'content-length: 5\r\n',
+    'content-length: -1\r\n',
+    'transfer-encoding: chunked\r\n',
+    'retry-after: 1e9\r\n',
+    'connection: close\r\n',
+    'location: http://127.0.0.1:1/\r\n',
+  ),
+  fc.tuple(texts, texts).map(([name, value]) => `${name}: ${value}\r\n`),
+);
+const answer = fc
+  .tuple(statusLine, fc.array(header, { maxLength: 8 }), texts, fc.constantFrom('end', 'reset', 'stay'))
+  .map(([start, headers, body, end]) => ({ bytes: `${start}${headers.join('')}\r\n${body}`, end }));
+
+/** Any 14 characters of a secret in a row. */
+function shows(said: string): string | null {
+  for (const secret of SECRETS) {
+    for (const spelled of [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64')]) {
+      for (let at = 0; at + 14 <= spelled.length; at += 1) {
+        if (said.toLowerCase().includes(spelled.slice(at, at + 14).toLowerCase())) return spelled;
+      }
+    }
+  }
+  return null;
+}
+
+test(`${RUNS} made-up answers: each attempt ends with a result, and none shows a secret`, async () => {
+  const server = await started(
+    new RawServer((socket) =>
+      socket.on('data', (chunk) => {
+        const number = /[?&]n=(\d+)/.exec(chunk.toString('latin1'))?.[1];
+        const given = answers[Number(number)];
+        if (given === undefined) return;
+        socket.write(Buffer.from(given.bytes, 'utf8'), () => {
+          if (given.end === 'end') socket.end();
+          if (given.end === 'reset') socket.resetAndDestroy();
+        });
+      }),
+    ),
+  );
+  const answers = fc.sample(answer, RUNS);
+  const deliver = async (number: number): Promise<void> => {
+    const url = `http://127.0.0.1:${server.port}/${encodeURIComponent(TOKEN)}?n=${number}`;
+    const notifier = createNotifier(
+      webhookReceiver(url, { timeoutMs: 300, headers: { authorization: new Secret(HEADER) } }),
+      { smtp: null, version: '0', eventUrl: null },
+    );
+    try {
+      const result = await notifier.deliver(renderedEvent(), {
+        signal: new AbortController().signal,
+        nowMs: Date.now(),
+      });
+      expect(['delivered', 'failed', 'rejected']).toContain(result.outcome);
+      const said = `${result.reason} ${result.answer}`;
+      expect(shows(said), `${said}\nshows a secret, of ${JSON.stringify(answers[number])}`).toBeNull();
+      expect(Buffer.byteLength(result.answer)).toBeLessThanOrEqual(1_024);
+      expect(said).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}]/u);
+    } finally {
+      await notifier.close();
+    }
+  };
+  for (let at = 0; at < RUNS; at += AT_ONCE) {
+    await Promise.all(Array.from({ length: Math.min(AT_ONCE, RUNS - at) }, (_, index) => deliver(at + index)));
+  }
+});

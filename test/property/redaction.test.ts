@@ -1,0 +1,125 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { Secret } from '../../src/config/secret.ts';
+import { keptWithout } from '../../src/notifiers/kept.ts';
+import { secretsOfLogin } from '../../src/redact.ts';
+import { excerptWithout } from '../../src/upstream/excerpt.ts';
+
+const RUNS = { numRuns: 300 };
+
+const each = (text: string, spell: (character: string) => string): string =>
+  [...text].map((character) => spell(character)).join('');
+const hexOf = (character: string, digits: number): string =>
+  (character.codePointAt(0) ?? 0).toString(16).padStart(digits, '0');
+
+/** The characters of a base64 text that depend on nothing but the secret, which so many bytes go before. */
+const ownOf = (encoded: string, { before, secret }: { before: number; secret: string }): string =>
+  encoded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + Buffer.byteLength(secret)) * 8) / 6));
+
+/** How servers repeat what they were sent. */
+const SPELLINGS: Readonly<Record<string, (secret: string) => string>> = {
+  plain: (secret) => secret,
+  'upper case': (secret) => secret.toUpperCase(),
+  JSON: (secret) => JSON.stringify(secret).slice(1, -1),
+  'JSON of PHP': (secret) => JSON.stringify(secret).slice(1, -1).replaceAll('/', '\\/'),
+  'JSON in units': (secret) => each(secret, (character) => `\\u${hexOf(character, 4)}`),
+  'HTML by names': (secret) =>
+    each(
+      secret,
+      (mark) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&apos;' })[mark] ?? mark,
+    ),
+  'HTML by numbers': (secret) => each(secret, (character) => `&#${character.codePointAt(0)};`),
+  'HTML by hexadecimal': (secret) => each(secret, (character) => `&#x${hexOf(character, 2)};`),
+  percent: (secret) => encodeURIComponent(secret),
+  'percent, all of it': (secret) => each(secret, (character) => `%${hexOf(character, 2)}`),
+  'percent twice': (secret) => encodeURIComponent(encodeURIComponent(secret)),
+  'JSON in HTML in percent': (secret) =>
+    encodeURIComponent(JSON.stringify(secret).slice(1, -1).replaceAll('"', '&quot;').replaceAll('/', '\\/')),
+  base64: (secret) => Buffer.from(secret).toString('base64'),
+  'base64 of a login': (secret) => Buffer.from(`user:${secret}`).toString('base64'),
+  'base64 of AUTH PLAIN': (secret) => Buffer.from(`\0someone\0${secret}`).toString('base64'),
+  'base64 for URLs, amid others': (secret) => Buffer.from(`ab${secret}cde`).toString('base64url'),
+  hexadecimal: (secret) => Buffer.from(secret).toString('hex'),
+};
+
+/** How many bytes stand before the secret within what was encoded. */
+const BEFORE: Readonly<Record<string, number>> = {
+  'base64 of a login': 5,
+  'base64 of AUTH PLAIN': 9,
+  'base64 for URLs, amid others': 2,
+};
+
+const secrets = fc.string({
+  unit: fc.constantFrom(...'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~+/=&<>"\'%\\!'),
+  minLength: 12,
+  maxLength: 64,
+});
+/** Nothing in here is a piece of anything. */
+const around = fc.string({
+  unit: fc.constantFrom(' ', '§', '{', '}', '\n', 'é', '\u{1f600}'),
+  maxLength: 1_200,
+});
+
+/** The pieces of a spelling that must not be seen: half of it, and whatever is as long as 12 characters of the secret. */
+function isSeen(shown: string, spelling: string): boolean {
+  const text = shown.toLowerCase();
+  const size = Math.ceil(spelling.length / 2);
+  for (let at = 0; at + size <= spelling.length; at += 1) {
+    if (text.includes(spelling.slice(at, at + size).toLowerCase())) return true;
+  }
+  return false;
+}
+
+describe.each(Object.entries(SPELLINGS))('a secret spelled as %s', (name, spell) => {
+  test('is in nothing that is kept, wherever it stands and wherever the text is cut', () => {
+    fc.assert(
+      fc.property(secrets, around, around, fc.nat(), (secret, before, after, at) => {
+        const spelling = spell(secret);
+        const text = `${before}${spelling}${after}`;
+        const inner = BEFORE[name];
+        const own = inner === undefined ? spelling : ownOf(spelling, { before: inner, secret });
+        const kept = keptWithout([secret]);
+        const cutAt = before.length + (at % (spelling.length + 1));
+        for (const shown of [
+          kept.answer(text),
+          kept.reason(text),
+          kept.answer(text.slice(0, cutAt), { cut: true }),
+          excerptWithout({ apiKey: new Secret(secret), proxy: null })(text, 120),
+        ]) {
+          expect(isSeen(shown, own), `${shown} shows ${own}`).toBe(false);
+        }
+      }),
+      RUNS,
+    );
+  });
+});
+
+test('a plain token that a cut ends shows less than 4 characters of it', () => {
+  fc.assert(
+    fc.property(secrets, around, fc.nat(), (secret, before, at) => {
+      const length = 4 + (at % (secret.length - 4));
+      const shown = keptWithout([secret]).answer(`${before} ${secret.slice(0, length)}`, { cut: true });
+      expect(shown.endsWith(secret.slice(0, 4))).toBe(false);
+      expect(shown.toLowerCase()).not.toContain(secret.slice(0, 4).toLowerCase());
+    }),
+    RUNS,
+  );
+});
+
+test('what has no secret in it stays as it is', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: fc.constantFrom(...'abc %\\/&;#x41'), maxLength: 300 }), (text) => {
+      const kept = keptWithout(['ZZZZZZZZZZZZZZZZ']);
+      expect(kept.answer(text)).toBe(keptWithout([]).answer(text));
+    }),
+    RUNS,
+  );
+});
+
+test('a login is hidden as it is sent, user and all', () => {
+  const { answer } = keptWithout(secretsOfLogin(new URL('smtp://apikey:s3cr%2Ft@mail.example.com')));
+  const plain = Buffer.from('\0apikey\0s3cr/t').toString('base64');
+  expect(answer(`501 AUTH PLAIN ${plain} ${Buffer.from('s3cr/t').toString('base64')} s3cr/t s3cr%2Ft`)).toBe(
+    '501 AUTH PLAIN [secret] [secret] [secret] [secret]',
+  );
+});

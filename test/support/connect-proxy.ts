@@ -1,0 +1,60 @@
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+
+/** What the proxy does with a tunnel that is asked for: opens it, refuses it with a status, or says nothing. */
+export type ProxyAnswer = 'open' | 'nothing' | number;
+
+/** A real proxy for `CONNECT` on loopback; every name leads to loopback, as its name server has it. */
+export class ConnectProxy {
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+  /** The targets that were asked for, with the login that came along. */
+  readonly asked: { target: string; login: string | null }[] = [];
+  answer: (request: IncomingMessage) => ProxyAnswer;
+
+  constructor(answer: (request: IncomingMessage) => ProxyAnswer = () => 'open') {
+    this.answer = answer;
+    this.#server = createServer();
+    this.#server.on('connect', (request, socket, head) => {
+      this.#serve(request, { socket: socket as Socket, head });
+    });
+    this.#server.on('connection', (socket) => this.#keep(socket));
+  }
+
+  #keep(socket: Socket): void {
+    this.#sockets.add(socket.on('error', () => undefined));
+    socket.once('close', () => this.#sockets.delete(socket));
+  }
+
+  #serve(request: IncomingMessage, { socket, head }: { socket: Socket; head: Buffer }): void {
+    const target = request.url ?? '';
+    const login = request.headers['proxy-authorization'] ?? null;
+    this.asked.push({ target, login });
+    const answer = this.answer(request);
+    if (answer === 'nothing') return;
+    if (answer !== 'open') {
+      socket.end(`HTTP/1.1 ${answer} No\r\ncontent-length: 0\r\n\r\n`);
+      return;
+    }
+    const there = connect(Number(target.slice(target.lastIndexOf(':') + 1)), '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      there.write(head);
+      socket.pipe(there).pipe(socket);
+    });
+    this.#keep(there);
+    there.once('error', () => socket.destroy());
+  }
+
+  async start(): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
