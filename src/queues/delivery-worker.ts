@@ -220,8 +220,9 @@ export class DeliveryWorker {
 function aboutOf(
   receiver: string,
   { id, event }: Letter,
-): { receiver: string; eventId: string; eventType: string } {
-  return { receiver, eventId: parseDeliveryId(id).eventId, eventType: event?.type ?? 'unknown' };
+): { receiver: string; subject: string | null; eventId: string; eventType: string } {
+  const subject = event?.data.subject.id ?? null;
+  return { receiver, subject, eventId: parseDeliveryId(id).eventId, eventType: event?.type ?? 'unknown' };
 }
 
 function failed(reason: string): Attempt {
