@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Config } from './config/config.ts';
 import { arrivalRule, watchRules } from './domain/cadence/watch-rules.ts';
-import { extendDirectory } from './domain/chains.ts';
+import type { Directory } from './domain/chains.ts';
 import { routesOf } from './domain/subscription.ts';
 import { eventUrlOf } from './event-lookup.ts';
 import { createNotifier } from './notifiers/notifier.ts';
 import type { QuotingService } from './pollers/route.ts';
 import { DeliveryQueues } from './queues/delivery-queues.ts';
 import { DeliveryWorker } from './queues/delivery-worker.ts';
+import { Discovery } from './queues/discovery.ts';
 import { Dispatcher } from './queues/dispatcher.ts';
 import { Learning } from './queues/learning.ts';
 import { PollQueues } from './queues/poll-queues.ts';
@@ -21,6 +22,7 @@ import type { Signals } from './signals.ts';
 import { BatchStore } from './store/batches.ts';
 import type { RedisClient } from './store/commands.ts';
 import { DeliveryStore } from './store/deliveries.ts';
+import { DirectoryStore } from './store/directory.ts';
 import { EventLog } from './store/event-log.ts';
 import { HandedQuotes } from './store/handed-quotes.ts';
 import { HealthStore } from './store/health.ts';
@@ -55,6 +57,7 @@ export type DaemonParts = {
   plan: PlanStore;
   polls: PollQueues;
   pollers: readonly Poller[];
+  discovery: Discovery;
   learning: Learning;
   reconcile: Reconcile;
   relay: Relay;
@@ -106,11 +109,14 @@ export function assemble({ config, redis, blocking, signals, log, resync, keep }
     ...config.upstream,
     onAnswer: (answer) => signals.emit('upstream.answered', answer),
   });
-  const quoting = quotingService(config, signals);
   const plan = new PlanStore(redis, keys);
   const polls = new PollQueues({ redis, keys });
   const walks = new Walks({ redis, keys, plan });
-  const signers = new QuoteSigners({ client });
+  const directories = new DirectoryStore(redis, keys, onForeign);
+  const discovery = new Discovery({ redis, client, store: directories, plan, named: config, log });
+  const { directory } = discovery;
+  const quoting = quotingService(config, { directory, signals });
+  const signers = new QuoteSigners({ client: discovery, shared: () => discovery.signers });
   const quotes = new QuoteVerification({ signers, handedQuotes, subjects, signals, log });
   const deliveryQueues = new DeliveryQueues(redis, keys);
   const learning = new Learning({
@@ -123,6 +129,7 @@ export function assemble({ config, redis, blocking, signals, log, resync, keep }
   const reconcile = new Reconcile({
     redis,
     registry,
+    directory,
     receivers,
     events,
     deliveries,
@@ -178,6 +185,7 @@ export function assemble({ config, redis, blocking, signals, log, resync, keep }
     lease,
     events,
     registry,
+    directory,
     receivers,
     deliveries,
     replays,
@@ -198,7 +206,6 @@ export function assemble({ config, redis, blocking, signals, log, resync, keep }
     signals,
     log,
   };
-  const directory = extendDirectory(config);
   const deliveryWorkers = config.receivers.map((receiver) => {
     const notifier = createNotifier(receiver, {
       smtp: config.smtp,
@@ -219,6 +226,7 @@ export function assemble({ config, redis, blocking, signals, log, resync, keep }
     plan,
     polls,
     pollers,
+    discovery,
     learning,
     reconcile,
     relay,
@@ -234,7 +242,7 @@ export function assemble({ config, redis, blocking, signals, log, resync, keep }
 /** The open quoting service, where the config names one. */
 function quotingService(
   { upstream: { quotesUrl, dAppId, proxy } }: Config,
-  signals: Signals,
+  { directory, signals }: { directory: Directory; signals: Signals },
 ): (QuotingService & { client: OpenQuotesClient }) | null {
   if (quotesUrl === null) return null;
   const client = new OpenQuotesClient({
@@ -243,7 +251,7 @@ function quotingService(
     proxy,
     onAnswer: (answer) => signals.emit('upstream.answered', answer),
   });
-  return { client, dAppId };
+  return { client, dAppId, directory };
 }
 
 const LEAST_CAPACITY = 20;

@@ -150,6 +150,7 @@ export class Daemon {
       dispatcher.start();
     }
     await this.#sync(parts, lost);
+    await parts.discovery.start();
     await parts.reconcile.start();
     parts.relay.start();
     for (const worker of parts.deliveryWorkers) worker.start();
@@ -230,9 +231,9 @@ export class Daemon {
     const timer = setTimeout(() => abort.abort(), GRACE_MS);
     if (parts !== null) {
       const deliveries = parts.deliveryWorkers.map((worker) => worker.close(abort.signal));
-      const { relay, reconcile, learning } = parts;
+      const { relay, reconcile, learning, discovery } = parts;
       const polled = this.stopPolling().then(() => learning.close());
-      const flow = [polled, ...deliveries, relay.close(), reconcile.close()];
+      const flow = [polled, ...deliveries, discovery.close(), relay.close(), reconcile.close()];
       await within(Promise.allSettled(flow), GRACE_MS + CLOSE_MS / 2);
       await within(Promise.allSettled([parts.polls.close(), parts.deliveryQueues.close()]), CLOSE_MS / 4);
     }

@@ -29,6 +29,8 @@ export type SignalMap = {
   'delivery.attempted': [
     {
       receiver: string;
+      /** What the event is about; null where it cannot be read. */
+      subject: string | null;
       eventId: string;
       eventType: string;
       attempt: number;

@@ -6,6 +6,8 @@ import { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { parseRedisUrl, type RedisTarget } from '../config/redis-target.ts';
+import { extendDirectory } from '../domain/chains.ts';
+import { contradictions, quoteSigners, takeChains, takeTokens } from '../domain/discovered.ts';
 import { readRoute } from '../domain/route.ts';
 import { routesOf, subjectsOf } from '../domain/subscription.ts';
 import { NameResolver } from '../network/resolver.ts';
@@ -49,6 +51,7 @@ async function check(options: { config: string; live?: true }): Promise<void> {
   const target = parseRedisUrl(config.redis.url?.reveal() ?? '');
   const found = await Promise.all([
     checkUpstream(config),
+    checkDiscovery(config),
     checkGateway(config),
     ...checkQuoting(config),
     target === null ? checkEmbedded(config) : checkExternal(target),
@@ -92,6 +95,28 @@ async function checkUpstream(config: Config): Promise<Finding> {
   }).catch((error: unknown) => failed(name, error));
 }
 
+/** Says what the upstream lists. What it does not is no fault: then what is built in is used. */
+async function checkDiscovery(config: Config): Promise<Finding> {
+  const name = 'chains and tokens';
+  return withClient(config, async (client) => {
+    const [chains, tokens] = [(await client.chains()).value, (await client.tokens()).value];
+    const [listed, known] = [takeChains(chains.entries), takeTokens([], tokens.entries)];
+    const skipped = listed.skipped + known.skipped + chains.unreadable.length + tokens.unreadable.length;
+    const found = { chains: listed.entries, tokens: known.entries };
+    const contradicted = contradictions(extendDirectory(config), found).length;
+    const detail = [
+      `${count(found.chains.length, 'chain')}, ${quoteSigners(found.chains).size} with quoteSigner`,
+      count(found.tokens.length, 'token'),
+      ...(skipped === 0 ? [] : [`${skipped} that say too little`]),
+      ...(contradicted === 0 ? [] : [`${contradicted} with other decimals than are known`]),
+    ];
+    return { name, ok: true, detail: detail.join('; ') };
+  }).catch((error: unknown) => {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { name, ok: true, detail: `those that are built in: ${reason}` };
+  });
+}
+
 async function checkGateway(config: Config): Promise<Finding> {
   const name = `deposit gateway ${config.upstream.vaultPath}`;
   const vault = config.subscriptions.flatMap((subscription) => subscription.vaults)[0];
@@ -113,15 +138,16 @@ async function checkGateway(config: Config): Promise<Finding> {
 }
 
 /** Prices the first route of the config; nothing where there is none. */
-function checkQuoting({ upstream, subscriptions }: Config): Promise<Finding>[] {
-  const { quotesUrl, dAppId, proxy } = upstream;
-  const [route] = routesOf(subscriptions);
+function checkQuoting(config: Config): Promise<Finding>[] {
+  const { quotesUrl, dAppId, proxy } = config.upstream;
+  const [route] = routesOf(config.subscriptions);
   if (quotesUrl === null || route === undefined) return [];
   const name = `open quoting service ${quotesUrl}`;
   const ask = async (): Promise<Finding> => {
     const client = new OpenQuotesClient({ quotesUrl, timeoutMs: OPEN_QUOTES_TIMEOUT_MS, proxy });
     try {
-      const { records } = await pollRoute({ client, dAppId }, route, new AbortController().signal);
+      const service = { client, dAppId, directory: extendDirectory(config) };
+      const { records } = await pollRoute(service, route, new AbortController().signal);
       const solvers = readRoute(records[0]?.said ?? {})?.solvers ?? 0;
       return { name, ok: true, detail: `answers; ${count(solvers, 'solver')} for the route ${route.name}` };
     } catch (error) {

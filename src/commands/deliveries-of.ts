@@ -1,10 +1,13 @@
 import { resolve } from 'node:path';
 import { loadConfig } from '../config/load.ts';
 import { parseRedisUrl } from '../config/redis-target.ts';
+import { COMMON, type Directory, extendDirectory } from '../domain/chains.ts';
+import { discoveredDirectory } from '../domain/discovered.ts';
 import { DeliveryQueues } from '../queues/delivery-queues.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { connect, disconnect } from '../store/connection.ts';
 import { DeliveryStore } from '../store/deliveries.ts';
+import { DirectoryStore } from '../store/directory.ts';
 import { findEmbedded } from '../store/embedded.ts';
 import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
@@ -22,6 +25,8 @@ import { TryAgainError } from './exit.ts';
 export type Deliveries = {
   redis: RedisClient;
   registry: Registry;
+  /** As the daemon knew it last. */
+  directory: Directory;
   receivers: ReceiverStore;
   deliveries: DeliveryStore;
   events: EventLog;
@@ -57,6 +62,10 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
     return await use({
       redis,
       registry: new Registry(redis, keys, new SubjectStore(redis, keys, { retentionMs })),
+      directory: extendDirectory(
+        config,
+        discoveredDirectory(COMMON, await new DirectoryStore(redis, keys).read()),
+      ),
       receivers: new ReceiverStore(redis, keys),
       deliveries: new DeliveryStore(redis, keys, { retentionMs }),
       events: new EventLog(redis, keys),

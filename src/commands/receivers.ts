@@ -76,7 +76,7 @@ async function backlog(
   const cursor = await parts.lease.cursor(receiver.name);
   const entries = cursor === null ? [] : await parts.events.after(cursor, COUNTED);
   const { facts } = await readBatch(entries, parts.events);
-  const behind = await entitledTo(receiver, facts, parts.registry);
+  const behind = await entitledTo(receiver, facts, parts);
   return `${pending + behind.length}${entries.length === COUNTED ? ' or more' : ''}`;
 }
 

@@ -31,7 +31,10 @@ const chainSchema = mapping({
     expected: 'a name of 1 to 40 characters',
   })
     .optional()
-    .meta({ description: 'What readers call it. Left out: the built-in name, or `chain` and the id.' }),
+    .meta({
+      description:
+        'What readers call it. Left out: the name that the upstream lists, the built-in one, or `chain` and the id.',
+    }),
   explorer: explorerField.optional().meta({
     description:
       'Where a transaction can be looked at, with `{txHash}`. Left out: the built-in explorer, if there is one.',
@@ -39,7 +42,7 @@ const chainSchema = mapping({
   }),
 }).meta({
   description:
-    'Names and explorers of chains for mails and messages, beside the built-in ones; what stands here counts more.',
+    'Names and explorers of chains for mails and messages, beside those that the upstream lists and the built-in ones; what stands here counts more.',
   example: [
     { chainId: 98866, name: 'Plume', explorer: 'https://explorer.plume.org/tx/{txHash}' },
     { chainId: 8453, explorer: 'https://base.blockscout.com/tx/{txHash}' },
@@ -61,7 +64,7 @@ const tokenSchema = mapping({
   }),
 }).meta({
   description:
-    'Tokens whose amounts are told in token units, beside common stablecoins, which are built in. Amounts of all others are told in base units.',
+    'Tokens whose amounts are told in token units, beside those that the upstream lists and common stablecoins, which are built in; what stands here counts more. Amounts of all others are told in base units, and so are those of a token of which the upstream says other decimals than are built in, or than it said before.',
   example: [
     {
       chainId: 8453,

@@ -1,4 +1,4 @@
-import { COMMON, type Directory, findToken } from './chains.ts';
+import { COMMON, type Directory } from './chains.ts';
 
 /** An amount of a token on a chain, as the upstream names it: base units as a decimal string. */
 export type TokenAmount = { amount: string; token: string | null; chainId: string | null };
@@ -23,7 +23,7 @@ export function describeAmount(
   { amount, token, chainId }: TokenAmount,
   directory: Directory = COMMON,
 ): string {
-  const known = token !== null && chainId !== null ? findToken(chainId, token, directory) : null;
+  const known = token !== null && chainId !== null ? directory.token(chainId, token) : null;
   const units = known === null ? null : formatUnits(amount, known.decimals);
   if (known !== null && units !== null) return `${units} ${known.symbol}`;
   return token === null ? `${amount} base units` : `${amount} base units of ${token}`;

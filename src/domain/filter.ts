@@ -1,4 +1,4 @@
-import { findToken } from './chains.ts';
+import type { Directory } from './chains.ts';
 import { walletsOf } from './claim.ts';
 import type { JsonObject } from './json.ts';
 import { type Leg, readTransfer, type Transfer } from './transfer.ts';
@@ -19,15 +19,19 @@ export type FilteredEvent = { record: JsonObject; roots: readonly string[] };
 /**
  * Whether a filter lets an event through. It holds back only what it knows to be unwanted: an event that does not say
  * enough passes. `wallets`: a claim comes through a wallet of the list, or through no wallet, because somebody named
- * the transfer or what it came from. `chains`: an end of the transfer is unknown, or one lies on a chain of the list. `minAmount`: no amount of a known token is told,
- * or one reaches it.
+ * the transfer or what it came from. `chains`: an end of the transfer is unknown, or one lies on a chain of the list.
+ * `minAmount`: no amount of a token of the directory is told, or one reaches it.
  */
-export function passesFilter(filter: EventFilter, { record, roots }: FilteredEvent): boolean {
+export function passesFilter(
+  filter: EventFilter,
+  { record, roots }: FilteredEvent,
+  directory: Directory,
+): boolean {
   const transfer = readTransfer(record);
   return (
     passesWallets(filter.wallets, roots) &&
     passesChains(filter.chains, transfer) &&
-    passesAmount(filter.minAmount, transfer)
+    passesAmount(filter.minAmount, transfer, directory)
   );
 }
 
@@ -46,16 +50,20 @@ function passesChains(wanted: readonly string[] | null, { source, destination, r
   return [...ends, refund?.chainId ?? null].some((chain) => chain !== null && wanted.includes(chain));
 }
 
-function passesAmount(minAmount: string | null, { source, destination }: Transfer): boolean {
+function passesAmount(
+  minAmount: string | null,
+  { source, destination }: Transfer,
+  directory: Directory,
+): boolean {
   if (minAmount === null) return true;
-  const told = [source, destination].flatMap((leg) => reaches(leg, minAmount) ?? []);
+  const told = [source, destination].flatMap((leg) => reaches(leg, minAmount, directory) ?? []);
   return told.length === 0 || told.includes(true);
 }
 
 /** Whether the amount of a leg is at least a decimal in token units; null where amount or token are not known. */
-function reaches(leg: Leg | null, minAmount: string): boolean | null {
+function reaches(leg: Leg | null, minAmount: string, directory: Directory): boolean | null {
   if (leg === null || leg.token === null || leg.chainId === null) return null;
-  const token = findToken(leg.chainId, leg.token);
+  const token = directory.token(leg.chainId, leg.token);
   // More digits than any amount has would cost time without bound.
   if (token === null || leg.amount === null || !/^\d{1,100}$/.test(leg.amount)) return null;
   const [whole = '', fraction = ''] = minAmount.split('.');

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { findToken } from './chains.ts';
+import { COMMON, type Directory } from './chains.ts';
 import { canonicalJson, isJsonObject, type JsonObject } from './json.ts';
 import type { UpstreamRecord } from './record.ts';
 import { foldHex, routeId } from './subject.ts';
@@ -93,13 +93,17 @@ export function isUsableQuote(quote: RouteQuote): boolean {
  * What an answer about a route says, in one record: the best quote (the largest output), and how many solvers quote.
  * The order of the quotes means nothing. No quotes make it `unavailable`.
  */
-export function routeRecord(definition: RouteDefinition, quotes: readonly RouteQuote[]): UpstreamRecord {
+export function routeRecord(
+  definition: RouteDefinition,
+  quotes: readonly RouteQuote[],
+  directory: Directory = COMMON,
+): UpstreamRecord {
   const { name, source, destination, movedBy, funder, recipient } = definition;
   const [best] = quotes.filter(isUsableQuote).sort(betterFirst);
   const status = best === undefined ? 'unavailable' : 'available';
   const decimals = {
-    source: decimalsOf(source, quotes),
-    destination: decimalsOf(destination, quotes),
+    source: decimalsOf(source, quotes, directory),
+    destination: decimalsOf(destination, quotes, directory),
   };
   const said = {
     id: routeId(name),
@@ -166,9 +170,13 @@ function usableAmount(text: string | null): string | null {
   return text !== null && AMOUNT.test(text) ? text : null;
 }
 
-/** Decimals of a well-known token, else what all fees in this token say alike; null where they do not. */
-function decimalsOf({ chainId, token }: RouteEnd, quotes: readonly RouteQuote[]): number | null {
-  const known = findToken(String(chainId), token);
+/** Decimals of a known token, else what all fees in this token say alike; null where they do not. */
+function decimalsOf(
+  { chainId, token }: RouteEnd,
+  quotes: readonly RouteQuote[],
+  directory: Directory,
+): number | null {
+  const known = directory.token(String(chainId), token);
   if (known !== null) return known.decimals;
   const said = quotes
     .flatMap(({ fees }) => fees)

@@ -1,3 +1,4 @@
+import type { Directory } from '../domain/chains.ts';
 import { isJsonObject, type JsonValue } from '../domain/json.ts';
 import { isUsableQuote, type RouteDefinition, type RouteQuote, routeRecord } from '../domain/route.ts';
 import { UpstreamFailure } from '../upstream/failure.ts';
@@ -5,8 +6,8 @@ import type { OpenQuote } from '../upstream/open-quote.ts';
 import type { OpenQuotesClient } from '../upstream/open-quotes-client.ts';
 import type { Reading } from './reading.ts';
 
-/** The open quoting service, and the name under which it is asked. */
-export type QuotingService = { client: OpenQuotesClient; dAppId: string };
+/** The open quoting service, the name under which it is asked, and what is known of tokens. */
+export type QuotingService = { client: OpenQuotesClient; dAppId: string; directory: Directory };
 
 /** Where a quote names a chain or an amount, it must be what was asked for. */
 const ASKED = ['sourceAmount', 'sourceChainID', 'finalDestinationChainID'] as const;
@@ -16,7 +17,7 @@ const ASKED = ['sourceAmount', 'sourceChainID', 'finalDestinationChainID'] as co
  * read say nothing about the route, so they are a failure.
  */
 export async function pollRoute(
-  { client, dAppId }: QuotingService,
+  { client, dAppId, directory }: QuotingService,
   route: RouteDefinition,
   signal: AbortSignal,
 ): Promise<Reading> {
@@ -53,7 +54,7 @@ export async function pollRoute(
       retryAfterMs: null,
     });
   }
-  return { records: [routeRecord(route, quotes)], nextCursor: null, dateMs, unreadable };
+  return { records: [routeRecord(route, quotes, directory)], nextCursor: null, dateMs, unreadable };
 }
 
 function quoteOf(open: OpenQuote): RouteQuote {

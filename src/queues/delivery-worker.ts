@@ -226,8 +226,9 @@ function remainingOf(letters: readonly Letter[]): readonly string[] | undefined 
 function aboutOf(
   receiver: string,
   { id, event }: Letter,
-): { receiver: string; eventId: string; eventType: string } {
-  return { receiver, eventId: parseDeliveryId(id).eventId, eventType: event?.type ?? 'unknown' };
+): { receiver: string; subject: string | null; eventId: string; eventType: string } {
+  const subject = event?.data.subject.id ?? null;
+  return { receiver, subject, eventId: parseDeliveryId(id).eventId, eventType: event?.type ?? 'unknown' };
 }
 
 function failed(reason: string): Attempt {

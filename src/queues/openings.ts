@@ -1,3 +1,4 @@
+import type { Directory } from '../domain/chains.ts';
 import { parseClaimRoot } from '../domain/claim.ts';
 import type { Event } from '../domain/event.ts';
 import { passesFilter } from '../domain/filter.ts';
@@ -9,20 +10,26 @@ import type { Fact } from './log-batch.ts';
 /** An event that a receiver is entitled to: its place in the log, and the claims that lead to the receiver. */
 export type Entitlement = { event: Event; entry: string; roots: string[] };
 
+/** What says who is entitled to what: subscriptions, and the decimals of tokens for `minAmount`. */
+export type EntitlementParts = { registry: Registry; directory: Directory };
+
 /** The events among some of the log that a receiver is entitled to, in order. */
 export async function entitledTo(
   receiver: StoredReceiver,
   facts: readonly Fact[],
-  registry: Registry,
+  { registry, directory }: EntitlementParts,
 ): Promise<Entitlement[]> {
   const subscriptions = await registry.subscriptions(facts.flatMap(({ roots }) => roots ?? []));
-  return facts.flatMap((fact) => entitlement(receiver, fact, subscriptions) ?? []);
+  return facts.flatMap((fact) => entitlement(receiver, fact, { subscriptions, directory }) ?? []);
 }
 
 function entitlement(
   receiver: StoredReceiver,
   { event, place, roots: claims }: Fact,
-  subscriptions: ReadonlyMap<string, StoredSubscription>,
+  {
+    subscriptions,
+    directory,
+  }: { subscriptions: ReadonlyMap<string, StoredSubscription>; directory: Directory },
 ): Entitlement | null {
   if (!wantsType(receiver.events, event.type)) return null;
   if (claims === null) {
@@ -33,6 +40,7 @@ function entitlement(
   const roots = claims.filter((root) =>
     subscriptions.get(parseClaimRoot(root).subscription)?.receivers.includes(receiver.name),
   );
-  const wanted = roots.length > 0 && passesFilter(receiver.filter, { record: event.data.record, roots });
+  const filtered = { record: event.data.record, roots };
+  const wanted = roots.length > 0 && passesFilter(receiver.filter, filtered, directory);
   return wanted ? { event, entry: place, roots } : null;
 }

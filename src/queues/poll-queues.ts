@@ -8,6 +8,9 @@ import { type PollJob, pollJobId } from './names.ts';
 /** A job that ends leaves nothing behind: the plan says what is polled, a job only carries it to a worker. */
 const LEAVES_NOTHING = { removeOnComplete: true, removeOnFail: true } as const;
 
+/** Nobody reads what BullMQ tells of its jobs: of 10,000 lines, as many as it keeps otherwise, each is memory of Redis. */
+const MOST_EVENTS = 100;
+
 /** The poll queues, one per surface of the upstream: they carry what was claimed to the workers of all processes. */
 export class PollQueues {
   readonly #queues: Map<Surface, Queue<PollJob>>;
@@ -22,6 +25,7 @@ export class PollQueues {
           connection: parts.redis,
           prefix: parts.keys.queues,
           defaultJobOptions: LEAVES_NOTHING,
+          streams: { events: { maxLen: MOST_EVENTS } },
         }),
       ]),
     );

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { Directory } from '../domain/chains.ts';
 import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { redisTimeMs } from '../store/connection.ts';
@@ -15,6 +16,7 @@ import { entitledTo } from './openings.ts';
 export type ReconcileParts = {
   redis: RedisClient;
   registry: Registry;
+  directory: Directory;
   receivers: ReceiverStore;
   events: EventLog;
   deliveries: DeliveryStore;
@@ -129,7 +131,7 @@ export class Reconcile {
 
   /** How many events a receiver loses now: those behind its cursor, and the open deliveries of one that is disabled. */
   async #dropped(receiver: StoredReceiver, beforeMs: number): Promise<{ count: number; cursor: string }> {
-    const { events, deliveries, lease, receivers, registry } = this.#parts;
+    const { events, deliveries, lease, receivers } = this.#parts;
     const held = isHeld(await receivers.condition(receiver.name));
     const givenUp = held ? await deliveries.giveUp(receiver.name, beforeMs) : 0;
     const cursor = await lease.cursor(receiver.name);
@@ -138,7 +140,7 @@ export class Reconcile {
     }
     const entries = await events.between(cursor, { before: `${beforeMs}-0`, count: COUNTED });
     const { facts } = await readBatch(entries, events);
-    const entitled = await entitledTo(receiver, facts, registry);
+    const entitled = await entitledTo(receiver, facts, this.#parts);
     return { count: givenUp + entitled.length, cursor };
   }
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import type { Directory } from '../domain/chains.ts';
 import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
 import type { DeliveryStore } from '../store/deliveries.ts';
@@ -35,6 +36,7 @@ export type RelayParts = {
   lease: RelayLease;
   events: EventLog;
   registry: Registry;
+  directory: Directory;
   receivers: ReceiverStore;
   deliveries: DeliveryStore;
   replays: ReplayStore;
@@ -157,7 +159,7 @@ export class Relay {
   }
 
   async #follow(token: string, receiver: StoredReceiver): Promise<boolean> {
-    const { lease, events, registry } = this.#parts;
+    const { lease, events } = this.#parts;
     const cursor = (await lease.cursor(receiver.name)) ?? '0-0';
     const batch = await readBatch(await events.after(cursor, BATCH), events);
     if (batch.last === null) {
@@ -165,7 +167,7 @@ export class Relay {
       return false;
     }
     await this.#setAside(batch);
-    const entitled = await entitledTo(receiver, batch.facts, registry);
+    const entitled = await entitledTo(receiver, batch.facts, this.#parts);
     if (!(await openDeliveries({ token, receiver, entitled, replay: null }, this.#parts))) return false;
     return lease.advance(token, receiver.name, batch.last);
   }

@@ -1,11 +1,11 @@
 import { wantsType } from '../domain/glob.ts';
 import { compareEntries } from '../store/entry-order.ts';
 import type { EventLog } from '../store/event-log.ts';
-import type { Registry, StoredReceiver } from '../store/registry.ts';
+import type { StoredReceiver } from '../store/registry.ts';
 import type { Replay, ReplayStore } from '../store/replays.ts';
 import { NewerEntryError, readBatch } from './log-batch.ts';
 import { type OpeningParts, openDeliveries } from './open-deliveries.ts';
-import { entitledTo } from './openings.ts';
+import { type EntitlementParts, entitledTo } from './openings.ts';
 
 /** How many entries of the log a replay is taken along in one round. */
 const BATCH = 200;
@@ -14,7 +14,7 @@ const BATCH = 200;
 const MOST_PENDING = 1_000;
 
 /** What replays work with. */
-export type ReplayParts = OpeningParts & { events: EventLog; registry: Registry; replays: ReplayStore };
+export type ReplayParts = OpeningParts & EntitlementParts & { events: EventLog; replays: ReplayStore };
 
 /** The replays under way, by receiver, the first asked for first. */
 export async function replaysUnderWay(replays: ReplayStore): Promise<Map<string, string>> {
@@ -35,7 +35,7 @@ export async function takeReplay(
   { token, receiver, id }: { token: string; receiver: StoredReceiver; id: string },
   parts: ReplayParts,
 ): Promise<boolean> {
-  const { events, registry, replays, deliveries } = parts;
+  const { events, replays, deliveries } = parts;
   const replay = await replays.read(id);
   if (replay === null || (await deliveries.counts(receiver.name)).pending >= MOST_PENDING) return false;
   const entries = (await events.after(replay.cursor, BATCH)).filter(
@@ -47,7 +47,7 @@ export async function takeReplay(
     ({ event, place }) =>
       isInRange(place, replay) && (replay.types === null || wantsType(replay.types, event.type)),
   );
-  const entitled = await entitledTo(receiver, wanted, registry);
+  const entitled = await entitledTo(receiver, wanted, parts);
   if (!(await openDeliveries({ token, receiver, entitled, replay: id }, parts))) return false;
   const ended = entries.length < BATCH && stoppedBy === null;
   return replays.advance(token, id, { cursor: last ?? replay.end, read, ended });

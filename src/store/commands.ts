@@ -15,6 +15,7 @@ declare module 'ioredis' {
     iwAskPoll(...keysAndArgs: string[]): Result<number, Context>;
     iwTrack(...keysAndArgs: string[]): Result<number, Context>;
     iwReslot(...keysAndArgs: string[]): Result<string, Context>;
+    iwSpareSlot(...keysAndArgs: string[]): Result<string, Context>;
     iwRepairPlan(...keysAndArgs: string[]): Result<string[], Context>;
     iwReadSubjects(...keysAndArgs: string[]): Result<unknown[], Context>;
     iwRetire(...keysAndArgs: string[]): Result<number, Context>;

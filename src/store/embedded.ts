@@ -107,6 +107,8 @@ export class EmbeddedRedis {
       appendonly: 'yes',
       appendfsync: 'everysec',
       'maxmemory-policy': 'noeviction',
+      // Snapshots, claims and facts are small hashes with one long member or name: packed they need half the memory.
+      'hash-max-listpack-value': '2048',
       daemonize: 'no',
       loglevel: 'warning',
     };

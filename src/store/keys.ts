@@ -100,6 +100,16 @@ export class Keys {
     return `${this.root}:since`;
   }
 
+  /** hash: `chains` and `tokens` as the upstream lists them, JSON, and when each was read, ms. For ever. */
+  get directory(): string {
+    return `${this.root}:directory`;
+  }
+
+  /** string: a process asks the upstream for its lists, or did of late. Expires with the wait until the next may. */
+  get directoryTurn(): string {
+    return `${this.root}:directory:turn`;
+  }
+
   /** hash: quote -> what was handed over of it, JSON. An entry goes when it leaves the config. */
   get handedQuotes(): string {
     return `${this.root}:handed-quotes`;

@@ -245,6 +245,16 @@ export class PlanStore {
     );
   }
 
+  /** A slot for a request that is no look, in how many ms it is; null where the surface is not asked as usual now. */
+  async spareSlot(surface: Surface): Promise<number | null> {
+    const inMs = await this.#redis.iwSpareSlot(
+      this.#keys.plan(surface),
+      this.#keys.surface(surface),
+      this.#atMs(),
+    );
+    return inMs === '' ? null : Number(inMs);
+  }
+
   /** Has subjects looked at as soon as the budget allows, also those whose tracking had ended. */
   async ask(members: readonly PlanMember[]): Promise<void> {
     await this.#ask(members, { prefix: '', withinMs: 0 });

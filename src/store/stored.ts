@@ -13,6 +13,7 @@ export const STORED_KINDS = [
   'delivery',
   'replay',
   'cursor',
+  'directory',
 ] as const;
 
 /** An entry of another shape: what it should be, where it stands, and what is wrong with it. */

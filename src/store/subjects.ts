@@ -1,13 +1,12 @@
 import { z } from 'zod';
 import type { Claim } from '../domain/claim.ts';
 import type { Event } from '../domain/event.ts';
-import { canonicalJson, type JsonObject } from '../domain/json.ts';
 import type { SnapshotDraft } from '../domain/next-snapshot.ts';
-import type { Doubt, Snapshot } from '../domain/record.ts';
+import { type Doubt, SNAPSHOT, SNAPSHOT_DRAFT, type Snapshot } from '../domain/record.ts';
 import { eventKind, isPollable, type SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
-import { JSON_TEXT, type OnForeign, readHash } from './stored.ts';
+import { type OnForeign, readHash } from './stored.ts';
 import { surfaceOf } from './surface.ts';
 
 /**
@@ -168,52 +167,8 @@ function claimsArgument(claims: readonly Claim[]): string {
 }
 
 function snapshotFields(snapshot: SnapshotDraft): string[] {
-  const fields: [string, string][] = [
-    ['version', String(snapshot.version)],
-    ['sequence', String(snapshot.sequence)],
-    ['status', snapshot.status],
-    ['updatedAt', String(snapshot.updatedAt ?? '')],
-    ['record', canonicalJson(snapshot.record)],
-    ['observedAtMs', String(snapshot.observedAtMs)],
-    ['changedAtMs', String(snapshot.changedAtMs)],
-    ['pendingSince', String(snapshot.pendingSince ?? '')],
-    ['flags', snapshot.flags.join('\n')],
-    ['former', snapshot.former.join(' ')],
-  ];
-  return fields.flat();
+  return Object.entries(SNAPSHOT_DRAFT.encode(snapshot)).flatMap(([field, text]) => [field, text ?? '']);
 }
-
-const integer = z
-  .string()
-  .regex(/^-?\d+$/)
-  .transform(Number);
-const integerOrNone = z.union([z.literal('').transform(() => null), integer]);
-
-const SNAPSHOT = z.object({
-  version: integer,
-  sequence: integer,
-  commit: integer,
-  status: z.string(),
-  updatedAt: integerOrNone,
-  record: JSON_TEXT.pipe(z.record(z.string(), z.json())).transform((record): JsonObject => record),
-  observedAtMs: integer,
-  changedAtMs: integer,
-  pendingSince: integerOrNone,
-  flags: z.string().transform((text) => (text === '' ? [] : text.split('\n'))),
-  former: z
-    .string()
-    .optional()
-    .transform((text) => (text ? text.split(' ') : [])),
-  eventId: z.string().optional(),
-  doubt: z
-    .string()
-    .optional()
-    .transform((text): Doubt | null => {
-      if (text === undefined) return null;
-      const bar = text.indexOf('|');
-      return { sinceMs: Number(text.slice(0, bar)), key: text.slice(bar + 1) };
-    }),
-});
 
 /**
  * Reads a snapshot. Of one that cannot be read, what can be is kept: its subject was told before and must not be told
@@ -234,14 +189,20 @@ function parseSnapshot(fields: { [field: string]: string }): {
     const { eventId: _, ...snapshot } = value;
     return { snapshot: { ...snapshot, told }, reason: foreign?.reason ?? null };
   }
-  const part = SALVAGED.parse(fields);
-  const count = part.sequence ?? part.version ?? part.commit ?? 0;
+  const { shape } = SNAPSHOT;
+  const count = readMember(shape.sequence, sequence) ?? readMember(shape.version, version);
+  const commit = readMember(shape.commit, fields.commit) ?? 0;
   const salvaged: Snapshot = {
-    ...part,
-    version: part.version ?? count,
-    sequence: count,
-    commit: part.commit ?? 0,
+    version: readMember(shape.version, version) ?? count ?? commit,
+    sequence: count ?? commit,
+    commit,
+    status: status ?? '',
+    updatedAt: readMember(shape.updatedAt, fields.updatedAt),
     record: {},
+    observedAtMs: readMember(shape.observedAtMs, fields.observedAtMs) ?? 0,
+    changedAtMs: readMember(shape.changedAtMs, fields.changedAtMs) ?? 0,
+    pendingSince: readMember(shape.pendingSince, fields.pendingSince),
+    flags: readMember(shape.flags, fields.flags) ?? [],
     former: [],
     doubt: null,
     told,
@@ -250,17 +211,10 @@ function parseSnapshot(fields: { [field: string]: string }): {
   return { snapshot: salvaged, reason: foreign?.reason ?? null };
 }
 
-const SALVAGED = z.object({
-  version: integer.nullable().catch(null),
-  sequence: integer.nullable().catch(null),
-  commit: integer.nullable().catch(null),
-  status: z.string().catch(''),
-  updatedAt: integerOrNone.catch(null),
-  observedAtMs: integer.catch(0),
-  changedAtMs: integer.catch(0),
-  pendingSince: integerOrNone.catch(null),
-  flags: SNAPSHOT.shape.flags.catch([]),
-});
+/** A member of a snapshot that cannot be read whole; null where it cannot be read either. */
+function readMember<T>(member: z.ZodType<T>, text: string | undefined): T | null {
+  return member.safeParse(text).data ?? null;
+}
 
 /** A claim as it is stored; null for one of another shape, which is made anew by a page or by the poll of its subject. */
 function parseClaim(root: string, value: string): Claim | null {

@@ -6,9 +6,14 @@ import type { UpstreamClient } from './client.ts';
 /** How long what the chains endpoint said is taken for true. */
 const FRESH_MS = 600_000;
 
+/** The signers by source chain, and when the reading of them began (own clock, ms). */
+export type PublishedSigners = { signers: ReadonlyMap<number, string>; readAtMs: number };
+
 /** What the signers are read with. */
 export type QuoteSignersOptions = {
   client: Pick<UpstreamClient, 'chains'>;
+  /** What others have read; null for nothing. */
+  shared?: () => PublishedSigners | null;
   /** Default: 10 minutes. */
   freshMs?: number;
 };
@@ -16,13 +21,22 @@ export type QuoteSignersOptions = {
 /** The signers of quotes as the chains endpoint publishes them: cached, read again when old or when a quote does not match. */
 export class QuoteSigners {
   readonly #client: Pick<UpstreamClient, 'chains'>;
+  readonly #shared: () => PublishedSigners | null;
   readonly #freshMs: number;
-  #known: { signers: ReadonlyMap<number, string>; readAtMs: number } | null = null;
+  #own: PublishedSigners | null = null;
   #reading: Promise<void> | null = null;
 
   constructor(options: QuoteSignersOptions) {
     this.#client = options.client;
+    this.#shared = options.shared ?? (() => null);
     this.#freshMs = options.freshMs ?? FRESH_MS;
+  }
+
+  /** What was read last, by whomever. */
+  get #known(): PublishedSigners | null {
+    const [own, shared] = [this.#own, this.#shared()];
+    if (own === null || shared === null) return own ?? shared;
+    return shared.readAtMs > own.readAtMs ? shared : own;
   }
 
   /** The verdict on a quote where nobody has to be asked for it; null where the chains have to be read first. */
@@ -81,6 +95,6 @@ export class QuoteSigners {
     const signers = entries.flatMap(({ chainId, quoteSigner }): [number, string][] =>
       quoteSigner === null ? [] : [[chainId, quoteSigner]],
     );
-    this.#known = { signers: new Map(signers), readAtMs: startedMs };
+    this.#own = { signers: new Map(signers), readAtMs: startedMs };
   }
 }

@@ -25,7 +25,7 @@ const WORKS: CannedAnswer = {
   body: { results: [{ id: `intent:0x${'0'.repeat(64)}`, type: 'intent', status: 'unknown' }] },
 };
 
-type Checked = { code: number | null; upstream: string };
+type Checked = { code: number | null; upstream: string; lists: string };
 
 /** Runs `check --live` against an upstream that gives one answer to all requests; null for one that nobody answers for. */
 async function check(
@@ -46,7 +46,8 @@ async function check(
   await writeFile(file, configYaml({ baseUrl, redisUrl, prefix: testPrefix(), receivers, subscriptions }));
   const program = await stage.intentwatch(['check', '--live', '--config', file]);
   const { code } = await program.ending();
-  return { code, upstream: program.stdout.find((line) => line.includes('  upstream ')) ?? '' };
+  const line = (name: string): string => program.stdout.find((one) => one.includes(`  ${name} `)) ?? '';
+  return { code, upstream: line('upstream'), lists: line('chains and tokens') };
 }
 
 describe('check --live', () => {
@@ -72,8 +73,18 @@ describe('check --live', () => {
   });
 
   test('ends with 0 where all is well', async () => {
-    const { code, upstream } = await check(WORKS);
+    const { code, upstream, lists } = await check(WORKS);
     expect([code, upstream.startsWith('ok ')]).toEqual([0, true]);
+    // Chains that cannot be read are no fault: those that are built in are used.
+    expect(lists).toMatch(/^ok .*those that are built in: /);
+  });
+
+  test('says what the upstream lists, and what of it cannot be used', async () => {
+    const token = { chainId: 8453, address: `0x${'1b'.repeat(20)}`, symbol: 'PUSD', decimals: 6 };
+    const entries = [{ chainId: 8453, quoteSigner: '0xabc' }, token, { ...token, decimals: 18 }, 'none'];
+    const { lists } = await check({ status: 200, body: { ...WORKS.body, data: entries } });
+    expect(lists).toContain('1 chain, 1 with quoteSigner; 1 token; ');
+    expect(lists).toContain('that say too little; 1 with other decimals than are known');
   });
 
   test('prints nothing that moves the cursor of a terminal', async () => {

@@ -147,6 +147,7 @@ function emitEverything(signals: Signals): void {
   signals.emit('delivery.opened', delivery);
   signals.emit('delivery.attempted', {
     ...delivery,
+    subject: null,
     attempt: 1,
     outcome: 'delivered',
     durationSeconds: 0.1,

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { COMMON } from '../../src/domain/chains.ts';
 import { type EventFilter, passesFilter } from '../../src/domain/filter.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 
@@ -18,7 +19,7 @@ function tx(chainId: number, token: string, amount: string): JsonObject {
 }
 
 function passes(filter: Partial<EventFilter>, record: JsonObject, roots: readonly string[] = ROOTS): boolean {
-  return passesFilter({ ...ALL, ...filter }, { record, roots });
+  return passesFilter({ ...ALL, ...filter }, { record, roots }, COMMON);
 }
 
 const TRANSFER: JsonObject = {

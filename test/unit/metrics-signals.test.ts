@@ -128,7 +128,14 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     moves: { 'deliveries_opened_total{receiver="backend"}': 1 },
   },
   'delivery.attempted': {
-    emitted: { ...delivery, attempt: 2, outcome: 'failed', durationSeconds: 0.5, reason: 'HTTP 500' },
+    emitted: {
+      ...delivery,
+      subject: null,
+      attempt: 2,
+      outcome: 'failed',
+      durationSeconds: 0.5,
+      reason: 'HTTP 500',
+    },
     moves: {
       'delivery_attempts_total{receiver="backend",outcome="failed"}': 1,
       'delivery_attempt_duration_seconds_sum{receiver="backend"}': 0.5,
@@ -224,6 +231,7 @@ test('a number that is none never reaches whoever emits the signal, and moves no
     signals.emit('receiver.events-dropped', { receiver: 'backend', count: wrong });
     signals.emit('delivery.attempted', {
       ...delivery,
+      subject: null,
       attempt: 1,
       outcome: 'delivered',
       durationSeconds: wrong,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { describeAmount, formatUnits } from '../../src/domain/amounts.ts';
-import { chainName, explorerTxUrl, findToken } from '../../src/domain/chains.ts';
+import { COMMON, chainName, explorerTxUrl } from '../../src/domain/chains.ts';
 
 const USDC_ON_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 
@@ -53,8 +53,8 @@ describe('amounts in token units', () => {
   });
 
   test('base58 addresses keep their case', () => {
-    expect(findToken('728126428', 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t')?.symbol).toBe('USDT');
-    expect(findToken('728126428', 'tr7nhqjekqxgtci8q8zy4pl8otszgjlj6t')).toBeNull();
+    expect(COMMON.token('728126428', 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t')?.symbol).toBe('USDT');
+    expect(COMMON.token('728126428', 'tr7nhqjekqxgtci8q8zy4pl8otszgjlj6t')).toBeNull();
   });
 });
 

@@ -1,5 +1,5 @@
 import { describeAmount } from '../../domain/amounts.ts';
-import { chainName, type Directory, findToken } from '../../domain/chains.ts';
+import { chainName, type Directory } from '../../domain/chains.ts';
 import type { RenderedEvent } from '../../domain/event.ts';
 import type { Leg, Transfer } from '../../domain/transfer.ts';
 import { printableLine } from '../printable.ts';
@@ -104,7 +104,7 @@ function describeTransfer({ data: { subject } }: RenderedEvent, { transfer, dire
 
 /** An unknown token's address is too long for a title; the mail names it. */
 function titleAmount({ amount, token, chainId }: Leg, directory: Directory): string {
-  const known = token !== null && chainId !== null && findToken(chainId, token, directory) !== null;
+  const known = token !== null && chainId !== null && directory.token(chainId, token) !== null;
   return describeAmount({ amount: amount ?? '', token: known ? token : null, chainId }, directory);
 }
 

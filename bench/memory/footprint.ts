@@ -1,0 +1,48 @@
+import { readFile } from 'node:fs/promises';
+import { Redis } from 'ioredis';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { findEmbedded } from '../../src/store/embedded.ts';
+
+/** What a Redis holds: bytes of its data in all, and of the keys of each kind, with how many there are. */
+export type Footprint = { bytes: number; kinds: Map<string, { keys: number; bytes: number }> };
+
+/** Measures what the Redis of a running daemon holds. Kinds are the names of keys without prefix and ids: `subject`, `q deliver-backend`, … */
+export async function footprintOf(dataDir: string): Promise<Footprint> {
+  const redis = connect(await findEmbedded(dataDir));
+  if (!(redis instanceof Redis)) throw new Error('expected one server');
+  try {
+    const info = await redis.info('memory');
+    const kinds: Footprint['kinds'] = new Map();
+    for await (const keys of redis.scanStream({ count: 1_000 })) {
+      const pipeline = redis.pipeline();
+      for (const key of keys) pipeline.memory('USAGE', key, 'SAMPLES', 0);
+      const sizes = (await pipeline.exec()) ?? [];
+      for (const [at, key] of keys.entries()) {
+        const kind = kindOf(key);
+        const sum = kinds.get(kind) ?? { keys: 0, bytes: 0 };
+        kinds.set(kind, { keys: sum.keys + 1, bytes: sum.bytes + Number(sizes[at]?.[1] ?? 0) });
+      }
+    }
+    return { bytes: Number(/used_memory_dataset:(\d+)/.exec(info)?.[1]), kinds };
+  } finally {
+    await disconnect(redis);
+  }
+}
+
+function kindOf(key: string): string {
+  const [, first = '', second = ''] = key.split(':');
+  if (first !== 'q' && first !== 'plan') return first;
+  const last = key.split(':').at(-1) ?? '';
+  const isJob =
+    first === 'q' &&
+    !/^(id|meta|wait|active|delayed|completed|failed|events|stalled-check|marker)$/.test(last);
+  return `${first} ${second} ${isJob ? 'jobs' : last}`;
+}
+
+/** The memory that a process has in use now, and the most that it ever had, in bytes. */
+export async function memoryOf(pid: number): Promise<{ now: number; most: number }> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  const bytes = (name: string): number =>
+    Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) * 1_024;
+  return { now: bytes('VmRSS'), most: bytes('VmHWM') };
+}

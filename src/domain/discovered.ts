@@ -1,0 +1,148 @@
+import { z } from 'zod';
+import { type Chain, type Directory, type Token, tokenKey } from './chains.ts';
+
+/** So much is kept of what an upstream lists; more is left out. */
+const MOST_CHAINS = 1_000;
+const MOST_TOKENS = 10_000;
+
+const CHAIN_ID = z.string().regex(/^[1-9]\d{0,15}$/);
+
+/** A chain as the upstream lists it. `quoteSigner`: the address that signs quotes for this source chain. */
+const CHAIN = z.object({
+  chainId: CHAIN_ID,
+  // No control characters: the name stands in the subject lines of mails.
+  name: z
+    .string()
+    .regex(/^[^\s\p{Cc}]([^\p{Cc}]{0,38}[^\s\p{Cc}])?$/u)
+    .nullable(),
+  quoteSigner: z.string().max(100).nullable(),
+});
+
+/**
+ * A token as the upstream lists it. `decimals` is what was said first. They never change on a chain: what is said
+ * otherwise later, or twice in one list, is `contradicted`, and the token's amounts are told in base units for so long.
+ */
+const TOKEN = z.object({
+  chainId: CHAIN_ID,
+  address: z.string().regex(/^[0-9A-Za-z]{20,70}$/),
+  symbol: z.string().regex(/^[^\s\p{Cc}]{1,16}$/u),
+  decimals: z.int().min(0).max(77),
+  contradicted: z.int().nullable(),
+});
+
+/** The lists of the upstream as they are kept. */
+export const DISCOVERED_CHAINS = z.array(CHAIN);
+export const DISCOVERED_TOKENS = z.array(TOKEN);
+
+export type DiscoveredChain = z.infer<typeof CHAIN>;
+export type DiscoveredToken = z.infer<typeof TOKEN>;
+
+/** What the upstream said of chains and tokens. */
+export type Discovered = { chains: readonly DiscoveredChain[]; tokens: readonly DiscoveredToken[] };
+
+/** A chain or token of a list, with whatever stands in it. */
+type ListedChain = { chainId: number; name: string | null; quoteSigner: string | null };
+type ListedToken = { chainId: number; address: string; symbol: string | null; decimals: number | null };
+
+/** What a list gives, and how many of its entries say too little or what cannot be. */
+export type Taken<T> = { entries: T[]; skipped: number };
+
+/** Takes in a list of chains: it counts as it is, for a signer that is not published any more signs no more. */
+export function takeChains(listed: readonly ListedChain[]): Taken<DiscoveredChain> {
+  const chains = new Map<string, DiscoveredChain>();
+  let skipped = 0;
+  for (const { chainId, name, quoteSigner } of listed) {
+    const parsed = CHAIN.safeParse({
+      chainId: String(chainId),
+      name: CHAIN.shape.name.safeParse(name).data ?? null,
+      quoteSigner: CHAIN.shape.quoteSigner.safeParse(quoteSigner).data ?? null,
+    });
+    if (!parsed.success || chains.has(parsed.data.chainId)) skipped++;
+    else if (chains.size < MOST_CHAINS) chains.set(parsed.data.chainId, parsed.data);
+  }
+  return { entries: [...chains.values()], skipped };
+}
+
+/** Takes in a list of tokens. What was known and is not listed any more is kept: transfers may still name it. */
+export function takeTokens(
+  known: readonly DiscoveredToken[],
+  listed: readonly ListedToken[],
+): Taken<DiscoveredToken> {
+  const before = new Map(known.map((token) => [tokenKey(token.chainId, token.address), token]));
+  const tokens = new Map<string, DiscoveredToken>();
+  let skipped = 0;
+  for (const { chainId, ...entry } of listed) {
+    const parsed = TOKEN.safeParse({ ...entry, chainId: String(chainId), contradicted: null });
+    if (!parsed.success) {
+      skipped++;
+      continue;
+    }
+    const { address, symbol, decimals } = parsed.data;
+    const key = tokenKey(parsed.data.chainId, address);
+    const first = tokens.get(key) ?? before.get(key);
+    if (tokens.size >= MOST_TOKENS && !tokens.has(key)) continue;
+    const contradicted = tokens.get(key)?.contradicted ?? null;
+    tokens.set(key, {
+      chainId: parsed.data.chainId,
+      address,
+      symbol,
+      decimals: first?.decimals ?? decimals,
+      contradicted: first === undefined || first.decimals === decimals ? contradicted : decimals,
+    });
+  }
+  for (const [key, token] of before) {
+    if (tokens.size < MOST_TOKENS && !tokens.has(key)) tokens.set(key, token);
+  }
+  return { entries: [...tokens.values()], skipped };
+}
+
+/**
+ * A directory with what the upstream said. Its words count more than those of `base`; but where the two, or its words
+ * of two times, give a token other decimals, the token is not known: no amount is shown that may be wrong.
+ */
+export function discoveredDirectory(base: Directory, { chains, tokens }: Discovered): Directory {
+  const names = new Map(chains.flatMap(({ chainId, name }) => (name === null ? [] : [[chainId, name]])));
+  const known = new Map(tokens.map((token) => [tokenKey(token.chainId, token.address), token]));
+  return {
+    chain: (chainId): Chain | null => {
+      const name = names.get(chainId);
+      const common = base.chain(chainId);
+      return name === undefined ? common : { name, explorer: common?.explorer ?? null };
+    },
+    token: (chainId, address): Token | null => {
+      const common = base.token(chainId, address);
+      const said = known.get(tokenKey(chainId, address));
+      if (said === undefined) return common;
+      return contradiction(said, common) === null ? { symbol: said.symbol, decimals: said.decimals } : null;
+    },
+  };
+}
+
+/** A token of which other decimals were said than are known. */
+export type Contradiction = { chainId: string; address: string; known: number; said: number };
+
+/** The tokens whose decimals the upstream contradicts: those that it said first, or those of `base`. */
+export function contradictions(base: Directory, { tokens }: Discovered): Contradiction[] {
+  return tokens.flatMap((token) => {
+    const { chainId, address } = token;
+    const found = contradiction(token, base.token(chainId, address));
+    return found === null ? [] : [{ chainId, address, ...found }];
+  });
+}
+
+function contradiction(
+  { decimals, contradicted }: DiscoveredToken,
+  common: Token | null,
+): { known: number; said: number } | null {
+  if (common !== null && common.decimals !== decimals) return { known: common.decimals, said: decimals };
+  return contradicted === null ? null : { known: decimals, said: contradicted };
+}
+
+/** The signers of quotes by source chain. */
+export function quoteSigners(chains: readonly DiscoveredChain[]): Map<number, string> {
+  return new Map(
+    chains.flatMap(({ chainId, quoteSigner }) =>
+      quoteSigner === null ? [] : [[Number(chainId), quoteSigner]],
+    ),
+  );
+}

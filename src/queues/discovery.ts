@@ -1,0 +1,244 @@
+import { performance } from 'node:perf_hooks';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import {
+  type AddedChain,
+  type AddedToken,
+  COMMON,
+  type Directory,
+  extendDirectory,
+} from '../domain/chains.ts';
+import {
+  contradictions,
+  discoveredDirectory,
+  quoteSigners,
+  takeChains,
+  takeTokens,
+} from '../domain/discovered.ts';
+import type { RedisClient } from '../store/commands.ts';
+import { redisTimeMs } from '../store/connection.ts';
+import type { DirectoryStamps, DirectoryStore, StoredDirectory } from '../store/directory.ts';
+import type { PlanStore } from '../store/plan.ts';
+import type { Answer } from '../upstream/ask.ts';
+import type { ChainEntry, Listing } from '../upstream/chain-list.ts';
+import type { UpstreamClient } from '../upstream/client.ts';
+import { UpstreamFailure } from '../upstream/failure.ts';
+import type { PublishedSigners } from '../upstream/quote-signers.ts';
+
+/** What discovery works with, and the chains and tokens of the config. */
+export type DiscoveryParts = {
+  redis: RedisClient;
+  client: Pick<UpstreamClient, 'chains' | 'tokens'>;
+  store: DirectoryStore;
+  plan: Pick<PlanStore, 'spareSlot'>;
+  named: { chains: readonly AddedChain[]; tokens: readonly AddedToken[] };
+  log: Logger;
+};
+
+/** The lists are read again when they are so old, */
+const STALE_MS = 3_600_000;
+
+/** or so old when a process starts or a record names what they do not have. No two readings come closer. */
+const LEAST_MS = 300_000;
+
+/** How often a process looks whether another has read them, and whether they are stale. */
+const LOOK_EVERY_MS = 10_000;
+
+/** After a reading that failed the next comes after this, twice as long each time in a row, up to the longest. */
+const RETRY_MS = 60_000;
+const LONGEST_RETRY_MS = STALE_MS;
+
+/** A request that goes out later than its slot by more than this takes another one. */
+const LATE_MS = 30;
+
+/** So many names that the lists do not have are remembered, that none of them asks for the lists twice. */
+const MOST_MISSED = 10_000;
+
+/**
+ * What the upstream says of chains, tokens and signers: read at start, when it is an hour old and when a record names
+ * what it does not have, by one process for all. A reading is two requests, each in a slot of the budget of the surface
+ * `status`. One that fails harms nothing: what was known goes on to be used, and what is built in beneath it.
+ */
+export class Discovery {
+  readonly #parts: DiscoveryParts;
+  readonly #aborted = new AbortController();
+  #stored: StoredDirectory = { chains: [], tokens: [], chainsAtMs: null, tokensAtMs: null };
+  #known: Directory;
+  #signers: PublishedSigners | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #round: Promise<void> = Promise.resolve();
+  /** So old the lists may be now, ms; it is less at start and once something was missed. */
+  #mostAgeMs = LEAST_MS;
+  #failures = 0;
+  readonly #missed = new Set<string>();
+  readonly #told = new Set<string>();
+
+  constructor(parts: DiscoveryParts) {
+    this.#parts = parts;
+    this.#known = this.#directoryOf(this.#stored);
+  }
+
+  /** Names and decimals as they are known now. What is looked up in vain has the lists read again. */
+  readonly directory: Directory = {
+    chain: (chainId) => this.#known.chain(chainId) ?? this.#miss(chainId),
+    token: (chainId, address) => this.#known.token(chainId, address) ?? this.#miss(chainId, address),
+  };
+
+  /** The signers of quotes as they were published last; null for never. */
+  get signers(): PublishedSigners | null {
+    return this.#signers;
+  }
+
+  /** Reads what is kept, and goes on from there without anybody waiting for it. */
+  async start(): Promise<void> {
+    await this.#load();
+    this.#plan(0);
+  }
+
+  /** The chains as the upstream lists them now, for one who has a slot of the budget; everybody learns of them. */
+  async chains(): Promise<Answer<Listing<ChainEntry>>> {
+    const atMs = await redisTimeMs(this.#parts.redis);
+    const answer = await this.#parts.client.chains();
+    await this.#keepChains(answer.value, atMs);
+    return answer;
+  }
+
+  #miss(chainId: string, address?: string): null {
+    // What a record names may be anything.
+    if (!/^\d{1,16}$/.test(chainId) || (address?.length ?? 0) > 100) return null;
+    const name = `${chainId} ${address ?? ''}`;
+    if (this.#missed.has(name) || this.#missed.size >= MOST_MISSED || this.#aborted.signal.aborted)
+      return null;
+    this.#missed.add(name);
+    this.#mostAgeMs = LEAST_MS;
+    this.#plan(0);
+    return null;
+  }
+
+  #plan(afterMs: number): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    if (this.#aborted.signal.aborted) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      // What is missed while a round runs waits for the next.
+      this.#round = this.#round.then(() => this.#look());
+      void this.#round.finally(() => {
+        if (this.#timer === null) this.#plan(LOOK_EVERY_MS);
+      });
+    }, afterMs);
+  }
+
+  async #look(): Promise<void> {
+    const { redis, store, log } = this.#parts;
+    try {
+      const stamps = await store.stamps();
+      if (!isSame(stamps, this.#stored)) {
+        // Whatever was missed before, another process has just asked for it.
+        if (stamps.tokensAtMs !== this.#stored.tokensAtMs) this.#mostAgeMs = STALE_MS;
+        await this.#load();
+      }
+      const nowMs = await redisTimeMs(redis);
+      if (ageMs(this.#stored, nowMs) < this.#mostAgeMs) return;
+      if (await store.takeTurn(LEAST_MS)) await this.#read();
+    } catch (error) {
+      if (!this.#aborted.signal.aborted) log.warn({ error }, 'directory.error');
+    }
+  }
+
+  /** Reads both lists. What fails is tried again after a while, by whichever process comes first then. */
+  async #read(): Promise<void> {
+    const { redis, client, store, log } = this.#parts;
+    const { signal } = this.#aborted;
+    try {
+      await this.#slot();
+      // When a reading began is what counts: a signer that is published while it runs may be missing in it.
+      const atMs = await redisTimeMs(redis);
+      await this.#keepChains((await client.chains({ signal })).value, atMs);
+      await this.#slot();
+      const { value } = await client.tokens({ signal });
+      const { entries, skipped } = takeTokens((await store.read()).tokens, value.entries);
+      this.#report('tokens', entries.length, skipped + value.unreadable.length);
+      await store.writeTokens(entries, atMs);
+      await this.#load();
+      this.#failures = 0;
+      this.#mostAgeMs = STALE_MS;
+    } catch (error) {
+      if (this.#aborted.signal.aborted) return;
+      if (!(error instanceof UpstreamFailure || error instanceof NoSlotError)) throw error;
+      const backoffMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** this.#failures++);
+      const askedMs = error instanceof UpstreamFailure ? (error.retryAfterMs ?? 0) : 0;
+      const nextInMs = Math.min(LONGEST_RETRY_MS, Math.max(backoffMs, askedMs));
+      await store.holdTurn(nextInMs);
+      log.warn({ reason: error.message, nextInMs }, 'directory.not_read');
+    }
+  }
+
+  async #keepChains({ entries: listed, unreadable }: Listing<ChainEntry>, atMs: number): Promise<void> {
+    const { entries, skipped } = takeChains(listed);
+    this.#report('chains', entries.length, skipped + unreadable.length);
+    await this.#parts.store.writeChains(entries, atMs);
+    await this.#load();
+  }
+
+  #report(list: 'chains' | 'tokens', count: number, skipped: number): void {
+    this.#parts.log[skipped === 0 ? 'info' : 'warn']({ list, count, skipped }, 'directory.read');
+  }
+
+  /** Waits for a slot of the budget. Throws where the surface is not asked as usual. */
+  async #slot(): Promise<void> {
+    for (;;) {
+      const inMs = await this.#parts.plan.spareSlot('status');
+      if (inMs === null) throw new NoSlotError();
+      const atMs = performance.now() + inMs;
+      await wait(inMs, undefined, { signal: this.#aborted.signal });
+      if (performance.now() - atMs <= LATE_MS) return;
+    }
+  }
+
+  async #load(): Promise<void> {
+    const { redis, store, named, log } = this.#parts;
+    this.#stored = await store.read();
+    this.#known = this.#directoryOf(this.#stored);
+    const { chains, chainsAtMs } = this.#stored;
+    if (chainsAtMs !== null) {
+      const readAtMs = performance.now() - Math.max(0, (await redisTimeMs(redis)) - chainsAtMs);
+      this.#signers = { signers: quoteSigners(chains), readAtMs };
+    }
+    for (const found of contradictions(extendDirectory(named), this.#stored)) {
+      const name = JSON.stringify(found);
+      if (this.#told.has(name)) continue;
+      this.#told.add(name);
+      log.error(found, 'directory.contradicted');
+    }
+  }
+
+  #directoryOf(stored: StoredDirectory): Directory {
+    return extendDirectory(this.#parts.named, discoveredDirectory(COMMON, stored));
+  }
+
+  /** Ends a reading under way. */
+  async close(): Promise<void> {
+    this.#aborted.abort();
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#round;
+  }
+}
+
+/** The surface is paused or down: its budget has nothing to spare. */
+class NoSlotError extends Error {
+  constructor() {
+    super('the upstream is not asked as usual now');
+    this.name = 'NoSlotError';
+  }
+}
+
+/** How old the older of the lists is. One from the future was written by another clock: it is read anew. */
+function ageMs({ chainsAtMs, tokensAtMs }: DirectoryStamps, nowMs: number): number {
+  if (chainsAtMs === null || tokensAtMs === null) return Number.POSITIVE_INFINITY;
+  const atMs = Math.min(chainsAtMs, tokensAtMs);
+  return atMs > nowMs ? Number.POSITIVE_INFINITY : nowMs - atMs;
+}
+
+function isSame(one: DirectoryStamps, other: DirectoryStamps): boolean {
+  return one.chainsAtMs === other.chainsAtMs && one.tokensAtMs === other.tokensAtMs;
+}

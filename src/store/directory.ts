@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import {
+  DISCOVERED_CHAINS,
+  DISCOVERED_TOKENS,
+  type DiscoveredChain,
+  type DiscoveredToken,
+} from '../domain/discovered.ts';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+import { INTEGER_TEXT, JSON_TEXT, type OnForeign, readHash } from './stored.ts';
+
+/** The upstream's lists of chains and tokens, each with when it was read (Redis time, ms; null for never). */
+export type StoredDirectory = {
+  chains: DiscoveredChain[];
+  tokens: DiscoveredToken[];
+  chainsAtMs: number | null;
+  tokensAtMs: number | null;
+};
+
+/** When each list was read last. */
+export type DirectoryStamps = Pick<StoredDirectory, 'chainsAtMs' | 'tokensAtMs'>;
+
+const AT = INTEGER_TEXT.optional().transform((atMs) => atMs ?? null);
+
+const STORED = z.object({
+  chains: JSON_TEXT.pipe(DISCOVERED_CHAINS).optional().default([]),
+  tokens: JSON_TEXT.pipe(DISCOVERED_TOKENS).optional().default([]),
+  chainsAtMs: AT,
+  tokensAtMs: AT,
+});
+
+const NOTHING: StoredDirectory = { chains: [], tokens: [], chainsAtMs: null, tokensAtMs: null };
+
+/** What the upstream said of chains and tokens, the same for all processes. */
+export class DirectoryStore {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+  readonly #onForeign: OnForeign;
+
+  constructor(redis: RedisClient, keys: Keys, onForeign: OnForeign = () => undefined) {
+    this.#redis = redis;
+    this.#keys = keys;
+    this.#onForeign = onForeign;
+  }
+
+  /** Both lists. One of another shape is read as if it had never been read: it is fetched anew. */
+  async read(): Promise<StoredDirectory> {
+    const { directory } = this.#keys;
+    const { value, foreign } = readHash(STORED, await this.#redis.hgetall(directory));
+    if (foreign === null) return value ?? NOTHING;
+    const { fields, reason } = foreign;
+    this.#onForeign({ what: 'directory', where: directory, reason });
+    await this.#redis.hdel(directory, ...fields, ...fields.map((field) => `${field}AtMs`));
+    return this.read();
+  }
+
+  /** When each list was read. */
+  async stamps(): Promise<DirectoryStamps> {
+    const [chainsAtMs, tokensAtMs] = await this.#redis.hmget(
+      this.#keys.directory,
+      'chainsAtMs',
+      'tokensAtMs',
+    );
+    const atMs = (text: string | null | undefined): number | null =>
+      INTEGER_TEXT.safeParse(text ?? '').data ?? null;
+    return { chainsAtMs: atMs(chainsAtMs), tokensAtMs: atMs(tokensAtMs) };
+  }
+
+  async writeChains(chains: readonly DiscoveredChain[], nowMs: number): Promise<void> {
+    const text = JSON.stringify(chains);
+    await this.#redis.hset(this.#keys.directory, 'chains', text, 'chainsAtMs', String(nowMs));
+  }
+
+  async writeTokens(tokens: readonly DiscoveredToken[], nowMs: number): Promise<void> {
+    const text = JSON.stringify(tokens);
+    await this.#redis.hset(this.#keys.directory, 'tokens', text, 'tokensAtMs', String(nowMs));
+  }
+
+  /** Whether it is this process's turn to ask the upstream: nobody else's for so long from now on. */
+  async takeTurn(forMs: number): Promise<boolean> {
+    return (await this.#redis.set(this.#keys.directoryTurn, '1', 'PX', forMs, 'NX')) === 'OK';
+  }
+
+  /** Makes the turn last for so long from now. */
+  async holdTurn(forMs: number): Promise<void> {
+    await this.#redis.pexpire(this.#keys.directoryTurn, Math.round(forMs));
+  }
+}

@@ -1,0 +1,212 @@
+import { Redis } from 'ioredis';
+import { describe, expect, inject, test } from 'vitest';
+import type { JsonValue } from '../../src/domain/json.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { startDaemon, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { Hook } from '../support/hook.ts';
+import { opening } from '../support/opening.ts';
+import {
+  type Asked,
+  hashOf,
+  intentRecord,
+  type Scripted,
+  ScriptedUpstream,
+} from '../support/scripted-upstream.ts';
+
+const { later, started } = opening();
+
+const TOKEN = `0x${'1b'.repeat(20)}`;
+const USDC = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
+const CHAINS = [
+  { chainId: 8453, name: 'Base by another name', quoteSigner: `0x${'5a'.repeat(20)}` },
+  { chainId: 98_866, name: 'Plume' },
+];
+
+/** Is watched all the time, and never seen. */
+const QUIET = hashOf(999);
+const UNSEEN: Scripted = { records: [intentRecord(QUIET, 'unknown', null)] };
+
+/** What the discovery endpoints answer; `null` has them answer 503. */
+type Lists = { chains: JsonValue; tokens: JsonValue };
+
+const json = (body: JsonValue): Scripted => ({ status: 200, body: JSON.stringify(body) });
+
+/** A transfer of a token that somebody names, paid out at once. */
+function record(hash: string, token: string, amount = '2500000000'): Scripted {
+  const leg = { chainId: 98_866, txHash: `0x${'ab'.repeat(32)}`, token, amount };
+  const updatedAt = Math.floor(Date.now() / 1_000);
+  return { records: [intentRecord(hash, 'pending', updatedAt, { sourceTx: leg })] };
+}
+
+/** A daemon that watches intents of one token, and tells one receiver of them in words. */
+async function stage(options: { lists: Lists | null; token?: string; more?: object; receiver?: object }) {
+  const held = { lists: options.lists, token: options.token ?? TOKEN };
+  const isList = ({ path }: Asked): boolean => path === '/v1/chains' || path === '/v1/tokens';
+  const upstream = await started(
+    new ScriptedUpstream(({ path, query }) => {
+      if (path !== '/v1/chains' && path !== '/v1/tokens')
+        return query.intentHash === QUIET ? UNSEEN : record(query.intentHash ?? '', held.token);
+      if (held.lists === null) return { status: 503, body: 'none' };
+      return json(path === '/v1/chains' ? held.lists.chains : held.lists.tokens);
+    }),
+  );
+  const hook = await started(new Hook());
+  const prefix = testPrefix();
+  const lines: { msg: string; [member: string]: unknown }[] = [];
+  const start = async (intents: string[]) => {
+    const { daemon } = await startDaemon(
+      {
+        baseUrl: upstream.url,
+        redisUrl: inject('redisUrl'),
+        prefix,
+        receivers: {
+          chat: { url: hook.url, more: { format: 'slack', secrets: undefined, ...options.receiver } },
+        },
+        subscriptions: [{ name: 's', intents: [QUIET, ...intents], receivers: ['chat'] }],
+        more: options.more ?? {},
+      },
+      (line) => lines.push(JSON.parse(line)),
+    );
+    later(() => daemon.close());
+    return daemon;
+  };
+  const redis = new Redis(inject('redisUrl'));
+  later(() => redis.quit());
+  const keys = new Keys(prefix);
+  return {
+    held,
+    lines,
+    start,
+    redis,
+    keys,
+    lists: () => upstream.asked.filter(isList).map(({ path }) => path),
+    read: () => eventually('the lists were read', () => said(lines, 'directory.read', 'tokens')),
+    told: async (count = 1) => (await hook.until((came) => came.length >= count)).map(({ body }) => body),
+  };
+}
+
+function said(lines: readonly { msg: string; [member: string]: unknown }[], msg: string, list?: string) {
+  return lines.find((line) => line.msg === msg && (list === undefined || line.list === list)) ?? null;
+}
+
+describe('chains and tokens of the upstream', () => {
+  const tokens = [{ chainId: 98_866, address: TOKEN, symbol: 'PUSD', decimals: 6 }];
+
+  test('are asked for once at start, kept over a restart, and told by their names', async () => {
+    const run = await stage({ lists: { chains: { chains: CHAINS }, tokens: { tokens } } });
+    const first = await run.start([]);
+    await run.read();
+    await first.close();
+    await run.start([hashOf(1)]);
+    const [body] = await run.told();
+    expect(body).toContain('2,500.00 PUSD');
+    expect(body).toContain('Plume');
+    expect(run.lists()).toEqual(['/v1/chains', '/v1/tokens']);
+  });
+
+  test('are asked for again when a record names what they do not have, and once an hour', async () => {
+    const run = await stage({ lists: { chains: CHAINS, tokens: [] } });
+    await run.start([]);
+    await run.read();
+    run.held.lists = { chains: CHAINS, tokens };
+    const daemon = await run.start([hashOf(1)]);
+    const [unknown] = await run.told();
+    expect(unknown).toContain('2500000000 base units');
+    // It was read a moment ago: nothing is asked for so soon again.
+    expect(run.lists()).toHaveLength(2);
+    await daemon.close();
+    await age(run, 301_000);
+    await run.start([hashOf(1), hashOf(2)]);
+    await eventually('the lists are read again', () => run.lists().length === 4);
+    await eventually('the token is known', async () =>
+      ((await run.redis.hget(run.keys.directory, 'tokens')) ?? '').includes('PUSD'),
+    );
+    await run.start([hashOf(3)]);
+    const all = await run.told(3);
+    expect(all.at(-1)).toContain('2,500.00 PUSD');
+    await age(run, 3_601_000);
+    await eventually('they are read once an hour', () => run.lists().length === 6);
+  });
+
+  test('that cannot be had hold up nothing, and are asked for again after a while', async () => {
+    const run = await stage({ lists: null, token: USDC });
+    await run.start([hashOf(1)]);
+    const failed = await eventually('it says so', () => said(run.lines, 'directory.not_read'));
+    expect(failed).toMatchObject({ nextInMs: 60_000, reason: expect.stringContaining('503') });
+    expect(await run.told()).toHaveLength(1);
+    const waitMs = await run.redis.pttl(run.keys.directoryTurn);
+    expect(waitMs).toBeGreaterThan(0);
+    run.held.lists = { chains: CHAINS, tokens };
+    await run.redis.del(run.keys.directoryTurn);
+    await run.read();
+  });
+
+  test('count for `minAmount`', async () => {
+    const run = await stage({
+      lists: { chains: CHAINS, tokens },
+      receiver: { minAmount: '2500.01', events: ['intent.*', '!intent.updated'] },
+    });
+    await run.start([]);
+    await run.read();
+    await run.start([hashOf(1)]);
+    await eventually('the event was made', async () => (await run.redis.xlen(run.keys.events)) === 1);
+    await eventually('the relay has gone past it', async () => {
+      const cursor = await run.redis.hget(run.keys.cursors, 'chat');
+      const [newest] = await run.redis.xrevrange(run.keys.events, '+', '-', 'COUNT', 1);
+      return newest !== undefined && cursor === newest[0];
+    });
+    expect(await run.redis.zcard(run.keys.pending('chat'))).toBe(0);
+    expect(said(run.lines, 'delivery.attempted')).toBeNull();
+  });
+
+  test.each([
+    ['of two entries', [...tokens, { ...tokens[0], decimals: 18 }], {}, '2500000000 base units'],
+    [
+      'of which the config knows better',
+      [...tokens, { ...tokens[0], decimals: 18 }],
+      { tokens: [{ chainId: 98_866, address: TOKEN, symbol: 'OURS', decimals: 8 }] },
+      '25.00 OURS',
+    ],
+  ])('with decimals that contradict each other (%s) show no amount that may be wrong, and are told', async (_, listed, more, shown) => {
+    const run = await stage({ lists: { chains: CHAINS, tokens: listed }, more });
+    await run.start([]);
+    await run.read();
+    await run.start([hashOf(1)]);
+    expect((await run.told())[0]).toContain(shown);
+    expect(said(run.lines, 'directory.contradicted')).toMatchObject({ chainId: '98866', address: TOKEN });
+  });
+
+  test('are asked for in slots of the budget, and not while the surface is paused', async () => {
+    const run = await stage({ lists: { chains: CHAINS, tokens } });
+    const nowMs = Date.now();
+    await run.redis.hset(run.keys.surface('status'), 'pausedUntil', nowMs + 600_000, 'pausedAt', nowMs);
+    await run.start([]);
+    await eventually('it waits', () => said(run.lines, 'directory.not_read'));
+    expect(run.lists()).toEqual([]);
+  });
+
+  test('of another shape in Redis are read anew', async () => {
+    const run = await stage({ lists: { chains: CHAINS, tokens } });
+    const nowMs = Date.now();
+    await run.redis.hset(
+      run.keys.directory,
+      'tokens',
+      '{"not":"a list"}',
+      'tokensAtMs',
+      nowMs,
+      'chainsAtMs',
+      nowMs,
+    );
+    await run.start([]);
+    await run.read();
+    expect(said(run.lines, 'store.foreign')).toMatchObject({ what: 'directory' });
+  });
+});
+
+/** Makes what is kept so old, as if nobody had asked since. */
+async function age({ redis, keys }: { redis: Redis; keys: Keys }, byMs: number): Promise<void> {
+  const atMs = String(Date.now() - byMs);
+  await redis.hset(keys.directory, 'chainsAtMs', atMs, 'tokensAtMs', atMs);
+  await redis.del(keys.directoryTurn);
+}

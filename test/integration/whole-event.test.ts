@@ -1,0 +1,150 @@
+import { type ParsedMail, simpleParser } from 'mailparser';
+import { SMTPServer } from 'smtp-server';
+import { expect, test } from 'vitest';
+import type { Event, RenderedEvent } from '../../src/domain/event.ts';
+import { EVENT, RENDERED_EVENT } from '../../src/domain/event-schema.ts';
+import { asSubjectId } from '../../src/domain/subject.ts';
+import { SubjectStore } from '../../src/store/subjects.ts';
+import { startDaemon } from '../support/daemon.ts';
+import { deliveryStage, HOUR_MS, ROOT } from '../support/delivery-stage.ts';
+import { eventually } from '../support/eventually.ts';
+import { Hook } from '../support/hook.ts';
+import { opening } from '../support/opening.ts';
+import { freePort } from '../support/port.ts';
+import { wholeOf } from '../support/whole.ts';
+
+const open = opening();
+
+/** An event with every member that its schema has. */
+const MADE = wholeOf(EVENT);
+const WHOLE: Event = {
+  ...MADE,
+  // Its words are told in the way of its kind.
+  data: {
+    ...MADE.data,
+    subject: { kind: 'intent', id: `intent:0x${'5'.repeat(64)}` },
+    upstreamUpdatedAt: 1_763_638_259,
+  },
+};
+
+/** Members that only a body that was cut has. */
+const ONLY_CUT = ['recordTruncated', 'recordUrl'];
+
+/** What is said `everywhere` of a member, or in `mails` alone; null for what has no words of its own. */
+type Told = { everywhere: string } | { mails: string } | null;
+
+/** What mails, Slack and Discord say of each member. One that is added to the event needs a line here. */
+const TOLD: Readonly<Record<keyof RenderedEvent | keyof RenderedEvent['data'], Told>> = {
+  id: { mails: WHOLE.id },
+  type: { everywhere: 'Back to refunded' },
+  timestamp: { mails: '2026-11-20 10:00:00 UTC' },
+  data: null,
+  subject: { mails: WHOLE.data.subject.id },
+  sequence: { mails: `number ${WHOLE.data.sequence} of its subject` },
+  status: { everywhere: String(WHOLE.data.status) },
+  previousStatus: { everywhere: String(WHOLE.data.previousStatus) },
+  changes: { everywhere: String(WHOLE.data.changes[0]) },
+  record: { everywhere: String(Object.values(WHOLE.data.record)[0]) },
+  recordTruncated: null,
+  recordUrl: null,
+  skipped: { everywhere: 'A usual step before it was not seen.' },
+  regression: { everywhere: 'The status moved backward.' },
+  elapsedSeconds: { everywhere: `${WHOLE.data.elapsedSeconds} s` },
+  // The claim leads through no wallet.
+  wallets: null,
+  subscriptions: { mails: 'Subscriptions' },
+  metadata: { mails: 'of the order' },
+  upstreamUpdatedAt: { mails: '2025-11-20 11:30:59 UTC' },
+  detectionDelaySeconds: { mails: `${WHOLE.data.detectionDelaySeconds} s later` },
+};
+
+test('an event with every member of its schema goes through commit, log and relay to every kind of receiver', async () => {
+  const hooks = { whole: new Hook(), slack: new Hook(), discord: new Hook() };
+  for (const hook of Object.values(hooks)) await open.started(hook);
+  const inbox: ParsedMail[] = [];
+  const smtpPort = await mailServer(inbox);
+  const stage = await deliveryStage(open, {});
+  const { redis, keys } = stage;
+  const webhook = (name: keyof typeof hooks, more: object) => ({
+    name,
+    type: 'webhook',
+    url: hooks[name].url,
+    allowPrivateNetwork: true,
+    allowInsecure: true,
+    ...more,
+  });
+  const { daemon, signals } = await startDaemon({
+    ...stage.config,
+    subscriptions: [
+      {
+        ...stage.config.subscriptions[0],
+        receivers: ['whole', 'slack', 'discord', 'mail'],
+        metadata: { note: 'of the order' },
+      },
+    ],
+    more: {
+      smtp: { url: `smtp://127.0.0.1:${smtpPort}`, from: 'watch@example.com' },
+      receivers: [
+        webhook('whole', { secrets: [`whsec_${Buffer.alloc(32, 7).toString('base64')}`] }),
+        webhook('slack', { format: 'slack' }),
+        webhook('discord', { format: 'discord' }),
+        { name: 'mail', type: 'email', to: ['oncall@example.com'] },
+      ],
+    },
+  });
+  open.later(() => daemon.close());
+  const attempted: (string | null)[] = [];
+  signals.on('delivery.attempted', ({ subject }) => attempted.push(subject));
+
+  await new SubjectStore(redis, keys, { retentionMs: HOUR_MS }).commit({
+    subject: asSubjectId(WHOLE.data.subject.id),
+    asOf: '0',
+    token: WHOLE.id,
+    claims: [],
+    event: { event: WHOLE, updatedAt: null, first: true, roots: [ROOT] },
+  });
+
+  const [came] = await hooks.whole.until((all) => all.length > 0);
+  const audience = { wallets: [], subscriptions: ['s'], metadata: { note: 'of the order' } };
+  expect(came?.event).toEqual({ ...WHOLE, data: { ...WHOLE.data, ...audience } });
+  const promised = Object.keys(RENDERED_EVENT.shape.data.shape).filter((key) => !ONLY_CUT.includes(key));
+  expect(Object.keys(came?.event.data ?? {}).sort()).toEqual(promised.sort());
+
+  const [slack] = await hooks.slack.until((all) => all.length > 0);
+  const [discord] = await hooks.discord.until((all) => all.length > 0);
+  const mail = await eventually('the mail came', () => inbox[0] ?? null);
+  const members = [...Object.keys(RENDERED_EVENT.shape), ...promised, ...ONLY_CUT];
+  expect(Object.keys(TOLD).sort()).toEqual([...members].sort());
+  const told = Object.values(TOLD).filter((one) => one !== null);
+  const everywhere = told.flatMap((one) => ('everywhere' in one ? [one.everywhere] : []));
+  const mails = told.flatMap((one) => ('mails' in one ? [one.mails] : []));
+  for (const { where, said, texts } of [
+    { where: 'slack', said: slack?.body ?? '', texts: everywhere },
+    // What could be markup has a backslash before it.
+    { where: 'discord', said: (discord?.body ?? '').replaceAll('\\', ''), texts: everywhere },
+    { where: 'text', said: mail.text ?? '', texts: [...everywhere, ...mails] },
+    { where: 'html', said: mail.html === false ? '' : mail.html, texts: [...everywhere, ...mails] },
+  ]) {
+    const words = said.replaceAll(/\s+/g, ' ');
+    for (const text of texts) expect(words, `${where} says ${text}`).toContain(text);
+  }
+  await eventually('all attempts are told', () => attempted.length === 4);
+  expect(new Set(attempted)).toEqual(new Set([WHOLE.data.subject.id]));
+});
+
+/** A server that takes every mail. Returns its port. */
+async function mailServer(inbox: ParsedMail[]): Promise<number> {
+  const port = await freePort();
+  const server = new SMTPServer({
+    disabledCommands: ['AUTH', 'STARTTLS'],
+    onData: (stream, _session, done) => {
+      simpleParser(stream).then((mail) => {
+        inbox.push(mail);
+        done();
+      }, done);
+    },
+  });
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  open.later(() => new Promise<void>((resolve) => server.close(() => resolve())));
+  return port;
+}
