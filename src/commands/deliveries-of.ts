@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import { loadConfig } from '../config/load.ts';
 import { parseRedisUrl } from '../config/redis-target.ts';
-import { DeliveryQueues } from '../queues/delivery-queues.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { connect, disconnect } from '../store/connection.ts';
 import { DeliveryStore } from '../store/deliveries.ts';
@@ -28,7 +27,6 @@ export type Deliveries = {
   replays: ReplayStore;
   setAside: SetAside;
   lease: RelayLease;
-  queues: DeliveryQueues;
 };
 
 const REDIS_TIMEOUT_MS = 10_000;
@@ -48,7 +46,6 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
     },
   });
   const keys = new Keys(config.redis.prefix);
-  const queues = new DeliveryQueues(redis, keys);
   try {
     if ((await within(redis.ping(), REDIS_TIMEOUT_MS)) === null) {
       throw new TryAgainError(`Redis cannot be reached: ${reason}`);
@@ -63,10 +60,8 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
       replays: new ReplayStore(redis, keys, { retentionMs }),
       setAside: new SetAside(redis, keys),
       lease: new RelayLease(redis, keys),
-      queues,
     });
   } finally {
-    await queues.close();
     await disconnect(redis);
   }
 }
