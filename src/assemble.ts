@@ -7,7 +7,6 @@ import { routesOf } from './domain/subscription.ts';
 import { eventUrlOf } from './event-lookup.ts';
 import { createNotifier } from './notifiers/notifier.ts';
 import type { QuotingService } from './pollers/route.ts';
-import { DeliveryQueues } from './queues/delivery-queues.ts';
 import { DeliveryWorker } from './queues/delivery-worker.ts';
 import { Discovery } from './queues/discovery.ts';
 import { Dispatcher } from './queues/dispatcher.ts';
@@ -17,6 +16,7 @@ import { PollWorker } from './queues/poll-worker.ts';
 import { QuoteVerification } from './queues/quote-verification.ts';
 import { Reconcile } from './queues/reconcile.ts';
 import { Relay } from './queues/relay.ts';
+import { Sender } from './queues/sender.ts';
 import { Walks } from './queues/walks.ts';
 import type { Signals } from './signals.ts';
 import { BatchStore } from './store/batches.ts';
@@ -33,6 +33,7 @@ import { ReceiverStore } from './store/receivers.ts';
 import { Registry } from './store/registry.ts';
 import { RelayLease } from './store/relay-lease.ts';
 import { ReplayStore } from './store/replays.ts';
+import { SenderStore, WakeLog } from './store/senders.ts';
 import { SetAside } from './store/set-aside.ts';
 import type { OnForeign } from './store/stored.ts';
 import { SubjectStore } from './store/subjects.ts';
@@ -64,7 +65,7 @@ export type DaemonParts = {
   events: EventLog;
   receivers: ReceiverStore;
   deliveries: DeliveryStore;
-  deliveryQueues: DeliveryQueues;
+  sender: Sender;
   deliveryWorkers: readonly DeliveryWorker[];
   budgets: Record<Surface, number>;
 };
@@ -72,11 +73,12 @@ export type DaemonParts = {
 /** What polls one surface: the dispatcher claims, the worker asks; at most `capacity` polls are under way at once. */
 export type Poller = { surface: Surface; dispatcher: Dispatcher; worker: PollWorker; capacity: number };
 
-/** What the parts are made from. `blocking` is a connection of the relay's own; `resync` refills a Redis that was emptied, `keep` one that lost a part. */
+/** What the parts are made from. `blocking` is a connection of the relay's own, `waking` of the sender's; `resync` refills a Redis that was emptied, `keep` one that lost a part. */
 type Assembly = {
   config: Config;
   redis: RedisClient;
   blocking: RedisClient;
+  waking: RedisClient;
   signals: Signals;
   log: Logger;
   resync: () => Promise<void>;
@@ -84,7 +86,16 @@ type Assembly = {
 };
 
 /** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
-export function assemble({ config, redis, blocking, signals, log, resync, keep }: Assembly): DaemonParts {
+export function assemble({
+  config,
+  redis,
+  blocking,
+  waking,
+  signals,
+  log,
+  resync,
+  keep,
+}: Assembly): DaemonParts {
   const { retentionMs, polling } = config;
   const keys = new Keys(config.redis.prefix);
   const budgets = {
@@ -118,7 +129,14 @@ export function assemble({ config, redis, blocking, signals, log, resync, keep }
   const quoting = quotingService(config, { directory, signals });
   const signers = new QuoteSigners({ client: discovery, shared: () => discovery.signers });
   const quotes = new QuoteVerification({ signers, handedQuotes, subjects, signals, log });
-  const deliveryQueues = new DeliveryQueues(redis, keys);
+  const sender = new Sender({
+    id: randomUUID(),
+    senders: new SenderStore(redis, keys),
+    wakes: new WakeLog(waking, keys),
+    registry,
+    deliveries,
+    log,
+  });
   const learning = new Learning({
     redis,
     learned: new LearnedStore(redis, keys, kept),
@@ -134,7 +152,6 @@ export function assemble({ config, redis, blocking, signals, log, resync, keep }
     events,
     deliveries,
     lease,
-    deliveryQueues,
     signals,
     log,
     retentionMs,
@@ -190,19 +207,16 @@ export function assemble({ config, redis, blocking, signals, log, resync, keep }
     deliveries,
     replays,
     setAside: new SetAside(redis, keys),
-    queues: deliveryQueues,
+    sender,
     signals,
     log,
   });
   const deliveryParts = {
-    redis,
-    keys,
     events,
     registry,
-    receivers,
     deliveries,
     batches: new BatchStore(redis, keys, { retentionMs }),
-    queues: deliveryQueues,
+    sender,
     signals,
     log,
   };
@@ -233,7 +247,7 @@ export function assemble({ config, redis, blocking, signals, log, resync, keep }
     events,
     receivers,
     deliveries,
-    deliveryQueues,
+    sender,
     deliveryWorkers,
     budgets,
   };

@@ -133,6 +133,7 @@ export class Daemon {
       config,
       redis,
       blocking: this.#connect('relay'),
+      waking: this.#connect('sender'),
       signals: this.signals,
       log: this.#log,
       resync: async () => {
@@ -152,6 +153,7 @@ export class Daemon {
     await this.#sync(parts, lost);
     await parts.discovery.start();
     await parts.reconcile.start();
+    await parts.sender.start();
     parts.relay.start();
     for (const worker of parts.deliveryWorkers) worker.start();
     const { subscriptions, receivers } = config;
@@ -180,17 +182,14 @@ export class Daemon {
   }
 
   /**
-   * Makes Redis what the config wants: rate limits, receivers, subscriptions, and polls whatever is new. In a plan that
+   * Makes Redis what the config wants: receivers, subscriptions, and polls whatever is new. In a plan that
    * was `lost` everything is: what is wanted may have been kept.
    */
   async #sync(
-    parts: Pick<DaemonParts, 'plan' | 'pollers' | 'registry' | 'handedQuotes' | 'redis' | 'deliveryQueues'>,
+    parts: Pick<DaemonParts, 'plan' | 'pollers' | 'registry' | 'handedQuotes' | 'redis'>,
     lost: readonly Surface[],
   ): Promise<void> {
-    const { plan, pollers, registry, handedQuotes, redis, deliveryQueues } = parts;
-    for (const { name, rateLimit } of this.#config.receivers) {
-      await deliveryQueues.setRateLimit(name, rateLimit);
-    }
+    const { plan, pollers, registry, handedQuotes, redis } = parts;
     const newest = await new EventLog(redis, this.#keys()).newest();
     const unverified = await handedQuotes.sync(this.#config.handedQuotes);
     const wanted = wantedOf(this.#config);
@@ -235,7 +234,7 @@ export class Daemon {
       const polled = this.stopPolling().then(() => learning.close());
       const flow = [polled, ...deliveries, discovery.close(), relay.close(), reconcile.close()];
       await within(Promise.allSettled(flow), GRACE_MS + CLOSE_MS / 2);
-      await within(Promise.allSettled([parts.polls.close(), parts.deliveryQueues.close()]), CLOSE_MS / 4);
+      await within(Promise.allSettled([parts.polls.close(), parts.sender.close()]), CLOSE_MS / 4);
     }
     clearTimeout(timer);
     this.#metrics.close();

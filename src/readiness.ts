@@ -3,6 +3,7 @@ import { quantileSeconds } from './domain/cadence/hazard.ts';
 import { feeRatio, readRoute } from './domain/route.ts';
 import { routeId } from './domain/subject.ts';
 import type { MetricSources, Standing } from './metrics/metrics.ts';
+import { hasRoom } from './queues/follow.ts';
 import type { LoopWatch } from './server/loop-watch.ts';
 import type { ReadinessCheck } from './server/server.ts';
 import { redisTimeMs } from './store/connection.ts';
@@ -121,6 +122,10 @@ function reconcileReadiness(parts: DaemonParts): ReadinessCheck {
   return { name: 'reconcile', ok, detail: ok ? 'ran within the last minute' : 'has not run for a minute' };
 }
 
+function secondsBetween(fromMs: number, toMs: number): number {
+  return Math.max(0, toMs - fromMs) / 1_000;
+}
+
 /** Where the gauges of `/metrics` come from: Redis, so none is asked while it is away. */
 export function daemonMetricSources(parts: () => DaemonParts | null, monitor: RedisMonitor): MetricSources {
   const running = (): DaemonParts => {
@@ -143,13 +148,13 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
       return [...counts, ...unseen.filter(({ count }) => count > 0)];
     },
     queues: async () => {
-      const { polls, deliveryQueues, registry } = running();
+      const { polls, deliveries, registry } = running();
       const receivers = await registry.receivers();
       const depths = await Promise.all([
         ...SURFACES.map(async (surface) => ({ queue: surface as string, ...(await polls.depth(surface)) })),
         ...receivers.map(async ({ name }) => ({
           queue: `deliver-${name}`,
-          ...(await deliveryQueues.depth(name)),
+          ...(await deliveries.depth(name)),
         })),
       ]);
       return depths.flatMap(({ queue, waiting, delayed, active }) => [
@@ -169,10 +174,24 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
       );
     },
     receivers: async () => {
-      const { receivers, registry } = running();
+      const { receivers, deliveries, registry, redis } = running();
       const known = (await registry.receivers()).filter(({ removed }) => !removed);
+      const nowMs = await redisTimeMs(redis);
       return Promise.all(
-        known.map(async ({ name }) => ({ receiver: name, state: (await receivers.condition(name)).state })),
+        known.map(async ({ name }) => {
+          const [{ state, notBefore }, { pending }, { oldestMs }] = await Promise.all([
+            receivers.condition(name),
+            deliveries.counts(name),
+            deliveries.depth(name),
+          ]);
+          return {
+            receiver: name,
+            state,
+            full: !hasRoom({ open: pending }),
+            oldestSeconds: secondsBetween(oldestMs ?? nowMs, nowMs),
+            nextAttemptSeconds: secondsBetween(nowMs, notBefore ?? nowMs),
+          };
+        }),
       );
     },
     surfaces: async () => {

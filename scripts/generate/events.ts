@@ -98,7 +98,7 @@ upstream.reachable | It answers again. | a request succeeds after \`upstream.unr
 upstream.unauthorized | It refuses the API key (401 or 403). | the first such answer; polls slow down to one every 15 s
 upstream.authorized | It takes the key again. | a request succeeds after \`upstream.unauthorized\`
 
-receiver.failing | Deliveries to a receiver fail. | the fourth failed attempt of one event, or its end as a dead letter if that comes sooner
+receiver.failing | Deliveries to a receiver fail. | four failures in a row, of three deliveries or with no success for ten minutes
 receiver.disabled | Nothing is attempted any more; its events are kept for \`retention\`. \`record.by\` says why: \`failures\`, \`gone\` (an answer of 410) or \`operator\`. | \`disableAfter\` of nothing but failures, at least four of them; a 410; \`receivers disable\`
 receiver.recovered | It takes events again. | the first success after one of the two above; for a disabled one after \`receivers enable\`
 receiver.events_dropped | Events whose \`retention\` has ended before the receiver got them are lost for it. | the first of them, \`record.count\` at once; again only after the receiver has got on

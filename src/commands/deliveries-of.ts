@@ -3,7 +3,6 @@ import { loadConfig } from '../config/load.ts';
 import { parseRedisUrl } from '../config/redis-target.ts';
 import { COMMON, type Directory, extendDirectory } from '../domain/chains.ts';
 import { discoveredDirectory } from '../domain/discovered.ts';
-import { DeliveryQueues } from '../queues/delivery-queues.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { connect, disconnect } from '../store/connection.ts';
 import { DeliveryStore } from '../store/deliveries.ts';
@@ -33,7 +32,6 @@ export type Deliveries = {
   replays: ReplayStore;
   setAside: SetAside;
   lease: RelayLease;
-  queues: DeliveryQueues;
 };
 
 const REDIS_TIMEOUT_MS = 10_000;
@@ -53,7 +51,6 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
     },
   });
   const keys = new Keys(config.redis.prefix);
-  const queues = new DeliveryQueues(redis, keys);
   try {
     if ((await within(redis.ping(), REDIS_TIMEOUT_MS)) === null) {
       throw new TryAgainError(`Redis cannot be reached: ${reason}`);
@@ -72,10 +69,8 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
       replays: new ReplayStore(redis, keys, { retentionMs }),
       setAside: new SetAside(redis, keys),
       lease: new RelayLease(redis, keys),
-      queues,
     });
   } finally {
-    await queues.close();
     await disconnect(redis);
   }
 }

@@ -17,7 +17,9 @@ const LOOK_EVERY_MS = 100;
 /** `receivers`: how every receiver is, and the way to disable and to enable one. */
 export function receiversCommand(): Command {
   const command = new Command('receivers')
-    .description('Show the receivers: state, backlog, dead letters, last success, last error.')
+    .description(
+      'Show the receivers: state, backlog, oldest undelivered, next attempt, dead letters, last success, last error.',
+    )
     .option('-c, --config <file>', 'config file', CONFIG_DEFAULT)
     .action(async ({ config }: { config: string }) => withDeliveries(config, list));
   const move = (name: string, description: string, act: typeof enable): Command =>
@@ -38,7 +40,17 @@ export function receiversCommand(): Command {
 async function list(parts: Deliveries): Promise<void> {
   const receivers = (await parts.registry.receivers()).sort((a, b) => (a.name < b.name ? -1 : 1));
   const rows = await Promise.all(receivers.map((receiver) => row(receiver, parts)));
-  const head = ['NAME', 'TYPE', 'STATE', 'BACKLOG', 'DEAD', 'LAST SUCCESS', 'LAST ERROR'];
+  const head = [
+    'NAME',
+    'TYPE',
+    'STATE',
+    'BACKLOG',
+    'OLDEST',
+    'NEXT ATTEMPT',
+    'DEAD',
+    'LAST SUCCESS',
+    'LAST ERROR',
+  ];
   say(rows.length === 0 ? 'no receivers: no daemon has run with this Redis' : table([head, ...rows]));
 }
 
@@ -46,16 +58,26 @@ async function row(receiver: StoredReceiver, parts: Deliveries): Promise<string[
   const { name, type, removed } = receiver;
   const condition = await parts.receivers.condition(name);
   const { pending, dead } = await parts.deliveries.counts(name);
+  const { oldestMs } = await parts.deliveries.depth(name);
   const { lastSuccessAt, lastErrorAt, lastError } = condition;
   return [
     name,
     type,
     `${describeState(condition)}${removed ? ', not in the config' : ''}`,
     await backlog(receiver, { pending }, parts),
+    oldestMs === null ? '' : utcTimeOfMs(oldestMs),
+    await nextAttempt(name, condition, parts),
     String(dead),
     lastSuccessAt === null ? 'never' : utcTimeOfMs(lastSuccessAt),
     lastErrorAt === null ? 'never' : `${utcTimeOfMs(lastErrorAt)} ${lastError ?? ''}`,
   ];
+}
+
+/** When the receiver is tried again, where that is known: one that works and has nothing to wait for is tried at once. */
+async function nextAttempt(name: string, condition: ReceiverCondition, parts: Deliveries): Promise<string> {
+  if (isHeld(condition)) return '';
+  const atMs = condition.notBefore ?? (await parts.deliveries.nextAt(name));
+  return atMs === null ? '' : utcTimeOfMs(atMs);
 }
 
 function describeState({ state, since, disabledAt, disabledBy }: ReceiverCondition): string {

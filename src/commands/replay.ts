@@ -1,16 +1,13 @@
-import { Command, InvalidArgumentError } from 'commander';
-import { parseDuration } from '../config/duration.ts';
+import { Command } from 'commander';
 import { redisTimeMs } from '../store/connection.ts';
 import { isHeld } from '../store/receivers.ts';
 import type { Replay } from '../store/replays.ts';
 import { type Deliveries, receiverNamed, unlessRelayed, withDeliveries } from './deliveries-of.ts';
 import { EXIT } from './exit.ts';
 import { interrupted } from './interrupt.ts';
+import { type Moment, moment, momentMs } from './moment.ts';
 import { CONFIG_DEFAULT } from './start.ts';
 import { utcTimeOfMs } from './table.ts';
-
-/** A moment as it was typed: a time, or a span before now. */
-type Moment = { atMs: number } | { agoMs: number };
 
 type Options = { config: string; since: Moment; until?: Moment; type?: string[]; wait: boolean };
 
@@ -34,24 +31,6 @@ export function replayCommand(): Command {
     .action(async (receiver: string, options: Options) =>
       withDeliveries(options.config, (parts) => replay(receiver, options, parts)),
     );
-}
-
-function moment(text: string): Moment {
-  const agoMs = parseDuration(text);
-  if (agoMs !== null) return { agoMs };
-  const atMs = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text)
-    ? Date.parse(text)
-    : Number.NaN;
-  if (Number.isNaN(atMs)) {
-    throw new InvalidArgumentError(
-      'expected a time with its zone like 2026-11-20T10:00:00Z, or a span like 2h',
-    );
-  }
-  return { atMs };
-}
-
-function momentMs(typed: Moment, nowMs: number): number {
-  return 'atMs' in typed ? typed.atMs : nowMs - typed.agoMs;
 }
 
 async function replay(name: string, options: Options, parts: Deliveries): Promise<void> {

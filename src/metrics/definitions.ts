@@ -359,10 +359,31 @@ export const DEFINITIONS = {
   },
   receiverState: {
     name: 'intentwatch_receiver_state',
-    help: '1 for the state in which a receiver is, 0 for the others. While it is `disabled` or `enabling`, nothing is attempted and its events wait.',
+    help: '1 for the state in which a receiver is, 0 for the others. While it is `resting` or `failing` it is tried with one delivery at a time; while `disabled` or `enabling`, with none.',
     type: 'gauge',
     labels: { receiver: 'receivers', state: RECEIVER_STATES },
     series: [],
+    source: 'receivers',
+  },
+  receiverFull: {
+    name: 'intentwatch_receiver_full',
+    help: '1 while a receiver has as many open deliveries as may be: its cursor stands still, and what comes waits in the event log.',
+    type: 'gauge',
+    labels: { receiver: 'receivers' },
+    source: 'receivers',
+  },
+  oldestDelivery: {
+    name: 'intentwatch_oldest_delivery_seconds',
+    help: 'How long the oldest open delivery has been open; 0 where none is.',
+    type: 'gauge',
+    labels: { receiver: 'receivers' },
+    source: 'receivers',
+  },
+  nextAttempt: {
+    name: 'intentwatch_next_attempt_seconds',
+    help: 'How long until a receiver that rests or fails is tried again; 0 for others.',
+    type: 'gauge',
+    labels: { receiver: 'receivers' },
     source: 'receivers',
   },
   relayHolding: {

@@ -45,6 +45,20 @@ export function showReceivers(metrics: Instruments, said: Said<'receivers'>): vo
     RECEIVER_STATES.map((state) => ({ labels: { receiver, state }, value: state === current ? 1 : 0 })),
   );
   metrics.show('receiverState', states ?? null);
+  const values = (pick: (one: NonNullable<typeof said>[number]) => number) =>
+    said?.map((one) => ({ labels: { receiver: one.receiver }, value: pick(one) })) ?? null;
+  metrics.show(
+    'receiverFull',
+    values(({ full }) => (full ? 1 : 0)),
+  );
+  metrics.show(
+    'oldestDelivery',
+    values(({ oldestSeconds }) => oldestSeconds),
+  );
+  metrics.show(
+    'nextAttempt',
+    values(({ nextAttemptSeconds }) => nextAttemptSeconds),
+  );
 }
 
 export function showSurfaces(metrics: Instruments, said: Said<'surfaces'>): void {

@@ -10,11 +10,20 @@ export type MetricSources = {
   subjects(): Promise<{ kind: string; status: string; count: number }[]>;
   queues(): Promise<{ queue: string; state: 'waiting' | 'delayed' | 'active'; count: number }[]>;
   deliveries(): Promise<{ receiver: string; pending: number; dead: number; removed: boolean }[]>;
-  receivers(): Promise<{ receiver: string; state: ReceiverState }[]>;
+  receivers(): Promise<ReceiverStanding[]>;
   surfaces(): Promise<SurfaceState[]>;
   waits(): Promise<{ kind: string; longestSeconds: number }[]>;
   learned(): Promise<{ stages: LearnedTiming[]; newTransfersPerSecond: number }>;
   routes(): Promise<RoutePrice[]>;
+};
+
+/** How a receiver is: `full` when it has as many open deliveries as may be, `nextAttemptSeconds` 0 unless it is waited for. */
+export type ReceiverStanding = {
+  receiver: string;
+  state: ReceiverState;
+  full: boolean;
+  oldestSeconds: number;
+  nextAttemptSeconds: number;
 };
 
 /** A surface of the upstream with its plan: `budget` in requests per second, `used` as a share of it, the rest are counts. */

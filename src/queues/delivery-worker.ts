@@ -1,55 +1,59 @@
-import { DelayedError, type Job, Worker } from 'bullmq';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { z } from 'zod';
 import type { Receiver } from '../config/config.ts';
 import { parseDeliveryId } from '../domain/delivery-id.ts';
 import type { AttemptOptions, AttemptResult, Notifier } from '../notifiers/notifier.ts';
 import type { Signals } from '../signals.ts';
 import type { BatchStore } from '../store/batches.ts';
-import type { RedisClient } from '../store/commands.ts';
-import type { Attempt, DeliveryOutcome, DeliveryStore } from '../store/deliveries.ts';
+import type { Claims, DeliveryStore, Noting } from '../store/deliveries.ts';
 import type { EventLog } from '../store/event-log.ts';
-import type { Keys } from '../store/keys.ts';
-import { isHeld, type ReceiverStore } from '../store/receivers.ts';
 import type { Registry } from '../store/registry.ts';
-import type { DeliveryJob, DeliveryQueues } from './delivery-queues.ts';
-import { type Letter, readLetters } from './letters.ts';
-import { deliveryQueueName, TAKE_OVER } from './names.ts';
-import { Pace } from './pace.ts';
+import { cutAnswer, judge } from './attempts.ts';
+import { type Letter, letterOf, readLetters } from './letters.ts';
+import type { Sender } from './sender.ts';
 import { takeTurn } from './turn.ts';
 
 /** What a delivery worker works with. */
 export type DeliveryParts = {
-  redis: RedisClient;
-  keys: Keys;
+  sender: Sender;
   events: EventLog;
   registry: Registry;
-  receivers: ReceiverStore;
   deliveries: DeliveryStore;
   batches: BatchStore;
-  queues: DeliveryQueues;
   signals: Signals;
   log: Logger;
 };
 
-/** After an error of our own (Redis away, a bug) a delivery is tried again. */
+/** After an error of our own (Redis away, a bug) a delivery is tried again, or its end noted again. */
 const ERROR_RETRY_MS = 2_000;
 
 /** So long a delivery whose event only a newer version can read is left to one. */
 const NEWER_RETRY_MS = 30_000;
 
-type DeliveryRun = { job: Job<DeliveryJob>; token: string | undefined; signal: AbortSignal };
+/** How long a receiver is not looked at that nobody says anything about. */
+const LONGEST_LOOK_MS = 30_000;
 
-/** What is sent at once: one delivery, or those of a batch. */
-type Message = { letters: readonly Letter[]; batch: string | null };
+/** What is sent at once: one delivery, or those of a batch, the one that leads first. */
+type Message = { lead: Letter; letters: readonly Letter[]; batch: string | null; process: string | null };
 
-/** Delivers the events of one receiver. The fact of a delivery decides what is done; the job only brings it up. */
+/** When something was handed out: Redis time, and our own clock at that moment. */
+type Clock = { redisMs: number; ownMs: number };
+
+/**
+ * Delivers the events of one receiver. Redis hands it as many deliveries as the receiver's pace allows; it holds each of
+ * them until its end is noted, so that none is sent twice by a process that lives.
+ */
 export class DeliveryWorker {
   readonly #receiver: Receiver;
   readonly #notifier: Notifier;
   readonly #parts: DeliveryParts;
-  readonly #pace = new Pace();
-  #worker: Worker<DeliveryJob> | null = null;
+  /** What is being sent, or has been and is not noted yet: id -> its end. */
+  readonly #held = new Map<string, Promise<void>>();
+  readonly #cut = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | null = null;
+  #lookAgain = false;
+  #state: 'new' | 'running' | 'closing' = 'new';
 
   constructor(receiver: Receiver, notifier: Notifier, parts: DeliveryParts) {
     this.#receiver = receiver;
@@ -58,125 +62,213 @@ export class DeliveryWorker {
   }
 
   start(): void {
-    const process = async (job: Job<DeliveryJob>, token?: string, signal?: AbortSignal): Promise<void> =>
-      this.#process({ job, token, signal: signal ?? new AbortController().signal });
-    const worker = new Worker<DeliveryJob>(deliveryQueueName(this.#receiver.name), process, {
-      connection: this.#parts.redis,
-      prefix: this.#parts.keys.queues,
-      concurrency: this.#receiver.concurrency,
-      ...TAKE_OVER,
-    });
-    worker.on('error', (error) => this.#parts.log.debug({ error: error.message }, 'delivery-worker.error'));
-    this.#worker = worker;
+    this.#state = 'running';
+    this.#parts.sender.listen(this.#receiver.name, this);
+    this.wake();
   }
 
   isRunning(): boolean {
-    return this.#worker?.isRunning() ?? false;
+    return this.#state === 'running';
+  }
+
+  /** Looks for something to send, now. */
+  wake(): void {
+    if (this.#state !== 'running') return;
+    if (this.#looking !== null) {
+      this.#lookAgain = true;
+      return;
+    }
+    clearTimeout(this.#timer);
+    this.#looking = this.#look().finally(() => {
+      this.#looking = null;
+      if (this.#lookAgain) {
+        this.#lookAgain = false;
+        this.wake();
+      }
+    });
   }
 
   /** Stops taking deliveries and waits for attempts under way; `abort` cuts them off and hands them back. */
   async close(abort: AbortSignal): Promise<void> {
-    const worker = this.#worker;
-    if (worker !== null) {
-      const cut = (): void => worker.cancelAllJobs('shutdown');
-      abort.addEventListener('abort', cut);
-      await worker.close();
-      abort.removeEventListener('abort', cut);
-    }
+    this.#state = 'closing';
+    clearTimeout(this.#timer);
+    const cut = (): void => this.#cut.abort(new DOMException('shutdown', 'AbortError'));
+    abort.addEventListener('abort', cut);
+    if (abort.aborted) cut();
+    await this.#looking;
+    await Promise.all(this.#held.values());
+    abort.removeEventListener('abort', cut);
     await this.#notifier.close();
   }
 
-  async #process(run: DeliveryRun): Promise<void> {
-    let afterMs: number | null;
-    await this.#pace.rest(run.signal);
+  async #look(): Promise<void> {
+    const { sender, deliveries, log } = this.#parts;
+    const free = sender.room(this.#receiver.concurrency - this.#held.size, this.#held.size);
+    // The end of what is under way wakes it.
+    if (free <= 0) return this.#lookIn(this.#held.size > 0 ? LONGEST_LOOK_MS : ERROR_RETRY_MS);
+    const { name, rateLimit } = this.#receiver;
+    let claims: Claims;
     try {
-      afterMs = await this.#deliver(z.string().parse(run.job.id), run.signal);
+      claims = await deliveries.claim(name, {
+        process: sender.id,
+        most: free,
+        intervalMs: rateLimit === null ? null : Math.ceil(1_000 / rateLimit),
+        held: [...this.#held.keys()],
+      });
     } catch (error) {
-      if (!run.signal.aborted) this.#parts.log.error({ job: run.job.id, error }, 'delivery.error');
-      afterMs = run.signal.aborted ? 0 : ERROR_RETRY_MS;
+      if (this.#state === 'running') log.error({ receiver: name, error }, 'delivery.error');
+      return this.#lookIn(ERROR_RETRY_MS);
     }
-    if (afterMs === null) return;
-    await run.job.moveToDelayed(Date.now() + afterMs, run.token);
-    throw new DelayedError();
+    const clock = { redisMs: claims.nowMs, ownMs: performance.now() };
+    const texts = await this.#parts.registry.readSubscriptions(claims.subscriptions);
+    for (const claimed of claims.claimed) {
+      if (this.#held.has(claimed.id)) continue;
+      const letter = letterOf(claimed, texts, this.#parts.events);
+      sender.count(1);
+      const end = this.#take(letter, clock).finally(() => {
+        sender.count(-1);
+        this.#held.delete(letter.id);
+        this.wake();
+      });
+      this.#held.set(letter.id, end);
+    }
+    if (claims.waitMs !== null) this.#lookIn(claims.waitMs);
+    else this.#lookIn(LONGEST_LOOK_MS);
   }
 
-  /** Makes one attempt, if the fact says that one is due. Returns the ms until the next; null when there is none. */
-  async #deliver(id: string, signal: AbortSignal): Promise<number | null> {
-    const { receivers, deliveries } = this.#parts;
+  #lookIn(ms: number): void {
+    clearTimeout(this.#timer);
+    if (this.#state !== 'running') return;
+    this.#timer = setTimeout(() => this.wake(), Math.min(ms, LONGEST_LOOK_MS));
+    this.#timer.unref();
+  }
+
+  /** Sees a delivery to its end: sent and noted, or handed back. */
+  async #take(letter: Letter, clock: Clock): Promise<void> {
+    try {
+      const afterMs = await this.#deliver(letter, clock);
+      if (afterMs !== null) await this.#handBack(letter.id, afterMs);
+    } catch (error) {
+      const isCut = this.#cut.signal.aborted;
+      if (!isCut) this.#parts.log.error({ delivery: letter.id, error }, 'delivery.error');
+      await this.#handBack(letter.id, isCut ? null : ERROR_RETRY_MS).catch(() => undefined);
+    }
+  }
+
+  async #handBack(id: string, afterMs: number | null): Promise<void> {
+    const { deliveries, sender } = this.#parts;
+    await deliveries.handBack(this.#receiver.name, { process: sender.id, ids: [id], afterMs });
+  }
+
+  /** Makes one attempt, if it is the delivery's turn. Returns ms until it comes up again; null when its end is noted. */
+  async #deliver(letter: Letter, clock: Clock): Promise<number | null> {
     const { name } = this.#receiver;
-    const [fact, condition] = await Promise.all([deliveries.fact(name, id), receivers.condition(name)]);
-    if (fact === null) await deliveries.forget(name, id);
-    if (fact?.outcome !== 'pending') return null;
-    // Its fact waits: enabling the receiver queues it again.
-    if (isHeld(condition)) return null;
-    const turn = await takeTurn({ receiver: this.#receiver, id, fact }, this.#parts);
+    const turn = await takeTurn({ receiver: this.#receiver, letter, nowMs: nowBy(clock) }, this.#parts);
     if (turn.do === 'wait') return turn.afterMs;
-    const letters = await readLetters(name, turn.members, this.#parts);
+    const others = turn.members.filter((id) => id !== letter.id);
+    const letters = others.length === 0 ? [letter] : await readLetters(name, turn.members, this.#parts);
     if (letters.some(({ waits }) => waits)) return NEWER_RETRY_MS;
-    for (const letter of letters) {
-      if (letter.missing === null) continue;
-      await this.#note([letter], { attempt: failed(letter.missing), outcome: 'dead', disableAfterMs: null });
+    for (const one of letters) {
+      if (one.missing !== null) await this.#end(one, one.missing, clock);
     }
     const sent = letters.filter(({ event }) => event !== null);
-    return sent.length === 0
-      ? null
-      : this.#attempt({ letters: sent, batch: turn.members.length > 1 ? turn.batch : null }, signal);
+    const [first] = sent;
+    if (first === undefined) return null;
+    const lead = letters.length === 1 ? letter : (sent.find(({ id }) => id === letter.id) ?? first);
+    // Another process may have taken it over while this one stood still.
+    if (!this.#parts.sender.isSure()) return 0;
+    // Where the event of the one that leads has gone, another of the batch stands for it, which nobody was handed.
+    const process = lead.id === letter.id ? this.#parts.sender.id : null;
+    const batch = turn.members.length > 1 ? turn.batch : null;
+    await this.#attempt({ lead, letters: sent, batch, process }, clock);
+    return null;
   }
 
-  /** Sends one message: about one event, or as the batch of several. */
-  async #attempt(message: Message, signal: AbortSignal): Promise<number | null> {
-    const { letters } = message;
-    const [first] = letters;
-    const nowMs = Date.now();
-    const replay = first?.fact.replay != null;
-    const result = await this.#send(message, { signal, nowMs, replay, remaining: remainingOf(letters) });
-    this.#pace.note({ delivered: result.outcome === 'delivered' });
-    const { retryAfterMs, ...rest } = result;
-    const number = Math.max(...letters.map(({ fact }) => fact.tries - fact.earlierTries + 1));
-    const afterMs = result.outcome === 'failed' ? this.#waitAfter(number, retryAfterMs) : null;
-    const attempt: Attempt = {
-      ...rest,
-      atMs: nowMs,
-      nextAtMs: afterMs === null ? null : Date.now() + afterMs,
-    };
-    const outcome = result.outcome === 'delivered' ? 'delivered' : afterMs === null ? 'dead' : 'pending';
+  /** Sends one message, about one event or as the batch of several, and notes how it went. */
+  async #attempt(message: Message, clock: Clock): Promise<void> {
+    const { lead, letters } = message;
+    const atMs = Date.now();
+    const replay = lead.fact.replay !== null;
+    const remaining = remainingOf(letters);
+    const result = await this.#send(message, { signal: this.#cut.signal, nowMs: atMs, replay, remaining });
+    const verdict = judge({
+      result,
+      facts: letters.map(({ fact }) => fact),
+      retries: this.#receiver.retries,
+      claimedMs: clock.redisMs,
+      nowMs: nowBy(clock),
+    });
+    const { retryAfterMs: _, answer, ...rest } = result;
+    const attempt = { ...rest, answer: cutAnswer(answer), atMs, nextAtMs: verdict.nextAtMs };
     const { disableAfterMs } = this.#receiver;
-    return this.#note(letters, { attempt, outcome, disableAfterMs });
+    await this.#note(letters, lead, {
+      ...verdict,
+      attempt,
+      answer: result.outcome === 'delivered' ? '' : answer,
+      disableAfterMs,
+      process: message.process,
+      nowMs: nowBy(clock),
+    });
   }
 
-  async #send({ letters, batch }: Message, options: AttemptOptions): Promise<AttemptResult> {
-    const [event, ...others] = letters.flatMap((letter) => letter.event ?? []);
-    if (event === undefined) throw new Error('there is no event to send');
-    if (batch === null) return this.#notifier.deliver(event, options);
+  async #send({ lead, letters, batch }: Message, options: AttemptOptions): Promise<AttemptResult> {
+    if (batch === null) {
+      if (lead.event === null) throw new Error('there is no event to send');
+      return this.#notifier.deliver(lead.event, options);
+    }
+    const events = letters.flatMap(({ event }) => event ?? []);
     if (this.#notifier.deliverDigest === undefined) {
       throw new Error(
         `receiver ${this.#receiver.name} takes one event at a time, but several are to be sent`,
       );
     }
-    return this.#notifier.deliverDigest({ id: batch, events: [event, ...others] }, options);
+    return this.#notifier.deliverDigest({ id: batch, events }, options);
   }
 
-  /** Notes an attempt with all its deliveries in one step. Returns the ms until the next; null when there is none. */
-  async #note(
-    letters: readonly Letter[],
-    noted: { attempt: Attempt; outcome: DeliveryOutcome; disableAfterMs: number | null },
-  ): Promise<number | null> {
-    const [first, ...rest] = letters;
-    if (first === undefined) return null;
-    const { attempt } = noted;
+  /** Ends a delivery that has nothing to send. */
+  async #end(letter: Letter, reason: string, clock: Clock): Promise<void> {
+    await this.#note([letter], letter, {
+      attempt: { ...NOT_SENT, reason, atMs: Date.now() },
+      outcome: 'dead',
+      nextAtMs: null,
+      counts: true,
+      answer: '',
+      restMs: null,
+      disableAfterMs: null,
+      process: null,
+      nowMs: nowBy(clock),
+    });
+  }
+
+  /** Notes an attempt with all its deliveries in one step. What has been sent is noted, however long that takes. */
+  async #note(letters: readonly Letter[], lead: Letter, noting: Omit<Noting, 'ids'>): Promise<void> {
     const { name: receiver } = this.#receiver;
-    const { signals, log, deliveries, queues } = this.#parts;
-    const others = rest.map(({ id }) => id);
-    const stands = await deliveries.record(receiver, first.id, { ...noted, others });
-    // What waited for these has no job yet. A crash before this line leaves it to the repeating check.
-    if (stands.next.length > 0)
-      await queues.add(
-        receiver,
-        stands.next.map((id) => ({ id, afterMs: 0 })),
-      );
+    const { deliveries, log } = this.#parts;
+    const others = letters.filter(({ id }) => id !== lead.id).map(({ id }) => id);
+    for (;;) {
+      try {
+        const noted = await deliveries.record(receiver, { ...noting, ids: [lead.id, ...others] });
+        this.#tell(letters, lead, noting, noted);
+        return;
+      } catch (error) {
+        log.error({ receiver, delivery: lead.id, error }, 'delivery.error');
+        if (this.#cut.signal.aborted) return;
+        await sleep(ERROR_RETRY_MS, undefined, { signal: this.#cut.signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  #tell(
+    letters: readonly Letter[],
+    lead: Letter,
+    { attempt }: Pick<Noting, 'attempt'>,
+    { outcome, moved }: Awaited<ReturnType<DeliveryStore['record']>>,
+  ): void {
+    const { name: receiver } = this.#receiver;
+    const { signals, log } = this.#parts;
     const { outcome: result, durationMs, httpStatus, smtpCode, reason } = attempt;
-    const number = first.fact.tries + 1;
-    const about = aboutOf(receiver, first);
+    const number = lead.fact.tries + 1;
+    const about = aboutOf(receiver, lead);
     const durationSeconds = durationMs / 1_000;
     signals.emit('delivery.attempted', {
       ...about,
@@ -185,36 +277,35 @@ export class DeliveryWorker {
       durationSeconds,
       reason,
     });
-    const level = stands.outcome === 'dead' ? 'error' : result === 'delivered' ? 'info' : 'warn';
+    const level = outcome === 'dead' ? 'error' : result === 'delivered' ? 'info' : 'warn';
     const line = { ...about, attempt: number, result, httpStatus, smtpCode, durationMs, reason };
-    const { replay } = first.fact;
+    const { replay } = lead.fact;
     const more = {
       ...(replay === null ? {} : { replay }),
-      ...(rest.length === 0 ? {} : { events: letters.length }),
+      ...(letters.length === 1 ? {} : { events: letters.length }),
     };
-    log[level]({ ...line, ...more, outcome: stands.outcome }, 'delivery.attempted');
-    if (stands.moved !== null) {
-      signals.emit('receiver.moved', { receiver, move: stands.moved, reason });
-      const how = stands.moved === 'recovered' ? 'info' : 'error';
-      log[how]({ receiver, move: stands.moved, reason }, 'receiver.moved');
+    log[level]({ ...line, ...more, outcome }, 'delivery.attempted');
+    if (moved !== null) {
+      signals.emit('receiver.moved', { receiver, move: moved, reason });
+      const how = moved === 'recovered' ? 'info' : 'error';
+      log[how]({ receiver, move: moved, reason }, 'receiver.moved');
     }
-    if (stands.outcome === 'pending')
-      return attempt.nextAtMs === null ? null : Math.max(0, attempt.nextAtMs - Date.now());
-    for (const letter of letters)
-      signals.emit('delivery.ended', { ...aboutOf(receiver, letter), outcome: stands.outcome });
-    // They would only come up to find that they have ended; with a rate limit they would keep others waiting.
-    await queues.drop(receiver, others);
-    return null;
+    if (outcome === 'pending') return;
+    for (const letter of letters) signals.emit('delivery.ended', { ...aboutOf(receiver, letter), outcome });
   }
+}
 
-  /** The wait after the nth failed attempt, ms; null when it was the last. A receiver may ask for a longer one. */
-  #waitAfter(attempt: number, retryAfterMs: number | null): number | null {
-    const { delaysMs, jitter } = this.#receiver.retries;
-    const delayMs = delaysMs[attempt - 1];
-    if (delayMs === undefined) return null;
-    const jittered = delayMs * (1 + jitter * (Math.random() * 2 - 1));
-    return Math.round(Math.max(jittered, retryAfterMs ?? 0));
-  }
+const NOT_SENT = {
+  outcome: 'failed',
+  httpStatus: null,
+  smtpCode: null,
+  durationMs: 0,
+  answer: '',
+  nextAtMs: null,
+} as const;
+
+function nowBy({ redisMs, ownMs }: Clock): number {
+  return Math.round(redisMs + performance.now() - ownMs);
 }
 
 /** Whom the last attempt left out, where that is the same for all that is sent. */
@@ -229,17 +320,4 @@ function aboutOf(
 ): { receiver: string; subject: string | null; eventId: string; eventType: string } {
   const subject = event?.data.subject.id ?? null;
   return { receiver, subject, eventId: parseDeliveryId(id).eventId, eventType: event?.type ?? 'unknown' };
-}
-
-function failed(reason: string): Attempt {
-  return {
-    atMs: Date.now(),
-    outcome: 'failed',
-    httpStatus: null,
-    smtpCode: null,
-    durationMs: 0,
-    reason,
-    answer: '',
-    nextAtMs: null,
-  };
 }

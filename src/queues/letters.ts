@@ -1,10 +1,10 @@
 import type { RenderedEvent } from '../domain/event.ts';
 import { renderEvent } from '../domain/render.ts';
-import type { DeliveryFact, DeliveryStore } from '../store/deliveries.ts';
+import type { Claimed, DeliveryFact, DeliveryStore } from '../store/deliveries.ts';
 import { compareEntries } from '../store/entry-order.ts';
 import type { EventLog } from '../store/event-log.ts';
-import { eventOf, isOfNewerVersion } from '../store/log-entry.ts';
-import type { Registry } from '../store/registry.ts';
+import { eventOf, isOfNewerVersion, type LogEntry } from '../store/log-entry.ts';
+import type { Registry, StoredSubscription } from '../store/registry.ts';
 
 /**
  * An open delivery with its event as the receiver gets it; null when there is none, and `missing` says why. `waits`: a
@@ -21,6 +21,15 @@ export type Letter = {
 /** What letters are read from. */
 type LetterParts = { deliveries: DeliveryStore; events: EventLog; registry: Registry };
 
+/** The letter of a delivery that was handed out with its entry of the log. */
+export function letterOf(
+  { id, fact, entry }: Claimed,
+  subscriptions: ReadonlyMap<string, StoredSubscription>,
+  events: EventLog,
+): Letter {
+  return letter({ id, fact }, entry === null ? null : events.read(fact.entry, entry), subscriptions);
+}
+
 /** Reads the deliveries of one message, in the order of the log; those that have ended are left out. */
 export async function readLetters(
   receiver: string,
@@ -31,21 +40,30 @@ export async function readLetters(
     ids.map(async (id): Promise<Letter | null> => {
       const fact = await deliveries.fact(receiver, id);
       if (fact?.outcome !== 'pending') return null;
-      const entry = await events.at(fact.entry);
-      const event = eventOf(entry);
-      if (event !== null) {
-        const subscriptions = await registry.subscriptions(fact.roots);
-        const rendered = renderEvent(event, fact.roots, subscriptions);
-        return { id, fact, event: rendered, missing: null, waits: false };
-      }
-      const isUnreadable = entry?.kind === 'unreadable';
-      const missing = isUnreadable
-        ? `the event's entry in the log cannot be read: ${entry.reason}`
-        : 'the event has left the log: its retention is over';
-      return { id, fact, event, missing, waits: isUnreadable && isOfNewerVersion(entry) };
+      const [entry, subscriptions] = await Promise.all([
+        events.at(fact.entry),
+        registry.subscriptions(fact.roots),
+      ]);
+      return letter({ id, fact }, entry, subscriptions);
     }),
   );
   return letters
     .filter((letter) => letter !== null)
     .sort((one, other) => compareEntries(one.fact.entry, other.fact.entry));
+}
+
+function letter(
+  { id, fact }: { id: string; fact: DeliveryFact },
+  entry: LogEntry | null,
+  subscriptions: ReadonlyMap<string, StoredSubscription>,
+): Letter {
+  const event = eventOf(entry);
+  if (event !== null) {
+    return { id, fact, event: renderEvent(event, fact.roots, subscriptions), missing: null, waits: false };
+  }
+  const isUnreadable = entry?.kind === 'unreadable';
+  const missing = isUnreadable
+    ? `the event's entry in the log cannot be read: ${entry.reason}`
+    : 'the event has left the log: its retention is over';
+  return { id, fact, event, missing, waits: isUnreadable && isOfNewerVersion(entry) };
 }

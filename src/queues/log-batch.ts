@@ -3,8 +3,11 @@ import type { EventLog } from '../store/event-log.ts';
 import { eventOf, isOfNewerVersion, type LogEntry, type UnreadableEntry } from '../store/log-entry.ts';
 import type { RawEntry } from '../store/set-aside.ts';
 
-/** An event of the log with its place, and the claims that are entitled to it; null for the operator's. */
-export type Fact = { event: Event; place: string; roots: readonly string[] | null };
+/**
+ * An event of the log with its place, and the claims that are entitled to it; null for the operator's. `at` is the entry
+ * that says so, which for an audience stands behind the event's.
+ */
+export type Fact = { event: Event; place: string; roots: readonly string[] | null; at: string };
 
 /**
  * What some entries of the log come to. `read` and `last` say how far they were read, `unreadable` are those on the way
@@ -49,5 +52,6 @@ export async function readBatch(entries: readonly LogEntry[], events: EventLog):
 
 function factOf(entry: LogEntry, event: Event): Fact {
   const place = entry.kind === 'audience' ? entry.entry : entry.id;
-  return { event, place, roots: entry.kind === 'event' || entry.kind === 'audience' ? entry.roots : null };
+  const roots = entry.kind === 'event' || entry.kind === 'audience' ? entry.roots : null;
+  return { event, place, roots, at: entry.id };
 }

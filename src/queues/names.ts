@@ -10,10 +10,6 @@ export function pollJobId(token: string): string {
   return `claim-${token}`;
 }
 
-export function deliveryQueueName(receiver: string): string {
-  return `deliver-${receiver}`;
-}
-
 /**
  * What all workers have in common. The jobs of a process that died are taken over when their locks have run out and the
  * next check finds them; that is no failure, however often it happens. A lock that runs out under a living job costs a

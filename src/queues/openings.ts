@@ -4,43 +4,66 @@ import type { Event } from '../domain/event.ts';
 import { passesFilter } from '../domain/filter.ts';
 import { wantsType } from '../domain/glob.ts';
 import { operatorSubject } from '../store/operator-event.ts';
-import type { Registry, StoredReceiver, StoredSubscription } from '../store/registry.ts';
+import type { Registry, StoredReceiver } from '../store/registry.ts';
 import type { Fact } from './log-batch.ts';
 
-/** An event that a receiver is entitled to: its place in the log, and the claims that lead to the receiver. */
-export type Entitlement = { event: Event; entry: string; roots: string[] };
+/**
+ * An event that a receiver is entitled to: its place in the log, the claims that lead to the receiver, and the entry
+ * that says so, which for an audience stands behind the event's.
+ */
+export type Entitlement = { event: Event; entry: string; roots: string[]; at: string };
 
 /** What says who is entitled to what: subscriptions, and the decimals of tokens for `minAmount`. */
 export type EntitlementParts = { registry: Registry; directory: Directory };
 
-/** The events among some of the log that a receiver is entitled to, in order. */
+/** Tells which of some events of the log a receiver is entitled to, in order. */
+export type Entitled = (receiver: StoredReceiver) => Entitlement[];
+
+/** Reads once who the receivers of some events are; what it returns asks nobody. */
+export async function entitlements(
+  facts: readonly Fact[],
+  { registry, directory }: EntitlementParts,
+): Promise<Entitled> {
+  const subscriptions = await registry.subscriptions(facts.flatMap(({ roots }) => roots ?? []));
+  const receivers = new Map(
+    [...subscriptions].map(([name, subscription]) => [name, new Set(subscription.receivers)] as const),
+  );
+  // Most events of a batch are named by few claims: each is taken apart once.
+  const claimed = facts.map(({ roots }) =>
+    roots === null
+      ? null
+      : roots.map((root) => ({ root, receivers: receivers.get(parseClaimRoot(root).subscription) })),
+  );
+  return (receiver) =>
+    facts.flatMap((fact, index) => {
+      const claims = claimed[index] ?? null;
+      const roots =
+        claims?.flatMap(({ root, receivers }) => (receivers?.has(receiver.name) ? [root] : [])) ?? null;
+      return entitlement({ receiver, fact, roots }, directory) ?? [];
+    });
+}
+
+/** The events among some of the log that one receiver is entitled to, in order. */
 export async function entitledTo(
   receiver: StoredReceiver,
   facts: readonly Fact[],
   { registry, directory }: EntitlementParts,
 ): Promise<Entitlement[]> {
-  const subscriptions = await registry.subscriptions(facts.flatMap(({ roots }) => roots ?? []));
-  return facts.flatMap((fact) => entitlement(receiver, fact, { subscriptions, directory }) ?? []);
+  return (await entitlements(facts, { registry, directory }))(receiver);
 }
 
+/** `roots` are the claims that lead to the receiver; null for an operator's event. */
 function entitlement(
-  receiver: StoredReceiver,
-  { event, place, roots: claims }: Fact,
-  {
-    subscriptions,
-    directory,
-  }: { subscriptions: ReadonlyMap<string, StoredSubscription>; directory: Directory },
+  { receiver, fact, roots }: { receiver: StoredReceiver; fact: Fact; roots: string[] | null },
+  directory: Directory,
 ): Entitlement | null {
-  if (!wantsType(receiver.events, event.type)) return null;
-  if (claims === null) {
+  const { event, place, at } = fact;
+  if (roots?.length === 0 || !wantsType(receiver.events, event.type)) return null;
+  if (roots === null) {
     // What happened to a receiver is told to the others.
     const isItself = event.data.subject.id === operatorSubject('receiver', receiver.name);
-    return isItself ? null : { event, entry: place, roots: [] };
+    return isItself ? null : { event, entry: place, roots: [], at };
   }
-  const roots = claims.filter((root) =>
-    subscriptions.get(parseClaimRoot(root).subscription)?.receivers.includes(receiver.name),
-  );
-  const filtered = { record: event.data.record, roots };
-  const wanted = roots.length > 0 && passesFilter(receiver.filter, filtered, directory);
-  return wanted ? { event, entry: place, roots } : null;
+  const wanted = passesFilter(receiver.filter, { record: event.data.record, roots }, directory);
+  return wanted ? { event, entry: place, roots, at } : null;
 }

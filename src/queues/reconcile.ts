@@ -8,7 +8,6 @@ import type { EventLog } from '../store/event-log.ts';
 import { isHeld, type ReceiverStore } from '../store/receivers.ts';
 import type { Registry, StoredReceiver } from '../store/registry.ts';
 import type { RelayLease } from '../store/relay-lease.ts';
-import type { DeliveryQueues } from './delivery-queues.ts';
 import { readBatch } from './log-batch.ts';
 import { entitledTo } from './openings.ts';
 
@@ -21,7 +20,6 @@ export type ReconcileParts = {
   events: EventLog;
   deliveries: DeliveryStore;
   lease: RelayLease;
-  deliveryQueues: DeliveryQueues;
   signals: Signals;
   log: Logger;
   retentionMs: number;
@@ -38,7 +36,7 @@ const EVERY_MS = 5_000;
 const COUNTED = 10_000;
 
 /**
- * The repeating check of deliveries: holds their facts against the queues and repairs what differs, and trims what is past
+ * The repeating check of deliveries: holds them against their queues and repairs what differs, and trims what is past
  * its retention. Polls have a check of their own, a bounded part of the plan at a time (see Dispatcher).
  */
 export class Reconcile {
@@ -48,8 +46,6 @@ export class Reconcile {
   #closing = false;
   #strangeConfig = false;
   #lastRoundMs: number | null = null;
-  /** What had no job in the last round: something was scheduled but not queued yet, or is really missing. */
-  #suspects = new Set<string>();
 
   constructor(parts: ReconcileParts) {
     this.#parts = parts;
@@ -76,11 +72,7 @@ export class Reconcile {
   async #check(): Promise<void> {
     try {
       const nowMs = await redisTimeMs(this.#parts.redis);
-      const suspects = new Set<string>();
-      for (const receiver of await this.#parts.registry.receivers()) {
-        await this.#repairDeliveries(receiver, suspects);
-      }
-      this.#suspects = suspects;
+      for (const { name } of await this.#parts.registry.receivers()) await this.#repairDeliveries(name);
       await this.#trim(nowMs);
       await this.#compareConfig();
       this.#lastRoundMs = Date.now();
@@ -89,26 +81,11 @@ export class Reconcile {
     }
   }
 
-  /** A delivery whose job is gone is queued again, at the time its last attempt named. */
-  async #repairDeliveries({ name: receiver, removed }: StoredReceiver, suspects: Set<string>): Promise<void> {
-    const { deliveries, deliveryQueues, receivers } = this.#parts;
-    const condition = await receivers.condition(receiver);
-    // Nothing is queued while a receiver is disabled; enabling it queues all that waits, in order.
-    if (isHeld(condition) || condition.resuming) return;
-    const missing = await deliveryQueues.missing(receiver, await deliveries.pending(receiver));
-    for (const id of await deliveries.released(receiver, missing)) {
-      if (this.#closing) return;
-      const suspect = `${receiver} ${id}`;
-      suspects.add(suspect);
-      if (!this.#suspects.has(suspect)) continue;
-      const fact = await deliveries.fact(receiver, id);
-      if (fact === null) await deliveries.forget(receiver, id);
-      // The backlog of a receiver that left the config waits in its facts until it comes back or its time is over.
-      if (fact?.outcome !== 'pending' || removed) continue;
-      const afterMs = (fact.attempts.at(-1)?.nextAtMs ?? 0) - Date.now();
-      await deliveryQueues.add(receiver, [{ id, afterMs }]);
-      this.#report('delivery-missing', suspect);
-    }
+  /** An open delivery that has come off its receiver's queue is queued again. What was handed to the dead goes back too. */
+  async #repairDeliveries(receiver: string): Promise<void> {
+    const { deliveries } = this.#parts;
+    for (const id of await deliveries.repair(receiver)) this.#report('delivery-missing', `${receiver} ${id}`);
+    await deliveries.takeOver(receiver);
   }
 
   /** Trims the log to the retention, a hard cap, and says which receivers lose events that they had not got yet. */

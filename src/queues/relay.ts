@@ -8,23 +8,25 @@ import type { EventLog } from '../store/event-log.ts';
 import type { Keys } from '../store/keys.ts';
 import type { ReceiverStore } from '../store/receivers.ts';
 import type { Registry, StoredReceiver } from '../store/registry.ts';
-import type { RelayLease } from '../store/relay-lease.ts';
+import type { RelayLease, Standing } from '../store/relay-lease.ts';
 import type { ReplayStore } from '../store/replays.ts';
 import { SCHEMA_VERSION } from '../store/schema-version.ts';
 import type { SetAside } from '../store/set-aside.ts';
-import type { DeliveryQueues } from './delivery-queues.ts';
-import { type LogBatch, NewerEntryError, readBatch } from './log-batch.ts';
-import { openDeliveries } from './open-deliveries.ts';
-import { entitledTo } from './openings.ts';
+import { follow, hasRoom } from './follow.ts';
+import { NewerEntryError } from './log-batch.ts';
 import { replaysUnderWay, takeReplay } from './replays.ts';
 import { Resumption } from './resumption.ts';
-
-/** How many entries of the log a receiver is taken along at once. */
-const BATCH = 200;
+import type { Sender } from './sender.ts';
 
 /** How long a quiet relay waits for the next entry; also how often a lease is renewed or asked for. */
 const QUIET_MS = 1_000;
 const ERROR_RETRY_MS = 1_000;
+
+/** How soon it looks again at a receiver that takes what it gets and has as many open deliveries as may be. */
+const FULL_MS = 20;
+
+/** The lease is renewed amid a round as often as this, however long a step of it takes. */
+const RENEW_MS = 1_000;
 
 /** How long a relay that stands before what only a newer version can read leaves the lease to others. */
 const STAND_ASIDE_MS = 30_000;
@@ -41,15 +43,18 @@ export type RelayParts = {
   deliveries: DeliveryStore;
   replays: ReplayStore;
   setAside: SetAside;
-  queues: DeliveryQueues;
+  sender: Sender;
   signals: Signals;
   log: Logger;
 };
 
+/** What a round came to: whether anything moved, and whether a receiver that takes what it gets has no room. */
+type Round = { moved: boolean; full: boolean };
+
 /**
  * Moves the cursor of every receiver along the event log and opens the deliveries that follow from it. One process
- * relays at a time. A delivery's fact and job are written before the cursor moves: a relay that dies in between leaves
- * a successor that finds fact and job and adds nothing.
+ * relays at a time. Deliveries are opened and the cursor is moved in one step, under the fencing token: a relay that dies
+ * in between leaves a successor that finds them and adds nothing.
  */
 export class Relay {
   readonly #parts: RelayParts;
@@ -57,6 +62,10 @@ export class Relay {
   #running: Promise<void> | null = null;
   #closing = false;
   #holding = false;
+  /** The fencing token of the lease, null while another process has it; and its renewal that is under way. */
+  #token: string | null = null;
+  #renewing: Promise<void> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
   readonly #closed = new AbortController();
   /** Receivers that the last round failed with -> when they are taken on again (own clock, ms). */
   readonly #failed = new Map<string, number>();
@@ -78,9 +87,9 @@ export class Relay {
     while (!this.#closing) {
       try {
         // Read before the round: an entry that comes while it runs ends the wait at once.
-        const newest = await this.#parts.events.newest();
-        const moved = await this.#round();
-        if (!moved && !this.#closing) await this.#wait(newest);
+        const [newest, token] = await Promise.all([this.#parts.events.newest(), this.#take()]);
+        const { moved, full } = token === null ? { moved: false, full: false } : await this.#round(token);
+        if (!moved && !this.#closing) await this.#wait(newest, full ? FULL_MS : QUIET_MS);
       } catch (error) {
         if (this.#closing) return;
         if (error instanceof NewerEntryError) {
@@ -93,31 +102,116 @@ export class Relay {
     }
   }
 
-  /** One round over all receivers, if this process relays. Returns whether any of them moved. */
-  async #round(): Promise<boolean> {
-    const { lease, registry } = this.#parts;
-    const token = await lease.hold();
-    this.#hold(token !== null);
-    if (token === null) return false;
+  /** Takes or renews the lease, and from then on keeps it, whatever the round does. */
+  async #take(): Promise<string | null> {
+    await this.#renewing;
+    await this.#renew();
+    clearInterval(this.#timer);
+    if (this.#token !== null) this.#timer = setInterval(() => this.#renewLater(), RENEW_MS);
+    return this.#token;
+  }
+
+  async #renew(): Promise<void> {
+    this.#token = await this.#parts.lease.hold();
+    this.#hold(this.#token !== null);
+  }
+
+  #renewLater(): void {
+    this.#renewing = this.#renewing
+      .then(async () => {
+        if (this.#token !== null && !this.#closing) await this.#renew();
+      })
+      .catch(() => undefined);
+  }
+
+  async #release(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#token = null;
+    await this.#renewing;
+    await this.#parts.lease.release();
+    this.#hold(false);
+  }
+
+  /** Whether a round goes on: the lease under which it began still holds. */
+  #keep(token: string): boolean {
+    return !this.#closing && this.#token === token;
+  }
+
+  /** One round over all receivers. */
+  async #round(token: string): Promise<Round> {
+    const { registry, lease } = this.#parts;
     const nowMs = performance.now();
-    const receivers = (await registry.receivers()).filter(
-      ({ name, removed }) => !removed && (this.#failed.get(name) ?? 0) <= nowMs,
-    );
-    const replays = await replaysUnderWay(this.#parts.replays);
-    const results = await Promise.allSettled(
-      receivers.map((receiver) => this.#take(token, receiver, replays.get(receiver.name) ?? null)),
-    );
-    let stopped: NewerEntryError | null = null;
-    for (const [index, result] of results.entries()) {
-      if (result.status === 'fulfilled') continue;
-      const error: unknown = result.reason;
-      if (error instanceof NewerEntryError) stopped = error;
-      else this.#note(receivers[index]?.name ?? '', error);
+    const known = new Map<string, StoredReceiver>();
+    for (const receiver of await registry.receivers()) {
+      if (!receiver.removed && (this.#failed.get(receiver.name) ?? 0) <= nowMs)
+        known.set(receiver.name, receiver);
     }
-    const moved = results.some((result) => result.status === 'fulfilled' && result.value);
-    // The others are taken along as far as they can be read before the lease goes.
-    if (stopped !== null && !moved) throw stopped;
+    const standings = await lease.standing([...known.keys()]);
+    const open = standings.filter(({ state }) => state !== 'disabled' && state !== 'enabling');
+    const enabling = standings.filter(({ state }) => state === 'enabling');
+    let moved = false;
+    for (const { name } of enabling) {
+      if (!this.#keep(token)) return { moved, full: false };
+      moved = (await this.#each(name, () => this.#resumption.step(token, name))) || moved;
+    }
+    const followed = await this.#follow(token, open, known);
+    const replayed = await this.#replay(token, open, known);
+    if (followed.stopped !== null && !moved && !followed.moved && !replayed) throw followed.stopped;
+    const full = open.some((standing) => !hasRoom(standing) && standing.state === 'ok');
+    return { moved: moved || followed.moved || replayed, full };
+  }
+
+  /** Takes receivers along the log: those at the same place together, so that what they are owed is read once for all. */
+  async #follow(
+    token: string,
+    standings: readonly Standing[],
+    known: ReadonlyMap<string, StoredReceiver>,
+  ): Promise<{ moved: boolean; stopped: NewerEntryError | null }> {
+    let moved = false;
+    let stopped: NewerEntryError | null = null;
+    for (const [cursor, group] of Map.groupBy(standings.filter(hasRoom), ({ cursor }) => cursor)) {
+      const receivers = group.flatMap(({ name, open }) => {
+        const receiver = known.get(name);
+        return receiver === undefined ? [] : [{ receiver, open }];
+      });
+      const came = await follow(
+        { token, cursor, receivers },
+        { ...this.#parts, keep: () => this.#keep(token), failed: (name, error) => this.#note(name, error) },
+      );
+      // The others are taken along as far as they can be read before the lease goes.
+      if (came instanceof NewerEntryError) stopped = came;
+      else if (came === 'fenced') return { moved: false, stopped: null };
+      else moved = came === 'moved' || moved;
+    }
+    return { moved, stopped };
+  }
+
+  async #replay(
+    token: string,
+    standings: readonly Standing[],
+    known: ReadonlyMap<string, StoredReceiver>,
+  ): Promise<boolean> {
+    const replays = await replaysUnderWay(this.#parts.replays);
+    let moved = false;
+    for (const { name } of replays.size === 0 ? [] : standings) {
+      const id = replays.get(name);
+      const receiver = known.get(name);
+      if (id === undefined || receiver === undefined) continue;
+      if (!this.#keep(token)) return moved;
+      moved = (await this.#each(name, () => takeReplay({ token, receiver, id }, this.#parts))) || moved;
+    }
     return moved;
+  }
+
+  /** Works on one receiver, whose error holds up no other. */
+  async #each(name: string, work: () => Promise<boolean>): Promise<boolean> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof NewerEntryError) throw error;
+      this.#note(name, error);
+      return false;
+    }
   }
 
   #hold(holding: boolean): void {
@@ -126,7 +220,6 @@ export class Relay {
     this.#parts.signals.emit('relay.moved', { holding });
   }
 
-  /** One receiver's error holds up no other. */
   #note(receiver: string, error: unknown): void {
     if (this.#closing) return;
     this.#parts.log.error({ receiver, error }, 'relay.error');
@@ -135,12 +228,11 @@ export class Relay {
 
   /** Leaves the lease to a newer version, which can read on. No cursor has moved past what stopped us. */
   async #standAside({ entry }: NewerEntryError): Promise<void> {
-    const { lease, signals, log } = this.#parts;
+    const { signals, log } = this.#parts;
     const { id, version, reason } = entry;
     log.error({ entry: id, found: version, expected: SCHEMA_VERSION, reason }, 'relay.stopped');
     signals.emit('relay.stopped', { stopped: true });
-    await lease.release();
-    this.#hold(false);
+    await this.#release();
     await this.#rest(STAND_ASIDE_MS);
     signals.emit('relay.stopped', { stopped: false });
   }
@@ -149,47 +241,14 @@ export class Relay {
     await sleep(ms, undefined, { signal: this.#closed.signal }).catch(() => undefined);
   }
 
-  /** Takes one receiver a batch further, and the replay for it if there is one. Returns whether there was anything. */
-  async #take(token: string, receiver: StoredReceiver, replay: string | null): Promise<boolean> {
-    const standing = await this.#resumption.step(token, receiver.name);
-    if (standing !== 'open') return standing === 'busy';
-    const moved = await this.#follow(token, receiver);
-    const replayed = replay !== null && (await takeReplay({ token, receiver, id: replay }, this.#parts));
-    return moved || replayed;
-  }
-
-  async #follow(token: string, receiver: StoredReceiver): Promise<boolean> {
-    const { lease, events } = this.#parts;
-    const cursor = (await lease.cursor(receiver.name)) ?? '0-0';
-    const batch = await readBatch(await events.after(cursor, BATCH), events);
-    if (batch.last === null) {
-      if (batch.stoppedBy !== null) throw new NewerEntryError(batch.stoppedBy);
-      return false;
-    }
-    await this.#setAside(batch);
-    const entitled = await entitledTo(receiver, batch.facts, this.#parts);
-    if (!(await openDeliveries({ token, receiver, entitled, replay: null }, this.#parts))) return false;
-    return lease.advance(token, receiver.name, batch.last);
-  }
-
-  /** Keeps what nobody can read, each once for all receivers, before the cursor goes past it. */
-  async #setAside({ unreadable }: LogBatch): Promise<void> {
-    const { setAside, signals, log } = this.#parts;
-    for (const entry of unreadable) {
-      if (!(await setAside.add(entry))) continue;
-      signals.emit('relay.set-aside', { entry: entry.id });
-      log.error({ entry: entry.id, reason: entry.reason }, 'relay.set_aside');
-    }
-  }
-
   /** Waits for a new entry; without the lease, for the time to ask for it again. */
-  async #wait(newest: string): Promise<void> {
+  async #wait(newest: string, ms: number): Promise<void> {
     const { blocking, keys } = this.#parts;
     if (!this.#holding) {
       await this.#rest(QUIET_MS);
       return;
     }
-    await blocking.xread('COUNT', 1, 'BLOCK', QUIET_MS, 'STREAMS', keys.events, newest);
+    await blocking.xread('COUNT', 1, 'BLOCK', ms, 'STREAMS', keys.events, newest);
   }
 
   /** Ends the round under way and gives the lease back. */
@@ -197,6 +256,6 @@ export class Relay {
     this.#closing = true;
     this.#closed.abort();
     await this.#running;
-    await this.#parts.lease.release();
+    await this.#release();
   }
 }

@@ -1,4 +1,5 @@
 import { wantsType } from '../domain/glob.ts';
+import { MOST_OPEN } from '../store/deliveries.ts';
 import { compareEntries } from '../store/entry-order.ts';
 import type { EventLog } from '../store/event-log.ts';
 import type { StoredReceiver } from '../store/registry.ts';
@@ -10,8 +11,8 @@ import { type EntitlementParts, entitledTo } from './openings.ts';
 /** How many entries of the log a replay is taken along in one round. */
 const BATCH = 200;
 
-/** A replay goes on while its receiver has fewer open deliveries: what is new must not wait behind all that is old. */
-const MOST_PENDING = 1_000;
+/** A replay goes on while its receiver has fewer open deliveries: what is new must find room. */
+const MOST_PENDING = MOST_OPEN / 2;
 
 /** What replays work with. */
 export type ReplayParts = OpeningParts & EntitlementParts & { events: EventLog; replays: ReplayStore };
@@ -48,7 +49,7 @@ export async function takeReplay(
       isInRange(place, replay) && (replay.types === null || wantsType(replay.types, event.type)),
   );
   const entitled = await entitledTo(receiver, wanted, parts);
-  if (!(await openDeliveries({ token, receiver, entitled, replay: id }, parts))) return false;
+  if (!(await openDeliveries({ token, receiver, entitled, replay: id, cursor: null }, parts))) return false;
   const ended = entries.length < BATCH && stoppedBy === null;
   return replays.advance(token, id, { cursor: last ?? replay.end, read, ended });
 }

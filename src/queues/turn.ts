@@ -1,12 +1,10 @@
 import type { Receiver } from '../config/config.ts';
 import { joinsWaiting, planGathering } from '../domain/gathering.ts';
 import type { BatchStore } from '../store/batches.ts';
-import type { RedisClient } from '../store/commands.ts';
-import { redisTimeMs } from '../store/connection.ts';
-import type { DeliveryFact } from '../store/deliveries.ts';
+import type { Letter } from './letters.ts';
 
 /** What decides whose turn it is. */
-export type TurnParts = { redis: RedisClient; batches: BatchStore };
+export type TurnParts = { batches: BatchStore };
 
 /** Whether a delivery waits, or is sent: by itself (`batch` null), or as the batch that it leads. */
 export type Turn =
@@ -17,23 +15,22 @@ export type Turn =
 const LONGEST_WAIT_MS = 300_000;
 
 /**
- * Whose turn it is when a delivery comes up. A receiver that gets every event by itself at once has nothing to decide;
+ * Whose turn it is when a delivery comes up; `nowMs` is Redis time. A receiver that gets every event by itself at once has nothing to decide;
  * what was frozen before its config changed is still sent as it was frozen.
  */
 export async function takeTurn(
-  { receiver, id, fact }: { receiver: Receiver; id: string; fact: DeliveryFact },
-  { redis, batches }: TurnParts,
+  { receiver, letter, nowMs }: { receiver: Receiver; letter: Letter; nowMs: number },
+  { batches }: TurnParts,
 ): Promise<Turn> {
+  const { id, fact } = letter;
   const rules = receiver.type === 'email' ? receiver.gathering : { digest: null, quietHours: null };
   if (rules.digest === null && rules.quietHours === null && fact.batch === null) {
     return { do: 'send', batch: null, members: [id] };
   }
-  const nowMs = await redisTimeMs(redis);
   const found = await batches.gather(receiver.name, id, { joins: joinsWaiting(rules, nowMs) });
   if ('members' in found) {
     if (found.leader === id) return { do: 'send', batch: found.id, members: found.members };
-    const nextAtMs = fact.attempts.at(-1)?.nextAtMs ?? 0;
-    return waitFor(Math.max(0, nextAtMs - Date.now()) + receiver.timeoutMs);
+    return waitFor(Math.max(0, (fact.nextAt ?? 0) - nowMs) + receiver.timeoutMs);
   }
   const plan = planGathering(rules, found, nowMs);
   if (plan.do === 'wait') return waitFor(plan.untilMs - nowMs);

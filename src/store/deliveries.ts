@@ -1,87 +1,84 @@
 import { z } from 'zod';
 import type { RedisClient } from './commands.ts';
-import { redisTimeMs } from './connection.ts';
-import { compareEntries } from './entry-order.ts';
+import { type Attempt, type DeliveryFact, type DeliveryOutcome, FACT, OUTCOME } from './delivery-fact.ts';
 import type { Keys } from './keys.ts';
 import { operatorSubject } from './operator-event.ts';
 import { type ReceiverMove, receiverEvent } from './receivers.ts';
-import { INTEGER_TEXT, JSON_TEXT, type OnForeign, readHash } from './stored.ts';
+import { type OnForeign, readHash } from './stored.ts';
 
-const ATTEMPT = z.object({
-  atMs: z.number(),
-  outcome: z.enum(['delivered', 'failed', 'rejected']),
-  httpStatus: z.number().nullable(),
-  smtpCode: z.number().nullable(),
-  durationMs: z.number(),
-  reason: z.string(),
-  answer: z.string(),
-  nextAtMs: z.number().nullable(),
-  // Never empty: Lua writes an empty list as an object.
-  remaining: z.array(z.string()).min(1).optional(),
-});
-
-const OUTCOME = z.enum(['pending', 'delivered', 'dead']);
-
-const FACT = z.object({
-  outcome: OUTCOME,
-  entry: z.string().regex(/^\d+-\d+$/),
-  roots: JSON_TEXT.pipe(z.array(z.string())),
-  tries: INTEGER_TEXT.default(0),
-  earlierTries: INTEGER_TEXT.default(0),
-  after: z.string().nullable().default(null),
-  replay: z.string().nullable().default(null),
-  batch: z.string().nullable().default(null),
-  attempts: JSON_TEXT.pipe(z.array(ATTEMPT)).default([]),
-});
-
-/**
- * One try of a delivery. Times in ms; `nextAtMs` is when the next try is due, null when there is none; `remaining` are the
- * recipients that still miss it, left out where that is all of them or none.
- */
-export type Attempt = z.infer<typeof ATTEMPT>;
-
-export type DeliveryOutcome = z.infer<typeof OUTCOME>;
-
-/**
- * What is known of a delivery. It decides whether the delivery is done; a queue job is only the way to get there.
- * `entry` is the event's place in the log, `roots` the claims that lead to the receiver, `tries` counts all attempts,
- * `earlierTries` those from before the delivery began anew; the last of them are in `attempts`. `after` is the delivery
- * of the same subject that must have ended first, `replay` the replay that sends the event once more, `batch` the message
- * that it is sent in together with others.
- */
-export type DeliveryFact = z.infer<typeof FACT>;
+export type { Attempt, DeliveryFact, DeliveryOutcome } from './delivery-fact.ts';
 
 /** A delivery that follows from the log. `subject` is given when the deliveries of one subject follow each other. */
-export type Opening = {
-  id: string;
-  entry: string;
-  roots: readonly string[];
-  subject: string | null;
+export type Opening = { id: string; entry: string; roots: readonly string[]; subject: string | null };
+
+/** What is opened for one receiver: for which replay if it is one, and where its cursor stands after it (null: as before). */
+export type OpeningOrder = {
+  receiver: string;
+  deliveries: readonly Opening[];
   replay: string | null;
+  cursor: string | null;
+  process: string;
 };
 
-const OPENED = z.enum(['opened', 'open', 'opened-waiting', 'waiting', 'done', 'fenced']);
+const OPENED = z.enum(['opened', 'open', 'opened-waiting', 'waiting', 'done', 'held']);
 
-const RENEWED = z.enum(['open', 'waiting', 'delivered', 'gone', 'fenced']);
+export type Opened = Exclude<z.infer<typeof OPENED>, 'held'>;
 
-/** What noting an attempt came to: the outcome that stands, the receiver's move, and the deliveries that it releases. */
-export type Noted = { outcome: DeliveryOutcome; moved: ReceiverMove | null; next: string[] };
+/** A delivery that was handed to this process, with its event's entry as it stands; null when that has left the log. */
+export type Claimed = { id: string; fact: DeliveryFact; entry: readonly string[] | null };
 
-const NOTED = z.tuple([OUTCOME, z.enum(['failing', 'disabled', 'recovered', ''])], z.string());
+/**
+ * Deliveries that were handed out at `nowMs` (Redis time). `waitMs` is when more may be; null when something else has to
+ * happen first. `subscriptions` are the texts of those that lead to the receiver, with their names.
+ */
+export type Claims = {
+  nowMs: number;
+  waitMs: number | null;
+  subscriptions: [name: string, text: string][];
+  claimed: Claimed[];
+};
+
+const FIELDS = z.array(z.string());
+const CLAIMS = z.tuple([z.string(), z.string(), FIELDS], z.tuple([z.string(), FIELDS, FIELDS]));
+
+/**
+ * What is noted of an attempt of deliveries, the one that led first. `nextAtMs` is when they are tried again, null where
+ * that stays as it was; `counts` whether it uses up one of their attempts; `answer` is the whole of what was said, of
+ * which the attempt keeps the beginning; `restMs` the wait that the receiver asked for. `disableAfterMs` is the span of
+ * nothing but failures that disables the receiver; null when the attempt says nothing about it. `process` is null for
+ * the end of what was not sent, `nowMs` is Redis time.
+ */
+export type Noting = {
+  nowMs: number;
+  ids: readonly [string, ...string[]];
+  attempt: Attempt;
+  outcome: DeliveryOutcome;
+  nextAtMs: number | null;
+  counts: boolean;
+  answer: string;
+  restMs: number | null;
+  disableAfterMs: number | null;
+  process: string | null;
+};
+
+/** What noting an attempt came to: the outcome that stands, what the operator is told, and how many others it released. */
+export type Noted = { outcome: DeliveryOutcome; moved: ReceiverMove | null; released: number };
+
+const NOTED = z.tuple([OUTCOME, z.enum(['failing', 'disabled', 'recovered', '']), z.string()]);
 
 /** How many attempts of a delivery are kept. */
 const ATTEMPTS_KEPT = 12;
 
-/** Failed attempts of one event that make its receiver failing; a span of failures disables it with no fewer. */
-const FAILING_AFTER = 4;
+/**
+ * How many deliveries of a receiver may be open: beyond it, its cursor stands still, and what it is owed waits in the
+ * log, where it costs nothing.
+ */
+export const MOST_OPEN = 1_000;
 
-/** How many open deliveries are looked at in one go. */
-const OLDEST_PENDING = 10_000;
+/** How many facts are asked for, or given up, in one go. */
+const CHUNK = 500;
 
-/** How many facts are asked for in one go. */
-const CHUNK = 1_000;
-
-/** The facts of deliveries, one per event and receiver and replay, kept as long as the event. */
+/** The facts of deliveries, one per event and receiver and replay, kept as long as the event, and who sends them. */
 export class DeliveryStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -95,33 +92,103 @@ export class DeliveryStore {
     this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
-  /** Opens deliveries of one receiver, in order, under the relay's fencing token. */
+  /** Opens deliveries of one receiver, in order, under the relay's fencing token. Null when another process relays now. */
   async open(
     fence: string,
-    receiver: string,
-    deliveries: readonly Opening[],
-  ): Promise<z.infer<typeof OPENED>[]> {
+    { receiver, deliveries, replay, cursor, process }: OpeningOrder,
+  ): Promise<Opened[] | null> {
     const keys = this.#keys;
-    const results = await Promise.all(
-      deliveries.map(({ id, entry, roots, subject, replay }) =>
-        this.#redis.iwEnqueue(
-          keys.delivery(receiver, id),
-          keys.pending(receiver),
-          keys.relayLease,
-          keys.last(receiver, { subject: subject ?? '', replay: replay ?? '' }),
-          fence,
-          id,
-          entry,
-          JSON.stringify(roots),
-          String(this.#retentionMs),
-          keys.delivery(receiver, ''),
-          subject === null ? '' : '1',
-          replay ?? '',
-          keys.replay(''),
-        ),
+    const results = await this.#redis.iwOpenDeliveries(
+      keys.pending(receiver),
+      keys.queue(receiver),
+      keys.receiver(receiver),
+      keys.relayLease,
+      keys.cursors,
+      keys.wakes,
+      fence,
+      receiver,
+      cursor ?? '',
+      String(this.#retentionMs),
+      keys.delivery(receiver, ''),
+      keys.last(receiver),
+      keys.replay(''),
+      replay ?? '',
+      process,
+      ...deliveries.flatMap(({ id, entry, roots, subject }) => [
+        id,
+        entry,
+        JSON.stringify(roots),
+        subject ?? '',
+      ]),
+    );
+    const parsed = z.array(OPENED).parse(results);
+    return parsed.length === 0 ? null : parsed.filter((result) => result !== 'held');
+  }
+
+  /**
+   * Hands deliveries of a receiver to a process, oldest first, as far as the receiver's pace allows. `held` are the ids
+   * that the process has in hand; what else Redis takes for its own was handed out in an answer that never came.
+   */
+  async claim(
+    receiver: string,
+    wanted: { process: string; most: number; intervalMs: number | null; held: readonly string[] },
+  ): Promise<Claims> {
+    const keys = this.#keys;
+    const { process, most, intervalMs, held } = wanted;
+    const [nowMs, waitMs, texts, ...rows] = CLAIMS.parse(
+      await this.#redis.iwClaimDeliveries(
+        keys.receiver(receiver),
+        keys.pending(receiver),
+        keys.queue(receiver),
+        keys.events,
+        keys.subscriptions,
+        process,
+        String(most),
+        intervalMs === null ? '' : String(intervalMs),
+        keys.delivery(receiver, ''),
+        ...held,
       ),
     );
-    return results.map((result) => OPENED.parse(result));
+    const claimed: Claimed[] = [];
+    for (const [id, fields, entry] of rows) {
+      const fact = await this.#read(receiver, id, pairsOf(fields));
+      if (fact !== null) claimed.push({ id, fact, entry: entry.length === 0 ? null : entry });
+    }
+    return {
+      nowMs: Number(nowMs),
+      waitMs: waitMs === '' ? null : Number(waitMs),
+      subscriptions: Object.entries(pairsOf(texts)),
+      claimed,
+    };
+  }
+
+  /** Takes back deliveries that were handed out and not sent: for at once, or to come up again after a while. */
+  async handBack(
+    receiver: string,
+    { process, ids, afterMs }: { process: string; ids: readonly string[]; afterMs: number | null },
+  ): Promise<void> {
+    const keys = this.#keys;
+    await this.#redis.iwHandBack(
+      keys.queue(receiver),
+      keys.wakes,
+      process,
+      receiver,
+      afterMs === null ? '' : String(Math.max(0, Math.round(afterMs))),
+      keys.delivery(receiver, ''),
+      ...ids,
+    );
+  }
+
+  /** Queues what was handed to processes that no longer live. Returns how many. */
+  async takeOver(receiver: string): Promise<number> {
+    const keys = this.#keys;
+    return this.#redis.iwTakeOver(
+      keys.queue(receiver),
+      keys.senders,
+      keys.wakes,
+      receiver,
+      keys.delivery(receiver, ''),
+    );
   }
 
   /**
@@ -129,9 +196,12 @@ export class DeliveryStore {
    * to whom is forgotten: a replay opens it again.
    */
   async fact(receiver: string, id: string): Promise<DeliveryFact | null> {
+    const fields = await this.#redis.hgetall(this.#keys.delivery(receiver, id));
+    return Object.keys(fields).length === 0 ? null : this.#read(receiver, id, fields);
+  }
+
+  async #read(receiver: string, id: string, fields: Record<string, string>): Promise<DeliveryFact | null> {
     const key = this.#keys.delivery(receiver, id);
-    const fields = await this.#redis.hgetall(key);
-    if (Object.keys(fields).length === 0) return null;
     const { value, foreign } = readHash(FACT, fields);
     if (foreign === null) return value;
     this.#onForeign({ what: 'delivery', where: key, reason: foreign.reason });
@@ -141,117 +211,89 @@ export class DeliveryStore {
     }
     await this.#redis.del(key);
     await this.#redis.zrem(this.#keys.dead(receiver), id);
-    await this.forget(receiver, id);
+    await this.#redis.zrem(this.#keys.pending(receiver), id);
     return null;
   }
 
-  /**
-   * Notes an attempt, also for the `others` that were sent in the same message. What was delivered stays delivered. `disableAfterMs` is the span of nothing but failures that
-   * disables the receiver; null when the attempt says nothing about it.
-   */
-  async record(
-    receiver: string,
-    id: string,
-    noted: {
-      attempt: Attempt;
-      outcome: DeliveryOutcome;
-      disableAfterMs: number | null;
-      others?: readonly string[];
-    },
-  ): Promise<Noted> {
+  /** Notes an attempt of one delivery, or of several that were sent in one message. What was delivered stays delivered. */
+  async record(receiver: string, noting: Noting): Promise<Noted> {
     const keys = this.#keys;
-    const { attempt, outcome, disableAfterMs, others = [] } = noted;
-    const nowMs = await redisTimeMs(this.#redis);
+    const { nowMs, ids, attempt, outcome, nextAtMs, counts, answer, restMs, disableAfterMs, process } =
+      noting;
     const event = (word: ReceiverMove): string =>
       receiverEvent({ name: receiver, word, reason: attempt.reason, nowMs });
-    const [stands, moved, ...next] = NOTED.parse(
+    const isFailure = outcome !== 'delivered';
+    const [stands, moved, released] = NOTED.parse(
       await this.#redis.iwRecordAttempt(
-        keys.delivery(receiver, id),
+        keys.receiver(receiver),
         keys.pending(receiver),
         keys.dead(receiver),
-        keys.receiver(receiver),
+        keys.queue(receiver),
         keys.events,
-        id,
+        keys.wakes,
+        process ?? '',
+        receiver,
         JSON.stringify(attempt),
         outcome,
+        nextAtMs === null ? '' : String(nextAtMs),
+        counts ? '1' : '',
+        answer,
+        restMs === null ? '' : String(restMs),
+        disableAfterMs === null ? '' : String(disableAfterMs),
+        operatorSubject('receiver', receiver),
+        isFailure ? event('failing') : '',
+        isFailure ? event('disabled') : '',
+        isFailure ? '' : event('recovered'),
         String(ATTEMPTS_KEPT),
         String(this.#retentionMs),
-        keys.replay(''),
-        disableAfterMs === null ? '' : String(disableAfterMs),
-        String(FAILING_AFTER),
-        operatorSubject('receiver', receiver),
-        event('failing'),
-        event('disabled'),
-        event('recovered'),
-        JSON.stringify(others),
         keys.delivery(receiver, ''),
+        keys.replay(''),
+        ...ids,
       ),
     );
-    return { outcome: stands, moved: moved === '' ? null : moved, next };
+    return { outcome: stands, moved: moved === '' ? null : moved, released: Number(released) };
   }
 
-  /** Has a delivery begin anew, with all attempts before it. `fence` is the relay's token, '' for the operator. */
-  async renew(fence: string, receiver: string, id: string): Promise<z.infer<typeof RENEWED>> {
+  /**
+   * Has dead letters begin anew, with all attempts before them. `fence` is the relay's token, '' for the operator.
+   * Returns how many are open again; null when another process relays now.
+   */
+  async renew(fence: string, receiver: string, ids: readonly string[]): Promise<number | null> {
     const keys = this.#keys;
-    const renewed = await this.#redis.iwRenew(
-      keys.delivery(receiver, id),
+    const renewed = await this.#redis.iwRenewDeliveries(
       keys.pending(receiver),
       keys.dead(receiver),
+      keys.queue(receiver),
       keys.relayLease,
+      keys.wakes,
       fence,
-      id,
+      receiver,
       String(this.#retentionMs),
       keys.delivery(receiver, ''),
       keys.replay(''),
+      ...ids,
     );
-    return RENEWED.parse(renewed);
+    return renewed === -1 ? null : renewed;
   }
 
-  /** Takes a delivery whose fact is gone off the list of open ones. */
-  async forget(receiver: string, id: string): Promise<void> {
-    await this.#redis.zrem(this.#keys.pending(receiver), id);
-  }
-
-  /** The ids of the oldest open deliveries, oldest first. */
-  async pending(receiver: string): Promise<string[]> {
-    return this.#redis.zrange(this.#keys.pending(receiver), '0', String(OLDEST_PENDING - 1));
-  }
-
-  /** The ids of all open deliveries in the order of the log. Those whose facts are gone come first. */
-  async pendingByEntry(receiver: string): Promise<string[]> {
-    const ids = await this.#redis.zrange(this.#keys.pending(receiver), '0', '-1');
-    const entries = await this.#fields(receiver, ids, 'entry');
-    return ids
-      .map((id, index) => ({ id, entry: entries[index] ?? '0-0' }))
-      .sort((one, other) => compareEntries(one.entry, other.entry))
-      .map(({ id }) => id);
-  }
-
-  /** Those of some deliveries that wait for no other: the one before them has ended, or there is none. */
-  async released(receiver: string, ids: readonly string[]): Promise<string[]> {
-    const before = await this.#fields(receiver, ids, 'after');
-    const waiting = ids.flatMap((id, index) => {
-      const after = before[index] ?? null;
-      return after === null ? [] : [{ id, after }];
-    });
-    const outcomes = await this.#fields(
-      receiver,
-      waiting.map(({ after }) => after),
-      'outcome',
-    );
-    const held = new Set(waiting.filter((_, index) => outcomes[index] === 'pending').map(({ id }) => id));
-    return ids.filter((id) => !held.has(id));
-  }
-
-  /** One field of the facts of some deliveries, null where there is none. */
-  async #fields(receiver: string, ids: readonly string[], field: string): Promise<(string | null)[]> {
-    const found: (string | null)[] = [];
-    for (let index = 0; index < ids.length; index += CHUNK) {
-      const chunk = ids.slice(index, index + CHUNK);
-      const values = chunk.map((id) => this.#redis.hget(this.#keys.delivery(receiver, id), field));
-      found.push(...(await Promise.all(values)));
+  /** Queues open deliveries that have come off their queue, a part of them at a time, oldest first. Returns their ids. */
+  async repair(receiver: string): Promise<string[]> {
+    const keys = this.#keys;
+    const repaired: string[] = [];
+    for (let rank = 0; rank < MOST_OPEN * 2; rank += CHUNK) {
+      const [looked = '0', ...ids] = await this.#redis.iwRepairDeliveries(
+        keys.pending(receiver),
+        keys.queue(receiver),
+        keys.wakes,
+        receiver,
+        keys.delivery(receiver, ''),
+        String(rank),
+        String(CHUNK),
+      );
+      repaired.push(...ids);
+      if (Number(looked) < CHUNK) break;
     }
-    return found;
+    return repaired;
   }
 
   /** The ids of dead letters that died at a moment (Redis time, ms) or later, the first to die first. */
@@ -265,6 +307,28 @@ export class DeliveryStore {
       this.#redis.zcard(this.#keys.dead(receiver)),
     ]);
     return { pending, dead };
+  }
+
+  /** Where the open deliveries of a receiver are, and when the oldest of them was opened (Redis time, ms). */
+  async depth(
+    receiver: string,
+  ): Promise<{ waiting: number; delayed: number; active: number; oldestMs: number | null }> {
+    const queue = this.#keys.queue(receiver);
+    const [waiting, later, gathered, active, oldest] = await Promise.all([
+      this.#redis.zcard(`${queue}:due`),
+      this.#redis.zcard(`${queue}:later`),
+      this.#redis.zcard(`${queue}:gathered`),
+      this.#redis.hlen(`${queue}:sending`),
+      this.#redis.zrange(this.#keys.pending(receiver), '0', '0', 'WITHSCORES'),
+    ]);
+    const oldestMs = oldest[1] === undefined ? null : Number(oldest[1]);
+    return { waiting, delayed: later + gathered, active, oldestMs };
+  }
+
+  /** When the next attempt is due by the deliveries' own times (ms); null where none waits for one. */
+  async nextAt(receiver: string): Promise<number | null> {
+    const [, at] = await this.#redis.zrange(`${this.#keys.queue(receiver)}:later`, '0', '0', 'WITHSCORES');
+    return at === undefined ? null : Number(at);
   }
 
   /** Drops dead letters from before a moment (Redis time, ms). */
@@ -281,4 +345,10 @@ export class DeliveryStore {
     await this.#redis.del(...ids.map((id) => this.#keys.delivery(receiver, id)));
     return this.#redis.zrem(key, ...ids);
   }
+}
+
+function pairsOf(list: readonly string[]): Record<string, string> {
+  const fields: Record<string, string> = {};
+  for (let index = 0; index + 1 < list.length; index += 2) fields[list[index] ?? ''] = list[index + 1] ?? '';
+  return fields;
 }

@@ -3,10 +3,15 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { type LogEntry, parseEntry } from './log-entry.ts';
 
+/** How many entries are kept as they were read. */
+const MOST_READ = 1_000;
+
 /** The event log: one Redis Stream, the outbox and the history at once. */
 export class EventLog {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
+  /** What was read last, by its place: an entry never changes, and many receivers want the same one. */
+  readonly #read = new Map<string, { fields: readonly string[]; entry: LogEntry }>();
 
   constructor(redis: RedisClient, keys: Keys) {
     this.#redis = redis;
@@ -16,13 +21,25 @@ export class EventLog {
   /** The entries after one, oldest first. */
   async after(entry: string, count: number): Promise<LogEntry[]> {
     const rows = await this.#redis.xrange(this.#keys.events, `(${entry}`, '+', 'COUNT', count);
-    return rows.map(([id, fields]) => parseEntry(id, fields));
+    return rows.map(([id, fields]) => this.read(id, fields));
   }
 
   /** What stands at an entry; null when it was trimmed. */
   async at(entry: string): Promise<LogEntry | null> {
     const [row] = await this.#redis.xrange(this.#keys.events, entry, entry);
-    return row === undefined ? null : parseEntry(row[0], row[1]);
+    return row === undefined ? null : this.read(row[0], row[1]);
+  }
+
+  /** An entry from its fields, as they stand at its place. */
+  read(id: string, fields: readonly string[]): LogEntry {
+    const known = this.#read.get(id);
+    if (known !== undefined && isSame(known.fields, fields)) return known.entry;
+    const entry = parseEntry(id, fields);
+    this.#read.delete(id);
+    this.#read.set(id, { fields, entry });
+    const [oldest] = this.#read.keys();
+    if (this.#read.size > MOST_READ && oldest !== undefined) this.#read.delete(oldest);
+    return entry;
   }
 
   /** The id of the newest entry; `0-0` in an empty log. */
@@ -45,6 +62,10 @@ export class EventLog {
   /** The entries after one and before another, oldest first, up to a bound. */
   async between(after: string, { before, count }: { before: string; count: number }): Promise<LogEntry[]> {
     const rows = await this.#redis.xrange(this.#keys.events, `(${after}`, `(${before}`, 'COUNT', count);
-    return rows.map(([id, fields]) => parseEntry(id, fields));
+    return rows.map(([id, fields]) => this.read(id, fields));
   }
+}
+
+function isSame(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((text, index) => text === other[index]);
 }

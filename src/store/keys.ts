@@ -165,9 +165,12 @@ export class Keys {
     return `${this.root}:delivery:${receiver}:${delivery}`;
   }
 
-  /** string: the newest delivery about a subject to a receiver with `ordering: subject`. Kept for the retention. */
-  last(receiver: string, { subject, replay }: { subject: string; replay: string }): string {
-    return `${this.root}:last:${receiver}:${replay}:${subject}`;
+  /**
+   * Prefix of strings, `<replay>:<subject>`: the newest delivery about a subject to a receiver with `ordering: subject`.
+   * Kept for the retention.
+   */
+  last(receiver: string): string {
+    return `${this.root}:last:${receiver}:`;
   }
 
   /** hash: a replay: its range, how far it is, what became of its deliveries. Kept for the retention. */
@@ -180,9 +183,27 @@ export class Keys {
     return `${this.root}:replays`;
   }
 
-  /** zset: delivery id -> time, ms, of the deliveries of a receiver that are neither delivered nor dead. */
+  /** zset: delivery id -> when it was opened, ms, of a receiver's deliveries that are neither delivered nor dead. */
   pending(receiver: string): string {
     return `${this.root}:pending:${receiver}`;
+  }
+
+  /**
+   * Base of the keys that say where each open delivery of a receiver is: `:due`, `:later`, `:gathered`, `:sending` (see
+   * commands/include/queue.lua). As long as there are some.
+   */
+  queue(receiver: string): string {
+    return `${this.root}:queue:${receiver}`;
+  }
+
+  /** zset: process that sends deliveries -> until when it counts as living, ms. An entry goes when it has been taken over. */
+  get senders(): string {
+    return `${this.root}:senders`;
+  }
+
+  /** stream: receivers with something to do, for the processes that deliver. Its last ten thousand entries. */
+  get wakes(): string {
+    return `${this.root}:wakes`;
   }
 
   /** zset: delivery id -> since when, ms, it waits to be sent together with others. Kept for the retention. */

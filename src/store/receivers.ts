@@ -5,16 +5,8 @@ import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 import { INTEGER_TEXT, type OnForeign, readHash } from './stored.ts';
 
-/**
- * The states of a receiver. A process that relays or delivers reads the state each time; every move is one script.
- *
- *   ok ──► failing       the fourth failed attempt of one event, or its end as a dead letter if that comes sooner
- *   failing ──► ok       an attempt succeeds
- *   * ──► disabled       a span of nothing but failures, a 410, or the operator. Nothing is attempted, the cursor stands
- *   disabled ──► enabling ──► ok   the operator; the relay opens the dead letters of the failing span again, then
- *                        queues all that is open, oldest first (`resuming`), then the cursor goes on
- */
-export const RECEIVER_STATES = ['ok', 'failing', 'disabled', 'enabling'] as const;
+/** The states of a receiver: how many attempts it gets, and what moves it (the table is in commands/include/pace.lua). */
+export const RECEIVER_STATES = ['ok', 'resting', 'failing', 'disabled', 'enabling'] as const;
 
 export type ReceiverState = (typeof RECEIVER_STATES)[number];
 
@@ -25,10 +17,7 @@ const MS = INTEGER_TEXT.nullable().default(null);
 
 const CONDITION = z.object({
   state: z.enum(RECEIVER_STATES).default('ok'),
-  resuming: z
-    .string()
-    .optional()
-    .transform((text) => text === '1'),
+  notBefore: MS,
   since: MS,
   lastSuccessAt: MS,
   lastErrorAt: MS,
@@ -38,8 +27,8 @@ const CONDITION = z.object({
 });
 
 /**
- * How a receiver is. `since` is the first failure after the last success, all times are ms of Redis time; `resuming`
- * says that what was held is being queued.
+ * How a receiver is. `since` is the first failure after the last success; `notBefore` is when one that rests or fails is
+ * tried again. All times are ms of Redis time.
  */
 export type ReceiverCondition = z.infer<typeof CONDITION>;
 
@@ -87,13 +76,23 @@ export class ReceiverStore {
     return z.enum(RECEIVER_STATES).parse(await this.#redis.iwEnable(this.#keys.receiver(name)));
   }
 
-  /** One step of enabling, under the relay's fencing token. False when it may not be taken. */
-  async resume(token: string, name: string, step: 'begin' | 'end'): Promise<boolean> {
-    const { receiver, relayLease } = {
-      receiver: this.#keys.receiver(name),
-      relayLease: this.#keys.relayLease,
-    };
-    return (await this.#redis.iwResume(receiver, relayLease, token, step)) === 1;
+  /**
+   * One step of enabling, under the relay's fencing token: queues a bounded part of what waits for another try. `enabled`
+   * when nothing was left to queue, `held` when no step may be taken.
+   */
+  async resume(token: string, name: string, most: number): Promise<'enabled' | 'more' | 'held'> {
+    const keys = this.#keys;
+    const came = await this.#redis.iwResume(
+      keys.receiver(name),
+      keys.queue(name),
+      keys.relayLease,
+      keys.wakes,
+      token,
+      name,
+      keys.delivery(name, ''),
+      String(most),
+    );
+    return z.enum(['enabled', 'more', 'held']).parse(came);
   }
 
   /** Tells the operator that the retention of events ended before a receiver got them, once per standing cursor. */

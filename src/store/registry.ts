@@ -74,6 +74,9 @@ export class Registry {
   readonly #keys: Keys;
   readonly #subjects: SubjectStore;
   readonly #onForeign: OnForeign;
+  /** Definitions by their stored texts, as they were read. */
+  readonly #receivers = new Map<string, StoredReceiver>();
+  readonly #subscriptions = new Map<string, StoredSubscription>();
   /** What this process synced last: an entry of another shape is written anew from it. */
   #own: Pick<Wanted, 'receivers' | 'routes' | 'subscriptions'> = {
     receivers: [],
@@ -175,7 +178,9 @@ export class Registry {
   /** A subscription as it is stored; null for an entry of another shape. */
   #readSubscription(name: string, text: string): StoredSubscription | null {
     const where = `${this.#keys.subscriptions} ${name}`;
-    return readStored(SUBSCRIPTION_TEXT, text, { what: 'subscription', where, onForeign: this.#onForeign });
+    return this.#readOnce(this.#subscriptions, text, () =>
+      readStored(SUBSCRIPTION_TEXT, text, { what: 'subscription', where, onForeign: this.#onForeign }),
+    );
   }
 
   /** Takes roots out. What they named is taken off the schedule by its next poll, and kept for the retention. */
@@ -201,12 +206,25 @@ export class Registry {
     return this.#redis.hget(this.#keys.config, 'digest');
   }
 
+  /** A definition from its stored text. The same texts are read over and over, with every round and every delivery. */
+  #readOnce<T>(known: Map<string, T>, text: string, read: () => T | null): T | null {
+    const found = known.get(text) ?? null;
+    if (found !== null) return found;
+    const value = read();
+    if (value !== null) known.set(text, value);
+    const [oldest] = known.keys();
+    if (known.size > MOST_READ && oldest !== undefined) known.delete(oldest);
+    return value;
+  }
+
   /** All receivers that ever were, in no order. */
   async receivers(): Promise<StoredReceiver[]> {
     const known: StoredReceiver[] = [];
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.receivers))) {
       const where = `${this.#keys.receivers} ${name}`;
-      const stored = readStored(RECEIVER_TEXT, text, { what: 'receiver', where, onForeign: this.#onForeign });
+      const stored = this.#readOnce(this.#receivers, text, () =>
+        readStored(RECEIVER_TEXT, text, { what: 'receiver', where, onForeign: this.#onForeign }),
+      );
       const receiver = stored ?? (await this.#rewriteReceiver(name));
       if (receiver !== null) known.push(receiver);
     }
@@ -285,6 +303,9 @@ export class Registry {
     });
   }
 }
+
+/** How many definitions are kept as they were read. */
+const MOST_READ = 20_000;
 
 /** So many roots go into one script. */
 const CHUNK = 200;

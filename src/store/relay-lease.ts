@@ -1,9 +1,20 @@
+import { z } from 'zod';
+import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { RECEIVER_STATES, type ReceiverState } from './receivers.ts';
 import type { OnForeign } from './stored.ts';
 
-/** Length of the relay's lease; a holder renews it in every round. */
+/** Length of the relay's lease; a holder renews it while it works. */
 const LEASE_MS = 5_000;
+
+/** How many receivers one script is asked about. */
+const CHUNK = 500;
+
+const STATE = z.enum(RECEIVER_STATES).catch('ok');
+
+/** Where a receiver stands: the entry up to which its deliveries are opened, its state, and how many are open. */
+export type Standing = { name: string; cursor: string; state: ReceiverState; open: number };
 
 /**
  * The lease of the relay, with a fencing token: every write of the relay names the token, so that a process that was
@@ -57,10 +68,49 @@ export class RelayLease {
     return null;
   }
 
-  /** Moves a receiver's cursor. False when another process relays now. */
-  async advance(token: string, receiver: string, entry: string): Promise<boolean> {
-    return (
-      (await this.#redis.iwAdvance(this.#keys.cursors, this.#keys.relayLease, token, receiver, entry)) === 1
-    );
+  /** Where receivers stand, in their order. */
+  async standing(receivers: readonly string[]): Promise<Standing[]> {
+    const keys = this.#keys;
+    const found: Standing[] = [];
+    for (const names of chunks(receivers, CHUNK)) {
+      const values = await this.#redis.iwStanding(
+        keys.cursors,
+        keys.receiver(''),
+        keys.pending(''),
+        ...names,
+      );
+      names.forEach((name, index) => {
+        const [cursor = '', state, open] = values.slice(index * 3, index * 3 + 3);
+        found.push({
+          name,
+          cursor: this.#readCursor(name, cursor),
+          state: STATE.parse(state),
+          open: Number(open),
+        });
+      });
+    }
+    return found;
+  }
+
+  #readCursor(receiver: string, cursor: string): string {
+    if (cursor === '' || /^\d+-\d+$/.test(cursor)) return cursor || '0-0';
+    const where = `${this.#keys.cursors} ${receiver}`;
+    this.#onForeign({ what: 'cursor', where, reason: 'expected the place of an entry in the log' });
+    return '0-0';
+  }
+
+  /** Moves the cursors of receivers. False when another process relays now. */
+  async advance(token: string, receivers: readonly string[], entry: string): Promise<boolean> {
+    for (const names of chunks(receivers, CHUNK)) {
+      const moved = await this.#redis.iwAdvance(
+        this.#keys.cursors,
+        this.#keys.relayLease,
+        token,
+        entry,
+        ...names,
+      );
+      if (moved !== 1) return false;
+    }
+    return true;
   }
 }

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { redisTimeMs } from '../../src/store/connection.ts';
 import { configYaml, type TestConfig } from '../support/daemon.ts';
-import { type DeliveryStage, deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
+import { type DeliveryStage, deliveryStage, hourOfEvents, ROOT } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
 import { appendEvents, type MadeEvent, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
@@ -54,7 +54,9 @@ describe('receivers', () => {
     await happen(stage, 1);
     await stage.drained('hook');
     const first = await run('receivers', '--config', file);
-    expect(first.out).toMatch(/^NAME +TYPE +STATE +BACKLOG +DEAD +LAST SUCCESS +LAST ERROR$/m);
+    expect(first.out).toMatch(
+      /^NAME +TYPE +STATE +BACKLOG +OLDEST +NEXT ATTEMPT +DEAD +LAST SUCCESS +LAST ERROR$/m,
+    );
     expect(first.out).toMatch(/^hook +webhook +ok +0 +0 +\d{4}-\d\d-\d\dT\S+Z +never$/m);
 
     expect(await run('receivers', 'disable', 'hook', '--config', file)).toEqual({
@@ -136,6 +138,35 @@ describe('dead-letters', () => {
     expect((await run('dead-letters', 'hook', '--config', file)).out).toBe('no dead letters');
   });
 
+  test('are found and retried by time, type and status, with what each attempt was answered', async () => {
+    const hook = await open.started(new Hook(({ event }) => (event.data.sequence === 1 ? 400 : 500)));
+    const { stage, file } = await running(hook, NO_RETRIES);
+    const fromMs = await redisTimeMs(stage.redis);
+    const made = [
+      { subject: 'intent:0x1', sequence: 1, type: 'intent.filled', atMs: fromMs },
+      { subject: 'intent:0x2', sequence: 2, type: 'intent.settled', atMs: fromMs + 60_000 },
+      { subject: 'intent:0x3', sequence: 1, type: 'intent.settled', atMs: fromMs + 120_000 },
+    ].map((event) => ({ ...event, root: ROOT }));
+    await appendEvents(stage.redis, stage.keys, made);
+    await stage.drained('hook');
+    const found = async (...filters: string[]): Promise<string[]> => {
+      const { out } = await run('dead-letters', 'hook', ...filters, '--config', file);
+      return made.filter((event) => out.includes(madeEventId(event))).map(({ subject }) => subject.slice(-1));
+    };
+    expect(await found('--status', '400')).toEqual(['1', '3']);
+    expect(await found('--type', 'intent.settled')).toEqual(['2', '3']);
+    expect(await found('--since', new Date(fromMs + 60_000).toISOString())).toEqual(['2', '3']);
+    expect(await found('--until', new Date(fromMs + 60_000).toISOString(), '--status', '500')).toEqual([]);
+    const attempts = await run('dead-letters', 'hook', '--attempts', '--status', '500', '--config', file);
+    expect(attempts.out.split('\n')).toHaveLength(2);
+    expect(attempts.out).toMatch(/^RECEIVER +EVENT +TYPE +AT +TOOK +REASON +ANSWER$/m);
+    hook.answer = () => 204;
+    const retried = await run('dead-letters', 'retry', 'hook', '--status', '400', '--config', file);
+    expect(retried.out).toBe('2 of 3 dead letters of hook are delivered again');
+    await stage.drained('hook');
+    expect((await stage.deliveries.counts('hook')).dead).toBe(1);
+  });
+
   test('does nothing when one of the events is no dead letter, and wants events or --all', async () => {
     const { stage, file } = await running(await open.started(new Hook(() => 500)), NO_RETRIES);
     const [one] = await happen(stage, 1);
@@ -148,7 +179,7 @@ describe('dead-letters', () => {
     expect((await stage.deliveries.counts('hook')).dead).toBe(1);
     expect(await run('dead-letters', 'retry', 'hook', '--config', file)).toMatchObject({
       code: 1,
-      err: 'intentwatch: found neither events nor --all, expected one of them',
+      err: 'intentwatch: found none of events, --all and filters, expected one',
     });
   });
 });

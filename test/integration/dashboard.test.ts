@@ -192,7 +192,9 @@ describe.skipIf(!hasPrometheus)(`against a real Prometheus${unlessInstalled}`, (
       ],
       queues: async () => [{ queue: 'status', state: 'delayed', count: 5 }],
       deliveries: async () => [{ receiver: 'backend', pending: 1, dead: 1, removed: false }],
-      receivers: async () => [{ receiver: 'backend', state: 'ok' }],
+      receivers: async () => [
+        { receiver: 'backend', state: 'ok', full: false, oldestSeconds: 1, nextAttemptSeconds: 0 },
+      ],
       surfaces: async () => [
         { ...IDLE, surface: 'status', state: 'unreachable', budget: 5, used: 0.4, failing: 2, suspects: 1 },
         { ...IDLE, surface: 'gateway' },

@@ -19,9 +19,26 @@ const DELIVERED: Attempt = {
 
 test('an attempt that ends after Redis was emptied does not keep its event, told anew, from the receiver', async () => {
   const { deliveries, lease } = await deliveryStage(open, { hook: { hook: await open.started(new Hook()) } });
-  const noted = { attempt: DELIVERED, outcome: 'delivered' as const, disableAfterMs: 1_000 };
-  await deliveries.record('hook', 'evt_1', noted);
+  await deliveries.record('hook', {
+    ids: ['evt_1'],
+    attempt: DELIVERED,
+    outcome: 'delivered',
+    nextAtMs: null,
+    counts: true,
+    answer: '',
+    restMs: null,
+    disableAfterMs: 1_000,
+    process: 'p',
+    nowMs: 2,
+  });
   expect(await deliveries.fact('hook', 'evt_1')).toBeNull();
-  const opened = { id: 'evt_1', entry: '1-0', roots: [ROOT], subject: null, replay: null };
-  expect(await deliveries.open((await lease.hold()) ?? '', 'hook', [opened])).toEqual(['opened']);
+  expect(
+    await deliveries.open((await lease.hold()) ?? '', {
+      receiver: 'hook',
+      deliveries: [{ id: 'evt_1', entry: '1-0', roots: [ROOT], subject: null }],
+      replay: null,
+      cursor: null,
+      process: 'p',
+    }),
+  ).toEqual(['opened']);
 });

@@ -181,7 +181,7 @@ describe('an entry of the log', () => {
 
     // Another process can take the lease at once, and reads on.
     const token = await eventually('the lease is free', () => lease.hold(), 20_000);
-    expect(await lease.advance(token, 'hook', entry)).toBe(true);
+    expect(await lease.advance(token, ['hook'], entry)).toBe(true);
     await lease.release();
     await came(run, await addReadable(run, 100));
   });
@@ -197,12 +197,18 @@ test('a delivery whose event cannot be read is a dead letter with the reason; on
   await redis.xadd(keys.events, newer, 'kind', 'event', 'event', '{', 'v', String(SCHEMA_VERSION + 1));
   await redis.hset(keys.cursors, 'hook', newer);
   const ids = [`evt_${'1'.repeat(40)}`, `evt_${'2'.repeat(40)}`];
-  const openings = [old, newer].map((entry, index) => ({ id: ids[index] ?? '', entry, roots: [ROOT] }));
-  const opened = await deliveries.open(
-    token,
-    'hook',
-    openings.map((one) => ({ ...one, subject: null, replay: null })),
-  );
+  const opened = await deliveries.open(token, {
+    receiver: 'hook',
+    deliveries: [old, newer].map((entry, index) => ({
+      id: ids[index] ?? '',
+      entry,
+      roots: [ROOT],
+      subject: null,
+    })),
+    replay: null,
+    cursor: null,
+    process: 'test',
+  });
   expect(opened).toEqual(['opened', 'opened']);
   const dead = await eventually('the unreadable one is dead', async () => {
     const fact = await deliveries.fact('hook', ids[0] ?? '');

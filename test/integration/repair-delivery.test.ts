@@ -2,13 +2,14 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
+import { Keys } from '../../src/store/keys.ts';
 import { signalled, startDaemon, testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
 
-const { later, started } = opening();
+const open = opening();
 
-test('a delivery whose job has vanished is queued again by the repeating check, and delivered', async () => {
+test('a delivery that has come off its queue is queued again by the repeating check, and delivered', async () => {
   const tries: string[] = [];
   const delivered = Promise.withResolvers<void>();
   const failing = createServer((request, response) => {
@@ -17,8 +18,8 @@ test('a delivery whose job has vanished is queued again by the repeating check, 
     if (tries.length === 2) delivered.resolve();
   });
   await new Promise<void>((resolve) => failing.listen(0, '127.0.0.1', resolve));
-  later(async () => void failing.close());
-  const upstream = await started(
+  open.later(async () => void failing.close());
+  const upstream = await open.started(
     new ScriptedUpstream(() => ({ records: [intentRecord(hashOf(9), 'pending', 1_700_000_000)] })),
   );
   const prefix = testPrefix();
@@ -34,20 +35,20 @@ test('a delivery whose job has vanished is queued again by the repeating check, 
     },
     subscriptions: [{ name: 's', intents: [hashOf(9)], receivers: ['hook'] }],
   });
-  later(() => daemon.close());
+  open.later(() => daemon.close());
   const redis = new Redis(inject('redisUrl'));
-  later(() => redis.quit());
-  // The first attempt has failed; the job waits for the second, and is taken away.
-  const queue = `{${prefix}}:q:deliver-hook`;
-  let job: string | undefined;
-  while (job === undefined) [job] = await redis.zrange(`${queue}:delayed`, '0', '-1');
+  open.later(() => redis.quit());
+  // The first attempt has failed; the delivery waits for the second, and is taken off the queue.
+  const later = `${new Keys(prefix).queue('hook')}:later`;
+  let waiting: string | undefined;
+  while (waiting === undefined) [waiting] = await redis.zrange(later, '0', '-1');
   const repaired = signalled(
     (take: (repair: { what: string }) => void) => signals.on('repair.done', take),
     ({ what }) => what === 'delivery-missing',
   );
-  await redis.multi().zrem(`${queue}:delayed`, job).del(`${queue}:${job}`).exec();
+  await redis.zrem(later, waiting);
   await repaired;
   await delivered.promise;
 
-  expect(tries).toEqual([job, job]);
+  expect(tries).toEqual([waiting, waiting]);
 });

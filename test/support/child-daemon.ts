@@ -56,6 +56,15 @@ export class ChildDaemon {
     }
   }
 
+  /** Has the process stand still, as on a machine that is paused. */
+  freeze(): void {
+    this.#child?.kill('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.#child?.kill('SIGCONT');
+  }
+
   /** `kill -9`, the way a machine takes a process away. Resolves when it is gone. */
   async kill(): Promise<void> {
     this.#child?.kill('SIGKILL');

@@ -32,7 +32,9 @@ function create(sources: Partial<MetricSources>, standing: Partial<Standing> = {
       subjects: async () => [{ kind: 'intent', status: 'pending', count: 3 }],
       queues: async () => [{ queue: 'status', state: 'delayed', count: 4 }],
       deliveries: async () => [{ receiver: 'backend', pending: 5, dead: 6, removed: false }],
-      receivers: async () => [{ receiver: 'backend', state: 'failing' }],
+      receivers: async () => [
+        { receiver: 'backend', state: 'failing', full: true, oldestSeconds: 7, nextAttemptSeconds: 3 },
+      ],
       surfaces: async () => [STATUS, GATEWAY],
       waits: async () => [{ kind: 'wallet', longestSeconds: 40 }],
       learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
@@ -51,7 +53,7 @@ function create(sources: Partial<MetricSources>, standing: Partial<Standing> = {
 async function gauges(metrics: Metrics): Promise<string[]> {
   const { body } = await metrics.expose();
   const names =
-    /^intentwatch_(subjects|queue_depth|deliveries_pending|dead_letters|receiver_state|upstream_(state|budget)|price|overdue|longest|scrape)/;
+    /^intentwatch_(subjects|queue_depth|deliveries_pending|dead_letters|receiver_(state|full)|oldest_delivery|next_attempt|upstream_(state|budget)|price|overdue|longest|scrape)/;
   return body.split('\n').filter((line) => names.test(line) && !/_changes|(?<![.\d]) 0$/.test(line));
 }
 
@@ -74,7 +76,12 @@ const DELIVERIES = [
   'intentwatch_deliveries_pending{receiver="backend"} 5',
   'intentwatch_dead_letters{receiver="backend"} 6',
 ];
-const RECEIVERS = 'intentwatch_receiver_state{receiver="backend",state="failing"} 1';
+const RECEIVERS = [
+  'intentwatch_receiver_state{receiver="backend",state="failing"} 1',
+  'intentwatch_receiver_full{receiver="backend"} 1',
+  'intentwatch_oldest_delivery_seconds{receiver="backend"} 7',
+  'intentwatch_next_attempt_seconds{receiver="backend"} 3',
+];
 const WAITS = 'intentwatch_longest_wait_seconds{kind="wallet"} 40';
 
 afterEach(() => {
@@ -83,7 +90,7 @@ afterEach(() => {
 
 test('gauges say what their sources say', async () => {
   const shown = await gauges(create({}));
-  expect(shown.sort()).toEqual([SUBJECTS, QUEUES, ...SURFACES, ...DELIVERIES, RECEIVERS, WAITS].sort());
+  expect(shown.sort()).toEqual([SUBJECTS, QUEUES, ...SURFACES, ...DELIVERIES, ...RECEIVERS, WAITS].sort());
 });
 
 test('a source that fails leaves its gauges out and is counted; the others are shown', async () => {
@@ -101,7 +108,7 @@ test('a source that fails leaves its gauges out and is counted; the others are s
       SUBJECTS,
       QUEUES,
       ...SURFACES,
-      RECEIVERS,
+      ...RECEIVERS,
       'intentwatch_scrape_errors_total{source="waits"} 1',
       'intentwatch_scrape_errors_total{source="deliveries"} 1',
     ].sort(),

@@ -1,10 +1,11 @@
 --[[
   Has a disabled receiver enabled. The relay does the rest: see queues/resumption.ts.
 
-  KEYS[1] receiver   hash    state of the receiver: see store/receivers.ts
+  KEYS[1] receiver   hash    state of the receiver: see include/pace.lua
 
   Returns the state before; a receiver that is not disabled stays as it is.
 ]]
-local before = redis.call('HGET', KEYS[1], 'state') or 'ok'
-if before == 'disabled' then redis.call('HSET', KEYS[1], 'state', 'enabling') end
+-- @include pace
+local before = stateOf(KEYS[1])
+if before == 'disabled' then setState(KEYS[1], 'enabling') end
 return before

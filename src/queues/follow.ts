@@ -1,0 +1,99 @@
+import type { Logger } from 'pino';
+import type { Signals } from '../signals.ts';
+import { MOST_OPEN } from '../store/deliveries.ts';
+import type { EventLog } from '../store/event-log.ts';
+import type { Registry, StoredReceiver } from '../store/registry.ts';
+import type { RelayLease, Standing } from '../store/relay-lease.ts';
+import type { SetAside } from '../store/set-aside.ts';
+import { type LogBatch, NewerEntryError, readBatch } from './log-batch.ts';
+import { type OpeningParts, openDeliveries } from './open-deliveries.ts';
+import { type Entitlement, entitlements } from './openings.ts';
+
+/** How many entries of the log receivers are taken along at once. */
+const BATCH = 200;
+
+/** How many deliveries are opened side by side, over all receivers: what is on its way to Redis stands in memory. */
+const MOST_AT_ONCE = 10_000;
+
+/** A receiver is taken along while this many more of its deliveries may be opened: a few at a time cost as much as many. */
+const LEAST_ROOM = 100;
+
+/** What following works with. `keep` says whether the lease still holds; `failed` hears of a receiver that could not be taken along. */
+export type FollowParts = OpeningParts & {
+  lease: RelayLease;
+  events: EventLog;
+  registry: Registry;
+  setAside: SetAside;
+  log: Logger;
+  signals: Signals;
+  keep: () => boolean;
+  failed: (receiver: string, error: unknown) => void;
+};
+
+/** Receivers at one place of the log, each with the number of its open deliveries. */
+export type Group = {
+  token: string;
+  cursor: string;
+  receivers: readonly { receiver: StoredReceiver; open: number }[];
+};
+
+/** Whether a receiver is taken along: it is not, and its cursor stands still, while it has as many open deliveries as may be. */
+export function hasRoom({ open }: Pick<Standing, 'open'>): boolean {
+  return MOST_OPEN - open >= LEAST_ROOM;
+}
+
+/**
+ * Takes receivers that stand at one place of the log a batch further. The batch is read and taken apart once for all;
+ * each receiver's deliveries are opened, and its cursor moved, in one step. `fenced` when another process relays now.
+ */
+export async function follow(
+  { token, cursor, receivers }: Group,
+  parts: FollowParts,
+): Promise<'moved' | 'quiet' | 'fenced' | NewerEntryError> {
+  const { events, registry, lease, keep, failed } = parts;
+  const batch = await readBatch(await events.after(cursor, BATCH), events);
+  if (batch.last === null) return batch.stoppedBy === null ? 'quiet' : new NewerEntryError(batch.stoppedBy);
+  await setAside(batch, parts);
+  const entitledOf = await entitlements(batch.facts, registry);
+  const passed: string[] = [];
+  let atOnce: Promise<boolean>[] = [];
+  let opened = 0;
+  for (const { receiver, open } of receivers) {
+    const all = entitledOf(receiver);
+    if (all.length === 0) {
+      passed.push(receiver.name);
+      continue;
+    }
+    const entitled = all.slice(0, MOST_OPEN - open);
+    const to = entitled.length === all.length ? batch.last : placeOf(entitled, cursor);
+    const order = { token, receiver, entitled, replay: null, cursor: to };
+    atOnce.push(
+      openDeliveries(order, parts).catch((error) => {
+        failed(receiver.name, error);
+        return true;
+      }),
+    );
+    opened += entitled.length;
+    if (opened < MOST_AT_ONCE) continue;
+    if ((await Promise.all(atOnce)).includes(false) || !keep()) return 'fenced';
+    atOnce = [];
+    opened = 0;
+  }
+  if ((await Promise.all(atOnce)).includes(false)) return 'fenced';
+  if (passed.length > 0 && !(await lease.advance(token, passed, batch.last))) return 'fenced';
+  return 'moved';
+}
+
+/** The entry up to which some events were taken. An entry names one event: none is cut in two. */
+function placeOf(entitled: readonly Entitlement[], otherwise: string): string {
+  return entitled.at(-1)?.at ?? otherwise;
+}
+
+/** Keeps what nobody can read, each once for all receivers, before a cursor goes past it. */
+async function setAside({ unreadable }: LogBatch, { setAside, signals, log }: FollowParts): Promise<void> {
+  for (const entry of unreadable) {
+    if (!(await setAside.add(entry))) continue;
+    signals.emit('relay.set-aside', { entry: entry.id });
+    log.error({ entry: entry.id, reason: entry.reason }, 'relay.set_aside');
+  }
+}

@@ -1,0 +1,102 @@
+--[[
+  Hands deliveries of one receiver to a process that sends them, with all that it needs for it. They are its own until it
+  notes how they ended or hands them back, or stops beating.
+
+  KEYS[1] receiver       hash    state of the receiver: see include/pace.lua
+  KEYS[2] pending        zset    the receiver's open deliveries
+  KEYS[3] queue                  base of the receiver's queue: see include/queue.lua
+  KEYS[4] events         stream  the event log
+  KEYS[5] subscriptions  hash    name -> definition
+
+  ARGV[1] process
+  ARGV[2] how many it takes
+  ARGV[3] ms between two attempts over all processes; "" for no limit
+  ARGV[4] prefix of the receiver's delivery keys
+  ARGV[5...] ids of what it sends already. Whatever else is its own was handed out in an answer that never came to it
+
+  Returns { now (ms), ms until more may be handed out or "" when something else has to happen first, { name, text, ... }
+  of the subscriptions that lead here, and per delivery { id, { fields of its fact }, { fields of its event's entry } } }.
+]]
+-- @include pace
+-- @include queue
+local queue = openQueue(KEYS[3])
+local process, prefix = ARGV[1], ARGV[4]
+local now = timeMs()
+
+local mine = {}
+for index = 5, #ARGV do mine[ARGV[index]] = true end
+local underWay = 0
+local sending = redis.call('HGETALL', queue.sending)
+for index = 1, #sending, 2 do
+  local id = sending[index]
+  if string.match(sending[index + 1], '^(.*):') == process and not mine[id] then
+    redis.call('HDEL', queue.sending, id)
+    setDue(queue, id, prefix .. id)
+  else
+    underWay = underWay + 1
+  end
+end
+
+bringForward(queue, queue.later, whole(now), prefix, 500)
+bringForward(queue, queue.gathered, whole(now), prefix, 500)
+
+local intervalMs = tonumber(ARGV[3])
+local allowed = paceAllows(KEYS[1], now, tonumber(ARGV[2]), underWay, intervalMs)
+local claimed, texts, named = {}, {}, {}
+
+-- The delivery whose turn it is. One that is tried alone is another than the one before it.
+local function candidate()
+  local from = allowed.cautious and redis.call('HGET', KEYS[1], 'probed')
+  local found = from and redis.call('ZRANGEBYSCORE', queue.due, '(' .. from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1) or {}
+  if #found == 0 then found = redis.call('ZRANGE', queue.due, 0, 0, 'WITHSCORES') end
+  return found[1], found[2]
+end
+
+local function name(roots)
+  local read, list = pcall(cjson.decode, roots or '')
+  if not read or type(list) ~= 'table' then return end
+  for _, root in ipairs(list) do
+    local subscription = type(root) == 'string' and string.match(root, '^([^|]*)|')
+    if subscription and not named[subscription] then
+      named[subscription] = true
+      local text = redis.call('HGET', KEYS[5], subscription)
+      if text then
+        texts[#texts + 1] = subscription
+        texts[#texts + 1] = text
+      end
+    end
+  end
+end
+
+local looks = 0
+while #claimed < allowed.most and looks < 1000 do
+  looks = looks + 1
+  local id, turn = candidate()
+  if not id then break end
+  redis.call('ZREM', queue.due, id)
+  local key = prefix .. id
+  local fact = redis.call('HGETALL', key)
+  local fields = {}
+  for index = 1, #fact, 2 do fields[fact[index]] = fact[index + 1] end
+  if not fields.outcome then
+    redis.call('ZREM', KEYS[2], id)
+  elseif fields.outcome == 'pending' and not (fields.after and waitsForAnother(key, prefix)) then
+    redis.call('HSET', queue.sending, id, process .. ':' .. whole(now))
+    if allowed.cautious then redis.call('HSET', KEYS[1], 'probed', turn) end
+    local entry = fields.entry and string.match(fields.entry, '^%d+%-%d+$')
+    local found = entry and redis.call('XRANGE', KEYS[4], entry, entry) or {}
+    name(fields.roots)
+    claimed[#claimed + 1] = { id, fact, #found > 0 and found[1][2] or {} }
+  end
+end
+if intervalMs and #claimed > 0 then redis.call('HSET', KEYS[1], 'slot', whole(now + intervalMs)) end
+
+local waitMs = allowed.waitMs
+if not waitMs and #claimed > 0 and intervalMs and not allowed.cautious then waitMs = intervalMs end
+if not waitMs and not isHeld(stateOf(KEYS[1])) then
+  for _, list in ipairs({ queue.later, queue.gathered }) do
+    local first = redis.call('ZRANGE', list, 0, 0, 'WITHSCORES')
+    if first[2] then waitMs = math.min(waitMs or math.huge, math.max(0, tonumber(first[2]) - now)) end
+  end
+end
+return { whole(now), waitMs and whole(math.ceil(waitMs)) or '', texts, unpack(claimed) }

@@ -1,0 +1,194 @@
+--[[
+  The pace of a receiver: how many attempts it gets, and when. All processes share it; every move is made here.
+
+  | State    | Attempts                                    | Moves                                                       |
+  |----------|---------------------------------------------|-------------------------------------------------------------|
+  | ok       | what concurrency and rate limit allow       | it asks for a wait ─► resting; FAILING_AFTER failures in a  |
+  |          |                                             | row ─► failing                                              |
+  | resting  | none until `notBefore`, then one at a time  | success ─► ok; asks again ─► resting, for longer than       |
+  |          |                                             | QUIET_MS ─► failing; failures in a row ─► failing           |
+  | failing  | one at a time, another delivery each time,  | success ─► ok                                               |
+  |          | PROBE_FIRST_MS to PROBE_MOST_MS apart       |                                                             |
+  | disabled | none, and the relay opens nothing           | its operator ─► enabling                                    |
+  | enabling | none                                        | the relay, with all that was held queued ─► ok              |
+
+  Any of the first three ─► disabled: a span of nothing but failures, an answer of 410, its operator.
+
+  A failure speaks against the receiver only while it has taken nothing else since that delivery's first failure: else
+  the delivery is the bad one. The first success after `resting` or `failing` queues all that waits for another try.
+
+  What the operator is told (`told`) follows with hysteresis: `failing` when BREADTH deliveries were refused in a row, or
+  nothing was taken for QUIET_MS, and not within APART_MS of a recovery; `recovered` after SUCCESSES in a row, or when
+  nothing is open any more.
+
+  hash `state`, `notBefore` (ms, of the next attempt), `restedAt` (ms, when it last asked for a wait), `probes` (in a row),
+  `probed` (place of the last delivery that was tried alone), `failures` and `refused` (in a row, and the first ids of
+  those), `refusals` (with those that ask for a wait), `successes` (in a row, while something is told), `since` (ms, first
+  failure after the last success), `told`, `recoveredAt`, `lastSuccessAt`, `lastErrorAt`, `lastError`, `disabledAt`,
+  `disabledBy`, `sequence` (of the operator's events), `slot` (ms, of the next attempt under a rate limit).
+]]
+local FAILING_AFTER = 4
+local BREADTH = 3
+local QUIET_MS = 600000
+local APART_MS = 60000
+local SUCCESSES = 5
+local PROBE_FIRST_MS = 1000
+local PROBE_MOST_MS = 10000
+
+local function timeMs()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local function whole(number) return string.format('%.0f', number) end
+
+local function isHeld(state) return state == 'disabled' or state == 'enabling' end
+
+local function isCautious(state) return state == 'resting' or state == 'failing' end
+
+local function stateOf(receiver) return redis.call('HGET', receiver, 'state') or 'ok' end
+
+local function numberOf(receiver, field) return tonumber(redis.call('HGET', receiver, field) or '') end
+
+-- Has the processes that deliver look at a receiver again. `process` is the one that knows already.
+local function wake(wakes, name, process)
+  redis.call('XADD', wakes, 'MAXLEN', '~', '10000', '*', 'receiver', name, 'process', process or '')
+end
+
+-- Tells the operator of a move. `pace` is { receiver, events, subject, now }.
+local function tell(pace, template, word, by)
+  local sequence = whole(redis.call('HINCRBY', pace.receiver, 'sequence', 1))
+  local event = string.gsub(template, '%%SEQ%%', sequence)
+  event = string.gsub(event, '%%ID%%', 'evt_' .. redis.sha1hex(pace.subject .. '|' .. sequence .. '|' .. word))
+  event = string.gsub(event, '%%FROM%%', redis.call('HGET', pace.receiver, 'told') or 'ok')
+  event = string.gsub(event, '%%BY%%', by)
+  local since = numberOf(pace.receiver, 'since')
+  event = string.gsub(event, '"%%SINCE%%"', since and whole(math.floor(since / 1000)) or 'null')
+  redis.call('XADD', pace.events, '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'subject', pace.subject, 'event', event, 'roots', '[]')
+end
+
+-- The only place where the state is set.
+local function setState(receiver, state)
+  redis.call('HSET', receiver, 'state', state)
+  if not isCautious(state) then redis.call('HDEL', receiver, 'notBefore', 'restedAt', 'probes', 'probed', 'failures', 'refused') end
+end
+
+local function disablePace(pace, by, template)
+  setState(pace.receiver, 'disabled')
+  tell(pace, template, 'disabled', by)
+  redis.call('HSET', pace.receiver, 'told', 'disabled', 'disabledAt', whole(pace.now), 'disabledBy', by)
+  redis.call('HDEL', pace.receiver, 'successes')
+end
+
+-- Says when the next delivery is tried. What was under way when the last one was decided changes nothing.
+local function waitForProbe(pace, atLeastMs)
+  local notBefore = numberOf(pace.receiver, 'notBefore') or 0
+  if pace.now < notBefore then
+    redis.call('HSET', pace.receiver, 'notBefore', whole(math.max(notBefore, pace.now + atLeastMs)))
+    return
+  end
+  local probes = redis.call('HINCRBY', pace.receiver, 'probes', 1)
+  local interval = math.min(PROBE_FIRST_MS * 2 ^ math.min(probes - 1, 20), PROBE_MOST_MS)
+  redis.call('HSET', pace.receiver, 'notBefore', whole(pace.now + math.max(interval, atLeastMs)))
+end
+
+-- A success. `claimedAt` is when its attempt began, `isDrained` whether nothing is open any more. Returns the word that
+-- is told or '', and whether what waits is to be queued at once.
+local function paceSucceeded(pace, claimedAt, isDrained, template)
+  local receiver = pace.receiver
+  redis.call('HSET', receiver, 'lastSuccessAt', whole(pace.now))
+  local state = stateOf(receiver)
+  if isHeld(state) then return '', false end
+  local forward = false
+  -- An attempt that was under way when the receiver asked for a wait says nothing about the time after it.
+  local isOld = state == 'resting' and claimedAt < (numberOf(receiver, 'restedAt') or 0)
+  if isCautious(state) and not isOld then
+    setState(receiver, 'ok')
+    forward = true
+  end
+  local word = ''
+  if redis.call('HEXISTS', receiver, 'told') == 1 then
+    if isDrained or redis.call('HINCRBY', receiver, 'successes', 1) >= SUCCESSES then
+      word = 'recovered'
+      tell(pace, template, word, 'success')
+      redis.call('HDEL', receiver, 'told', 'successes')
+      redis.call('HSET', receiver, 'recoveredAt', whole(pace.now))
+    end
+  end
+  redis.call('HDEL', receiver, 'since', 'failures', 'refused', 'refusals')
+  return word, forward
+end
+
+local function shouldTell(pace, distinct)
+  local receiver = pace.receiver
+  if redis.call('HEXISTS', receiver, 'told') == 1 then return false end
+  if pace.now - (numberOf(receiver, 'recoveredAt') or 0) < APART_MS then return false end
+  return distinct >= BREADTH or pace.now - (numberOf(receiver, 'lastSuccessAt') or 0) >= QUIET_MS
+end
+
+-- A failure: { id, reason, restMs (asked for; nil), isGone (410), isBad (the delivery is), spanMs (that disables) }.
+-- `templates` are those of `failing` and `disabled`. Returns the word that is told or '', and whether all that waits is
+-- to be queued, for the next attempt may be any of it.
+local function paceFailed(pace, failure, templates)
+  local receiver = pace.receiver
+  redis.call('HSET', receiver, 'lastErrorAt', whole(pace.now), 'lastError', failure.reason)
+  local state = stateOf(receiver)
+  if isHeld(state) then return '', false end
+  if state == 'failing' then waitForProbe(pace, failure.restMs or 0) end
+  if failure.isBad and not failure.restMs and not failure.isGone then return '', false end
+  redis.call('HDEL', receiver, 'successes')
+  redis.call('HSETNX', receiver, 'since', whole(pace.now))
+  local lasts = pace.now - (numberOf(receiver, 'since') or pace.now)
+  local refusals = redis.call('HINCRBY', receiver, 'refusals', 1)
+  if failure.isGone or (refusals >= FAILING_AFTER and lasts >= failure.spanMs) then
+    disablePace(pace, failure.isGone and 'gone' or 'failures', templates.disabled)
+    return 'disabled', true
+  end
+  local refused = redis.call('HGET', receiver, 'refused') or ''
+  local _, distinct = string.gsub(refused, ' ', '')
+  local forward = false
+  if failure.restMs then
+    if state ~= 'failing' then
+      local notBefore = math.max(pace.now + failure.restMs, numberOf(receiver, 'notBefore') or 0)
+      redis.call('HSET', receiver, 'notBefore', whole(notBefore), 'restedAt', whole(pace.now))
+      setState(receiver, lasts >= QUIET_MS and 'failing' or 'resting')
+    end
+    -- Nothing is told of a receiver that has only asked for time.
+    if lasts < QUIET_MS then return '', false end
+  else
+    if distinct < BREADTH and not string.find(refused, failure.id .. ' ', 1, true) then
+      refused, distinct = refused .. failure.id .. ' ', distinct + 1
+      redis.call('HSET', receiver, 'refused', refused)
+    end
+    if redis.call('HINCRBY', receiver, 'failures', 1) < FAILING_AFTER and state ~= 'failing' then return '', false end
+    if state ~= 'failing' then
+      setState(receiver, 'failing')
+      waitForProbe(pace, 0)
+      forward = true
+    end
+  end
+  if not shouldTell(pace, distinct) then return '', forward end
+  tell(pace, templates.failing, 'failing', 'failures')
+  redis.call('HSET', receiver, 'told', 'failing')
+  return 'failing', forward
+end
+
+-- What may be begun now: { most, cautious, waitMs (until more may be; nil) }. `underWay` counts the attempts that are.
+local function paceAllows(receiver, now, wanted, underWay, intervalMs)
+  local state = stateOf(receiver)
+  if isHeld(state) then return { most = 0 } end
+  local allowed = { most = wanted, cautious = isCautious(state) }
+  if allowed.cautious then
+    local waitMs = (numberOf(receiver, 'notBefore') or 0) - now
+    if waitMs > 0 then return { most = 0, waitMs = waitMs } end
+    if underWay > 0 then return { most = 0 } end
+    allowed.most = math.min(wanted, 1)
+  end
+  if intervalMs then
+    -- A slot further ahead than one interval comes from a clock that jumped, or a rate that was lower.
+    local waitMs = math.min((numberOf(receiver, 'slot') or 0) - now, intervalMs)
+    if waitMs > 0 then return { most = 0, waitMs = waitMs } end
+    allowed.most = math.min(allowed.most, 1)
+  end
+  return allowed
+end

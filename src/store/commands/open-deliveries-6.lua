@@ -1,0 +1,104 @@
+--[[
+  Opens the facts of deliveries of one receiver that do not stand, queues them, and moves the receiver's cursor.
+
+  KEYS[1] pending    zset    the receiver's open deliveries
+  KEYS[2] queue              base of the receiver's queue: see include/queue.lua
+  KEYS[3] receiver   hash    state of the receiver
+  KEYS[4] lease      string  fencing token of the relay
+  KEYS[5] cursors    hash    receiver -> entry
+  KEYS[6] wakes      stream  receivers with something to do
+
+  ARGV[1] fencing token of the relay
+  ARGV[2] receiver
+  ARGV[3] entry to which its cursor moves; "" when it stays
+  ARGV[4] lifetime of a fact, ms
+  ARGV[5] prefix of the receiver's delivery keys
+  ARGV[6] prefix of its keys of newest deliveries about a subject
+  ARGV[7] prefix of replay keys
+  ARGV[8] replay; "" for deliveries that are none
+  ARGV[9] the relay's process, which needs no wake
+  ARGV[10...] per delivery: id, entry of the event, roots of the claims that lead to the receiver (JSON array), and the
+          subject where its deliveries follow each other, else ""
+
+  Returns per delivery "opened" when the fact is new and "open" when it stood; "opened-waiting" and "waiting" when it
+  waits for the delivery before it, whose end queues it; "done" when it was delivered or is dead. Nothing when another
+  process relays now.
+]]
+-- @include pace
+-- @include queue
+if redis.call('GET', KEYS[4]) ~= ARGV[1] then return {} end
+local queue = openQueue(KEYS[2])
+local lifetime, prefix, replay = ARGV[4], ARGV[5], ARGV[8]
+local now = timeMs()
+-- Each turn is after all before it, also within a millisecond. Whole numbers, for Redis compares those ten times as fast.
+local turn = math.max(now * 1000, (numberOf(KEYS[3], 'turn') or 0) + 1)
+if turn > (now + 60000) * 1000 then turn = now * 1000 end
+
+local function open(id, entry, roots, subject)
+  local key = prefix .. id
+  redis.call('HSET', key, 'outcome', 'pending', 'entry', entry, 'roots', roots, 'turn', whole(turn))
+  if subject ~= '' then
+    -- The chain is kept also where the one before is dead: it can be opened again.
+    local last = ARGV[6] .. replay .. ':' .. subject
+    local before = redis.call('GET', last)
+    local ended = before and redis.call('HGET', prefix .. before, 'outcome')
+    if ended == 'pending' or ended == 'dead' then
+      redis.call('HSET', key, 'after', before)
+      redis.call('HSET', prefix .. before, 'next', id)
+    end
+    redis.call('SET', last, id, 'PX', lifetime)
+  end
+  if replay ~= '' then
+    redis.call('HSET', key, 'replay', replay)
+    redis.call('HINCRBY', ARGV[7] .. replay, 'opened', 1)
+  end
+  redis.call('PEXPIRE', key, lifetime)
+  redis.call('ZADD', KEYS[1], whole(now), id)
+  local waits = subject ~= '' and waitsForAnother(key, prefix)
+  if not waits then redis.call('ZADD', queue.due, whole(turn), id) end
+  turn = turn + 1
+  return waits and 'opened-waiting' or 'opened'
+end
+
+-- Before the first attempt, whoever comes later is named in it as well; after it, its bytes stay what they were.
+local function join(id, entry, more)
+  local key = prefix .. id
+  if not redis.call('HGET', key, 'tries') and redis.call('HEXISTS', queue.sending, id) == 0 then
+    local read, roots = pcall(cjson.decode, redis.call('HGET', key, 'roots') or '')
+    if not read or type(roots) ~= 'table' then roots = {} end
+    local known = {}
+    for _, root in ipairs(roots) do known[root] = true end
+    for _, root in ipairs(cjson.decode(more)) do
+      if not known[root] then roots[#roots + 1] = root end
+    end
+    redis.call('HSET', key, 'entry', entry, 'roots', #roots == 0 and '[]' or cjson.encode(roots))
+  end
+  redis.call('ZADD', KEYS[1], 'NX', whole(now), id)
+  if waitsForAnother(key, prefix) then return 'waiting' end
+  -- A fact without its place in the queue is one that something else wrote, or left.
+  if not isQueued(queue, id) then setDue(queue, id, key) end
+  return 'open'
+end
+
+local results, isNew = {}, false
+for index = 10, #ARGV, 4 do
+  local id, entry, roots, subject = ARGV[index], ARGV[index + 1], ARGV[index + 2], ARGV[index + 3]
+  local outcome = redis.call('HGET', prefix .. id, 'outcome')
+  if outcome == 'delivered' or outcome == 'dead' then
+    results[#results + 1] = 'done'
+  elseif outcome then
+    results[#results + 1] = join(id, entry, roots)
+    isNew = true
+  else
+    results[#results + 1] = open(id, entry, roots, subject)
+    isNew = true
+  end
+end
+if ARGV[3] ~= '' then redis.call('HSET', KEYS[5], ARGV[2], ARGV[3]) end
+if isNew then
+  redis.call('HSET', KEYS[3], 'turn', whole(turn))
+  wake(KEYS[6], ARGV[2], ARGV[9])
+end
+-- An answer without deliveries must differ from that of a relay that is none any more.
+results[#results + 1] = 'held'
+return results

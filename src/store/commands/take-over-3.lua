@@ -1,0 +1,29 @@
+--[[
+  Queues what was handed to processes that have stopped beating.
+
+  KEYS[1] queue              base of the receiver's queue: see include/queue.lua
+  KEYS[2] senders    zset    process -> until when it counts as living, ms
+  KEYS[3] wakes      stream  receivers with something to do
+
+  ARGV[1] receiver
+  ARGV[2] prefix of the receiver's delivery keys
+
+  Returns how many were queued.
+]]
+-- @include pace
+-- @include queue
+local queue = openQueue(KEYS[1])
+local now = timeMs()
+local sending = redis.call('HGETALL', queue.sending)
+local count = 0
+for index = 1, #sending, 2 do
+  local process = string.match(sending[index + 1], '^(.*):') or ''
+  local livesUntil = tonumber(redis.call('ZSCORE', KEYS[2], process) or '')
+  if not livesUntil or livesUntil < now then
+    redis.call('HDEL', queue.sending, sending[index])
+    setDue(queue, sending[index], ARGV[2] .. sending[index])
+    count = count + 1
+  end
+end
+if count > 0 then wake(KEYS[3], ARGV[1]) end
+return count

@@ -1,0 +1,184 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { redisTimeMs } from '../../src/store/connection.ts';
+import { type DeliveryStage, deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Came, Hook } from '../support/hook.ts';
+import { appendEvents, type MadeEvent, madeEventId } from '../support/log-entries.ts';
+import { opening } from '../support/opening.ts';
+
+const open = opening();
+
+/** Appends events from now on. */
+async function happen(
+  { redis, keys }: DeliveryStage,
+  count: number,
+  transfers = count,
+): Promise<MadeEvent[]> {
+  const made = hourOfEvents(count, { fromMs: (await redisTimeMs(redis)) + 1_000, transfers });
+  await appendEvents(redis, keys, made);
+  return made;
+}
+
+/** Has the time come at which a receiver that rests or fails is tried again, as if that had passed. */
+async function passWait(stage: DeliveryStage, receiver: string): Promise<void> {
+  const { redis, keys, deliveries } = stage;
+  await eventually('nothing is under way', async () => (await deliveries.depth(receiver)).active === 0);
+  await redis.hdel(keys.receiver(receiver), 'notBefore');
+  await redis.xadd(keys.wakes, '*', 'receiver', receiver, 'process', '');
+}
+
+function word({ event }: Came): string {
+  return event.type;
+}
+
+describe('a receiver that answers 429 with Retry-After', () => {
+  test('is asked about once per rest, and no delivery uses up an attempt by it', async () => {
+    let asked = 0;
+    let accepts = false;
+    const server = createServer((request, response) => {
+      asked += 1;
+      request.resume();
+      if (accepts) response.writeHead(204).end();
+      else response.writeHead(429, { 'retry-after': '30' }).end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    open.later(async () => void server.close());
+    open.later(async () => server.closeAllConnections());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const stage = await deliveryStage(open, {
+      // As many attempts as there are below would make every delivery a dead letter.
+      busy: { hook: { url } as Hook, more: { concurrency: 5, retries: { delays: ['1ms'], jitter: 0 } } },
+    });
+    await stage.start();
+    await happen(stage, 100);
+    await eventually('all are open', async () => (await stage.deliveries.counts('busy')).pending === 100);
+    await eventually('it rests', async () => (await stage.states.condition('busy')).state === 'resting');
+    await eventually('none is under way', async () => (await stage.deliveries.depth('busy')).active === 0);
+    const atOnce = asked;
+    expect(atOnce).toBeLessThanOrEqual(5);
+    for (let rest = 1; rest <= 4; rest += 1) {
+      await passWait(stage, 'busy');
+      await eventually(`it was asked after rest ${rest}`, () => asked === atOnce + rest);
+      await eventually('it rests', async () => (await stage.states.condition('busy')).notBefore !== null);
+    }
+    const { notBefore } = await stage.states.condition('busy');
+    expect((notBefore ?? 0) - (await redisTimeMs(stage.redis))).toBeGreaterThan(20_000);
+    expect(asked).toBe(atOnce + 4);
+    expect(await stage.deliveries.counts('busy')).toEqual({ pending: 100, dead: 0 });
+
+    accepts = true;
+    await passWait(stage, 'busy');
+    await stage.drained('busy');
+    expect(asked).toBe(atOnce + 4 + 100);
+    expect(await stage.deliveries.counts('busy')).toEqual({ pending: 0, dead: 0 });
+  });
+});
+
+describe('a receiver that refuses one event in ten', () => {
+  test('is not failing, and no operator is told so', async () => {
+    const number = ({ event }: Came): number => Number(BigInt(event.data.subject.id.slice('intent:'.length)));
+    const picky = await open.started(new Hook((came) => (number(came) % 10 === 0 ? 500 : 204)));
+    const operator = await open.started(new Hook());
+    const retries = { delays: ['20ms', '20ms', '20ms', '20ms', '20ms'], jitter: 0 };
+    const stage = await deliveryStage(open, {
+      picky: { hook: picky, more: { retries } },
+      operator: { hook: operator, more: { events: ['receiver.*'] } },
+    });
+    await stage.start();
+    await happen(stage, 300);
+    await stage.drained('picky');
+    await stage.drained('operator');
+    expect(await stage.deliveries.counts('picky')).toEqual({ pending: 0, dead: 30 });
+    expect(operator.came.map(word)).toEqual([]);
+  });
+});
+
+describe('a receiver that was away', () => {
+  test('is probed by one delivery at a time, by different ones, and gets all that waits at its first success, in order', async () => {
+    const away = await open.started(new Hook(() => 503));
+    const operator = await open.started(new Hook());
+    // By its own times no delivery would be tried again within this test.
+    const retries = { delays: ['1h', '1h'], jitter: 0 };
+    const stage = await deliveryStage(open, {
+      away: { hook: away, more: { retries, ordering: 'subject' } },
+      operator: { hook: operator, more: { events: ['receiver.*'] } },
+    });
+    await stage.start();
+    const made = await happen(stage, 200, 40);
+    await eventually('it fails', async () => (await stage.states.condition('away')).state === 'failing');
+    await eventually('all are open', async () => (await stage.deliveries.counts('away')).pending === 200);
+    await eventually('none is under way', async () => (await stage.deliveries.depth('away')).active === 0);
+    const before = away.came.length;
+    for (let probe = 1; probe <= 3; probe += 1) {
+      await passWait(stage, 'away');
+      await away.until((came) => came.length === before + probe);
+    }
+    expect(new Set(away.ids.slice(before, before + 3)).size).toBe(3);
+    expect(await stage.deliveries.counts('away')).toEqual({ pending: 200, dead: 0 });
+
+    away.answer = () => 204;
+    const from = away.came.length;
+    const backMs = performance.now();
+    await away.until((came) => came.length >= from + 200);
+    await stage.drained('away');
+    // The next probe is at most 10 s away; by their own times they would come after an hour.
+    expect(performance.now() - backMs).toBeLessThan(60_000);
+    const came = away.came.slice(from);
+    expect(came.map(({ event }) => event.id).toSorted()).toEqual(made.map(madeEventId).toSorted());
+    for (const some of Map.groupBy(came, ({ event }) => event.data.subject.id).values()) {
+      expect(some.map(({ event }) => event.data.sequence)).toEqual([1, 2, 3, 4, 5]);
+    }
+    await stage.drained('operator');
+    expect(operator.came.map(word)).toEqual(['receiver.failing', 'receiver.recovered']);
+  });
+});
+
+describe('while a receiver is away', () => {
+  test('probes before a delivery is due use up none of its attempts', async () => {
+    const away = await open.started(new Hook(() => 500));
+    const more = { concurrency: 5, retries: { delays: ['1h'], jitter: 0 } };
+    const stage = await deliveryStage(open, { away: { hook: away, more } });
+    await stage.start();
+    const made = await happen(stage, 5);
+    await eventually('it fails', async () => (await stage.states.condition('away')).state === 'failing');
+    for (let probe = 0; probe < 15; probe += 1) {
+      const asked = away.came.length;
+      await passWait(stage, 'away');
+      await away.until((came) => came.length > asked);
+    }
+    expect(await stage.deliveries.counts('away')).toEqual({ pending: 5, dead: 0 });
+    for (const id of made.map(madeEventId)) {
+      expect((await stage.deliveries.fact('away', id))?.tries).toBeGreaterThanOrEqual(3);
+    }
+  });
+});
+
+describe('a receiver that takes nothing', () => {
+  test('has a bounded number of open deliveries; the rest waits in the log and follows in order', async () => {
+    const held = Promise.withResolvers<void>();
+    const slow = await open.started(
+      new Hook(async () => {
+        await held.promise;
+        return 204;
+      }),
+    );
+    const other = await open.started(new Hook());
+    const stage = await deliveryStage(open, {
+      slow: { hook: slow, more: { concurrency: 1, timeout: '4m' } },
+      other: { hook: other, more: { concurrency: 50 } },
+    });
+    await stage.start();
+    const made = await happen(stage, 1_300);
+    await other.until((came) => came.length === made.length);
+    await stage.drained('other');
+    const { pending } = await stage.deliveries.counts('slow');
+    expect(pending).toBeGreaterThan(900);
+    expect(pending).toBeLessThanOrEqual(1_000);
+    expect(await stage.lease.cursor('slow')).not.toBe(await stage.events.newest());
+    held.resolve();
+    await stage.drained('slow');
+    expect(slow.ids).toEqual(made.map(madeEventId));
+  });
+});

@@ -1,0 +1,107 @@
+import { expect, test } from 'vitest';
+import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { testPrefix } from '../support/daemon.ts';
+import { hourOfEvents } from '../support/delivery-stage.ts';
+import { eventually } from '../support/eventually.ts';
+import { Hook } from '../support/hook.ts';
+import { appendEvents, madeEventId } from '../support/log-entries.ts';
+import { opening } from '../support/opening.ts';
+import { RedisProcess } from '../support/redis-process.ts';
+import { hashOf, ScriptedUpstream } from '../support/scripted-upstream.ts';
+
+const open = opening();
+
+/** As long as guarantee 2 says that nothing is sent twice for. */
+const STALL_MS = 8_000;
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/**
+ * Two daemons on a Redis of their own. Both receivers, one of them with `ordering: subject`, leave their attempts without
+ * an answer until they are released.
+ */
+async function stage() {
+  const server = await RedisProcess.create();
+  open.later(() => server.close());
+  const redis = connect({ kind: 'server', url: server.url });
+  open.later(() => disconnect(redis));
+  const upstream = await open.started(new ScriptedUpstream(() => ({ records: [] })));
+  const released = Promise.withResolvers<void>();
+  const answer = async () => {
+    await released.promise;
+    return 204;
+  };
+  const hooks = {
+    plain: await open.started(new Hook(answer)),
+    ordered: await open.started(new Hook(answer)),
+  };
+  const prefix = testPrefix();
+  const config = {
+    baseUrl: upstream.url,
+    redisUrl: server.url,
+    prefix,
+    receivers: {
+      plain: { url: hooks.plain.url, more: { timeout: '2m' } },
+      ordered: { url: hooks.ordered.url, more: { timeout: '2m', ordering: 'subject' } },
+    },
+    subscriptions: [{ name: 's', intents: [hashOf(77)], receivers: Object.keys(hooks) }],
+  };
+  const daemons = [open.child(config), open.child(config)];
+  await Promise.all(daemons.map((daemon) => daemon.start()));
+  const keys = new Keys(prefix);
+  const made = hourOfEvents(30, { fromMs: (await redisTimeMs(redis)) + 1_000, transfers: 10 });
+  await appendEvents(redis, keys, made);
+  // More than one of the two has room for.
+  for (const hook of Object.values(hooks)) await hook.until((came) => came.length >= 6);
+  const drained = () =>
+    eventually('all are delivered', async () => {
+      const newest = await redis.xrevrange(keys.events, '+', '-', 'COUNT', 1);
+      const ended = await Promise.all(
+        Object.keys(hooks).map(async (name) => {
+          const cursor = await redis.hget(keys.cursors, name);
+          return cursor === newest[0]?.[0] && (await redis.zcard(keys.pending(name))) === 0;
+        }),
+      );
+      return ended.every(Boolean);
+    });
+  const ids = made.map(madeEventId).toSorted();
+  return { server, hooks, daemons, ids, released, drained };
+}
+
+test('what is under way while Redis stands still for 8 s is sent once', async () => {
+  const { server, hooks, ids, released, drained } = await stage();
+  server.freeze();
+  await pause(STALL_MS / 2);
+  // They end while nobody can be told.
+  released.resolve();
+  await pause(STALL_MS / 2);
+  server.thaw();
+  await drained();
+  expect(hooks.plain.ids.toSorted()).toEqual(ids);
+  expect(hooks.ordered.ids.toSorted()).toEqual(ids);
+});
+
+test('what a process sends that stands still for 8 s is sent once, though another runs beside it', async () => {
+  const { hooks, daemons, ids, released, drained } = await stage();
+  const [first] = daemons;
+  first?.freeze();
+  await pause(STALL_MS);
+  first?.thaw();
+  released.resolve();
+  await drained();
+  expect(hooks.plain.ids.toSorted()).toEqual(ids);
+  expect(hooks.ordered.ids.toSorted()).toEqual(ids);
+});
+
+test('what a process was sending that was killed is taken over, and nothing else is sent again', async () => {
+  const { hooks, daemons, ids, released, drained } = await stage();
+  await hooks.plain.until((came) => came.length >= 10);
+  const [first] = daemons;
+  await first?.kill();
+  released.resolve();
+  await drained();
+  expect([...new Set(hooks.plain.ids)].toSorted()).toEqual(ids);
+  expect(hooks.plain.ids.length).toBeGreaterThan(ids.length);
+  expect(hooks.plain.ids.length).toBeLessThanOrEqual(ids.length + 5);
+});
