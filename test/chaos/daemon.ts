@@ -56,6 +56,15 @@ export class ChaosDaemon {
     await this.#program?.line(/"msg":"daemon.started"/);
   }
 
+  /** Has the process stand still, as on a machine that is suspended. */
+  stop(): void {
+    this.#program?.send('SIGSTOP');
+  }
+
+  goOn(): void {
+    this.#program?.send('SIGCONT');
+  }
+
   async kill(): Promise<void> {
     await this.#program?.end('SIGKILL');
   }

@@ -6,6 +6,18 @@ import type { MailServer } from './mail-server.ts';
 import { BAD_MOODS, type MoodyReceiver } from './receiver.ts';
 import type { Disruption } from './reckoning.ts';
 
+/** What stands still for so long, in ms, is slow, not dead: nothing may be told twice for it. */
+const STALL_MS = [1_000, 6_000] as const;
+const STALL = 'stands still';
+
+/** Whether something was only slow for a while, and lost nothing that it was doing. */
+export function isStall({ what }: Disruption): boolean {
+  return what === STALL;
+}
+
+/** The share of what happens to Redis that is a stall; the rest is a kill. */
+const FROZEN = 0.5;
+
 /** Whom mischief is done to. */
 export type Victims = {
   daemons: readonly ChaosDaemon[];
@@ -15,7 +27,8 @@ export type Victims = {
 };
 
 /** The shares of what happens to a daemon; the rest is a SIGTERM. */
-const KILLED = 0.7;
+const STOPPED = 0.25;
+const KILLED = 0.55;
 const KILLED_WHILE_STARTING = 0.2;
 
 /**
@@ -52,7 +65,15 @@ export async function doMischief(
 
   const daemons = victims.daemons.map((daemon) =>
     again(daemon.name, 4, async (random) => {
-      if (chance(random, KILLED)) {
+      if (chance(random, STOPPED)) {
+        await during(STALL, daemon.name, async () => {
+          daemon.stop();
+          await wait(between(random, ...STALL_MS));
+          daemon.goOn();
+        });
+        return;
+      }
+      if (chance(random, KILLED / (1 - STOPPED))) {
         await during('kill -9', daemon.name, () => daemon.kill());
         await wait(between(random, 0, 1_500));
         if (chance(random, KILLED_WHILE_STARTING)) {
@@ -70,11 +91,17 @@ export async function doMischief(
     }),
   );
   const redis = again('redis', 9, (random) =>
-    during('kill -9', 'redis', async () => {
-      await victims.redis.kill();
-      await wait(between(random, 0, 2_000));
-      await victims.redis.start();
-    }),
+    chance(random, FROZEN)
+      ? during(STALL, 'redis', async () => {
+          victims.redis.freeze();
+          await wait(between(random, ...STALL_MS));
+          victims.redis.thaw();
+        })
+      : during('kill -9', 'redis', async () => {
+          await victims.redis.kill();
+          await wait(between(random, 0, 2_000));
+          await victims.redis.start();
+        }),
   );
   const mail = again('mail server', 5, (random) =>
     during('away', 'mail server', async () => {

@@ -18,7 +18,7 @@ import { RedisProcess } from '../support/redis-process.ts';
 import { SANDBOX_KEY, SandboxProcess } from '../support/sandbox-process.ts';
 import { ChaosDaemon, clockBender } from './daemon.ts';
 import { MailServer } from './mail-server.ts';
-import { doMischief } from './mischief.ts';
+import { doMischief, isStall } from './mischief.ts';
 import { MoodyReceiver } from './receiver.ts';
 import { type Delivery, type Disruption, reckonDelivery, reckonTelling, type Telling } from './reckoning.ts';
 
@@ -119,6 +119,11 @@ async function chaos({ seconds, seed }: { seconds: number; seed: number }): Prom
         ({ victim }) => victim === 'redis' || daemons.some(({ name }) => name === victim),
       ),
     });
+    /** What is done to one receiver is no reason for another to get anything twice. */
+    const concerns = (victim: string, receiver: string): boolean =>
+      victim === 'mail server'
+        ? receiver === MAIL_RECEIVER
+        : victim === receiver || !receivers.some(({ name }) => name === victim);
     const deliveries = [
       ...receivers.map(({ name, arrivals }) => ({
         receiver: name,
@@ -136,7 +141,9 @@ async function chaos({ seconds, seed }: { seconds: number; seed: number }): Prom
       reckonDelivery(
         receipts,
         events,
-        disruptions.filter(({ victim }) => victim !== 'mail server' || receipts.receiver === MAIL_RECEIVER),
+        disruptions.filter(
+          (disruption) => !isStall(disruption) && concerns(disruption.victim, receipts.receiver),
+        ),
       ),
     );
     const problems = [
