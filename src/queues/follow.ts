@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Signals } from '../signals.ts';
+import type { Directory } from '../domain/chains.ts';
 import { MOST_OPEN } from '../store/deliveries.ts';
 import type { EventLog } from '../store/event-log.ts';
 import type { Registry, StoredReceiver } from '../store/registry.ts';
@@ -23,6 +24,7 @@ export type FollowParts = OpeningParts & {
   lease: RelayLease;
   events: EventLog;
   registry: Registry;
+  directory: Directory;
   setAside: SetAside;
   log: Logger;
   signals: Signals;
@@ -50,11 +52,11 @@ export async function follow(
   { token, cursor, receivers }: Group,
   parts: FollowParts,
 ): Promise<'moved' | 'quiet' | 'fenced' | NewerEntryError> {
-  const { events, registry, lease, keep, failed } = parts;
+  const { events, lease, keep, failed } = parts;
   const batch = await readBatch(await events.after(cursor, BATCH), events);
   if (batch.last === null) return batch.stoppedBy === null ? 'quiet' : new NewerEntryError(batch.stoppedBy);
   await setAside(batch, parts);
-  const entitledOf = await entitlements(batch.facts, registry);
+  const entitledOf = await entitlements(batch.facts, parts);
   const passed: string[] = [];
   let atOnce: Promise<boolean>[] = [];
   let opened = 0;

@@ -20,7 +20,7 @@ const INVALID: CannedAnswer = {
   },
 };
 const GATEWAY: CannedAnswer = { status: 403, body: { Message: 'User is not authorized' } };
-const WORKS: CannedAnswer = {
+const WORKS = {
   status: 200,
   body: { results: [{ id: `intent:0x${'0'.repeat(64)}`, type: 'intent', status: 'unknown' }] },
 };

@@ -71,7 +71,7 @@ describe('a receiver behind a proxy', () => {
   });
 
   test('that hangs costs its own attempt only', async () => {
-    const proxy = await started(new ConnectProxy(() => (proxy.asked.length === 1 ? 'nothing' : 'open')));
+    const proxy: ConnectProxy = await started(new ConnectProxy(() => (proxy.asked.length === 1 ? 'nothing' : 'open')));
     const hook = await started(new Hook());
     const notifier = through(`http://127.0.0.1:${proxy.port}`, hook.url, { concurrency: 3, timeoutMs: 2_000 });
     const results = await Promise.all([1, 2, 3].map(() => deliver(notifier)));

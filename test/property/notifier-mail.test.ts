@@ -153,6 +153,7 @@ describe('nothing that the upstream says adds a header or a recipient', () => {
     receiverName: 'oncall',
     from: 'watch@example.com',
     to: ['a@example.com'],
+    remaining: [],
     nowMs: 0,
     directory: COMMON,
   };
