@@ -54,7 +54,11 @@ export function proxiedConnector({ proxy, lookup, timeoutMs, tls }: ProxyOptions
     tunnel.once('connect', ({ statusCode = 0 }, socket, head) => {
       if (statusCode < 200 || statusCode > 299) {
         socket.on('error', () => undefined).destroy();
-        fail(new ProxyError(`the proxy answered ${statusCode}${statusCode === 407 ? ', it wants another login' : ''}`));
+        fail(
+          new ProxyError(
+            `the proxy answered ${statusCode}${statusCode === 407 ? ', it wants another login' : ''}`,
+          ),
+        );
         return;
       }
       if (head.length > 0) socket.unshift(head);

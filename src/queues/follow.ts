@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import type { Signals } from '../signals.ts';
 import type { Directory } from '../domain/chains.ts';
+import type { Signals } from '../signals.ts';
 import { MOST_OPEN } from '../store/deliveries.ts';
 import type { EventLog } from '../store/event-log.ts';
 import type { Registry, StoredReceiver } from '../store/registry.ts';

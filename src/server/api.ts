@@ -24,35 +24,31 @@ type EventQuery = { receiver?: unknown; expires?: unknown; signature?: unknown }
 /** Adds `GET /v1/events/{id}?receiver=NAME`, for whoever has the token, or a signed link to that very event. */
 export function routeApi(app: FastifyInstance, { token, links, findEvent }: ApiOptions): void {
   const failures = new FailedLogins();
-  app.get<{ Params: { id: string }; Querystring: EventQuery }>(
-    '/v1/events/:id',
-    async (request, reply) => {
-      const { receiver: named, expires, signature } = request.query;
-      const isLink = signature !== undefined;
-      if (!isLink && !isAuthorized(request, token)) {
-        const waited = await failures.wait(request.ip, performance.now());
-        return waited ? refuse(reply) : sendTooMany(reply);
-      }
-      const id = EVENT_ID.safeParse(request.params.id);
-      const receiver = RECEIVER.safeParse(named);
-      if (!receiver.success)
-        return sendProblem(reply, 400, 'expected ?receiver= with the name of a receiver');
-      if (isLink) {
-        const linked = { id: request.params.id, receiver: receiver.data };
-        const word = links.check(linked, { expires, signature, nowMs: Date.now() });
-        if (word !== 'good') return sendProblem(reply, 403, BAD_LINKS[word]);
-      }
-      const answer = id.success
-        ? await askedWithin(findEvent, { id: id.data, receiver: receiver.data })
-        : { event: null };
-      if (answer === null) return sendProblem(reply, 503, 'the events cannot be read now; try again later');
-      if (answer.event === null) {
-        const detail = `receiver ${receiver.data} has no delivery of this event, or its retention is over`;
-        return sendProblem(reply, 404, detail);
-      }
-      return reply.header('cache-control', 'no-store').send(answer.event);
-    },
-  );
+  app.get<{ Params: { id: string }; Querystring: EventQuery }>('/v1/events/:id', async (request, reply) => {
+    const { receiver: named, expires, signature } = request.query;
+    const isLink = signature !== undefined;
+    if (!isLink && !isAuthorized(request, token)) {
+      const waited = await failures.wait(request.ip, performance.now());
+      return waited ? refuse(reply) : sendTooMany(reply);
+    }
+    const id = EVENT_ID.safeParse(request.params.id);
+    const receiver = RECEIVER.safeParse(named);
+    if (!receiver.success) return sendProblem(reply, 400, 'expected ?receiver= with the name of a receiver');
+    if (isLink) {
+      const linked = { id: request.params.id, receiver: receiver.data };
+      const word = links.check(linked, { expires, signature, nowMs: Date.now() });
+      if (word !== 'good') return sendProblem(reply, 403, BAD_LINKS[word]);
+    }
+    const answer = id.success
+      ? await askedWithin(findEvent, { id: id.data, receiver: receiver.data })
+      : { event: null };
+    if (answer === null) return sendProblem(reply, 503, 'the events cannot be read now; try again later');
+    if (answer.event === null) {
+      const detail = `receiver ${receiver.data} has no delivery of this event, or its retention is over`;
+      return sendProblem(reply, 404, detail);
+    }
+    return reply.header('cache-control', 'no-store').send(answer.event);
+  });
 }
 
 const BAD_LINKS = {

@@ -1,7 +1,7 @@
 import { Agent, type Dispatcher, errors } from 'undici';
+import type { Secret } from '../config/secret.ts';
 import { proxiedConnector } from '../network/proxy.ts';
 import { NameResolver } from '../network/resolver.ts';
-import type { Secret } from '../config/secret.ts';
 import { httpDateMs, retryAfterMs } from './http-date.ts';
 
 /** Sockets of one client; requests beyond wait for one, within their own timeout. */

@@ -242,7 +242,9 @@ describe('a mail server that refuses', () => {
     const server = await startMailServer({ recipients: { 'bob@example.com': GREYLISTED } });
     const result = await deliver(notifierFor(server.url));
     expect(result).toMatchObject({ outcome: 'failed', smtpCode: 451 });
-    expect(result.reason).toBe('accepted for 1 of 2 recipients; refused for now: 451 4.7.1 greylisted, try later');
+    expect(result.reason).toBe(
+      'accepted for 1 of 2 recipients; refused for now: 451 4.7.1 greylisted, try later',
+    );
   });
 
   test('one recipient for good and the other for now: a later attempt may work', async () => {

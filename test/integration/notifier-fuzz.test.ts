@@ -18,20 +18,18 @@ const HEADER = 'Bearer 4bcdefghijklmnopqrstuvwx';
 const SECRETS = [TOKEN, HEADER, WEBHOOK_SECRET];
 
 /** What a server may repeat, and how. */
-const echo = fc
-  .tuple(fc.constantFrom(...SECRETS), fc.nat(6), fc.nat(80))
-  .map(([secret, spelling, end]) => {
-    const spelled = [
-      secret,
-      encodeURIComponent(secret),
-      JSON.stringify(secret).slice(1, -1).replaceAll('/', '\\/'),
-      secret.replaceAll('&', '&amp;').replaceAll('=', '&#61;').replaceAll('/', '&#x2f;'),
-      Buffer.from(secret).toString('base64'),
-      Buffer.from(`x${secret}`).toString('base64url'),
-      secret.toUpperCase(),
-    ][spelling];
-    return String(spelled).slice(0, 12 + end);
-  });
+const echo = fc.tuple(fc.constantFrom(...SECRETS), fc.nat(6), fc.nat(80)).map(([secret, spelling, end]) => {
+  const spelled = [
+    secret,
+    encodeURIComponent(secret),
+    JSON.stringify(secret).slice(1, -1).replaceAll('/', '\\/'),
+    secret.replaceAll('&', '&amp;').replaceAll('=', '&#61;').replaceAll('/', '&#x2f;'),
+    Buffer.from(secret).toString('base64'),
+    Buffer.from(`x${secret}`).toString('base64url'),
+    secret.toUpperCase(),
+  ][spelling];
+  return String(spelled).slice(0, 12 + end);
+});
 const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 40 }),
   fc.string({ maxLength: 2_000 }),
@@ -107,6 +105,8 @@ test(`${RUNS} made-up answers: each attempt ends with a result, and none shows a
     }
   };
   for (let at = 0; at < RUNS; at += AT_ONCE) {
-    await Promise.all(Array.from({ length: Math.min(AT_ONCE, RUNS - at) }, (_, index) => deliver(at + index)));
+    await Promise.all(
+      Array.from({ length: Math.min(AT_ONCE, RUNS - at) }, (_, index) => deliver(at + index)),
+    );
   }
 });

@@ -36,7 +36,9 @@ describe('a receiver behind a proxy', () => {
     const proxy = await started(new ConnectProxy());
     const hook = await started(new Hook());
     const url = hook.url.replace('127.0.0.1', 'known-to-the-proxy-only.invalid');
-    const notifier = through(`http://user:p%40ss@127.0.0.1:${proxy.port}`, url, { allowPrivateNetwork: false });
+    const notifier = through(`http://user:p%40ss@127.0.0.1:${proxy.port}`, url, {
+      allowPrivateNetwork: false,
+    });
     expect(await deliver(notifier)).toMatchObject({ outcome: 'delivered' });
     expect(await deliver(notifier)).toMatchObject({ outcome: 'delivered' });
     expect(hook.came).toHaveLength(2);
@@ -71,9 +73,14 @@ describe('a receiver behind a proxy', () => {
   });
 
   test('that hangs costs its own attempt only', async () => {
-    const proxy: ConnectProxy = await started(new ConnectProxy(() => (proxy.asked.length === 1 ? 'nothing' : 'open')));
+    const proxy: ConnectProxy = await started(
+      new ConnectProxy(() => (proxy.asked.length === 1 ? 'nothing' : 'open')),
+    );
     const hook = await started(new Hook());
-    const notifier = through(`http://127.0.0.1:${proxy.port}`, hook.url, { concurrency: 3, timeoutMs: 2_000 });
+    const notifier = through(`http://127.0.0.1:${proxy.port}`, hook.url, {
+      concurrency: 3,
+      timeoutMs: 2_000,
+    });
     const results = await Promise.all([1, 2, 3].map(() => deliver(notifier)));
     expect(results.map(({ outcome }) => outcome).sort()).toEqual(['delivered', 'delivered', 'failed']);
     const next = await Promise.all([1, 2, 3].map(() => deliver(notifier)));

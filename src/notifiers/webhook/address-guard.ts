@@ -16,7 +16,8 @@ type IsRefused = (address: string) => boolean;
 export function refusedBeyond(networks: readonly string[]): IsRefused {
   const allowed = networkList(networks);
   return (address) =>
-    isRefusedAddress(address) && !(isIP(address) !== 0 && allowed.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6'));
+    isRefusedAddress(address) &&
+    !(isIP(address) !== 0 && allowed.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6'));
 }
 
 /**
@@ -30,10 +31,7 @@ export function guardedConnector({
   isRefused,
   ...options
 }: buildConnector.BuildOptions & { lookup: LookupFunction; isRefused: IsRefused }): buildConnector.connector {
-  return withoutLiterals(
-    buildConnector({ ...options, lookup: guardedLookup(lookup, isRefused) }),
-    isRefused,
-  );
+  return withoutLiterals(buildConnector({ ...options, lookup: guardedLookup(lookup, isRefused) }), isRefused);
 }
 
 /** A connector that refuses addresses that are given as such, which are connected to without a lookup. */
