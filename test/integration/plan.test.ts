@@ -108,6 +108,18 @@ describe('a plan conserves work', () => {
     expect(news).toBeGreaterThan(100);
   });
 
+  test('polls all wallets of a cold start once before it comes back to any of them', async () => {
+    await stage.budget(5);
+    const all = wallets(1_000);
+    await stage.name(all, 'first');
+    const roundMs = 1_000 * (all.length / 5);
+    const polled = await stage.run((1.1 * roundMs) / 1_000, async () => ({
+      outcome: 'next',
+      next: { virtualSeconds: 85, restMs: 1_000, latestMs: 2 * roundMs },
+    }));
+    expect([...polled.keys()].length).toBe(all.length);
+  });
+
   test('polls what is overdue in a quarter to half of the budget, though it is worth nothing', async () => {
     await stage.budget(10);
     const [dull = walletId('0x0'), ...rest] = wallets(100);

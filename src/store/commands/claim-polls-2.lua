@@ -128,7 +128,7 @@ local function heads(place, ...)
 end
 local last = math.max(0, slots - 1)
 -- Beside what is not wallets, they count as overdue about a round earlier: after less than two.
-local others = slots > 0 and (redis.call('ZCARD', key .. ':first') > 0 or redis.call('ZCOUNT', key .. ':latest', '-inf', text(now)) > 0)
+local others = slots > 0 and redis.call('ZCOUNT', key .. ':latest', '-inf', text(now)) > 0
 local early = others and PLAN.EARLY_ROUNDS * roundOf(plan) or 0
 local lanes = {
   asked = heads('asked', 'ZRANGE', key .. ':asked', 0, last, 'WITHSCORES'),
@@ -161,9 +161,8 @@ local suspect, advanced = nil, 0
 
 -- How far virtual time runs with one slot, by how it ran of late. Beside what is urgent it goes on like that, whoever is
 -- served: or what is regular would wait until nothing urgent is left.
-local pulse = step / 1000
 local dvBefore, dtBefore = number(fields[7], 0), number(fields[8], 0)
-if dtBefore > 0 and dvBefore > 0 then pulse = dvBefore / dtBefore * pulse end
+local pulse = dtBefore > 0 and dvBefore / dtBefore * step / 1000 or 0
 
 -- What is overdue: wallets first, but never they alone. Beside many of them some always are.
 local function chooseOverdue()
