@@ -127,8 +127,14 @@ local function heads(place, ...)
   return slots > 0 and redis.call(...) or {}
 end
 local last = math.max(0, slots - 1)
+local fields = redis.call('HMGET', key, 'turn', 'turnUrgent', 'turnOverdue', 'failNext', 'failTries', 'failOks', 'dv', 'dt', 'rateAt', 'suspect', 'used', 'tokens', 'turnBound', 'cold')
+-- A start with many wallets that nobody has looked at yet: they come first, whatever else is worth a look.
+local oldest = redis.call('ZRANGE', key .. ':first', 0, 0)[1]
+local anew = oldest and kindOf(oldest) == 'wallet'
+local isCold = anew and (fields[14] == '1' or number(fields[7], 0) == 0)
 -- Beside what is not wallets, they count as overdue about a round earlier: after less than two.
-local others = slots > 0 and redis.call('ZCOUNT', key .. ':latest', '-inf', text(now)) > 0
+local others = slots > 0 and not isCold
+  and (oldest and not anew or redis.call('ZCOUNT', key .. ':latest', '-inf', text(now)) > 0)
 local early = others and PLAN.EARLY_ROUNDS * roundOf(plan) or 0
 local lanes = {
   asked = heads('asked', 'ZRANGE', key .. ':asked', 0, last, 'WITHSCORES'),
@@ -150,7 +156,6 @@ local function head(lane)
   return member, member and tonumber(list[at[lane] + 1])
 end
 
-local fields = redis.call('HMGET', key, 'turn', 'turnUrgent', 'turnOverdue', 'failNext', 'failTries', 'failOks', 'dv', 'dt', 'rateAt', 'suspect', 'used', 'tokens', 'turnBound')
 local turn, turnUrgent, turnOverdue = fields[1] == '1', fields[2] == '1', number(fields[3], 0)
 local turnBound = number(fields[13], 0)
 local failNext = math.min(number(fields[4], 0), now + 600000)
@@ -162,7 +167,11 @@ local suspect, advanced = nil, 0
 -- How far virtual time runs with one slot, by how it ran of late. Beside what is urgent it goes on like that, whoever is
 -- served: or what is regular would wait until nothing urgent is left.
 local dvBefore, dtBefore = number(fields[7], 0), number(fields[8], 0)
-local pulse = dtBefore > 0 and dvBefore / dtBefore * step / 1000 or 0
+local pulse = step / 1000
+if dtBefore > 0 and dvBefore > 0 then pulse = dvBefore / dtBefore * pulse end
+-- At a cold start it comes to those that were looked at first when all have been, evenly: bunched, the price would swing
+-- with every round.
+if isCold then pulse = PLAN.ANEW_SECONDS * step / roundOf(plan) end
 
 -- What is overdue: wallets first, but never they alone. Beside many of them some always are.
 local function chooseOverdue()
@@ -187,7 +196,7 @@ local function choose()
     turnOverdue = (turnOverdue + PLAN.OVERDUE_SHARE) % 1
     if turnOverdue < PLAN.OVERDUE_SHARE then return chooseOverdue() end
   end
-  if urgent and fair and score <= plan.v then
+  if urgent and fair and score <= plan.v and not isCold then
     turn = not turn
     if turn then return 'fair' end
   end
@@ -283,7 +292,7 @@ local dt = dtBefore * decay + seconds
 redis.call(
   'HSET', key, 'last', text(now), 'offset', text(plan.offset), 'graceUntil', text(plan.graceUntil),
   'v', string.format('%.6f', plan.v), 'next', text(plan.next), 'failNext', text(failNext),
-  'turn', turn and '1' or '0', 'turnUrgent', turnUrgent and '1' or '0', 'turnOverdue', text(turnOverdue), 'turnBound', text(turnBound),
+  'turn', turn and '1' or '0', 'turnUrgent', turnUrgent and '1' or '0', 'turnOverdue', text(turnOverdue), 'turnBound', text(turnBound), 'cold', isCold and '1' or '0',
   'dv', string.format('%.9g', dv), 'dt', string.format('%.9g', dt), 'rateAt', text(now),
   'used', string.format('%.9g', number(fields[11], 0) * decay + #picks / 3)
 )

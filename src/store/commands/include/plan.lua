@@ -55,6 +55,8 @@ local PLAN = {
   -- Of that, while others are overdue as well.
   BOUND_SHARE = 2 / 3,
   EARLY_ROUNDS = 1.25,
+  -- What a wallet of which nothing is known waits, in virtual seconds.
+  ANEW_SECONDS = 19,
   -- The longest wait for a first look of what is tracked anew, and nothing is known of.
   LATEST_ANEW = 600000,
 }
