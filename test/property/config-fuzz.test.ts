@@ -138,12 +138,15 @@ const onLine =
   (index: number, change: (line: string) => string): Slip =>
   (lines) =>
     lines.map((line, number) => (number === index % lines.length ? change(line) : line));
-const value = fc.constantFrom(...VALUES, ...SECRETS);
+const value = fc.oneof(fc.constantFrom(...VALUES), fc.constantFrom(...SECRETS));
 const withValue = (line: string, text: string): string =>
   line.replace(/^(\s*(?:- )?(?:\w+: ?)?).*$/s, (_, start) => `${start}${text}`);
 
 const slip: fc.Arbitrary<Slip> = fc.oneof(
-  fc.tuple(at, value).map(([index, text]) => onLine(index, (line) => withValue(line, text))),
+  {
+    weight: 3,
+    arbitrary: fc.tuple(at, value).map(([index, text]) => onLine(index, (line) => withValue(line, text))),
+  },
   // Within the line: after a bracket, a comma, a colon or a quote.
   fc.tuple(at, at, value).map(([index, place, text]) =>
     onLine(index, (line) => {
