@@ -33,6 +33,7 @@ function commandOf(error: Error): string | undefined {
   return typeof command.name === 'string' ? command.name : undefined;
 }
 
-function withoutArguments(text: string): string {
+/** What Redis says of a command that it does not know, without the arguments that it quotes. */
+export function withoutArguments(text: string): string {
   return text.replaceAll(/, with args beginning with:.*/g, '');
 }

@@ -89,13 +89,18 @@ function startAt(text: string, at: number): number {
   return text.charCodeAt(at) * 0x100 + text.charCodeAt(at + 1);
 }
 
-/** Hides the beginning of a secret at the end of a text, also where half an escape follows it. */
+/** Hides the beginning of a secret at the end of a text, also where halves of escapes follow it, one within the other. */
 function hideEnd(
   { text, start }: Bytes,
   { spellings, hidden }: { spellings: readonly string[]; hidden: Uint8Array },
 ): void {
-  const whole = text.replace(ESCAPE_START, '');
-  for (const ending of new Set([text, whole])) {
+  const endings = new Set([text]);
+  let ending = text;
+  for (let depth = 0; depth < MAX_DEPTH; depth += 1) {
+    ending = ending.replace(ESCAPE_START, '');
+    endings.add(ending);
+  }
+  for (const ending of endings) {
     for (const spelling of spellings) {
       for (let length = Math.min(spelling.length, ending.length); length >= MIN_CUT_PIECE; length -= 1) {
         if (!ending.endsWith(spelling.slice(0, length))) continue;
@@ -132,20 +137,29 @@ export function secretsOfUrl(url: URL): string[] {
   return [...new Set(found.flatMap((part) => [part, decodeOrKeep(part)]))];
 }
 
-/** What may be secret in the login of an URL: the password, and both as they are sent. */
+/** What may be secret in the login of an URL: the password, or a token in the place of the user, and both as they are sent. */
 export function secretsOfLogin({ username, password }: Pick<URL, 'username' | 'password'>): string[] {
-  if (password === '') return [];
   const [user, pass] = [decodeOrKeep(username), decodeOrKeep(password)];
+  if (password === '') {
+    if (user.length < MIN_TOKEN_LENGTH) return [];
+    return [username, user, Buffer.from(`${user}:`).toString('base64')];
+  }
   const sent = [user, `${user}:${pass}`, `\0${user}\0${pass}`].map((text) =>
     Buffer.from(text).toString('base64'),
   );
   return [password, pass, ...sent];
 }
 
-/** What may be secret in a header's value: the whole of it, and its words that are long enough to be a token. */
+/**
+ * What may be secret in a header's value: the whole of it, its words that are long enough to be a token, and the login that
+ * `Basic` stands before.
+ */
 export function secretsOfHeader(value: string): string[] {
   const words = value.split(/[ ,;=]+/).filter((word) => word.length >= MIN_TOKEN_LENGTH);
-  return value.length >= MIN_VALUE_LENGTH ? [value, ...words] : words;
+  const basic = /^basic +(\S+)$/i.exec(value)?.[1];
+  const login = basic === undefined ? '' : Buffer.from(basic, 'base64').toString('utf8');
+  const password = login.slice(login.indexOf(':') + 1);
+  return [...(value.length >= MIN_VALUE_LENGTH ? [value] : []), ...words, login, password];
 }
 
 /** Percent-decoded text, or the text itself where the escapes are broken. */

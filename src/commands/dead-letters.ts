@@ -37,9 +37,11 @@ export function deadLettersCommand(): Command {
     .argument('<receiver>', 'whose dead letters')
     .argument('[events...]', 'the ids of their events')
     .option('--all', 'all of the receiver')
-    .action(async (receiver: string, events: string[], options: Filters & { all?: true }, self: Command) => {
-      const { config } = self.optsWithGlobals<{ config: string }>();
-      const { all, ...filters } = options;
+    .action(async (receiver: string, events: string[], _options: unknown, self: Command) => {
+      // The command above has the same filters, and takes them wherever they stand.
+      const given = self.optsWithGlobals<Filters & { config: string; all?: true; attempts?: true }>();
+      const { config, all, attempts, ...filters } = given;
+      if (attempts) throw new Error('found --attempts with retry, expected it without');
       const ways = [events.length > 0, all === true, Object.keys(filters).length > 0].filter(Boolean).length;
       if (ways !== 1) {
         const found = ways === 0 ? 'none' : 'several';

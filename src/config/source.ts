@@ -1,9 +1,9 @@
-import { LineCounter, parseDocument } from 'yaml';
+import { type Document, LineCounter, parseDocument } from 'yaml';
 import type { JsonObject } from '../domain/json.ts';
 import { type ConfigPath, renderPath } from './errors.ts';
 import { maskVariables, type Outside } from './expand.ts';
-import { describeSyntaxError } from './syntax-errors.ts';
-import { readValues } from './values.ts';
+import { describeSyntaxError, TOO_DEEP } from './syntax-errors.ts';
+import { readValues, type Values } from './values.ts';
 
 /** A problem with its place in the text. `path` is empty where the text could not be read that far. */
 export type PlacedProblem = { path: ConfigPath; offset: number; message: string };
@@ -27,16 +27,10 @@ export type Source = {
 export function readSource(text: string, outside: Outside): Source {
   const lineCounter = new LineCounter();
   const { masked, unmask } = maskVariables(text);
-  const document = parseDocument(masked, { lineCounter, prettyErrors: false, stringKeys: true });
-  const syntaxErrors = [...document.errors, ...document.warnings];
-  const syntaxProblems = syntaxErrors.map((error) => ({
-    path: [],
-    offset: error.pos[0],
-    message: describeSyntaxError(error, masked.slice(error.pos[0])),
-  }));
-  // A repeated key leaves a readable document; after any other error the rest would be guesswork.
-  const readable = syntaxErrors.every(({ code }) => code === 'DUPLICATE_KEY');
-  const values = readable ? readValues({ document, unmask, outside }) : null;
+  const { values, syntaxProblems } = unlessTooDeep(masked, () => {
+    const document = parseDocument(masked, { lineCounter, prettyErrors: false, stringKeys: true });
+    return readDocument(document, { masked, unmask, outside });
+  });
   return {
     tree: values?.tree ?? null,
     problems: [...firstOfEachLine(syntaxProblems, lineCounter), ...(values?.problems ?? [])],
@@ -56,6 +50,42 @@ export function readSource(text: string, outside: Outside): Source {
       return { line: Math.max(line, 1), column: Math.max(col, 1) };
     },
   };
+}
+
+type Read = { values: Values | null; syntaxProblems: PlacedProblem[] };
+
+function readDocument(
+  document: Document.Parsed,
+  { masked, ...parts }: { masked: string; unmask(part: string): string; outside: Outside },
+): Read {
+  const syntaxErrors = [...document.errors, ...document.warnings];
+  const syntaxProblems = syntaxErrors.map((error) => ({
+    path: [],
+    offset: error.pos[0],
+    message: describeSyntaxError(error, masked.slice(error.pos[0])),
+  }));
+  // A repeated key leaves a readable document; after any other error the rest would be guesswork.
+  const readable = syntaxErrors.every(({ code }) => code === 'DUPLICATE_KEY');
+  return { values: readable ? readValues({ document, ...parts }) : null, syntaxProblems };
+}
+
+/** The parser, which recurses, bounds how deep brackets go, but not lists and mappings without them. */
+function unlessTooDeep(text: string, read: () => Read): Read {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return { values: null, syntaxProblems: [{ path: [], offset: deepestLine(text), message: TOO_DEEP }] };
+  }
+}
+
+/** Where the line begins that is indented furthest, or opens most. */
+function deepestLine(text: string): number {
+  let deepest = { offset: 0, depth: 0 };
+  for (const match of text.matchAll(/^[ ?:[{-]*/gm)) {
+    if (match[0].length > deepest.depth) deepest = { offset: match.index, depth: match[0].length };
+  }
+  return deepest.offset;
 }
 
 /** One slip makes the parser complain several times in a row. */

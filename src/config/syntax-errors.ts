@@ -1,5 +1,8 @@
 import type { YAMLError } from 'yaml';
 
+/** What is said of a text in which more sections stand in each other than can be read. */
+export const TOO_DEEP = 'found YAML that is nested too deeply, expected a config';
+
 /**
  * What a YAML error means, in our words: the parser's own messages quote the text, which may be a secret. `rest`
  * is the text from the error on; only the name of a repeated key is taken from it.
@@ -34,7 +37,7 @@ export function describeSyntaxError(error: YAMLError, rest: string): string {
     case 'NON_STRING_KEY':
       return 'found a key that is a list or a mapping, expected text';
     case 'RESOURCE_EXHAUSTION':
-      return 'found YAML that is nested too deeply, expected a config';
+      return TOO_DEEP;
     default:
       return `found text that is no YAML (${error.code}), expected "key: value" lines, lists and quotes that are closed`;
   }

@@ -1,5 +1,7 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import type { Host, RedisTarget } from '../config/redis-target.ts';
+import { withoutArguments } from '../log-error.ts';
+import { redactor, secretsOfLogin } from '../redact.ts';
 import { within } from '../within.ts';
 import { defineCommands, type RedisClient } from './commands.ts';
 import { gatherWrites } from './gather-writes.ts';
@@ -43,9 +45,10 @@ export function connect(
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   };
   const redis = open(target, options);
+  const wordsOf = redisWords(target);
   let away = false;
   redis.on('error', (error: Error) => {
-    if (!away) hooks.onTrouble?.(error.message);
+    if (!away) hooks.onTrouble?.(wordsOf(error));
     away = true;
   });
   redis.on('close', () => {
@@ -58,6 +61,28 @@ export function connect(
   });
   defineCommands(redis);
   return redis;
+}
+
+/** Makes what an error of this Redis says without the password: Redis repeats the arguments of a command that it does not know. */
+export function redisWords(target: RedisTarget): (error: unknown) => string {
+  const redact = redactor(secretsOfTarget(target));
+  return (error) => {
+    if (!(error instanceof Error)) return redact(String(error));
+    const code = 'code' in error ? String(error.code) : error.name;
+    return redact(withoutArguments(error.message === '' ? code : error.message));
+  };
+}
+
+function secretsOfTarget(target: RedisTarget): string[] {
+  switch (target.kind) {
+    case 'server':
+      return secretsOfLogin(new URL(target.url));
+    case 'sentinel':
+    case 'cluster':
+      return target.password === undefined ? [] : [target.password];
+    case 'socket':
+      return [];
+  }
 }
 
 function open(target: RedisTarget, options: OpenOptions): RedisClient {

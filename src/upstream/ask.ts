@@ -159,8 +159,9 @@ function unanswered<T>(
       return new UpstreamFailure({ ...facts, code: 'malformed', found: `no HTTP (${exchange.reason})` });
     case 'lost': {
       const { cause } = exchange;
-      const name = 'code' in cause ? `${String(cause.code)} ${cause.message}` : cause.message;
-      const found = `no answer, the connection failed: ${excerpt(name, BODY_CHARS)}`;
+      const code = 'code' in cause ? String(cause.code) : '';
+      const words = cause.message.includes(code) ? cause.message : `${code} ${cause.message}`;
+      const found = `no answer, the connection failed: ${excerpt(words, BODY_CHARS)}`;
       return new UpstreamFailure({ ...facts, code: 'unavailable', found, cause });
     }
     default:

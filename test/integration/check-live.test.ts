@@ -5,6 +5,7 @@ import { type CannedAnswer, cannedServer } from '../support/canned-server.ts';
 import { configYaml, testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
 import { freePort } from '../support/port.ts';
+import { RawServer } from '../support/raw-server.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 import { Stage } from '../support/stage.ts';
 
@@ -25,14 +26,14 @@ const WORKS = {
   body: { results: [{ id: `intent:0x${'0'.repeat(64)}`, type: 'intent', status: 'unknown' }] },
 };
 
-type Checked = { code: number | null; upstream: string; lists: string };
+type Checked = { code: number | null; lines: string[]; upstream: string; lists: string };
 
 /** Runs `check --live` against an upstream that gives one answer to all requests; null for one that nobody answers for. */
 async function check(
   answer: CannedAnswer | null,
-  more: { redisUrl?: string; path?: string } = {},
+  given: { redisUrl?: string; path?: string; more?: object } = {},
 ): Promise<Checked> {
-  const { redisUrl = inject('redisUrl'), path = '' } = more;
+  const { redisUrl = inject('redisUrl'), path = '', more = {} } = given;
   const stage = new Stage(onTestFinished);
   let baseUrl = `http://127.0.0.1:${await freePort()}`;
   if (answer !== null) {
@@ -43,12 +44,37 @@ async function check(
   const file = join(await stage.folder(), 'intentwatch.yaml');
   const receivers = { hook: { url: 'http://127.0.0.1:1' } };
   const subscriptions = [{ name: 's', intents: [hashOf(1)], receivers: ['hook'] }];
-  await writeFile(file, configYaml({ baseUrl, redisUrl, prefix: testPrefix(), receivers, subscriptions }));
+  const config = { baseUrl, redisUrl, prefix: testPrefix(), receivers, subscriptions, more };
+  await writeFile(file, configYaml(config));
   const program = await stage.intentwatch(['check', '--live', '--config', file]);
   const { code } = await program.ending();
-  const line = (name: string): string => program.stdout.find((one) => one.includes(`  ${name} `)) ?? '';
-  return { code, upstream: line('upstream'), lists: line('chains and tokens') };
+  const lines = program.stdout;
+  return { code, lines, upstream: lineOf('upstream', lines), lists: lineOf('chains and tokens', lines) };
 }
+
+function lineOf(name: string, lines: readonly string[]): string {
+  return lines.find((line) => line.includes(`  ${name} `)) ?? '';
+}
+
+/** A server that says something to whoever connects, and answers each line. */
+async function talkingServer(greeting: string, reply: (line: string) => string): Promise<RawServer> {
+  return open.started(
+    new RawServer((socket) => {
+      socket.write(greeting);
+      socket.on('data', (chunk) => {
+        for (const line of chunk.toString('latin1').split('\r\n').slice(0, -1)) socket.write(reply(line));
+      });
+    }),
+  );
+}
+
+const smtpAt = ({ port }: RawServer, login = '') => ({
+  smtp: { url: `smtp://${login}127.0.0.1:${port}`, from: 'transfers@example.com' },
+});
+
+/** What moves the cursor of a terminal, hides text or turns it round. */
+const CLEAR = '\u001b[2J\u001b]0;owned\u0007\u009b31m\u202e';
+const UNPRINTABLE = /[\p{Cc}\p{Cf}]/u;
 
 describe('check --live', () => {
   test.each([
@@ -91,6 +117,89 @@ describe('check --live', () => {
     const { upstream } = await check({ status: 500, body: '\u001b[2J\u202egone' }, { path: '/\u009b2J' });
     expect(upstream).toContain('FAILED');
     expect(upstream).not.toMatch(/[\p{Cc}\u202e]/u);
+  });
+
+  test('nor of what a mail server or a Redis says', async () => {
+    const mail = await talkingServer(`554-${CLEAR}go\r\n554 away${CLEAR}\r\n`, () => '');
+    const redis = await talkingServer('', (line) => (line.startsWith('*') ? `-ERR ${CLEAR}no\r\n` : ''));
+    const redisUrl = `redis://127.0.0.1:${redis.port}`;
+    const { code, lines } = await check(WORKS, { redisUrl, more: smtpAt(mail) });
+    expect(code).toBe(75);
+    expect(lineOf('SMTP', lines)).toMatch(/^FAILED .*away/);
+    expect(lineOf('Redis (redis.url)', lines)).toMatch(/^FAILED .*ERR .*no/);
+    expect(lines.join('')).not.toMatch(UNPRINTABLE);
+  });
+
+  test('gives up a mail server that never comes to the end of its answer', async () => {
+    const mail = await open.started(
+      new RawServer((socket) => {
+        socket.write('220 mail.example.com\r\n');
+        const timer = setInterval(() => socket.write('250-STILL-HERE\r\n'), 500);
+        socket.on('close', () => clearInterval(timer));
+      }),
+    );
+    const { code, lines } = await check(WORKS, { more: smtpAt(mail) });
+    expect([code, lineOf('SMTP', lines)]).toEqual([75, expect.stringMatching(/^FAILED .*within 12 s$/)]);
+    expect(mail.sockets.length).toBe(1);
+  });
+
+  test('gives up an upstream that drips, whatever its timeout', async () => {
+    const upstream = await open.started(
+      new RawServer((socket) => {
+        socket.once('data', () => {
+          socket.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n');
+          const timer = setInterval(() => socket.write(' '), 500);
+          socket.on('close', () => clearInterval(timer));
+        });
+      }),
+    );
+    const baseUrl = `http://127.0.0.1:${upstream.port}`;
+    const { code, lines } = await check(null, {
+      more: { upstream: { baseUrl, apiKey: 'sandbox-key', timeout: '5m' } },
+    });
+    expect([code, lineOf('upstream', lines)]).toEqual([75, expect.stringMatching(/^FAILED .*within 12 s$/)]);
+    expect(lineOf('chains and tokens', lines)).toMatch(/^ok .*built in: .*within 12 s$/);
+  });
+
+  test('says once, and as soon as it is known, that a connection is refused', async () => {
+    const redisUrl = `redis://127.0.0.1:${await freePort()}`;
+    const startMs = performance.now();
+    const { code, lines } = await check(null, { redisUrl });
+    const tookMs = performance.now() - startMs;
+    expect(code).toBe(75);
+    for (const name of ['upstream', 'chains and tokens', 'Redis (redis.url)']) {
+      expect(lineOf(name, lines).match(/ECONNREFUSED/g), name).toHaveLength(1);
+    }
+    // Beside a check that waits for all of its time it would take as long.
+    const silent = await open.started(new RawServer(() => undefined));
+    const slowMs = performance.now();
+    await check(null, { redisUrl: `redis://127.0.0.1:${silent.port}` });
+    expect(tookMs).toBeLessThan(performance.now() - slowMs);
+  });
+
+  test('shows no password of Redis that an answer repeats', async () => {
+    const password = 'Zqx1password-of-redis';
+    const redis = await talkingServer('', (line) =>
+      line.startsWith('*')
+        ? `-ERR ${password}: unknown command 'AUTH', with args beginning with: '${password}'\r\n`
+        : '',
+    );
+    const { code, lines } = await check(WORKS, { redisUrl: `redis://:${password}@127.0.0.1:${redis.port}` });
+    expect(code).toBe(75);
+    expect(lineOf('Redis (redis.url)', lines)).toMatch(/^FAILED .*unknown command/);
+    expect(lines.join('\n')).not.toContain('Zqx1');
+  });
+
+  test('shows no password of the mail server, and says which one refuses', async () => {
+    const mail = await talkingServer('220 ready\r\n', (line) =>
+      line.startsWith('EHLO') ? '250-hello\r\n250 AUTH PLAIN\r\n' : `535 no: ${line}\r\n`,
+    );
+    const { lines } = await check(WORKS, { more: smtpAt(mail, 'apikey:Zqx2p%2Fssword@') });
+    expect(lineOf('SMTP', lines)).toMatch(/^FAILED .*535 no: AUTH PLAIN \[secret\]/);
+    const refusing = { smtp: { url: `smtp://u:Zqx2p@127.0.0.1:${await freePort()}`, from: 'a@example.com' } };
+    const { lines: refused } = await check(WORKS, { more: refusing });
+    expect(lineOf('SMTP', refused)).toMatch(/^FAILED .*ECONNREFUSED 127\.0\.0\.1:\d+$/);
+    expect([...lines, ...refused].join('\n')).not.toContain('Zqx2');
   });
 });
 

@@ -378,7 +378,7 @@ describe("headers of the user's own", () => {
     expect(answer).toBe('bad [secret], [secret]');
     expect(reason).toBe('401 Unauthorized');
     const half = await startReceiver((response) => response.writeHead(401).end('token abcdefghijklmnop'));
-    expect((await deliver(notifierFor(half.url, { headers }))).answer).toBe('token [secret]');
+    expect((await deliver(notifierFor(half.url, { headers }))).answer).toBe('token[secret]');
   });
 });
 
@@ -436,7 +436,7 @@ describe('addresses', () => {
     const result = await deliver(notifier);
     expect(result).toMatchObject({ outcome: 'failed', httpStatus: null });
     expect(result.reason).toMatch(
-      /^not connected: private or reserved address \(.+\); only allowPrivateNetwork/,
+      /^not connected: private or reserved address \(.+\); only allowNetworks or allowPrivateNetwork/,
     );
     expect(receiver.sockets).toHaveLength(0);
   });

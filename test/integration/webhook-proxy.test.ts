@@ -39,11 +39,16 @@ describe('a receiver behind a proxy', () => {
     const notifier = through(`http://user:p%40ss@127.0.0.1:${proxy.port}`, url, {
       allowPrivateNetwork: false,
     });
-    expect(await deliver(notifier)).toMatchObject({ outcome: 'delivered' });
-    expect(await deliver(notifier)).toMatchObject({ outcome: 'delivered' });
-    expect(hook.came).toHaveLength(2);
+    for (let sent = 0; sent < 6; sent += 1) {
+      expect(await deliver(notifier)).toMatchObject({ outcome: 'delivered' });
+    }
+    expect(hook.came).toHaveLength(6);
     const login = `Basic ${Buffer.from('user:p@ss').toString('base64')}`;
-    expect(proxy.asked).toEqual([{ target: new URL(url).host, login }]);
+    // Tunnels are used again; there are no more of them than deliveries at once (2).
+    expect(proxy.asked.length).toBeLessThanOrEqual(2);
+    expect(new Set(proxy.asked.map((asked) => JSON.stringify(asked)))).toEqual(
+      new Set([JSON.stringify({ target: new URL(url).host, login })]),
+    );
   });
 
   test('is verified by its own certificate', async () => {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../src/config/secret.ts';
 import { keptWithout } from '../../src/notifiers/kept.ts';
-import { secretsOfLogin } from '../../src/redact.ts';
+import { secretsOfHeader, secretsOfLogin, secretsOfUrl } from '../../src/redact.ts';
 import { excerptWithout } from '../../src/upstream/excerpt.ts';
 
 const RUNS = { numRuns: 300 };
@@ -60,14 +60,21 @@ const around = fc.string({
   maxLength: 1_200,
 });
 
-/** The pieces of a spelling that must not be seen: half of it, and whatever is as long as 12 characters of the secret. */
-function isSeen(shown: string, spelling: string): boolean {
+/** What must not be seen: any half of the secret, spelled; in base64 any half of what belongs to it alone. */
+function halves(name: string, secret: string): string[] {
+  const spell = SPELLINGS[name] ?? String;
+  if (!name.startsWith('base64')) return windows(secret).map(spell);
+  return windows(ownOf(spell(secret), { before: BEFORE[name] ?? 0, secret }));
+}
+
+function windows(text: string): string[] {
+  const size = Math.ceil(text.length / 2);
+  return Array.from({ length: text.length - size + 1 }, (_, at) => text.slice(at, at + size));
+}
+
+function isSeen(shown: string, pieces: readonly string[]): boolean {
   const text = shown.toLowerCase();
-  const size = Math.ceil(spelling.length / 2);
-  for (let at = 0; at + size <= spelling.length; at += 1) {
-    if (text.includes(spelling.slice(at, at + size).toLowerCase())) return true;
-  }
-  return false;
+  return pieces.some((piece) => text.includes(piece.toLowerCase()));
 }
 
 describe.each(Object.entries(SPELLINGS))('a secret spelled as %s', (name, spell) => {
@@ -76,8 +83,7 @@ describe.each(Object.entries(SPELLINGS))('a secret spelled as %s', (name, spell)
       fc.property(secrets, around, around, fc.nat(), (secret, before, after, at) => {
         const spelling = spell(secret);
         const text = `${before}${spelling}${after}`;
-        const inner = BEFORE[name];
-        const own = inner === undefined ? spelling : ownOf(spelling, { before: inner, secret });
+        const pieces = halves(name, secret);
         const kept = keptWithout([secret]);
         const cutAt = before.length + (at % (spelling.length + 1));
         for (const shown of [
@@ -86,7 +92,7 @@ describe.each(Object.entries(SPELLINGS))('a secret spelled as %s', (name, spell)
           kept.answer(text.slice(0, cutAt), { cut: true }),
           excerptWithout({ apiKey: new Secret(secret), proxy: null })(text, 120),
         ]) {
-          expect(isSeen(shown, own), `${shown} shows ${own}`).toBe(false);
+          expect(isSeen(shown, pieces), `${shown} shows ${spelling}`).toBe(false);
         }
       }),
       RUNS,
@@ -106,6 +112,14 @@ test('a plain token that a cut ends shows less than 4 characters of it', () => {
   );
 });
 
+test.each([
+  ['aaaaa"aaaaaaaa', 'aaaaa%5C%26qu'],
+  ['abcdefg&hijklmnop', 'abcdefg%2526am'],
+  ['abcdefg/hijklmnop', 'abcdefg%5C%2'],
+])('%s, cut within an escape of an escape, is hidden: %s', (secret, cut) => {
+  expect(keptWithout([secret]).answer(`said ${cut}`, { cut: true })).toBe('said [secret]');
+});
+
 test('what has no secret in it stays as it is', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom(...'abc %\\/&;#x41'), maxLength: 300 }), (text) => {
@@ -122,4 +136,17 @@ test('a login is hidden as it is sent, user and all', () => {
   expect(answer(`501 AUTH PLAIN ${plain} ${Buffer.from('s3cr/t').toString('base64')} s3cr/t s3cr%2Ft`)).toBe(
     '501 AUTH PLAIN [secret] [secret] [secret] [secret]',
   );
+});
+
+test('a login in a header is hidden as the server reads it', () => {
+  const login = Buffer.from('team:s3cret pass').toString('base64');
+  const { answer } = keptWithout(secretsOfHeader(`Basic ${login}`));
+  expect(answer(`no such user: team:s3cret pass (${login})`)).toBe('no such user: [secret] ([secret])');
+  expect(answer('wrong password "s3cret pass"')).toBe('wrong password "[secret]"');
+});
+
+test('a token in the place of the user of a URL is hidden, also as it is sent', () => {
+  const { answer } = keptWithout(secretsOfUrl(new URL('http://0123456789abcdef:@proxy.example.com:3128')));
+  const sent = Buffer.from('0123456789abcdef:').toString('base64');
+  expect(answer(`407 for 0123456789abcdef, Basic ${sent}`)).toBe('407 for [secret], Basic [secret]');
 });

@@ -47,6 +47,16 @@ describe('what is no readable file is refused', () => {
     ]);
   });
 
+  test('lists in lists without end, with the line', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'intentwatch-config-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const file = join(folder, 'deep.yaml');
+    await writeFile(file, `dataDir: x\nreceivers:\n  ${'- '.repeat(20_000)}x\nsubscriptions: []\n`);
+    const [problem] = (await problemsOf(file)).problems;
+    expect(problem?.line).toBe(3);
+    expect(problem?.message).toBe('found YAML that is nested too deeply, expected a config');
+  });
+
   test('aliases that make a billion values of a few lines', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'intentwatch-config-'));
     onTestFinished(() => rm(folder, { recursive: true }));

@@ -4,7 +4,12 @@ import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../src/config/secret.ts';
-import { formatHmacSecret, formatKeyPair, parseSigningSecret } from '../../src/config/signing-secret.ts';
+import {
+  ExpiringSecret,
+  formatHmacSecret,
+  formatKeyPair,
+  parseSigningSecret,
+} from '../../src/config/signing-secret.ts';
 import { signatureHeader } from '../../src/notifiers/webhook/sign.ts';
 
 const ID = `evt_${'0123456789'.repeat(4)}`;
@@ -12,10 +17,14 @@ const seeds = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => Buf
 const hmacKeys = fc.uint8Array({ minLength: 24, maxLength: 64 }).map((bytes) => Buffer.from(bytes));
 const bodies = fc.dictionary(fc.string(), fc.jsonValue()).map((value) => Buffer.from(JSON.stringify(value)));
 
-function headersOf(body: Buffer, secrets: string[], timestampSeconds = Math.floor(Date.now() / 1_000)) {
+function headersOf(
+  body: Buffer,
+  secrets: (string | Secret)[],
+  timestampSeconds = Math.floor(Date.now() / 1_000),
+) {
   const header = signatureHeader(
     { id: ID, timestampSeconds, body },
-    secrets.map((secret) => new Secret(secret)),
+    secrets.map((secret) => (typeof secret === 'string' ? new Secret(secret) : secret)),
   );
   return {
     'webhook-id': ID,
@@ -53,6 +62,29 @@ describe.each([
         expect(() => new Library(formatHmacSecret(stranger)).verify(body.toString(), headers)).toThrow();
       }),
       { numRuns: 50 },
+    );
+  });
+
+  test('is verified with a secret that ends until it has ended, and with the one beside it before and after', () => {
+    fc.assert(
+      fc.property(
+        hmacKeys,
+        hmacKeys,
+        bodies,
+        fc.integer({ min: -100, max: 100 }),
+        (old, next, body, left) => {
+          fc.pre(!old.equals(next));
+          const timestampSeconds = Math.floor(Date.now() / 1_000);
+          const ending = new ExpiringSecret(formatHmacSecret(old), (timestampSeconds + left) * 1_000);
+          const headers = headersOf(body, [ending, formatHmacSecret(next)], timestampSeconds);
+          const verified = (key: Buffer): unknown =>
+            new Library(formatHmacSecret(key)).verify(body.toString(), headers);
+          expect(() => verified(next)).not.toThrow();
+          if (left > 0) expect(() => verified(old)).not.toThrow();
+          else expect(() => verified(old)).toThrow();
+        },
+      ),
+      { numRuns: 50, examples: [[Buffer.alloc(32, 1), Buffer.alloc(32, 2), Buffer.from('{}'), 0]] },
     );
   });
 });

@@ -71,8 +71,8 @@ function tooSlow(timeoutMs: number): Verdict {
   return { outcome: 'failed', smtpCode: null, reason: `not sent within ${timeoutMs} ms`, answer: '' };
 }
 
-/** What a mail server, or an error, could repeat of how it is reached. */
+/** What a mail server, or an error, could repeat of how it is reached and is secret: not its host. */
 export function secretsOfSmtpUrl(url: Secret): string[] {
   const address = new URL(url.reveal());
-  return [url.reveal(), ...secretsOfLogin(address)];
+  return [...secretsOfLogin(address), ...address.searchParams.values().filter((value) => value.length >= 6)];
 }

@@ -1,0 +1,74 @@
+import { spawn } from 'node:child_process';
+import { constants } from 'node:fs';
+import { access, mkdir } from 'node:fs/promises';
+import type { Config } from '../../config/config.ts';
+import { parseRedisUrl, type RedisTarget } from '../../config/redis-target.ts';
+import { connect, disconnect, redisTimeMs, redisWords } from '../../store/connection.ts';
+import { checkRedis } from '../../store/startup-checks.ts';
+import { type Check, type Finding, failed, seconds } from './finding.ts';
+
+/** What is asked of the Redis that the config names; of the embedded one, whether it can be started. */
+export function redisCheck(config: Config): Check {
+  const target = parseRedisUrl(config.redis.url?.reveal() ?? '');
+  return target === null ? embeddedCheck(config) : externalCheck(target);
+}
+
+/** The daemon waits for a Redis that is away; here the first trouble is the finding. */
+function externalCheck(target: RedisTarget): Check {
+  const wordsOf = redisWords(target);
+  return {
+    name: 'Redis (redis.url)',
+    ask: async (signal) => {
+      const trouble = Promise.withResolvers<never>();
+      const redis = connect(target, { onTrouble: (words) => trouble.reject(new Error(words)) });
+      signal.addEventListener('abort', () => redis.disconnect());
+      try {
+        return await Promise.race([look(redis), trouble.promise]);
+      } finally {
+        await disconnect(redis);
+      }
+    },
+    explain: (error) => failed(new Error(wordsOf(error))),
+  };
+}
+
+async function look(redis: ReturnType<typeof connect>): Promise<Omit<Finding, 'name'>> {
+  const findings = await checkRedis(redis);
+  const skewMs = (await redisTimeMs(redis)) - Date.now();
+  const words = findings.map((finding) => finding.message).join('; ');
+  return {
+    ok: findings.every((finding) => !finding.fatal),
+    detail: words || `reachable, keeps what it is given; its clock is ${seconds(skewMs)} from ours`,
+  };
+}
+
+function embeddedCheck({ dataDir }: Config): Check {
+  return {
+    name: 'Redis (embedded)',
+    ask: async (signal) => {
+      const version = await redisServerVersion(signal);
+      await mkdir(dataDir, { recursive: true, mode: 0o700 });
+      await access(dataDir, constants.W_OK);
+      return { ok: true, detail: `${version}; its data goes to ${dataDir}` };
+    },
+  };
+}
+
+async function redisServerVersion(signal: AbortSignal): Promise<string> {
+  const child = spawn('redis-server', ['--version'], { stdio: ['ignore', 'pipe', 'ignore'], signal });
+  let said = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    said += chunk.toString();
+  });
+  await new Promise<void>((done, fail) => {
+    child.once('error', () =>
+      fail(
+        new Error(
+          'redis-server is not installed; install it (Debian: apt-get install redis-server) or set redis.url',
+        ),
+      ),
+    );
+    child.once('close', () => done());
+  });
+  return `redis-server ${/v=(\S+)/.exec(said)?.[1] ?? 'of an unknown version'}`;
+}

@@ -1,0 +1,32 @@
+import type { Config } from '../../config/config.ts';
+import { NameResolver } from '../../network/resolver.ts';
+import { secretsOfSmtpUrl } from '../../notifiers/email/email.ts';
+import { openMailTransport } from '../../notifiers/email/transport.ts';
+import { keptWithout } from '../../notifiers/kept.ts';
+import { type Check, messageOf } from './finding.ts';
+
+/** For each phase of the connection; the check's own limit is for all of them. */
+const PHASE_MS = 10_000;
+
+/** Whether the mail server answers and takes the login; no mail is sent. */
+export function smtpCheck({ smtp }: Config): Check {
+  const name = 'SMTP';
+  if (smtp === null)
+    return { name, ask: async () => ({ ok: true, detail: 'not asked: the config has no smtp' }) };
+  const { url } = smtp;
+  return {
+    name,
+    ask: async (signal) => {
+      const names = new NameResolver({ timeoutMs: PHASE_MS });
+      const transport = openMailTransport({ url, names, timeoutMs: PHASE_MS, signal });
+      try {
+        await transport.verify();
+        return { ok: true, detail: 'reachable, takes the login' };
+      } finally {
+        names.close();
+        transport.close();
+      }
+    },
+    explain: (error) => ({ ok: false, detail: keptWithout(secretsOfSmtpUrl(url)).reason(messageOf(error)) }),
+  };
+}
