@@ -279,8 +279,9 @@ export class DeliveryWorker {
     });
     const level = outcome === 'dead' ? 'error' : result === 'delivered' ? 'info' : 'warn';
     const line = { ...about, attempt: number, result, httpStatus, smtpCode, durationMs, reason };
-    const { replay } = lead.fact;
+    const { replay, turn } = lead.fact;
     const more = {
+      ...(turn === null ? {} : { openedAt: new Date(Math.floor(turn / 1_000)).toISOString() }),
       ...(replay === null ? {} : { replay }),
       ...(letters.length === 1 ? {} : { events: letters.length }),
     };
