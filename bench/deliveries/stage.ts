@@ -15,6 +15,7 @@ import { SCHEMA_VERSION } from '../../src/store/schema-version.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { Program } from '../../test/support/program.ts';
 import { RedisProcess } from '../../test/support/redis-process.ts';
+import { Endpoint } from './endpoint.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const SECRET = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
@@ -23,7 +24,6 @@ const SUBSCRIPTION = 'all';
 /** How many entries are written, or read, at once. */
 const AT_ONCE = 1_000;
 
-const CAME = z.array(z.tuple([z.string(), z.number()]));
 const SHOWN = z.array(z.tuple([z.number(), z.number()]));
 const ATTEMPTED = z.object({
   msg: z.literal('delivery.attempted'),
@@ -115,13 +115,13 @@ export class Stage {
   /** Resolves once every wallet was asked for so often, on average. */
   async polled(times: number, wallets: number): Promise<void> {
     await eventually('all wallets were asked for', async () => {
-      return z.number().parse(await this.#upstream.ask('/asked')) >= times * wallets;
+      return (await this.#upstream.number('/asked')) >= times * wallets;
     });
   }
 
   /** Has wallets get so many new transfers a second from now on. Returns how many there were before. */
   async pace(perSecond: number): Promise<number> {
-    return z.number().parse(await this.#upstream.ask(`/pace?perSecond=${perSecond}`));
+    return this.#upstream.number(`/pace?perSecond=${perSecond}`);
   }
 
   /** Which transfers were shown (by number), with when (Unix ms). */
@@ -131,18 +131,14 @@ export class Stage {
 
   /** Which events came to the receiver, with when (Unix ms), oldest first. */
   async came(): Promise<[id: string, atMs: number][]> {
-    return CAME.parse(await this.#receiver.ask('/came'));
-  }
-
-  async forget(): Promise<void> {
-    await this.#receiver.ask('/forget');
+    return this.#receiver.came();
   }
 
   /** Resolves once so many requests came to the receiver. */
   async delivered(count: number): Promise<void> {
     await eventually(
       `${count} deliveries have come`,
-      async () => z.number().parse(await this.#receiver.ask('/count')) >= count,
+      async () => (await this.#receiver.number('/count')) >= count,
       600_000,
     );
   }
@@ -210,31 +206,6 @@ export class Stage {
     await this.#redis.close();
     await Promise.all([this.#upstream.end(), this.#receiver.end()]);
     await rm(this.#folder, { recursive: true, force: true });
-  }
-}
-
-/** A program of this folder that says where it listens. */
-class Endpoint {
-  readonly #program: Program;
-  readonly url: string;
-
-  private constructor(program: Program, port: string) {
-    this.#program = program;
-    this.url = `http://127.0.0.1:${port}`;
-  }
-
-  static async start(file: string): Promise<Endpoint> {
-    const program = await Program.start(join(import.meta.dirname, file), []);
-    const [, port = ''] = await program.line(/listening on (\d+)/);
-    return new Endpoint(program, port);
-  }
-
-  async ask(path: string): Promise<unknown> {
-    return (await fetch(`${this.url}${path}`)).json();
-  }
-
-  async end(): Promise<void> {
-    await this.#program.end('SIGKILL');
   }
 }
 
