@@ -35,6 +35,12 @@ const SHARES = [0.5, 0.95, 0.99];
 
 type Size = { events: number; seconds: number; wallets: number; profile: string | null };
 
+/** What a burst came to: deliveries a second, and CPU of the process for each. */
+type Burst = { perSecond: number; cpuMs: number };
+
+/** Bursts of the bare worker, with as many at once as the daemon, and with as many as it gains anything from; and ours. */
+type Bursts = Record<'bare' | 'ours' | 'many', Burst[]>;
+
 /** What a round at some rate came to: ms of each step, and what was lost, told twice or made up. */
 type Latencies = {
   steps: Map<(typeof STEPS)[number], number[]>;
@@ -57,15 +63,15 @@ export async function run(args: string[]): Promise<number> {
     profile: values.profile ?? null,
   };
   const rates = parts.has('latency') ? COUNTS.parse(values.rates) : [];
-  const speeds: Record<'bare' | 'many' | 'ours', number[]> = { bare: [], many: [], ours: [] };
+  const bursts: Bursts = { bare: [], ours: [], many: [] };
   const latencies = new Map<number, Latencies[]>(rates.map((rate) => [rate, []]));
   for (let round = 1; round <= COUNT.parse(values.rounds); round += 1) {
     if (parts.has('burst')) {
-      speeds.bare.push(await bareSpeed(size, BARE.usual));
-      speeds.ours.push(await burst(size));
-      speeds.many.push(await bareSpeed(size, BARE.many));
-      const found = Object.entries(speeds).map(([name, all]) => `${name} ${(all.at(-1) ?? 0).toFixed(0)}`);
-      console.log(`round ${round}, deliveries a second: ${found.join(', ')}`);
+      bursts.bare.push(await bareBurst(size, BARE.usual));
+      bursts.ours.push(await burst(size));
+      bursts.many.push(await bareBurst(size, BARE.many));
+      const found = Object.entries(bursts).map(([name, all]) => `${name} ${burstText(all.slice(-1))}`);
+      console.log(`round ${round}, a burst: ${found.join('; ')}`);
     }
     for (const rate of rates) {
       const found = await latency(size, rate);
@@ -74,7 +80,7 @@ export async function run(args: string[]): Promise<number> {
     }
   }
   console.log('');
-  const targets = parts.has('burst') ? burstTargets(speeds) : [];
+  const targets = parts.has('burst') ? burstTargets(bursts) : [];
   for (const [rate, rounds] of latencies) targets.push(...latencyTargets(rate, rounds));
   return printTargets(targets) ? 0 : 1;
 }
@@ -88,8 +94,8 @@ async function onStage<T>(use: (stage: Stage) => Promise<T>): Promise<T> {
   }
 }
 
-/** Deliveries a second of a daemon that finds all events waiting when it starts. */
-async function burst({ events, profile }: Size): Promise<number> {
+/** A daemon that finds all events waiting when it starts. */
+async function burst({ events, profile }: Size): Promise<Burst> {
   return onStage(async (stage) => {
     const daemon = { wallets: 1, requestsPerSecond: 1, profile: null };
     // So that the receiver has its place in the log.
@@ -97,18 +103,28 @@ async function burst({ events, profile }: Size): Promise<number> {
     await stage.stop();
     await stage.fill(events);
     await stage.start({ ...daemon, profile });
+    const beforeMs = await stage.cpuMs();
     await stage.delivered(events);
-    const speed = await speedOf(stage, events);
+    const cpuMs = (await stage.cpuMs()) - beforeMs;
+    const perSecond = await speedOf(stage, events);
     await stage.stop();
-    return speed;
+    return { perSecond, cpuMs: cpuMs / events };
   });
 }
 
-async function bareSpeed({ events }: Size, concurrency: number): Promise<number> {
+async function bareBurst({ events }: Size, concurrency: number): Promise<Burst> {
   return onStage(async (stage) => {
-    await stage.bare({ events, concurrency });
-    return speedOf(stage, events);
+    const cpuMs = (await stage.bare({ events, concurrency })) / events;
+    return { perSecond: await speedOf(stage, events), cpuMs };
   });
+}
+
+function burstText(bursts: readonly Burst[]): string {
+  const [perSecond, cpuMs] = [
+    median(bursts.map((one) => one.perSecond)),
+    median(bursts.map((one) => one.cpuMs)),
+  ];
+  return `${perSecond.toFixed(0)}/s at ${cpuMs.toFixed(2)} ms of CPU`;
 }
 
 async function speedOf(stage: Stage, events: number): Promise<number> {
@@ -183,23 +199,15 @@ function printSteps(name: string, { steps, lost, twice, invented }: Latencies): 
   }
 }
 
-function burstTargets({ bare, many, ours }: Record<'bare' | 'many' | 'ours', number[]>): Target[] {
-  const [usual, most] = [median(bare), median(many)];
-  console.log(
-    `a burst, deliveries a second: ${median(ours).toFixed(0)}; bare with ${BARE.usual} at once ${usual.toFixed(0)}, with ${BARE.many} ${most.toFixed(0)}`,
-  );
-  return [
-    {
-      what: `burst: speed over the bare floor, ${BARE.usual} at once`,
-      found: median(ours) / usual,
-      least: LEAST_SPEED,
-    },
-    {
-      what: `burst: speed over the bare floor, ${BARE.many} at once`,
-      found: median(ours) / most,
-      least: LEAST_SPEED,
-    },
-  ];
+function burstTargets({ bare, ours, many }: Bursts): Target[] {
+  console.log(`a burst, deliveries a second: ${burstText(ours)}`);
+  console.log(`bare, ${BARE.usual} at once: ${burstText(bare)}; ${BARE.many} at once: ${burstText(many)}`);
+  const speed = (bursts: readonly Burst[]): number => median(bursts.map(({ perSecond }) => perSecond));
+  return [[bare, BARE.usual] as const, [many, BARE.many] as const].map(([floor, atOnce]) => ({
+    what: `burst: speed over the bare floor, ${atOnce} at once`,
+    found: speed(ours) / speed(floor),
+    least: LEAST_SPEED,
+  }));
 }
 
 function latencyTargets(rate: number, rounds: readonly Latencies[]): Target[] {

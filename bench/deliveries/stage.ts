@@ -15,6 +15,7 @@ import { SCHEMA_VERSION } from '../../src/store/schema-version.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { Program } from '../../test/support/program.ts';
 import { RedisProcess } from '../../test/support/redis-process.ts';
+import { cpuMsOf } from '../polls/cpu.ts';
 import { Endpoint } from './endpoint.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
@@ -134,6 +135,11 @@ export class Stage {
     return this.#receiver.came();
   }
 
+  /** The CPU time that the daemon has used, ms. */
+  async cpuMs(): Promise<number> {
+    return this.#program === null ? 0 : cpuMsOf(this.#program.pid);
+  }
+
   /** Resolves once so many requests came to the receiver. */
   async delivered(count: number): Promise<void> {
     await eventually(
@@ -185,15 +191,18 @@ export class Stage {
     }
   }
 
-  /** Runs the bare floor on the same receiver and a Redis of its own until all has come. */
-  async bare({ events, concurrency }: { events: number; concurrency: number }): Promise<void> {
+  /** Runs the bare floor on the same receiver and a Redis of its own until all has come. Returns its CPU time, ms. */
+  async bare({ events, concurrency }: { events: number; concurrency: number }): Promise<number> {
     const redis = await RedisProcess.create();
     const program = await Program.start(join(import.meta.dirname, 'bare.ts'), [
       ...[`--redis=${redis.url}`, `--receiver=${this.#receiver.url}`, `--events=${events}`],
       ...[`--concurrency=${concurrency}`, `--body=${JSON.stringify(eventOf(0))}`],
     ]);
     try {
+      await program.line(/added/);
+      const beforeMs = await cpuMsOf(program.pid);
       await this.delivered(events);
+      return (await cpuMsOf(program.pid)) - beforeMs;
     } finally {
       await program.end('SIGKILL');
       await redis.close();
