@@ -10,7 +10,7 @@ const OPTIONS = {
   events: { type: 'string', default: '20000' },
   rates: { type: 'string', default: '200,1000' },
   seconds: { type: 'string', default: '15' },
-  wallets: { type: 'string', default: '100' },
+  wallets: { type: 'string', default: '40' },
   profile: { type: 'string' },
 } as const;
 const COUNT = z.coerce.number().int().min(1);

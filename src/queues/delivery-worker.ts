@@ -33,8 +33,14 @@ const NEWER_RETRY_MS = 30_000;
 /** How long a receiver is not looked at that nobody says anything about. */
 const LONGEST_LOOK_MS = 30_000;
 
-/** What is sent at once: one delivery, or those of a batch, the one that leads first. */
-type Message = { lead: Letter; letters: readonly Letter[]; batch: string | null; process: string | null };
+/** What is sent at once: one delivery, or those of a batch, the one that leads first; and the one that was handed out for it. */
+type Message = {
+  lead: Letter;
+  letters: readonly Letter[];
+  batch: string | null;
+  process: string | null;
+  held: string;
+};
 
 /** When something was handed out: Redis time, and our own clock at that moment. */
 type Clock = { redisMs: number; ownMs: number };
@@ -49,6 +55,8 @@ export class DeliveryWorker {
   readonly #parts: DeliveryParts;
   /** What is being sent, or has been and is not noted yet: id -> its end. */
   readonly #held = new Map<string, Promise<void>>();
+  /** Those of them that have a place among what is sent at once: until their end is on its way to Redis. */
+  readonly #placed = new Set<string>();
   readonly #cut = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | null = null;
@@ -103,9 +111,10 @@ export class DeliveryWorker {
 
   async #look(): Promise<void> {
     const { sender, deliveries, log } = this.#parts;
-    const free = sender.room(this.#receiver.concurrency - this.#held.size, this.#held.size);
+    const placed = this.#placed.size;
+    const free = sender.room(this.#receiver.concurrency - placed, placed);
     // The end of what is under way wakes it.
-    if (free <= 0) return this.#lookIn(this.#held.size > 0 ? LONGEST_LOOK_MS : ERROR_RETRY_MS);
+    if (free <= 0) return this.#lookIn(placed > 0 ? LONGEST_LOOK_MS : ERROR_RETRY_MS);
     const { name, rateLimit } = this.#receiver;
     let claims: Claims;
     try {
@@ -124,16 +133,28 @@ export class DeliveryWorker {
     for (const claimed of claims.claimed) {
       if (this.#held.has(claimed.id)) continue;
       const letter = letterOf(claimed, texts, this.#parts.events);
-      sender.count(1);
+      this.#place(letter.id);
       const end = this.#take(letter, clock).finally(() => {
-        sender.count(-1);
         this.#held.delete(letter.id);
-        this.wake();
+        this.#giveWay(letter.id);
       });
       this.#held.set(letter.id, end);
     }
     if (claims.waitMs !== null) this.#lookIn(claims.waitMs);
     else this.#lookIn(LONGEST_LOOK_MS);
+  }
+
+  #place(id: string): void {
+    if (this.#placed.has(id)) return;
+    this.#placed.add(id);
+    this.#parts.sender.count(1);
+  }
+
+  /** Leaves the place of a delivery to another one, which is asked for at once. */
+  #giveWay(id: string): void {
+    if (!this.#placed.delete(id)) return;
+    this.#parts.sender.count(-1);
+    this.wake();
   }
 
   #lookIn(ms: number): void {
@@ -180,7 +201,7 @@ export class DeliveryWorker {
     // Where the event of the one that leads has gone, another of the batch stands for it, which nobody was handed.
     const process = lead.id === letter.id ? this.#parts.sender.id : null;
     const batch = turn.members.length > 1 ? turn.batch : null;
-    await this.#attempt({ lead, letters: sent, batch, process }, clock);
+    await this.#attempt({ lead, letters: sent, batch, process, held: letter.id }, clock);
     return null;
   }
 
@@ -201,7 +222,7 @@ export class DeliveryWorker {
     const { retryAfterMs: _, answer, ...rest } = result;
     const attempt = { ...rest, answer: cutAnswer(answer), atMs, nextAtMs: verdict.nextAtMs };
     const { disableAfterMs } = this.#receiver;
-    await this.#note(letters, lead, {
+    const noted = this.#note(letters, lead, {
       ...verdict,
       attempt,
       answer: result.outcome === 'delivered' ? '' : answer,
@@ -209,6 +230,9 @@ export class DeliveryWorker {
       process: message.process,
       nowMs: nowBy(clock),
     });
+    // What is asked for now reaches Redis behind the note, and so finds the receiver as the attempt left it.
+    this.#giveWay(message.held);
+    await noted;
   }
 
   async #send({ lead, letters, batch }: Message, options: AttemptOptions): Promise<AttemptResult> {
@@ -253,6 +277,8 @@ export class DeliveryWorker {
       } catch (error) {
         log.error({ receiver, delivery: lead.id, error }, 'delivery.error');
         if (this.#cut.signal.aborted) return;
+        // What cannot be noted keeps its place: a crash would send it again, and so there must not be many of it.
+        for (const { id } of letters) if (this.#held.has(id)) this.#place(id);
         await sleep(ERROR_RETRY_MS, undefined, { signal: this.#cut.signal }).catch(() => undefined);
       }
     }
