@@ -110,9 +110,8 @@ export class Relay {
         const view = await this.#look();
         const { more, full, reached } = await this.#round(view);
         if (more || this.#closing) continue;
-        // `newest` was read before the round: an entry that came while it ran ends the wait at once.
-        const isFurther = reached !== null && compareEntries(reached, view.newest) > 0;
-        await this.#wait(isFurther ? reached : view.newest, full ? FULL_MS : QUIET_MS);
+        // From where all have been taken along to, not from the newest entry: more may have come amid the round.
+        await this.#wait(reached ?? view.newest, full ? FULL_MS : QUIET_MS);
       } catch (error) {
         if (this.#closing) return;
         if (error instanceof NewerEntryError) {
