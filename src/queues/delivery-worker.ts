@@ -58,6 +58,8 @@ export class DeliveryWorker {
   readonly #held = new Map<string, Promise<void>>();
   /** Those of them that have a place among what is sent at once: until their end is on its way to Redis. */
   readonly #placed = new Set<string>();
+  /** What of it was handed out once more. */
+  readonly #dueAgain = new Set<string>();
   /** What has no place yet. */
   readonly #ahead: Ahead;
   readonly #cut = new AbortController();
@@ -139,7 +141,12 @@ export class DeliveryWorker {
     const clock = { redisMs: claims.nowMs, ownMs: performance.now() };
     const texts = await this.#parts.registry.readSubscriptions(claims.subscriptions);
     for (const claimed of claims.claimed) {
-      if (this.#held.has(claimed.id) || this.#ahead.has(claimed.id)) continue;
+      if (this.#ahead.has(claimed.id)) continue;
+      if (this.#held.has(claimed.id)) {
+        // It is due again before we have heard that its last attempt is noted.
+        this.#dueAgain.add(claimed.id);
+        continue;
+      }
       this.#ahead.add({ letter: letterOf(claimed, texts, this.#parts.events), clock });
     }
     this.#begin();
@@ -158,6 +165,8 @@ export class DeliveryWorker {
       const end = this.#take(letter, clock).finally(() => {
         this.#held.delete(letter.id);
         this.#giveWay(letter.id);
+        // No longer among what is held, it is queued and handed out anew.
+        if (this.#dueAgain.delete(letter.id)) this.wake();
       });
       this.#held.set(letter.id, end);
     }
@@ -270,9 +279,11 @@ export class DeliveryWorker {
       process: message.process,
       nowMs: nowBy(clock),
     });
-    // What is asked for now reaches Redis behind the note, and so finds the receiver as the attempt left it.
+    // What is asked for now reaches Redis behind the note, and so usually finds the receiver as the attempt left it.
     this.#giveWay(message.held);
     await Promise.all([returned, noted]);
+    // A Redis that does not know the script yet notes it behind what was asked for, which then has seen nothing of it.
+    if (outcome !== 'delivered' || this.#placed.size === 0) this.wake();
   }
 
   async #send({ lead, letters, batch }: Message, options: AttemptOptions): Promise<AttemptResult> {
