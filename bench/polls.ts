@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -7,6 +7,7 @@ import { stringify } from 'yaml';
 import { Program } from '../test/support/program.ts';
 import { RedisProcess } from '../test/support/redis-process.ts';
 import { countCommands } from './polls/commands.ts';
+import { cpuMsOf } from './polls/cpu.ts';
 
 const MAIN = join(import.meta.dirname, '../src/main.ts');
 const SECRET = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
@@ -147,13 +148,6 @@ function hashOf(number: number): string {
 
 async function askedOf(url: string): Promise<number> {
   return Number(await (await fetch(`${url}/asked`)).text());
-}
-
-/** The CPU time that a process has used, as the system tells it in hundredths of a second. */
-async function cpuMsOf(pid: number): Promise<number> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
 function print(name: string, { client, inside, cpuMs, perSecond }: Cost): void {

@@ -4,6 +4,7 @@ import { pino } from 'pino';
 import { loadConfig } from '../config/load.ts';
 import { Daemon } from '../daemon.ts';
 import { loggedError } from '../log-error.ts';
+import { gatheredLines } from '../log-output.ts';
 import { EXIT, reportFailure } from './exit.ts';
 import { interrupted } from './interrupt.ts';
 
@@ -27,7 +28,10 @@ export function startCommand(): Command {
 
 async function start(options: { config: string; logLevel: string }): Promise<void> {
   const config = await loadConfig(resolve(options.config), process.env);
-  const log = pino({ level: options.logLevel, base: null, serializers: { error: loggedError } });
+  const log = pino(
+    { level: options.logLevel, base: null, serializers: { error: loggedError } },
+    gatheredLines(pino.destination({ dest: 1, sync: true })),
+  );
   const stop = interrupted();
   const daemon = new Daemon({ config, log });
   const starting = daemon.start();

@@ -10,14 +10,24 @@ export type Attempt = {
   throwIfCutOff(): void;
   /** Whether its own time is over. */
   isTimedOut(): boolean;
+  /** To be called once it is over, however it went. */
+  end(): void;
 };
 
-/** Begins an attempt that has `timeoutMs` for everything. */
+/** Begins an attempt that has `timeoutMs` for everything. One signal and timer of its own: to combine signals costs a multiple. */
 export function beginAttempt(options: AttemptOptions, timeoutMs: number): Attempt {
   const startedAt = performance.now();
-  const timeout = AbortSignal.timeout(timeoutMs);
+  const controller = new AbortController();
+  let timedOut = false;
+  const timer = setTimeout(() => {
+    timedOut = true;
+    controller.abort(new DOMException(`the attempt took ${timeoutMs} ms`, 'TimeoutError'));
+  }, timeoutMs).unref();
+  const cut = (): void => controller.abort(options.signal.reason);
+  options.signal.addEventListener('abort', cut, { once: true });
+  if (options.signal.aborted) cut();
   return {
-    signal: AbortSignal.any([options.signal, timeout]),
+    signal: controller.signal,
     elapsedMs: () => Math.round(performance.now() - startedAt),
     throwIfCutOff: () => {
       if (!options.signal.aborted) return;
@@ -25,6 +35,10 @@ export function beginAttempt(options: AttemptOptions, timeoutMs: number): Attemp
       if (reason instanceof Error && reason.name === 'AbortError') throw reason;
       throw new DOMException('the attempt was cut off', { name: 'AbortError', cause: reason });
     },
-    isTimedOut: () => timeout.aborted,
+    isTimedOut: () => timedOut,
+    end: () => {
+      clearTimeout(timer);
+      options.signal.removeEventListener('abort', cut);
+    },
   };
 }

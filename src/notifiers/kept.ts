@@ -24,7 +24,9 @@ export type Kept = {
 export function keptWithout(secrets: readonly string[]): Kept {
   const redact = redactor(secrets);
   const shown = (text: string, cut: boolean): string =>
-    redact(printableLine(text.slice(0, MAX_READ), MAX_READ + 1), { cut: cut || text.length > MAX_READ });
+    text === ''
+      ? ''
+      : redact(printableLine(text.slice(0, MAX_READ), MAX_READ + 1), { cut: cut || text.length > MAX_READ });
   return {
     answer: (text, { cut = false } = {}) =>
       printableAnswer(Buffer.from(shown(text, cut), 'utf8').subarray(0, MAX_ANSWER_BYTES)),

@@ -8,6 +8,7 @@ import type { BatchStore } from '../store/batches.ts';
 import type { Claims, DeliveryStore, Noting } from '../store/deliveries.ts';
 import type { EventLog } from '../store/event-log.ts';
 import type { Registry } from '../store/registry.ts';
+import { Ahead, type Clock } from './ahead.ts';
 import { cutAnswer, judge } from './attempts.ts';
 import { type Letter, letterOf, readLetters } from './letters.ts';
 import type { Sender } from './sender.ts';
@@ -33,11 +34,17 @@ const NEWER_RETRY_MS = 30_000;
 /** How long a receiver is not looked at that nobody says anything about. */
 const LONGEST_LOOK_MS = 30_000;
 
-/** What is sent at once: one delivery, or those of a batch, the one that leads first. */
-type Message = { lead: Letter; letters: readonly Letter[]; batch: string | null; process: string | null };
+/** How soon it is looked whether what was handed out ahead still waits. */
+const AHEAD_LOOK_MS = 1_000;
 
-/** When something was handed out: Redis time, and our own clock at that moment. */
-type Clock = { redisMs: number; ownMs: number };
+/** What is sent at once: one delivery, or those of a batch, the one that leads first; and the one that was handed out for it. */
+type Message = {
+  lead: Letter;
+  letters: readonly Letter[];
+  batch: string | null;
+  process: string | null;
+  held: string;
+};
 
 /**
  * Delivers the events of one receiver. Redis hands it as many deliveries as the receiver's pace allows; it holds each of
@@ -49,6 +56,12 @@ export class DeliveryWorker {
   readonly #parts: DeliveryParts;
   /** What is being sent, or has been and is not noted yet: id -> its end. */
   readonly #held = new Map<string, Promise<void>>();
+  /** Those of them that have a place among what is sent at once: until their end is on its way to Redis. */
+  readonly #placed = new Set<string>();
+  /** What of it was handed out once more. */
+  readonly #dueAgain = new Set<string>();
+  /** What has no place yet. */
+  readonly #ahead: Ahead;
   readonly #cut = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | null = null;
@@ -59,6 +72,9 @@ export class DeliveryWorker {
     this.#receiver = receiver;
     this.#notifier = notifier;
     this.#parts = parts;
+    // Under a rate limit each has its time, and what is gathered waits by rules of its own.
+    const goesAhead = receiver.type === 'webhook' && receiver.rateLimit === null && receiver.concurrency > 1;
+    this.#ahead = new Ahead(goesAhead ? receiver.concurrency : 0);
   }
 
   start(): void {
@@ -96,6 +112,7 @@ export class DeliveryWorker {
     abort.addEventListener('abort', cut);
     if (abort.aborted) cut();
     await this.#looking;
+    await this.#return(this.#ahead.clear());
     await Promise.all(this.#held.values());
     abort.removeEventListener('abort', cut);
     await this.#notifier.close();
@@ -103,17 +120,19 @@ export class DeliveryWorker {
 
   async #look(): Promise<void> {
     const { sender, deliveries, log } = this.#parts;
-    const free = sender.room(this.#receiver.concurrency - this.#held.size, this.#held.size);
+    const stale = this.#ahead.stale();
+    if (stale.length > 0) await this.#return(stale);
+    const most = this.#places() + this.#ahead.room;
     // The end of what is under way wakes it.
-    if (free <= 0) return this.#lookIn(this.#held.size > 0 ? LONGEST_LOOK_MS : ERROR_RETRY_MS);
+    if (most === 0) return this.#lookIn(this.#placed.size > 0 ? LONGEST_LOOK_MS : ERROR_RETRY_MS);
     const { name, rateLimit } = this.#receiver;
     let claims: Claims;
     try {
       claims = await deliveries.claim(name, {
         process: sender.id,
-        most: free,
+        most,
         intervalMs: rateLimit === null ? null : Math.ceil(1_000 / rateLimit),
-        held: [...this.#held.keys()],
+        held: [...this.#held.keys(), ...this.#ahead.ids],
       });
     } catch (error) {
       if (this.#state === 'running') log.error({ receiver: name, error }, 'delivery.error');
@@ -122,24 +141,72 @@ export class DeliveryWorker {
     const clock = { redisMs: claims.nowMs, ownMs: performance.now() };
     const texts = await this.#parts.registry.readSubscriptions(claims.subscriptions);
     for (const claimed of claims.claimed) {
-      if (this.#held.has(claimed.id)) continue;
-      const letter = letterOf(claimed, texts, this.#parts.events);
-      sender.count(1);
+      if (this.#ahead.has(claimed.id)) continue;
+      if (this.#held.has(claimed.id)) {
+        // It is due again before we have heard that its last attempt is noted.
+        this.#dueAgain.add(claimed.id);
+        continue;
+      }
+      this.#ahead.add({ letter: letterOf(claimed, texts, this.#parts.events), clock });
+    }
+    this.#begin();
+    if (!this.#ahead.isOpen) await this.#return(this.#ahead.clear());
+    if (claims.waitMs !== null) this.#lookIn(claims.waitMs);
+    else this.#lookIn(LONGEST_LOOK_MS);
+  }
+
+  /** Begins what was handed out, as far as there are places. */
+  #begin(): void {
+    while (this.#state === 'running' && this.#places() > 0) {
+      const handed = this.#ahead.next();
+      if (handed === null) return;
+      const { letter, clock } = handed;
+      this.#place(letter.id);
       const end = this.#take(letter, clock).finally(() => {
-        sender.count(-1);
         this.#held.delete(letter.id);
-        this.wake();
+        this.#giveWay(letter.id);
+        // No longer among what is held, it is queued and handed out anew.
+        if (this.#dueAgain.delete(letter.id)) this.wake();
       });
       this.#held.set(letter.id, end);
     }
-    if (claims.waitMs !== null) this.#lookIn(claims.waitMs);
-    else this.#lookIn(LONGEST_LOOK_MS);
+  }
+
+  /** How many attempts may begin now. */
+  #places(): number {
+    const placed = this.#placed.size;
+    return Math.max(0, this.#parts.sender.room(this.#receiver.concurrency - placed, placed));
+  }
+
+  /** Hands back what is not sent now. What is not heard of is queued by the next claim: it is not among what is held. */
+  async #return(ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return;
+    const { deliveries, sender, log } = this.#parts;
+    const { name } = this.#receiver;
+    await deliveries
+      .handBack(name, { process: sender.id, ids, afterMs: null })
+      .catch((error: unknown) => log.error({ receiver: name, error }, 'delivery.error'));
+  }
+
+  #place(id: string): void {
+    if (this.#placed.has(id)) return;
+    this.#placed.add(id);
+    this.#parts.sender.count(1);
+  }
+
+  /** Leaves the place of a delivery to the next one; what is missing then is asked for at once. */
+  #giveWay(id: string): void {
+    if (!this.#placed.delete(id)) return;
+    this.#parts.sender.count(-1);
+    this.#begin();
+    this.wake();
   }
 
   #lookIn(ms: number): void {
     clearTimeout(this.#timer);
     if (this.#state !== 'running') return;
-    this.#timer = setTimeout(() => this.wake(), Math.min(ms, LONGEST_LOOK_MS));
+    const mostMs = this.#ahead.ids.length > 0 ? AHEAD_LOOK_MS : LONGEST_LOOK_MS;
+    this.#timer = setTimeout(() => this.wake(), Math.min(ms, mostMs));
     this.#timer.unref();
   }
 
@@ -180,7 +247,7 @@ export class DeliveryWorker {
     // Where the event of the one that leads has gone, another of the batch stands for it, which nobody was handed.
     const process = lead.id === letter.id ? this.#parts.sender.id : null;
     const batch = turn.members.length > 1 ? turn.batch : null;
-    await this.#attempt({ lead, letters: sent, batch, process }, clock);
+    await this.#attempt({ lead, letters: sent, batch, process, held: letter.id }, clock);
     return null;
   }
 
@@ -191,6 +258,9 @@ export class DeliveryWorker {
     const replay = lead.fact.replay !== null;
     const remaining = remainingOf(letters);
     const result = await this.#send(message, { signal: this.#cut.signal, nowMs: atMs, replay, remaining });
+    const { outcome, durationMs } = result;
+    // Before another one may begin: a receiver that fails gets no more than it is then allowed.
+    const returned = this.#return(this.#ahead.saw({ isDelivered: outcome === 'delivered', durationMs }));
     const verdict = judge({
       result,
       facts: letters.map(({ fact }) => fact),
@@ -201,7 +271,7 @@ export class DeliveryWorker {
     const { retryAfterMs: _, answer, ...rest } = result;
     const attempt = { ...rest, answer: cutAnswer(answer), atMs, nextAtMs: verdict.nextAtMs };
     const { disableAfterMs } = this.#receiver;
-    await this.#note(letters, lead, {
+    const noted = this.#note(letters, lead, {
       ...verdict,
       attempt,
       answer: result.outcome === 'delivered' ? '' : answer,
@@ -209,6 +279,11 @@ export class DeliveryWorker {
       process: message.process,
       nowMs: nowBy(clock),
     });
+    // What is asked for now reaches Redis behind the note, and so usually finds the receiver as the attempt left it.
+    this.#giveWay(message.held);
+    await Promise.all([returned, noted]);
+    // A Redis that does not know the script yet notes it behind what was asked for, which then has seen nothing of it.
+    if (outcome !== 'delivered' || this.#placed.size === 0) this.wake();
   }
 
   async #send({ lead, letters, batch }: Message, options: AttemptOptions): Promise<AttemptResult> {
@@ -253,6 +328,8 @@ export class DeliveryWorker {
       } catch (error) {
         log.error({ receiver, delivery: lead.id, error }, 'delivery.error');
         if (this.#cut.signal.aborted) return;
+        // What cannot be noted keeps its place: a crash would send it again, and so there must not be many of it.
+        for (const { id } of letters) if (this.#held.has(id)) this.#place(id);
         await sleep(ERROR_RETRY_MS, undefined, { signal: this.#cut.signal }).catch(() => undefined);
       }
     }
@@ -279,8 +356,9 @@ export class DeliveryWorker {
     });
     const level = outcome === 'dead' ? 'error' : result === 'delivered' ? 'info' : 'warn';
     const line = { ...about, attempt: number, result, httpStatus, smtpCode, durationMs, reason };
-    const { replay } = lead.fact;
+    const { replay, turn } = lead.fact;
     const more = {
+      ...(turn === null ? {} : { openedAt: new Date(Math.floor(turn / 1_000)).toISOString() }),
       ...(replay === null ? {} : { replay }),
       ...(letters.length === 1 ? {} : { events: letters.length }),
     };

@@ -3,7 +3,8 @@ import type { Directory } from '../domain/chains.ts';
 import type { Signals } from '../signals.ts';
 import { MOST_OPEN } from '../store/deliveries.ts';
 import type { EventLog } from '../store/event-log.ts';
-import type { Registry, StoredReceiver } from '../store/registry.ts';
+import type { LogEntry } from '../store/log-entry.ts';
+import type { Registry, StoredReceiver, StoredSubscription } from '../store/registry.ts';
 import type { RelayLease, Standing } from '../store/relay-lease.ts';
 import type { SetAside } from '../store/set-aside.ts';
 import { type LogBatch, NewerEntryError, readBatch } from './log-batch.ts';
@@ -11,7 +12,7 @@ import { type OpeningParts, openDeliveries } from './open-deliveries.ts';
 import { type Entitlement, entitlements } from './openings.ts';
 
 /** How many entries of the log receivers are taken along at once. */
-const BATCH = 200;
+export const BATCH = 200;
 
 /** How many deliveries are opened side by side, over all receivers: what is on its way to Redis stands in memory. */
 const MOST_AT_ONCE = 10_000;
@@ -32,12 +33,23 @@ export type FollowParts = OpeningParts & {
   failed: (receiver: string, error: unknown) => void;
 };
 
-/** Receivers at one place of the log, each with the number of its open deliveries. */
+/** What stands after an entry of the log and was read already, up to a batch, with the subscriptions that it names. */
+export type Ahead = {
+  after: string;
+  entries: readonly LogEntry[];
+  subscriptions: ReadonlyMap<string, StoredSubscription>;
+};
+
+/** Receivers at one place of the log, each with the number of its open deliveries; and what is known to stand behind it. */
 export type Group = {
   token: string;
   cursor: string;
+  ahead: Ahead | null;
   receivers: readonly { receiver: StoredReceiver; open: number }[];
 };
+
+/** How far receivers have come: where they stand, and whether the log goes on behind it. */
+type Followed = { reached: string; more: boolean };
 
 /** Whether a receiver is taken along: it is not, and its cursor stands still, while it has as many open deliveries as may be. */
 export function hasRoom({ open }: Pick<Standing, 'open'>): boolean {
@@ -46,20 +58,25 @@ export function hasRoom({ open }: Pick<Standing, 'open'>): boolean {
 
 /**
  * Takes receivers that stand at one place of the log a batch further. The batch is read and taken apart once for all;
- * each receiver's deliveries are opened, and its cursor moved, in one step. `fenced` when another process relays now.
+ * each receiver's deliveries are opened, and its cursor moved, in one step. Returns the entry that they stand at then, and
+ * whether there is more behind it; `fenced` when another process relays now.
  */
 export async function follow(
-  { token, cursor, receivers }: Group,
+  { token, cursor, ahead, receivers }: Group,
   parts: FollowParts,
-): Promise<'moved' | 'quiet' | 'fenced' | NewerEntryError> {
+): Promise<Followed | 'fenced' | NewerEntryError> {
   const { events, lease, keep, failed } = parts;
-  const batch = await readBatch(await events.after(cursor, BATCH), events);
-  if (batch.last === null) return batch.stoppedBy === null ? 'quiet' : new NewerEntryError(batch.stoppedBy);
+  const entries = ahead?.entries ?? (await events.after(cursor, BATCH));
+  const batch = await readBatch(entries, events);
+  if (batch.last === null) {
+    return batch.stoppedBy === null ? { reached: cursor, more: false } : new NewerEntryError(batch.stoppedBy);
+  }
   await setAside(batch, parts);
-  const entitledOf = await entitlements(batch.facts, parts);
+  const entitledOf = await entitlements(batch.facts, parts, ahead?.subscriptions);
   const passed: string[] = [];
   let atOnce: Promise<boolean>[] = [];
   let opened = 0;
+  let isBehind = false;
   for (const { receiver, open } of receivers) {
     const all = entitledOf(receiver);
     if (all.length === 0) {
@@ -67,11 +84,13 @@ export async function follow(
       continue;
     }
     const entitled = all.slice(0, MOST_OPEN - open);
-    const to = entitled.length === all.length ? batch.last : placeOf(entitled, cursor);
+    const to: string = entitled.length === all.length ? batch.last : placeOf(entitled, cursor);
+    isBehind ||= to !== batch.last;
     const order = { token, receiver, entitled, replay: null, cursor: to };
     atOnce.push(
       openDeliveries(order, parts).catch((error) => {
         failed(receiver.name, error);
+        // It is taken along again when its time has come.
         return true;
       }),
     );
@@ -83,7 +102,8 @@ export async function follow(
   }
   if ((await Promise.all(atOnce)).includes(false)) return 'fenced';
   if (passed.length > 0 && !(await lease.advance(token, passed, batch.last))) return 'fenced';
-  return 'moved';
+  // One that stood still before what only a newer version can read is told of that by the next round.
+  return { reached: batch.last, more: entries.length === BATCH || batch.stoppedBy !== null || isBehind };
 }
 
 /** The entry up to which some events were taken. An entry names one event: none is cut in two. */

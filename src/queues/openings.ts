@@ -4,7 +4,7 @@ import type { Event } from '../domain/event.ts';
 import { passesFilter } from '../domain/filter.ts';
 import { wantsType } from '../domain/glob.ts';
 import { operatorSubject } from '../store/operator-event.ts';
-import type { Registry, StoredReceiver } from '../store/registry.ts';
+import type { Registry, StoredReceiver, StoredSubscription } from '../store/registry.ts';
 import type { Fact } from './log-batch.ts';
 
 /**
@@ -19,12 +19,13 @@ export type EntitlementParts = { registry: Registry; directory: Directory };
 /** Tells which of some events of the log a receiver is entitled to, in order. */
 export type Entitled = (receiver: StoredReceiver) => Entitlement[];
 
-/** Reads once who the receivers of some events are; what it returns asks nobody. */
+/** Reads once who the receivers of some events are, by `known` where that was read already; what it returns asks nobody. */
 export async function entitlements(
   facts: readonly Fact[],
   { registry, directory }: EntitlementParts,
+  known?: ReadonlyMap<string, StoredSubscription>,
 ): Promise<Entitled> {
-  const subscriptions = await registry.subscriptions(facts.flatMap(({ roots }) => roots ?? []));
+  const subscriptions = known ?? (await registry.subscriptions(facts.flatMap(({ roots }) => roots ?? [])));
   const receivers = new Map(
     [...subscriptions].map(([name, subscription]) => [name, new Set(subscription.receivers)] as const),
   );

@@ -4,15 +4,17 @@ import type { Directory } from '../domain/chains.ts';
 import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
 import type { DeliveryStore } from '../store/deliveries.ts';
+import { compareEntries } from '../store/entry-order.ts';
 import type { EventLog } from '../store/event-log.ts';
 import type { Keys } from '../store/keys.ts';
+import type { LogEntry } from '../store/log-entry.ts';
 import type { ReceiverStore } from '../store/receivers.ts';
 import type { Registry, StoredReceiver } from '../store/registry.ts';
 import type { RelayLease, Standing } from '../store/relay-lease.ts';
 import type { ReplayStore } from '../store/replays.ts';
 import { SCHEMA_VERSION } from '../store/schema-version.ts';
 import type { SetAside } from '../store/set-aside.ts';
-import { follow, hasRoom } from './follow.ts';
+import { type Ahead, BATCH, follow, hasRoom } from './follow.ts';
 import { NewerEntryError } from './log-batch.ts';
 import { replaysUnderWay, takeReplay } from './replays.ts';
 import { Resumption } from './resumption.ts';
@@ -48,8 +50,23 @@ export type RelayParts = {
   log: Logger;
 };
 
-/** What a round came to: whether anything moved, and whether a receiver that takes what it gets has no room. */
-type Round = { moved: boolean; full: boolean };
+/**
+ * What a round came to: whether there is more to do at once, whether a receiver that takes what it gets has no room, and
+ * the entry up to which all others have been taken along (null: none were).
+ */
+type Round = { more: boolean; full: boolean; reached: string | null };
+
+const IDLE: Round = { more: false, full: false, reached: null };
+
+/** What a round goes by, asked for at once: Redis is far away when there is much to do. */
+type View = {
+  newest: string;
+  token: string | null;
+  known: Map<string, StoredReceiver>;
+  standings: readonly Standing[];
+  replays: Map<string, string>;
+  ahead: Ahead | null;
+};
 
 /**
  * Moves the cursor of every receiver along the event log and opens the deliveries that follow from it. One process
@@ -69,6 +86,10 @@ export class Relay {
   readonly #closed = new AbortController();
   /** Receivers that the last round failed with -> when they are taken on again (own clock, ms). */
   readonly #failed = new Map<string, number>();
+  /** The receivers of the last round. */
+  #names: readonly string[] = [];
+  /** What ended the wait before this round. */
+  #came: Pick<Ahead, 'after' | 'entries'> | null = null;
 
   constructor(parts: RelayParts) {
     this.#parts = parts;
@@ -86,10 +107,11 @@ export class Relay {
   async #run(): Promise<void> {
     while (!this.#closing) {
       try {
-        // Read before the round: an entry that comes while it runs ends the wait at once.
-        const [newest, token] = await Promise.all([this.#parts.events.newest(), this.#take()]);
-        const { moved, full } = token === null ? { moved: false, full: false } : await this.#round(token);
-        if (!moved && !this.#closing) await this.#wait(newest, full ? FULL_MS : QUIET_MS);
+        const view = await this.#look();
+        const { more, full, reached } = await this.#round(view);
+        if (more || this.#closing) continue;
+        // From where all have been taken along to, not from the newest entry: more may have come amid the round.
+        await this.#wait(reached ?? view.newest, full ? FULL_MS : QUIET_MS);
       } catch (error) {
         if (this.#closing) return;
         if (error instanceof NewerEntryError) {
@@ -137,37 +159,57 @@ export class Relay {
     return !this.#closing && this.#token === token;
   }
 
-  /** One round over all receivers. */
-  async #round(token: string): Promise<Round> {
-    const { registry, lease } = this.#parts;
+  async #look(): Promise<View> {
+    const { events, registry, lease, replays } = this.#parts;
+    const [names, before, came] = [this.#names, this.#token, this.#came];
+    this.#came = null;
+    const [newest, token, receivers, underWay, guessed, subscriptions] = await Promise.all([
+      events.newest(),
+      this.#take(),
+      registry.receivers(),
+      replaysUnderWay(replays),
+      lease.standing(names),
+      registry.subscriptions((came?.entries ?? []).flatMap(rootsOf)),
+    ]);
     const nowMs = performance.now();
     const known = new Map<string, StoredReceiver>();
-    for (const receiver of await registry.receivers()) {
+    for (const receiver of receivers) {
       if (!receiver.removed && (this.#failed.get(receiver.name) ?? 0) <= nowMs)
         known.set(receiver.name, receiver);
     }
-    const standings = await lease.standing([...known.keys()]);
+    this.#names = [...known.keys()];
+    // Another process may have moved cursors until the lease was ours.
+    const isSame = token === before && names.join() === this.#names.join();
+    const standings = isSame || token === null ? guessed : await lease.standing(this.#names);
+    const ahead = came === null ? null : { ...came, subscriptions };
+    return { newest, token, known, standings, replays: underWay, ahead };
+  }
+
+  /** One round over all receivers. */
+  async #round(view: View): Promise<Round> {
+    const { token, known, standings, replays } = view;
+    if (token === null) return IDLE;
     const open = standings.filter(({ state }) => state !== 'disabled' && state !== 'enabling');
     const enabling = standings.filter(({ state }) => state === 'enabling');
     let moved = false;
     for (const { name } of enabling) {
-      if (!this.#keep(token)) return { moved, full: false };
+      if (!this.#keep(token)) return { ...IDLE, more: moved };
       moved = (await this.#each(name, () => this.#resumption.step(token, name))) || moved;
     }
-    const followed = await this.#follow(token, open, known);
-    const replayed = await this.#replay(token, open, known);
-    if (followed.stopped !== null && !moved && !followed.moved && !replayed) throw followed.stopped;
+    const { more, reached, stopped } = await this.#follow(token, { ...view, standings: open });
+    const replayed = await this.#replay(token, { standings: open, known, replays });
+    if (stopped !== null && !moved && !more && !replayed) throw stopped;
     const full = open.some((standing) => !hasRoom(standing) && standing.state === 'ok');
-    return { moved: moved || followed.moved || replayed, full };
+    return { more: moved || more || replayed, full, reached };
   }
 
   /** Takes receivers along the log: those at the same place together, so that what they are owed is read once for all. */
   async #follow(
     token: string,
-    standings: readonly Standing[],
-    known: ReadonlyMap<string, StoredReceiver>,
-  ): Promise<{ moved: boolean; stopped: NewerEntryError | null }> {
-    let moved = false;
+    { standings, known, ahead }: Pick<View, 'standings' | 'known' | 'ahead'>,
+  ): Promise<{ more: boolean; reached: string | null; stopped: NewerEntryError | null }> {
+    let more = false;
+    let reached: string | null = null;
     let stopped: NewerEntryError | null = null;
     for (const [cursor, group] of Map.groupBy(standings.filter(hasRoom), ({ cursor }) => cursor)) {
       const receivers = group.flatMap(({ name, open }) => {
@@ -175,23 +217,24 @@ export class Relay {
         return receiver === undefined ? [] : [{ receiver, open }];
       });
       const came = await follow(
-        { token, cursor, receivers },
+        { token, cursor, receivers, ahead: ahead?.after === cursor ? ahead : null },
         { ...this.#parts, keep: () => this.#keep(token), failed: (name, error) => this.#note(name, error) },
       );
       // The others are taken along as far as they can be read before the lease goes.
       if (came instanceof NewerEntryError) stopped = came;
-      else if (came === 'fenced') return { moved: false, stopped: null };
-      else moved = came === 'moved' || moved;
+      else if (came === 'fenced') return { more: false, reached: null, stopped: null };
+      else {
+        more ||= came.more;
+        if (reached === null || compareEntries(came.reached, reached) < 0) reached = came.reached;
+      }
     }
-    return { moved, stopped };
+    return { more, reached, stopped };
   }
 
   async #replay(
     token: string,
-    standings: readonly Standing[],
-    known: ReadonlyMap<string, StoredReceiver>,
+    { standings, known, replays }: Pick<View, 'standings' | 'known' | 'replays'>,
   ): Promise<boolean> {
-    const replays = await replaysUnderWay(this.#parts.replays);
     let moved = false;
     for (const { name } of replays.size === 0 ? [] : standings) {
       const id = replays.get(name);
@@ -243,12 +286,13 @@ export class Relay {
 
   /** Waits for a new entry; without the lease, for the time to ask for it again. */
   async #wait(newest: string, ms: number): Promise<void> {
-    const { blocking, keys } = this.#parts;
+    const { blocking, events } = this.#parts;
     if (!this.#holding) {
       await this.#rest(QUIET_MS);
       return;
     }
-    await blocking.xread('COUNT', 1, 'BLOCK', ms, 'STREAMS', keys.events, newest);
+    const entries = await events.awaitAfter(newest, { blocking, count: BATCH, waitMs: ms });
+    if (entries.length > 0) this.#came = { after: newest, entries };
   }
 
   /** Ends the round under way and gives the lease back. */
@@ -258,4 +302,8 @@ export class Relay {
     await this.#running;
     await this.#release();
   }
+}
+
+function rootsOf(entry: LogEntry): readonly string[] {
+  return 'roots' in entry ? entry.roots : [];
 }

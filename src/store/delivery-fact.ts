@@ -16,10 +16,19 @@ const ATTEMPT = z.object({
 
 export const OUTCOME = z.enum(['pending', 'delivered', 'dead']);
 
+/** Microseconds, too long for INTEGER_TEXT. */
+const TURN = z
+  .string()
+  .regex(/^\d{1,16}$/)
+  .transform(Number)
+  .nullable()
+  .catch(null);
+
 export const FACT = z.object({
   outcome: OUTCOME,
   entry: z.string().regex(/^\d+-\d+$/),
   roots: JSON_TEXT.pipe(z.array(z.string())),
+  turn: TURN,
   tries: INTEGER_TEXT.default(0),
   earlierTries: INTEGER_TEXT.default(0),
   after: z.string().nullable().default(null),
@@ -40,7 +49,8 @@ export type DeliveryOutcome = z.infer<typeof OUTCOME>;
 
 /**
  * What is known of a delivery. It decides whether the delivery is done. `entry` is the event's place in the log, `roots`
- * the claims that lead to the receiver, `tries` counts all attempts, `earlierTries` those that use up none: they came
+ * the claims that lead to the receiver, `turn` when it was opened (Redis time, microseconds; null once it was delivered),
+ * `tries` counts all attempts, `earlierTries` those that use up none: they came
  * before the delivery began anew, before its own time, or met a receiver that asked for time. The last of them are in
  * `attempts` (none where the first succeeded), and what was said to the very last in `answer`. `after` is the delivery of
  * the same subject that must have ended first, `nextAt` (Redis time, ms) when it is tried again, `replay` the replay that

@@ -3,8 +3,8 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { type LogEntry, parseEntry } from './log-entry.ts';
 
-/** How many entries are kept as they were read. */
-const MOST_READ = 1_000;
+/** How many entries are kept as they were read: what the relay read is read again when it is sent, up to MOST_OPEN later. */
+const MOST_READ = 1_500;
 
 /** The event log: one Redis Stream, the outbox and the history at once. */
 export class EventLog {
@@ -22,6 +22,15 @@ export class EventLog {
   async after(entry: string, count: number): Promise<LogEntry[]> {
     const rows = await this.#redis.xrange(this.#keys.events, `(${entry}`, '+', 'COUNT', count);
     return rows.map(([id, fields]) => this.read(id, fields));
+  }
+
+  /** Waits on a connection of its own for entries after one, at most so long. Returns those that there are then. */
+  async awaitAfter(
+    entry: string,
+    { blocking, count, waitMs }: { blocking: RedisClient; count: number; waitMs: number },
+  ): Promise<LogEntry[]> {
+    const found = await blocking.xread('COUNT', count, 'BLOCK', waitMs, 'STREAMS', this.#keys.events, entry);
+    return (found ?? []).flatMap(([, rows]) => rows.map(([id, fields]) => this.read(id, fields)));
   }
 
   /** What stands at an entry; null when it was trimmed. */

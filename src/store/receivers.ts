@@ -119,6 +119,12 @@ export class ReceiverStore {
   }
 }
 
+/** Moves as JSON, by receiver and word, but for when and why: every attempt brings one along, and few of them are told. */
+const TEMPLATES = new Map<string, string>();
+
+const REASON = '%REASON%';
+const NO_TIME = new Date(0).toISOString();
+
 /** A move of a receiver as JSON, with what only the script knows left to be filled in. */
 export function receiverEvent(move: {
   name: string;
@@ -127,6 +133,15 @@ export function receiverEvent(move: {
   nowMs: number;
 }): string {
   const { name, word, reason, nowMs } = move;
-  const record = { receiver: name, reason, by: '%BY%', failingSince: '%SINCE%' };
-  return operatorEventTemplate({ kind: 'receiver', name, word, nowMs, record });
+  const key = `${word} ${name}`;
+  const template = TEMPLATES.get(key) ?? moveTemplate(name, word);
+  TEMPLATES.set(key, template);
+  return template
+    .replace(NO_TIME, new Date(nowMs).toISOString())
+    .replace(`"${REASON}"`, () => JSON.stringify(reason));
+}
+
+function moveTemplate(name: string, word: ReceiverMove): string {
+  const record = { receiver: name, reason: REASON, by: '%BY%', failingSince: '%SINCE%' };
+  return operatorEventTemplate({ kind: 'receiver', name, word, nowMs: 0, record });
 }

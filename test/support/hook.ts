@@ -27,8 +27,14 @@ export class Hook {
 
   async #take(came: Came, response: ServerResponse): Promise<void> {
     this.came.push(came);
+    this.#wake();
     const status = await this.answer(came);
     if (status !== null) response.writeHead(status, this.headers).end();
+    this.#wake();
+  }
+
+  /** What came counts at once: it may never be answered. */
+  #wake(): void {
     for (const wake of this.#waiting.splice(0)) wake();
   }
 

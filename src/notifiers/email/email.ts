@@ -39,6 +39,8 @@ export function createEmailNotifier(
     } catch (error) {
       attempt.throwIfCutOff();
       verdict = attempt.isTimedOut() ? tooSlow(timeoutMs) : classifyError(error, kept);
+    } finally {
+      attempt.end();
     }
     return {
       // Whom an earlier attempt left out has not got it now either.

@@ -2,7 +2,7 @@ import type { RenderedEvent } from '../../domain/event.ts';
 import { canonicalJson, type JsonValue } from '../../domain/json.ts';
 
 /** Standard Webhooks asks for less than 20 kB. */
-const MAX_BODY_BYTES = 19_999;
+export const MAX_BODY_BYTES = 19_999;
 
 /** Members of a record that are kept as long as anything else can go. */
 const CORE: ReadonlySet<string> = new Set(['id', 'type', 'status', 'state', 'vaultAddress', 'updatedAt']);

@@ -3,7 +3,7 @@ import { COMMON, type Directory } from '../../domain/chains.ts';
 import type { RenderedEvent } from '../../domain/event.ts';
 import { canonicalJson, type JsonObject } from '../../domain/json.ts';
 import { makeNotice } from '../notice/notice.ts';
-import { cutEvent } from './cut.ts';
+import { cutEvent, MAX_BODY_BYTES } from './cut.ts';
 import { discordMessage } from './discord.ts';
 import { slackMessage } from './slack.ts';
 
@@ -15,6 +15,11 @@ export type Rendering = { format: WebhookFormat; recordUrl: string | null; direc
  * larger than webhooks should be, or a message for people.
  */
 export function renderBody(event: RenderedEvent, rendering: Rendering): Buffer {
+  if (rendering.format === 'standard') {
+    // Most are small enough, and are written once.
+    const whole = Buffer.from(canonicalJson(event), 'utf8');
+    if (whole.length <= MAX_BODY_BYTES) return whole;
+  }
   return Buffer.from(canonicalJson(render(event, rendering)), 'utf8');
 }
 

@@ -25,8 +25,14 @@ function signature({ id, timestampSeconds, body }: SignedContent, signing: Signi
   }
 }
 
+/** The keys of secrets that were read: that of ed25519 is costly to make. */
+const KEYS = new WeakMap<Secret, SigningKey>();
+
 function readKey(secret: Secret): SigningKey {
+  const known = KEYS.get(secret);
+  if (known !== undefined) return known;
   const key = parseSigningSecret(secret.reveal());
   if (key === null) throw new Error('a webhook secret is neither whsec_ nor whsk_ with a key behind it');
+  KEYS.set(secret, key);
   return key;
 }

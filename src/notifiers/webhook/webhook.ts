@@ -47,7 +47,8 @@ export function createWebhookNotifier(
       ...(options.replay ? { 'intentwatch-replay': 'true' } : {}),
     };
     const path = `${url.pathname}${url.search}`;
-    return send({ path, method: 'POST', headers, body }, { attempt, nowMs: options.nowMs });
+    const request = { path, method: 'POST', headers, body } as const;
+    return send(request, { attempt, nowMs: options.nowMs }).finally(() => attempt.end());
   }
 
   /** A chat's webhook has a secret URL and no other secret. */

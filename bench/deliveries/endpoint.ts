@@ -1,0 +1,39 @@
+import { join } from 'node:path';
+import { z } from 'zod';
+import { Program } from '../../test/support/program.ts';
+
+const CAME = z.array(z.tuple([z.string(), z.number()]));
+
+/** A program of this folder that says where it listens. */
+export class Endpoint {
+  readonly #program: Program;
+  readonly url: string;
+
+  private constructor(program: Program, port: string) {
+    this.#program = program;
+    this.url = `http://127.0.0.1:${port}`;
+  }
+
+  static async start(file: 'receiver.ts' | 'upstream.ts'): Promise<Endpoint> {
+    const program = await Program.start(join(import.meta.dirname, file), []);
+    const [, port = ''] = await program.line(/listening on (\d+)/);
+    return new Endpoint(program, port);
+  }
+
+  async ask(path: string): Promise<unknown> {
+    return (await fetch(`${this.url}${path}`)).json();
+  }
+
+  async number(path: string): Promise<number> {
+    return z.number().parse(await this.ask(path));
+  }
+
+  /** Of the receiver: which events came, with when (Unix ms), oldest first. */
+  async came(): Promise<[id: string, atMs: number][]> {
+    return CAME.parse(await this.ask('/came'));
+  }
+
+  async end(): Promise<void> {
+    await this.#program.end('SIGKILL');
+  }
+}

@@ -1,0 +1,256 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { z } from 'zod';
+import { claimRoot } from '../../src/domain/claim.ts';
+import type { Event } from '../../src/domain/event.ts';
+import { makeEvent } from '../../src/domain/make-event.ts';
+import { asSubjectId } from '../../src/domain/subject.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { EventLog } from '../../src/store/event-log.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { SCHEMA_VERSION } from '../../src/store/schema-version.ts';
+import { eventually } from '../../test/support/eventually.ts';
+import { Program } from '../../test/support/program.ts';
+import { RedisProcess } from '../../test/support/redis-process.ts';
+import { cpuMsOf } from '../polls/cpu.ts';
+import { Endpoint } from './endpoint.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const SECRET = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
+const SUBSCRIPTION = 'all';
+
+/** How many entries are written, or read, at once. */
+const AT_ONCE = 1_000;
+
+const SHOWN = z.array(z.tuple([z.number(), z.number()]));
+const ATTEMPTED = z.object({
+  msg: z.literal('delivery.attempted'),
+  eventId: z.string(),
+  openedAt: z.iso.datetime().transform((text) => Date.parse(text)),
+});
+
+/** How a daemon is run: its wallets and its budget, and where its CPU profile goes (null: none is taken). */
+export type Run = { wallets: number; requestsPerSecond: number; profile: string | null };
+
+/** An upstream, a receiver and a Redis, each a process of its own, and a daemon that is started and ended on them. */
+export class Stage {
+  readonly #upstream: Endpoint;
+  readonly #receiver: Endpoint;
+  readonly #redis: RedisProcess;
+  readonly #client: RedisClient;
+  readonly #keys = new Keys('intentwatch');
+  readonly #folder: string;
+  #program: Program | null = null;
+
+  private constructor(parts: {
+    upstream: Endpoint;
+    receiver: Endpoint;
+    redis: RedisProcess;
+    folder: string;
+  }) {
+    this.#upstream = parts.upstream;
+    this.#receiver = parts.receiver;
+    this.#redis = parts.redis;
+    this.#folder = parts.folder;
+    this.#client = connect({ kind: 'server', url: parts.redis.url });
+  }
+
+  static async create(): Promise<Stage> {
+    const [upstream, receiver, redis, folder] = await Promise.all([
+      Endpoint.start('upstream.ts'),
+      Endpoint.start('receiver.ts'),
+      RedisProcess.create(),
+      mkdtemp(join(tmpdir(), 'intentwatch-bench-')),
+    ]);
+    return new Stage({ upstream, receiver, redis, folder });
+  }
+
+  get #logFile(): string {
+    return join(this.#folder, 'log');
+  }
+
+  /** Starts the shipped daemon with default settings but for the budget; its log goes to a file. */
+  async start({ wallets, requestsPerSecond, profile }: Run): Promise<void> {
+    const file = join(this.#folder, 'intentwatch.yaml');
+    const config = {
+      upstream: { baseUrl: this.#upstream.url, apiKey: 'sandbox-key', requestsPerSecond },
+      redis: { url: this.#redis.url },
+      server: { host: '127.0.0.1', port: 0 },
+      receivers: [
+        {
+          name: 'backend',
+          type: 'webhook',
+          url: `${this.#receiver.url}/`,
+          secrets: [SECRET],
+          allowPrivateNetwork: true,
+          allowInsecure: true,
+        },
+      ],
+      subscriptions: [
+        {
+          name: SUBSCRIPTION,
+          wallets: Array.from({ length: wallets }, (_, at) => walletOf(at)),
+          receivers: ['backend'],
+        },
+      ],
+    };
+    await Promise.all([writeFile(file, stringify(config)), writeFile(this.#logFile, '')]);
+    const flags = profile === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`];
+    this.#program = await Program.run([
+      ...['sh', '-c', 'exec "$@" > "$0"', this.#logFile, process.execPath],
+      ...[...flags, MAIN, 'start', '--config', file],
+    ]);
+    await eventually('the daemon has started', async () =>
+      (await readFile(this.#logFile, 'utf8')).includes('"daemon.started"'),
+    );
+  }
+
+  async stop(): Promise<void> {
+    await this.#program?.end('SIGTERM');
+    this.#program = null;
+  }
+
+  /** Resolves once every wallet was asked for so often, on average. */
+  async polled(times: number, wallets: number): Promise<void> {
+    await eventually('all wallets were asked for', async () => {
+      return (await this.#upstream.number('/asked')) >= times * wallets;
+    });
+  }
+
+  /** Has wallets get so many new transfers a second from now on. Returns how many there were before. */
+  async pace(perSecond: number): Promise<number> {
+    return this.#upstream.number(`/pace?perSecond=${perSecond}`);
+  }
+
+  /** Which transfers were shown (by number), with when (Unix ms). */
+  async shown(): Promise<Map<number, number>> {
+    return new Map(SHOWN.parse(await this.#upstream.ask('/shown')));
+  }
+
+  /** Which events came to the receiver, with when (Unix ms), oldest first. */
+  async came(): Promise<[id: string, atMs: number][]> {
+    return this.#receiver.came();
+  }
+
+  /** The CPU time that the daemon has used, ms. */
+  async cpuMs(): Promise<number> {
+    return this.#program === null ? 0 : cpuMsOf(this.#program.pid);
+  }
+
+  /** Resolves once so many requests came to the receiver. */
+  async delivered(count: number): Promise<void> {
+    await eventually(
+      `${count} deliveries have come`,
+      async () => (await this.#receiver.number('/count')) >= count,
+      600_000,
+    );
+  }
+
+  /** The events of the log, each with its entry's time (Unix ms). */
+  async committed(): Promise<{ id: string; subject: string; atMs: number }[]> {
+    const log = new EventLog(this.#client, this.#keys);
+    const found: { id: string; subject: string; atMs: number }[] = [];
+    for (let last = '0-0'; ; ) {
+      const entries = await log.after(last, AT_ONCE);
+      for (const entry of entries) {
+        if (entry.kind !== 'event') continue;
+        const { id, data } = entry.event;
+        found.push({ id, subject: data.subject.id, atMs: Number.parseInt(entry.id, 10) });
+      }
+      last = entries.at(-1)?.id ?? last;
+      if (entries.length < AT_ONCE) return found;
+    }
+  }
+
+  /** When the delivery of each event was opened (Unix ms), by the daemon's log. */
+  async opened(): Promise<Map<string, number>> {
+    const lines = (await readFile(this.#logFile, 'utf8')).split('\n').filter((line) => line !== '');
+    return new Map(
+      lines.flatMap((line) => {
+        const { data } = ATTEMPTED.safeParse(JSON.parse(line));
+        return data === undefined ? [] : [[data.eventId, data.openedAt] as const];
+      }),
+    );
+  }
+
+  /** Writes so many events to the log as a commit does, for the receiver. */
+  async fill(count: number): Promise<void> {
+    const roots = JSON.stringify([claimRoot(SUBSCRIPTION, asSubjectId(`wallet:${walletOf(0)}`))]);
+    for (let from = 0; from < count; from += AT_ONCE) {
+      const pipeline = this.#client.pipeline();
+      for (let at = from; at < Math.min(from + AT_ONCE, count); at += 1) {
+        const event = eventOf(at);
+        const fields = { v: SCHEMA_VERSION, kind: 'event', subject: event.data.subject.id };
+        const entry = { ...fields, event: JSON.stringify(event), roots };
+        pipeline.xadd(this.#keys.events, '*', ...Object.entries(entry).flat());
+      }
+      await pipeline.exec();
+    }
+  }
+
+  /** Runs the bare floor on the same receiver and a Redis of its own until all has come. Returns its CPU time, ms. */
+  async bare({ events, concurrency }: { events: number; concurrency: number }): Promise<number> {
+    const redis = await RedisProcess.create();
+    const program = await Program.start(join(import.meta.dirname, 'bare.ts'), [
+      ...[`--redis=${redis.url}`, `--receiver=${this.#receiver.url}`, `--events=${events}`],
+      ...[`--concurrency=${concurrency}`, `--body=${JSON.stringify(eventOf(0))}`],
+    ]);
+    try {
+      await program.line(/added/);
+      const beforeMs = await cpuMsOf(program.pid);
+      await this.delivered(events);
+      return (await cpuMsOf(program.pid)) - beforeMs;
+    } finally {
+      await program.end('SIGKILL');
+      await redis.close();
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.stop();
+    await disconnect(this.#client);
+    await this.#redis.close();
+    await Promise.all([this.#upstream.end(), this.#receiver.end()]);
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}
+
+function walletOf(number: number): string {
+  return `0x${(number + 1).toString(16).padStart(40, '0')}`;
+}
+
+/** The subject of a transfer that the upstream makes. */
+export function subjectOf(number: number): string {
+  return `intent:0x${number.toString(16).padStart(64, '0')}`;
+}
+
+function eventOf(number: number): Event {
+  const nowMs = Date.now();
+  const hash = subjectOf(number).slice('intent:'.length);
+  const record = {
+    id: subjectOf(number),
+    type: 'intent',
+    status: 'filled',
+    updatedAt: Math.floor(nowMs / 1_000),
+    sourceTx: { chainId: 8453, txHash: hash, amount: '1250000000' },
+    destinationTx: { chainId: 42161, txHash: hash, amount: '1249000000' },
+  };
+  return makeEvent({
+    subject: { kind: 'intent', id: subjectOf(number) },
+    sequence: 1,
+    transition: {
+      type: 'intent.filled',
+      status: 'filled',
+      previousStatus: null,
+      changes: Object.keys(record),
+      skipped: false,
+      regression: false,
+    },
+    record,
+    updatedAt: record.updatedAt,
+    nowMs,
+  });
+}

@@ -1,0 +1,80 @@
+import type { Letter } from './letters.ts';
+
+/** When something was handed out: Redis time, and our own clock at that moment. */
+export type Clock = { redisMs: number; ownMs: number };
+
+/** A delivery that was handed out, and when. */
+export type Handed = { letter: Letter; clock: Clock };
+
+/** An attempt that takes no longer than this is quick. */
+const QUICK_MS = 200;
+
+/** What was handed out ahead is begun within this, or not by us. */
+const FRESH_MS = 500;
+
+/**
+ * Deliveries that a process was handed before it has a place for them, so that the next attempt begins in the very turn in
+ * which one has ended. Only while the receiver takes what it gets, and quickly: what waits here waits for nobody else.
+ */
+export class Ahead {
+  readonly #most: number;
+  #waiting: Handed[] = [];
+  #isQuick = false;
+
+  /** `most`: how many may wait here; 0 for a receiver to which nothing may be sent before its turn is asked for. */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** How many more are worth asking for. While few are missing, none: many at once cost little more than one. */
+  get room(): number {
+    if (!this.isOpen || this.#waiting.length * 2 > this.#most) return 0;
+    return this.#most - this.#waiting.length;
+  }
+
+  /** Whether what has no place may wait here. */
+  get isOpen(): boolean {
+    return this.#isQuick && this.#most > 0;
+  }
+
+  get ids(): string[] {
+    return this.#waiting.map(({ letter }) => letter.id);
+  }
+
+  has(id: string): boolean {
+    return this.#waiting.some(({ letter }) => letter.id === id);
+  }
+
+  add(handed: Handed): void {
+    this.#waiting.push(handed);
+  }
+
+  /** The first one that waits, if it is fresh. */
+  next(): Handed | null {
+    const [first] = this.#waiting;
+    if (first === undefined || performance.now() - first.clock.ownMs > FRESH_MS) return null;
+    return this.#waiting.shift() ?? null;
+  }
+
+  /** Takes in how an attempt went. Returns the ids of those that are not to be sent now, and have to be handed back. */
+  saw(attempt: { isDelivered: boolean; durationMs: number }): string[] {
+    this.#isQuick = attempt.isDelivered && attempt.durationMs <= QUICK_MS;
+    return attempt.isDelivered ? this.stale() : this.clear();
+  }
+
+  /** Takes out those that have waited for too long. Returns their ids. */
+  stale(): string[] {
+    const [first] = this.#waiting;
+    if (first === undefined || performance.now() - first.clock.ownMs <= FRESH_MS) return [];
+    // Whoever keeps them waiting is not as quick as it was.
+    this.#isQuick = false;
+    return this.clear();
+  }
+
+  /** Takes all out. Returns their ids. */
+  clear(): string[] {
+    const { ids } = this;
+    this.#waiting = [];
+    return ids;
+  }
+}

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { redisTimeMs } from '../../src/store/connection.ts';
+import { deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
+import { eventually } from '../support/eventually.ts';
+import { Hook } from '../support/hook.ts';
+import { appendEvents } from '../support/log-entries.ts';
+import { opening } from '../support/opening.ts';
+
+const open = opening();
+const CONCURRENCY = 5;
+const EVENTS = 200;
+const QUICK = 100;
+
+test('what a process was handed ahead for a quick receiver is not kept from others once that hangs, nor at its end', async () => {
+  const release = Promise.withResolvers<void>();
+  const hook = await open.started(new Hook());
+  hook.answer = async () => {
+    if (hook.came.length > QUICK) await release.promise;
+    return 204;
+  };
+  const stage = await deliveryStage(open, { hook: { hook, more: { concurrency: CONCURRENCY } } });
+  const { daemon } = await stage.start();
+  const made = hourOfEvents(EVENTS, { fromMs: (await redisTimeMs(stage.redis)) + 1_000, transfers: EVENTS });
+  await appendEvents(stage.redis, stage.keys, made);
+  await eventually('all places are taken', () => hook.came.length === QUICK + CONCURRENCY);
+  const queue = stage.keys.queue('hook');
+  await eventually('only what is being sent is in hand', async () => {
+    const [sending, due] = await Promise.all([
+      stage.redis.hlen(`${queue}:sending`),
+      stage.redis.zcard(`${queue}:due`),
+    ]);
+    return sending === CONCURRENCY && due === EVENTS - QUICK - CONCURRENCY;
+  });
+  const closing = daemon.close();
+  release.resolve();
+  await closing;
+  expect(await stage.redis.hlen(`${queue}:sending`)).toBe(0);
+  expect(new Set(hook.ids).size).toBe(hook.ids.length);
+  await stage.start();
+  await stage.drained('hook');
+  expect(new Set(hook.ids).size).toBe(EVENTS);
+  expect(hook.ids.length).toBe(EVENTS);
+});
