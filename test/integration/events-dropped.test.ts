@@ -22,7 +22,9 @@ test('the operator is told once when the retention takes events from a disabled 
   const fromMs = (await redisTimeMs(redis)) - 7 * 24 * HOUR_MS;
   await redis.hset(keys.receiver('hook'), { state: 'disabled', disabledAt: String(fromMs) });
   await redis.hset(keys.cursors, { hook: '0-0' });
-  await redis.zadd(keys.pending('hook'), fromMs, `evt_${'0'.repeat(40)}`);
+  const waiting = `evt_${'0'.repeat(40)}`;
+  await redis.zadd(keys.pending('hook'), fromMs, waiting);
+  await redis.hset(keys.delivery('hook', waiting), { outcome: 'pending', entry: `${fromMs}-0`, roots: '[]' });
   const made = hourOfEvents(4, { fromMs, transfers: 4 });
   await appendEvents(
     redis,
