@@ -100,7 +100,7 @@ upstream.authorized | It takes the key again. | a request succeeds after \`upstr
 
 receiver.failing | Deliveries to a receiver fail. | four failures in a row, of three deliveries or with no success for ten minutes
 receiver.disabled | Nothing is attempted any more; its events are kept for \`retention\`. \`record.by\` says why: \`failures\`, \`gone\` (an answer of 410) or \`operator\`. | \`disableAfter\` of nothing but failures, at least four of them; a 410; \`receivers disable\`
-receiver.recovered | It takes events again. | the first success after one of the two above; for a disabled one after \`receivers enable\`
+receiver.recovered | It takes events again. | after one of the two above, five successes in a row, or one after which nothing is open; for a disabled one after \`receivers enable\`
 receiver.events_dropped | Events whose \`retention\` has ended before the receiver got them are lost for it. | the first of them, \`record.count\` at once; again only after the receiver has got on
 
 intentwatch.test | A test. Nothing has happened. | somebody types \`intentwatch test RECEIVER\`; it passes by the filters
