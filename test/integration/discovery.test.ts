@@ -44,12 +44,15 @@ async function stage(options: { lists: Lists | null; token?: string; more?: obje
   const held = { lists: options.lists, token: options.token ?? TOKEN };
   const isList = ({ path }: Asked): boolean => path === '/v1/chains' || path === '/v1/tokens';
   const upstream = await started(
-    new ScriptedUpstream(({ path, query }) => {
-      if (path !== '/v1/chains' && path !== '/v1/tokens')
-        return query.intentHash === QUIET ? UNSEEN : record(query.intentHash ?? '', held.token);
-      if (held.lists === null) return { status: 503, body: 'none' };
-      return json(path === '/v1/chains' ? held.lists.chains : held.lists.tokens);
-    }),
+    new ScriptedUpstream(
+      ({ path, query }) => {
+        if (path !== '/v1/chains' && path !== '/v1/tokens')
+          return query.intentHash === QUIET ? UNSEEN : record(query.intentHash ?? '', held.token);
+        if (held.lists === null) return { status: 503, body: 'none' };
+        return json(path === '/v1/chains' ? held.lists.chains : held.lists.tokens);
+      },
+      { lists: true },
+    ),
   );
   const hook = await started(new Hook());
   const prefix = testPrefix();

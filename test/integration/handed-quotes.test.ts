@@ -103,7 +103,9 @@ function now(): number {
 describe('a quote that was handed over', () => {
   test('is verified before anything is asked about it, and followed in silence when it is valid', async () => {
     const upstream = await started(
-      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : shown('active'))),
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : shown('active')), {
+        lists: true,
+      }),
     );
     const { hook, start } = await watching(upstream.url, [{ file: await quoteFile(await signedQuote()) }]);
     await start();
@@ -126,7 +128,9 @@ describe('a quote that was handed over', () => {
     ['no expiry', ({ expiresAt: _, ...quote }) => quote, { part: 'expiresAt', recovered: null }],
   ])('and has %s is told as invalid, with the part that is wrong', async (name, alter, signature) => {
     const upstream = await started(
-      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : unknown())),
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : unknown()), {
+        lists: true,
+      }),
     );
     const signer = name === 'another key' ? OTHER_SIGNER : SIGNER;
     const file = await quoteFile(alter(await signedQuote(FAR, signer)));
@@ -147,7 +151,9 @@ describe('a quote that was handed over', () => {
   test('and is invalid is told so once, also over a restart, and followed all the same', async () => {
     let status = unknown();
     const upstream = await started(
-      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : status)),
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : status), {
+        lists: true,
+      }),
     );
     const file = await quoteFile(await signedQuote(now() - 10, OTHER_SIGNER));
     const { hook, start } = await watching(upstream.url, [{ file }]);
@@ -168,7 +174,9 @@ describe('a quote that was handed over', () => {
 
   test('and is invalid is told so once, also when the process ends between the event and our note of it', async () => {
     const upstream = await started(
-      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : shown('active'))),
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : shown('active')), {
+        lists: true,
+      }),
     );
     const file = await quoteFile(await signedQuote(FAR, OTHER_SIGNER));
     const { hook, config, start } = await watching(upstream.url, [{ file }]);
@@ -190,7 +198,7 @@ describe('a quote that was handed over', () => {
     let signer = SIGNER.address;
     let status = shown('active');
     const upstream = await started(
-      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(signer) : status)),
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(signer) : status), { lists: true }),
     );
     const { hook, start } = await watching(upstream.url, [{ file: await quoteFile(await signedQuote()) }]);
     const { daemon } = await start();
@@ -204,7 +212,9 @@ describe('a quote that was handed over', () => {
 
   test('is verified anew with another content', async () => {
     const upstream = await started(
-      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : unknown())),
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : unknown()), {
+        lists: true,
+      }),
     );
     const file = await quoteFile({ ...(await signedQuote(now() - 10)), expiresAt: FAR });
     const { hook, start } = await watching(upstream.url, [{ file }]);
@@ -225,7 +235,7 @@ describe('a quote that was handed over', () => {
     ['name something that is no signer', chains('soon')],
   ])('is not called invalid where the chains %s, and goes on being polled', async (_, answer) => {
     const upstream = await started(
-      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? answer : shown('active'))),
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? answer : shown('active')), { lists: true }),
     );
     const { hook, config, start } = await watching(upstream.url, [
       { file: await quoteFile(await signedQuote(now() - 10, OTHER_SIGNER)) },
@@ -243,10 +253,13 @@ describe('a quote that was handed over', () => {
   test('is told as invalid later where the chains could not be read at first', async () => {
     let away = true;
     const upstream = await started(
-      new ScriptedUpstream(({ path }) => {
-        if (path !== '/v1/chains') return shown('active');
-        return away ? { status: 503, body: '' } : chains(SIGNER.address);
-      }),
+      new ScriptedUpstream(
+        ({ path }) => {
+          if (path !== '/v1/chains') return shown('active');
+          return away ? { status: 503, body: '' } : chains(SIGNER.address);
+        },
+        { lists: true },
+      ),
     );
     const { hook, start } = await watching(upstream.url, [
       { file: await quoteFile(await signedQuote(FAR, OTHER_SIGNER)) },
@@ -266,7 +279,9 @@ describe('a quote that was handed over', () => {
   test('expires by the clock, once, after a look that shows it unfunded, and can be known later', async () => {
     let status = unknown();
     const upstream = await started(
-      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : status)),
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : status), {
+        lists: true,
+      }),
     );
     const expiresAt = now() + 3;
     const { hook, start } = await watching(upstream.url, [
@@ -296,8 +311,9 @@ describe('a quote that was handed over', () => {
   test('has a look due right after its end, however rarely it is polled by then', async () => {
     const old = { id: ID, type: 'quote', status: 'active', updatedAt: now() - 3 * 86_400 };
     const upstream = await started(
-      new ScriptedUpstream(({ path }) =>
-        path === '/v1/chains' ? chains(SIGNER.address) : { records: [old] },
+      new ScriptedUpstream(
+        ({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : { records: [old] }),
+        { lists: true },
       ),
     );
     const expiresAt = now() + 60;
@@ -319,10 +335,13 @@ describe('a quote that was handed over', () => {
   test('does not expire when the look after its end shows that it was funded', async () => {
     const expiresAt = now() + 2;
     const upstream = await started(
-      new ScriptedUpstream(({ path }) => {
-        if (path === '/v1/chains') return chains(SIGNER.address);
-        return Date.now() < expiresAt * 1_000 ? shown('active') : shown('submitted');
-      }),
+      new ScriptedUpstream(
+        ({ path }) => {
+          if (path === '/v1/chains') return chains(SIGNER.address);
+          return Date.now() < expiresAt * 1_000 ? shown('active') : shown('submitted');
+        },
+        { lists: true },
+      ),
     );
     const { hook, start } = await watching(upstream.url, [
       { file: await quoteFile(await signedQuote(expiresAt)) },

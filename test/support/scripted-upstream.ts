@@ -10,15 +10,23 @@ export type Scripted =
   | { records: JsonObject[]; nextCursor?: string | null }
   | { status: number; body: string | Uint8Array; headers?: Record<string, string> };
 
-/** An upstream over real HTTP whose every answer the test writes, and may hold back. */
+/** What a daemon asks for of its own accord, whatever it watches. */
+const LISTS: ReadonlySet<string> = new Set(['/v1/chains', '/v1/tokens']);
+
+/**
+ * An upstream over real HTTP whose every answer the test writes, and may hold back. Its lists of chains and tokens are
+ * empty, and nobody hears that they were asked for, unless the test writes those too (`lists`).
+ */
 export class ScriptedUpstream {
   readonly asked: Asked[] = [];
   readonly #server: Server;
+  readonly #lists: boolean;
   readonly #waiting: { matches: (asked: Asked) => boolean; resolve: () => void }[] = [];
   answer: (asked: Asked) => Scripted | Promise<Scripted>;
 
-  constructor(answer: (asked: Asked) => Scripted | Promise<Scripted>) {
+  constructor(answer: (asked: Asked) => Scripted | Promise<Scripted>, { lists = false } = {}) {
     this.answer = answer;
+    this.#lists = lists;
     this.#server = createServer((request, response) => {
       const url = new URL(request.url ?? '/', 'http://upstream');
       void this.#serve({ path: url.pathname, query: Object.fromEntries(url.searchParams) }, response);
@@ -26,6 +34,10 @@ export class ScriptedUpstream {
   }
 
   async #serve(asked: Asked, response: ServerResponse): Promise<void> {
+    if (LISTS.has(asked.path) && !this.#lists) {
+      response.writeHead(200, { 'content-type': 'application/json' }).end('[]');
+      return;
+    }
     this.asked.push(asked);
     for (const waiting of this.#waiting.filter(({ matches }) => matches(asked))) waiting.resolve();
     const scripted = await this.answer(asked);
