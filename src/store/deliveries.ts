@@ -179,8 +179,8 @@ export class DeliveryStore {
     );
   }
 
-  /** Queues what was handed to processes that no longer live. Returns how many. */
-  async takeOver(receiver: string): Promise<number> {
+  /** Queues what was handed to processes that no longer live; `process` is the one that asks. Returns how many. */
+  async takeOver(receiver: string, process: string): Promise<number> {
     const keys = this.#keys;
     return this.#redis.iwTakeOver(
       keys.queue(receiver),
@@ -188,6 +188,7 @@ export class DeliveryStore {
       keys.wakes,
       receiver,
       keys.delivery(receiver, ''),
+      process,
     );
   }
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Attempt } from '../../src/store/deliveries.ts';
+import { SenderStore } from '../../src/store/senders.ts';
 import { deliveryStage, ROOT } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
@@ -41,4 +42,35 @@ test('an attempt that ends after Redis was emptied does not keep its event, told
       process: 'p',
     }),
   ).toEqual(['opened']);
+});
+
+test('a clock of Redis that jumps ahead takes nothing from processes that live', async () => {
+  const { redis, keys, deliveries, lease } = await deliveryStage(open, {
+    hook: { hook: await open.started(new Hook()) },
+  });
+  const senders = new SenderStore(redis, keys);
+  for (const process of ['p', 'q']) await senders.beat(process, 60_000);
+  await deliveries.open((await lease.hold()) ?? '', {
+    receiver: 'hook',
+    deliveries: [{ id: 'evt_1', entry: '1-0', roots: [ROOT], subject: null }],
+    replay: null,
+    cursor: null,
+    process: 'p',
+  });
+  await deliveries.claim('hook', { process: 'q', most: 1, intervalMs: null, held: [] });
+  // What a clock that jumps an hour ahead comes to.
+  for (const process of ['p', 'q']) await redis.zincrby(keys.senders, -3_600_000, process);
+  expect(await deliveries.takeOver('hook', 'p')).toBe(0);
+  expect((await senders.beat('p', 60_000)).gone).toEqual([]);
+  await senders.beat('q', 60_000);
+  expect((await senders.beat('p', 60_000)).gone).toEqual([]);
+  // One that really says nothing any more is found out.
+  await redis.zincrby(keys.senders, -3_600_000, 'q');
+  const { gone, nowMs } = await senders.beat('p', 60_000);
+  expect(gone).toEqual(['q']);
+  expect(await deliveries.takeOver('hook', 'p')).toBe(1);
+  // One that speaks again meanwhile is not forgotten.
+  await senders.beat('q', 60_000);
+  await senders.forget(nowMs);
+  expect(await redis.zscore(keys.senders, 'q')).not.toBeNull();
 });
