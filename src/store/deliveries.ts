@@ -156,7 +156,8 @@ export class DeliveryStore {
     }
     return {
       nowMs: Number(nowMs),
-      waitMs: waitMs === '' ? null : Number(waitMs),
+      // What is none has left its place to another.
+      waitMs: claimed.length < rows.length ? 0 : waitMs === '' ? null : Number(waitMs),
       subscriptions: Object.entries(pairsOf(texts)),
       claimed,
     };
