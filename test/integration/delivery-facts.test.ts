@@ -18,6 +18,13 @@ const DELIVERED: Attempt = {
   nextAtMs: null,
 };
 
+const FAILED: Attempt = {
+  ...DELIVERED,
+  outcome: 'failed',
+  httpStatus: 503,
+  reason: '503 Service Unavailable',
+};
+
 test('an attempt that ends after Redis was emptied does not keep its event, told anew, from the receiver', async () => {
   const { deliveries, lease } = await deliveryStage(open, { hook: { hook: await open.started(new Hook()) } });
   await deliveries.record('hook', {
@@ -73,4 +80,38 @@ test('a clock of Redis that jumps ahead takes nothing from processes that live',
   await senders.beat('q', 60_000);
   await senders.forget(nowMs);
   expect(await redis.zscore(keys.senders, 'q')).not.toBeNull();
+});
+
+test('an attempt is noted whatever stands where its numbers should', async () => {
+  const { redis, keys, deliveries, lease } = await deliveryStage(open, {
+    hook: { hook: await open.started(new Hook()) },
+  });
+  await deliveries.open((await lease.hold()) ?? '', {
+    receiver: 'hook',
+    deliveries: [{ id: 'evt_1', entry: '1-0', roots: [ROOT], subject: null }],
+    replay: null,
+    cursor: null,
+    process: 'p',
+  });
+  const foreign = ['failures', 'refusals', 'probes', 'probed'];
+  await redis.hset(keys.receiver('hook'), Object.fromEntries(foreign.map((field) => [field, 'x'])));
+  await redis.hset(keys.receiver('hook'), { state: 'failing', notBefore: '1' });
+  const claims = await deliveries.claim('hook', { process: 'p', most: 1, intervalMs: null, held: [] });
+  expect(claims.claimed.map(({ id }) => id)).toEqual(['evt_1']);
+  await redis.hset(keys.delivery('hook', 'evt_1'), { tries: 'x', earlierTries: 'x', failedAt: 'x' });
+  const noting = {
+    ids: ['evt_1'],
+    counts: false,
+    answer: '',
+    restMs: null,
+    disableAfterMs: 1_000,
+    process: 'p',
+    nextAtMs: null,
+    nowMs: 2,
+  } as const;
+  const failed = await deliveries.record('hook', { ...noting, attempt: FAILED, outcome: 'pending' });
+  expect(failed.outcome).toBe('pending');
+  await redis.hset(keys.receiver('hook'), { successes: 'x', sequence: 'x', told: 'failing' });
+  const ended = await deliveries.record('hook', { ...noting, attempt: DELIVERED, outcome: 'delivered' });
+  expect(ended).toMatchObject({ outcome: 'delivered', moved: 'recovered' });
 });

@@ -48,7 +48,15 @@ local function isCautious(state) return state == 'resting' or state == 'failing'
 
 local function stateOf(receiver) return redis.call('HGET', receiver, 'state') or 'ok' end
 
-local function numberOf(receiver, field) return tonumber(redis.call('HGET', receiver, field) or '') end
+local function numberOf(key, field) return tonumber(redis.call('HGET', key, field) or '') end
+
+-- Adds to a number of a hash. What is none counts as nothing: what was sent is noted whatever stands there.
+local function add(key, field, change)
+  local sum = redis.pcall('HINCRBY', key, field, change)
+  if type(sum) == 'number' then return sum end
+  redis.call('HDEL', key, field)
+  return redis.call('HINCRBY', key, field, change)
+end
 
 -- Has the processes that deliver look at a receiver again. `process` is the one that knows already.
 local function wake(wakes, name, process)
@@ -57,7 +65,7 @@ end
 
 -- Tells the operator of a move. `pace` is { receiver, events, subject, now }.
 local function tell(pace, template, word, by)
-  local sequence = whole(redis.call('HINCRBY', pace.receiver, 'sequence', 1))
+  local sequence = whole(add(pace.receiver, 'sequence', 1))
   local event = string.gsub(template, '%%SEQ%%', sequence)
   event = string.gsub(event, '%%ID%%', 'evt_' .. redis.sha1hex(pace.subject .. '|' .. sequence .. '|' .. word))
   event = string.gsub(event, '%%FROM%%', redis.call('HGET', pace.receiver, 'told') or 'ok')
@@ -87,7 +95,7 @@ local function waitForProbe(pace, atLeastMs)
     redis.call('HSET', pace.receiver, 'notBefore', whole(math.max(notBefore, pace.now + atLeastMs)))
     return
   end
-  local probes = redis.call('HINCRBY', pace.receiver, 'probes', 1)
+  local probes = add(pace.receiver, 'probes', 1)
   local interval = math.min(PROBE_FIRST_MS * 2 ^ math.min(probes - 1, 20), PROBE_MOST_MS)
   redis.call('HSET', pace.receiver, 'notBefore', whole(pace.now + math.max(interval, atLeastMs)))
 end
@@ -108,7 +116,7 @@ local function paceSucceeded(pace, claimedAt, isDrained, template)
   end
   local word = ''
   if redis.call('HEXISTS', receiver, 'told') == 1 then
-    if isDrained or redis.call('HINCRBY', receiver, 'successes', 1) >= SUCCESSES then
+    if isDrained or add(receiver, 'successes', 1) >= SUCCESSES then
       word = 'recovered'
       tell(pace, template, word, 'success')
       redis.call('HDEL', receiver, 'told', 'successes')
@@ -139,7 +147,7 @@ local function paceFailed(pace, failure, templates)
   redis.call('HDEL', receiver, 'successes')
   redis.call('HSETNX', receiver, 'since', whole(pace.now))
   local lasts = pace.now - (numberOf(receiver, 'since') or pace.now)
-  local refusals = redis.call('HINCRBY', receiver, 'refusals', 1)
+  local refusals = add(receiver, 'refusals', 1)
   if failure.isGone or (refusals >= FAILING_AFTER and lasts >= failure.spanMs) then
     disablePace(pace, failure.isGone and 'gone' or 'failures', templates.disabled)
     return 'disabled', true
@@ -160,7 +168,7 @@ local function paceFailed(pace, failure, templates)
       refused, distinct = refused .. failure.id .. ' ', distinct + 1
       redis.call('HSET', receiver, 'refused', refused)
     end
-    if redis.call('HINCRBY', receiver, 'failures', 1) < FAILING_AFTER and state ~= 'failing' then return '', false end
+    if add(receiver, 'failures', 1) < FAILING_AFTER and state ~= 'failing' then return '', false end
     if state ~= 'failing' then
       setState(receiver, 'failing')
       waitForProbe(pace, 0)
