@@ -115,3 +115,31 @@ test('an attempt is noted whatever stands where its numbers should', async () =>
   const ended = await deliveries.record('hook', { ...noting, attempt: DELIVERED, outcome: 'delivered' });
   expect(ended).toMatchObject({ outcome: 'delivered', moved: 'recovered' });
 });
+
+test('a delivery whose fact was lost is opened anew and waits neither for itself nor for one behind it', async () => {
+  const { redis, keys, deliveries, lease } = await deliveryStage(open, {
+    hook: { hook: await open.started(new Hook()) },
+  });
+  const token = (await lease.hold()) ?? '';
+  const subject = 'intent:x';
+  const opened = (ids: readonly string[]) =>
+    deliveries.open(token, {
+      receiver: 'hook',
+      deliveries: ids.map((id) => ({ id, entry: `${id.slice(4)}-0`, roots: [ROOT], subject })),
+      replay: null,
+      cursor: null,
+      process: 'p',
+    });
+  const claimed = async () => {
+    const claims = await deliveries.claim('hook', { process: 'p', most: 5, intervalMs: null, held: [] });
+    return claims.claimed.map(({ id }) => id);
+  };
+  expect(await opened(['evt_1', 'evt_2'])).toEqual(['opened', 'opened-waiting']);
+  // Its cursor was lost as well: the log is read from its beginning.
+  await redis.del(keys.delivery('hook', 'evt_1'));
+  expect(await opened(['evt_1', 'evt_2'])).toEqual(['opened', 'waiting']);
+  expect(await claimed()).toEqual(['evt_1']);
+  await redis.del(keys.delivery('hook', 'evt_1'), keys.delivery('hook', 'evt_2'));
+  expect(await opened(['evt_2'])).toEqual(['opened']);
+  expect(await claimed()).toEqual(['evt_2']);
+});
