@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { redisTimeMs } from '../../src/store/connection.ts';
 import type { Attempt } from '../../src/store/deliveries.ts';
 import { SenderStore } from '../../src/store/senders.ts';
 import { deliveryStage, ROOT } from '../support/delivery-stage.ts';
@@ -142,4 +143,74 @@ test('a delivery whose fact was lost is opened anew and waits neither for itself
   await redis.del(keys.delivery('hook', 'evt_1'), keys.delivery('hook', 'evt_2'));
   expect(await opened(['evt_2'])).toEqual(['opened']);
   expect(await claimed()).toEqual(['evt_2']);
+});
+
+test('times that a clock of Redis noted that was an hour ahead hold up nothing', async () => {
+  const { redis, keys, deliveries, lease } = await deliveryStage(open, {
+    hook: { hook: await open.started(new Hook()) },
+  });
+  const receiver = keys.receiver('hook');
+  const ids = ['evt_1', 'evt_2', 'evt_3'];
+  await deliveries.open((await lease.hold()) ?? '', {
+    receiver: 'hook',
+    deliveries: ids.map((id) => ({ id, entry: '1-0', roots: [ROOT], subject: null })),
+    replay: null,
+    cursor: null,
+    process: 'p',
+  });
+  const aheadMs = (await redisTimeMs(redis)) + 3_600_000;
+  const claimed = async (intervalMs: number | null) => {
+    const claims = await deliveries.claim('hook', { process: 'p', most: 1, intervalMs, held: [] });
+    return claims.claimed[0]?.id;
+  };
+  await redis.hset(receiver, { slot: aheadMs });
+  expect(await claimed(1_000)).toBe('evt_1');
+  const noting = {
+    counts: false,
+    answer: '',
+    disableAfterMs: 60_000,
+    process: 'p',
+    nextAtMs: null,
+    nowMs: 2,
+  } as const;
+  const fail = (id: string, restMs: number | null) =>
+    deliveries.record('hook', {
+      ...noting,
+      ids: [id],
+      attempt: FAILED,
+      outcome: 'pending',
+      restMs,
+    });
+  // Whenever it took something last, this speaks against it.
+  await redis.hset(receiver, { lastSuccessAt: aheadMs, since: aheadMs, recoveredAt: aheadMs });
+  await fail('evt_1', null);
+  const known = await redis.hmget(receiver, 'failures', 'since');
+  expect(known[0]).toBe('1');
+  expect(Number(known[1])).toBeLessThan(aheadMs);
+
+  for (const state of ['failing', 'resting']) {
+    const id = (await claimed(null)) ?? '';
+    await redis.hset(receiver, { state, notBefore: aheadMs, restedAt: aheadMs, span: 10_000 });
+    await fail(id, 5_000);
+    // A wait that it asked for holds.
+    expect(await claimed(null)).toBe(undefined);
+    expect(Number(await redis.hget(receiver, 'notBefore'))).toBeLessThan(aheadMs);
+    await redis.hset(receiver, { notBefore: aheadMs });
+  }
+  await redis.hset(receiver, { restedAt: aheadMs });
+  await deliveries.record('hook', {
+    ...noting,
+    ids: [(await claimed(null)) ?? ''],
+    attempt: DELIVERED,
+    outcome: 'delivered',
+    restMs: null,
+  });
+  expect(await redis.hget(receiver, 'state')).toBe('ok');
+
+  // A process that ended while the clock was ahead is found out.
+  const senders = new SenderStore(redis, keys);
+  for (const process of ['p', 'q']) await senders.beat(process, 9_000);
+  await redis.zincrby(keys.senders, 3_600_000, 'q');
+  await senders.beat('p', 9_000);
+  expect(Number(await redis.zscore(keys.senders, 'q'))).toBeLessThan(aheadMs);
 });

@@ -11,8 +11,13 @@
 ]]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- Nobody lives for longer than it says: that comes from a clock that was ahead.
+local most = string.format('%.0f', now + tonumber(ARGV[2]))
+for _, process in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. most, '+inf', 'LIMIT', 0, 100)) do
+  redis.call('ZADD', KEYS[1], most, process)
+end
 local livedUntil = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or '')
-redis.call('ZADD', KEYS[1], now + tonumber(ARGV[2]), ARGV[1])
+redis.call('ZADD', KEYS[1], most, ARGV[1])
 local at = string.format('%.0f', now)
 if not livedUntil or livedUntil < now then return { at } end
 return { at, unpack(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(' .. at, 'LIMIT', 0, 100)) }

@@ -52,7 +52,7 @@ end
 if ARGV[1] ~= '' and holder ~= ARGV[1] and not isDelivered then return { before, '', '0' } end
 
 local isMember, isBad = {}, false
-local lastSuccessAt = numberOf(KEYS[1], 'lastSuccessAt') or 0
+local lastSuccessAt = pastOf(KEYS[1], 'lastSuccessAt', pace.now) or 0
 for index = 18, #ARGV do
   local id = ARGV[index]
   local key = prefix .. id
