@@ -291,6 +291,7 @@ export class DeliveryStore {
         keys.delivery(receiver, ''),
         String(rank),
         String(CHUNK),
+        String(this.#retentionMs),
       );
       repaired.push(...ids);
       if (Number(looked) < CHUNK) break;

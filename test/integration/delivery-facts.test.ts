@@ -214,3 +214,21 @@ test('times that a clock of Redis noted that was an hour ahead hold up nothing',
   await senders.beat('p', 9_000);
   expect(Number(await redis.zscore(keys.senders, 'q'))).toBeLessThan(aheadMs);
 });
+
+test('what waits behind another delivery of its subject is kept for as long as it waits', async () => {
+  const { redis, keys, deliveries, lease } = await deliveryStage(open, {
+    hook: { hook: await open.started(new Hook()) },
+  });
+  const ids = ['evt_1', 'evt_2'];
+  await deliveries.open((await lease.hold()) ?? '', {
+    receiver: 'hook',
+    deliveries: ids.map((id) => ({ id, entry: `${id.slice(4)}-0`, roots: [ROOT], subject: 'intent:x' })),
+    replay: null,
+    cursor: null,
+    process: 'p',
+  });
+  // The one before it is tried for so long that its own time is nearly over.
+  await redis.pexpire(keys.delivery('hook', 'evt_2'), 60_000);
+  await deliveries.repair('hook');
+  expect(await redis.pttl(keys.delivery('hook', 'evt_2'))).toBeGreaterThan(3_600_000);
+});
