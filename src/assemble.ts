@@ -146,6 +146,7 @@ export function assemble({
   });
   const reconcile = new Reconcile({
     redis,
+    process: sender.id,
     registry,
     directory,
     receivers,

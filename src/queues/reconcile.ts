@@ -20,6 +20,8 @@ export type ReconcileParts = {
   events: EventLog;
   deliveries: DeliveryStore;
   lease: RelayLease;
+  /** The process that delivers, as in Sender. */
+  process: string;
   signals: Signals;
   log: Logger;
   retentionMs: number;
@@ -83,9 +85,9 @@ export class Reconcile {
 
   /** An open delivery that has come off its receiver's queue is queued again. What was handed to the dead goes back too. */
   async #repairDeliveries(receiver: string): Promise<void> {
-    const { deliveries } = this.#parts;
+    const { deliveries, process } = this.#parts;
     for (const id of await deliveries.repair(receiver)) this.#report('delivery-missing', `${receiver} ${id}`);
-    await deliveries.takeOver(receiver);
+    await deliveries.takeOver(receiver, process);
   }
 
   /** Trims the log to the retention, a hard cap, and says which receivers lose events that they had not got yet. */

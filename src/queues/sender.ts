@@ -96,17 +96,21 @@ export class Sender {
   async #beat(): Promise<void> {
     const { id, senders } = this.#parts;
     const startedAt = performance.now();
-    const gone = await senders.beat(id, LEASE_MS);
+    const { nowMs, gone } = await senders.beat(id, LEASE_MS);
     this.#beatAt = startedAt;
-    if (gone.length > 0) await this.#takeOver(gone);
+    if (gone.length > 0) await this.#takeOver(gone, nowMs);
   }
 
-  /** Queues what processes were sending that have stopped beating. Whoever crashes amid it leaves the rest to the next. */
-  async #takeOver(gone: readonly string[]): Promise<void> {
-    const { registry, deliveries, senders, log } = this.#parts;
+  /**
+   * Queues what processes were sending that have stopped beating, and looks at what they alone knew the time of. Whoever
+   * crashes amid it leaves the rest to the next.
+   */
+  async #takeOver(gone: readonly string[], nowMs: number): Promise<void> {
+    const { id, registry, deliveries, senders, log } = this.#parts;
     const receivers = await registry.receivers();
-    const counts = await Promise.all(receivers.map(({ name }) => deliveries.takeOver(name)));
-    await senders.forget(gone);
+    const counts = await Promise.all(receivers.map(({ name }) => deliveries.takeOver(name, id)));
+    for (const listener of this.#listeners.values()) listener.wake();
+    await senders.forget(nowMs);
     const taken = counts.reduce((sum, count) => sum + count, 0);
     if (taken > 0) log.warn({ processes: gone, deliveries: taken }, 'deliveries.taken_over');
   }
@@ -143,6 +147,6 @@ export class Sender {
   async close(): Promise<void> {
     this.#closed.abort();
     await this.#beating;
-    await this.#parts.senders.forget([this.id]);
+    await this.#parts.senders.end(this.id);
   }
 }

@@ -156,7 +156,8 @@ export class DeliveryStore {
     }
     return {
       nowMs: Number(nowMs),
-      waitMs: waitMs === '' ? null : Number(waitMs),
+      // What is none has left its place to another.
+      waitMs: claimed.length < rows.length ? 0 : waitMs === '' ? null : Number(waitMs),
       subscriptions: Object.entries(pairsOf(texts)),
       claimed,
     };
@@ -179,8 +180,8 @@ export class DeliveryStore {
     );
   }
 
-  /** Queues what was handed to processes that no longer live. Returns how many. */
-  async takeOver(receiver: string): Promise<number> {
+  /** Queues what was handed to processes that no longer live; `process` is the one that asks. Returns how many. */
+  async takeOver(receiver: string, process: string): Promise<number> {
     const keys = this.#keys;
     return this.#redis.iwTakeOver(
       keys.queue(receiver),
@@ -188,6 +189,7 @@ export class DeliveryStore {
       keys.wakes,
       receiver,
       keys.delivery(receiver, ''),
+      process,
     );
   }
 
@@ -289,6 +291,7 @@ export class DeliveryStore {
         keys.delivery(receiver, ''),
         String(rank),
         String(CHUNK),
+        String(this.#retentionMs),
       );
       repaired.push(...ids);
       if (Number(looked) < CHUNK) break;

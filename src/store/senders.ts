@@ -11,14 +11,20 @@ export class SenderStore {
     this.#keys = keys;
   }
 
-  /** Notes that a process lives for so long. Returns those that have stopped saying so. */
-  async beat(process: string, leaseMs: number): Promise<string[]> {
-    return this.#redis.iwBeat(this.#keys.senders, process, String(leaseMs));
+  /** Notes that a process lives for so long. Returns those that had stopped saying so at a moment (Redis time, ms). */
+  async beat(process: string, leaseMs: number): Promise<{ nowMs: number; gone: string[] }> {
+    const [now, ...gone] = await this.#redis.iwBeat(this.#keys.senders, process, String(leaseMs));
+    return { nowMs: Number(now), gone };
   }
 
-  /** Forgets processes of which nothing is left. */
-  async forget(processes: readonly string[]): Promise<void> {
-    if (processes.length > 0) await this.#redis.zrem(this.#keys.senders, ...processes);
+  /** Notes that a process has ended: the others take over what it leaves. */
+  async end(process: string): Promise<void> {
+    await this.#redis.zadd(this.#keys.senders, 0, process);
+  }
+
+  /** Forgets the processes that had stopped at a moment (Redis time, ms), but for those that speak again. */
+  async forget(beforeMs: number): Promise<void> {
+    await this.#redis.zremrangebyscore(this.#keys.senders, '-inf', `(${beforeMs}`);
   }
 }
 

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
+import { redisTimeMs } from '../../src/store/connection.ts';
 import type { Attempt } from '../../src/store/deliveries.ts';
+import { SenderStore } from '../../src/store/senders.ts';
 import { deliveryStage, ROOT } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
@@ -15,6 +17,13 @@ const DELIVERED: Attempt = {
   reason: '204 No Content',
   answer: '',
   nextAtMs: null,
+};
+
+const FAILED: Attempt = {
+  ...DELIVERED,
+  outcome: 'failed',
+  httpStatus: 503,
+  reason: '503 Service Unavailable',
 };
 
 test('an attempt that ends after Redis was emptied does not keep its event, told anew, from the receiver', async () => {
@@ -41,4 +50,185 @@ test('an attempt that ends after Redis was emptied does not keep its event, told
       process: 'p',
     }),
   ).toEqual(['opened']);
+});
+
+test('a clock of Redis that jumps ahead takes nothing from processes that live', async () => {
+  const { redis, keys, deliveries, lease } = await deliveryStage(open, {
+    hook: { hook: await open.started(new Hook()) },
+  });
+  const senders = new SenderStore(redis, keys);
+  for (const process of ['p', 'q']) await senders.beat(process, 60_000);
+  await deliveries.open((await lease.hold()) ?? '', {
+    receiver: 'hook',
+    deliveries: [{ id: 'evt_1', entry: '1-0', roots: [ROOT], subject: null }],
+    replay: null,
+    cursor: null,
+    process: 'p',
+  });
+  await deliveries.claim('hook', { process: 'q', most: 1, intervalMs: null, held: [] });
+  // What a clock that jumps an hour ahead comes to.
+  for (const process of ['p', 'q']) await redis.zincrby(keys.senders, -3_600_000, process);
+  expect(await deliveries.takeOver('hook', 'p')).toBe(0);
+  expect((await senders.beat('p', 60_000)).gone).toEqual([]);
+  await senders.beat('q', 60_000);
+  expect((await senders.beat('p', 60_000)).gone).toEqual([]);
+  // One that really says nothing any more is found out.
+  await redis.zincrby(keys.senders, -3_600_000, 'q');
+  const { gone, nowMs } = await senders.beat('p', 60_000);
+  expect(gone).toEqual(['q']);
+  expect(await deliveries.takeOver('hook', 'p')).toBe(1);
+  // One that speaks again meanwhile is not forgotten.
+  await senders.beat('q', 60_000);
+  await senders.forget(nowMs);
+  expect(await redis.zscore(keys.senders, 'q')).not.toBeNull();
+});
+
+test('an attempt is noted whatever stands where its numbers should', async () => {
+  const { redis, keys, deliveries, lease } = await deliveryStage(open, {
+    hook: { hook: await open.started(new Hook()) },
+  });
+  await deliveries.open((await lease.hold()) ?? '', {
+    receiver: 'hook',
+    deliveries: [{ id: 'evt_1', entry: '1-0', roots: [ROOT], subject: null }],
+    replay: null,
+    cursor: null,
+    process: 'p',
+  });
+  const foreign = ['failures', 'refusals', 'probes', 'probed'];
+  await redis.hset(keys.receiver('hook'), Object.fromEntries(foreign.map((field) => [field, 'x'])));
+  await redis.hset(keys.receiver('hook'), { state: 'failing', notBefore: '1' });
+  const claims = await deliveries.claim('hook', { process: 'p', most: 1, intervalMs: null, held: [] });
+  expect(claims.claimed.map(({ id }) => id)).toEqual(['evt_1']);
+  await redis.hset(keys.delivery('hook', 'evt_1'), { tries: 'x', earlierTries: 'x', failedAt: 'x' });
+  const noting = {
+    ids: ['evt_1'],
+    counts: false,
+    answer: '',
+    restMs: null,
+    disableAfterMs: 1_000,
+    process: 'p',
+    nextAtMs: null,
+    nowMs: 2,
+  } as const;
+  const failed = await deliveries.record('hook', { ...noting, attempt: FAILED, outcome: 'pending' });
+  expect(failed.outcome).toBe('pending');
+  await redis.hset(keys.receiver('hook'), { successes: 'x', sequence: 'x', told: 'failing' });
+  const ended = await deliveries.record('hook', { ...noting, attempt: DELIVERED, outcome: 'delivered' });
+  expect(ended).toMatchObject({ outcome: 'delivered', moved: 'recovered' });
+});
+
+test('a delivery whose fact was lost is opened anew and waits neither for itself nor for one behind it', async () => {
+  const { redis, keys, deliveries, lease } = await deliveryStage(open, {
+    hook: { hook: await open.started(new Hook()) },
+  });
+  const token = (await lease.hold()) ?? '';
+  const subject = 'intent:x';
+  const opened = (ids: readonly string[]) =>
+    deliveries.open(token, {
+      receiver: 'hook',
+      deliveries: ids.map((id) => ({ id, entry: `${id.slice(4)}-0`, roots: [ROOT], subject })),
+      replay: null,
+      cursor: null,
+      process: 'p',
+    });
+  const claimed = async () => {
+    const claims = await deliveries.claim('hook', { process: 'p', most: 5, intervalMs: null, held: [] });
+    return claims.claimed.map(({ id }) => id);
+  };
+  expect(await opened(['evt_1', 'evt_2'])).toEqual(['opened', 'opened-waiting']);
+  // Its cursor was lost as well: the log is read from its beginning.
+  await redis.del(keys.delivery('hook', 'evt_1'));
+  expect(await opened(['evt_1', 'evt_2'])).toEqual(['opened', 'waiting']);
+  expect(await claimed()).toEqual(['evt_1']);
+  await redis.del(keys.delivery('hook', 'evt_1'), keys.delivery('hook', 'evt_2'));
+  expect(await opened(['evt_2'])).toEqual(['opened']);
+  expect(await claimed()).toEqual(['evt_2']);
+});
+
+test('times that a clock of Redis noted that was an hour ahead hold up nothing', async () => {
+  const { redis, keys, deliveries, lease } = await deliveryStage(open, {
+    hook: { hook: await open.started(new Hook()) },
+  });
+  const receiver = keys.receiver('hook');
+  const ids = ['evt_1', 'evt_2', 'evt_3'];
+  await deliveries.open((await lease.hold()) ?? '', {
+    receiver: 'hook',
+    deliveries: ids.map((id) => ({ id, entry: '1-0', roots: [ROOT], subject: null })),
+    replay: null,
+    cursor: null,
+    process: 'p',
+  });
+  const aheadMs = (await redisTimeMs(redis)) + 3_600_000;
+  const claimed = async (intervalMs: number | null) => {
+    const claims = await deliveries.claim('hook', { process: 'p', most: 1, intervalMs, held: [] });
+    return claims.claimed[0]?.id;
+  };
+  await redis.hset(receiver, { slot: aheadMs });
+  expect(await claimed(1_000)).toBe('evt_1');
+  const noting = {
+    counts: false,
+    answer: '',
+    disableAfterMs: 60_000,
+    process: 'p',
+    nextAtMs: null,
+    nowMs: 2,
+  } as const;
+  const fail = (id: string, restMs: number | null) =>
+    deliveries.record('hook', {
+      ...noting,
+      ids: [id],
+      attempt: FAILED,
+      outcome: 'pending',
+      restMs,
+    });
+  // Whenever it took something last, this speaks against it.
+  await redis.hset(receiver, { lastSuccessAt: aheadMs, since: aheadMs, recoveredAt: aheadMs });
+  await fail('evt_1', null);
+  const known = await redis.hmget(receiver, 'failures', 'since');
+  expect(known[0]).toBe('1');
+  expect(Number(known[1])).toBeLessThan(aheadMs);
+
+  for (const state of ['failing', 'resting']) {
+    const id = (await claimed(null)) ?? '';
+    await redis.hset(receiver, { state, notBefore: aheadMs, restedAt: aheadMs, span: 10_000 });
+    await fail(id, 5_000);
+    // A wait that it asked for holds.
+    expect(await claimed(null)).toBe(undefined);
+    expect(Number(await redis.hget(receiver, 'notBefore'))).toBeLessThan(aheadMs);
+    await redis.hset(receiver, { notBefore: aheadMs });
+  }
+  await redis.hset(receiver, { restedAt: aheadMs });
+  await deliveries.record('hook', {
+    ...noting,
+    ids: [(await claimed(null)) ?? ''],
+    attempt: DELIVERED,
+    outcome: 'delivered',
+    restMs: null,
+  });
+  expect(await redis.hget(receiver, 'state')).toBe('ok');
+
+  // A process that ended while the clock was ahead is found out.
+  const senders = new SenderStore(redis, keys);
+  for (const process of ['p', 'q']) await senders.beat(process, 9_000);
+  await redis.zincrby(keys.senders, 3_600_000, 'q');
+  await senders.beat('p', 9_000);
+  expect(Number(await redis.zscore(keys.senders, 'q'))).toBeLessThan(aheadMs);
+});
+
+test('what waits behind another delivery of its subject is kept for as long as it waits', async () => {
+  const { redis, keys, deliveries, lease } = await deliveryStage(open, {
+    hook: { hook: await open.started(new Hook()) },
+  });
+  const ids = ['evt_1', 'evt_2'];
+  await deliveries.open((await lease.hold()) ?? '', {
+    receiver: 'hook',
+    deliveries: ids.map((id) => ({ id, entry: `${id.slice(4)}-0`, roots: [ROOT], subject: 'intent:x' })),
+    replay: null,
+    cursor: null,
+    process: 'p',
+  });
+  // The one before it is tried for so long that its own time is nearly over.
+  await redis.pexpire(keys.delivery('hook', 'evt_2'), 60_000);
+  await deliveries.repair('hook');
+  expect(await redis.pttl(keys.delivery('hook', 'evt_2'))).toBeGreaterThan(3_600_000);
 });

@@ -249,3 +249,26 @@ test('a daemon delivers to everybody whatever foreign entries stand beside', asy
   await one.until((came) => came.some(({ event }) => event.id === id));
   await two.until((came) => came.some(({ event }) => event.id === id));
 });
+
+test('a delivery that is none keeps the place of no other', async () => {
+  const hook = await open.started(new Hook());
+  const stage = await deliveryStage(open, { hook: { hook, more: { concurrency: 1 } } });
+  const made = { subject: INTENT, sequence: 1, root: ROOT, atMs: Date.now() + 60_000 };
+  await stage.start();
+  const queue = stage.keys.queue('hook');
+  await Promise.all(
+    ['a', 'b', 'c'].flatMap((id) => [
+      stage.redis.hset(stage.keys.delivery('hook', id), {
+        outcome: 'pending',
+        entry: 'nowhere',
+        roots: '[]',
+      }),
+      stage.redis.zadd(`${queue}:due`, 1, id),
+    ]),
+  );
+  await appendEvents(stage.redis, stage.keys, [made]);
+  const since = performance.now();
+  await hook.until((came) => came.length === 1);
+  // Not only when the receiver is looked at that nobody says anything about.
+  expect(performance.now() - since).toBeLessThan(20_000);
+});

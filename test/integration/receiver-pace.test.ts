@@ -182,3 +182,19 @@ describe('a receiver that takes nothing', () => {
     expect(slow.ids).toEqual(made.map(madeEventId));
   });
 });
+
+test('what waits for another try is tried in time by another process when the one that tried it has ended', async () => {
+  const hook: Hook = await open.started(new Hook(() => (hook.came.length === 1 ? 500 : 204)));
+  const more = { retries: { delays: ['3s', '1m'], jitter: 0 } };
+  const stage = await deliveryStage(open, { hook: { hook, more } });
+  const daemons = [await stage.start(), await stage.start()];
+  const tried = Promise.withResolvers<(typeof daemons)[number]>();
+  for (const one of daemons) one.signals.on('delivery.attempted', () => tried.resolve(one));
+  const made = hourOfEvents(1, { fromMs: (await redisTimeMs(stage.redis)) + 1_000, transfers: 1 });
+  await appendEvents(stage.redis, stage.keys, made);
+  await (await tried.promise).daemon.close();
+  const since = performance.now();
+  await hook.until((came) => came.length === 2);
+  // Not only when the receiver is looked at that nobody says anything about.
+  expect(performance.now() - since).toBeLessThan(15_000);
+});

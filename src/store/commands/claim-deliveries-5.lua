@@ -46,8 +46,8 @@ local claimed, texts, named = {}, {}, {}
 
 -- The delivery whose turn it is. One that is tried alone is another than the one before it.
 local function candidate()
-  local from = allowed.cautious and redis.call('HGET', KEYS[1], 'probed')
-  local found = from and redis.call('ZRANGEBYSCORE', queue.due, '(' .. from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1) or {}
+  local from = allowed.cautious and numberOf(KEYS[1], 'probed')
+  local found = from and redis.call('ZRANGEBYSCORE', queue.due, '(' .. whole(from), '+inf', 'WITHSCORES', 'LIMIT', 0, 1) or {}
   if #found == 0 then found = redis.call('ZRANGE', queue.due, 0, 0, 'WITHSCORES') end
   return found[1], found[2]
 end

@@ -34,6 +34,14 @@ local now = timeMs()
 local turn = math.max(now * 1000, (numberOf(KEYS[3], 'turn') or 0) + 1)
 if turn > (now + 60000) * 1000 then turn = now * 1000 end
 
+local function isBehind(entry, other)
+  local ms, place = string.match(entry, '^(%d+)%-(%d+)$')
+  local otherMs, otherPlace = string.match(other or '', '^(%d+)%-(%d+)$')
+  if not ms or not otherMs then return false end
+  if ms ~= otherMs then return tonumber(ms) > tonumber(otherMs) end
+  return tonumber(place) > tonumber(otherPlace)
+end
+
 local function open(id, entry, roots, subject)
   local key = prefix .. id
   redis.call('HSET', key, 'outcome', 'pending', 'entry', entry, 'roots', roots, 'turn', whole(turn))
@@ -41,16 +49,17 @@ local function open(id, entry, roots, subject)
     -- The chain is kept also where the one before is dead: it can be opened again.
     local last = ARGV[6] .. replay .. ':' .. subject
     local before = redis.call('GET', last)
-    local ended = before and redis.call('HGET', prefix .. before, 'outcome')
-    if ended == 'pending' or ended == 'dead' then
+    local other = before and redis.call('HMGET', prefix .. before, 'outcome', 'entry') or {}
+    -- One that is opened anew, for its fact was lost, waits neither for itself nor for one behind it, which waits for it.
+    if (other[1] == 'pending' or other[1] == 'dead') and isBehind(entry, other[2]) then
       redis.call('HSET', key, 'after', before)
       redis.call('HSET', prefix .. before, 'next', id)
     end
-    redis.call('SET', last, id, 'PX', lifetime)
+    if not other[1] or not isBehind(other[2], entry) then redis.call('SET', last, id, 'PX', lifetime) end
   end
   if replay ~= '' then
     redis.call('HSET', key, 'replay', replay)
-    redis.call('HINCRBY', ARGV[7] .. replay, 'opened', 1)
+    add(ARGV[7] .. replay, 'opened', 1)
   end
   redis.call('PEXPIRE', key, lifetime)
   redis.call('ZADD', KEYS[1], whole(now), id)

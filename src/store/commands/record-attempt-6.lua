@@ -52,14 +52,14 @@ end
 if ARGV[1] ~= '' and holder ~= ARGV[1] and not isDelivered then return { before, '', '0' } end
 
 local isMember, isBad = {}, false
-local lastSuccessAt = numberOf(KEYS[1], 'lastSuccessAt') or 0
+local lastSuccessAt = pastOf(KEYS[1], 'lastSuccessAt', pace.now) or 0
 for index = 18, #ARGV do
   local id = ARGV[index]
   local key = prefix .. id
   isMember[id] = true
   if redis.call('EXISTS', key) == 1 then
-    redis.call('HINCRBY', key, 'tries', 1)
-    if ARGV[6] == '' then redis.call('HINCRBY', key, 'earlierTries', 1) end
+    add(key, 'tries', 1)
+    if ARGV[6] == '' then add(key, 'earlierTries', 1) end
     local kept = redis.call('HGET', key, 'attempts')
     if kept or not isDelivered then
       local read, attempts = pcall(cjson.decode, kept or '[]')
@@ -69,8 +69,9 @@ for index = 18, #ARGV do
       redis.call('HSET', key, 'attempts', cjson.encode(attempts), 'answer', ARGV[7])
     end
     if not isDelivered then
-      redis.call('HSETNX', key, 'failedAt', nowMs)
-      if tonumber(redis.call('HGET', key, 'failedAt')) < lastSuccessAt then isBad = true end
+      local failedAt = numberOf(key, 'failedAt')
+      if not failedAt then redis.call('HSET', key, 'failedAt', nowMs) end
+      if (failedAt or pace.now) < lastSuccessAt then isBad = true end
       if ARGV[5] ~= '' then redis.call('HSET', key, 'nextAt', ARGV[5]) end
     end
     redis.call('PEXPIRE', key, ARGV[15])
@@ -88,7 +89,7 @@ local function finish(id, outcome)
   redis.call('ZREM', KEYS[2], id)
   local replay = redis.call('HGET', key, 'replay')
   if replay and stood == 'pending' and redis.call('EXISTS', ARGV[17] .. replay) == 1 then
-    redis.call('HINCRBY', ARGV[17] .. replay, outcome, 1)
+    add(ARGV[17] .. replay, outcome, 1)
   end
   local next = redis.call('HGET', key, 'next')
   if next and not isMember[next] and redis.call('HGET', prefix .. next, 'outcome') == 'pending' then

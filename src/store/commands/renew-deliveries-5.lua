@@ -36,7 +36,7 @@ for index = 6, #ARGV do
     setDue(queue, id, key)
     local replay = redis.call('HGET', key, 'replay')
     if replay and redis.call('EXISTS', ARGV[5] .. replay) == 1 then
-      redis.call('HINCRBY', ARGV[5] .. replay, 'dead', -1)
+      add(ARGV[5] .. replay, 'dead', -1)
     end
     count = count + 1
   end

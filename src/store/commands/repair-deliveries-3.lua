@@ -1,5 +1,6 @@
 --[[
-  Queues open deliveries that are nowhere in their receiver's queue, though they wait for no other.
+  Queues open deliveries that are nowhere in their receiver's queue, though they wait for no other. Those that do are
+  kept: when the one before them ends they are delivered, or dead letters, however long it took.
 
   KEYS[1] pending    zset    the receiver's open deliveries
   KEYS[2] queue              base of the receiver's queue: see include/queue.lua
@@ -9,6 +10,7 @@
   ARGV[2] prefix of the receiver's delivery keys
   ARGV[3] rank of the first that is looked at, oldest first
   ARGV[4] how many are looked at
+  ARGV[5] lifetime of a fact, ms
 
   Returns { number of those looked at, ids of those queued... }.
 ]]
@@ -22,7 +24,9 @@ for _, id in ipairs(ids) do
     local key = ARGV[2] .. id
     if redis.call('HGET', key, 'outcome') ~= 'pending' then
       redis.call('ZREM', KEYS[1], id)
-    elseif not waitsForAnother(key, ARGV[2]) then
+    elseif waitsForAnother(key, ARGV[2]) then
+      redis.call('PEXPIRE', key, ARGV[5])
+    else
       setDue(queue, id, key)
       result[#result + 1] = id
     end

@@ -21,7 +21,9 @@
   nothing was taken for QUIET_MS, and not within APART_MS of a recovery; `recovered` after SUCCESSES in a row, or when
   nothing is open any more.
 
-  hash `state`, `notBefore` (ms, of the next attempt), `restedAt` (ms, when it last asked for a wait), `probes` (in a row),
+  Redis's clock can jump. A time that is further ahead than it was ever put counts as over.
+
+  hash `state`, `notBefore` (ms, of the next attempt), `span` (ms, of the wait until then), `restedAt` (ms, when it last asked for a wait), `probes` (in a row),
   `probed` (place of the last delivery that was tried alone), `failures` and `refused` (in a row, and the first ids of
   those), `refusals` (with those that ask for a wait), `successes` (in a row, while something is told), `since` (ms, first
   failure after the last success), `told`, `recoveredAt`, `lastSuccessAt`, `lastErrorAt`, `lastError`, `disabledAt`,
@@ -34,6 +36,7 @@ local APART_MS = 60000
 local SUCCESSES = 5
 local PROBE_FIRST_MS = 1000
 local PROBE_MOST_MS = 10000
+local REST_MOST_MS = 3600000
 
 local function timeMs()
   local time = redis.call('TIME')
@@ -48,7 +51,15 @@ local function isCautious(state) return state == 'resting' or state == 'failing'
 
 local function stateOf(receiver) return redis.call('HGET', receiver, 'state') or 'ok' end
 
-local function numberOf(receiver, field) return tonumber(redis.call('HGET', receiver, field) or '') end
+local function numberOf(key, field) return tonumber(redis.call('HGET', key, field) or '') end
+
+-- Adds to a number of a hash. What is none counts as nothing: what was sent is noted whatever stands there.
+local function add(key, field, change)
+  local sum = redis.pcall('HINCRBY', key, field, change)
+  if type(sum) == 'number' then return sum end
+  redis.call('HDEL', key, field)
+  return redis.call('HINCRBY', key, field, change)
+end
 
 -- Has the processes that deliver look at a receiver again. `process` is the one that knows already.
 local function wake(wakes, name, process)
@@ -57,7 +68,7 @@ end
 
 -- Tells the operator of a move. `pace` is { receiver, events, subject, now }.
 local function tell(pace, template, word, by)
-  local sequence = whole(redis.call('HINCRBY', pace.receiver, 'sequence', 1))
+  local sequence = whole(add(pace.receiver, 'sequence', 1))
   local event = string.gsub(template, '%%SEQ%%', sequence)
   event = string.gsub(event, '%%ID%%', 'evt_' .. redis.sha1hex(pace.subject .. '|' .. sequence .. '|' .. word))
   event = string.gsub(event, '%%FROM%%', redis.call('HGET', pace.receiver, 'told') or 'ok')
@@ -70,7 +81,7 @@ end
 -- The only place where the state is set.
 local function setState(receiver, state)
   redis.call('HSET', receiver, 'state', state)
-  if not isCautious(state) then redis.call('HDEL', receiver, 'notBefore', 'restedAt', 'probes', 'probed', 'failures', 'refused') end
+  if not isCautious(state) then redis.call('HDEL', receiver, 'notBefore', 'span', 'restedAt', 'probes', 'probed', 'failures', 'refused') end
 end
 
 local function disablePace(pace, by, template)
@@ -80,16 +91,30 @@ local function disablePace(pace, by, template)
   redis.call('HDEL', pace.receiver, 'successes')
 end
 
+local function notBeforeOf(receiver, now)
+  local at = numberOf(receiver, 'notBefore') or 0
+  if at - now > (numberOf(receiver, 'span') or REST_MOST_MS) then return 0 end
+  return at
+end
+
+-- A time in the past, for which one ahead is none.
+local function pastOf(receiver, field, now)
+  local at = numberOf(receiver, field)
+  return at and at <= now and at or nil
+end
+
+local function waitFor(pace, ms)
+  local at = pace.now + ms
+  if notBeforeOf(pace.receiver, pace.now) >= at then return end
+  redis.call('HSET', pace.receiver, 'notBefore', whole(at), 'span', whole(ms))
+end
+
 -- Says when the next delivery is tried. What was under way when the last one was decided changes nothing.
 local function waitForProbe(pace, atLeastMs)
-  local notBefore = numberOf(pace.receiver, 'notBefore') or 0
-  if pace.now < notBefore then
-    redis.call('HSET', pace.receiver, 'notBefore', whole(math.max(notBefore, pace.now + atLeastMs)))
-    return
-  end
-  local probes = redis.call('HINCRBY', pace.receiver, 'probes', 1)
+  if pace.now < notBeforeOf(pace.receiver, pace.now) then return waitFor(pace, atLeastMs) end
+  local probes = add(pace.receiver, 'probes', 1)
   local interval = math.min(PROBE_FIRST_MS * 2 ^ math.min(probes - 1, 20), PROBE_MOST_MS)
-  redis.call('HSET', pace.receiver, 'notBefore', whole(pace.now + math.max(interval, atLeastMs)))
+  waitFor(pace, math.max(interval, atLeastMs))
 end
 
 -- A success. `claimedAt` is when its attempt began, `isDrained` whether nothing is open any more. Returns the word that
@@ -101,14 +126,14 @@ local function paceSucceeded(pace, claimedAt, isDrained, template)
   if isHeld(state) then return '', false end
   local forward = false
   -- An attempt that was under way when the receiver asked for a wait says nothing about the time after it.
-  local isOld = state == 'resting' and claimedAt < (numberOf(receiver, 'restedAt') or 0)
+  local isOld = state == 'resting' and claimedAt < (pastOf(receiver, 'restedAt', pace.now) or 0)
   if isCautious(state) and not isOld then
     setState(receiver, 'ok')
     forward = true
   end
   local word = ''
   if redis.call('HEXISTS', receiver, 'told') == 1 then
-    if isDrained or redis.call('HINCRBY', receiver, 'successes', 1) >= SUCCESSES then
+    if isDrained or add(receiver, 'successes', 1) >= SUCCESSES then
       word = 'recovered'
       tell(pace, template, word, 'success')
       redis.call('HDEL', receiver, 'told', 'successes')
@@ -122,7 +147,7 @@ end
 local function shouldTell(pace, distinct)
   local receiver = pace.receiver
   if redis.call('HEXISTS', receiver, 'told') == 1 then return false end
-  if pace.now - (numberOf(receiver, 'recoveredAt') or 0) < APART_MS then return false end
+  if pace.now - (pastOf(receiver, 'recoveredAt', pace.now) or 0) < APART_MS then return false end
   return distinct >= BREADTH or pace.now - (numberOf(receiver, 'lastSuccessAt') or 0) >= QUIET_MS
 end
 
@@ -137,9 +162,10 @@ local function paceFailed(pace, failure, templates)
   if state == 'failing' then waitForProbe(pace, failure.restMs or 0) end
   if failure.isBad and not failure.restMs and not failure.isGone then return '', false end
   redis.call('HDEL', receiver, 'successes')
-  redis.call('HSETNX', receiver, 'since', whole(pace.now))
-  local lasts = pace.now - (numberOf(receiver, 'since') or pace.now)
-  local refusals = redis.call('HINCRBY', receiver, 'refusals', 1)
+  local since = pastOf(receiver, 'since', pace.now)
+  if not since then redis.call('HSET', receiver, 'since', whole(pace.now)) end
+  local lasts = pace.now - (since or pace.now)
+  local refusals = add(receiver, 'refusals', 1)
   if failure.isGone or (refusals >= FAILING_AFTER and lasts >= failure.spanMs) then
     disablePace(pace, failure.isGone and 'gone' or 'failures', templates.disabled)
     return 'disabled', true
@@ -149,8 +175,8 @@ local function paceFailed(pace, failure, templates)
   local forward = false
   if failure.restMs then
     if state ~= 'failing' then
-      local notBefore = math.max(pace.now + failure.restMs, numberOf(receiver, 'notBefore') or 0)
-      redis.call('HSET', receiver, 'notBefore', whole(notBefore), 'restedAt', whole(pace.now))
+      waitFor(pace, failure.restMs)
+      redis.call('HSET', receiver, 'restedAt', whole(pace.now))
       setState(receiver, lasts >= QUIET_MS and 'failing' or 'resting')
     end
     -- Nothing is told of a receiver that has only asked for time.
@@ -160,7 +186,7 @@ local function paceFailed(pace, failure, templates)
       refused, distinct = refused .. failure.id .. ' ', distinct + 1
       redis.call('HSET', receiver, 'refused', refused)
     end
-    if redis.call('HINCRBY', receiver, 'failures', 1) < FAILING_AFTER and state ~= 'failing' then return '', false end
+    if add(receiver, 'failures', 1) < FAILING_AFTER and state ~= 'failing' then return '', false end
     if state ~= 'failing' then
       setState(receiver, 'failing')
       waitForProbe(pace, 0)
@@ -179,15 +205,15 @@ local function paceAllows(receiver, now, wanted, underWay, intervalMs)
   if isHeld(state) then return { most = 0 } end
   local allowed = { most = wanted, cautious = isCautious(state) }
   if allowed.cautious then
-    local waitMs = (numberOf(receiver, 'notBefore') or 0) - now
+    local waitMs = notBeforeOf(receiver, now) - now
     if waitMs > 0 then return { most = 0, waitMs = waitMs } end
     if underWay > 0 then return { most = 0 } end
     allowed.most = math.min(wanted, 1)
   end
   if intervalMs then
     -- A slot further ahead than one interval comes from a clock that jumped, or a rate that was lower.
-    local waitMs = math.min((numberOf(receiver, 'slot') or 0) - now, intervalMs)
-    if waitMs > 0 then return { most = 0, waitMs = waitMs } end
+    local waitMs = (numberOf(receiver, 'slot') or 0) - now
+    if waitMs > 0 and waitMs <= intervalMs then return { most = 0, waitMs = waitMs } end
     allowed.most = math.min(allowed.most, 1)
   end
   return allowed
