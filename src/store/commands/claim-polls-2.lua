@@ -128,7 +128,8 @@ local function heads(place, ...)
 end
 local last = math.max(0, slots - 1)
 local fields = redis.call('HMGET', key, 'turn', 'turnUrgent', 'turnOverdue', 'failNext', 'failTries', 'failOks', 'dv', 'dt', 'rateAt', 'suspect', 'used', 'tokens', 'turnBound', 'cold')
--- A start with many wallets that nobody has looked at yet: they come first, whatever else is worth a look.
+-- A cold start with wallets that nobody has looked at yet: they come before those that have been, but for what has become
+-- worth a look meanwhile.
 local oldest = redis.call('ZRANGE', key .. ':first', 0, 0)[1]
 local anew = oldest and kindOf(oldest) == 'wallet'
 local isCold = anew and (fields[14] == '1' or number(fields[7], 0) == 0)
@@ -139,7 +140,8 @@ local early = others and PLAN.EARLY_ROUNDS * roundOf(plan) or 0
 local lanes = {
   asked = heads('asked', 'ZRANGE', key .. ':asked', 0, last, 'WITHSCORES'),
   first = heads('first', 'ZRANGE', key .. ':first', 0, last, 'WITHSCORES'),
-  bound = heads('bound', 'ZRANGEBYSCORE', key .. ':bound', '-inf', text(now + early), 'WITHSCORES', 'LIMIT', 0, slots),
+  -- Nobody has waited longer than who has never been looked at.
+  bound = isCold and {} or heads('bound', 'ZRANGEBYSCORE', key .. ':bound', '-inf', text(now + early), 'WITHSCORES', 'LIMIT', 0, slots),
   overdue = heads('overdue', 'ZRANGEBYSCORE', key .. ':latest', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
   -- What is overdue may stand at the head of this one as well.
   fair = heads('fair', 'ZRANGE', key .. ':fair', 0, 2 * last + 1, 'WITHSCORES'),
@@ -196,7 +198,7 @@ local function choose()
     turnOverdue = (turnOverdue + PLAN.OVERDUE_SHARE) % 1
     if turnOverdue < PLAN.OVERDUE_SHARE then return chooseOverdue() end
   end
-  if urgent and fair and score <= plan.v and not isCold then
+  if urgent and fair and score <= plan.v then
     turn = not turn
     if turn then return 'fair' end
   end

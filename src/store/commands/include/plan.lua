@@ -24,7 +24,8 @@
   both are. Of the rest, what is urgent
   (first, asked) and what is fair get half each while both wait, and so do first and asked. What one does not use the others
   get. Beside what is urgent, the fair lane waits only where virtual time has come to it: else who has just been looked at
-  would share with those that never were. At a cold start virtual time stands still until all have been looked at once.
+  would share with those that never were. At a cold start virtual time goes evenly to where wallets
+  are due that were looked at first, and they are not overdue, until all have been looked at once.
 
   Times are ms on the plan's own clock: Redis time, but never backward. A jump of Redis's clock back, or a failover to a
   server that is behind, is taken up by `offset`, so that nothing waits for the time that was lost.
