@@ -5,7 +5,7 @@ import { parseDeliveryId } from '../domain/delivery-id.ts';
 import type { AttemptOptions, AttemptResult, Notifier } from '../notifiers/notifier.ts';
 import type { Signals } from '../signals.ts';
 import type { BatchStore } from '../store/batches.ts';
-import type { Claims, DeliveryStore, Noting } from '../store/deliveries.ts';
+import type { DeliveryStore, Noting } from '../store/deliveries.ts';
 import type { EventLog } from '../store/event-log.ts';
 import type { Registry } from '../store/registry.ts';
 import { Ahead, type Clock } from './ahead.ts';
@@ -95,13 +95,20 @@ export class DeliveryWorker {
       return;
     }
     clearTimeout(this.#timer);
-    this.#looking = this.#look().finally(() => {
-      this.#looking = null;
-      if (this.#lookAgain) {
-        this.#lookAgain = false;
-        this.wake();
-      }
-    });
+    this.#looking = this.#look()
+      .catch((error: unknown) => {
+        // What was handed out meanwhile is not among what is held: the next claim queues it.
+        if (this.#state === 'running')
+          this.#parts.log.error({ receiver: this.#receiver.name, error }, 'delivery.error');
+        this.#lookIn(ERROR_RETRY_MS);
+      })
+      .finally(() => {
+        this.#looking = null;
+        if (this.#lookAgain) {
+          this.#lookAgain = false;
+          this.wake();
+        }
+      });
   }
 
   /** Stops taking deliveries and waits for attempts under way; `abort` cuts them off and hands them back. */
@@ -119,25 +126,19 @@ export class DeliveryWorker {
   }
 
   async #look(): Promise<void> {
-    const { sender, deliveries, log } = this.#parts;
+    const { sender, deliveries } = this.#parts;
     const stale = this.#ahead.stale();
     if (stale.length > 0) await this.#return(stale);
     const most = this.#places() + this.#ahead.room;
     // The end of what is under way wakes it.
     if (most === 0) return this.#lookIn(this.#placed.size > 0 ? LONGEST_LOOK_MS : ERROR_RETRY_MS);
     const { name, rateLimit } = this.#receiver;
-    let claims: Claims;
-    try {
-      claims = await deliveries.claim(name, {
-        process: sender.id,
-        most,
-        intervalMs: rateLimit === null ? null : Math.ceil(1_000 / rateLimit),
-        held: [...this.#held.keys(), ...this.#ahead.ids],
-      });
-    } catch (error) {
-      if (this.#state === 'running') log.error({ receiver: name, error }, 'delivery.error');
-      return this.#lookIn(ERROR_RETRY_MS);
-    }
+    const claims = await deliveries.claim(name, {
+      process: sender.id,
+      most,
+      intervalMs: rateLimit === null ? null : Math.ceil(1_000 / rateLimit),
+      held: [...this.#held.keys(), ...this.#ahead.ids],
+    });
     const clock = { redisMs: claims.nowMs, ownMs: performance.now() };
     const texts = await this.#parts.registry.readSubscriptions(claims.subscriptions);
     for (const claimed of claims.claimed) {
