@@ -8,11 +8,14 @@ import { unseenSnapshot } from '../../src/domain/next-snapshot.ts';
 import { asSubjectId, type SubjectId } from '../../src/domain/subject.ts';
 import {
   coverMs,
+  narrowListing,
   nextListing,
+  nextPage,
   type PollMoment,
   planListing,
   withNoted,
 } from '../../src/queues/poll-wallet.ts';
+import type { Route } from '../../src/queues/walks.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { Keys } from '../../src/store/keys.ts';
 import {
@@ -52,7 +55,8 @@ type Wallet = {
   facts: WalletFacts;
   open: Map<string, OpenTransfer>;
   rate: number;
-  walks: Map<Listing, { beganMs: number; before: number }>;
+  walks: Map<Route, { beganMs: number; sinceMs: number; before: number }>;
+  isSwept: boolean;
 };
 
 /** What a poll came to: when the next is due, null when there is none, and what is noted with its end. */
@@ -76,6 +80,9 @@ export class Simulation {
   readonly #seen: Seen;
   readonly #lastSeenMs: Float64Array;
   readonly #stillPending: Uint8Array;
+  /** When each transfer was last seen in another status than before, and that status. */
+  readonly #changedMs: Float64Array;
+  readonly #shownStatus: string[];
   readonly #rechecked = new Map<SubjectId, number>();
   #pending: Promise<unknown>[] = [];
   #nowMs = START_MS;
@@ -102,11 +109,14 @@ export class Simulation {
       open: new Map(),
       rate,
       walks: new Map(),
+      isSwept: false,
     }));
     const never = (): Float64Array => new Float64Array(transfers.length).fill(Number.POSITIVE_INFINITY);
     this.#seen = { bornAt: never(), filledAt: never(), requestsPerSecond: 0 };
     this.#lastSeenMs = new Float64Array(transfers.length);
     this.#stillPending = new Uint8Array(transfers.length);
+    this.#changedMs = new Float64Array(transfers.length);
+    this.#shownStatus = new Array<string>(transfers.length);
   }
 
   /** Runs to the end of the load. */
@@ -206,7 +216,8 @@ export class Simulation {
       pages: 1,
       sweptAtMs: nowMs,
     };
-    const taken = this.#takePage(wallet, { listing, before: Number.POSITIVE_INFINITY }, nowMs);
+    const page = { listing, before: Number.POSITIVE_INFINITY, sinceMs: facts.headAnsweredAtMs };
+    const taken = this.#takePage(wallet, page, nowMs);
     const last = facts.polled[listing];
     if (listing === finder && last !== undefined && !this.#knows) {
       const arrived = { seen: taken.arrived, watchedSeconds: Math.max(0, nowMs - last.atMs) / 1_000 };
@@ -216,12 +227,8 @@ export class Simulation {
       noted['arrivals:watchedSeconds'] = tally.watchedSeconds;
       noted['arrivals:atMs'] = tally.atMs;
     }
-    if (listing !== 'head' && taken.isLast)
-      this.#recheckThoseThatLeft(wallet, { listing, sinceMs: nowMs }, nowMs);
-    else if (listing !== 'head' && !wallet.walks.has(listing)) {
-      wallet.walks.set(listing, { beganMs: nowMs, before: taken.oldest });
-      this.#later(this.#plan.ask([pageMember(subject, listing)]));
-    }
+    if (listing === 'head') noted.headAnsweredAtMs = nowMs;
+    this.#follow(wallet, listing, { taken, nowMs });
     wallet.facts = withNoted(facts, noted);
     const next = nextListing(law, moment, { facts: wallet.facts, open: [...wallet.open.values()] });
     return {
@@ -230,38 +237,63 @@ export class Simulation {
     };
   }
 
+  /** Reads on behind a first page, as `followHead` and `followNarrowed` of the daemon. */
+  #follow(
+    wallet: Wallet,
+    listing: Listing,
+    { taken, nowMs }: { taken: { isLast: boolean; allMoved: boolean; oldest: number }; nowMs: number },
+  ): void {
+    const { subject, facts, walks } = wallet;
+    if (taken.isLast) {
+      if (listing === 'head') wallet.isSwept = true;
+      else this.#recheckThoseThatLeft(wallet, { listing, sinceMs: nowMs }, nowMs);
+      return;
+    }
+    const route = listing !== 'head' ? listing : !wallet.isSwept ? 'all' : taken.allMoved ? 'new' : null;
+    if (route === null) return;
+    if (walks.has(route)) {
+      // The walk under way began at an earlier head: what lies between is left to a sweep.
+      if (route === 'new') wallet.isSwept = false;
+      return;
+    }
+    walks.set(route, { beganMs: nowMs, sinceMs: facts.headAnsweredAtMs, before: taken.oldest });
+    const member = pageMember(subject, route);
+    if (route === 'all') this.#later(this.#plan.track([member]));
+    else this.#later(this.#plan.ask([member]));
+  }
+
   /** The next page of a listing that has several, as `pollWalkPage` of the daemon. */
   #pollPage(member: string, { nowMs, roundSeconds, ...moment }: PollMoment): Polled {
     const { subject, route } = parseMember(member);
     const wallet = this.#walletOf(subject);
-    const listing = route === 'pending' ? 'pending' : 'filled';
-    const walk = wallet.walks.get(listing);
-    if (walk === undefined) return { next: null, observed: NOTHING_OBSERVED };
-    const taken = this.#takePage(wallet, { listing, before: walk.before }, nowMs);
+    const walk = wallet.walks.get(route ?? '');
+    if (route === null || walk === undefined) return { next: null, observed: NOTHING_OBSERVED };
+    const listing = narrowListing(route);
+    const page = { listing, before: walk.before, sinceMs: walk.sinceMs };
+    const taken = this.#takePage(wallet, page, nowMs);
     const observed = {
       ...NOTHING_OBSERVED,
       shown: taken.shown,
       covered: taken.covered,
       coverMs: coverMs({ ...moment, nowMs, roundSeconds }),
     };
-    if (!taken.isLast) {
+    if (!taken.isLast && (route !== 'new' || taken.allMoved)) {
       walk.before = taken.oldest;
-      return {
-        next: { virtualSeconds: 0, restMs: 0, latestMs: 120_000, alarmMs: 0, unseen: false },
-        observed,
-      };
+      return { next: nextPage(route), observed };
     }
-    wallet.walks.delete(listing);
-    this.#recheckThoseThatLeft(wallet, { listing, sinceMs: walk.beganMs }, nowMs);
+    wallet.walks.delete(route);
+    if (route === 'all') wallet.isSwept = true;
+    if (listing !== 'head') this.#recheckThoseThatLeft(wallet, { listing, sinceMs: walk.beganMs }, nowMs);
     return { next: null, observed };
   }
 
   #takePage(
     wallet: Wallet,
-    { listing, before }: { listing: Listing; before: number },
+    { listing, before, sinceMs }: { listing: Listing; before: number; sinceMs: number },
     nowMs: number,
   ): {
     arrived: number;
+    allMoved: boolean;
     shown: SubjectId[];
     covered: Observed['covered'][number][];
     isLast: boolean;
@@ -273,6 +305,7 @@ export class Simulation {
     const oldest = shown.at(-1)?.transfer.bornAt ?? before;
     const taken = {
       arrived: 0,
+      allMoved: shown.length > 0,
       shown: [] as SubjectId[],
       covered: [] as Observed['covered'][number][],
       isLast,
@@ -282,6 +315,7 @@ export class Simulation {
       const subject = intentOf(transfer);
       const isNew = this.#see(transfer, status, nowMs);
       if (isNew && transfer.bornAt >= 0) taken.arrived++;
+      if ((this.#changedMs[transfer.id] ?? 0) <= sinceMs) taken.allMoved = false;
       if (status === 'settled') {
         if (wallet.open.delete(subject)) this.#later(this.#plan.retire(subject, 1, KEEP_MS));
         continue;
@@ -320,6 +354,8 @@ export class Simulation {
     const at = (nowMs - START_MS) / 1_000;
     const isNew = this.#seen.bornAt[id] === Number.POSITIVE_INFINITY;
     if (isNew) this.#seen.bornAt[id] = at;
+    if (this.#shownStatus[id] !== status) this.#changedMs[id] = nowMs;
+    this.#shownStatus[id] = status;
     const isFilled = status === 'filled' || status === 'settled';
     if (isFilled && this.#seen.filledAt[id] === Number.POSITIVE_INFINITY) this.#seen.filledAt[id] = at;
     if (this.#stillPending[id] === 1) {

@@ -144,7 +144,7 @@ export async function breakWalk(
 }
 
 /** A page of a sweep waits its turn; the others are about what moves now. */
-function nextPage(route: string): PlannedPoll {
+export function nextPage(route: string): PlannedPoll {
   return route === 'all'
     ? { virtualSeconds: SWEEP_SECONDS, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: null, unseen: false }
     : { virtualSeconds: 0, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: 0, unseen: false };
@@ -427,6 +427,7 @@ function observedOf(
   };
 }
 
-function narrowListing(route: string): Listing {
+/** The listing whose pages a walk reads. */
+export function narrowListing(route: string): Listing {
   return NARROW_STATUSES.find((status) => status === route) ?? 'head';
 }
