@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { base58, createBase58check } from '@scure/base';
-import { getAddress, isHex } from 'viem';
+import { getAddress, isHex } from 'viem/utils';
 import { z } from 'zod';
 
 /** An address in the form that subjects use, or what was expected instead. */

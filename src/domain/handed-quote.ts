@@ -1,4 +1,4 @@
-import { sha256, stringToBytes } from 'viem';
+import { sha256, stringToBytes } from 'viem/utils';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import type { QuotePart } from './quote-signature.ts';
 import type { Snapshot } from './record.ts';

@@ -1,4 +1,4 @@
-import { sha256, stringToBytes } from 'viem';
+import { sha256, stringToBytes } from 'viem/utils';
 import type { Transition } from './decide.ts';
 import type { Event, EventFacts, EventSubject } from './event.ts';
 import { canonicalJson, type JsonObject } from './json.ts';

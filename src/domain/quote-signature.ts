@@ -1,4 +1,5 @@
-import { type Hex, recoverTypedDataAddress } from 'viem';
+import type { Hex } from 'viem';
+import { recoverTypedDataAddress } from 'viem/utils';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import { foldHex } from './subject.ts';
 

@@ -5,6 +5,7 @@ import type { ClaimedPoll, PlanStore } from '../store/plan.ts';
 import { parseMember } from '../store/plan.ts';
 import type { Surface } from '../store/surface.ts';
 import { within } from '../within.ts';
+import { LoadLimit } from './load-limit.ts';
 import type { PollQueues } from './poll-queues.ts';
 
 /** What a dispatcher works with. */
@@ -18,6 +19,9 @@ const AHEAD_MS = 100;
 
 /** The most claims that one script hands out. */
 const MOST = 100;
+
+/** With all under way that may be, the plan is asked once so large a share of it has ended. */
+const WORTH_A_CLAIM = 0.25;
 
 /** With nothing to do, the plan is asked so often all the same: another process may have put something into it. */
 const QUIET_MS = 500;
@@ -50,6 +54,7 @@ const HANDED_MS = 5_000;
 export class Dispatcher {
   readonly #parts: DispatcherParts;
   readonly #options: DispatcherOptions;
+  readonly #limit: LoadLimit;
   /** Members under way in this process, by their token; and, by token, what is on its way to a worker, with when it left. */
   readonly #held = new Map<string, string>();
   readonly #handed = new Map<string, { member: string; at: number; keptAt: number }>();
@@ -67,6 +72,7 @@ export class Dispatcher {
   constructor(parts: DispatcherParts, options: DispatcherOptions) {
     this.#parts = parts;
     this.#options = options;
+    this.#limit = new LoadLimit(options.capacity);
   }
 
   start(): void {
@@ -107,11 +113,15 @@ export class Dispatcher {
   release(poll: { handedToken: string; member: string; token: string | null }): void {
     this.#handed.delete(poll.handedToken);
     if (poll.token !== null && this.#held.get(poll.member) === poll.token) this.#held.delete(poll.member);
-    if (this.#free() === 1) this.wake();
+    if (this.#free() === Math.ceil(this.#limit.allowed * WORTH_A_CLAIM)) this.wake();
+  }
+
+  get #underWay(): number {
+    return this.#held.size + this.#handed.size;
   }
 
   #free(): number {
-    return this.#options.capacity - this.#held.size - this.#handed.size;
+    return this.#limit.allowed - this.#underWay;
   }
 
   async #run(): Promise<void> {
@@ -137,6 +147,7 @@ export class Dispatcher {
     await this.#forgetLost(now);
     // Also where nothing may be claimed: what woke us is heard then, or the next sleep would end before it began, for ever.
     this.#woken = false;
+    this.#limit.adapt(this.#held.size);
     const most = Math.max(0, Math.min(MOST, this.#free()));
     const handed = this.#stillHanded(now);
     const claimed = await this.#parts.plan.claim(surface, { process, most, aheadMs: AHEAD_MS, handed });

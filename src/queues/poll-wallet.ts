@@ -1,4 +1,4 @@
-import { sha256, stringToBytes } from 'viem';
+import { hash } from 'node:crypto';
 import { arrivalsPerSecond, withArrivals } from '../domain/cadence/arrivals.ts';
 import { type Listing, NARROW_STATUSES } from '../domain/cadence/listing.ts';
 import type { PlannedPoll } from '../domain/cadence/planned-poll.ts';
@@ -279,7 +279,7 @@ function fingerprint(reading: Reading, { claims }: PollStart): string {
     reading.unreadable.length,
     claims.map(({ root, atMs }) => [root, atMs]),
   ]);
-  return sha256(stringToBytes(said)).slice(2, 34);
+  return hash('sha256', said).slice(0, 32);
 }
 
 /** Whether an answer says just what the one before it said, of which nothing was new. */

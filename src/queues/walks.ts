@@ -1,4 +1,4 @@
-import { sha256, stringToBytes } from 'viem';
+import { hash } from 'node:crypto';
 import { MOST_PAGES } from '../domain/cadence/wallet.ts';
 import type { SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from '../store/commands.ts';
@@ -84,7 +84,7 @@ export class Walks {
     if (!(await this.isPresent(walk))) return true;
     const key = this.#key(walk);
     const { page, cursor, nowMs } = from;
-    const mark = `cursor:${sha256(stringToBytes(cursor)).slice(2, 34)}`;
+    const mark = `cursor:${hash('sha256', cursor).slice(0, 32)}`;
     const isNew = (await this.#redis.hsetnx(key, mark, String(page + 1))) === 1;
     const follower = isNew ? null : await this.#redis.hget(key, mark);
     // The same page may be read twice, after a crash between the mark and the end of its poll: then the mark is its own.

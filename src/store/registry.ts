@@ -78,10 +78,10 @@ export class Registry {
   readonly #receivers = new Map<string, StoredReceiver>();
   readonly #subscriptions = new Map<string, StoredSubscription>();
   /** What this process synced last: an entry of another shape is written anew from it. */
-  #own: Pick<Wanted, 'receivers' | 'routes' | 'subscriptions'> = {
+  #own: Pick<Wanted, 'receivers' | 'routes'> & { subscriptions: Map<string, StoredSubscription> } = {
     receivers: [],
     routes: [],
-    subscriptions: [],
+    subscriptions: new Map(),
   };
 
   constructor(
@@ -102,7 +102,8 @@ export class Registry {
    * only it removes; the others see that by the digest. Repeating it changes nothing. What is named anew is polled soon.
    */
   async sync(wanted: Wanted, newestEntry: string): Promise<void> {
-    this.#own = wanted;
+    const { receivers, routes } = wanted;
+    this.#own = { receivers, routes, subscriptions: definitionsOf(wanted.subscriptions) };
     await this.#syncReceivers(wanted.receivers, newestEntry);
     await this.#syncSubscriptions(wanted.subscriptions);
     await this.#syncRoutes(wanted.routes);
@@ -137,7 +138,7 @@ export class Registry {
 
   /** Definitions of subscriptions; one that left the config is marked and stays for its committed events. */
   async #syncSubscriptions(wanted: Wanted['subscriptions']): Promise<void> {
-    const definitions = new Map(wanted.map(({ name }, order) => [name, definitionOf(wanted, order)]));
+    const definitions = definitionsOf(wanted);
     const nowMs = await redisTimeMs(this.#redis);
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
       if (definitions.has(name)) continue;
@@ -265,10 +266,8 @@ export class Registry {
   }
 
   async #rewriteSubscription(name: string): Promise<StoredSubscription | null> {
-    const { subscriptions } = this.#own;
-    const order = subscriptions.findIndex((one) => one.name === name);
-    if (order === -1) return null;
-    const own = definitionOf(subscriptions, order);
+    const own = this.#own.subscriptions.get(name) ?? null;
+    if (own === null) return null;
     await this.#redis.hset(this.#keys.subscriptions, name, JSON.stringify(own));
     return own;
   }
@@ -310,11 +309,14 @@ const MOST_READ = 20_000;
 /** So many roots go into one script. */
 const CHUNK = 200;
 
-function definitionOf(wanted: Wanted['subscriptions'], order: number): StoredSubscription {
-  const found = wanted[order];
-  if (found === undefined) throw new Error(`there is no subscription ${order}`);
-  const { subjects: _, ...definition } = found;
-  return { ...definition, order, removedAtMs: null };
+/** What is stored of subscriptions, by name. */
+function definitionsOf(wanted: Wanted['subscriptions']): Map<string, StoredSubscription> {
+  return new Map(
+    wanted.map(({ subjects: _, ...definition }, order) => [
+      definition.name,
+      { ...definition, order, removedAtMs: null },
+    ]),
+  );
 }
 
 function receiverText(receiver: Wanted['receivers'][number]): string {

@@ -4,9 +4,6 @@ import { proxiedConnector } from '../network/proxy.ts';
 import { NameResolver } from '../network/resolver.ts';
 import { httpDateMs, retryAfterMs } from './http-date.ts';
 
-/** Sockets of one client; requests beyond wait for one, within their own timeout. */
-const MAX_CONNECTIONS = 128;
-
 /** How long an idle socket is kept where the upstream says nothing about it. */
 const KEEP_ALIVE_MS = 20_000;
 
@@ -57,7 +54,8 @@ export class Transport {
     this.#names = new NameResolver({ timeoutMs });
     const { lookup } = this.#names;
     this.#agent = new Agent({
-      connections: MAX_CONNECTIONS,
+      // As many sockets as requests under way: those who ask know how many that may be.
+      connections: null,
       keepAliveTimeout: KEEP_ALIVE_MS,
       pipelining: 1,
       // One socket per request: cutting an answer off then means ending its connection.

@@ -55,6 +55,40 @@ describe('an upstream that is out', () => {
   });
 });
 
+describe('an upstream that takes its time', () => {
+  const AT_ONCE = 150;
+
+  test('is asked for as much at once as the budget starts meanwhile', async () => {
+    const allOpen = Promise.withResolvers<void>();
+    let open = 0;
+    const upstream = await started(
+      new ScriptedUpstream(async ({ query }) => {
+        open += 1;
+        if (open === AT_ONCE) allOpen.resolve();
+        await allOpen.promise;
+        return { records: [intentRecord(query.intentHash ?? '', 'pending', 1_700_000_000)] };
+      }),
+    );
+    const hook = await started(new TestReceiver());
+    const { daemon } = await startDaemon({
+      baseUrl: upstream.url,
+      redisUrl: inject('redisUrl'),
+      prefix: testPrefix(),
+      receivers: { hook: { url: hook.url } },
+      subscriptions: [
+        { name: 's', intents: Array.from({ length: AT_ONCE }, (_, at) => hashOf(at)), receivers: ['hook'] },
+      ],
+      more: {
+        upstream: { baseUrl: upstream.url, apiKey: 'sandbox-key', requestsPerSecond: 100, timeout: '5m' },
+      },
+    });
+    later(() => daemon.close());
+    await allOpen.promise;
+    await hook.until((events) => events.length === AT_ONCE);
+    expect(upstream.asked.length).toBeGreaterThanOrEqual(AT_ONCE);
+  });
+});
+
 describe('a deposit gateway behind a wrong path', () => {
   test('is told as unreachable, and never makes an unknown vault of one that is known', async () => {
     let wrong = false;
