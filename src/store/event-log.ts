@@ -59,7 +59,7 @@ export class EventLog {
 
   /** Appends an event for the operator. */
   async append(event: Event): Promise<void> {
-    await this.#redis.iwAppendEvent(this.#keys.events, event.data.subject.id, JSON.stringify(event));
+    await this.#redis.iwAppendEvent(this.#keys.events, JSON.stringify(event));
   }
 
   /** Removes entries older than a moment (Redis time, ms), also of what was set aside. Returns how many went. */

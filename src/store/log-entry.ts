@@ -69,7 +69,18 @@ export function parseEntry(id: string, list: readonly string[]): LogEntry {
   if (isOperators) return { kind: 'operator', id, event: event.data };
   const roots = ROOTS.safeParse(fields.get('roots'));
   if (!roots.success) return unreadable(id, { list, fields, error: roots.error });
-  return { kind: 'event', id, event: event.data, roots: roots.data };
+  const { subject } = event.data.data;
+  return {
+    kind: 'event',
+    id,
+    event: event.data,
+    roots: roots.data.map((root) => wholeRoot(root, subject.id)),
+  };
+}
+
+/** A root that ends with its bar names the subject of the event. */
+function wholeRoot(root: string, subject: string): string {
+  return root.endsWith('|') ? `${root}${subject}` : root;
 }
 
 /** The event that an entry holds; null for one that holds none, or none that can be read. */

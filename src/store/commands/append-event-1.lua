@@ -3,9 +3,8 @@
 
   KEYS[1] events     stream  the event log
 
-  ARGV[1] subject id, e.g. upstream:status
-  ARGV[2] event JSON
+  ARGV[1] event JSON
 
   Returns the entry's id.
 ]]
-return redis.call('XADD', KEYS[1], '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'subject', ARGV[1], 'event', ARGV[2], 'roots', '[]')
+return redis.call('XADD', KEYS[1], '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'event', ARGV[1], 'roots', '[]')

@@ -61,7 +61,9 @@ if not isCounter or tonumber(counter) < snapshotCommit then
   asOf = -math.huge
 end
 local outcome = 'committed'
-if redis.call('HGET', KEYS[1], 'token') == token then
+-- Where everybody was told of it, the event names the commit.
+local names = redis.call('HMGET', KEYS[1], 'token', 'eventId')
+if names[1] == token or names[2] == token then
   outcome = 'already'
 elseif not asOf or snapshotCommit > asOf then
   outcome = 'superseded'
@@ -91,6 +93,15 @@ local function encode(roots)
   return #roots == 0 and '[]' or cjson.encode(roots)
 end
 
+-- Roots without the subject of the event beside them, which most of them name.
+local function encodeBeside(roots)
+  local short = {}
+  for index, root in ipairs(roots) do
+    short[index] = string.sub(root, -#subject - 1) == '|' .. subject and string.sub(root, 1, -#subject - 1) or root
+  end
+  return encode(short)
+end
+
 local entry = ''
 if meta and outcome == 'committed' then
   local roots = meta.roots or freshFor(meta.updatedAt)
@@ -101,7 +112,7 @@ if meta and outcome == 'committed' then
       if served == '1' and not isFresh[all[i]] and isWanted(all[i], at) then roots[#roots + 1] = all[i] end
     end
   end
-  entry = redis.call('XADD', KEYS[4], '*', 'v', SCHEMA_VERSION, 'kind', 'event', 'subject', subject, 'event', ARGV[6], 'roots', encode(roots))
+  entry = redis.call('XADD', KEYS[4], '*', 'v', SCHEMA_VERSION, 'kind', 'event', 'event', ARGV[6], 'roots', encodeBeside(roots))
   -- An event that was made for some claims alone is none that a later claim could be told of.
   if not meta.roots then
     local updatedAt = meta.updatedAt and string.format('%.0f', meta.updatedAt) or ''
@@ -111,13 +122,18 @@ elseif #fresh > 0 then
   local latest = redis.call('HMGET', KEYS[1], 'eventId', 'eventEntry', 'eventUpdatedAt')
   local roots = latest[1] and freshFor(latest[3]) or {}
   if #roots > 0 then
-    redis.call('XADD', KEYS[4], '*', 'v', SCHEMA_VERSION, 'kind', 'audience', 'subject', subject, 'event', latest[1], 'entry', latest[2], 'roots', encode(roots))
+    redis.call('XADD', KEYS[4], '*', 'v', SCHEMA_VERSION, 'kind', 'audience', 'event', latest[1], 'entry', latest[2], 'roots', encode(roots))
   end
 end
 
 if fields and outcome == 'committed' then
   snapshotCommit = redis.call('INCR', KEYS[3])
-  redis.call('HSET', KEYS[1], 'commit', string.format('%.0f', snapshotCommit), 'token', token, unpack(fields))
+  redis.call('HSET', KEYS[1], 'commit', string.format('%.0f', snapshotCommit), unpack(fields))
+  if meta and not meta.roots then
+    redis.call('HDEL', KEYS[1], 'token')
+  else
+    redis.call('HSET', KEYS[1], 'token', token)
+  end
 end
 
 -- A claim is served when it was told of the subject, or when what is known is history for it. One that is neither, for

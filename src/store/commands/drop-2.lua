@@ -16,5 +16,5 @@ local sequence = string.format('%.0f', redis.call('HINCRBY', KEYS[1], 'sequence'
 local event = string.gsub(ARGV[3], '%%SEQ%%', sequence)
 event = string.gsub(event, '%%ID%%', 'evt_' .. redis.sha1hex(ARGV[1] .. '|' .. sequence .. '|events_dropped'))
 event = string.gsub(event, '%%FROM%%', redis.call('HGET', KEYS[1], 'told') or 'ok')
-redis.call('XADD', KEYS[2], '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'subject', ARGV[1], 'event', event, 'roots', '[]')
+redis.call('XADD', KEYS[2], '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'event', event, 'roots', '[]')
 return 1

@@ -104,7 +104,7 @@ local function append(template, from)
   local event = string.gsub(template, '%%SEQ%%', sequence)
   event = string.gsub(event, '%%ID%%', id)
   event = string.gsub(event, '%%FROM%%', from)
-  return redis.call('XADD', KEYS[2], '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'subject', ARGV[6], 'event', event, 'roots', '[]')
+  return redis.call('XADD', KEYS[2], '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'event', event, 'roots', '[]')
 end
 
 -- An answer that refuses the key ends an outage: who was told of it has to hear that it is over.

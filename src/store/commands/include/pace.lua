@@ -75,7 +75,7 @@ local function tell(pace, template, word, by)
   event = string.gsub(event, '%%BY%%', by)
   local since = numberOf(pace.receiver, 'since')
   event = string.gsub(event, '"%%SINCE%%"', since and whole(math.floor(since / 1000)) or 'null')
-  redis.call('XADD', pace.events, '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'subject', pace.subject, 'event', event, 'roots', '[]')
+  redis.call('XADD', pace.events, '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'event', event, 'roots', '[]')
 end
 
 -- The only place where the state is set.
