@@ -61,7 +61,7 @@ type Index = { bySize: ReadonlyMap<number, ReadonlySet<string>>; starts: Uint8Ar
 
 function indexOf(spellings: ReadonlySet<string>): Index {
   const bySize = new Map<number, Set<string>>();
-  const starts = new Uint8Array(0x10000);
+  const starts = new Uint8Array(STARTS);
   for (const spelling of spellings) {
     const { length } = spelling;
     const size = length < MIN_TOKEN_LENGTH ? length : Math.min(MAX_PIECE, Math.ceil(length / 2));
@@ -84,9 +84,12 @@ function hide({ text, start, end }: Bytes, { index, hidden }: { index: Index; hi
   }
 }
 
-/** Two bytes as a number: most places of a text cannot be the start of a piece. */
+/** There is an index for each receiver: a mark for every two bytes there are would take 64 kB of each. */
+const STARTS = 0x800;
+
+/** A mark for two bytes: most places of a text cannot be the start of a piece. */
 function startAt(text: string, at: number): number {
-  return text.charCodeAt(at) * 0x100 + text.charCodeAt(at + 1);
+  return (text.charCodeAt(at) * 31 + (text.charCodeAt(at + 1) || 0)) % STARTS;
 }
 
 /** Hides the beginning of a secret at the end of a text, also where halves of escapes follow it, one within the other. */

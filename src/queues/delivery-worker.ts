@@ -129,7 +129,7 @@ export class DeliveryWorker {
     const { sender, deliveries } = this.#parts;
     const stale = this.#ahead.stale();
     if (stale.length > 0) await this.#return(stale);
-    const most = this.#places() + this.#ahead.room;
+    const most = this.#places() + (sender.isFull ? 0 : this.#ahead.room);
     // The end of what is under way wakes it.
     if (most === 0) return this.#lookIn(this.#placed.size > 0 ? LONGEST_LOOK_MS : ERROR_RETRY_MS);
     const { name, rateLimit } = this.#receiver;

@@ -15,7 +15,7 @@ import { type Entitlement, entitlements } from './openings.ts';
 export const BATCH = 200;
 
 /** How many deliveries are opened side by side, over all receivers: what is on its way to Redis stands in memory. */
-const MOST_AT_ONCE = 10_000;
+const MOST_AT_ONCE = 2_000;
 
 /** A receiver is taken along while this many more of its deliveries may be opened: a few at a time cost as much as many. */
 const LEAST_ROOM = 100;

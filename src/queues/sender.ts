@@ -80,6 +80,11 @@ export class Sender {
     return Math.min(wanted, Math.max(MOST_AT_ONCE - this.#underWay, underWay === 0 ? 1 : 0));
   }
 
+  /** Whether as much is under way as may be: what is handed out ahead then would only wait here. */
+  get isFull(): boolean {
+    return this.#underWay >= MOST_AT_ONCE;
+  }
+
   /** Counts attempts that begin, or end. */
   count(change: number): void {
     this.#underWay += change;
