@@ -73,10 +73,14 @@ export type DaemonParts = {
 /** What polls one surface: the dispatcher claims, the worker asks; at most `capacity` polls are under way at once. */
 export type Poller = { surface: Surface; dispatcher: Dispatcher; worker: PollWorker; capacity: number };
 
-/** What the parts are made from. `blocking` is a connection of the relay's own, `waking` of the sender's; `resync` refills a Redis that was emptied, `keep` one that lost a part. */
+/**
+ * What the parts are made from. What is opened and what is delivered may be very much: `opening` and `delivering` are connections apart, so that no poll
+ * waits behind them; `blocking` is one of the relay's own, `waking` of the sender's; `resync` refills a Redis that was emptied, `keep` one that lost a part. */
 type Assembly = {
   config: Config;
   redis: RedisClient;
+  opening: RedisClient;
+  delivering: RedisClient;
   blocking: RedisClient;
   waking: RedisClient;
   signals: Signals;
@@ -89,6 +93,8 @@ type Assembly = {
 export function assemble({
   config,
   redis,
+  opening,
+  delivering,
   blocking,
   waking,
   signals,
@@ -110,11 +116,11 @@ export function assemble({
   const registry = new Registry(redis, keys, subjects, onForeign);
   const handedQuotes = new HandedQuotes(redis, keys, onForeign);
   const health = new HealthStore(redis, keys);
-  const events = new EventLog(redis, keys);
-  const deliveries = new DeliveryStore(redis, keys, kept);
-  const receivers = new ReceiverStore(redis, keys, onForeign);
-  const replays = new ReplayStore(redis, keys, kept);
-  const lease = new RelayLease(redis, keys, onForeign);
+  const events = new EventLog(opening, keys);
+  const deliveries = new DeliveryStore(delivering, keys, kept);
+  const receivers = new ReceiverStore(delivering, keys, onForeign);
+  const replays = new ReplayStore(opening, keys, kept);
+  const lease = new RelayLease(opening, keys, onForeign);
 
   const client = new UpstreamClient({
     ...config.upstream,
@@ -131,7 +137,7 @@ export function assemble({
   const quotes = new QuoteVerification({ signers, handedQuotes, subjects, signals, log });
   const sender = new Sender({
     id: randomUUID(),
-    senders: new SenderStore(redis, keys),
+    senders: new SenderStore(delivering, keys),
     wakes: new WakeLog(waking, keys),
     registry,
     deliveries,
@@ -205,9 +211,9 @@ export function assemble({
     registry,
     directory,
     receivers,
-    deliveries,
+    deliveries: new DeliveryStore(opening, keys, kept),
     replays,
-    setAside: new SetAside(redis, keys),
+    setAside: new SetAside(opening, keys),
     sender,
     signals,
     log,
@@ -216,7 +222,7 @@ export function assemble({
     events,
     registry,
     deliveries,
-    batches: new BatchStore(redis, keys, { retentionMs }),
+    batches: new BatchStore(delivering, keys, { retentionMs }),
     sender,
     signals,
     log,

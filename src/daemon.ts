@@ -132,6 +132,8 @@ export class Daemon {
     const parts: DaemonParts = assemble({
       config,
       redis,
+      opening: this.#connect('openings'),
+      delivering: this.#connect('deliveries'),
       blocking: this.#connect('relay'),
       waking: this.#connect('sender'),
       signals: this.signals,

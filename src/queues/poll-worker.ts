@@ -57,7 +57,10 @@ const PAGE_TRIES = 5;
 /** A superseded answer is asked for again at once: it raced with a newer one. */
 const SUPERSEDED_RETRY_MS = 250;
 
-/** A request that goes out later than its slot by more than this takes another one. */
+/**
+ * A request that goes out later than its slot by more than this takes another one; each time twice as much is allowed, or
+ * a process that is always held up for longer would never ask for anything.
+ */
 const LATE_MS = 30;
 
 /** How a poll ended: what becomes of its subject, when it is polled next, what it observed, and what is counted. */
@@ -73,6 +76,15 @@ const AT_ONCE: PlannedPoll = {
 
 type PollRun = { job: Job<PollJob>; signal: AbortSignal };
 
+/**
+ * Jobs are fetched for about so long before those that were fetched begin: BullMQ fetches one after the other until it has
+ * as many as may be under way, and only then begins them. Behind a slow Redis hundreds would wait for each other's round
+ * trips; few at a time cost the more where it is quick.
+ */
+const FETCHED_FOR_MS = 1_000;
+const LEAST_FETCHED = 4;
+const MOST_FETCHED = 100;
+
 /** Polls one surface of the upstream: takes claims from its queue, one request each. */
 export class PollWorker {
   readonly #surface: Surface;
@@ -81,6 +93,10 @@ export class PollWorker {
   readonly #dispatcher: Dispatcher;
   readonly #failures: PollFailures;
   #worker: Worker<PollJob> | null = null;
+  #capacity = 1;
+  #underWay = 0;
+  /** What a round trip takes, ms: a mean over some of late. */
+  #tripMs = FETCHED_FOR_MS;
 
   constructor(surface: Surface, parts: PollParts, by: { process: string; dispatcher: Dispatcher }) {
     this.#surface = surface;
@@ -92,16 +108,38 @@ export class PollWorker {
 
   start({ capacity }: { capacity: number }): void {
     // A processor that declares its third parameter can be cancelled at shutdown.
-    const process = async (job: Job<PollJob>, _token?: string, signal?: AbortSignal): Promise<void> =>
-      this.#run({ job, signal: signal ?? new AbortController().signal });
+    const process = async (job: Job<PollJob>, _token?: string, signal?: AbortSignal): Promise<void> => {
+      this.#count(1);
+      try {
+        await this.#run({ job, signal: signal ?? new AbortController().signal });
+      } finally {
+        this.#count(-1);
+      }
+    };
+    this.#capacity = capacity;
     const worker = new Worker<PollJob>(this.#surface, process, {
       connection: this.#parts.redis,
       prefix: this.#parts.keys.queues,
-      concurrency: capacity,
+      concurrency: this.#concurrency(),
       ...TAKE_OVER,
     });
     worker.on('error', (error) => this.#parts.log.debug({ error: error.message }, 'poll-worker.error'));
     this.#worker = worker;
+  }
+
+  /** Counts polls that begin, or end. */
+  #count(change: number): void {
+    this.#underWay += change;
+    if (this.#worker !== null) this.#worker.concurrency = this.#concurrency();
+  }
+
+  /** As many as are under way, and some more to be fetched. */
+  #concurrency(): number {
+    const fetched = Math.max(
+      LEAST_FETCHED,
+      Math.min(MOST_FETCHED, Math.round(FETCHED_FOR_MS / this.#tripMs)),
+    );
+    return Math.min(this.#capacity, this.#underWay + fetched);
   }
 
   isRunning(): boolean {
@@ -124,7 +162,9 @@ export class PollWorker {
     const { member, token: handedToken } = POLL_JOB.parse(job.data);
     let start: PollStart | null = null;
     try {
+      const takenAt = performance.now();
       start = await takePoll(this.#parts, { member, token: handedToken }, this.#process);
+      this.#tripMs += (performance.now() - takenAt - this.#tripMs) / 10;
       if (start === null) return;
       this.#dispatcher.hold({ handedToken, member, token: start.token });
       const ended = await this.#poll(start, signal).catch((error: unknown): Ended => {
@@ -207,12 +247,12 @@ export class PollWorker {
   /** Waits for the poll's slot of the budget. A process that was held up takes another, so that none are used at once. */
   async #slot(start: PollStart, signal: AbortSignal): Promise<void> {
     let atMs = performance.now() + start.inMs;
-    for (;;) {
+    for (let allowedMs = LATE_MS; ; allowedMs *= 2) {
       const restMs = atMs - performance.now();
       if (restMs > 1) await wait(restMs, undefined, { signal });
       signal.throwIfAborted();
       const lateMs = performance.now() - atMs;
-      if (lateMs <= LATE_MS) return;
+      if (lateMs <= allowedMs) return;
       const inMs = await this.#parts.plan.reslot(this.#surface);
       start.planMs += lateMs + inMs;
       start.nowMs += Math.round(lateMs + inMs);

@@ -8,6 +8,8 @@ export class TcpProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   #swallowing = false;
+  /** How much later replies arrive. */
+  delayMs = 0;
   onRequest: (bytes: Buffer) => Verdict = () => 'pass';
   onReply: (bytes: Buffer) => Verdict = () => 'pass';
 
@@ -31,9 +33,14 @@ export class TcpProxy {
   #pass(bytes: Buffer, judge: (bytes: Buffer) => Verdict, way: { from: Socket; to: Socket }): void {
     if (this.#swallowing) return;
     const verdict = judge(bytes);
-    if (verdict === 'pass' || verdict === 'swallow-after') way.to.write(bytes);
+    if (verdict === 'pass' || verdict === 'swallow-after') this.#write(way.to, bytes, judge === this.onReply);
     if (verdict === 'cut') way.from.destroy();
     if (verdict === 'swallow' || verdict === 'swallow-after') this.#swallowing = true;
+  }
+
+  #write(to: Socket, bytes: Buffer, isReply: boolean): void {
+    if (!isReply || this.delayMs === 0) to.write(bytes);
+    else setTimeout(() => to.writable && to.write(bytes), this.delayMs);
   }
 
   async start(): Promise<void> {

@@ -1,0 +1,48 @@
+import { Queue } from 'bullmq';
+import { Redis } from 'ioredis';
+import { expect, inject, test } from 'vitest';
+import { Keys } from '../../src/store/keys.ts';
+import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { opening } from '../support/opening.ts';
+import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
+
+const { later, started } = opening();
+
+const MANY = 200;
+
+test('behind a Redis that is far away, polls begin while others are still fetched from the queue', async () => {
+  const prefix = testPrefix();
+  const { hostname, port } = new URL(inject('redisUrl'));
+  const proxy = await started(new TcpProxy({ host: hostname, port: Number(port) }));
+  proxy.delayMs = 50;
+  const redis = new Redis(inject('redisUrl'));
+  const queue = new Queue('status', { connection: redis, prefix: new Keys(prefix).queues });
+  later(async () => {
+    await queue.close();
+    redis.disconnect();
+  });
+  // How many jobs a worker has fetched and not begun, for every request.
+  const waiting: number[] = [];
+  const upstream = await started(
+    new ScriptedUpstream(async ({ query }) => {
+      const asked = upstream.asked.length;
+      waiting.push((await queue.getActiveCount()) - asked);
+      return { records: [intentRecord(query.intentHash ?? '', 'pending', 1_700_000_000)] };
+    }),
+  );
+  const hook = await started(new TestReceiver());
+  const { daemon } = await startDaemon({
+    baseUrl: upstream.url,
+    redisUrl: proxy.url,
+    prefix,
+    receivers: { hook: { url: hook.url } },
+    subscriptions: [
+      { name: 's', intents: Array.from({ length: MANY }, (_, at) => hashOf(at)), receivers: ['hook'] },
+    ],
+    more: { upstream: { baseUrl: upstream.url, apiKey: 'sandbox-key', requestsPerSecond: 5_000 } },
+  });
+  later(() => daemon.close());
+  await hook.until((events) => events.length === MANY);
+  expect(Math.max(...waiting)).toBeLessThan(40);
+});
