@@ -5,6 +5,12 @@ import type { DeliveryFact, DeliveryOutcome } from '../store/deliveries.ts';
 /** How long a receiver is left alone that says that it gets too much, and not for how long. */
 const REST_MS = 5_000;
 
+/**
+ * Once so many attempts of a delivery have used up none, a wait that the receiver asks for uses up one: an event that is
+ * always answered like that must not hold up the others for ever.
+ */
+const MOST_UNCOUNTED = 30;
+
 const TOO_MANY = 429;
 /** The answers whose `Retry-After` speaks of the receiver as a whole. After a timeout, too, there is a wait, but nobody asked for it. */
 const RESTING_STATUSES: ReadonlySet<number> = new Set([TOO_MANY, 502, 503, 504]);
@@ -43,7 +49,10 @@ export function judge({ result, facts, retries, claimedMs, nowMs }: JudgedAttemp
   if (result.outcome === 'rejected') return { outcome: 'dead', counts: true, nextAtMs: null, restMs: null };
   const restMs = restOf(result);
   const isEarly = facts.every(({ nextAt }) => nextAt !== null && claimedMs < nextAt);
-  if (restMs !== null || isEarly) return { outcome: 'pending', counts: false, nextAtMs: null, restMs };
+  const mayRest = facts.every(({ earlierTries }) => earlierTries < MOST_UNCOUNTED);
+  if (isEarly || (restMs !== null && mayRest)) {
+    return { outcome: 'pending', counts: false, nextAtMs: null, restMs };
+  }
   const number = Math.max(...facts.map(({ tries, earlierTries }) => tries - earlierTries + 1));
   const delayMs = retries.delaysMs[number - 1];
   if (delayMs === undefined) return { outcome: 'dead', counts: true, nextAtMs: null, restMs };
