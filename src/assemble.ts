@@ -217,6 +217,7 @@ export function assemble({
     registry,
     deliveries,
     batches: new BatchStore(redis, keys, { retentionMs }),
+    directory,
     sender,
     signals,
     log,

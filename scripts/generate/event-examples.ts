@@ -4,7 +4,8 @@ import { OPERATOR_TYPES, TEST_TYPE } from '../../src/domain/event-types.ts';
 import { type HandedQuote, signatureInvalid } from '../../src/domain/handed-quote.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { makeEvent } from '../../src/domain/make-event.ts';
-import { nextSnapshot, unseenSnapshot } from '../../src/domain/next-snapshot.ts';
+import { fundedAt, nextSnapshot, unseenSnapshot, waitingSince } from '../../src/domain/next-snapshot.ts';
+import { promisedBy } from '../../src/domain/promised.ts';
 import type { Snapshot, UpstreamRecord } from '../../src/domain/record.ts';
 import { type RenderedSubscription, renderEvent } from '../../src/domain/render.ts';
 import { type RouteQuote, routeRecord } from '../../src/domain/route.ts';
@@ -40,7 +41,20 @@ const destinationTx = {
 /** The quote of the stories as it was handed over, as far as an event shows it. */
 const HANDED: HandedQuote = {
   subject: quoteId(UUID),
-  said: { id: `quote:${UUID}`, expiresAt: START_SECONDS + 300 },
+  said: {
+    id: `quote:${UUID}`,
+    intentHash: HASH,
+    expiresAt: START_SECONDS + 300,
+    source: { chainId: 8453, token: USDC_BASE, amount: sourceTx.amount, funder: WALLET },
+    destination: {
+      chainId: 42161,
+      token: USDC_ARBITRUM,
+      recipient: WALLET,
+      amountOut: destinationTx.amount,
+      minAmountOut: '1243128125',
+    },
+    fees: [{ type: 'solver', token: USDC_BASE, amount: '625000' }],
+  },
 };
 
 /** What an answer said, so many seconds into the story; without a status, only time has passed. */
@@ -174,13 +188,13 @@ function tell(subject: SubjectId, moments: readonly Moment[]): Event[] {
     if (decision.outcome !== 'first' && decision.outcome !== 'changed') {
       throw new Error(`found ${decision.outcome} for ${subject} as ${moment.status}, expected an event`);
     }
-    const waitingSince: number | null = snapshot?.pendingSince ?? null;
+    const before = { record: snapshot?.record ?? null, waitingSince: waitingSince(subject, snapshot) };
     snapshot = {
       ...nextSnapshot(snapshot, decision.accepted, { subject, nowMs, event: true }),
       commit: 0,
       told: true,
     };
-    events.push(eventOf(subject, { snapshot, transition: decision.transition, waitingSince, nowMs }));
+    events.push(eventOf(subject, { snapshot, transition: decision.transition, before, nowMs }));
   }
   return events;
 }
@@ -211,8 +225,8 @@ function flaggedEvent(
 ): Event {
   const record = { ...snapshot.record, ...event.said };
   const { transition } = event;
-  const waitingSince = snapshot.pendingSince;
-  return eventOf(subject, { snapshot: { ...snapshot, record }, transition, waitingSince, nowMs });
+  const before = { record: null, waitingSince: waitingSince(subject, snapshot) };
+  return eventOf(subject, { snapshot: { ...snapshot, record }, transition, before, nowMs });
 }
 
 /** What is told of a quote that was altered before it was handed over; the upstream has not been asked for it yet. */
@@ -227,14 +241,17 @@ function invalidQuote(): Event {
   return flaggedEvent(HANDED.subject, { snapshot, event: signatureInvalid(HANDED, flaw, snapshot), nowMs });
 }
 
+/** The record before an event, and since when its subject had waited. */
+type Before = { record: JsonObject | null; waitingSince: number | null };
+
 function eventOf(
   subject: SubjectId,
   {
     snapshot,
     transition,
-    waitingSince,
+    before,
     nowMs,
-  }: { snapshot: Snapshot; transition: Transition; waitingSince: number | null; nowMs: number },
+  }: { snapshot: Snapshot; transition: Transition; before: Before; nowMs: number },
 ): Event {
   const { sequence, record, updatedAt } = snapshot;
   return makeEvent({
@@ -243,9 +260,18 @@ function eventOf(
     transition,
     record,
     updatedAt,
-    waitingSince,
+    waitingSince: before.waitingSince,
+    before: transition.previousStatus === null ? null : before.record,
+    // The quote of the stories is handed over: its transfer is told with what was promised.
+    promised: isPromised(subject, transition) ? promisedBy(HANDED) : null,
+    fundedAt: fundedAt(subject, snapshot),
     nowMs,
   });
+}
+
+function isPromised(subject: SubjectId, { type }: Transition): boolean {
+  if (type === 'quote.signature_invalid') return false;
+  return subject === HANDED.subject || subject === asSubjectId(`intent:${HASH}`);
 }
 
 /** An answer in the shape of the endpoint that knows the subject. */

@@ -178,9 +178,11 @@ function rows(schema: Schema, prefix: string): string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, member]) => {
     if (!isSchema(member)) return [];
     const type = schema.required?.includes(key) ? typeOf(member) : `${typeOf(member)}, or absent`;
+    const { items } = member;
     return [
       `| \`${prefix}${key}\` | ${type} | ${member.description ?? ''} |`,
       ...rows(member, `${prefix}${key}.`),
+      ...(isSchema(items) ? rows(items, `${prefix}${key}[].`) : []),
     ];
   });
 }
@@ -188,5 +190,7 @@ function rows(schema: Schema, prefix: string): string[] {
 function typeOf(schema: Schema): string {
   if (schema.anyOf) return schema.anyOf.filter(isSchema).map(typeOf).join(' or ');
   if (schema.format === 'date-time') return 'RFC 3339 time';
-  return schema.type === 'array' ? 'list of strings' : [schema.type].flat().join(' or ');
+  if (schema.$ref !== undefined || schema.type === undefined) return 'any JSON';
+  if (schema.type !== 'array') return [schema.type].flat().join(' or ');
+  return isSchema(schema.items) && schema.items.properties ? 'list of objects' : 'list of strings';
 }

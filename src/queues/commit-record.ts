@@ -4,7 +4,7 @@ import { type Decision, decide, UNKNOWN } from '../domain/decide.ts';
 import type { HandedState } from '../domain/handed-quote.ts';
 import { canonicalJson } from '../domain/json.ts';
 import { eventId, makeEvent } from '../domain/make-event.ts';
-import { nextSnapshot, type SnapshotDraft } from '../domain/next-snapshot.ts';
+import { fundedAt, nextSnapshot, type SnapshotDraft, waitingSince } from '../domain/next-snapshot.ts';
 import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
 import { eventKind, intentId, isPollable, subjectKind } from '../domain/subject.ts';
 import { type OverdueAfter, type OverdueTime, timedMoments } from '../domain/timed.ts';
@@ -12,7 +12,7 @@ import type { Signals } from '../signals.ts';
 import type { PlanStore } from '../store/plan.ts';
 import type { StoredSubscription } from '../store/registry.ts';
 import type { Commit, Known, SubjectStore } from '../store/subjects.ts';
-import { commitFlagged } from './commit-flagged.ts';
+import { commitFlagged, type Standing } from './commit-flagged.ts';
 import type { Learning } from './learning.ts';
 
 /** What committing needs of the daemon. */
@@ -158,7 +158,10 @@ function commitOf(
         transition,
         record: accepted.record,
         updatedAt: accepted.updatedAt,
-        waitingSince: before?.pendingSince ?? null,
+        waitingSince: waitingSince(subject, before),
+        before: decision.outcome === 'changed' ? (before?.record ?? null) : null,
+        promised: known.promised,
+        fundedAt: fundedAt(subject, snapshot),
         nowMs,
       });
       return {
@@ -243,14 +246,14 @@ function overdueAfter(
 /** Makes the events that the clock has brought about by now, each once. Returns the snapshot that stands then. */
 export async function commitTimed(
   parts: CommitParts,
-  known: { subject: UpstreamRecord['subject']; snapshot: Snapshot; claims: readonly Claim[] },
+  known: Standing,
   context: {
     nowMs: number;
     subscriptions: ReadonlyMap<string, StoredSubscription>;
     handed: HandedState | null;
   },
 ): Promise<Snapshot> {
-  const { subject, claims } = known;
+  const { subject, claims, promised } = known;
   const { nowMs, handed } = context;
   let { snapshot } = known;
   const learnedMs = parts.learning.overdueAfterMs(subject, snapshot);
@@ -259,7 +262,11 @@ export async function commitTimed(
     if (atMs > nowMs) continue;
     const told = claims.filter((claim) => overdueAfter(claim, context.subscriptions) === event.overdueAfter);
     const roots = event.overdueAfter === null ? null : told.map((claim) => claim.root);
-    const committed = await commitFlagged(parts, { subject, snapshot, claims }, { event, roots, nowMs });
+    const committed = await commitFlagged(
+      parts,
+      { subject, snapshot, claims, promised },
+      { event, roots, nowMs },
+    );
     if (committed === null) return snapshot;
     snapshot = committed;
   }

@@ -222,7 +222,7 @@ export class PollWorker {
 
   /** Makes the request of a poll and takes in what it brings. Returns when the next is due; null when it is over. */
   async #ask(start: PollStart, signal: AbortSignal): Promise<PlannedPoll | null> {
-    const { subject, subscriptions } = start;
+    const { subject, subscriptions, promised } = start;
     const askedAt = performance.now();
     const reading = await pollSubject(this.#parts, { subject, route: start.route }, signal);
     const answeredMs = start.nowMs + Math.round(performance.now() - askedAt);
@@ -242,7 +242,7 @@ export class PollWorker {
     const standing = taken.snapshot ?? unseenQuote(start);
     if (standing === null) return this.#next(start, null);
     const doubted = taken.outcome === 'stale' ? { key: '', sinceMs: start.nowMs } : null;
-    const known = { subject, snapshot: { ...standing, doubt: doubted }, claims: start.claims };
+    const known = { subject, snapshot: { ...standing, doubt: doubted }, claims: start.claims, promised };
     const { nowMs, handed } = start;
     const snapshot = doubted
       ? known.snapshot

@@ -12,6 +12,7 @@ import type { Reading } from '../pollers/reading.ts';
 import type { Observed } from '../store/plan.ts';
 import type { PollStart } from '../store/poll-start.ts';
 import type { Registry } from '../store/registry.ts';
+import { NOTHING_KNOWN } from '../store/subjects.ts';
 import { type CommitParts, commitRecord, overdueTimes } from './commit-record.ts';
 
 /**
@@ -44,7 +45,7 @@ export async function takePage(
   const known = await parts.subjects.look(once.map((record) => record.subject));
   const results = await Promise.allSettled(
     once.map(async (record, index) => {
-      const state = known[index] ?? { snapshot: null, claims: [], seenAtMs: null };
+      const state = known[index] ?? NOTHING_KNOWN;
       const { outcome, snapshot, stored } = await commitRecord(parts, record, state, {
         asOf: start.asOf,
         nowMs: answeredMs,

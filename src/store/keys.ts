@@ -120,6 +120,11 @@ export class Keys {
     return `${this.root}:verdicts`;
   }
 
+  /** hash: intent -> what its quote promised, JSON, where that was handed over and is valid. Same life as `handedQuotes`. */
+  get promised(): string {
+    return `${this.root}:promised`;
+  }
+
   /** hash: name -> definition of a subscription, JSON; one that left the config stays for its committed events. */
   get subscriptions(): string {
     return `${this.root}:subscriptions`;

@@ -231,7 +231,7 @@ describe('two processes that make the very same first sight', () => {
   test('make one event, and the second one leads its own claims to it', async () => {
     const [one, two] = [await want('one', INTENT), await want('two', INTENT)];
     const { asOf } = await look(INTENT);
-    const before = { snapshot: null, seenAtMs: null, claims: [one, two] };
+    const before = { snapshot: null, seenAtMs: null, promised: null, claims: [one, two] };
     const sighting = { asOf, nowMs: T0_MS, price: 1, exact: false };
     await commitRecord(parts, record('settled', T0), before, { ...sighting, claims: [one] });
     await commitRecord(parts, record('settled', T0), before, { ...sighting, claims: [two] });
@@ -265,7 +265,7 @@ describe('a first sight after an event that was made for others alone', () => {
     ]);
     await commitTimed(
       parts,
-      { subject: INTENT, snapshot, claims: [watcher] },
+      { subject: INTENT, snapshot, claims: [watcher], promised: null },
       { nowMs: T0_MS, subscriptions: overdue, handed: null },
     );
     await want('named', INTENT);
@@ -284,7 +284,7 @@ describe('an event of time', () => {
     const [stored] = (await registry.subscriptions([claim.root])).values();
     if (snapshot === null || stored === undefined) throw new Error('nothing was stored');
     const subscriptions = new Map([['s', { ...stored, overdueAfterMs: 'learned' as const }]]);
-    const known = { subject: INTENT, snapshot, claims: [{ ...claim, served: true }] };
+    const known = { subject: INTENT, snapshot, claims: [{ ...claim, served: true }], promised: null };
     const context = { nowMs: T0_MS, subscriptions, handed: null };
     await commitTimed(parts, known, context);
     expect(await eventTypes()).toEqual(['intent.pending']);
@@ -309,12 +309,12 @@ describe('an event of time', () => {
     const subscriptions = await registry.subscriptions([`s|${vault}`]);
     const context = { nowMs: T0_MS + 1, subscriptions, handed: null };
     await Promise.all([
-      commitTimed(parts, { subject: vault, snapshot, claims }, context),
-      commitTimed(parts, { subject: vault, snapshot, claims }, context),
+      commitTimed(parts, { subject: vault, snapshot, claims, promised: null }, context),
+      commitTimed(parts, { subject: vault, snapshot, claims, promised: null }, context),
     ]);
     const start = await look(vault);
     if (start.snapshot === null) throw new Error('no snapshot');
-    await commitTimed(parts, { subject: vault, snapshot: start.snapshot, claims }, context);
+    await commitTimed(parts, { subject: vault, snapshot: start.snapshot, claims, promised: null }, context);
     expect(await eventTypes()).toEqual(['vault.pending', 'vault.expired']);
   });
 });

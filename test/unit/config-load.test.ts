@@ -229,7 +229,7 @@ test('a file with every key is read as it says', async () => {
   ]);
 });
 
-test('a quote that is handed over is kept as far as its signature covers it', async () => {
+test('a quote that is handed over is kept as far as its signature covers it and it promises something', async () => {
   const { handedQuotes } = await loadConfig(join(folder, 'every-key.yaml'), EVERY_KEY_ENV);
   const hash = `0x${'ab'.repeat(32)}`;
   expect(handedQuotes).toEqual([
@@ -241,6 +241,7 @@ test('a quote that is handed over is kept as far as its signature covers it', as
         expiresAt: 1_795_174_500,
         intentHash: hash,
         source: expect.objectContaining({ chainId: 8453 }),
+        destination: { chainId: 10, amountOut: '999000', minAmountOut: '994005' },
         steps: [{ type: 'BRIDGE', intents: [{ intentHash: hash, role: 'primary' }] }],
       },
     },

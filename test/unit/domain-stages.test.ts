@@ -143,7 +143,7 @@ describe('the next snapshot', () => {
     });
   });
 
-  test('clears flags and age when the status changes', () => {
+  test('clears flags when the status changes, and keeps since when it was under way', () => {
     const before = snapshot('pending', {
       pendingSince: 50,
       flags: ['overdue:1000'],
@@ -151,7 +151,7 @@ describe('the next snapshot', () => {
     });
     const filled = { status: 'filled', updatedAt: 120, record: {} };
     expect(nextSnapshot(before, filled, { subject: INTENT, nowMs: NOW_MS, event: true })).toMatchObject({
-      pendingSince: null,
+      pendingSince: 50,
       flags: [],
       changedAtMs: NOW_MS,
     });
