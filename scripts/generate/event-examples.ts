@@ -9,6 +9,7 @@ import { promisedBy } from '../../src/domain/promised.ts';
 import type { Snapshot, UpstreamRecord } from '../../src/domain/record.ts';
 import { type RenderedSubscription, renderEvent } from '../../src/domain/render.ts';
 import { type RouteQuote, routeRecord } from '../../src/domain/route.ts';
+import { shortEvent } from '../../src/domain/short.ts';
 import {
   asSubjectId,
   eventKind,
@@ -37,6 +38,8 @@ const destinationTx = {
   token: USDC_ARBITRUM,
   amount: '1249375000',
 };
+
+const SHORT_DELIVERY = { ...destinationTx, amount: '1200000000' };
 
 /** The quote of the stories as it was handed over, as far as an event shows it. */
 const HANDED: HandedQuote = {
@@ -124,6 +127,10 @@ function transferStories(subject: SubjectId): Story[] {
     ],
     [
       { at: 0, ...pending },
+      { at: 24, status: 'filled', members: { ...details, destinationTx: SHORT_DELIVERY } },
+    ],
+    [
+      { at: 0, ...pending },
       { at: 901 },
       { at: 1_800, ...pending, status: 'expired' },
       { at: 3_600, ...pending, status: 'refundable' },
@@ -195,6 +202,10 @@ function tell(subject: SubjectId, moments: readonly Moment[]): Event[] {
       told: true,
     };
     events.push(eventOf(subject, { snapshot, transition: decision.transition, before, nowMs }));
+    const event = shortEvent(subject, snapshot, promisedBy(HANDED));
+    if (event === null) continue;
+    snapshot = { ...snapshot, sequence: snapshot.sequence + 1, flags: [...snapshot.flags, event.flag] };
+    events.push(flaggedEvent(subject, { snapshot, event, nowMs }));
   }
   return events;
 }

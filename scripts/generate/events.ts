@@ -47,6 +47,7 @@ intent.refunded | The money went back; tracking ends. | the status says so
 intent.failed | The upstream calls it failed. | the status says so; it is watched for 7 more days, for a refund may follow
 intent.updated | Something other than the status changed: see \`changes\`. | a member of the record appears or changes
 intent.unknown | The upstream no longer knows a transfer that it knew. | ${LOOKED_UP}
+intent.short | Less was delivered than the minimum of its quote: \`data.transfer.shortfall\` says how much. | once, with the first record that shows the delivery; only where the quote was handed over and is valid, for amounts of one token on one chain
 intent.overdue | It is still under way after \`overdueAfter\`, or after what was learned of its route. | once per stage, \`overdueAfter\` after the first \`updatedAt\` seen in it
 
 quote.active | The quote is known and not funded. | it is first seen

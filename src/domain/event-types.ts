@@ -2,7 +2,7 @@ import { KNOWN_STATUSES } from './cadence/stages.ts';
 
 /** Words beside the statuses: other changes, accepted `unknown`, and what the clock brings about. */
 const WORDS: { readonly [kind: string]: readonly string[] } = {
-  intent: ['updated', 'unknown', 'overdue'],
+  intent: ['updated', 'unknown', 'overdue', 'short'],
   // Seen on wallet pages only: nobody can ask for one alone, so none becomes `unknown` or `overdue`.
   'deposit-address': ['updated'],
   quote: ['updated', 'unknown', 'expired', 'signature_invalid'],

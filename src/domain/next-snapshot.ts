@@ -2,6 +2,7 @@ import { stageOf } from './cadence/stages.ts';
 import { type Accepted, UNKNOWN } from './decide.ts';
 import { formerAfter } from './former.ts';
 import type { Snapshot } from './record.ts';
+import { SHORT } from './short.ts';
 import { type SubjectId, subjectKind } from './subject.ts';
 import { quoteFlags } from './timed.ts';
 
@@ -56,10 +57,10 @@ export function fundedAt(
   return updatedAt !== null && (kind === 'intent' || kind === 'deposit-address') ? pendingSince : null;
 }
 
-/** A new status starts with no flags, but a transfer that waits on is not overdue a second time, and a quote has one life. */
+/** A new status starts with no flags, but a transfer that waits on is not overdue a second time, and what has one life keeps its own. */
 function keptFlags(before: Snapshot | null, waitsOn: boolean): string[] {
   return (before?.flags ?? []).filter(
-    (flag) => flag.startsWith('quote:') || (waitsOn && flag.startsWith('overdue:')),
+    (flag) => flag.startsWith('quote:') || flag === SHORT || (waitsOn && flag.startsWith('overdue:')),
   );
 }
 

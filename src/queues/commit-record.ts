@@ -1,4 +1,5 @@
 import { type FinishedStatuses, nextPoll } from '../domain/cadence/next-poll.ts';
+import { routeName } from '../domain/cadence/route-name.ts';
 import { type Claim, isHistoryFor, parseClaimRoot } from '../domain/claim.ts';
 import { type Decision, decide, UNKNOWN } from '../domain/decide.ts';
 import type { HandedState } from '../domain/handed-quote.ts';
@@ -6,6 +7,7 @@ import { canonicalJson } from '../domain/json.ts';
 import { eventId, makeEvent } from '../domain/make-event.ts';
 import { fundedAt, nextSnapshot, type SnapshotDraft, waitingSince } from '../domain/next-snapshot.ts';
 import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
+import { deliveredRatio, shortEvent } from '../domain/short.ts';
 import { eventKind, intentId, isPollable, subjectKind } from '../domain/subject.ts';
 import { type OverdueAfter, type OverdueTime, timedMoments } from '../domain/timed.ts';
 import type { Signals } from '../signals.ts';
@@ -46,10 +48,37 @@ export type Taken = {
 };
 
 /**
+ * Takes a record in, and tells where less was delivered than its quote's minimum. That is an event of its own behind the one
+ * of the record: after a crash between the two the record is read again, and only the second is made.
+ */
+export async function commitRecord(
+  parts: CommitParts,
+  record: UpstreamRecord,
+  known: Known,
+  sighting: Sighting,
+): Promise<Taken> {
+  const taken = await takeRecord(parts, record, known, sighting);
+  const { outcome, snapshot } = taken;
+  const { promised } = known;
+  if (promised === null || snapshot === null || outcome === 'stale' || outcome === 'superseded') return taken;
+  const { subject } = record;
+  const ratio = deliveredRatio(snapshot, promised);
+  if (taken.stored && ratio !== null && deliveredRatio(known.snapshot, promised) === null) {
+    parts.signals.emit('transfer.delivered', { route: routeName(snapshot.record), ratio });
+  }
+  const event = shortEvent(subject, snapshot, promised);
+  if (event === null) return taken;
+  const claims = merge(known.claims, sighting.claims);
+  const happened = { event, roots: null, nowMs: sighting.nowMs };
+  const short = await commitFlagged(parts, { subject, snapshot, claims, promised }, happened);
+  return short === null ? taken : { ...taken, snapshot: short, stored: true };
+}
+
+/**
  * Takes a record in: decides what it means and stores it with its event in one atomic step. The intents that it names
  * become subjects first, so that a crash in between leaves a change that the next poll sees again.
  */
-export async function commitRecord(
+async function takeRecord(
   parts: CommitParts,
   record: UpstreamRecord,
   known: Known,

@@ -22,6 +22,7 @@ const TROUBLES: readonly string[] = [
   '.expired_unfunded',
   '.refundable',
   '.overdue',
+  '.short',
   '.unknown',
   '.signature_invalid',
   '.unavailable',

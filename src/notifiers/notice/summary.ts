@@ -65,6 +65,7 @@ function mainSentence(event: RenderedEvent): string {
   if (happening === 'expired' && data.subject.kind === 'quote')
     return 'The quote has expired, and it was not funded.';
   if (type === 'quote.signature_invalid') return invalidSignature(data.record);
+  if (type === 'intent.short') return "What was delivered is less than the minimum of the transfer's quote.";
   if (happening === 'overdue') return `The ${name} is taking longer than expected.`;
   if (happening === 'unknown') return `The transfer service does not know the ${name} any more.`;
   if (data.subject.kind === 'route' && ROUTE_SENTENCES.has(happening))

@@ -21,6 +21,7 @@ const OPERATOR_KINDS: ReadonlySet<string> = new Set(['upstream', 'receiver', 'in
 /** What happened, in words, where the event's type alone reads badly. */
 const HAPPENINGS: ReadonlyMap<string, string> = new Map([
   ['overdue', 'still pending'],
+  ['short', 'delivered short'],
   ['unknown', 'no longer known'],
 ]);
 
