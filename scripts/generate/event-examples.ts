@@ -41,6 +41,31 @@ const destinationTx = {
 
 const SHORT_DELIVERY = { ...destinationTx, amount: '1200000000' };
 
+const REASON = 'no solver had the liquidity';
+
+const FAILED_STEP = {
+  type: 'BRIDGE',
+  intentHash: HASH,
+  status: 'FAILED',
+  reason: REASON,
+  from: { token: USDC_BASE, amount: sourceTx.amount, chainId: 8453 },
+  to: { token: USDC_ARBITRUM, amount: destinationTx.amount, chainId: 42161 },
+  transactions: {},
+};
+
+const REFUNDED_STEP = {
+  ...FAILED_STEP,
+  transactions: { refunded: { chainId: 8453, txHash: `0x${'ef'.repeat(32)}` } },
+};
+
+const FAILED_SUB_STATUS = {
+  chainId: 8453,
+  quoteIds: [`quote:${UUID}`],
+  txHash: null,
+  intentHashes: [HASH],
+  state: 'failed',
+};
+
 /** The quote of the stories as it was handed over, as far as an event shows it. */
 const HANDED: HandedQuote = {
   subject: quoteId(UUID),
@@ -75,6 +100,21 @@ const STORIES: readonly Story[] = [
     { at: 90, status: 'unknown' },
   ]),
   story(`quote:${UUID}`, [{ at: 0, status: 'active', members: { steps: [] } }, { at: 301 }]),
+  story(`quote:${UUID}`, [
+    { at: 31, status: 'submitted', members: { intentHashes: [HASH] } },
+    { at: 60, status: 'submitted', members: { intentHashes: [HASH], steps: [FAILED_STEP] } },
+    { at: 61, status: 'submitted', members: { intentHashes: [HASH], steps: [REFUNDED_STEP] } },
+    { at: 62, status: 'submitted', members: { intentHashes: [HASH], error: REASON } },
+  ]),
+  story(`gasless:${UUID}`, [
+    { at: 0, status: 'pending' },
+    { at: 10, status: 'pending', members: { subStatuses: [FAILED_SUB_STATUS] } },
+    { at: 11, status: 'pending', members: { error: REASON } },
+  ]),
+  story(`vault:8453:${VAULT}`, [
+    { at: 0, status: 'PENDING' },
+    { at: 40, status: 'PENDING', members: { error: REASON } },
+  ]),
   story(`gasless:${UUID}`, [
     { at: 0, status: 'pending' },
     { at: 10, status: 'submitted' },
@@ -128,6 +168,12 @@ function transferStories(subject: SubjectId): Story[] {
     [
       { at: 0, ...pending },
       { at: 24, status: 'filled', members: { ...details, destinationTx: SHORT_DELIVERY } },
+    ],
+    [
+      { at: 0, ...pending },
+      { at: 30, ...pending, members: { ...pending.members, steps: [FAILED_STEP] } },
+      { at: 31, ...pending, members: { ...pending.members, steps: [REFUNDED_STEP] } },
+      { at: 32, ...pending, members: { ...pending.members, steps: [REFUNDED_STEP], error: REASON } },
     ],
     [
       { at: 0, ...pending },

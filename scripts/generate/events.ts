@@ -46,6 +46,9 @@ intent.refundable | The funder can take the money back. | the status says so
 intent.refunded | The money went back; tracking ends. | the status says so
 intent.failed | The upstream calls it failed. | the status says so; it is watched for 7 more days, for a refund may follow
 intent.updated | Something other than the status changed: see \`changes\`. | a member of the record appears or changes
+intent.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before
+intent.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
+intent.refund_sent | A refund transaction appeared while the status stands: \`data.transfer.refund\`. | a step of the record shows one more than before
 intent.unknown | The upstream no longer knows a transfer that it knew. | ${LOOKED_UP}
 intent.short | Less was delivered than the minimum of its quote: \`data.transfer.shortfall\` says how much. | once, with the first record that shows the delivery; only where the quote was handed over and is valid, for amounts of one token on one chain
 intent.overdue | It is still under way after \`overdueAfter\`, or after what was learned of its route. | once per stage, \`overdueAfter\` after the first \`updatedAt\` seen in it
@@ -53,6 +56,9 @@ intent.overdue | It is still under way after \`overdueAfter\`, or after what was
 quote.active | The quote is known and not funded. | it is first seen
 quote.submitted | The quote was funded. | the status says so; the intents it names are watched from then on
 quote.updated | Something other than the status changed, such as the transactions. | a member of the record appears or changes
+quote.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before
+quote.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
+quote.refund_sent | A refund transaction appeared while the status stands: \`data.transfer.refund\`. | a step of the record shows one more than before
 quote.expired | The quote was not funded before its \`expiresAt\`, which is in \`data.record\`. | the clock passes \`expiresAt\` of a quote that was handed over as JSON and is valid, and a look-up after it still shows no funding
 quote.signature_invalid | The quote that was handed over is not as the upstream signed it: \`data.record.signature\` says which part, and why. | it is verified, before anything else; it is watched nevertheless
 quote.unknown | The upstream no longer knows a quote that it knew. | ${LOOKED_UP}
@@ -64,6 +70,8 @@ gasless.permit_sent | The permit was sent (deposit gateway's jobs). | the status
 gasless.completed | The transfer was sent (deposit gateway's jobs); tracking ends. | the status says so
 gasless.failed | The job failed. | the status says so
 gasless.updated | Something other than the status changed, such as the hashes. | a member of the record appears or changes
+gasless.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before
+gasless.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
 gasless.unknown | The upstream no longer knows a job that it knew. | ${LOOKED_UP}
 gasless.overdue | The job is still under way after \`overdueAfter\`. | once per stage
 
@@ -75,6 +83,7 @@ vault.failed | The upstream calls the vault failed. | the state says so
 vault.refunded_by_user | The money was taken out again; tracking ends. | the state says so
 vault.recovery_published | The money was recovered; tracking ends. | the state says so
 vault.updated | Something other than the state changed. | a member of the record appears or changes
+vault.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
 vault.unknown | The upstream no longer knows a vault that it knew. | ${LOOKED_UP}
 vault.overdue | Funded, but still not published after \`overdueAfter\`. | once per stage
 vault.expired | The clock passed \`deadline\`, and the vault is still \`PENDING\`. | about a second after the deadline; the upstream may say nothing yet
@@ -87,6 +96,9 @@ deposit-address.refundable | The money can be taken back. | a page of a wallet s
 deposit-address.refunded | The money went back. | a page of a wallet shows it
 deposit-address.failed | The upstream calls it failed. | a page of a wallet shows it
 deposit-address.updated | Something other than the status changed. | a page of a wallet shows it
+deposit-address.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before
+deposit-address.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
+deposit-address.refund_sent | A refund transaction appeared while the status stands: \`data.transfer.refund\`. | a step of the record shows one more than before
 deposit-address.unknown | The upstream no longer knows it. | ${NOT_ALONE}
 deposit-address.overdue | It is still under way after \`overdueAfter\`. | ${NOT_ALONE}
 

@@ -71,9 +71,16 @@ function shortText(value: JsonValue | undefined): string | null {
  * error text, or a refund transaction; null for anything else.
  */
 export function partialFailure(
-  before: JsonObject,
-  after: JsonObject,
+  stored: JsonObject,
+  merged: JsonObject,
+  changes: readonly string[],
 ): 'step_failed' | 'error' | 'refund_sent' | null {
+  // What could not be read is taken over without a word, and is no news here either.
+  const changed = new Set(changes.map((path) => path.replace(/[.[].*$/s, '')));
+  const [before, after] = [stored, merged].map((record) =>
+    Object.fromEntries(Object.entries(record).filter(([key]) => changed.has(key))),
+  );
+  if (before === undefined || after === undefined) return null;
   if (hasMore(allFailures(before), allFailures(after))) return 'step_failed';
   if (errorText(before) === null && errorText(after) !== null) return 'error';
   return refunds(after) > refunds(before) ? 'refund_sent' : null;

@@ -22,6 +22,7 @@ const OPERATOR_KINDS: ReadonlySet<string> = new Set(['upstream', 'receiver', 'in
 const HAPPENINGS: ReadonlyMap<string, string> = new Map([
   ['overdue', 'still pending'],
   ['short', 'delivered short'],
+  ['error', 'has an error'],
   ['unknown', 'no longer known'],
 ]);
 
