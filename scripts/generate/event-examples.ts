@@ -24,6 +24,7 @@ import { type FlaggedEvent, timedMoments } from '../../src/domain/timed.ts';
 const START_SECONDS = 1_795_174_200;
 const CONFIRM_AFTER_MS = 600_000;
 const OVERDUE_AFTER_MS = 900_000;
+const WARN_BEFORE_MS = 120_000;
 const HASH = `0x${'9c1f'.repeat(16)}`;
 const WALLET = '0x52908400098527886e0f7030069857d2e4169ee7';
 const UUID = '3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
@@ -99,7 +100,7 @@ const STORIES: readonly Story[] = [
     { at: 60, status: 'submitted', members: { intentHashes: [HASH], sourceTx, destinationTx } },
     { at: 90, status: 'unknown' },
   ]),
-  story(`quote:${UUID}`, [{ at: 0, status: 'active', members: { steps: [] } }, { at: 301 }]),
+  story(`quote:${UUID}`, [{ at: 0, status: 'active', members: { steps: [] } }, { at: 181 }, { at: 301 }]),
   story(`quote:${UUID}`, [
     { at: 31, status: 'submitted', members: { intentHashes: [HASH] } },
     { at: 60, status: 'submitted', members: { intentHashes: [HASH], steps: [FAILED_STEP] } },
@@ -137,6 +138,7 @@ const STORIES: readonly Story[] = [
   ]),
   story(`vault:8453:${VAULT}`, [
     { at: 0, status: 'PENDING' },
+    { at: 181 },
     { at: 301 },
     { at: 310, status: 'EXPIRED_UNFUNDED' },
     { at: 400, status: 'REFUNDED_BY_USER' },
@@ -266,9 +268,13 @@ function passTime(
   const events: Event[] = [];
   const isQuote = subjectKind(subject) === 'quote';
   const handed = isQuote ? { quote: HANDED, verdict: 'valid' as const } : null;
-  const context = { overdue: [{ after: OVERDUE_AFTER_MS, ms: OVERDUE_AFTER_MS }], handed };
+  const context = {
+    overdue: [{ after: OVERDUE_AFTER_MS, ms: OVERDUE_AFTER_MS }],
+    warnBeforeMs: [WARN_BEFORE_MS],
+    handed,
+  };
   for (const { atMs, event } of timedMoments(subject, before, context)) {
-    if (atMs > nowMs) continue;
+    if (atMs > nowMs || (event.untilMs !== null && nowMs >= event.untilMs)) continue;
     snapshot = { ...snapshot, sequence: snapshot.sequence + 1, flags: [...snapshot.flags, event.flag] };
     events.push(flaggedEvent(subject, { snapshot, event, nowMs }));
   }

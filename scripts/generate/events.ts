@@ -59,6 +59,7 @@ quote.updated | Something other than the status changed, such as the transaction
 quote.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before
 quote.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
 quote.refund_sent | A refund transaction appeared while the status stands: \`data.transfer.refund\`. | a step of the record shows one more than before
+quote.expiring | The quote expires soon and is not funded: \`expiresAt\` is in \`data.record\`. | once, \`warnBefore\` ahead of the \`expiresAt\` of a quote that was handed over as JSON and is valid; only for subscriptions that configure \`warnBefore\`
 quote.expired | The quote was not funded before its \`expiresAt\`, which is in \`data.record\`. | the clock passes \`expiresAt\` of a quote that was handed over as JSON and is valid, and a look-up after it still shows no funding
 quote.signature_invalid | The quote that was handed over is not as the upstream signed it: \`data.record.signature\` says which part, and why. | it is verified, before anything else; it is watched nevertheless
 quote.unknown | The upstream no longer knows a quote that it knew. | ${LOOKED_UP}
@@ -86,6 +87,7 @@ vault.updated | Something other than the state changed. | a member of the record
 vault.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
 vault.unknown | The upstream no longer knows a vault that it knew. | ${LOOKED_UP}
 vault.overdue | Funded, but still not published after \`overdueAfter\`. | once per stage
+vault.expiring | The vault expires soon and is not funded. | once, \`warnBefore\` ahead of \`deadline\` while the vault is \`PENDING\`; only for subscriptions that configure \`warnBefore\`
 vault.expired | The clock passed \`deadline\`, and the vault is still \`PENDING\`. | about a second after the deadline; the upstream may say nothing yet
 
 deposit-address.pending | A transfer to a deposit address is under way. | a page of a wallet shows it
@@ -130,7 +132,7 @@ function table(text: string): ReadonlyMap<string, readonly string[]> {
 /** The sections of the page: the kind of its types, title, text. */
 const SECTIONS = table(`
 intent | Transfers | An intent that a subscription names, that a page of its wallets showed, or that its quotes, jobs and vaults name.
-quote | Quotes | A quote that a subscription names. One that is named by its id alone has no \`expiresAt\` and no signature: only one that is handed over (\`{ file }\`) gives \`quote.expired\` and \`quote.signature_invalid\`. \`data.status\` of these is \`unknown\` where the upstream has not shown the quote.
+quote | Quotes | A quote that a subscription names. One that is named by its id alone has no \`expiresAt\` and no signature: only one that is handed over (\`{ file }\`) gives \`quote.expiring\`, \`quote.expired\` and \`quote.signature_invalid\`. \`data.status\` of these is \`unknown\` where the upstream has not shown the quote.
 gasless | Gasless jobs | A job that a subscription names, at the status endpoint (\`gasless:<uuid>\`) or the deposit gateway (\`gasless:gateway:<id>\`).
 vault | Deposit vaults | A vault that a subscription names. Its \`data.status\` is what the upstream calls \`state\`.
 deposit-address | Deposit addresses | A record of this kind on a page of a subscribed wallet.

@@ -174,6 +174,8 @@ export type Subscription = {
   history: 'skip' | 'emit';
   /** `learned`: what takes longer than 99 of 100 on its route; `null`: no subject is ever overdue. */
   overdueAfterMs: OverdueAfter | null;
+  /** How long before an unfunded quote or vault expires that is told; null: never. */
+  warnBeforeMs: number | null;
 };
 
 /** A config file, checked, with defaults filled in and variables expanded. */

@@ -124,6 +124,11 @@ export const subscriptionSchema = mapping({
       'After how long a transfer that is still pending is told as overdue: a duration, or `learned` for the time within which 99 of 100 on its route were done, once 50 were seen. Left out: never.',
     label: 'duration or `learned`',
   }),
+  warnBefore: durationField({ min: '1s', max: '365d' }).optional().meta({
+    description:
+      'How long before it expires a vault, or a quote that was handed over, is told as expiring while it is not funded. Left out: never.',
+    label: 'duration',
+  }),
 }).meta({
   description: 'A named set of subjects and who is told about them. At least one subject.',
   example: [
@@ -140,6 +145,7 @@ export const subscriptionSchema = mapping({
       metadata: { order: '1042' },
       receivers: ['backend'],
       overdueAfter: '15m',
+      warnBefore: '2m',
     },
     {
       name: 'prices',
@@ -193,12 +199,13 @@ export function buildSubscription(
   item: z.output<typeof subscriptionSchema>,
   quotes: ReadonlyMap<string, HandedQuote>,
 ): Subscription {
-  const { overdueAfter, routes, ...same } = item;
+  const { overdueAfter, warnBefore, routes, ...same } = item;
   const uuids = item.quotes.flatMap((quote) => {
     if (typeof quote === 'string') return [quote];
     return quotes.get(quote.file)?.subject.slice('quote:'.length) ?? [];
   });
-  return { ...same, quotes: uuids, routes: routes.map(buildRoute), overdueAfterMs: overdueAfter ?? null };
+  const times = { overdueAfterMs: overdueAfter ?? null, warnBeforeMs: warnBefore ?? null };
+  return { ...same, quotes: uuids, routes: routes.map(buildRoute), ...times };
 }
 
 /**

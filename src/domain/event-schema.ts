@@ -47,7 +47,7 @@ const STATE = {
       'Paths within `record` that changed. At first sight all members; empty when the clock or a verification made the event.',
     ),
   record: RECORD.describe(
-    'What the upstream said, whole, members that are not documented included. Two types add a member: `quote.expired` has `expiresAt`, `quote.signature_invalid` has `signature` with `part` (which is wrong), `reason` and `recovered` (who signed, or null).',
+    'What the upstream said, whole, members that are not documented included. Some types add a member: `quote.expiring` and `quote.expired` have `expiresAt`, `quote.signature_invalid` has `signature` with `part` (which is wrong), `reason` and `recovered` (who signed, or null).',
   ),
 };
 

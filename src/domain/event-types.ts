@@ -8,9 +8,9 @@ const WORDS: { readonly [kind: string]: readonly string[] } = {
   intent: ['updated', 'unknown', 'overdue', 'short', ...FAILURES, 'refund_sent'],
   // Seen on wallet pages only: nobody can ask for one alone, so none becomes `unknown` or `overdue`.
   'deposit-address': ['updated', ...FAILURES, 'refund_sent'],
-  quote: ['updated', 'unknown', 'expired', 'signature_invalid', ...FAILURES, 'refund_sent'],
+  quote: ['updated', 'unknown', 'expiring', 'expired', 'signature_invalid', ...FAILURES, 'refund_sent'],
   gasless: ['updated', 'unknown', 'overdue', ...FAILURES],
-  vault: ['updated', 'unknown', 'overdue', 'expired', 'error'],
+  vault: ['updated', 'unknown', 'overdue', 'expiring', 'expired', 'error'],
   route: ['moved'],
 };
 

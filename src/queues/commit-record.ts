@@ -9,7 +9,7 @@ import { fundedAt, nextSnapshot, type SnapshotDraft, waitingSince } from '../dom
 import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
 import { deliveredRatio, shortEvent } from '../domain/short.ts';
 import { eventKind, intentId, isPollable, subjectKind } from '../domain/subject.ts';
-import { type OverdueAfter, type OverdueTime, timedMoments } from '../domain/timed.ts';
+import { type TimedContext, type TimedEvent, timedMoments } from '../domain/timed.ts';
 import type { Signals } from '../signals.ts';
 import type { PlanStore } from '../store/plan.ts';
 import type { StoredSubscription } from '../store/registry.ts';
@@ -252,24 +252,44 @@ async function claimNamed(
   }
 }
 
-/** After how long the subscriptions behind some claims want a transfer told as overdue. `learnedMs`: null for unknown. */
-export function overdueTimes(
+/** The times that the subscriptions behind some claims have configured. `learnedMs`: null for unknown. */
+export function wantedTimes(
   claims: readonly Claim[],
   subscriptions: ReadonlyMap<string, StoredSubscription>,
   learnedMs: number | null,
-): OverdueTime[] {
-  return claims.flatMap((claim) => {
-    const after = overdueAfter(claim, subscriptions);
-    const ms = after === 'learned' ? learnedMs : after;
-    return after === null || ms === null ? [] : [{ after, ms }];
-  });
+): Pick<TimedContext, 'overdue' | 'warnBeforeMs'> {
+  const wanting = claims.flatMap((claim) => subscriptionOf(claim, subscriptions) ?? []);
+  return {
+    overdue: wanting.flatMap(({ overdueAfterMs: after }) => {
+      const ms = after === 'learned' ? learnedMs : after;
+      return after === null || ms === null ? [] : [{ after, ms }];
+    }),
+    warnBeforeMs: wanting.flatMap(({ warnBeforeMs }) => warnBeforeMs ?? []),
+  };
 }
 
-function overdueAfter(
+function subscriptionOf(
   claim: Claim,
   subscriptions: ReadonlyMap<string, StoredSubscription>,
-): OverdueAfter | null {
-  return subscriptions.get(parseClaimRoot(claim.root).subscription)?.overdueAfterMs ?? null;
+): StoredSubscription | null {
+  return subscriptions.get(parseClaimRoot(claim.root).subscription) ?? null;
+}
+
+/** The roots of the claims whose subscriptions configured the time of an event; null for all. */
+function rootsFor(
+  { overdueAfter, warnBeforeMs }: TimedEvent,
+  claims: readonly Claim[],
+  subscriptions: ReadonlyMap<string, StoredSubscription>,
+): string[] | null {
+  if (overdueAfter === null && warnBeforeMs === null) return null;
+  const wanting = claims.filter((claim) => {
+    const subscription = subscriptionOf(claim, subscriptions);
+    if (subscription === null) return false;
+    return warnBeforeMs === null
+      ? subscription.overdueAfterMs === overdueAfter
+      : subscription.warnBeforeMs === warnBeforeMs;
+  });
+  return wanting.map((claim) => claim.root);
 }
 
 /** Makes the events that the clock has brought about by now, each once. Returns the snapshot that stands then. */
@@ -286,11 +306,11 @@ export async function commitTimed(
   const { nowMs, handed } = context;
   let { snapshot } = known;
   const learnedMs = parts.learning.overdueAfterMs(subject, snapshot);
-  const overdue = overdueTimes(claims, context.subscriptions, learnedMs);
-  for (const { atMs, event } of timedMoments(subject, snapshot, { overdue, handed })) {
-    if (atMs > nowMs) continue;
-    const told = claims.filter((claim) => overdueAfter(claim, context.subscriptions) === event.overdueAfter);
-    const roots = event.overdueAfter === null ? null : told.map((claim) => claim.root);
+  const times = wantedTimes(claims, context.subscriptions, learnedMs);
+  for (const { atMs, event } of timedMoments(subject, snapshot, { ...times, handed })) {
+    // Nobody is warned of what has happened already.
+    if (atMs > nowMs || (event.untilMs !== null && nowMs >= event.untilMs)) continue;
+    const roots = rootsFor(event, claims, context.subscriptions);
     const committed = await commitFlagged(
       parts,
       { subject, snapshot, claims, promised },

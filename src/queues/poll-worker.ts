@@ -19,7 +19,7 @@ import type { Keys } from '../store/keys.ts';
 import { NOTHING_OBSERVED, type Observed, type PollEnd } from '../store/plan.ts';
 import { type PollStart, takePoll } from '../store/poll-start.ts';
 import type { Surface } from '../store/surface.ts';
-import { commitRecord, commitTimed, overdueTimes } from './commit-record.ts';
+import { commitRecord, commitTimed, wantedTimes } from './commit-record.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { POLL_JOB, type PollJob, TAKE_OVER } from './names.ts';
 import { missingRecord, type PollFailure, PollFailures } from './poll-failures.ts';
@@ -263,8 +263,8 @@ export class PollWorker {
     if (route !== null) return nextRoutePoll(route);
     const standing = snapshot ?? unseenQuote(start);
     const learnedMs = snapshot === null ? null : this.#parts.learning.overdueAfterMs(subject, snapshot);
-    const overdue = overdueTimes(claims, subscriptions, learnedMs);
-    const moments = standing ? timedMoments(subject, standing, { overdue, handed }) : [];
+    const times = wantedTimes(claims, subscriptions, learnedMs);
+    const moments = standing ? timedMoments(subject, standing, { ...times, handed }) : [];
     const { finished, learning } = this.#parts;
     const next = nextPoll({
       subject,

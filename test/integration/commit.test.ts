@@ -65,7 +65,13 @@ async function want(subscription: string, subject: SubjectId): Promise<Claim> {
   const wanted = { digest: '', receivers: [], routes: [], subscriptions: [] };
   const names = await redis.hkeys(keys.subscriptions);
   const known = [...(await registry.subscriptions(names.map((name) => `${name}|`))).values()];
-  const definition = { receivers: ['r'], metadata: {}, history: 'skip' as const, overdueAfterMs: null };
+  const definition = {
+    receivers: ['r'],
+    metadata: {},
+    history: 'skip' as const,
+    overdueAfterMs: null,
+    warnBeforeMs: null,
+  };
   await registry.sync(
     {
       ...wanted,
@@ -259,6 +265,7 @@ describe('a first sight after an event that was made for others alone', () => {
           metadata: {},
           history: 'skip' as const,
           overdueAfterMs: 1_000,
+          warnBeforeMs: null,
           removedAtMs: null,
         },
       ],

@@ -77,14 +77,14 @@ async function quoteFile(quote: JsonObject): Promise<string> {
   return file;
 }
 
-async function watching(baseUrl: string, quotes: (string | { file: string })[]) {
+async function watching(baseUrl: string, quotes: (string | { file: string })[], more: object = {}) {
   const hook = await started(new TestReceiver());
   const config = {
     baseUrl,
     redisUrl: inject('redisUrl'),
     prefix: testPrefix(),
     receivers: { hook: { url: hook.url } },
-    subscriptions: [{ name: 's', quotes, receivers: ['hook'] }],
+    subscriptions: [{ name: 's', quotes, receivers: ['hook'], ...more }],
   };
   const start = async () => {
     const running = await startDaemon(config);
@@ -415,6 +415,37 @@ describe('quotes of the sandbox', () => {
 const OWNER = '0x52908400098527886e0f7030069857d2e4169ee7';
 const USDC_BASE = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
 const USDC_OPTIMISM = '0x0b2c639c533813f4aa9d7837caf62653d097ff85';
+
+describe('before a quote expires', () => {
+  const watched = async (status: Scripted, expiresAt: number, more: object = {}) => {
+    const upstream = await started(
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : status), {
+        lists: true,
+      }),
+    );
+    const file = await quoteFile(await signedQuote(expiresAt));
+    const { hook, start } = await watching(upstream.url, [{ file }], more);
+    await start();
+    return hook;
+  };
+
+  test('that is told to who wants it, once, and then its end', async () => {
+    const hook = await watched(shown('active'), now() + 12, { warnBefore: '8s' });
+    const events = await hook.until((all) => all.length === 3);
+    expect(typesOf(events)).toEqual(['quote.active', 'quote.expiring', 'quote.expired']);
+    expect(events[1]?.data).toMatchObject({ status: 'active', changes: [], record: { id: ID } });
+  });
+
+  test('nothing is told where nobody wants it, and no warning of what is past', async () => {
+    const wanted = [{}, { warnBefore: '1m' }];
+    const hooks = [await watched(shown('active'), now() + 3, wanted[0])];
+    hooks.push(await watched(shown('active'), now() - 10, wanted[1]));
+    for (const hook of hooks) {
+      const events = await hook.until((all) => all.length === 2);
+      expect(typesOf(events)).toEqual(['quote.active', 'quote.expired']);
+    }
+  });
+});
 
 describe('a transfer whose quote was handed over', () => {
   const TOKENS = {

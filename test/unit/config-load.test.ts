@@ -71,6 +71,7 @@ test('a file with only what is required gets the documented defaults', async () 
         receivers: ['backend'],
         history: 'skip',
         overdueAfterMs: null,
+        warnBeforeMs: null,
       },
     ],
     handedQuotes: [],
@@ -225,6 +226,7 @@ test('a file with every key is read as it says', async () => {
       receivers: ['local', 'oncall'],
       history: 'emit',
       overdueAfterMs: 900_000,
+      warnBeforeMs: 90_000,
     },
   ]);
 });

@@ -18,6 +18,7 @@ const MAX_TITLE_LENGTH = 150;
 /** Ends of event types that somebody may have to do something about. */
 const TROUBLES: readonly string[] = [
   '.failed',
+  '.expiring',
   '.expired',
   '.expired_unfunded',
   '.refundable',

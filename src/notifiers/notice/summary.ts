@@ -67,6 +67,7 @@ function mainSentence(event: RenderedEvent): string {
   const name = kindName(data.subject.kind);
   if (happening === 'updated')
     return `Details of the ${name} became known or changed; its status is the same.`;
+  if (happening === 'expiring') return `The ${name} expires soon, and it is not funded.`;
   if (happening === 'expired' && data.subject.kind === 'vault')
     return 'The deadline of the vault has passed, and it was not funded.';
   if (happening === 'expired' && data.subject.kind === 'quote')

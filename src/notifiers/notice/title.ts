@@ -23,6 +23,7 @@ const HAPPENINGS: ReadonlyMap<string, string> = new Map([
   ['overdue', 'still pending'],
   ['short', 'delivered short'],
   ['error', 'has an error'],
+  ['expiring', 'expires soon'],
   ['unknown', 'no longer known'],
 ]);
 
