@@ -2,11 +2,13 @@ import { type FinishedStatuses, nextPoll } from '../domain/cadence/next-poll.ts'
 import { routeName } from '../domain/cadence/route-name.ts';
 import { type Claim, isHistoryFor, parseClaimRoot } from '../domain/claim.ts';
 import { type Decision, decide, UNKNOWN } from '../domain/decide.ts';
+import type { Promised } from '../domain/event-schema.ts';
 import type { HandedState } from '../domain/handed-quote.ts';
 import { canonicalJson } from '../domain/json.ts';
 import { eventId, makeEvent } from '../domain/make-event.ts';
 import { fundedAt, nextSnapshot, type SnapshotDraft, waitingSince } from '../domain/next-snapshot.ts';
 import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
+import { readRoute } from '../domain/route.ts';
 import { deliveredRatio, shortEvent } from '../domain/short.ts';
 import { eventKind, intentId, isPollable, subjectKind } from '../domain/subject.ts';
 import { type TimedContext, type TimedEvent, timedMoments } from '../domain/timed.ts';
@@ -58,6 +60,7 @@ export async function commitRecord(
   sighting: Sighting,
 ): Promise<Taken> {
   const taken = await takeRecord(parts, record, known, sighting);
+  noteEstimate(parts, record, known.promised);
   const { outcome, snapshot } = taken;
   const { promised } = known;
   if (promised === null || snapshot === null || outcome === 'stale' || outcome === 'superseded') return taken;
@@ -72,6 +75,17 @@ export async function commitRecord(
   const happened = { event, roots: null, nowMs: sighting.nowMs };
   const short = await commitFlagged(parts, { subject, snapshot, claims, promised }, happened);
   return short === null ? taken : { ...taken, snapshot: short, stored: true };
+}
+
+/** Takes in how long a delivery takes by the quote of a transfer, or by the best quote of a priced route. */
+function noteEstimate({ learning }: CommitParts, { said }: UpstreamRecord, promised: Promised | null): void {
+  const priced = readRoute(said)?.fillEstimateSeconds ?? null;
+  if (priced !== null) learning.sawEstimate(routeName(said), priced);
+  const { source, destination, estimateSeconds } = promised ?? {};
+  if (source?.chainId === undefined || destination?.chainId === undefined) return;
+  if (estimateSeconds !== undefined) {
+    learning.sawEstimate(`${source.chainId}:${destination.chainId}`, estimateSeconds);
+  }
 }
 
 /**

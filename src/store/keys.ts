@@ -125,6 +125,11 @@ export class Keys {
     return `${this.root}:promised`;
   }
 
+  /** hash: route of two chains -> how long quotes say that a delivery takes, seconds. Expires with the retention after the last. */
+  get estimates(): string {
+    return `${this.root}:estimates`;
+  }
+
   /** hash: name -> definition of a subscription, JSON; one that left the config stays for its committed events. */
   get subscriptions(): string {
     return `${this.root}:subscriptions`;

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import type { Claim } from '../../src/domain/claim.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { UpstreamRecord } from '../../src/domain/record.ts';
-import { intentId, type SubjectId, vaultId } from '../../src/domain/subject.ts';
+import { routeRecord } from '../../src/domain/route.ts';
+import { intentId, routeId, type SubjectId, vaultId } from '../../src/domain/subject.ts';
 import { type CommitParts, commitRecord, commitTimed, type Taken } from '../../src/queues/commit-record.ts';
 import { Signals } from '../../src/signals.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
@@ -373,4 +374,31 @@ describe('a snapshot that cannot be read', () => {
     expect(new Set(sequences).size).toBe(sequences.length);
     expect(sequences).toEqual(sequences.toSorted((one, other) => one - other));
   });
+});
+
+test('what a priced route says about the time of a delivery is known of transfers between its chains', async () => {
+  const token = `0x${'44'.repeat(20)}`;
+  const definition = {
+    name: 'r',
+    source: { chainId: 8453, token },
+    destination: { chainId: 10, token },
+    amount: '100',
+    funder: token,
+    recipient: token,
+    movedBy: 0.01,
+    everyMs: 30_000,
+  };
+  const quote = {
+    solver: token,
+    output: '99',
+    minimumOutput: '98',
+    fees: [],
+    fillEstimateSeconds: 25,
+    said: {},
+  };
+  await want('s', routeId('r'));
+  await take(routeRecord(definition, [quote]), { nowMs: T0_MS });
+  await parts.learning.close();
+  const learned = new LearnedStore(redis, keys, { retentionMs: 60_000 });
+  expect(await learned.estimates()).toEqual(new Map([['8453:10', 25]]));
 });
