@@ -22,7 +22,7 @@ export async function generateEventFiles(): Promise<{ path: string; content: str
 /** JSON as the formatter of this repository writes it: short lists on one line. */
 function jsonFile(value: object): string {
   const text = JSON.stringify(value, null, 2).replace(
-    /^(.*)\[\n([^[\]{}]*?)\n *\](,?)$/gm,
+    /^(.*)\[\n((?:[^[\]{}"]|"[^"\n]*")*?)\n *\](,?)$/gm,
     (expanded, head, items, comma) => {
       const line = `${head}[${items.trim().replaceAll(/\n */g, ' ')}]${comma}`;
       return line.length <= 110 ? line : expanded;

@@ -12,7 +12,7 @@ const MOST_OF_ONE = 1_000;
  * The value at a path as `diffRecords` writes it (`steps[0].status`); null where there is none, undefined where the path
  * does not lead through this record. A member whose name has a dot is found as well.
  */
-export function valueAt(record: JsonValue, path: string): JsonValue | undefined {
+function valueAt(record: JsonValue, path: string): JsonValue | undefined {
   if (path === '') return record;
   if (Array.isArray(record)) {
     const [whole, index] = /^\[(\d{1,9})\]/.exec(path) ?? [];
