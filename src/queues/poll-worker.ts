@@ -6,7 +6,7 @@ import type { PlannedPoll } from '../domain/cadence/planned-poll.ts';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
 import { unseenSnapshot } from '../domain/next-snapshot.ts';
 import type { Snapshot } from '../domain/record.ts';
-import { asSubjectId, type SubjectId, subjectKind } from '../domain/subject.ts';
+import { asSubjectId, intentId, isPollable, type SubjectId, subjectKind } from '../domain/subject.ts';
 import { timedMoments } from '../domain/timed.ts';
 import { pollSubject } from '../pollers/poll-subject.ts';
 import type { Reading } from '../pollers/reading.ts';
@@ -198,6 +198,7 @@ export class PollWorker {
       const { next, observed } = await pollWalletListing(this.#parts, { start, signal, onReading });
       return { end: 'next', next: next ?? AT_ONCE, observed, outcome: 'answered' };
     }
+    if (subjectKind(subject) === 'by-tx') return this.#find(start, signal);
     const next = await this.#ask(start, signal);
     return next === null
       ? { ...over('answered') }
@@ -218,6 +219,23 @@ export class PollWorker {
       start.nowMs += Math.round(lateMs + inMs);
       atMs = performance.now() + inMs;
     }
+  }
+
+  /**
+   * Looks for the transfer that a transaction belongs to. What is found gets the claims of the transaction, and is polled and
+   * told as itself; then the transaction has nothing more to say.
+   */
+  async #find(start: PollStart, signal: AbortSignal): Promise<Ended> {
+    const { subject, claims } = start;
+    const reading = await pollSubject(this.#parts, { subject, route: null }, signal);
+    this.#reportUnreadable(subject, reading);
+    const found = reading.records.flatMap((record) =>
+      isPollable(record.subject) ? [record.subject] : record.names.map(intentId),
+    );
+    for (const one of new Set(found)) await this.#parts.subjects.claim(one, claims);
+    if (found.length > 0) return over('answered');
+    const next = this.#next(start, null);
+    return { end: 'next', next: next ?? AT_ONCE, observed: NOTHING_OBSERVED, outcome: 'answered' };
   }
 
   /** Makes the request of a poll and takes in what it brings. Returns when the next is due; null when it is over. */
