@@ -223,6 +223,7 @@ export function assemble({
     registry,
     deliveries,
     batches: new BatchStore(delivering, keys, { retentionMs }),
+    directory,
     sender,
     signals,
     log,

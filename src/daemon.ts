@@ -318,8 +318,9 @@ function wantedOf(config: Config): Wanted {
       ordering,
     })),
     subscriptions: config.subscriptions.map((subscription) => {
-      const { name, receivers, metadata, history, overdueAfterMs } = subscription;
-      return { name, receivers, metadata, history, overdueAfterMs, subjects: subjectsOf(subscription) };
+      const { name, receivers, metadata, history, overdueAfterMs, warnBeforeMs } = subscription;
+      const subjects = subjectsOf(subscription);
+      return { name, receivers, metadata, history, overdueAfterMs, warnBeforeMs, subjects };
     }),
   };
 }

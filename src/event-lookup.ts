@@ -11,11 +11,11 @@ export function daemonEvents(parts: () => DaemonParts | null): FindEvent {
   return async ({ id, receiver }) => {
     const running = parts();
     if (running === null) throw new Error('the daemon has not started');
-    const { deliveries, events, registry } = running;
+    const { deliveries, events, registry, discovery } = running;
     const fact = await deliveries.fact(receiver, id);
     const event = fact === null ? null : eventOf(await events.at(fact.entry));
     if (fact === null || event === null) return null;
-    return renderEvent(event, fact.roots, await registry.subscriptions(fact.roots));
+    return renderEvent(event, fact.roots, await registry.subscriptions(fact.roots), discovery.directory);
   };
 }
 

@@ -23,6 +23,7 @@ export type SignalMap = {
   'poll.crashed': [{ subject: string; crashes: number }];
   'claims.returned': [{ surface: string; count: number }];
   'record.decided': [{ subject: string; kind: SubjectKind; outcome: RecordOutcome; reason: string | null }];
+  'transfer.delivered': [{ route: string; ratio: number }];
   'record.unreadable': [{ where: string; reason: string }];
   'event.committed': [{ event: Event; kind: SubjectKind }];
   'delivery.opened': [{ receiver: string; eventId: string; eventType: string }];

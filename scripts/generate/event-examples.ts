@@ -4,10 +4,12 @@ import { OPERATOR_TYPES, TEST_TYPE } from '../../src/domain/event-types.ts';
 import { type HandedQuote, signatureInvalid } from '../../src/domain/handed-quote.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { makeEvent } from '../../src/domain/make-event.ts';
-import { nextSnapshot, unseenSnapshot } from '../../src/domain/next-snapshot.ts';
+import { fundedAt, nextSnapshot, unseenSnapshot, waitingSince } from '../../src/domain/next-snapshot.ts';
+import { promisedBy } from '../../src/domain/promised.ts';
 import type { Snapshot, UpstreamRecord } from '../../src/domain/record.ts';
 import { type RenderedSubscription, renderEvent } from '../../src/domain/render.ts';
 import { type RouteQuote, routeRecord } from '../../src/domain/route.ts';
+import { shortEvent } from '../../src/domain/short.ts';
 import {
   asSubjectId,
   eventKind,
@@ -22,6 +24,7 @@ import { type FlaggedEvent, timedMoments } from '../../src/domain/timed.ts';
 const START_SECONDS = 1_795_174_200;
 const CONFIRM_AFTER_MS = 600_000;
 const OVERDUE_AFTER_MS = 900_000;
+const WARN_BEFORE_MS = 120_000;
 const HASH = `0x${'9c1f'.repeat(16)}`;
 const WALLET = '0x52908400098527886e0f7030069857d2e4169ee7';
 const UUID = '3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
@@ -37,10 +40,50 @@ const destinationTx = {
   amount: '1249375000',
 };
 
+const SHORT_DELIVERY = { ...destinationTx, amount: '1200000000' };
+
+const REASON = 'no solver had the liquidity';
+
+const FAILED_STEP = {
+  type: 'BRIDGE',
+  intentHash: HASH,
+  status: 'FAILED',
+  reason: REASON,
+  from: { token: USDC_BASE, amount: sourceTx.amount, chainId: 8453 },
+  to: { token: USDC_ARBITRUM, amount: destinationTx.amount, chainId: 42161 },
+  transactions: {},
+};
+
+const REFUNDED_STEP = {
+  ...FAILED_STEP,
+  transactions: { refunded: { chainId: 8453, txHash: `0x${'ef'.repeat(32)}` } },
+};
+
+const FAILED_SUB_STATUS = {
+  chainId: 8453,
+  quoteIds: [`quote:${UUID}`],
+  txHash: null,
+  intentHashes: [HASH],
+  state: 'failed',
+};
+
 /** The quote of the stories as it was handed over, as far as an event shows it. */
 const HANDED: HandedQuote = {
   subject: quoteId(UUID),
-  said: { id: `quote:${UUID}`, expiresAt: START_SECONDS + 300 },
+  said: {
+    id: `quote:${UUID}`,
+    intentHash: HASH,
+    expiresAt: START_SECONDS + 300,
+    source: { chainId: 8453, token: USDC_BASE, amount: sourceTx.amount, funder: WALLET },
+    destination: {
+      chainId: 42161,
+      token: USDC_ARBITRUM,
+      recipient: WALLET,
+      amountOut: destinationTx.amount,
+      minAmountOut: '1243128125',
+    },
+    fees: [{ type: 'solver', token: USDC_BASE, amount: '625000' }],
+  },
 };
 
 /** What an answer said, so many seconds into the story; without a status, only time has passed. */
@@ -57,7 +100,22 @@ const STORIES: readonly Story[] = [
     { at: 60, status: 'submitted', members: { intentHashes: [HASH], sourceTx, destinationTx } },
     { at: 90, status: 'unknown' },
   ]),
-  story(`quote:${UUID}`, [{ at: 0, status: 'active', members: { steps: [] } }, { at: 301 }]),
+  story(`quote:${UUID}`, [{ at: 0, status: 'active', members: { steps: [] } }, { at: 181 }, { at: 301 }]),
+  story(`quote:${UUID}`, [
+    { at: 31, status: 'submitted', members: { intentHashes: [HASH] } },
+    { at: 60, status: 'submitted', members: { intentHashes: [HASH], steps: [FAILED_STEP] } },
+    { at: 61, status: 'submitted', members: { intentHashes: [HASH], steps: [REFUNDED_STEP] } },
+    { at: 62, status: 'submitted', members: { intentHashes: [HASH], error: REASON } },
+  ]),
+  story(`gasless:${UUID}`, [
+    { at: 0, status: 'pending' },
+    { at: 10, status: 'pending', members: { subStatuses: [FAILED_SUB_STATUS] } },
+    { at: 11, status: 'pending', members: { error: REASON } },
+  ]),
+  story(`vault:8453:${VAULT}`, [
+    { at: 0, status: 'PENDING' },
+    { at: 40, status: 'PENDING', members: { error: REASON } },
+  ]),
   story(`gasless:${UUID}`, [
     { at: 0, status: 'pending' },
     { at: 10, status: 'submitted' },
@@ -80,6 +138,7 @@ const STORIES: readonly Story[] = [
   ]),
   story(`vault:8453:${VAULT}`, [
     { at: 0, status: 'PENDING' },
+    { at: 181 },
     { at: 301 },
     { at: 310, status: 'EXPIRED_UNFUNDED' },
     { at: 400, status: 'REFUNDED_BY_USER' },
@@ -107,6 +166,16 @@ function transferStories(subject: SubjectId): Story[] {
       { at: 24, status: 'filled', members: { txHash: sourceTx.txHash, sourceTx } },
       { at: 26, status: 'filled', members: details },
       { at: 240, status: 'settled', members: details },
+    ],
+    [
+      { at: 0, ...pending },
+      { at: 24, status: 'filled', members: { ...details, destinationTx: SHORT_DELIVERY } },
+    ],
+    [
+      { at: 0, ...pending },
+      { at: 30, ...pending, members: { ...pending.members, steps: [FAILED_STEP] } },
+      { at: 31, ...pending, members: { ...pending.members, steps: [REFUNDED_STEP] } },
+      { at: 32, ...pending, members: { ...pending.members, steps: [REFUNDED_STEP], error: REASON } },
     ],
     [
       { at: 0, ...pending },
@@ -174,13 +243,17 @@ function tell(subject: SubjectId, moments: readonly Moment[]): Event[] {
     if (decision.outcome !== 'first' && decision.outcome !== 'changed') {
       throw new Error(`found ${decision.outcome} for ${subject} as ${moment.status}, expected an event`);
     }
-    const waitingSince: number | null = snapshot?.pendingSince ?? null;
+    const before = { record: snapshot?.record ?? null, waitingSince: waitingSince(subject, snapshot) };
     snapshot = {
       ...nextSnapshot(snapshot, decision.accepted, { subject, nowMs, event: true }),
       commit: 0,
       told: true,
     };
-    events.push(eventOf(subject, { snapshot, transition: decision.transition, waitingSince, nowMs }));
+    events.push(eventOf(subject, { snapshot, transition: decision.transition, before, nowMs }));
+    const event = shortEvent(subject, snapshot, promisedBy(HANDED));
+    if (event === null) continue;
+    snapshot = { ...snapshot, sequence: snapshot.sequence + 1, flags: [...snapshot.flags, event.flag] };
+    events.push(flaggedEvent(subject, { snapshot, event, nowMs }));
   }
   return events;
 }
@@ -195,9 +268,13 @@ function passTime(
   const events: Event[] = [];
   const isQuote = subjectKind(subject) === 'quote';
   const handed = isQuote ? { quote: HANDED, verdict: 'valid' as const } : null;
-  const context = { overdue: [{ after: OVERDUE_AFTER_MS, ms: OVERDUE_AFTER_MS }], handed };
+  const context = {
+    overdue: [{ after: OVERDUE_AFTER_MS, ms: OVERDUE_AFTER_MS }],
+    warnBeforeMs: [WARN_BEFORE_MS],
+    handed,
+  };
   for (const { atMs, event } of timedMoments(subject, before, context)) {
-    if (atMs > nowMs) continue;
+    if (atMs > nowMs || (event.untilMs !== null && nowMs >= event.untilMs)) continue;
     snapshot = { ...snapshot, sequence: snapshot.sequence + 1, flags: [...snapshot.flags, event.flag] };
     events.push(flaggedEvent(subject, { snapshot, event, nowMs }));
   }
@@ -211,8 +288,8 @@ function flaggedEvent(
 ): Event {
   const record = { ...snapshot.record, ...event.said };
   const { transition } = event;
-  const waitingSince = snapshot.pendingSince;
-  return eventOf(subject, { snapshot: { ...snapshot, record }, transition, waitingSince, nowMs });
+  const before = { record: null, waitingSince: waitingSince(subject, snapshot) };
+  return eventOf(subject, { snapshot: { ...snapshot, record }, transition, before, nowMs });
 }
 
 /** What is told of a quote that was altered before it was handed over; the upstream has not been asked for it yet. */
@@ -227,14 +304,17 @@ function invalidQuote(): Event {
   return flaggedEvent(HANDED.subject, { snapshot, event: signatureInvalid(HANDED, flaw, snapshot), nowMs });
 }
 
+/** The record before an event, and since when its subject had waited. */
+type Before = { record: JsonObject | null; waitingSince: number | null };
+
 function eventOf(
   subject: SubjectId,
   {
     snapshot,
     transition,
-    waitingSince,
+    before,
     nowMs,
-  }: { snapshot: Snapshot; transition: Transition; waitingSince: number | null; nowMs: number },
+  }: { snapshot: Snapshot; transition: Transition; before: Before; nowMs: number },
 ): Event {
   const { sequence, record, updatedAt } = snapshot;
   return makeEvent({
@@ -243,9 +323,18 @@ function eventOf(
     transition,
     record,
     updatedAt,
-    waitingSince,
+    waitingSince: before.waitingSince,
+    before: transition.previousStatus === null ? null : before.record,
+    // The quote of the stories is handed over: its transfer is told with what was promised.
+    promised: isPromised(subject, transition) ? promisedBy(HANDED) : null,
+    fundedAt: fundedAt(subject, snapshot),
     nowMs,
   });
+}
+
+function isPromised(subject: SubjectId, { type }: Transition): boolean {
+  if (type === 'quote.signature_invalid') return false;
+  return subject === HANDED.subject || subject === asSubjectId(`intent:${HASH}`);
 }
 
 /** An answer in the shape of the endpoint that knows the subject. */

@@ -22,7 +22,7 @@ export async function generateEventFiles(): Promise<{ path: string; content: str
 /** JSON as the formatter of this repository writes it: short lists on one line. */
 function jsonFile(value: object): string {
   const text = JSON.stringify(value, null, 2).replace(
-    /^(.*)\[\n([^[\]{}]*?)\n *\](,?)$/gm,
+    /^(.*)\[\n((?:[^[\]{}"]|"[^"\n]*")*?)\n *\](,?)$/gm,
     (expanded, head, items, comma) => {
       const line = `${head}[${items.trim().replaceAll(/\n */g, ' ')}]${comma}`;
       return line.length <= 110 ? line : expanded;
@@ -46,12 +46,20 @@ intent.refundable | The funder can take the money back. | the status says so
 intent.refunded | The money went back; tracking ends. | the status says so
 intent.failed | The upstream calls it failed. | the status says so; it is watched for 7 more days, for a refund may follow
 intent.updated | Something other than the status changed: see \`changes\`. | a member of the record appears or changes
+intent.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before
+intent.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
+intent.refund_sent | A refund transaction appeared while the status stands: \`data.transfer.refund\`. | a step of the record shows one more than before
 intent.unknown | The upstream no longer knows a transfer that it knew. | ${LOOKED_UP}
+intent.short | Less was delivered than the minimum of its quote: \`data.transfer.shortfall\` says how much. | once, with the first record that shows the delivery; only where the quote was handed over and is valid, for amounts of one token on one chain
 intent.overdue | It is still under way after \`overdueAfter\`, or after what was learned of its route. | once per stage, \`overdueAfter\` after the first \`updatedAt\` seen in it
 
 quote.active | The quote is known and not funded. | it is first seen
 quote.submitted | The quote was funded. | the status says so; the intents it names are watched from then on
 quote.updated | Something other than the status changed, such as the transactions. | a member of the record appears or changes
+quote.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before
+quote.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
+quote.refund_sent | A refund transaction appeared while the status stands: \`data.transfer.refund\`. | a step of the record shows one more than before
+quote.expiring | The quote expires soon and is not funded: \`expiresAt\` is in \`data.record\`. | once, \`warnBefore\` ahead of the \`expiresAt\` of a quote that was handed over as JSON and is valid; only for subscriptions that configure \`warnBefore\`
 quote.expired | The quote was not funded before its \`expiresAt\`, which is in \`data.record\`. | the clock passes \`expiresAt\` of a quote that was handed over as JSON and is valid, and a look-up after it still shows no funding
 quote.signature_invalid | The quote that was handed over is not as the upstream signed it: \`data.record.signature\` says which part, and why. | it is verified, before anything else; it is watched nevertheless
 quote.unknown | The upstream no longer knows a quote that it knew. | ${LOOKED_UP}
@@ -63,6 +71,8 @@ gasless.permit_sent | The permit was sent (deposit gateway's jobs). | the status
 gasless.completed | The transfer was sent (deposit gateway's jobs); tracking ends. | the status says so
 gasless.failed | The job failed. | the status says so
 gasless.updated | Something other than the status changed, such as the hashes. | a member of the record appears or changes
+gasless.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before
+gasless.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
 gasless.unknown | The upstream no longer knows a job that it knew. | ${LOOKED_UP}
 gasless.overdue | The job is still under way after \`overdueAfter\`. | once per stage
 
@@ -74,8 +84,10 @@ vault.failed | The upstream calls the vault failed. | the state says so
 vault.refunded_by_user | The money was taken out again; tracking ends. | the state says so
 vault.recovery_published | The money was recovered; tracking ends. | the state says so
 vault.updated | Something other than the state changed. | a member of the record appears or changes
+vault.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
 vault.unknown | The upstream no longer knows a vault that it knew. | ${LOOKED_UP}
 vault.overdue | Funded, but still not published after \`overdueAfter\`. | once per stage
+vault.expiring | The vault expires soon and is not funded. | once, \`warnBefore\` ahead of \`deadline\` while the vault is \`PENDING\`; only for subscriptions that configure \`warnBefore\`
 vault.expired | The clock passed \`deadline\`, and the vault is still \`PENDING\`. | about a second after the deadline; the upstream may say nothing yet
 
 deposit-address.pending | A transfer to a deposit address is under way. | a page of a wallet shows it
@@ -86,6 +98,9 @@ deposit-address.refundable | The money can be taken back. | a page of a wallet s
 deposit-address.refunded | The money went back. | a page of a wallet shows it
 deposit-address.failed | The upstream calls it failed. | a page of a wallet shows it
 deposit-address.updated | Something other than the status changed. | a page of a wallet shows it
+deposit-address.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before
+deposit-address.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
+deposit-address.refund_sent | A refund transaction appeared while the status stands: \`data.transfer.refund\`. | a step of the record shows one more than before
 deposit-address.unknown | The upstream no longer knows it. | ${NOT_ALONE}
 deposit-address.overdue | It is still under way after \`overdueAfter\`. | ${NOT_ALONE}
 
@@ -117,7 +132,7 @@ function table(text: string): ReadonlyMap<string, readonly string[]> {
 /** The sections of the page: the kind of its types, title, text. */
 const SECTIONS = table(`
 intent | Transfers | An intent that a subscription names, that a page of its wallets showed, or that its quotes, jobs and vaults name.
-quote | Quotes | A quote that a subscription names. One that is named by its id alone has no \`expiresAt\` and no signature: only one that is handed over (\`{ file }\`) gives \`quote.expired\` and \`quote.signature_invalid\`. \`data.status\` of these is \`unknown\` where the upstream has not shown the quote.
+quote | Quotes | A quote that a subscription names. One that is named by its id alone has no \`expiresAt\` and no signature: only one that is handed over (\`{ file }\`) gives \`quote.expiring\`, \`quote.expired\` and \`quote.signature_invalid\`. \`data.status\` of these is \`unknown\` where the upstream has not shown the quote.
 gasless | Gasless jobs | A job that a subscription names, at the status endpoint (\`gasless:<uuid>\`) or the deposit gateway (\`gasless:gateway:<id>\`).
 vault | Deposit vaults | A vault that a subscription names. Its \`data.status\` is what the upstream calls \`state\`.
 deposit-address | Deposit addresses | A record of this kind on a page of a subscribed wallet.
@@ -178,9 +193,11 @@ function rows(schema: Schema, prefix: string): string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, member]) => {
     if (!isSchema(member)) return [];
     const type = schema.required?.includes(key) ? typeOf(member) : `${typeOf(member)}, or absent`;
+    const { items } = member;
     return [
       `| \`${prefix}${key}\` | ${type} | ${member.description ?? ''} |`,
       ...rows(member, `${prefix}${key}.`),
+      ...(isSchema(items) ? rows(items, `${prefix}${key}[].`) : []),
     ];
   });
 }
@@ -188,5 +205,7 @@ function rows(schema: Schema, prefix: string): string[] {
 function typeOf(schema: Schema): string {
   if (schema.anyOf) return schema.anyOf.filter(isSchema).map(typeOf).join(' or ');
   if (schema.format === 'date-time') return 'RFC 3339 time';
-  return schema.type === 'array' ? 'list of strings' : [schema.type].flat().join(' or ');
+  if (schema.$ref !== undefined || schema.type === undefined) return 'any JSON';
+  if (schema.type !== 'array') return [schema.type].flat().join(' or ');
+  return isSchema(schema.items) && schema.items.properties ? 'list of objects' : 'list of strings';
 }

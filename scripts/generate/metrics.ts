@@ -64,7 +64,7 @@ ${labelRows(metrics).join('\n')}
 
 ## Buckets
 
-| Histogram | Upper bounds, seconds |
+| Histogram | Upper bounds, in the unit of its name |
 |---|---|
 ${metrics.flatMap(bucketRow).join('\n')}
 

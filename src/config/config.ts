@@ -162,6 +162,9 @@ export type Subscription = {
   /** `0x` and 64 hex digits, lower-cased. */
   intents: string[];
   /** UUIDs, lower-cased, also of those that were handed over. */
+  /** Hashes of the transactions that fund transfers, and of those that deliver them. */
+  sourceTxs: string[];
+  destinationTxs: string[];
   quotes: string[];
   gaslessJobs: GaslessJob[];
   vaults: Vault[];
@@ -174,6 +177,8 @@ export type Subscription = {
   history: 'skip' | 'emit';
   /** `learned`: what takes longer than 99 of 100 on its route; `null`: no subject is ever overdue. */
   overdueAfterMs: OverdueAfter | null;
+  /** How long before an unfunded quote or vault expires that is told; null: never. */
+  warnBeforeMs: number | null;
 };
 
 /** A config file, checked, with defaults filled in and variables expanded. */

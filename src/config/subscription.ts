@@ -1,7 +1,17 @@
 import { z } from 'zod';
 import type { HandedQuote } from '../domain/handed-quote.ts';
 import { isJsonObject, type JsonValue } from '../domain/json.ts';
-import { gaslessId, gatewayJobId, intentId, quoteId, routeId, vaultId, walletId } from '../domain/subject.ts';
+import {
+  foldHex,
+  gaslessId,
+  gatewayJobId,
+  intentId,
+  quoteId,
+  routeId,
+  txId,
+  vaultId,
+  walletId,
+} from '../domain/subject.ts';
 import { evmAddressField, walletField } from './addresses.ts';
 import type { GaslessJob, Subscription } from './config.ts';
 import { durationField } from './duration.ts';
@@ -47,6 +57,18 @@ const quoteField = z.union(
   { error: 'a UUID, or a mapping like { file: ./quote.json }' },
 );
 
+/** A list of transaction hashes: EVM, Tron, or the signature of a Solana transaction. */
+function txsField(description: string) {
+  const hash = textField({
+    pattern: /^(0x[0-9a-fA-F]{64}|[0-9a-fA-F]{64}|[1-9A-HJ-NP-Za-km-z]{80,90})$/,
+    expected: 'the hash of a transaction (0x and 64 hex digits, 64 hex digits, or a Solana signature)',
+  }).transform(foldHex);
+  return z
+    .array(hash, { error: 'a list of transaction hashes' })
+    .prefault([])
+    .meta({ description, label: 'list of hashes' });
+}
+
 const OVERDUE = 'a duration from 1s to 365d (a whole number and ms, s, m, h or d) or "learned"';
 
 const overdueField = z.union([z.literal('learned'), durationField({ min: '1s', max: '365d' })], {
@@ -70,6 +92,10 @@ export const subscriptionSchema = mapping({
     )
     .prefault([])
     .meta({ description: 'Single transfers, by intent hash.', label: 'list of hashes' }),
+  sourceTxs: txsField(
+    'Single transfers, by the hash of the transaction that funds them, which may be yet to come.',
+  ),
+  destinationTxs: txsField('Single transfers, by the hash of the transaction that delivers them.'),
   quotes: z.array(quoteField, { error: 'a list of quotes' }).prefault([]).meta({
     description:
       'Quotes: a bare UUID, or `{ file }` for the quote itself as JSON, whose signature is verified and whose expiry is told. The intents they become are watched too.',
@@ -121,8 +147,13 @@ export const subscriptionSchema = mapping({
   }),
   overdueAfter: overdueField.optional().meta({
     description:
-      'After how long a transfer that is still pending is told as overdue: a duration, or `learned` for the time within which 99 of 100 on its route were done, once 50 were seen. Left out: never.',
+      'After how long a transfer that is still pending is told as overdue: a duration, or `learned` for the time within which 99 of 100 on its route were done, once 50 were seen; before that 15 times what a quote for the route said, where one did. Left out: never.',
     label: 'duration or `learned`',
+  }),
+  warnBefore: durationField({ min: '1s', max: '365d' }).optional().meta({
+    description:
+      'How long before it expires a vault, or a quote that was handed over, is told as expiring while it is not funded. Left out: never.',
+    label: 'duration',
   }),
 }).meta({
   description: 'A named set of subjects and who is told about them. At least one subject.',
@@ -140,6 +171,7 @@ export const subscriptionSchema = mapping({
       metadata: { order: '1042' },
       receivers: ['backend'],
       overdueAfter: '15m',
+      warnBefore: '2m',
     },
     {
       name: 'prices',
@@ -164,6 +196,8 @@ export const subscriptionSchema = mapping({
 const SUBJECT_IDS = {
   wallets: fromText(walletId),
   intents: fromText(intentId),
+  sourceTxs: fromText((hash) => txId('source', hash)),
+  destinationTxs: fromText((hash) => txId('destination', hash)),
   quotes: (quote: JsonValue, quotes: ReadonlyMap<string, HandedQuote>): string | null => {
     const file = member(quote, 'file');
     if (typeof file === 'string') return quotes.get(file)?.subject ?? null;
@@ -193,12 +227,13 @@ export function buildSubscription(
   item: z.output<typeof subscriptionSchema>,
   quotes: ReadonlyMap<string, HandedQuote>,
 ): Subscription {
-  const { overdueAfter, routes, ...same } = item;
+  const { overdueAfter, warnBefore, routes, ...same } = item;
   const uuids = item.quotes.flatMap((quote) => {
     if (typeof quote === 'string') return [quote];
     return quotes.get(quote.file)?.subject.slice('quote:'.length) ?? [];
   });
-  return { ...same, quotes: uuids, routes: routes.map(buildRoute), overdueAfterMs: overdueAfter ?? null };
+  const times = { overdueAfterMs: overdueAfter ?? null, warnBeforeMs: warnBefore ?? null };
+  return { ...same, quotes: uuids, routes: routes.map(buildRoute), ...times };
 }
 
 /**

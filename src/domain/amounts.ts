@@ -18,6 +18,12 @@ export function formatUnits(baseUnits: string, decimals: number): string | null 
   return `${whole}.${shown.padEnd(2, '0')}`;
 }
 
+/** An amount of base units in token units for a program: as `formatUnits`, without grouping and padding (`1250.5`). */
+export function toUnits(baseUnits: string, decimals: number): string | null {
+  const shown = formatUnits(baseUnits, decimals)?.replaceAll(',', '') ?? null;
+  return shown === null ? null : shown.replace(/\.0*$|(\.\d*?)0+$/, '$1');
+}
+
 /** An amount for a reader: `1,250.00 USDC` where the token is known, else `1250000000 base units of 0x…`. */
 export function describeAmount(
   { amount, token, chainId }: TokenAmount,
@@ -27,6 +33,12 @@ export function describeAmount(
   const units = known === null ? null : formatUnits(amount, known.decimals);
   if (known !== null && units !== null) return `${units} ${known.symbol}`;
   return token === null ? `${amount} base units` : `${amount} base units of ${token}`;
+}
+
+/** An amount in token units as readers write it: thousands grouped with `,`, at least two decimals. */
+export function groupUnits(units: string): string {
+  const [whole = '', fraction = ''] = units.split('.');
+  return `${groupThousands(whole)}.${fraction.padEnd(2, '0')}`;
 }
 
 function groupThousands(digits: string): string {

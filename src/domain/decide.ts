@@ -1,5 +1,6 @@
 import { decideRoute } from './decide-route.ts';
 import { diffRecords } from './diff.ts';
+import { partialFailure } from './failures.ts';
 import { returnedValues } from './former.ts';
 import { canonicalJson, type JsonObject } from './json.ts';
 import { statusMember, stepBetween } from './lifecycle.ts';
@@ -204,13 +205,14 @@ function changed(
       accepted.updatedAt === snapshot.updatedAt && canonicalJson(merged) === canonicalJson(snapshot.record);
     return { outcome: 'unchanged', accepted: same ? null : accepted };
   }
+  const word = moved ? record.status : (partialFailure(snapshot.record, merged, told) ?? 'updated');
   // A move at a newer time is a new state, and the answer describes it whole: what it leaves out belonged to the old.
   const whole = moved && how.reading === 'replaces';
   return {
     outcome: 'changed',
     accepted: whole ? asSaid(record) : accepted,
     transition: {
-      type: eventType(record.subject, moved ? record.status : 'updated'),
+      type: eventType(record.subject, word),
       status: record.status,
       previousStatus: snapshot.status,
       changes: told,

@@ -47,7 +47,7 @@ const STATE = {
       'Paths within `record` that changed. At first sight all members; empty when the clock or a verification made the event.',
     ),
   record: RECORD.describe(
-    'What the upstream said, whole, members that are not documented included. Two types add a member: `quote.expired` has `expiresAt`, `quote.signature_invalid` has `signature` with `part` (which is wrong), `reason` and `recovered` (who signed, or null).',
+    'What the upstream said, whole, members that are not documented included. Some types add a member: `quote.expiring` and `quote.expired` have `expiresAt`, `quote.signature_invalid` has `signature` with `part` (which is wrong), `reason` and `recovered` (who signed, or null).',
   ),
 };
 
@@ -56,7 +56,7 @@ const CUT = {
     .literal(true)
     .exactOptional()
     .describe(
-      'True when the event was larger than a webhook may be: the largest members of `record` (then the last of `changes`) are left out. Otherwise absent.',
+      'True when the event was larger than a webhook may be: the largest members of `record` (then `transfer`, then the last of `changes`) are left out. Otherwise absent.',
     ),
   recordUrl: z
     .string()
@@ -106,7 +106,139 @@ const TIMES = {
     .describe('`timestamp` minus `upstreamUpdatedAt`, good to a second; null where the latter is.'),
 };
 
-const FACTS = { ...STATE, ...REMARKS, ...TIMES };
+const DIGITS = z.string().regex(/^\d{1,78}$/);
+
+const PLACE = { chainId: z.string().exactOptional(), token: z.string().exactOptional() };
+
+/**
+ * What a quote promised of a transfer. Amounts are base units. `fees[].kind` is what the quote calls the fee;
+ * `estimateSeconds` how long it says that delivery takes.
+ */
+export const PROMISED = z.object({
+  quote: z.string(),
+  source: z
+    .object({ ...PLACE, amount: DIGITS.exactOptional(), funder: z.string().exactOptional() })
+    .exactOptional(),
+  destination: z
+    .object({
+      ...PLACE,
+      amount: DIGITS.exactOptional(),
+      minimum: DIGITS.exactOptional(),
+      recipient: z.string().exactOptional(),
+    })
+    .exactOptional(),
+  fees: z
+    .array(z.object({ kind: z.string(), token: z.string().exactOptional(), amount: DIGITS }))
+    .exactOptional(),
+  estimateSeconds: z.int().min(0).exactOptional(),
+});
+
+/**
+ * What the log keeps beside the record because it cannot be derived from it later: of `before` and `fundedAt` receivers
+ * get what follows from them. `before`: path -> the value that a changed member had, null for one too long to keep; a
+ * path that is missing had none. `fundedAt` is in Unix seconds.
+ */
+const KEPT = {
+  before: z.record(z.string(), z.json()).exactOptional(),
+  promised: PROMISED.exactOptional(),
+  fundedAt: z.int().exactOptional(),
+};
+
+const END = z.object({
+  chainId: z.string().exactOptional().describe("The chain's id, as text."),
+  chain: z.string().exactOptional().describe('Its name, where it is known.'),
+  txHash: z.string().exactOptional().describe('The transaction.'),
+  txUrl: z.string().exactOptional().describe('Where it can be looked at.'),
+});
+
+const MONEY = {
+  amount: DIGITS.describe('Base units.'),
+  units: z
+    .string()
+    .exactOptional()
+    .describe('The same in token units, such as `1250.5`; absent where the decimals are not certain.'),
+  token: z.string().exactOptional().describe("The token's address."),
+  symbol: z.string().exactOptional().describe('Its name, where it is known.'),
+  chainId: z.string().exactOptional().describe('The chain it is on.'),
+};
+
+/** What an event says of the transfer that it is about. What is not known is absent. */
+export const TRANSFER = z.object({
+  source: END.exactOptional().describe('Where it is funded.'),
+  destination: END.exactOptional().describe('Where it is delivered.'),
+  refund: END.exactOptional().describe('Where it was paid back.'),
+  toSend: z.object(MONEY).exactOptional().describe('What is to be sent, until `sent` is known.'),
+  sent: z.object(MONEY).exactOptional().describe('What the source transaction sent.'),
+  promised: z
+    .object(MONEY)
+    .exactOptional()
+    .describe(
+      'What is to be delivered: by the quote, else by the last of `record.steps`, for a route by the best quote.',
+    ),
+  minimum: z.object(MONEY).exactOptional().describe("The quote's minimum."),
+  delivered: z.object(MONEY).exactOptional().describe('What the destination transaction delivered.'),
+  shortfall: z
+    .object({
+      ...MONEY,
+      share: z.number().min(0).max(1).describe('`amount` as a share of the minimum, to six digits.'),
+    })
+    .exactOptional()
+    .describe(
+      'By how much less than the minimum was delivered; only where both are amounts of one token on one chain.',
+    ),
+  fees: z
+    .array(z.object({ kind: z.string().exactOptional().describe('What the quote calls it.'), ...MONEY }))
+    .exactOptional()
+    .describe('The fees of the quote, at most ten.'),
+  quote: z.string().exactOptional().describe('The quote that promised it, where it was handed over.'),
+  funder: z.string().exactOptional().describe('Who sends.'),
+  recipient: z.string().exactOptional().describe('Who receives.'),
+  refundRecipient: z.string().exactOptional().describe('Who gets it back, should it fail.'),
+  secondsSinceFunding: z
+    .int()
+    .min(0)
+    .exactOptional()
+    .describe(
+      'From the first `updatedAt` seen as `pending` to `upstreamUpdatedAt`, for events of the clock to `timestamp`.',
+    ),
+  failed: z
+    .array(
+      z.object({
+        path: z.string().describe('Where it stands in `record`.'),
+        status: z.string().describe('Its word for the failure.'),
+        chainId: z.string().exactOptional(),
+        intentHash: z.string().exactOptional(),
+        reason: z.string().exactOptional().describe('Why, where it says so.'),
+      }),
+    )
+    .exactOptional()
+    .describe('Steps, intents and sub-statuses that have failed, at most ten.'),
+  error: z.string().exactOptional().describe('The error text of the record.'),
+  changed: z
+    .array(
+      z.object({
+        path: z.string().describe('As in `changes`.'),
+        old: z.json().exactOptional().describe('The value before; null: there was none; absent: too long.'),
+        new: z.json().exactOptional().describe('The value now, likewise.'),
+      }),
+    )
+    .exactOptional()
+    .describe('The members that changed, with both values. Absent at first sight.'),
+});
+
+/** What an event says of the transfer that it is about. */
+export type TransferFacts = z.infer<typeof TRANSFER>;
+
+/** What a quote promised of a transfer. */
+export type Promised = z.infer<typeof PROMISED>;
+
+const TOLD = {
+  transfer: TRANSFER.exactOptional().describe(
+    'What is known of the transfer, in one shape for every kind of subject. What is not known is absent.',
+  ),
+};
+
+const FACTS = { ...STATE, ...REMARKS, ...TIMES, ...KEPT };
 
 /** The event as it is made: one for all receivers, and immutable. */
 export const EVENT = z.object({ ...HEAD, data: z.object(FACTS) });
@@ -119,5 +251,5 @@ export const STORED_EVENT = z.looseObject({
 
 /** The event as a receiver gets it: what a webhook's body holds, and what its consumers may rely on. */
 export const RENDERED_EVENT = z
-  .object({ ...HEAD, data: z.object({ ...STATE, ...CUT, ...REMARKS, ...AUDIENCE, ...TIMES }) })
+  .object({ ...HEAD, data: z.object({ ...STATE, ...TOLD, ...CUT, ...REMARKS, ...AUDIENCE, ...TIMES }) })
   .meta({ title: 'Intentwatch event' });

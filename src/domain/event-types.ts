@@ -1,13 +1,16 @@
 import { KNOWN_STATUSES } from './cadence/stages.ts';
 
+/** What may fail while the status stands. */
+const FAILURES = ['step_failed', 'error'];
+
 /** Words beside the statuses: other changes, accepted `unknown`, and what the clock brings about. */
 const WORDS: { readonly [kind: string]: readonly string[] } = {
-  intent: ['updated', 'unknown', 'overdue'],
+  intent: ['updated', 'unknown', 'overdue', 'short', ...FAILURES, 'refund_sent'],
   // Seen on wallet pages only: nobody can ask for one alone, so none becomes `unknown` or `overdue`.
-  'deposit-address': ['updated'],
-  quote: ['updated', 'unknown', 'expired', 'signature_invalid'],
-  gasless: ['updated', 'unknown', 'overdue'],
-  vault: ['updated', 'unknown', 'overdue', 'expired'],
+  'deposit-address': ['updated', ...FAILURES, 'refund_sent'],
+  quote: ['updated', 'unknown', 'expiring', 'expired', 'signature_invalid', ...FAILURES, 'refund_sent'],
+  gasless: ['updated', 'unknown', 'overdue', ...FAILURES],
+  vault: ['updated', 'unknown', 'overdue', 'expiring', 'expired', 'error'],
   route: ['moved'],
 };
 

@@ -5,27 +5,33 @@ import type { Snapshot } from './record.ts';
 import { quoteId, type SubjectId } from './subject.ts';
 import type { FlaggedEvent } from './timed.ts';
 
-/** A quote that was handed over as the JSON of `POST /v1/quotes`. `said` is all that its signature covers, as it was. */
+/** A quote that was handed over as the JSON of `POST /v1/quotes`. `said` is all that its signature covers and what it promises, as it was. */
 export type HandedQuote = { subject: SubjectId; said: JsonObject };
 
 /** A quote that was handed over, and whether its signature holds; null until that could be found out. */
 export type HandedState = { quote: HandedQuote; verdict: 'valid' | 'invalid' | null };
 
-/** What its signature covers, and the signature; the rest of a quote is not kept. */
-const KEPT = ['id', 'intentHash', 'steps', 'expiresAt', 'source', 'signature'];
+/** What its signature covers, and the signature. */
+const SIGNED = ['id', 'intentHash', 'steps', 'expiresAt', 'source', 'signature'];
+
+/** What it promises beside that; the rest of a quote is not kept. */
+const KEPT = [...SIGNED, 'destination', 'fees', 'estimatedFulfillTimeSec'];
 
 /** Reads a quote far enough to watch it: its id. Null when that is not `quote:` and a UUID. */
 export function readHandedQuote(json: JsonValue): HandedQuote | null {
   if (!isJsonObject(json) || typeof json.id !== 'string') return null;
   const [, uuid] = /^quote:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i.exec(json.id) ?? [];
   if (uuid === undefined) return null;
-  const said = Object.fromEntries(Object.entries(json).filter(([key]) => KEPT.includes(key)));
-  return { subject: quoteId(uuid), said };
+  return { subject: quoteId(uuid), said: membersOf(json, KEPT) };
 }
 
-/** Names the content of a quote: one that is handed over with another content is verified again. */
+/** Names what is signed of a quote: one that is handed over with another content is verified again. */
 export function fingerprintOf({ said }: HandedQuote): string {
-  return sha256(stringToBytes(canonicalJson(said))).slice(2, 34);
+  return sha256(stringToBytes(canonicalJson(membersOf(said, SIGNED)))).slice(2, 34);
+}
+
+function membersOf(json: JsonObject, names: readonly string[]): JsonObject {
+  return Object.fromEntries(Object.entries(json).filter(([key]) => names.includes(key)));
 }
 
 /** The event of a signature that does not hold, once per content. */

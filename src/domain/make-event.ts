@@ -1,11 +1,16 @@
 import { sha256, stringToBytes } from 'viem/utils';
 import type { Transition } from './decide.ts';
 import type { Event, EventFacts, EventSubject } from './event.ts';
+import type { Promised } from './event-schema.ts';
 import { canonicalJson, type JsonObject } from './json.ts';
+import { statusMember } from './lifecycle.ts';
+import { valuesAt } from './paths.ts';
+import { asSubjectId } from './subject.ts';
 
 /**
  * What an event is made of. `nowMs` is Redis time; `waitingSince` (Unix seconds) is the first `updatedAt` seen in the
- * stage of waiting that the subject was in before; null or left out when it was in none.
+ * stage of waiting that the subject was in before; null or left out when it was in none. `before` is the record before,
+ * null at first sight; `promised` what a quote promised of the transfer; `fundedAt` when it was funded (Unix seconds).
  */
 export type EventParts = {
   subject: EventSubject;
@@ -14,6 +19,9 @@ export type EventParts = {
   record: JsonObject;
   updatedAt: number | null;
   waitingSince?: number | null;
+  before?: JsonObject | null;
+  promised?: Promised | null;
+  fundedAt?: number | null;
   nowMs: number;
 };
 
@@ -33,6 +41,9 @@ export function makeEvent(parts: EventParts): Event {
     ...(elapsed === null ? {} : { elapsedSeconds: elapsed }),
     upstreamUpdatedAt: updatedAt,
     detectionDelaySeconds: detectionDelay(updatedAt, nowMs),
+    ...(parts.before == null ? {} : { before: oldValues(parts.before, parts) }),
+    ...(parts.promised == null ? {} : { promised: parts.promised }),
+    ...(parts.fundedAt == null ? {} : { fundedAt: parts.fundedAt }),
   };
   return {
     id: eventId([subject.id, String(sequence), transition.type, canonicalJson(record)]),
@@ -40,6 +51,15 @@ export function makeEvent(parts: EventParts): Event {
     timestamp: new Date(nowMs).toISOString(),
     data: facts,
   };
+}
+
+/** What the changed members were before; that of the status is `previousStatus`. */
+function oldValues(before: JsonObject, { subject, transition }: EventParts): JsonObject {
+  const status = statusMember(asSubjectId(subject.id));
+  return valuesAt(
+    before,
+    transition.changes.filter((path) => path !== status),
+  );
 }
 
 /** How long a subject had waited that moves on, or is told of because it has not. */

@@ -2,7 +2,8 @@ import { stageOf } from './cadence/stages.ts';
 import { type Accepted, UNKNOWN } from './decide.ts';
 import { formerAfter } from './former.ts';
 import type { Snapshot } from './record.ts';
-import type { SubjectId } from './subject.ts';
+import { SHORT } from './short.ts';
+import { type SubjectId, subjectKind } from './subject.ts';
 import { quoteFlags } from './timed.ts';
 
 /** What the commit writes: a snapshot without what only the commit itself can give. */
@@ -28,7 +29,7 @@ export function nextSnapshot(
     record: accepted.record,
     observedAtMs: nowMs,
     changedAtMs: moved ? nowMs : before.changedAtMs,
-    pendingSince: waiting ? since : null,
+    pendingSince: waiting ? since : (before?.pendingSince ?? null),
     flags: withFlags(
       moved ? keptFlags(before, waiting && wasWaiting) : before.flags,
       quoteFlags(subject, accepted.status),
@@ -38,10 +39,28 @@ export function nextSnapshot(
   };
 }
 
-/** A new status starts with no flags, but a transfer that waits on is not overdue a second time, and a quote has one life. */
+/** Since when a subject has been under way, Unix seconds; null for one that is not. */
+export function waitingSince(subject: SubjectId, snapshot: Snapshot | null): number | null {
+  return snapshot !== null && stageOf(subject, snapshot.status).waiting ? snapshot.pendingSince : null;
+}
+
+/**
+ * When a transfer was funded, as far as it was seen: the first `updatedAt` at which it was pending, Unix seconds; null for
+ * one that was first seen later. Other kinds begin to wait for other reasons.
+ */
+export function fundedAt(
+  subject: SubjectId,
+  { pendingSince, updatedAt }: Pick<Snapshot, 'pendingSince' | 'updatedAt'>,
+): number | null {
+  const kind = subjectKind(subject);
+  // Without a time of the upstream's, it is only known when it was looked at.
+  return updatedAt !== null && (kind === 'intent' || kind === 'deposit-address') ? pendingSince : null;
+}
+
+/** A new status starts with no flags, but a transfer that waits on is not overdue a second time, and what has one life keeps its own. */
 function keptFlags(before: Snapshot | null, waitsOn: boolean): string[] {
   return (before?.flags ?? []).filter(
-    (flag) => flag.startsWith('quote:') || (waitsOn && flag.startsWith('overdue:')),
+    (flag) => flag.startsWith('quote:') || flag === SHORT || (waitsOn && flag.startsWith('overdue:')),
   );
 }
 

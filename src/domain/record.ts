@@ -66,7 +66,7 @@ const WRITTEN = {
   observedAtMs: INTEGER,
   /** Redis time. */
   changedAtMs: INTEGER,
-  /** The first `updatedAt` (Unix seconds) seen in the present stage of waiting. */
+  /** The first `updatedAt` (Unix seconds) seen in the present stage of waiting, or in the last one. */
   pendingSince: INTEGER_OR_NONE,
   /** The events of time that were already made. */
   flags: listOf('\n'),

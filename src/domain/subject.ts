@@ -7,6 +7,7 @@ export const SUBJECT_KINDS = [
   'vault',
   'deposit-address',
   'route',
+  'by-tx',
   'other',
 ] as const;
 
@@ -17,7 +18,8 @@ declare const subjectIdBrand: unique symbol;
 /**
  * The identifier of a subject, always with its prefix: `intent:0x…`, `wallet:0x…` (EVM in lower case, others as they
  * are), `quote:<uuid>`, `gasless:<uuid>` (v1 status endpoint), `gasless:gateway:<id>` (the deposit gateway's jobs),
- * `vault:<chainId>:<address in lower case>`, `deposit-address:…`, `route:<name in the config>`.
+ * `vault:<chainId>:<address in lower case>`, `deposit-address:…`, `route:<name in the config>`,
+ * `by-tx:source:<hash>` and `by-tx:destination:<hash>`, which only lead to a transfer.
  */
 export type SubjectId = string & { readonly [subjectIdBrand]: true };
 
@@ -50,9 +52,16 @@ export function vaultId(vault: { chainId: number; address: string }): SubjectId 
   return `vault:${vault.chainId}:${foldHex(vault.address)}` as SubjectId;
 }
 
+/** A transaction by which a transfer is looked for: that which funds it, or that which delivers it. */
+export function txId(side: TxSide, hash: string): SubjectId {
+  return `by-tx:${side}:${foldHex(hash)}` as SubjectId;
+}
+
 export function routeId(name: string): SubjectId {
   return `route:${name}` as SubjectId;
 }
+
+export type TxSide = 'source' | 'destination';
 
 /** What a subject id means, taken apart. */
 export type SubjectKey =
@@ -63,6 +72,7 @@ export type SubjectKey =
   | { kind: 'vault'; chainId: number; address: string }
   | { kind: 'deposit-address'; id: string }
   | { kind: 'route'; name: string }
+  | { kind: 'by-tx'; side: TxSide; hash: string }
   | { kind: 'other'; word: string; id: string };
 
 /** Takes a subject id apart; null when the text is no subject id. */
@@ -90,6 +100,11 @@ export function parseSubjectId(text: string): SubjectKey | null {
       return { kind: 'deposit-address', id: rest };
     case 'route':
       return { kind: 'route', name: rest };
+    case 'by-tx': {
+      const [, side, hash] = /^(source|destination):([^:]+)$/.exec(rest) ?? [];
+      if (hash === undefined) return null;
+      return { kind: 'by-tx', side: side === 'source' ? 'source' : 'destination', hash };
+    }
     default:
       return /^[a-z][a-z0-9-]{0,31}$/.test(text.slice(0, colon))
         ? { kind: 'other', word: text.slice(0, colon), id: rest }
@@ -133,6 +148,7 @@ export function subjectOfRecord(record: { id: string; type: string }): SubjectId
     case 'wallet':
     case 'vault':
     case 'route':
+    case 'by-tx':
       return null;
     case 'intent':
       return intentId(key.hash);

@@ -6,6 +6,7 @@ import {
   quoteId,
   routeId,
   type SubjectId,
+  txId,
   vaultId,
   walletId,
 } from './subject.ts';
@@ -14,6 +15,8 @@ import {
 export type NamedSubjects = {
   wallets: readonly string[];
   intents: readonly string[];
+  sourceTxs: readonly string[];
+  destinationTxs: readonly string[];
   quotes: readonly string[];
   gaslessJobs: readonly { id: string; endpoint: 'status' | 'gateway' }[];
   vaults: readonly { address: string; chainId: number }[];
@@ -25,6 +28,8 @@ export function subjectsOf(named: NamedSubjects): SubjectId[] {
   const subjects = [
     ...named.wallets.map(walletId),
     ...named.intents.map(intentId),
+    ...named.sourceTxs.map((hash) => txId('source', hash)),
+    ...named.destinationTxs.map((hash) => txId('destination', hash)),
     ...named.quotes.map(quoteId),
     ...named.gaslessJobs.map((job) =>
       job.endpoint === 'gateway' ? gatewayJobId(job.id) : gaslessId(job.id),

@@ -15,49 +15,45 @@ export type FlaggedEvent = { flag: string; transition: Transition; said: JsonObj
 export type OverdueAfter = number | 'learned';
 
 /**
- * An event that the clock makes, once per stage. `overdueAfter` restricts it to the subscriptions that configured that
- * time; null means all.
+ * An event that the clock makes, once per stage. `overdueAfter` and `warnBeforeMs` restrict it to the subscriptions that
+ * configured that time; null means all. From `untilMs` on it says nothing any more; null means never.
  */
-export type TimedEvent = FlaggedEvent & { overdueAfter: OverdueAfter | null };
+export type TimedEvent = FlaggedEvent & {
+  overdueAfter: OverdueAfter | null;
+  warnBeforeMs: number | null;
+  untilMs: number | null;
+};
 
 /** A time after which some subscription wants a transfer told as overdue, and what it comes to, ms. */
 export type OverdueTime = { after: OverdueAfter; ms: number };
 
-/** What the clock is held against beside the snapshot. `handed`: the quote itself, where it was handed over. */
-export type TimedContext = { overdue: readonly OverdueTime[]; handed: HandedState | null };
+/**
+ * What the clock is held against beside the snapshot. `warnBeforeMs`: how long before it expires some subscription wants to
+ * be warned; `handed`: the quote itself, where it was handed over.
+ */
+export type TimedContext = {
+  overdue: readonly OverdueTime[];
+  warnBeforeMs: readonly number[];
+  handed: HandedState | null;
+};
 
 /** The moments (Redis time, ms) at which the clock would make an event of a subject in its present stage. */
 export function timedMoments(
   subject: SubjectId,
   snapshot: Snapshot,
-  { overdue, handed }: TimedContext,
+  { overdue, warnBeforeMs, handed }: TimedContext,
 ): { atMs: number; event: TimedEvent }[] {
   // Which of them were told is not known any more: none is told a second time.
   if (snapshot.salvaged === true) return [];
   const moments: { atMs: number; event: TimedEvent }[] = [];
   const deadlineMs = vaultDeadlineMs(subject, snapshot);
   if (deadlineMs !== null) {
-    moments.push({
-      atMs: deadlineMs,
-      event: {
-        flag: 'expired',
-        transition: byClock(subject, snapshot, 'expired'),
-        said: {},
-        overdueAfter: null,
-      },
-    });
+    moments.push(...expiry({ atMs: deadlineMs, prefix: '', said: {} }, { subject, snapshot, warnBeforeMs }));
   }
   const expiryMs = handed === null ? null : quoteExpiryMs(handed, snapshot);
   if (handed !== null && expiryMs !== null) {
-    moments.push({
-      atMs: expiryMs,
-      event: {
-        flag: 'quote:expired',
-        transition: byClock(subject, snapshot, 'expired'),
-        said: { id: subject, expiresAt: handed.quote.said.expiresAt ?? null },
-        overdueAfter: null,
-      },
-    });
+    const said = { id: subject, expiresAt: handed.quote.said.expiresAt ?? null };
+    moments.push(...expiry({ atMs: expiryMs, prefix: 'quote:', said }, { subject, snapshot, warnBeforeMs }));
   }
   if (snapshot.pendingSince !== null && stageOf(subject, snapshot.status).waiting) {
     for (const [after, ms] of new Map(overdue.map((time) => [time.after, time.ms]))) {
@@ -67,12 +63,37 @@ export function timedMoments(
           flag: `overdue:${after}`,
           transition: byClock(subject, snapshot, 'overdue'),
           said: {},
+          ...FOR_ALL,
           overdueAfter: after,
         },
       });
     }
   }
   return moments.filter((moment) => !snapshot.flags.includes(moment.event.flag));
+}
+
+const FOR_ALL = { overdueAfter: null, warnBeforeMs: null, untilMs: null };
+
+type Moment = { atMs: number; event: TimedEvent };
+
+/** The end of what is not funded by then, and the warnings before it. `prefix` keeps the flags of what has one life. */
+function expiry(
+  { atMs, prefix, said }: { atMs: number; prefix: string; said: JsonObject },
+  of: { subject: SubjectId; snapshot: Snapshot; warnBeforeMs: readonly number[] },
+): Moment[] {
+  const { subject, snapshot } = of;
+  const moment = (word: string, flag: string): FlaggedEvent => ({
+    flag: `${prefix}${flag}`,
+    transition: byClock(subject, snapshot, word),
+    said,
+  });
+  return [
+    ...[...new Set(of.warnBeforeMs)].map((ms) => ({
+      atMs: atMs - ms,
+      event: { ...moment('expiring', `expiring:${ms}`), ...FOR_ALL, warnBeforeMs: ms, untilMs: atMs },
+    })),
+    { atMs, event: { ...moment('expired', 'expired'), ...FOR_ALL } },
+  ];
 }
 
 /** When an unfunded vault expires; null for anything else. */

@@ -56,7 +56,8 @@ export function readText(value: JsonValue | undefined): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-function readLeg(value: JsonValue | undefined, origin: Pick<Leg, 'done' | 'members'>): Leg | null {
+/** One end of a transfer from a member of a record; null where it says neither chain, amount nor transaction. */
+export function readLeg(value: JsonValue | undefined, origin: Pick<Leg, 'done' | 'members'>): Leg | null {
   if (!isJsonObject(value)) return null;
   const leg = {
     chainId: readText(value.chainId),

@@ -46,6 +46,10 @@ const REQUEST_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const ATTEMPT_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60];
 const DETECTION_BUCKETS = [0.25, 0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 1_800, 3_600];
 
+const DELIVERED_BUCKETS = [
+  0.5, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999, 1, 1.001, 1.01, 1.1,
+];
+
 /** Every metric of the program's own, in the order in which they are exposed and documented. */
 export const DEFINITIONS = {
   buildInfo: {
@@ -118,6 +122,14 @@ export const DEFINITIONS = {
     type: 'histogram',
     labels: { kind: SUBJECT_KINDS },
     buckets: DETECTION_BUCKETS,
+  },
+
+  deliveredRatio: {
+    name: 'intentwatch_delivered_ratio',
+    help: 'What was delivered of a transfer as a share of what its quote promised, by the pair of chains: only where the quote was handed over, and both are amounts of one token on one chain. The first 50 pairs; others count as `other`.',
+    type: 'histogram',
+    labels: { route: 'learned' },
+    buckets: DELIVERED_BUCKETS,
   },
 
   polls: {

@@ -68,9 +68,14 @@ export class Instruments {
     if (Number.isFinite(by) && by > 0) this.#counters.get(key)?.inc(this.#fold(key, labels), by);
   }
 
-  observe<Key extends HistogramKey>(key: Key, labels: LabelsOf<Key>, value: number): void {
+  observe<Key extends HistogramKey>(
+    key: Key,
+    labels: LabelsOf<Key>,
+    value: number,
+    extra: readonly string[] = [],
+  ): void {
     if (Number.isFinite(value) && value >= 0) {
-      this.#histograms.get(key)?.observe(this.#fold(key, labels), value);
+      this.#histograms.get(key)?.observe(this.#fold(key, labels, extra), value);
     }
   }
 

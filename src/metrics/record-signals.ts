@@ -4,6 +4,9 @@ import type { SignalMap, Signals } from '../signals.ts';
 import type { Instruments } from './instruments.ts';
 import { OTHER } from './label-values.ts';
 
+/** Pairs of chains that get a series of their own: who hands over a quote chooses them, so they are bounded. */
+const MOST_ROUTES = 50;
+
 /** Moves the metrics with the signals. Returns what ends it. */
 export function recordSignals(signals: Signals, metrics: Instruments): () => void {
   const ends: (() => void)[] = [];
@@ -39,6 +42,11 @@ export function recordSignals(signals: Signals, metrics: Instruments): () => voi
   on('record.decided', ({ kind, outcome, reason }) => {
     metrics.count('records', { kind, outcome });
     if (outcome === 'stale') metrics.count('stale', { reason: reason ?? OTHER });
+  });
+  const routes = new Set<string>();
+  on('transfer.delivered', ({ route, ratio }) => {
+    if (routes.size < MOST_ROUTES) routes.add(route);
+    metrics.observe('deliveredRatio', { route }, ratio, [...routes]);
   });
   on('record.unreadable', ({ where }) => metrics.count('unreadable', { kind: kindOf(where) }));
   on('event.committed', ({ event, kind }) => {

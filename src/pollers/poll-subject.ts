@@ -6,6 +6,7 @@ import { pollIntent } from './intent.ts';
 import { pollQuote } from './quote.ts';
 import type { Reading } from './reading.ts';
 import { pollRoute, type QuotingService } from './route.ts';
+import { pollTx } from './tx.ts';
 import { pollVault } from './vault.ts';
 
 /** Who is asked. `quoting` is null where the config names no open quoting service. */
@@ -30,6 +31,8 @@ export async function pollSubject(
       return pollGasless(client, key, signal);
     case 'vault':
       return pollVault(client, key, signal);
+    case 'by-tx':
+      return pollTx(client, key, signal);
     case 'route':
       if (quoting === null || route === null) throw new Error(`${subject} is not defined`);
       return pollRoute(quoting, route, signal);

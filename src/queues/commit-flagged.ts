@@ -1,11 +1,20 @@
 import type { Claim } from '../domain/claim.ts';
+import type { Promised } from '../domain/event-schema.ts';
 import { makeEvent } from '../domain/make-event.ts';
-import type { SnapshotDraft } from '../domain/next-snapshot.ts';
+import { fundedAt, type SnapshotDraft, waitingSince } from '../domain/next-snapshot.ts';
 import type { Snapshot } from '../domain/record.ts';
 import { eventKind, type SubjectId, subjectKind } from '../domain/subject.ts';
 import type { FlaggedEvent } from '../domain/timed.ts';
 import type { Signals } from '../signals.ts';
 import type { SubjectStore } from '../store/subjects.ts';
+
+/** A subject as it stands, with what its quote promised, where that is known. */
+export type Standing = {
+  subject: SubjectId;
+  snapshot: Snapshot;
+  claims: readonly Claim[];
+  promised: Promised | null;
+};
 
 /**
  * Commits an event that no answer made, with its flag in one step. `claims` are those of the subject; `roots` are the
@@ -13,7 +22,7 @@ import type { SubjectStore } from '../store/subjects.ts';
  */
 export async function commitFlagged(
   parts: { subjects: SubjectStore; signals: Signals },
-  known: { subject: SubjectId; snapshot: Snapshot; claims: readonly Claim[] },
+  known: Standing,
   happened: { event: FlaggedEvent; roots: string[] | null; nowMs: number },
 ): Promise<Snapshot | null> {
   const { subject, snapshot, claims } = known;
@@ -31,7 +40,9 @@ export async function commitFlagged(
     transition,
     record: { ...snapshot.record, ...said },
     updatedAt: snapshot.updatedAt,
-    waitingSince: snapshot.pendingSince,
+    waitingSince: waitingSince(subject, snapshot),
+    promised: known.promised,
+    fundedAt: fundedAt(subject, snapshot),
     nowMs: happened.nowMs,
   });
   const { roots } = happened;

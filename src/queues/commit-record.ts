@@ -1,18 +1,22 @@
 import { type FinishedStatuses, nextPoll } from '../domain/cadence/next-poll.ts';
+import { routeName } from '../domain/cadence/route-name.ts';
 import { type Claim, isHistoryFor, parseClaimRoot } from '../domain/claim.ts';
 import { type Decision, decide, UNKNOWN } from '../domain/decide.ts';
+import type { Promised } from '../domain/event-schema.ts';
 import type { HandedState } from '../domain/handed-quote.ts';
 import { canonicalJson } from '../domain/json.ts';
 import { eventId, makeEvent } from '../domain/make-event.ts';
-import { nextSnapshot, type SnapshotDraft } from '../domain/next-snapshot.ts';
+import { fundedAt, nextSnapshot, type SnapshotDraft, waitingSince } from '../domain/next-snapshot.ts';
 import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
+import { readRoute } from '../domain/route.ts';
+import { deliveredRatio, shortEvent } from '../domain/short.ts';
 import { eventKind, intentId, isPollable, subjectKind } from '../domain/subject.ts';
-import { type OverdueAfter, type OverdueTime, timedMoments } from '../domain/timed.ts';
+import { type TimedContext, type TimedEvent, timedMoments } from '../domain/timed.ts';
 import type { Signals } from '../signals.ts';
 import type { PlanStore } from '../store/plan.ts';
 import type { StoredSubscription } from '../store/registry.ts';
 import type { Commit, Known, SubjectStore } from '../store/subjects.ts';
-import { commitFlagged } from './commit-flagged.ts';
+import { commitFlagged, type Standing } from './commit-flagged.ts';
 import type { Learning } from './learning.ts';
 
 /** What committing needs of the daemon. */
@@ -46,10 +50,49 @@ export type Taken = {
 };
 
 /**
+ * Takes a record in, and tells where less was delivered than its quote's minimum. That is an event of its own behind the one
+ * of the record: after a crash between the two the record is read again, and only the second is made.
+ */
+export async function commitRecord(
+  parts: CommitParts,
+  record: UpstreamRecord,
+  known: Known,
+  sighting: Sighting,
+): Promise<Taken> {
+  const taken = await takeRecord(parts, record, known, sighting);
+  noteEstimate(parts, record, known.promised);
+  const { outcome, snapshot } = taken;
+  const { promised } = known;
+  if (promised === null || snapshot === null || outcome === 'stale' || outcome === 'superseded') return taken;
+  const { subject } = record;
+  const ratio = deliveredRatio(snapshot, promised);
+  if (taken.stored && ratio !== null && deliveredRatio(known.snapshot, promised) === null) {
+    parts.signals.emit('transfer.delivered', { route: routeName(snapshot.record), ratio });
+  }
+  const event = shortEvent(subject, snapshot, promised);
+  if (event === null) return taken;
+  const claims = merge(known.claims, sighting.claims);
+  const happened = { event, roots: null, nowMs: sighting.nowMs };
+  const short = await commitFlagged(parts, { subject, snapshot, claims, promised }, happened);
+  return short === null ? taken : { ...taken, snapshot: short, stored: true };
+}
+
+/** Takes in how long a delivery takes by the quote of a transfer, or by the best quote of a priced route. */
+function noteEstimate({ learning }: CommitParts, { said }: UpstreamRecord, promised: Promised | null): void {
+  const priced = readRoute(said)?.fillEstimateSeconds ?? null;
+  if (priced !== null) learning.sawEstimate(routeName(said), priced);
+  const { source, destination, estimateSeconds } = promised ?? {};
+  if (source?.chainId === undefined || destination?.chainId === undefined) return;
+  if (estimateSeconds !== undefined) {
+    learning.sawEstimate(`${source.chainId}:${destination.chainId}`, estimateSeconds);
+  }
+}
+
+/**
  * Takes a record in: decides what it means and stores it with its event in one atomic step. The intents that it names
  * become subjects first, so that a crash in between leaves a change that the next poll sees again.
  */
-export async function commitRecord(
+async function takeRecord(
   parts: CommitParts,
   record: UpstreamRecord,
   known: Known,
@@ -158,7 +201,10 @@ function commitOf(
         transition,
         record: accepted.record,
         updatedAt: accepted.updatedAt,
-        waitingSince: before?.pendingSince ?? null,
+        waitingSince: waitingSince(subject, before),
+        before: decision.outcome === 'changed' ? (before?.record ?? null) : null,
+        promised: known.promised,
+        fundedAt: fundedAt(subject, snapshot),
         nowMs,
       });
       return {
@@ -220,46 +266,70 @@ async function claimNamed(
   }
 }
 
-/** After how long the subscriptions behind some claims want a transfer told as overdue. `learnedMs`: null for unknown. */
-export function overdueTimes(
+/** The times that the subscriptions behind some claims have configured. `learnedMs`: null for unknown. */
+export function wantedTimes(
   claims: readonly Claim[],
   subscriptions: ReadonlyMap<string, StoredSubscription>,
   learnedMs: number | null,
-): OverdueTime[] {
-  return claims.flatMap((claim) => {
-    const after = overdueAfter(claim, subscriptions);
-    const ms = after === 'learned' ? learnedMs : after;
-    return after === null || ms === null ? [] : [{ after, ms }];
-  });
+): Pick<TimedContext, 'overdue' | 'warnBeforeMs'> {
+  const wanting = claims.flatMap((claim) => subscriptionOf(claim, subscriptions) ?? []);
+  return {
+    overdue: wanting.flatMap(({ overdueAfterMs: after }) => {
+      const ms = after === 'learned' ? learnedMs : after;
+      return after === null || ms === null ? [] : [{ after, ms }];
+    }),
+    warnBeforeMs: wanting.flatMap(({ warnBeforeMs }) => warnBeforeMs ?? []),
+  };
 }
 
-function overdueAfter(
+function subscriptionOf(
   claim: Claim,
   subscriptions: ReadonlyMap<string, StoredSubscription>,
-): OverdueAfter | null {
-  return subscriptions.get(parseClaimRoot(claim.root).subscription)?.overdueAfterMs ?? null;
+): StoredSubscription | null {
+  return subscriptions.get(parseClaimRoot(claim.root).subscription) ?? null;
+}
+
+/** The roots of the claims whose subscriptions configured the time of an event; null for all. */
+function rootsFor(
+  { overdueAfter, warnBeforeMs }: TimedEvent,
+  claims: readonly Claim[],
+  subscriptions: ReadonlyMap<string, StoredSubscription>,
+): string[] | null {
+  if (overdueAfter === null && warnBeforeMs === null) return null;
+  const wanting = claims.filter((claim) => {
+    const subscription = subscriptionOf(claim, subscriptions);
+    if (subscription === null) return false;
+    return warnBeforeMs === null
+      ? subscription.overdueAfterMs === overdueAfter
+      : subscription.warnBeforeMs === warnBeforeMs;
+  });
+  return wanting.map((claim) => claim.root);
 }
 
 /** Makes the events that the clock has brought about by now, each once. Returns the snapshot that stands then. */
 export async function commitTimed(
   parts: CommitParts,
-  known: { subject: UpstreamRecord['subject']; snapshot: Snapshot; claims: readonly Claim[] },
+  known: Standing,
   context: {
     nowMs: number;
     subscriptions: ReadonlyMap<string, StoredSubscription>;
     handed: HandedState | null;
   },
 ): Promise<Snapshot> {
-  const { subject, claims } = known;
+  const { subject, claims, promised } = known;
   const { nowMs, handed } = context;
   let { snapshot } = known;
   const learnedMs = parts.learning.overdueAfterMs(subject, snapshot);
-  const overdue = overdueTimes(claims, context.subscriptions, learnedMs);
-  for (const { atMs, event } of timedMoments(subject, snapshot, { overdue, handed })) {
-    if (atMs > nowMs) continue;
-    const told = claims.filter((claim) => overdueAfter(claim, context.subscriptions) === event.overdueAfter);
-    const roots = event.overdueAfter === null ? null : told.map((claim) => claim.root);
-    const committed = await commitFlagged(parts, { subject, snapshot, claims }, { event, roots, nowMs });
+  const times = wantedTimes(claims, context.subscriptions, learnedMs);
+  for (const { atMs, event } of timedMoments(subject, snapshot, { ...times, handed })) {
+    // Nobody is warned of what has happened already.
+    if (atMs > nowMs || (event.untilMs !== null && nowMs >= event.untilMs)) continue;
+    const roots = rootsFor(event, claims, context.subscriptions);
+    const committed = await commitFlagged(
+      parts,
+      { subject, snapshot, claims, promised },
+      { event, roots, nowMs },
+    );
     if (committed === null) return snapshot;
     snapshot = committed;
   }

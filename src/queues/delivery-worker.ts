@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Receiver } from '../config/config.ts';
+import type { Directory } from '../domain/chains.ts';
 import { parseDeliveryId } from '../domain/delivery-id.ts';
 import type { AttemptOptions, AttemptResult, Notifier } from '../notifiers/notifier.ts';
 import type { Signals } from '../signals.ts';
@@ -21,6 +22,7 @@ export type DeliveryParts = {
   registry: Registry;
   deliveries: DeliveryStore;
   batches: BatchStore;
+  directory: Directory;
   signals: Signals;
   log: Logger;
 };
@@ -148,7 +150,7 @@ export class DeliveryWorker {
         this.#dueAgain.add(claimed.id);
         continue;
       }
-      this.#ahead.add({ letter: letterOf(claimed, texts, this.#parts.events), clock });
+      this.#ahead.add({ letter: letterOf(claimed, texts, this.#parts), clock });
     }
     this.#begin();
     if (!this.#ahead.isOpen) await this.#return(this.#ahead.clear());

@@ -25,6 +25,9 @@ export type LearningParts = {
 
 const WRITE_EVERY_MS = 1_000;
 
+/** The longest time to a delivery that is believed, seconds. */
+const LONGEST_ESTIMATE = 7 * 86_400;
+
 /** What other processes saw is taken in with every so many writes. */
 const READ_EVERY = 5;
 
@@ -37,6 +40,9 @@ type Batch = { route: string; lesson: Lesson; bins: Map<number, Increment> };
 export class Learning {
   readonly #parts: LearningParts;
   readonly #batches = new Map<string, Batch>();
+  /** What quotes said that is not written yet, and what is known to be: route -> seconds. */
+  readonly #said = new Map<string, number>();
+  #estimates: ReadonlyMap<string, number> = new Map();
   #knowledge: Knowledge;
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> = Promise.resolve();
@@ -102,6 +108,13 @@ export class Learning {
     }
   }
 
+  /** Takes in how long a quote says that a delivery takes between two chains. */
+  sawEstimate(route: string, seconds: number): void {
+    if (route === ANY_ROUTE || this.#estimates.get(route) === seconds) return;
+    if (Number.isInteger(seconds) && seconds > 0 && seconds <= LONGEST_ESTIMATE)
+      this.#said.set(route, seconds);
+  }
+
   /** Takes in how many new transfers a look at a wallet showed. */
   sawArrivals({ seen, watchedSeconds }: Arrived): void {
     this.#count({ route: ANY_ROUTE, lesson: 'arrivals' }, { bin: 0, ended: seen, watchedSeconds });
@@ -142,6 +155,9 @@ export class Learning {
   async #write(): Promise<void> {
     const batches = [...this.#batches.values()];
     this.#batches.clear();
+    const said = new Map(this.#said);
+    this.#said.clear();
+    await this.#parts.learned.estimate(said);
     for (const { route, lesson, bins } of batches) {
       await this.#parts.learned.add({ route, lesson, increments: bins.values() });
     }
@@ -150,7 +166,9 @@ export class Learning {
   async #read(): Promise<void> {
     const { redis, learned, rules, arrivals } = this.#parts;
     const stored = await learned.all();
-    this.#knowledge = knowledgeOf(stored, { rules, arrivals, nowMs: await redisTimeMs(redis) });
+    this.#estimates = await learned.estimates();
+    const nowMs = await redisTimeMs(redis);
+    this.#knowledge = knowledgeOf(stored, { rules, arrivals, nowMs, estimates: this.#estimates });
   }
 
   /** Writes what was seen last. */

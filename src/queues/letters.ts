@@ -1,3 +1,4 @@
+import type { Directory } from '../domain/chains.ts';
 import type { RenderedEvent } from '../domain/event.ts';
 import { renderEvent } from '../domain/render.ts';
 import type { Claimed, DeliveryFact, DeliveryStore } from '../store/deliveries.ts';
@@ -19,22 +20,28 @@ export type Letter = {
 };
 
 /** What letters are read from. */
-type LetterParts = { deliveries: DeliveryStore; events: EventLog; registry: Registry };
+type LetterParts = {
+  deliveries: DeliveryStore;
+  events: EventLog;
+  registry: Registry;
+  directory: Directory;
+};
 
 /** The letter of a delivery that was handed out with its entry of the log. */
 export function letterOf(
   { id, fact, entry }: Claimed,
   subscriptions: ReadonlyMap<string, StoredSubscription>,
-  events: EventLog,
+  { events, directory }: Pick<LetterParts, 'events' | 'directory'>,
 ): Letter {
-  return letter({ id, fact }, entry === null ? null : events.read(fact.entry, entry), subscriptions);
+  const stored = entry === null ? null : events.read(fact.entry, entry);
+  return letter({ id, fact, entry: stored }, subscriptions, directory);
 }
 
 /** Reads the deliveries of one message, in the order of the log; those that have ended are left out. */
 export async function readLetters(
   receiver: string,
   ids: readonly string[],
-  { deliveries, events, registry }: LetterParts,
+  { deliveries, events, registry, directory }: LetterParts,
 ): Promise<Letter[]> {
   const letters = await Promise.all(
     ids.map(async (id): Promise<Letter | null> => {
@@ -44,7 +51,7 @@ export async function readLetters(
         events.at(fact.entry),
         registry.subscriptions(fact.roots),
       ]);
-      return letter({ id, fact }, entry, subscriptions);
+      return letter({ id, fact, entry }, subscriptions, directory);
     }),
   );
   return letters
@@ -53,13 +60,14 @@ export async function readLetters(
 }
 
 function letter(
-  { id, fact }: { id: string; fact: DeliveryFact },
-  entry: LogEntry | null,
+  { id, fact, entry }: { id: string; fact: DeliveryFact; entry: LogEntry | null },
   subscriptions: ReadonlyMap<string, StoredSubscription>,
+  directory: Directory,
 ): Letter {
   const event = eventOf(entry);
   if (event !== null) {
-    return { id, fact, event: renderEvent(event, fact.roots, subscriptions), missing: null, waits: false };
+    const rendered = renderEvent(event, fact.roots, subscriptions, directory);
+    return { id, fact, event: rendered, missing: null, waits: false };
   }
   const isUnreadable = entry?.kind === 'unreadable';
   const missing = isUnreadable

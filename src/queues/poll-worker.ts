@@ -6,7 +6,7 @@ import type { PlannedPoll } from '../domain/cadence/planned-poll.ts';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
 import { unseenSnapshot } from '../domain/next-snapshot.ts';
 import type { Snapshot } from '../domain/record.ts';
-import { asSubjectId, type SubjectId, subjectKind } from '../domain/subject.ts';
+import { asSubjectId, intentId, isPollable, type SubjectId, subjectKind } from '../domain/subject.ts';
 import { timedMoments } from '../domain/timed.ts';
 import { pollSubject } from '../pollers/poll-subject.ts';
 import type { Reading } from '../pollers/reading.ts';
@@ -19,7 +19,7 @@ import type { Keys } from '../store/keys.ts';
 import { NOTHING_OBSERVED, type Observed, type PollEnd } from '../store/plan.ts';
 import { type PollStart, takePoll } from '../store/poll-start.ts';
 import type { Surface } from '../store/surface.ts';
-import { commitRecord, commitTimed, overdueTimes } from './commit-record.ts';
+import { commitRecord, commitTimed, wantedTimes } from './commit-record.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { POLL_JOB, type PollJob, TAKE_OVER } from './names.ts';
 import { missingRecord, type PollFailure, PollFailures } from './poll-failures.ts';
@@ -238,6 +238,7 @@ export class PollWorker {
       const { next, observed } = await pollWalletListing(this.#parts, { start, signal, onReading });
       return { end: 'next', next: next ?? AT_ONCE, observed, outcome: 'answered' };
     }
+    if (subjectKind(subject) === 'by-tx') return this.#find(start, signal);
     const next = await this.#ask(start, signal);
     return next === null
       ? { ...over('answered') }
@@ -260,9 +261,26 @@ export class PollWorker {
     }
   }
 
+  /**
+   * Looks for the transfer that a transaction belongs to. What is found gets the claims of the transaction, and is polled and
+   * told as itself; then the transaction has nothing more to say.
+   */
+  async #find(start: PollStart, signal: AbortSignal): Promise<Ended> {
+    const { subject, claims } = start;
+    const reading = await pollSubject(this.#parts, { subject, route: null }, signal);
+    this.#reportUnreadable(subject, reading);
+    const found = reading.records.flatMap((record) =>
+      isPollable(record.subject) ? [record.subject] : record.names.map(intentId),
+    );
+    for (const one of new Set(found)) await this.#parts.subjects.claim(one, claims);
+    if (found.length > 0) return over('answered');
+    const next = this.#next(start, null);
+    return { end: 'next', next: next ?? AT_ONCE, observed: NOTHING_OBSERVED, outcome: 'answered' };
+  }
+
   /** Makes the request of a poll and takes in what it brings. Returns when the next is due; null when it is over. */
   async #ask(start: PollStart, signal: AbortSignal): Promise<PlannedPoll | null> {
-    const { subject, subscriptions } = start;
+    const { subject, subscriptions, promised } = start;
     const askedAt = performance.now();
     const reading = await pollSubject(this.#parts, { subject, route: start.route }, signal);
     const answeredMs = start.nowMs + Math.round(performance.now() - askedAt);
@@ -282,7 +300,7 @@ export class PollWorker {
     const standing = taken.snapshot ?? unseenQuote(start);
     if (standing === null) return this.#next(start, null);
     const doubted = taken.outcome === 'stale' ? { key: '', sinceMs: start.nowMs } : null;
-    const known = { subject, snapshot: { ...standing, doubt: doubted }, claims: start.claims };
+    const known = { subject, snapshot: { ...standing, doubt: doubted }, claims: start.claims, promised };
     const { nowMs, handed } = start;
     const snapshot = doubted
       ? known.snapshot
@@ -303,8 +321,8 @@ export class PollWorker {
     if (route !== null) return nextRoutePoll(route);
     const standing = snapshot ?? unseenQuote(start);
     const learnedMs = snapshot === null ? null : this.#parts.learning.overdueAfterMs(subject, snapshot);
-    const overdue = overdueTimes(claims, subscriptions, learnedMs);
-    const moments = standing ? timedMoments(subject, standing, { overdue, handed }) : [];
+    const times = wantedTimes(claims, subscriptions, learnedMs);
+    const moments = standing ? timedMoments(subject, standing, { ...times, handed }) : [];
     const { finished, learning } = this.#parts;
     const next = nextPoll({
       subject,

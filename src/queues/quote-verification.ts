@@ -90,7 +90,7 @@ export class QuoteVerification {
     const standing = snapshot ?? unseenSnapshot(nowMs);
     const event = signatureInvalid(quote, flaw, standing);
     if (standing.flags.includes(event.flag)) return true;
-    const known = { subject, snapshot: standing, claims };
+    const known = { subject, snapshot: standing, claims, promised: null };
     const committed = await commitFlagged(this.#parts, known, { event, roots: null, nowMs });
     if (committed === null) return false;
     const { part, reason, recovered } = flaw;

@@ -12,7 +12,8 @@ import type { Reading } from '../pollers/reading.ts';
 import type { Observed } from '../store/plan.ts';
 import type { PollStart } from '../store/poll-start.ts';
 import type { Registry } from '../store/registry.ts';
-import { type CommitParts, commitRecord, overdueTimes } from './commit-record.ts';
+import { NOTHING_KNOWN } from '../store/subjects.ts';
+import { type CommitParts, commitRecord, wantedTimes } from './commit-record.ts';
 
 /**
  * What a page of a wallet showed: which transfers are under way and which have ended, in which order, and whether every
@@ -44,7 +45,7 @@ export async function takePage(
   const known = await parts.subjects.look(once.map((record) => record.subject));
   const results = await Promise.allSettled(
     once.map(async (record, index) => {
-      const state = known[index] ?? { snapshot: null, claims: [], seenAtMs: null };
+      const state = known[index] ?? NOTHING_KNOWN;
       const { outcome, snapshot, stored } = await commitRecord(parts, record, state, {
         asOf: start.asOf,
         nowMs: answeredMs,
@@ -142,8 +143,8 @@ function alarmOf(
 ): number | null {
   const { subject, snapshot, claims, start } = shown;
   const learnedMs = parts.learning.overdueAfterMs(subject, snapshot);
-  const overdue = overdueTimes(claims, start.subscriptions, learnedMs);
-  const moments = timedMoments(subject, snapshot, { overdue, handed: null }).map(({ atMs }) => atMs);
+  const times = wantedTimes(claims, start.subscriptions, learnedMs);
+  const moments = timedMoments(subject, snapshot, { ...times, handed: null }).map(({ atMs }) => atMs);
   if (moments.some((atMs) => atMs <= start.nowMs)) return 0;
   return firstAlarm(moments, start.nowMs);
 }

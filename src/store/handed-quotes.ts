@@ -1,10 +1,16 @@
 import { z } from 'zod';
 import { fingerprintOf, type HandedQuote, type HandedState } from '../domain/handed-quote.ts';
 import { canonicalJson, type JsonObject } from '../domain/json.ts';
-import { type SubjectId, subjectKind } from '../domain/subject.ts';
+import { promisedBy } from '../domain/promised.ts';
+import { intentId, type SubjectId, subjectKind } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
+
+/** The intent that a quote becomes. */
+function intentOf({ said: { intentHash } }: HandedQuote): SubjectId | null {
+  return typeof intentHash === 'string' && intentHash !== '' ? intentId(intentHash) : null;
+}
 
 const SAID = JSON_TEXT.pipe(z.record(z.string(), z.json()));
 
@@ -36,6 +42,7 @@ export class HandedQuotes {
       await this.#redis.hset(handedQuotes, subject, canonicalJson(said));
     }
     const states = await Promise.all(quotes.map(({ subject }) => this.of(subject)));
+    await this.#syncPromised(states.flatMap((state) => (state?.verdict === 'valid' ? [state.quote] : [])));
     return states.flatMap((state) => (state?.verdict === null ? [state.quote.subject] : []));
   }
 
@@ -75,5 +82,24 @@ export class HandedQuotes {
   /** Keeps what was found out about a quote as it was handed over. */
   async decide(quote: HandedQuote, verdict: 'valid' | 'invalid'): Promise<void> {
     await this.#redis.hset(this.#keys.verdicts, quote.subject, `${verdict}:${fingerprintOf(quote)}`);
+    const intent = intentOf(quote);
+    if (verdict === 'valid' && intent !== null) {
+      await this.#redis.hset(this.#keys.promised, intent, canonicalJson(promisedBy(quote)));
+    }
+  }
+
+  /** Makes what is known of the intents of quotes what these quotes promise; of the others nothing is believed. */
+  async #syncPromised(valid: readonly HandedQuote[]): Promise<void> {
+    const { promised } = this.#keys;
+    const wanted = new Map<string, HandedQuote>();
+    for (const quote of valid) {
+      const intent = intentOf(quote);
+      if (intent !== null) wanted.set(intent, quote);
+    }
+    const unwanted = (await this.#redis.hkeys(promised)).filter((intent) => !wanted.has(intent));
+    if (unwanted.length > 0) await this.#redis.hdel(promised, ...unwanted);
+    for (const [intent, quote] of wanted) {
+      await this.#redis.hset(promised, intent, canonicalJson(promisedBy(quote)));
+    }
   }
 }

@@ -120,6 +120,16 @@ export class Keys {
     return `${this.root}:verdicts`;
   }
 
+  /** hash: intent -> what its quote promised, JSON, where that was handed over and is valid. Same life as `handedQuotes`. */
+  get promised(): string {
+    return `${this.root}:promised`;
+  }
+
+  /** hash: route of two chains -> how long quotes say that a delivery takes, seconds. Expires with the retention after the last. */
+  get estimates(): string {
+    return `${this.root}:estimates`;
+  }
+
   /** hash: name -> definition of a subscription, JSON; one that left the config stays for its committed events. */
   get subscriptions(): string {
     return `${this.root}:subscriptions`;

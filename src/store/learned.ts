@@ -46,6 +46,22 @@ export class LearnedStore {
     );
   }
 
+  /** Notes how long quotes say that a delivery takes: route -> seconds. Only routes and quotes of a config come here. */
+  async estimate(estimates: ReadonlyMap<string, number>): Promise<void> {
+    if (estimates.size === 0) return;
+    const { estimates: key } = this.#keys;
+    await this.#redis.hset(key, Object.fromEntries(estimates));
+    await this.#redis.pexpire(key, this.#keepMs);
+  }
+
+  /** What quotes say: route -> seconds. */
+  async estimates(): Promise<Map<string, number>> {
+    const stored = Object.entries(await this.#redis.hgetall(this.#keys.estimates));
+    return new Map(
+      stored.flatMap(([route, text]) => (/^[1-9]\d{0,8}$/.test(text) ? [[route, Number(text)]] : [])),
+    );
+  }
+
   /** All that was learned. */
   async all(): Promise<StoredTally[]> {
     const names = await this.#redis.smembers(this.#keys.learnedNames);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { HandedState } from '../domain/handed-quote.ts';
+import { promisedBy } from '../domain/promised.ts';
 import type { RouteDefinition } from '../domain/route.ts';
 import { parseSubjectId, type SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
@@ -85,6 +86,7 @@ const REPLY = z.tuple([
   list,
   z.string(),
   list,
+  z.string(),
 ]);
 
 /** What reads the parts of a start from their stored form. */
@@ -129,11 +131,27 @@ export async function takePoll(
     keys.routes,
     key?.kind === 'route' ? key.name : '',
     keys.since,
+    keys.promised,
   );
   if (reply.length === 0) return null;
   const [taken, inMs, planMs, redisMs, lane, lateMs, virtual, dv, dt, roundMs, fails, asOf, ...read] =
     REPLY.parse(reply);
-  const [snapshot, claims, subscriptions, facts, open, handed, verdict, route, walk, looked, sinces] = read;
+  const [
+    snapshot,
+    claims,
+    subscriptions,
+    facts,
+    open,
+    handed,
+    verdict,
+    route,
+    walk,
+    looked,
+    sinces,
+    promised,
+  ] = read;
+  const known = subjects.known(subject, { snapshot, claims, looked, promised });
+  const quote = handed ? await handedQuotes.read(subject, handed, verdict) : null;
   return {
     member,
     subject,
@@ -149,11 +167,12 @@ export async function takePoll(
     fails,
     asOf,
     nowMs: Math.floor(redisMs + inMs),
-    ...subjects.known(subject, { snapshot, claims, looked }),
+    ...known,
+    promised: quote?.verdict === 'valid' ? promisedBy(quote.quote) : known.promised,
     subscriptions: await registry.readSubscriptions(Object.entries(pairs(subscriptions))),
     facts: parseFacts(pairs(facts), Math.floor(redisMs + inMs)),
     open: parseOpen(pairs(open)),
-    handed: handed ? await handedQuotes.read(subject, handed, verdict) : null,
+    handed: quote,
     route: route && key?.kind === 'route' ? await registry.readRoute(key.name, route) : null,
     walk: walkRoute === null ? null : pairs(walk),
     subscribedAt: new Map(Object.entries(pairs(sinces))),

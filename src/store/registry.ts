@@ -17,6 +17,8 @@ const SUBSCRIPTION = z.object({
   metadata: z.record(z.string(), z.string()),
   history: z.enum(['skip', 'emit']),
   overdueAfterMs: z.union([z.number(), z.literal('learned')]).nullable(),
+  /** Left out by a version that gave no warnings. */
+  warnBeforeMs: z.number().nullable().default(null),
   /** When it left the config, ms of Redis time; null while it is in it. */
   removedAtMs: z.number().nullable(),
 });

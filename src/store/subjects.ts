@@ -1,19 +1,28 @@
 import { z } from 'zod';
 import type { Claim } from '../domain/claim.ts';
 import type { Event } from '../domain/event.ts';
+import { PROMISED, type Promised } from '../domain/event-schema.ts';
 import type { SnapshotDraft } from '../domain/next-snapshot.ts';
 import { type Doubt, SNAPSHOT, SNAPSHOT_DRAFT, type Snapshot } from '../domain/record.ts';
 import { eventKind, isPollable, type SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
-import { type OnForeign, readHash } from './stored.ts';
+import { JSON_TEXT, type OnForeign, readHash, readStored } from './stored.ts';
 import { surfaceOf } from './surface.ts';
 
 /**
  * What is known of a subject: its snapshot, the claims of those who still want it, and when it was last looked at with
- * success (Redis time, null for one that is not tracked).
+ * success (Redis time, null for one that is not tracked). `promised` is what its quote promised, where that is known.
  */
-export type Known = { snapshot: Snapshot | null; claims: Claim[]; seenAtMs: number | null };
+export type Known = {
+  snapshot: Snapshot | null;
+  claims: Claim[];
+  seenAtMs: number | null;
+  promised: Promised | null;
+};
+
+/** What is known of a subject that nobody has seen. */
+export const NOTHING_KNOWN: Known = { snapshot: null, claims: [], seenAtMs: null, promised: null };
 
 /** One commit. `token` names it, so that a client library that sends it twice does it once. */
 export type Commit = {
@@ -59,23 +68,31 @@ export class SubjectStore {
         keys.plan(surface),
         ...prefixes,
         String(this.#retentionMs),
+        keys.promised,
         ...some,
       );
       some.forEach((subject, index) => {
-        const [snapshot, claims, looked] = SUBJECT_REPLY.parse(replies[index]);
-        known.set(subject, this.known(subject, { snapshot, claims, looked }));
+        const [snapshot, claims, looked, promised] = SUBJECT_REPLY.parse(replies[index]);
+        known.set(subject, this.known(subject, { snapshot, claims, looked, promised }));
       });
     }
-    return subjects.map((subject) => known.get(subject) ?? { snapshot: null, claims: [], seenAtMs: null });
+    return subjects.map((subject) => known.get(subject) ?? NOTHING_KNOWN);
   }
 
   /** What is known of a subject, from its stored fields. Entries of another shape are reported and left out. */
-  known(subject: SubjectId, stored: { snapshot: string[]; claims: string[]; looked: string }): Known {
+  known(subject: SubjectId, stored: StoredSubject): Known {
     return {
       snapshot: this.#snapshot(subject, pairs(stored.snapshot)),
       claims: this.#claims(subject, pairs(stored.claims)),
       seenAtMs: stored.looked === '' ? null : Number(stored.looked),
+      promised: this.#promised(subject, stored.promised),
     };
+  }
+
+  #promised(subject: SubjectId, text: string): Promised | null {
+    if (text === '') return null;
+    const where = `${this.#keys.promised} ${subject}`;
+    return readStored(PROMISED_TEXT, text, { what: 'quote', where, onForeign: this.#onForeign });
   }
 
   #snapshot(subject: SubjectId, fields: { [field: string]: string }): Snapshot | null {
@@ -235,4 +252,9 @@ export function pairs(list: readonly string[]): { [field: string]: string } {
   return fields;
 }
 
-const SUBJECT_REPLY = z.tuple([z.array(z.string()), z.array(z.string()), z.string()]);
+/** The fields of a subject as a script gives them; "" for what there is not. */
+type StoredSubject = { snapshot: string[]; claims: string[]; looked: string; promised: string };
+
+const SUBJECT_REPLY = z.tuple([z.array(z.string()), z.array(z.string()), z.string(), z.string()]);
+
+const PROMISED_TEXT = JSON_TEXT.pipe(PROMISED);

@@ -17,7 +17,7 @@ export function surfaceOf(subject: SubjectId): Surface {
 export function surfaceKinds(surface: Surface): readonly SubjectKind[] {
   switch (surface) {
     case 'status':
-      return ['wallet', 'intent', 'quote', 'gasless'];
+      return ['wallet', 'intent', 'quote', 'gasless', 'by-tx'];
     case 'gateway':
       return ['gasless', 'vault'];
     case 'quotes':

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import type { Claim } from '../../src/domain/claim.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { UpstreamRecord } from '../../src/domain/record.ts';
-import { intentId, type SubjectId, vaultId } from '../../src/domain/subject.ts';
+import { routeRecord } from '../../src/domain/route.ts';
+import { intentId, routeId, type SubjectId, vaultId } from '../../src/domain/subject.ts';
 import { type CommitParts, commitRecord, commitTimed, type Taken } from '../../src/queues/commit-record.ts';
 import { Signals } from '../../src/signals.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
@@ -65,7 +66,13 @@ async function want(subscription: string, subject: SubjectId): Promise<Claim> {
   const wanted = { digest: '', receivers: [], routes: [], subscriptions: [] };
   const names = await redis.hkeys(keys.subscriptions);
   const known = [...(await registry.subscriptions(names.map((name) => `${name}|`))).values()];
-  const definition = { receivers: ['r'], metadata: {}, history: 'skip' as const, overdueAfterMs: null };
+  const definition = {
+    receivers: ['r'],
+    metadata: {},
+    history: 'skip' as const,
+    overdueAfterMs: null,
+    warnBeforeMs: null,
+  };
   await registry.sync(
     {
       ...wanted,
@@ -231,7 +238,7 @@ describe('two processes that make the very same first sight', () => {
   test('make one event, and the second one leads its own claims to it', async () => {
     const [one, two] = [await want('one', INTENT), await want('two', INTENT)];
     const { asOf } = await look(INTENT);
-    const before = { snapshot: null, seenAtMs: null, claims: [one, two] };
+    const before = { snapshot: null, seenAtMs: null, promised: null, claims: [one, two] };
     const sighting = { asOf, nowMs: T0_MS, price: 1, exact: false };
     await commitRecord(parts, record('settled', T0), before, { ...sighting, claims: [one] });
     await commitRecord(parts, record('settled', T0), before, { ...sighting, claims: [two] });
@@ -259,13 +266,14 @@ describe('a first sight after an event that was made for others alone', () => {
           metadata: {},
           history: 'skip' as const,
           overdueAfterMs: 1_000,
+          warnBeforeMs: null,
           removedAtMs: null,
         },
       ],
     ]);
     await commitTimed(
       parts,
-      { subject: INTENT, snapshot, claims: [watcher] },
+      { subject: INTENT, snapshot, claims: [watcher], promised: null },
       { nowMs: T0_MS, subscriptions: overdue, handed: null },
     );
     await want('named', INTENT);
@@ -284,7 +292,7 @@ describe('an event of time', () => {
     const [stored] = (await registry.subscriptions([claim.root])).values();
     if (snapshot === null || stored === undefined) throw new Error('nothing was stored');
     const subscriptions = new Map([['s', { ...stored, overdueAfterMs: 'learned' as const }]]);
-    const known = { subject: INTENT, snapshot, claims: [{ ...claim, served: true }] };
+    const known = { subject: INTENT, snapshot, claims: [{ ...claim, served: true }], promised: null };
     const context = { nowMs: T0_MS, subscriptions, handed: null };
     await commitTimed(parts, known, context);
     expect(await eventTypes()).toEqual(['intent.pending']);
@@ -309,12 +317,12 @@ describe('an event of time', () => {
     const subscriptions = await registry.subscriptions([`s|${vault}`]);
     const context = { nowMs: T0_MS + 1, subscriptions, handed: null };
     await Promise.all([
-      commitTimed(parts, { subject: vault, snapshot, claims }, context),
-      commitTimed(parts, { subject: vault, snapshot, claims }, context),
+      commitTimed(parts, { subject: vault, snapshot, claims, promised: null }, context),
+      commitTimed(parts, { subject: vault, snapshot, claims, promised: null }, context),
     ]);
     const start = await look(vault);
     if (start.snapshot === null) throw new Error('no snapshot');
-    await commitTimed(parts, { subject: vault, snapshot: start.snapshot, claims }, context);
+    await commitTimed(parts, { subject: vault, snapshot: start.snapshot, claims, promised: null }, context);
     expect(await eventTypes()).toEqual(['vault.pending', 'vault.expired']);
   });
 });
@@ -366,4 +374,31 @@ describe('a snapshot that cannot be read', () => {
     expect(new Set(sequences).size).toBe(sequences.length);
     expect(sequences).toEqual(sequences.toSorted((one, other) => one - other));
   });
+});
+
+test('what a priced route says about the time of a delivery is known of transfers between its chains', async () => {
+  const token = `0x${'44'.repeat(20)}`;
+  const definition = {
+    name: 'r',
+    source: { chainId: 8453, token },
+    destination: { chainId: 10, token },
+    amount: '100',
+    funder: token,
+    recipient: token,
+    movedBy: 0.01,
+    everyMs: 30_000,
+  };
+  const quote = {
+    solver: token,
+    output: '99',
+    minimumOutput: '98',
+    fees: [],
+    fillEstimateSeconds: 25,
+    said: {},
+  };
+  await want('s', routeId('r'));
+  await take(routeRecord(definition, [quote]), { nowMs: T0_MS });
+  await parts.learning.close();
+  const learned = new LearnedStore(redis, keys, { retentionMs: 60_000 });
+  expect(await learned.estimates()).toEqual(new Map([['8453:10', 25]]));
 });

@@ -123,6 +123,7 @@ function emitEverything(signals: Signals): void {
     outcome: 'stale',
     reason: 'older',
   });
+  signals.emit('transfer.delivered', { route: '8453:10', ratio: 0.998 });
   signals.emit('record.unreadable', { where: 'wallet:0x01', reason: 'result 0: no id' });
   for (const word of ['filled', 'overdue']) {
     signals.emit('event.committed', {
@@ -162,7 +163,7 @@ function emitEverything(signals: Signals): void {
 test('every metric is on the dashboard or in an alert', async () => {
   const used = [...queries.map(({ expr }) => expr), await readFile(RULES_FILE, 'utf8')].join('\n');
   const unused = Object.values(DEFINITIONS).filter(
-    ({ name }) => !new RegExp(`\\b${name}(_bucket)?\\b`).test(used),
+    ({ name }) => !new RegExp(`\\b${name}(_bucket|_sum)?\\b`).test(used),
   );
   expect(unused.map(({ name }) => name)).toEqual([]);
 });

@@ -54,7 +54,13 @@ const ROUTE = {
 };
 
 function subscription(name: string): Wanted['subscriptions'][number] {
-  const rest = { receivers: ['a', 'b'], metadata: {}, history: 'skip' as const, overdueAfterMs: null };
+  const rest = {
+    receivers: ['a', 'b'],
+    metadata: {},
+    history: 'skip' as const,
+    overdueAfterMs: null,
+    warnBeforeMs: null,
+  };
   return { name, ...rest, subjects: [INTENT] };
 }
 

@@ -77,14 +77,14 @@ async function quoteFile(quote: JsonObject): Promise<string> {
   return file;
 }
 
-async function watching(baseUrl: string, quotes: (string | { file: string })[]) {
+async function watching(baseUrl: string, quotes: (string | { file: string })[], more: object = {}) {
   const hook = await started(new TestReceiver());
   const config = {
     baseUrl,
     redisUrl: inject('redisUrl'),
     prefix: testPrefix(),
     receivers: { hook: { url: hook.url } },
-    subscriptions: [{ name: 's', quotes, receivers: ['hook'] }],
+    subscriptions: [{ name: 's', quotes, receivers: ['hook'], ...more }],
   };
   const start = async () => {
     const running = await startDaemon(config);
@@ -415,3 +415,139 @@ describe('quotes of the sandbox', () => {
 const OWNER = '0x52908400098527886e0f7030069857d2e4169ee7';
 const USDC_BASE = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
 const USDC_OPTIMISM = '0x0b2c639c533813f4aa9d7837caf62653d097ff85';
+
+describe('before a quote expires', () => {
+  const watched = async (status: Scripted, expiresAt: number, more: object = {}) => {
+    const upstream = await started(
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : status), {
+        lists: true,
+      }),
+    );
+    const file = await quoteFile(await signedQuote(expiresAt));
+    const { hook, start } = await watching(upstream.url, [{ file }], more);
+    await start();
+    return hook;
+  };
+
+  test('that is told to who wants it, once, and then its end', async () => {
+    const hook = await watched(shown('active'), now() + 12, { warnBefore: '8s' });
+    const events = await hook.until((all) => all.length === 3);
+    expect(typesOf(events)).toEqual(['quote.active', 'quote.expiring', 'quote.expired']);
+    expect(events[1]?.data).toMatchObject({ status: 'active', changes: [], record: { id: ID } });
+  });
+
+  test('nothing is told where nobody wants it, and no warning of what is past', async () => {
+    const wanted = [{}, { warnBefore: '1m' }];
+    const hooks = [await watched(shown('active'), now() + 3, wanted[0])];
+    hooks.push(await watched(shown('active'), now() - 10, wanted[1]));
+    for (const hook of hooks) {
+      const events = await hook.until((all) => all.length === 2);
+      expect(typesOf(events)).toEqual(['quote.active', 'quote.expired']);
+    }
+  });
+});
+
+describe('a transfer whose quote was handed over', () => {
+  const TOKENS = {
+    source: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913',
+    destination: '0x0b2c639c533813f4aa9d7837caf62653d097ff85',
+  };
+  const destinationTx = { chainId: 10, txHash: `0x${'d7'.repeat(32)}`, token: TOKENS.destination };
+  const sourceTx = {
+    chainId: CHAIN,
+    txHash: `0x${'51'.repeat(32)}`,
+    token: TOKENS.source,
+    amount: '1000000',
+  };
+  const promising = async (): Promise<JsonObject> => ({
+    ...(await signedQuote()),
+    destination: {
+      chainId: 10,
+      token: TOKENS.destination,
+      recipient: '0x52908400098527886e0f7030069857d2e4169ee7',
+      amountOut: '999000',
+      minAmountOut: '994000',
+    },
+    fees: [{ type: 'solver', token: TOKENS.source, amount: '1000' }],
+  });
+
+  /** What follows the funding: the intent as it was last shown, and a change after which nothing else can come. */
+  async function followed(shownAs: readonly JsonObject[], quote: JsonObject) {
+    let moment = 0;
+    const upstream = await started(
+      new ScriptedUpstream(
+        ({ path, query }) => {
+          if (path === '/v1/chains') return chains(SIGNER.address);
+          if (query.intentHash !== HASH)
+            return {
+              records: [
+                {
+                  id: ID,
+                  type: 'quote',
+                  status: 'submitted',
+                  updatedAt: TIMES.get('submitted') ?? null,
+                  intentHashes: [HASH],
+                },
+              ],
+            };
+          const record = shownAs[Math.min(moment, shownAs.length - 1)] ?? {};
+          moment += 1;
+          return { records: [{ id: `intent:${HASH}`, type: 'intent', sourceTx, ...record }] };
+        },
+        { lists: true },
+      ),
+    );
+    const { hook, start } = await watching(upstream.url, [{ file: await quoteFile(quote) }]);
+    const running = await start();
+    const settled = (all: readonly RenderedEvent[]) => all.some(({ type }) => type === 'intent.settled');
+    const events = (await hook.until(settled)).filter(({ data }) => data.subject.kind === 'intent');
+    return { events, running };
+  }
+
+  test('is told as short, once, when less was delivered than the minimum', async () => {
+    const short = { ...destinationTx, amount: '900000' };
+    const { events, running } = await followed(
+      [
+        { status: 'pending', updatedAt: now() - 9 },
+        { status: 'filled', updatedAt: now() - 8, destinationTx: short },
+        { status: 'filled', updatedAt: now() - 7, destinationTx: short, note: 'more' },
+        { status: 'settled', updatedAt: now() - 6, destinationTx: short },
+      ],
+      await promising(),
+    );
+    expect(typesOf(events)).toEqual([
+      'intent.pending',
+      'intent.filled',
+      'intent.short',
+      'intent.updated',
+      'intent.settled',
+    ]);
+    expect(events[0]?.data.transfer).toMatchObject({
+      promised: { amount: '999000', units: '0.999', symbol: 'USDC' },
+      fees: [{ kind: 'solver', amount: '1000' }],
+      recipient: '0x52908400098527886e0f7030069857d2e4169ee7',
+    });
+    expect(events[2]?.data).toMatchObject({
+      status: 'filled',
+      changes: [],
+      transfer: { shortfall: { amount: '94000', units: '0.094', share: 0.094567 } },
+    });
+    const metrics = await (await fetch(`${running.daemon.url}/metrics`)).text();
+    expect(metrics).toContain('intentwatch_delivered_ratio_count{route="8453:10"} 1');
+  });
+
+  test.each<[string, JsonObject]>([
+    ['the minimum', { amount: '994000' }],
+    ['another token', { amount: '1', token: TOKENS.source }],
+    ['on another chain', { amount: '1', chainId: 42161 }],
+  ])('is not told as short when what was delivered is %s', async (_, delivered) => {
+    const { events } = await followed(
+      [
+        { status: 'pending', updatedAt: now() - 9 },
+        { status: 'settled', updatedAt: now() - 6, destinationTx: { ...destinationTx, ...delivered } },
+      ],
+      await promising(),
+    );
+    expect(typesOf(events)).toEqual(['intent.pending', 'intent.settled']);
+  });
+});

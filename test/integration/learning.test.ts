@@ -105,3 +105,29 @@ describe('what looks show', () => {
     expect(await redis.keys(`${keys.root}:*`)).toEqual([]);
   });
 });
+
+describe('what a quote says about the time of a delivery', () => {
+  test('counts in every process until enough was seen', async () => {
+    const [one, other] = [process(), process()];
+    await one.start();
+    await other.start();
+    expect(other.overdueAfterMs(intentId('0xaa'), SNAPSHOT)).toBe(null);
+    one.sawEstimate('1:10', 20);
+    one.sawEstimate('1:59', 0);
+    one.sawEstimate('1:60', Number.NaN);
+    await one.close();
+    await other.close();
+    const later = process();
+    await later.start();
+    const overdueMs = later.overdueAfterMs(intentId('0xaa'), SNAPSHOT) ?? 0;
+    expect(overdueMs / 1_000).toBeGreaterThan(200);
+    expect(overdueMs / 1_000).toBeLessThan(400);
+    expect(await learned.estimates()).toEqual(new Map([['1:10', 20]]));
+    seeFills(later, 2_000);
+    await later.close();
+    const taught = process();
+    await taught.start();
+    expect(taught.overdueAfterMs(intentId('0xaa'), SNAPSHOT)).toBeLessThan(overdueMs / 4);
+    await taught.close();
+  });
+});

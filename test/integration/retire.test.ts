@@ -37,7 +37,13 @@ afterEach(() => redis.disconnect());
 
 /** Makes the subscriptions of the config the ones that name these subjects. */
 async function sync(named: Record<string, SubjectId[]>): Promise<void> {
-  const rest = { receivers: ['r'], metadata: {}, history: 'skip' as const, overdueAfterMs: null };
+  const rest = {
+    receivers: ['r'],
+    metadata: {},
+    history: 'skip' as const,
+    overdueAfterMs: null,
+    warnBeforeMs: null,
+  };
   const subscriptions = Object.entries(named).map(([name, list]) => ({ name, ...rest, subjects: list }));
   await registry.sync({ digest: '', receivers: [], routes: [], subscriptions }, '0-0');
 }

@@ -2,7 +2,7 @@ import { type ParsedMail, simpleParser } from 'mailparser';
 import { SMTPServer } from 'smtp-server';
 import { expect, test } from 'vitest';
 import type { Event, RenderedEvent } from '../../src/domain/event.ts';
-import { EVENT, RENDERED_EVENT } from '../../src/domain/event-schema.ts';
+import { EVENT, RENDERED_EVENT, TRANSFER, type TransferFacts } from '../../src/domain/event-schema.ts';
 import { asSubjectId } from '../../src/domain/subject.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { startDaemon } from '../support/daemon.ts';
@@ -17,11 +17,51 @@ const open = opening();
 
 /** An event with every member that its schema has. */
 const MADE = wholeOf(EVENT);
+
+const USDC = {
+  base: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913',
+  optimism: '0x0b2c639c533813f4aa9d7837caf62653d097ff85',
+};
+
+/** A transfer of which everything is known that an event can tell; nothing is left to send. */
+const SENT = {
+  sourceTx: { chainId: 8453, txHash: `0x${'51'.repeat(32)}`, token: USDC.base, amount: '1250000000' },
+  destinationTx: { chainId: 10, txHash: `0x${'d7'.repeat(32)}`, token: USDC.optimism, amount: '1200000000' },
+  steps: [
+    {
+      type: 'BRIDGE',
+      intentHash: `0x${'5'.repeat(64)}`,
+      status: 'FAILED',
+      chainId: 8453,
+      reason: 'no route left',
+      transactions: { refunded: { chainId: 8453, txHash: `0x${'ef'.repeat(32)}` } },
+    },
+  ],
+  error: 'went wrong',
+};
+const PROMISED = {
+  quote: 'quote:handed',
+  source: { chainId: '8453', token: USDC.base, amount: '1250000000', funder: '0xfunder' },
+  destination: {
+    chainId: '10',
+    token: USDC.optimism,
+    amount: '1249000000',
+    minimum: '1248000000',
+    recipient: '0xrecipient',
+  },
+  fees: [{ kind: 'solver', token: USDC.base, amount: '700000' }],
+  estimateSeconds: 25,
+};
 const WHOLE: Event = {
   ...MADE,
   // Its words are told in the way of its kind.
   data: {
     ...MADE.data,
+    record: { ...MADE.data.record, ...SENT },
+    changes: ['status', 'changed-member', 'error'],
+    before: { 'changed-member': 'what it was' },
+    promised: PROMISED,
+    fundedAt: 1_763_638_200,
     subject: { kind: 'intent', id: `intent:0x${'5'.repeat(64)}` },
     upstreamUpdatedAt: 1_763_638_259,
   },
@@ -45,6 +85,7 @@ const TOLD: Readonly<Record<keyof RenderedEvent | keyof RenderedEvent['data'], T
   previousStatus: { everywhere: String(WHOLE.data.previousStatus) },
   changes: { everywhere: String(WHOLE.data.changes[0]) },
   record: { everywhere: String(Object.values(WHOLE.data.record)[0]) },
+  transfer: null,
   recordTruncated: null,
   recordUrl: null,
   skipped: { everywhere: 'A usual step before it was not seen.' },
@@ -56,6 +97,31 @@ const TOLD: Readonly<Record<keyof RenderedEvent | keyof RenderedEvent['data'], T
   metadata: { mails: 'of the order' },
   upstreamUpdatedAt: { mails: '2025-11-20 11:30:59 UTC' },
   detectionDelaySeconds: { mails: `${WHOLE.data.detectionDelaySeconds} s later` },
+};
+
+/** What is said everywhere of each member of `data.transfer`; null for what has no words of its own. */
+const TOLD_OF_TRANSFER: Readonly<Record<keyof TransferFacts, string | null>> = {
+  source: 'Base',
+  destination: 'Optimism',
+  refund: `0x${'ef'.repeat(32)}`,
+  // It has been sent.
+  toSend: null,
+  sent: '1,250.00 USDC',
+  promised: '1,249.00 USDC',
+  minimum: '1,248.00 USDC',
+  delivered: '1,200.00 USDC',
+  shortfall: '48.00 USDC, 3.85 %',
+  fees: '0.70 USDC solver',
+  quote: null,
+  funder: '0xfunder',
+  recipient: '0xrecipient',
+  // No record of a transfer says it; that of a route does.
+  refundRecipient: null,
+  // What it took is told.
+  secondsSinceFunding: null,
+  failed: 'steps[0] FAILED: no route left',
+  error: 'went wrong',
+  changed: 'changed-member what it was → none',
 };
 
 test('an event with every member of its schema goes through commit, log and relay to every kind of receiver', async () => {
@@ -106,7 +172,22 @@ test('an event with every member of its schema goes through commit, log and rela
 
   const [came] = await hooks.whole.until((all) => all.length > 0);
   const audience = { wallets: [], subscriptions: ['s'], metadata: { note: 'of the order' } };
-  expect(came?.event).toEqual({ ...WHOLE, data: { ...WHOLE.data, ...audience } });
+  const { before: _, promised: __, fundedAt: ___, ...stored } = WHOLE.data;
+  const transfer = came?.event.data.transfer;
+  expect(came?.event).toEqual({ ...WHOLE, data: { ...stored, ...audience, transfer } });
+  expect(transfer).toMatchObject({
+    source: { chainId: '8453', chain: 'Base', txUrl: `https://basescan.org/tx/${SENT.sourceTx.txHash}` },
+    sent: { amount: '1250000000', units: '1250', symbol: 'USDC', token: USDC.base, chainId: '8453' },
+    shortfall: { amount: '48000000', units: '48', share: 0.038462 },
+    secondsSinceFunding: 59,
+    changed: [
+      { path: 'status', old: WHOLE.data.previousStatus, new: WHOLE.data.status },
+      { path: 'changed-member', old: 'what it was', new: null },
+      { path: 'error', old: null, new: 'went wrong' },
+    ],
+  });
+  const expected = Object.keys(TRANSFER.shape).filter((key) => key !== 'toSend' && key !== 'refundRecipient');
+  expect(Object.keys(transfer ?? {}).sort()).toEqual(expected.sort());
   const promised = Object.keys(RENDERED_EVENT.shape.data.shape).filter((key) => !ONLY_CUT.includes(key));
   expect(Object.keys(came?.event.data ?? {}).sort()).toEqual(promised.sort());
 
@@ -116,7 +197,10 @@ test('an event with every member of its schema goes through commit, log and rela
   const members = [...Object.keys(RENDERED_EVENT.shape), ...promised, ...ONLY_CUT];
   expect(Object.keys(TOLD).sort()).toEqual([...members].sort());
   const told = Object.values(TOLD).filter((one) => one !== null);
-  const everywhere = told.flatMap((one) => ('everywhere' in one ? [one.everywhere] : []));
+  const everywhere = [
+    ...told.flatMap((one) => ('everywhere' in one ? [one.everywhere] : [])),
+    ...Object.values(TOLD_OF_TRANSFER).filter((text) => text !== null),
+  ];
   const mails = told.flatMap((one) => ('mails' in one ? [one.mails] : []));
   for (const { where, said, texts } of [
     { where: 'slack', said: slack?.body ?? '', texts: everywhere },

@@ -63,6 +63,8 @@ test('a file with only what is required gets the documented defaults', async () 
         name: 'treasury',
         wallets: ['0x52908400098527886e0f7030069857d2e4169ee7'],
         intents: [],
+        sourceTxs: [],
+        destinationTxs: [],
         quotes: [],
         gaslessJobs: [],
         vaults: [],
@@ -71,6 +73,7 @@ test('a file with only what is required gets the documented defaults', async () 
         receivers: ['backend'],
         history: 'skip',
         overdueAfterMs: null,
+        warnBeforeMs: null,
       },
     ],
     handedQuotes: [],
@@ -199,6 +202,10 @@ test('a file with every key is read as it says', async () => {
       name: '1042',
       wallets: [],
       intents: [`0x${'ab'.repeat(32)}`],
+      sourceTxs: [`0x${'cd'.repeat(32)}`],
+      destinationTxs: [
+        '5VERv8NMvzbJMEkV8xnrLkEaWRtSz9CosKDYjCJjBRnbJLgp8uirBgmQpjKhoR4tjF3ZpRzrFmBV6UjKdiSZkQUW',
+      ],
       quotes: ['3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41', '9a7e3c1d-2b4f-4e6a-8c5d-7f1b9e3a6d20'],
       gaslessJobs: [
         { id: '7d9f1c52-8a4e-4b6d-b0c3-2e5a9f7d1b68', endpoint: 'status' },
@@ -225,11 +232,12 @@ test('a file with every key is read as it says', async () => {
       receivers: ['local', 'oncall'],
       history: 'emit',
       overdueAfterMs: 900_000,
+      warnBeforeMs: 90_000,
     },
   ]);
 });
 
-test('a quote that is handed over is kept as far as its signature covers it', async () => {
+test('a quote that is handed over is kept as far as its signature covers it and it promises something', async () => {
   const { handedQuotes } = await loadConfig(join(folder, 'every-key.yaml'), EVERY_KEY_ENV);
   const hash = `0x${'ab'.repeat(32)}`;
   expect(handedQuotes).toEqual([
@@ -241,6 +249,7 @@ test('a quote that is handed over is kept as far as its signature covers it', as
         expiresAt: 1_795_174_500,
         intentHash: hash,
         source: expect.objectContaining({ chainId: 8453 }),
+        destination: { chainId: 10, amountOut: '999000', minAmountOut: '994005' },
         steps: [{ type: 'BRIDGE', intents: [{ intentHash: hash, role: 'primary' }] }],
       },
     },

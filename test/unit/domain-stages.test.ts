@@ -143,7 +143,7 @@ describe('the next snapshot', () => {
     });
   });
 
-  test('clears flags and age when the status changes', () => {
+  test('clears flags when the status changes, and keeps since when it was under way', () => {
     const before = snapshot('pending', {
       pendingSince: 50,
       flags: ['overdue:1000'],
@@ -151,7 +151,7 @@ describe('the next snapshot', () => {
     });
     const filled = { status: 'filled', updatedAt: 120, record: {} };
     expect(nextSnapshot(before, filled, { subject: INTENT, nowMs: NOW_MS, event: true })).toMatchObject({
-      pendingSince: null,
+      pendingSince: 50,
       flags: [],
       changedAtMs: NOW_MS,
     });
@@ -177,8 +177,12 @@ describe('the next snapshot', () => {
 });
 
 /** What the clock is held against. */
-function clock(overdueAfterMs: readonly number[], handed: HandedState | null = null): TimedContext {
-  return { overdue: overdueAfterMs.map((ms) => ({ after: ms, ms })), handed };
+function clock(
+  overdueAfterMs: readonly number[],
+  handed: HandedState | null = null,
+  warnBeforeMs: readonly number[] = [],
+): TimedContext {
+  return { overdue: overdueAfterMs.map((ms) => ({ after: ms, ms })), warnBeforeMs, handed };
 }
 
 describe('what the clock brings about', () => {
@@ -192,6 +196,8 @@ describe('what the clock brings about', () => {
         event: {
           flag: 'expired',
           overdueAfter: null,
+          warnBeforeMs: null,
+          untilMs: null,
           transition: {
             type: 'vault.expired',
             status: 'PENDING',
@@ -205,6 +211,21 @@ describe('what the clock brings about', () => {
       },
     ]);
     expect(timedMoments(VAULT, { ...vault, flags: ['expired'] }, clock([]))).toEqual([]);
+  });
+
+  test('is a warning before that end, once per configured time and as long as there is something to warn of', () => {
+    const warned = clock([], null, [30_000, 20_000, 30_000]);
+    const moments = timedMoments(VAULT, vault, warned);
+    const end = deadline * 1_000;
+    expect(moments.map(({ atMs, event }) => [atMs, event.flag, event.warnBeforeMs, event.untilMs])).toEqual([
+      [end - 30_000, 'expiring:30000', 30_000, end],
+      [end - 20_000, 'expiring:20000', 20_000, end],
+      [end, 'expired', null, null],
+    ]);
+    expect(moments[0]?.event.transition.type).toBe('vault.expiring');
+    const told = timedMoments(VAULT, { ...vault, flags: ['expiring:30000'] }, warned);
+    expect(told.map(({ event }) => event.flag)).toEqual(['expiring:20000', 'expired']);
+    expect(timedMoments(VAULT, { ...vault, status: 'FUNDING_DETECTED' }, warned)).toEqual([]);
   });
 
   test('reads a deadline that is written as text', () => {
@@ -246,7 +267,7 @@ describe('what the clock brings about', () => {
 
   test('is overdue by what was learned as well, under a flag that does not move with what is learned', () => {
     const pending = snapshot('pending', { pendingSince: 100 });
-    const learned = (ms: number) => ({ overdue: [{ after: 'learned' as const, ms }], handed: null });
+    const learned = (ms: number) => ({ ...clock([]), overdue: [{ after: 'learned' as const, ms }] });
     expect(timedMoments(INTENT, pending, learned(90_000))).toMatchObject([
       { atMs: 190_000, event: { flag: 'overdue:learned', overdueAfter: 'learned' } },
     ]);
@@ -284,6 +305,18 @@ describe('the end of a quote that was handed over', () => {
     expect(moments(unseenSnapshot(NOW_MS))).toEqual(expired);
     const [moment] = timedMoments(QUOTE, snapshot('active'), valid);
     expect(moment?.event.said).toEqual({ id: QUOTE, expiresAt: NOW_SECONDS + 60 });
+  });
+
+  test('is warned of before, once in its life', () => {
+    const warned = clock([], { quote, verdict: 'valid' }, [30_000]);
+    const early: [number, string] = [(NOW_SECONDS + 30) * 1_000, 'quote.expiring'];
+    expect(moments(unseenSnapshot(NOW_MS), warned)).toEqual([early, ...expired]);
+    const told = { ...unseenSnapshot(NOW_MS), flags: ['quote:expiring:30000'] };
+    const shown = { status: 'active', updatedAt: NOW_SECONDS, record: {} };
+    const next = nextSnapshot(told, shown, { subject: QUOTE, nowMs: NOW_MS, event: true });
+    expect(moments({ ...next, commit: 2, told: true }, warned)).toEqual(expired);
+    const invalid = clock([], { quote, verdict: 'invalid' }, [30_000]);
+    expect(moments(snapshot('active'), invalid)).toEqual([]);
   });
 
   test('comes once in its life, in whatever status it was told', () => {

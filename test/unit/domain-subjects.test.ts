@@ -110,6 +110,7 @@ describe('a record of the status endpoint', () => {
     ['wallet:0xab', 'wallet'],
     ['vault:1:0xab', 'vault'],
     ['route:a', 'route'],
+    ['by-tx:source:0xab', 'by-tx'],
     ['gasless:gateway:7', 'gasless'],
     ['0xab', 'Not A Word'],
     ['', 'intent'],
@@ -124,6 +125,8 @@ describe('a subscription', () => {
       subjectsOf({
         wallets: ['0xAB', '0xab', 'TxY'],
         intents: ['0xCD', '0xcd'],
+        sourceTxs: ['0xAA', '0xaa', 'SoL'],
+        destinationTxs: ['0xAA'],
         quotes: ['AA', 'aa'],
         gaslessJobs: [
           { id: 'BB', endpoint: 'status' },
@@ -141,6 +144,9 @@ describe('a subscription', () => {
       'wallet:0xab',
       'wallet:TxY',
       'intent:0xcd',
+      'by-tx:source:0xaa',
+      'by-tx:source:SoL',
+      'by-tx:destination:0xaa',
       'quote:aa',
       'gasless:bb',
       'gasless:gateway:bb',

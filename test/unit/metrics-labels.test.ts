@@ -177,7 +177,7 @@ test('names follow the conventions: a prefix, base units, and _total on counters
   for (const { name, type, help } of definitions) {
     expect(name).toMatch(/^intentwatch_[a-z_]+$/);
     expect([name, name.endsWith('_total')]).toEqual([name, type === 'counter']);
-    if (type === 'histogram') expect(name).toMatch(/_seconds$/);
+    if (type === 'histogram') expect(name).toMatch(/_(seconds|ratio)$/);
     expect(help).toMatch(/\.$/);
   }
   expect(new Set(definitions.map(({ name }) => name)).size).toBe(definitions.length);

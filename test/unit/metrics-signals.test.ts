@@ -111,6 +111,10 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
       'stale_answers_total{reason="backward"}': 1,
     },
   },
+  'transfer.delivered': {
+    emitted: { route: '8453:10', ratio: 0.96 },
+    moves: { 'delivered_ratio_sum{route="8453:10"}': 0.96, 'delivered_ratio_count{route="8453:10"}': 1 },
+  },
   'record.unreadable': {
     emitted: { where: 'wallet:0x01', reason: 'result 3: no id' },
     moves: { 'records_unreadable_total{kind="wallet"}': 1 },

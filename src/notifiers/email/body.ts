@@ -1,4 +1,5 @@
-import type { Notice, Row } from '../notice/notice.ts';
+import type { Notice } from '../notice/notice.ts';
+import type { Row } from '../notice/row.ts';
 import type { DigestGroup, DigestNotice } from './digest.ts';
 
 /** The mail as plain text; links stand on lines of their own. */

@@ -1,9 +1,10 @@
 import type { Directory } from '../../domain/chains.ts';
 import type { RenderedEvent } from '../../domain/event.ts';
-import { readTransfer } from '../../domain/transfer.ts';
-import { briefRows, type Row } from '../notice/notice.ts';
+import { briefRows } from '../notice/notice.ts';
+import type { Row } from '../notice/row.ts';
 import { formatTime } from '../notice/time.ts';
 import { renderAbout, renderElapsed, renderHappening, renderTitle } from '../notice/title.ts';
+import { shownTransfer } from '../notice/transfer-rows.ts';
 import { printableLine } from '../printable.ts';
 
 /** What happened to one subject: a line per event, oldest first, then what else there is to say of it. */
@@ -17,10 +18,15 @@ const MAX_TITLE_LENGTH = 150;
 /** Ends of event types that somebody may have to do something about. */
 const TROUBLES: readonly string[] = [
   '.failed',
+  '.expiring',
   '.expired',
   '.expired_unfunded',
   '.refundable',
   '.overdue',
+  '.short',
+  '.step_failed',
+  '.error',
+  '.refund_sent',
   '.unknown',
   '.signature_invalid',
   '.unavailable',
@@ -60,7 +66,7 @@ function isTrouble(event: RenderedEvent | undefined): boolean {
 /** The last of several events of one subject says where it stands. */
 function renderOneSubject(last: RenderedEvent, view: { count: number; directory: Directory }): string {
   const title = renderTitle(last, {
-    transfer: readTransfer(last.data.record),
+    transfer: shownTransfer(last),
     directory: view.directory,
   });
   const end = view.count === 1 ? '' : ` (${view.count} notices)`;
@@ -105,9 +111,7 @@ function makeGroup(
   { directory, form }: { directory: Directory; form: (event: RenderedEvent) => string },
 ): DigestGroup {
   // What a later record leaves out an earlier one may have told.
-  const told = group.map((event) =>
-    renderAbout(event, { transfer: readTransfer(event.data.record), directory }),
-  );
+  const told = group.map((event) => renderAbout(event, { transfer: shownTransfer(event), directory }));
   const heading = told.reduce((best, about) => (about.length > best.length ? about : best), '');
   const last = group.at(-1);
   return {

@@ -1,20 +1,25 @@
 import { describeAmount } from '../../domain/amounts.ts';
 import { COMMON, chainName, type Directory, explorerTxUrl } from '../../domain/chains.ts';
 import type { RenderedEvent } from '../../domain/event.ts';
-import type { JsonObject, JsonValue } from '../../domain/json.ts';
-import { type Leg, readText, readTransfer, type Transfer } from '../../domain/transfer.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { type Leg, readText, type Transfer } from '../../domain/transfer.ts';
 import { printableLine } from '../printable.ts';
+import { describeValue, type Row, rowIf } from './row.ts';
 import { renderSummary } from './summary.ts';
 import { formatTime, formatUnixSeconds } from './time.ts';
 import { renderElapsed, renderTitle } from './title.ts';
-
-/** A fact with its name, and where it can be looked at. */
-export type Row = { label: string; value: string; url: string | null };
+import {
+  describeChange,
+  promiseMembers,
+  promiseRows,
+  shownTransfer,
+  sinceFunding,
+  troubleRows,
+} from './transfer-rows.ts';
 
 /** What a mail says, before it becomes text or HTML. Every string is one printable line. */
 export type Notice = { title: string; summary: string; sections: Row[][] };
 
-const MAX_VALUE_LENGTH = 500;
 const MAX_OTHER_ROWS = 30;
 
 /** Members of a record that the rows of every notice already tell. */
@@ -34,15 +39,17 @@ const NAMED_MEMBERS: ReadonlyMap<string, { label: string; isTime?: true }> = new
 
 /** Says what an event says, in an order for readers; a record of any shape is told, member by member if need be. */
 export function makeNotice(event: RenderedEvent, directory: Directory = COMMON): Notice {
-  const transfer = readTransfer(event.data.record);
+  const transfer = shownTransfer(event);
   return {
     title: renderTitle(event, { transfer, directory }),
     summary: printableLine(renderSummary(event)),
     sections: [
       [
         ...statusRows(event),
+        ...troubleRows(event),
         ...transferRows(transfer, directory),
-        ...recordRows(event.data.record, transfer),
+        ...promiseRows(event, transfer),
+        ...recordRows(event, transfer),
       ],
       subscriptionRows(event),
       eventRows(event),
@@ -53,7 +60,7 @@ export function makeNotice(event: RenderedEvent, directory: Directory = COMMON):
 /** What a digest tells of a subject beside its events: where it can be looked at, what went wrong, whose it is. */
 export function briefRows(event: RenderedEvent, directory: Directory): Row[] {
   const { data } = event;
-  const transfer = readTransfer(data.record);
+  const transfer = shownTransfer(event);
   const transactions = transferRows(transfer, directory).filter(({ label }) => label.endsWith('transaction'));
   const reasons = ['error', 'reason'].flatMap((key) =>
     rowIf(NAMED_MEMBERS.get(key)?.label ?? 'Reason', describeValue(data.record[key])),
@@ -68,7 +75,8 @@ function statusRows(event: RenderedEvent): Row[] {
   return [
     ...rowIf('Status', status !== null && previousStatus === status ? status : change),
     ...rowIf(event.type.endsWith('.overdue') ? 'Waiting for' : 'Took', renderElapsed(event)),
-    ...rowIf('Changed', data.changes.join(', ')),
+    ...rowIf('Since funding', data.elapsedSeconds === undefined ? sinceFunding(event) : ''),
+    ...rowIf('Changed', data.changes.map((path) => describeChange(path, data.transfer)).join(', ')),
   ];
 }
 
@@ -87,7 +95,7 @@ function transferRows({ source, destination, refund }: Transfer, directory: Dire
 /** A vault or gateway job does not say of its amount whether it has been sent. */
 function sourceLabel(source: Leg | null): string {
   if (source?.done) return 'Sent';
-  return source?.members.includes('steps') ? 'To send' : 'Amount';
+  return source?.members.includes('steps') || source?.members.length === 0 ? 'To send' : 'Amount';
 }
 
 function legRows(
@@ -107,8 +115,9 @@ function legRows(
 }
 
 /** The record's members that no other row tells, those with a name first. */
-function recordRows(record: JsonObject, transfer: Transfer): Row[] {
-  const told = toldMembers(record, transfer);
+function recordRows(event: RenderedEvent, transfer: Transfer): Row[] {
+  const { record } = event.data;
+  const told = new Set([...toldMembers(record, transfer), ...promiseMembers(event)]);
   const rest = Object.keys(record).filter((key) => !told.has(key));
   const named = rest.filter((key) => NAMED_MEMBERS.has(key));
   const others = rest.filter((key) => !NAMED_MEMBERS.has(key)).slice(0, MAX_OTHER_ROWS);
@@ -125,22 +134,8 @@ function toldMembers(record: JsonObject, { source, destination, refund }: Transf
   const told = new Set([...TOLD_MEMBERS, ...legs.flatMap(({ members }) => members)]);
   const transaction = readText(record.txHash);
   if (legs.some(({ txHash }) => txHash !== null && txHash === transaction)) told.add('txHash');
-  if (source !== null && destination !== null) told.add('steps');
+  if ([source, destination].every((leg) => leg !== null && leg.members.length > 0)) told.add('steps');
   return told;
-}
-
-/** Any JSON as a phrase: `chainId 8453, state submitted, quoteIds quote:…`; what lies deeper than 4 levels is left out. */
-function describeValue(value: JsonValue | undefined, depth = 0): string {
-  if (value === undefined || value === null) return '';
-  if (typeof value !== 'object') return String(value);
-  if (depth === 4) return '…';
-  if (Array.isArray(value)) {
-    const separator = value.some((item) => typeof item === 'object') ? '; ' : ', ';
-    return value.map((item) => describeValue(item, depth + 1)).join(separator);
-  }
-  return Object.entries(value)
-    .map(([key, member]) => `${key} ${describeValue(member, depth + 1)}`.trim())
-    .join(', ');
 }
 
 function subscriptionRows(event: RenderedEvent): Row[] {
@@ -166,10 +161,4 @@ function eventRows({ id, timestamp, data }: RenderedEvent): Row[] {
     ...rowIf('Noticed', delay === null ? noticed : `${noticed}, ${delay} s later`),
     ...rowIf('Event', `${id}, number ${data.sequence} of its subject`),
   ];
-}
-
-/** One row, or none when there is nothing to say. */
-function rowIf(label: string, value: string): Row[] {
-  const line = printableLine(value, MAX_VALUE_LENGTH);
-  return line === '' ? [] : [{ label: printableLine(label, 60) || 'unnamed', value: line, url: null }];
 }

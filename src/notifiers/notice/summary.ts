@@ -14,6 +14,13 @@ const TRANSFER_SENTENCES: ReadonlyMap<string, string> = new Map([
   ['failed', 'The transfer failed.'],
 ]);
 
+/** What happened to a part of a subject, by its name. */
+const PARTIAL_FAILURES: ReadonlyMap<string, (name: string) => string> = new Map([
+  ['step_failed', (name) => `A part of the ${name} has failed, while its status is the same.`],
+  ['error', (name) => `The transfer service gives an error for the ${name}; its status is the same.`],
+  ['refund_sent', (name) => `A refund was sent for a part of the ${name}; its status is the same.`],
+]);
+
 /** What becomes of a route's price. */
 const ROUTE_SENTENCES: ReadonlyMap<string, string> = new Map([
   ['available', 'Solvers quote this route.'],
@@ -60,11 +67,15 @@ function mainSentence(event: RenderedEvent): string {
   const name = kindName(data.subject.kind);
   if (happening === 'updated')
     return `Details of the ${name} became known or changed; its status is the same.`;
+  if (happening === 'expiring') return `The ${name} expires soon, and it is not funded.`;
   if (happening === 'expired' && data.subject.kind === 'vault')
     return 'The deadline of the vault has passed, and it was not funded.';
   if (happening === 'expired' && data.subject.kind === 'quote')
     return 'The quote has expired, and it was not funded.';
   if (type === 'quote.signature_invalid') return invalidSignature(data.record);
+  const failure = PARTIAL_FAILURES.get(happening);
+  if (failure !== undefined) return failure(name);
+  if (type === 'intent.short') return "What was delivered is less than the minimum of the transfer's quote.";
   if (happening === 'overdue') return `The ${name} is taking longer than expected.`;
   if (happening === 'unknown') return `The transfer service does not know the ${name} any more.`;
   if (data.subject.kind === 'route' && ROUTE_SENTENCES.has(happening))

@@ -21,6 +21,9 @@ const OPERATOR_KINDS: ReadonlySet<string> = new Set(['upstream', 'receiver', 'in
 /** What happened, in words, where the event's type alone reads badly. */
 const HAPPENINGS: ReadonlyMap<string, string> = new Map([
   ['overdue', 'still pending'],
+  ['short', 'delivered short'],
+  ['error', 'has an error'],
+  ['expiring', 'expires soon'],
   ['unknown', 'no longer known'],
 ]);
 

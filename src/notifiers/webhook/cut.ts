@@ -9,7 +9,7 @@ const CORE: ReadonlySet<string> = new Set(['id', 'type', 'status', 'state', 'vau
 
 /**
  * The event, or where it is larger than 20 kB what of it is smaller: members of `record` are left out, the largest
- * first, then the last of `changes`, at last the record's core. The same event is always cut the same way. What the
+ * first, then `transfer`, which is made from it, then the last of `changes`, at last the record's core. The same event is always cut the same way. What the
  * operator's own config adds (metadata, names) is never left out; an event that is too large by that alone stays whole.
  */
 export function cutEvent(event: RenderedEvent, recordUrl: string | null): RenderedEvent {
@@ -31,13 +31,18 @@ export function cutEvent(event: RenderedEvent, recordUrl: string | null): Render
     }
   };
   leaveOut(bySize.filter(({ key }) => !CORE.has(key)));
+  const { transfer } = marked.data;
+  const isTransferLeft = excess > 0 && transfer !== undefined;
+  if (isTransferLeft) excess -= sizeOf(transfer);
   let kept = changes.length;
   for (; excess > 0 && kept > 0; kept -= 1) excess -= sizeOf(changes[kept - 1] ?? '');
   leaveOut(bySize.filter(({ key }) => CORE.has(key)));
   // It is the operator's own metadata that is too large: leaving out the rest would be for nothing.
   if (excess > 0) return event;
   const rest = Object.fromEntries(Object.entries(record).filter(([key]) => !left.has(key)));
-  return { ...marked, data: { ...marked.data, record: rest, changes: changes.slice(0, kept) } };
+  const { transfer: _, ...others } = marked.data;
+  const data = isTransferLeft ? others : marked.data;
+  return { ...marked, data: { ...data, record: rest, changes: changes.slice(0, kept) } };
 }
 
 function sizeOf(value: JsonValue): number {

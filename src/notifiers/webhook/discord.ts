@@ -1,16 +1,20 @@
 import type { JsonObject } from '../../domain/json.ts';
-import type { Notice, Row } from '../notice/notice.ts';
+import type { Notice } from '../notice/notice.ts';
+import type { Row } from '../notice/row.ts';
 import { printableLine } from '../printable.ts';
 
 /** Within Discord's limits (25 fields, 256 and 1,024 characters, 6,000 in all), also when every character is escaped. */
-const MAX_FIELDS = 10;
+const MAX_FIELDS = 20;
 const MAX_TITLE_LENGTH = 128;
 const MAX_LABEL_LENGTH = 60;
 const MAX_VALUE_LENGTH = 120;
 const MAX_SUMMARY_LENGTH = 500;
 
-/** A link that makes a field longer than this is left out: 10 fields of it fit beside title and summary. */
+/** A link that makes a field longer than this is left out: 10 such fields fit beside title and summary. */
 const MAX_LINKED_LENGTH = 340;
+
+/** What all fields may have together, beside a title and a summary in which every character is escaped. */
+const MAX_FIELDS_LENGTH = 4_700;
 
 /**
  * A message for a Discord webhook. What the upstream says is escaped, so that it makes no markup, no links and no
@@ -20,7 +24,7 @@ export function discordMessage(
   { title, summary, sections: [first = []] }: Notice,
   timestamp: string,
 ): JsonObject {
-  const fields = first.slice(0, MAX_FIELDS).map(field);
+  const fields = withinLimit(first.slice(0, MAX_FIELDS).map(field));
   const embed = {
     title: escapeDiscord(printableLine(title, MAX_TITLE_LENGTH)),
     description: escapeDiscord(printableLine(summary, MAX_SUMMARY_LENGTH)),
@@ -30,7 +34,19 @@ export function discordMessage(
   return { embeds: [embed], allowed_mentions: { parse: [] } };
 }
 
-function field({ label, value, url }: Row): JsonObject {
+type Field = { name: string; value: string; inline: boolean };
+
+/** The first fields, as many as fit. */
+function withinLimit(fields: readonly Field[]): Field[] {
+  let length = 0;
+  const first = fields.findIndex(({ name, value }) => {
+    length += name.length + value.length;
+    return length > MAX_FIELDS_LENGTH;
+  });
+  return fields.slice(0, first === -1 ? fields.length : first);
+}
+
+function field({ label, value, url }: Row): Field {
   const shown = escapeDiscord(printableLine(value, MAX_VALUE_LENGTH));
   const linked = `[${shown}](${url})`;
   return {

@@ -1,10 +1,12 @@
 import type { JsonObject, JsonValue } from '../../domain/json.ts';
-import type { Notice, Row } from '../notice/notice.ts';
+import type { Notice } from '../notice/notice.ts';
+import type { Row } from '../notice/row.ts';
 import { printableLine } from '../printable.ts';
 
-/** Slack's own limits: characters of a header, fields of a section, characters of a field's text. */
+/** Slack's own limits: characters of a header, fields of a section, characters of a field's text. Two sections of them. */
 const MAX_HEADER_LENGTH = 150;
 const MAX_FIELDS = 10;
+const MAX_SECTIONS = 2;
 const MAX_FIELD_LENGTH = 2_000;
 const MAX_VALUE_LENGTH = 300;
 
@@ -17,8 +19,10 @@ export function slackMessage({ title, summary, sections: [first = []] }: Notice)
     { type: 'header', text: plainText(printableLine(title, MAX_HEADER_LENGTH)) },
     { type: 'section', text: plainText(summary) },
   ];
-  const fields = first.slice(0, MAX_FIELDS).map(field);
-  if (fields.length > 0) blocks.push({ type: 'section', fields });
+  for (let section = 0; section < MAX_SECTIONS; section += 1) {
+    const fields = first.slice(section * MAX_FIELDS, (section + 1) * MAX_FIELDS).map(field);
+    if (fields.length > 0) blocks.push({ type: 'section', fields });
+  }
   // What notifications and old clients show.
   return { text: escapeSlack(title), blocks };
 }

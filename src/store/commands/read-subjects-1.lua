@@ -7,12 +7,13 @@
   ARGV[1] prefix of the keys of snapshots
   ARGV[2] prefix of the keys of claims
   ARGV[3] time for which a subject is kept that nobody tracks, ms
-  ARGV[4..] subject ids
+  ARGV[4] promised hash  key of what quotes promised of intents
+  ARGV[5..] subject ids
 
-  Returns { snapshot fields, claims, when it was last looked at with success or "" } for each.
+  Returns { snapshot fields, claims, when it was last looked at with success or "", what was promised or "" } for each.
 ]]
 local replies = {}
-for i = 4, #ARGV do
+for i = 5, #ARGV do
   local subject = ARGV[i]
   local kind = string.match(subject, '^([^:]*):')
   redis.call('PEXPIRE', ARGV[1] .. subject, ARGV[3], 'GT')
@@ -21,6 +22,7 @@ for i = 4, #ARGV do
     redis.call('HGETALL', ARGV[1] .. subject),
     redis.call('HGETALL', ARGV[2] .. subject),
     redis.call('ZSCORE', KEYS[1] .. ':looked:' .. kind, subject) or '',
+    redis.call('HGET', ARGV[4], subject) or '',
   }
 end
 return replies

@@ -23,12 +23,14 @@
   ARGV[7] routes hash    key of the definitions of routes
   ARGV[8] name of the route; "" for any other subject
   ARGV[9] since hash     key of when roots were subscribed on the upstream's clock
+  ARGV[10] promised hash key of what quotes promised of intents
 
   Returns nothing when the claim is another's by now, or the member is not tracked any more. Else
     { token, ms to its slot, plan time, Redis time, lane, how late, virtual time, dv, dt,
       ms to poll every wallet once, failures in a row,
       as of, snapshot fields, claims, { subscription, definition, … }, facts, open, handed, verdict, route, walk,
-      when it was last looked at with success, { root, since on the upstream's clock, … } of a wallet }.
+      when it was last looked at with success, { root, since on the upstream's clock, … } of a wallet,
+      what its quote promised of an intent or "" }.
   Claims that nobody wants any more are removed.
 ]]
 -- @include plan
@@ -114,4 +116,5 @@ return {
   member ~= subject and redis.call('HGETALL', KEYS[12]) or {},
   redis.call('ZSCORE', lookedKey(plan, subject), subject) or '',
   sinces,
+  kindOf(subject) == 'intent' and redis.call('HGET', ARGV[10], subject) or '',
 }

@@ -1,0 +1,69 @@
+import { expect, inject, test } from 'vitest';
+import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { opening } from '../support/opening.ts';
+import { hashOf, intentRecord, type Scripted, ScriptedUpstream } from '../support/scripted-upstream.ts';
+
+const HASH = hashOf(77);
+const FUNDING = hashOf(5);
+const PAYOUT = hashOf(6);
+
+const { later, started } = opening();
+
+/** What follows where the upstream answers look-ups by a transaction so, one after another, the last again and again. */
+async function watching(answers: readonly Scripted[], named: object) {
+  const times: string[] = [];
+  const upstream = await started(
+    new ScriptedUpstream(({ query }) => {
+      if (query.intentHash !== undefined) {
+        return { records: [intentRecord(HASH, 'pending', Math.floor(Date.now() / 1_000))] };
+      }
+      times.push(JSON.stringify(query));
+      return answers[Math.min(times.length, answers.length) - 1] ?? { records: [] };
+    }),
+  );
+  const hook = await started(new TestReceiver());
+  const { daemon } = await startDaemon({
+    baseUrl: upstream.url,
+    redisUrl: inject('redisUrl'),
+    prefix: testPrefix(),
+    receivers: { hook: { url: hook.url } },
+    subscriptions: [{ name: 's', ...named, receivers: ['hook'], metadata: { order: '1042' } }],
+  });
+  later(() => daemon.close());
+  return { hook, times, daemon };
+}
+
+const pending: Scripted = { records: [intentRecord(HASH, 'pending', Math.floor(Date.now() / 1_000))] };
+
+test.each<[string, Scripted]>([
+  ['one unknown result', { records: [{ id: FUNDING, type: 'intent', status: 'unknown', updatedAt: null }] }],
+  [
+    'an unknown result with an id of no form',
+    { records: [{ id: '-', type: '?', status: 'unknown', updatedAt: null }] },
+  ],
+  ['no result', { records: [] }],
+])('a transfer named by its funding transaction is told once the upstream knows it, after %s', async (_, first) => {
+  const { hook, times, daemon } = await watching([first, pending], {
+    sourceTxs: [FUNDING.toUpperCase().replace('0X', '0x')],
+  });
+  const [event] = await hook.until((events) => events.length > 0);
+  expect(event).toMatchObject({
+    type: 'intent.pending',
+    data: {
+      subject: { kind: 'intent', id: `intent:${HASH}` },
+      sequence: 1,
+      subscriptions: ['s'],
+      metadata: { order: '1042' },
+    },
+  });
+  expect(times).toEqual(Array(2).fill(JSON.stringify({ sourceTxHash: FUNDING })));
+  const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
+  expect(metrics).toContain('intentwatch_records_unreadable_total{kind="by-tx"} 0');
+});
+
+test('a transfer named by the transaction that delivers it is told as well', async () => {
+  const { hook, times } = await watching([pending], { destinationTxs: [PAYOUT] });
+  const [event] = await hook.until((events) => events.length > 0);
+  expect(event).toMatchObject({ type: 'intent.pending', data: { subject: { id: `intent:${HASH}` } } });
+  expect(times).toEqual([JSON.stringify({ destinationTxHash: PAYOUT })]);
+});
