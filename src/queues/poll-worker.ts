@@ -224,7 +224,11 @@ export class PollWorker {
   async #ask(start: PollStart, signal: AbortSignal): Promise<PlannedPoll | null> {
     const { subject, subscriptions } = start;
     const askedAt = performance.now();
-    const reading = await pollSubject(this.#parts, { subject, route: start.route }, signal);
+    const reading = await pollSubject(
+      this.#parts,
+      { subject, route: start.route, nowMs: start.nowMs },
+      signal,
+    );
     const answeredMs = start.nowMs + Math.round(performance.now() - askedAt);
     this.#reportUnreadable(subject, reading);
     const record = reading.records.find((candidate) => candidate.subject === subject);
