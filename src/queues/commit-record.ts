@@ -1,6 +1,6 @@
 import { type FinishedStatuses, nextPoll } from '../domain/cadence/next-poll.ts';
 import { type Claim, isHistoryFor, parseClaimRoot } from '../domain/claim.ts';
-import { type Decision, decide, UNKNOWN } from '../domain/decide.ts';
+import { type Decision, decide, UNKNOWN, withStatus } from '../domain/decide.ts';
 import type { HandedState } from '../domain/handed-quote.ts';
 import { canonicalJson } from '../domain/json.ts';
 import { eventId, makeEvent } from '../domain/make-event.ts';
@@ -51,10 +51,11 @@ export type Taken = {
  */
 export async function commitRecord(
   parts: CommitParts,
-  record: UpstreamRecord,
+  said: UpstreamRecord,
   known: Known,
   sighting: Sighting,
 ): Promise<Taken> {
+  const record = withStatus(said, known.snapshot);
   const { subject } = record;
   const fresh = sighting.claims.filter((claim) => !isServed(known.claims, claim));
   const decision = decideRecord(parts, record, known, fresh, sighting);
