@@ -6,7 +6,7 @@ import type { AnswerKind, HealthStore } from '../store/health.ts';
 import type { PollStart } from '../store/poll-start.ts';
 import type { Surface } from '../store/surface.ts';
 import { type FailureCode, UpstreamFailure } from '../upstream/failure.ts';
-import { refusalSentence } from '../upstream/refusal.ts';
+import { isAboutKey, refusalSentence } from '../upstream/refusal.ts';
 
 /**
  * What a failed request means for its poll. `own`: the subject's own failure, for which it backs off alone; else it is
@@ -82,6 +82,8 @@ export class PollFailures {
     switch (code) {
       case 'unauthorized':
       case 'forbidden': {
+        // Where no key was sent, or a page came, it is the path or something in between that is wrong.
+        if (!isAboutKey(error)) return this.#unreachable(error, start, said);
         const kind = KEY_REFUSED.includes(error.problemCode) ? 'refused' : 'denied';
         await this.#note(start, kind, said);
         return { code, reason, own: kind === 'denied' && !isProbe, afterMs: backoffMs(start.fails) };
@@ -93,16 +95,24 @@ export class PollFailures {
       case 'unavailable':
       case 'timeout':
       case 'malformed':
-      case 'not-found': {
+      case 'not-found':
         // A page that says 404, or HTML with status 200, is an upstream that cannot be used as much as a closed port.
-        await this.#note(start, 'unreachable', said);
-        const leastMs = Math.min(LONGEST_RETRY_AFTER_MS, retryAfterMs ?? 0);
-        return { code, reason, own: !isProbe, afterMs: backoffMs(start.fails, leastMs) };
-      }
+        return this.#unreachable(error, start, said);
       case 'invalid-request':
         await this.#note(start, 'ok', said);
         return { code, reason, own: true, afterMs: backoffMs(start.fails, INVALID_BACKOFF_MS) };
     }
+  }
+
+  async #unreachable(
+    { code }: UpstreamFailure,
+    start: PollStart,
+    said: { reason: string; retryAfterMs: number | null },
+  ): Promise<PollFailure> {
+    await this.#note(start, 'unreachable', said);
+    const leastMs = Math.min(LONGEST_RETRY_AFTER_MS, said.retryAfterMs ?? 0);
+    const afterMs = backoffMs(start.fails, leastMs);
+    return { code, reason: said.reason, own: start.lane !== 'probe', afterMs };
   }
 
   async #note(

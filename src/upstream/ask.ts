@@ -9,6 +9,9 @@ import { readProblem } from './problem.ts';
 import type { HttpAnswer, HttpRequest, NoAnswer, Transport } from './transport.ts';
 import type { Reading } from './wire.ts';
 
+/** The header that carries the API key (interface, Authentication, 1). */
+export const KEY_HEADER = 'x-api-key';
+
 const BODY_CHARS = 120;
 const HEADER_CHARS = 80;
 const FAULT_CHARS = 120;
@@ -118,6 +121,7 @@ function refused<T>(question: Question<T>, got: { answer: HttpAnswer; excerpt: E
     httpStatus: answer.httpStatus,
     problemCode,
     retryAfterMs: answer.retryAfterMs,
+    keyed: question.request.headers[KEY_HEADER] !== undefined,
     isPage: /^\s*</.test(answer.text),
     fields,
     solvers,

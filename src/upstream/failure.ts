@@ -29,6 +29,8 @@ export type FailureFacts = {
   /** The stable `code` of a problem body. */
   problemCode: string | null;
   retryAfterMs: number | null;
+  /** Whether the request carried the API key. Default false: then no answer can be about the key. */
+  keyed?: boolean;
   /** Whether a page came instead of what the API says: something in between answered. Default false. */
   isPage?: boolean;
   /** The fields that were refused. */
@@ -52,6 +54,7 @@ export class UpstreamFailure extends Error {
   readonly httpStatus: number | null;
   readonly problemCode: string | null;
   readonly retryAfterMs: number | null;
+  readonly keyed: boolean;
   readonly isPage: boolean;
   readonly fields: readonly FieldFault[];
   readonly solvers: readonly SolverFault[];
@@ -69,6 +72,7 @@ export class UpstreamFailure extends Error {
     this.httpStatus = facts.httpStatus;
     this.problemCode = facts.problemCode;
     this.retryAfterMs = facts.retryAfterMs;
+    this.keyed = facts.keyed ?? false;
     this.isPage = facts.isPage ?? false;
     this.fields = facts.fields ?? [];
     this.solvers = facts.solvers ?? [];
