@@ -325,9 +325,12 @@ export class PollWorker {
   }
 
   #logFailure(subject: SubjectId, failure: PollFailure): void {
-    const { code, reason, afterMs } = failure;
+    const { code, reason, support, afterMs } = failure;
     const level = code === 'invalid-request' ? 'error' : 'info';
-    this.#parts.log[level]({ subject, code, reason, nextInMs: Math.round(afterMs) }, 'poll.failed');
+    this.#parts.log[level](
+      { subject, code, reason, ...support, nextInMs: Math.round(afterMs) },
+      'poll.failed',
+    );
   }
 }
 

@@ -1,6 +1,6 @@
 import { type Advice, adviceFor } from './advice.ts';
 import type { Endpoint } from './endpoint.ts';
-import type { FieldFault, SolverFault } from './problem.ts';
+import type { FieldFault, SolverFault, SupportDetails } from './problem.ts';
 
 /** Why a request to the upstream gave no usable answer. */
 export const FAILURE_CODES = [
@@ -37,6 +37,8 @@ export type FailureFacts = {
   fields?: FieldFault[];
   /** Why each solver refused. */
   solvers?: SolverFault[];
+  /** What a support ticket can name. */
+  support?: SupportDetails;
   /** Never an error that carries the upstream's bytes: they may echo the key. */
   cause?: unknown;
 };
@@ -58,6 +60,7 @@ export class UpstreamFailure extends Error {
   readonly isPage: boolean;
   readonly fields: readonly FieldFault[];
   readonly solvers: readonly SolverFault[];
+  readonly support: SupportDetails;
 
   constructor(facts: FailureFacts) {
     super(
@@ -76,6 +79,7 @@ export class UpstreamFailure extends Error {
     this.isPage = facts.isPage ?? false;
     this.fields = facts.fields ?? [];
     this.solvers = facts.solvers ?? [];
+    this.support = facts.support ?? {};
   }
 }
 

@@ -1,8 +1,16 @@
 import type { UpstreamFailure } from './failure.ts';
+import { describeSupport } from './problem.ts';
 
 /** Whether an answer can be about the key: one was sent, and what refuses it is the API, not a page in between. */
 export function isAboutKey({ keyed, isPage }: Pick<UpstreamFailure, 'keyed' | 'isPage'>): boolean {
   return keyed && !isPage;
+}
+
+/** The sentence for a refusal, with what a support ticket can name; null for any other failure. */
+export function refusalReport(failure: UpstreamFailure): string | null {
+  const sentence = refusalSentence(failure);
+  const support = describeSupport(failure.support);
+  return sentence === null || support === '' ? sentence : `${sentence} (${support})`;
 }
 
 /**

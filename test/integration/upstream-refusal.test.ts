@@ -89,6 +89,37 @@ describe('an upstream that refuses', () => {
     expect(hook.events.map(({ type }) => type)).not.toContain('upstream.unauthorized');
   });
 
+  test('says in log and event what a support ticket needs', async () => {
+    const support = {
+      requestId: 'req-42',
+      legacyCode: '1203',
+      instance: '/requests/42',
+      title: 'Key revoked',
+    };
+    const problem = { type: 'about:blank', status: 401, code: 'invalid-api-key', ...support };
+    const upstream = await started(
+      new ScriptedUpstream(() => ({ status: 401, body: JSON.stringify(problem) })),
+    );
+    const hook = await started(new TestReceiver());
+    const lines: string[] = [];
+    const { daemon } = await startDaemon(
+      {
+        baseUrl: upstream.url,
+        redisUrl: inject('redisUrl'),
+        prefix: testPrefix(),
+        receivers: { hook: { url: hook.url, more: { events: ['upstream.*'] } } },
+        subscriptions: [{ name: 's', intents: HASHES, receivers: ['hook'] }],
+      },
+      (line) => lines.push(line),
+    );
+    later(() => daemon.close());
+    const [event] = await hook.until((all) => all.length === 1);
+    expect(event?.data.record).toMatchObject({ surface: 'status', ...support });
+    const logged = lines.map((line): { msg: string } => JSON.parse(line));
+    expect(logged.find(({ msg }) => msg === 'upstream.moved')).toMatchObject(support);
+    expect(logged.find(({ msg }) => msg === 'poll.failed')).toMatchObject(support);
+  });
+
   test('one transfer and no other is asked for it more and more rarely, and tells no operator', async () => {
     const refused = HASHES[0];
     const asked: string[] = [];
