@@ -24,7 +24,7 @@ const FORMAT_RULES = inSection('Errors: format', [
         await askStatus(target, {}),
         await askQuote(target, {}),
         await askQuote(target, changed(quoteRequest(target), 'source.chainId', 999_999_937)),
-        await ask(target, { path: '/v1/nothing-here' }),
+        await ask(target, { path: '/v1/intents/nothing-here' }),
       ];
       for (const { headers, body } of replies) {
         const type = headers['content-type'] ?? '';
