@@ -89,5 +89,6 @@ function otherDecimals(
 }
 
 function textOf(value: JsonValue | undefined): string | null {
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : null;
+  if (typeof value === 'number') return String(value);
+  return typeof value === 'string' && value !== '' ? value : null;
 }

@@ -1,7 +1,8 @@
 import type { Directory } from '../domain/chains.ts';
+import { isJsonObject } from '../domain/json.ts';
 import { type RouteDefinition, type RouteQuote, routeRecord } from '../domain/route.ts';
 import { UpstreamFailure } from '../upstream/failure.ts';
-import type { ExactInRequest } from '../upstream/open-quote.ts';
+import type { ExactInRequest, OpenQuote } from '../upstream/open-quote.ts';
 import type { OpenQuotesClient } from '../upstream/open-quotes-client.ts';
 import type { Reading } from './reading.ts';
 import { flawOf, routeQuote } from './route-quote.ts';
@@ -39,8 +40,10 @@ export async function pollRoute(
   const quotes: RouteQuote[] = [];
   for (const open of value.quotes) {
     const flaw = flawOf(open, { request, directory, nowMs: dateMs ?? nowMs });
-    if (flaw === null) quotes.push(routeQuote(open));
-    else unreadable.push(`quote ${JSON.stringify(open.quoteId.slice(0, 100))}: ${flaw}`);
+    if (flaw === null) {
+      quotes.push(routeQuote(open));
+      unreadable.push(...membersOf(open));
+    } else unreadable.push(`quote ${JSON.stringify(open.quoteId.slice(0, 100))}: ${flaw}`);
   }
   const [first] = unreadable;
   if (quotes.length === 0 && first !== undefined) {
@@ -55,4 +58,15 @@ export async function pollRoute(
     });
   }
   return { records: [routeRecord(route, quotes, directory)], nextCursor: null, dateMs, unreadable };
+}
+
+/** The members of a quote that say nothing, for they are not as the interface describes them. */
+function membersOf({ quoteId, unreadable, raw }: OpenQuote): string[] {
+  const response = isJsonObject(raw.quoteData) ? raw.quoteData.quoteResponse : undefined;
+  return unreadable
+    .filter((name) => ((isJsonObject(response) ? response[name] : null) ?? raw[name] ?? null) !== null)
+    .map(
+      (name) =>
+        `${name} of quote ${JSON.stringify(quoteId.slice(0, 100))} is not as the interface describes it`,
+    );
 }

@@ -5,7 +5,7 @@ import { isFinished, nextPoll, nextRoutePoll } from '../domain/cadence/next-poll
 import type { PlannedPoll } from '../domain/cadence/planned-poll.ts';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
 import { unseenSnapshot } from '../domain/next-snapshot.ts';
-import type { Snapshot } from '../domain/record.ts';
+import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
 import { asSubjectId, type SubjectId, subjectKind } from '../domain/subject.ts';
 import { timedMoments } from '../domain/timed.ts';
 import { pollSubject } from '../pollers/poll-subject.ts';
@@ -322,6 +322,16 @@ export class PollWorker {
     }
     const more = reading.unreadable.length - MOST_REPORTED;
     if (more > 0) this.#parts.log.warn({ subject, reason: `${more} more` }, 'record.unreadable');
+    for (const record of reading.records) this.#reportMembers(subject, record);
+  }
+
+  /** A member that is not as the interface describes it says nothing, and is counted; null is how a member says nothing. */
+  #reportMembers(where: SubjectId, { subject, said, unreadable }: UpstreamRecord): void {
+    for (const member of unreadable.filter((name) => (said[name] ?? null) !== null)) {
+      const reason = `${member} of ${subject} is not as the interface describes it`;
+      this.#parts.signals.emit('record.unreadable', { where, reason });
+      this.#parts.log.debug({ subject, reason }, 'record.unreadable');
+    }
   }
 
   #logFailure(subject: SubjectId, failure: PollFailure): void {
