@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, relative, resolve } from 'node:path';
+import { generateAnswerFiles } from './generate/answers.ts';
 import { generateConfigFiles } from './generate/config.ts';
 import { generateConformanceFiles } from './generate/conformance.ts';
 import { generateEventFiles } from './generate/events.ts';
@@ -13,6 +14,7 @@ export type GeneratedFile = { path: string; name: string; content: string };
 /** Every generated file as the code would make it now; nothing is written. Throws when two generators claim one file. */
 export async function generatedFiles(): Promise<GeneratedFile[]> {
   const parts = await Promise.all([
+    generateAnswerFiles(),
     generateConfigFiles(),
     generateConformanceFiles(),
     generateEventFiles(),

@@ -149,11 +149,13 @@ async function payIntoVault(market: Market): Promise<Payment> {
   const { vaultAddress, intentHash } = vault;
   expectSame('amount', vault.raw.amount, String(amount));
   expectSame('sourceChainId', vault.chainId, source.chainId);
-  if (!isAddress(vaultAddress)) throw new Error('vaultAddress: expected an EVM address');
+  if (vaultAddress === null || !isAddress(vaultAddress))
+    throw new Error('vaultAddress: expected an EVM address');
   if (intentHash === null) throw new Error('intentHash: found nothing, expected the intent of the vault');
   say(`vault ${vaultAddress} on chain ${source.chainId}`);
   const grant: Grant = { owner, token: source, spender: vaultAddress, amount, until: inAnHour() };
   const { value: job } = await client.submitVaultErc2612(await signErc2612(grant, 0n));
+  if (job.id === null) throw new Error('id: found nothing, expected the id of the job');
   say(`signed, gasless:gateway:${job.id} ${job.status}`);
   return {
     intentHash,

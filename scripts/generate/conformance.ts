@@ -1,15 +1,26 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { z } from 'zod';
 import { materialSchema } from '../../test/conformance/suite/material.ts';
 import { OUTLINE, placeOf } from '../../test/conformance/suite/outline.ts';
 import { nameOf, type Rule } from '../../test/conformance/suite/rule.ts';
 import { RULES } from '../../test/conformance/suite/suite.ts';
 import { UNOBSERVABLE } from '../../test/conformance/suite/unobservable.ts';
 
+/** How often the thing of each rule was shown, by the rule's id. */
+type Shown = Readonly<Record<string, number>>;
+
 /** The page of the conformance suite. Paths are relative to the repository. */
 export async function generateConformanceFiles(): Promise<{ path: string; content: string }[]> {
-  return [{ path: 'docs/conformance.md', content: renderPage() }];
+  const text = await readFile(
+    resolve(import.meta.dirname, '../../test/conformance/suite/shown.json'),
+    'utf8',
+  );
+  const shown = z.record(z.string(), z.int()).parse(JSON.parse(text));
+  return [{ path: 'docs/conformance.md', content: renderPage(shown) }];
 }
 
-function renderPage(): string {
+function renderPage(shown: Shown): string {
   return `# Conformance
 
 Made by \`npm run generate\` from \`test/conformance/suite\`: change that, not this page.
@@ -37,6 +48,10 @@ in a sandbox alone.
 \`test/conformance/broken.test.ts\` runs every test twice through a proxy: once as it is, where it has to pass, and once with
 requests or answers rewritten so that its rule is broken, where it has to fail.
 
+A test passes only when what it is about was shown. **Shown** says how often the sandboxes did: for a row of a table, how
+many records had the member (a list of words has each of them); else, how many answers were looked at. These numbers are
+part of the test: \`CONFORMANCE_SHOWN=write\` writes them anew.
+
 ## Material
 
 | Member | Meaning |
@@ -47,7 +62,9 @@ Without a \`route\`, 100 USDC from Base to Optimism are quoted.
 
 ## From rule to test
 
-${Object.entries(OUTLINE).map(sectionTable).join('\n\n')}
+${Object.entries(OUTLINE)
+  .map(([section, places]) => sectionTable({ section, places, shown }))
+  .join('\n\n')}
 `;
 }
 
@@ -57,20 +74,28 @@ function materialRows(): string[] {
   );
 }
 
-function sectionTable([section, places]: [string, readonly string[]]): string {
+function sectionTable({
+  section,
+  places,
+  shown,
+}: {
+  section: string;
+  places: readonly string[];
+  shown: Shown;
+}): string {
   const rows = places.flatMap((place) => [
     ...RULES.filter(({ id }) => placeOf(id) === place).map((rule) =>
-      row(place, cell(nameOf(rule)), needsOf(rule)),
+      row(place, cell(nameOf(rule)), `${shown[rule.id] ?? 0} | ${needsOf(rule)}`),
     ),
     ...UNOBSERVABLE.filter(({ id }) => placeOf(id) === place).map(({ id, reason }) =>
-      row(cell(id), `not observable: ${cell(reason)}`, ''),
+      row(cell(id), `not observable: ${cell(reason)}`, '– | '),
     ),
   ]);
-  return `### ${section}\n\n| Rule | Test | Needs |\n|---|---|---|\n${rows.join('\n')}`;
+  return `### ${section}\n\n| Rule | Test | Shown | Needs |\n|---|---|---|---|\n${rows.join('\n')}`;
 }
 
-function row(place: string, test: string, needs: string): string {
-  return `| ${cell(place)} | ${test} | ${needs} |`;
+function row(place: string, test: string, rest: string): string {
+  return `| ${cell(place)} | ${test} | ${rest} |`;
 }
 
 function needsOf({ needs = [], stage }: Rule): string {

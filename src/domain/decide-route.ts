@@ -40,6 +40,8 @@ export function decideRoute(snapshot: Snapshot | null, record: UpstreamRecord): 
       transition: transition(status, changes),
     };
   }
+  // Amounts of one token in other units are not compared: what was told before says nothing about the new ones.
+  if (hasOtherUnits(known, answer)) return { outcome: 'unchanged', accepted: accepted({}) };
   if (answer.output !== null && told !== null && isBeyond(answer.output, told, answer.movedBy)) {
     return {
       outcome: 'changed',
@@ -59,6 +61,12 @@ export function decideRoute(snapshot: Snapshot | null, record: UpstreamRecord): 
 /** Whether the config means another route by the same name now: then nothing about the old one says anything. */
 function isOtherRoute(known: RouteSummary, answer: RouteSummary): boolean {
   return asked(known) !== asked(answer);
+}
+
+/** Whether two answers count the output in tokens of different decimals, as far as both are known. */
+function hasOtherUnits(known: RouteSummary, answer: RouteSummary): boolean {
+  const [before, after] = [known.destination.decimals, answer.destination.decimals];
+  return before !== null && after !== null && before !== after;
 }
 
 function asked({ source, destination, amount, funder, recipient }: RouteSummary): string {

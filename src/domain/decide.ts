@@ -10,6 +10,9 @@ import { eventKind, type SubjectId, subjectKind } from './subject.ts';
 /** The status of an id that the upstream has not seen (interface, status endpoint, rule 2). */
 export const UNKNOWN = 'unknown';
 
+/** The status of a record that says none: the deposit gateway requires no member of its records. */
+export const UNSTATED = '';
+
 /** A transition, named: what an event says beyond its id, subject and time. */
 export type Transition = {
   type: string;
@@ -239,8 +242,15 @@ function isUnknown(status: string): boolean {
   return status.toLowerCase() === UNKNOWN;
 }
 
-/** `<kind>.<status in lower case>`; what is no letter, digit, dot, hyphen or underscore becomes a hyphen. */
+/** The record with the status that stands where it says none: what one answer leaves out is not said. */
+export function withStatus(record: UpstreamRecord, snapshot: Snapshot | null): UpstreamRecord {
+  if (record.status !== UNSTATED || snapshot === null || isUnknown(snapshot.status)) return record;
+  return { ...record, status: snapshot.status };
+}
+
+/** `<kind>.<status in lower case>`, `updated` without a status; what is no letter, digit, dot, hyphen or underscore becomes a hyphen. */
 export function eventType(subject: SubjectId, status: string): string {
+  if (status === UNSTATED) return `${eventKind(subject)}.updated`;
   const word = status.toLowerCase().replace(/[^a-z0-9._-]+/g, '-');
   return `${eventKind(subject)}.${word}`;
 }

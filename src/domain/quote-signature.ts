@@ -51,8 +51,8 @@ const TYPES = {
 
 const MAX_UINT64 = 2n ** 64n - 1n;
 
-/** Half the order of secp256k1: of the two signatures that recover alike, only the lower is canonical (EIP-2). */
-const MAX_S = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
+/** The last byte of a signature says which of two keys signed: written as 27 or 28, or as the bare 0 or 1. */
+const RECOVERY_BYTES = ['1b', '1c', '00', '01'];
 
 /** More intents than a quote ever names; beyond it, which of them was added is not looked for. */
 const MAX_SEARCHED_HASHES = 16;
@@ -138,13 +138,13 @@ function signedHashes(quote: JsonObject): { hashes: Hex[] } | { part: QuotePart;
   return { hashes: [...hashes].sort() };
 }
 
-/** The end byte 0 or 1 and a high s would recover the same signer: one quote would have several signatures. */
+/**
+ * Recovery alone decides (interface, Quote signature): a signature with `s` in the upper half recovers the signer as
+ * well, and nothing here is named by its signature, so that one quote may have several does no harm.
+ */
 function signatureFlaw(signature: Hex): string | null {
   const end = signature.slice(-2).toLowerCase();
-  if (end !== '1b' && end !== '1c') return `its last byte is 0x${end}, expected 0x1b or 0x1c`;
-  if (BigInt(`0x${signature.slice(66, 130)}`) > MAX_S)
-    return 'its s is in the upper half, expected the lower';
-  return null;
+  return RECOVERY_BYTES.includes(end) ? null : `its last byte is 0x${end}, expected 0x1b, 0x1c, 0x00 or 0x01`;
 }
 
 async function recoverSigner(quote: SignedQuote): Promise<string | null> {

@@ -142,7 +142,9 @@ export function isPollable(id: SubjectId): boolean {
  * An id without prefix takes the record's type for one.
  */
 export function subjectOfRecord(record: { id: string; type: string }): SubjectId | null {
-  const key = parseSubjectId(record.id) ?? parseSubjectId(`${record.type}:${record.id}`);
+  // A prefix is a word of the interface in whatever case it comes; what follows it is the upstream's own.
+  const id = record.id.replace(/^[A-Za-z-]+(?=:)/, (prefix) => prefix.toLowerCase());
+  const key = parseSubjectId(id) ?? parseSubjectId(`${record.type.toLowerCase()}:${id}`);
   switch (key?.kind) {
     case undefined:
     case 'wallet':

@@ -106,7 +106,7 @@ export const DEFINITIONS = {
   },
   unreadable: {
     name: 'intentwatch_records_unreadable_total',
-    help: 'Parts of answers that could not be read as records, by the kind of subject that was asked for.',
+    help: 'Parts of answers that could not be read: records, and members of records that are not as the interface describes them; by the kind of subject that was asked for.',
     type: 'counter',
     labels: { kind: SUBJECT_KINDS },
   },

@@ -1,5 +1,7 @@
+import { UNSTATED } from '../domain/decide.ts';
 import { gatewayJobId } from '../domain/subject.ts';
 import type { UpstreamClient } from '../upstream/client.ts';
+import { isSameId, strangerFailure } from './asked-id.ts';
 import { orUnknown } from './not-found.ts';
 import { type Reading, readPage } from './reading.ts';
 
@@ -12,10 +14,13 @@ export async function pollGasless(
   if (job.endpoint === 'status') return readPage(await client.status({ jobId: job.id }, { signal }));
   const subject = gatewayJobId(job.id);
   return orUnknown(subject, async () => {
-    const { value, dateMs } = await client.gaslessJob(job.id, { signal });
+    const { value, dateMs, httpStatus } = await client.gaslessJob(job.id, { signal });
+    if (value.id !== null && !isSameId(value.id, job.id)) {
+      throw strangerFailure({ endpoint: 'gasless-job', httpStatus, found: value.id, expected: subject });
+    }
     const record = {
-      subject: gatewayJobId(value.id),
-      status: value.status,
+      subject,
+      status: value.status ?? UNSTATED,
       updatedAt: null,
       names: value.intentHash === null ? [] : [value.intentHash],
       said: value.raw,

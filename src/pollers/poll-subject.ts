@@ -12,13 +12,13 @@ import { pollVault } from './vault.ts';
 /** Who is asked. `quoting` is null where the config names no open quoting service. */
 export type Upstreams = { client: UpstreamClient; quoting: QuotingService | null };
 
-/** What is asked for; `route` is what a route's name means, null for any other subject. */
-export type PollTarget = { subject: SubjectId; route: RouteDefinition | null };
+/** What is asked for, and when (ms since 1970); `route` is what a route's name means, null for any other subject. */
+export type PollTarget = { subject: SubjectId; route: RouteDefinition | null; nowMs: number };
 
 /** Makes the one request that the poll of a subject consists of, other than a wallet's. Throws UpstreamFailure, or the signal's reason. */
 export async function pollSubject(
   { client, quoting }: Upstreams,
-  { subject, route }: PollTarget,
+  { subject, route, nowMs }: PollTarget,
   signal: AbortSignal,
 ): Promise<Reading> {
   const key = parseSubjectId(subject);
@@ -35,7 +35,7 @@ export async function pollSubject(
       return pollTx(client, key, signal);
     case 'route':
       if (quoting === null || route === null) throw new Error(`${subject} is not defined`);
-      return pollRoute(quoting, route, signal);
+      return pollRoute(quoting, { route, nowMs }, signal);
     default:
       throw new Error(`${subject} cannot be polled`);
   }

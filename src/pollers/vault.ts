@@ -1,5 +1,7 @@
+import { UNSTATED } from '../domain/decide.ts';
 import { vaultId } from '../domain/subject.ts';
 import type { UpstreamClient } from '../upstream/client.ts';
+import { isSameId, strangerFailure } from './asked-id.ts';
 import { orUnknown } from './not-found.ts';
 import type { Reading } from './reading.ts';
 
@@ -11,10 +13,14 @@ export async function pollVault(
 ): Promise<Reading> {
   const subject = vaultId(vault);
   return orUnknown(subject, async () => {
-    const { value, dateMs } = await client.vault(vault, { signal });
+    const { value, dateMs, httpStatus } = await client.vault(vault, { signal });
+    const { vaultAddress } = value;
+    if (vaultAddress !== null && !isSameId(vaultAddress, vault.address)) {
+      throw strangerFailure({ endpoint: 'vault', httpStatus, found: vaultAddress, expected: subject });
+    }
     const record = {
-      subject: vaultId({ chainId: vault.chainId, address: value.vaultAddress }),
-      status: value.state,
+      subject,
+      status: value.state ?? UNSTATED,
       updatedAt: null,
       names: value.intentHash === null ? [] : [value.intentHash],
       said: value.raw,

@@ -1,7 +1,7 @@
 import { type FinishedStatuses, nextPoll } from '../domain/cadence/next-poll.ts';
 import { routeName } from '../domain/cadence/route-name.ts';
 import { type Claim, isHistoryFor, parseClaimRoot } from '../domain/claim.ts';
-import { type Decision, decide, UNKNOWN } from '../domain/decide.ts';
+import { type Decision, decide, UNKNOWN, withStatus } from '../domain/decide.ts';
 import type { Promised } from '../domain/event-schema.ts';
 import type { HandedState } from '../domain/handed-quote.ts';
 import { canonicalJson } from '../domain/json.ts';
@@ -94,10 +94,11 @@ function noteEstimate({ learning }: CommitParts, { said }: UpstreamRecord, promi
  */
 async function takeRecord(
   parts: CommitParts,
-  record: UpstreamRecord,
+  said: UpstreamRecord,
   known: Known,
   sighting: Sighting,
 ): Promise<Taken> {
+  const record = withStatus(said, known.snapshot);
   const { subject } = record;
   const fresh = sighting.claims.filter((claim) => !isServed(known.claims, claim));
   const decision = decideRecord(parts, record, known, fresh, sighting);

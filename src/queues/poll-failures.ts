@@ -6,13 +6,23 @@ import type { AnswerKind, HealthStore } from '../store/health.ts';
 import type { PollStart } from '../store/poll-start.ts';
 import type { Surface } from '../store/surface.ts';
 import { type FailureCode, UpstreamFailure } from '../upstream/failure.ts';
-import { refusalSentence } from '../upstream/refusal.ts';
+import type { SupportDetails } from '../upstream/problem.ts';
+import { isAboutKey, refusalReport } from '../upstream/refusal.ts';
 
 /**
  * What a failed request means for its poll. `own`: the subject's own failure, for which it backs off alone; else it is
  * polled again in its turn, as what failed is the surface.
  */
-export type PollFailure = { code: FailureCode; reason: string; own: boolean; afterMs: number };
+export type PollFailure = {
+  code: FailureCode;
+  reason: string;
+  support: SupportDetails;
+  own: boolean;
+  afterMs: number;
+};
+
+/** What a failure says of its surface. */
+type Said = { reason: string; retryAfterMs: number | null; support: SupportDetails };
 
 /** A subject that fails is tried again after this, twice as long each time in a row, up to the longest. */
 const BACKOFF_MS = 2_500;
@@ -69,47 +79,49 @@ export class PollFailures {
 
   /** Notes that the surface answered. */
   async answered(start: PollStart): Promise<void> {
-    await this.#note(start, 'ok', { reason: '', retryAfterMs: null });
+    await this.#note(start, 'ok', { reason: '', retryAfterMs: null, support: {} });
   }
 
   /** Handles what a request ended in. Rethrows what is no failure of the upstream's. */
   async handle(error: unknown, start: PollStart): Promise<PollFailure> {
     if (!(error instanceof UpstreamFailure)) throw error;
-    const { code, retryAfterMs } = error;
-    const reason = refusalSentence(error) ?? error.message;
+    const { code, retryAfterMs, support } = error;
+    const reason = refusalReport(error) ?? error.message;
     const isProbe = start.lane === 'probe';
-    const said = { reason, retryAfterMs };
+    const said = { reason, retryAfterMs, support };
     switch (code) {
       case 'unauthorized':
       case 'forbidden': {
+        // Where no key was sent, or a page came, it is the path or something in between that is wrong.
+        if (!isAboutKey(error)) return this.#unreachable(error, start, said);
         const kind = KEY_REFUSED.includes(error.problemCode) ? 'refused' : 'denied';
         await this.#note(start, kind, said);
-        return { code, reason, own: kind === 'denied' && !isProbe, afterMs: backoffMs(start.fails) };
+        return { code, reason, support, own: kind === 'denied' && !isProbe, afterMs: backoffMs(start.fails) };
       }
       case 'rate-limited':
         await this.#note(start, 'throttled', said);
         // It waits longer than the others, which may have been throttled for it alone.
-        return { code, reason, own: !isProbe, afterMs: backoffMs(start.fails) };
+        return { code, reason, support, own: !isProbe, afterMs: backoffMs(start.fails) };
       case 'unavailable':
       case 'timeout':
       case 'malformed':
-      case 'not-found': {
+      case 'not-found':
         // A page that says 404, or HTML with status 200, is an upstream that cannot be used as much as a closed port.
-        await this.#note(start, 'unreachable', said);
-        const leastMs = Math.min(LONGEST_RETRY_AFTER_MS, retryAfterMs ?? 0);
-        return { code, reason, own: !isProbe, afterMs: backoffMs(start.fails, leastMs) };
-      }
+        return this.#unreachable(error, start, said);
       case 'invalid-request':
         await this.#note(start, 'ok', said);
-        return { code, reason, own: true, afterMs: backoffMs(start.fails, INVALID_BACKOFF_MS) };
+        return { code, reason, support, own: true, afterMs: backoffMs(start.fails, INVALID_BACKOFF_MS) };
     }
   }
 
-  async #note(
-    start: PollStart,
-    kind: AnswerKind,
-    said: { reason: string; retryAfterMs: number | null },
-  ): Promise<void> {
+  async #unreachable({ code }: UpstreamFailure, start: PollStart, said: Said): Promise<PollFailure> {
+    await this.#note(start, 'unreachable', said);
+    const leastMs = Math.min(LONGEST_RETRY_AFTER_MS, said.retryAfterMs ?? 0);
+    const afterMs = backoffMs(start.fails, leastMs);
+    return { code, reason: said.reason, support: said.support, own: start.lane !== 'probe', afterMs };
+  }
+
+  async #note(start: PollStart, kind: AnswerKind, said: Said): Promise<void> {
     const { before, after, pauseMs } = await this.#health.note(this.#surface, {
       kind,
       member: start.member,
@@ -120,10 +132,10 @@ export class PollFailures {
       this.#signals.emit('upstream.paused', { surface: this.#surface, seconds: pauseMs / 1_000 });
     }
     if (before === after) return;
-    const { reason } = said;
+    const { reason, support } = said;
     this.#signals.emit('upstream.moved', { surface: this.#surface, before, after, reason });
     this.#log[after === 'ok' ? 'info' : 'error'](
-      { surface: this.#surface, before, after, reason },
+      { surface: this.#surface, before, after, reason, ...support },
       'upstream.moved',
     );
   }

@@ -5,7 +5,7 @@ import { isFinished, nextPoll, nextRoutePoll } from '../domain/cadence/next-poll
 import type { PlannedPoll } from '../domain/cadence/planned-poll.ts';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
 import { unseenSnapshot } from '../domain/next-snapshot.ts';
-import type { Snapshot } from '../domain/record.ts';
+import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
 import { asSubjectId, intentId, isPollable, type SubjectId, subjectKind } from '../domain/subject.ts';
 import { timedMoments } from '../domain/timed.ts';
 import { pollSubject } from '../pollers/poll-subject.ts';
@@ -267,7 +267,7 @@ export class PollWorker {
    */
   async #find(start: PollStart, signal: AbortSignal): Promise<Ended> {
     const { subject, claims } = start;
-    const reading = await pollSubject(this.#parts, { subject, route: null }, signal);
+    const reading = await pollSubject(this.#parts, { subject, route: null, nowMs: start.nowMs }, signal);
     this.#reportUnreadable(subject, reading);
     const found = reading.records.flatMap((record) =>
       isPollable(record.subject) ? [record.subject] : record.names.map(intentId),
@@ -282,7 +282,11 @@ export class PollWorker {
   async #ask(start: PollStart, signal: AbortSignal): Promise<PlannedPoll | null> {
     const { subject, subscriptions, promised } = start;
     const askedAt = performance.now();
-    const reading = await pollSubject(this.#parts, { subject, route: start.route }, signal);
+    const reading = await pollSubject(
+      this.#parts,
+      { subject, route: start.route, nowMs: start.nowMs },
+      signal,
+    );
     const answeredMs = start.nowMs + Math.round(performance.now() - askedAt);
     this.#reportUnreadable(subject, reading);
     const record = reading.records.find((candidate) => candidate.subject === subject);
@@ -376,12 +380,25 @@ export class PollWorker {
     }
     const more = reading.unreadable.length - MOST_REPORTED;
     if (more > 0) this.#parts.log.warn({ subject, reason: `${more} more` }, 'record.unreadable');
+    for (const record of reading.records) this.#reportMembers(subject, record);
+  }
+
+  /** A member that is not as the interface describes it says nothing, and is counted; null is how a member says nothing. */
+  #reportMembers(where: SubjectId, { subject, said, unreadable }: UpstreamRecord): void {
+    for (const member of unreadable.filter((name) => (said[name] ?? null) !== null)) {
+      const reason = `${member} of ${subject} is not as the interface describes it`;
+      this.#parts.signals.emit('record.unreadable', { where, reason });
+      this.#parts.log.debug({ subject, reason }, 'record.unreadable');
+    }
   }
 
   #logFailure(subject: SubjectId, failure: PollFailure): void {
-    const { code, reason, afterMs } = failure;
+    const { code, reason, support, afterMs } = failure;
     const level = code === 'invalid-request' ? 'error' : 'info';
-    this.#parts.log[level]({ subject, code, reason, nextInMs: Math.round(afterMs) }, 'poll.failed');
+    this.#parts.log[level](
+      { subject, code, reason, ...support, nextInMs: Math.round(afterMs) },
+      'poll.failed',
+    );
   }
 }
 

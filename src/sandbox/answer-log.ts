@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { pathOf } from './authorize.ts';
 import { type BoundedLog, createBoundedLog } from './bounded-log.ts';
 import { contentOf } from './content.ts';
+import { pathOf } from './path.ts';
 import { type Entry, LOG_CAPACITY, type Mention } from './world.ts';
 
 /** What the open quoting service was asked, and the outputs that it showed in base units, one per quote. */

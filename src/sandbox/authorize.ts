@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { isUnder, pathOf } from './path.ts';
 import { type ProblemDetails, sendProblem } from './problem.ts';
 
 /**
@@ -18,10 +19,7 @@ export function createAuthorization({ apiKey }: { apiKey: string }) {
       return problem === null ? undefined : sendProblem(request, reply, problem);
     }
     if (isUnder(path, '/v1/deposit-gateway')) return undefined;
-    return reply
-      .code(403)
-      .type('application/json')
-      .send(JSON.stringify({ Message: 'User is not authorized to access this resource' }));
+    return refuseAtTheGate(reply);
   };
 }
 
@@ -46,12 +44,8 @@ function refusal({ ending, path }: { ending: string | null; path: string }): Pro
   }
 }
 
-/** The path of a request, without its query. */
-export function pathOf(request: FastifyRequest): string {
-  return request.url.split('?', 1)[0] ?? '';
-}
-
-/** Whether a path is `prefix` or lies under it. */
-export function isUnder(path: string, prefix: string): boolean {
-  return path === prefix || path.startsWith(`${prefix}/`);
+/** The gateway's own refusal, which is no Problem: for a request without a key, and for a path that it does not know. */
+export function refuseAtTheGate(reply: FastifyReply): FastifyReply {
+  const body = { Message: 'User is not authorized to access this resource' };
+  return reply.code(403).type('application/json').send(JSON.stringify(body));
 }

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { isUnder, pathOf } from './authorize.ts';
 import type { Faults } from './faults.ts';
+import { isUnder, pathOf } from './path.ts';
 import type { ProblemCode } from './problem.ts';
 
 /** What becomes of an answer after it was made. */

@@ -1,5 +1,5 @@
-import { isUnder } from './authorize.ts';
 import type { Fault, FaultOf, FaultType } from './fault.ts';
+import { isUnder } from './path.ts';
 import { chance, type Random, randomStream } from './random.ts';
 
 /** A fault that is on, and how often it has struck. */

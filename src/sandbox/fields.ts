@@ -16,7 +16,10 @@ export const uint256 = z
   .transform(BigInt)
   .refine((value) => value <= LARGEST_UINT256, { error: 'expected a number of 256 bits' });
 
-/** Unix seconds, as a decimal string or a number. */
+/** Unix seconds as the interface writes them in an authorization: a decimal string, and no number. */
+export const decimalSeconds = z.string({ error: 'expected Unix seconds as a decimal string' }).pipe(uint256);
+
+/** Unix seconds, as a decimal string or a number, where the interface shows no payload. */
 export const seconds = z.union([uint256, z.int().min(0).transform(BigInt)], {
   error: 'expected Unix seconds as a decimal string',
 });

@@ -7,9 +7,14 @@ const fate = z.enum(['settled', 'late-details', 'refunded', 'failed']).default('
 export const fundSchema = z.union(
   [
     z.strictObject({ quoteId: z.string().transform((id) => id.replace(/^quote:/, '')), fate }),
-    z.strictObject({ vaultAddress: z.string(), chainId: z.int().min(1), fate }),
+    z.strictObject({
+      vaultAddress: z.string(),
+      chainId: z.int().min(1),
+      fate,
+      depositAddress: z.boolean().default(false),
+    }),
   ],
-  { error: 'expected { quoteId, fate? } or { vaultAddress, chainId, fate? }' },
+  { error: 'expected { quoteId, fate? } or { vaultAddress, chainId, fate?, depositAddress? }' },
 );
 
 /** What the chain has seen, or why there is nothing to fund. */
@@ -32,7 +37,10 @@ export function fundByTransaction(orders: Orders, wanted: z.infer<typeof fundSch
   if (orders.isExpired(fundable)) {
     return { type: 'refused', statusCode: 410, message: `expired at ${fundable.expiresAt}` };
   }
-  orders.fundByTransaction(fundable, wanted.fate);
+  orders.fundByTransaction(fundable, {
+    fate: wanted.fate,
+    showsDepositAddress: 'depositAddress' in wanted && wanted.depositAddress,
+  });
   const { intentHash, source } = fundable.plan;
   return { type: 'funded', intentHash, sourceTxHash: source.txHash };
 }

@@ -1,4 +1,4 @@
-import { type Chain, type ChainKind, chainsOfKind, tokensOf } from './chains.ts';
+import { type Chain, type ChainKind, chainsOfKind, tokenAt, tokensOf } from './chains.ts';
 import { address, intentHash, transactionHash, uuid } from './identifiers.ts';
 import type { Fate, Leg, Origin, TransferPlan, Waits } from './plan.ts';
 import {
@@ -93,6 +93,8 @@ export function createGenerator(options: { seed: number; wallets: number; wallet
             ? { uuid: uuid(random), permitTxHash: transactionHash(random, source.chain.kind) }
             : null,
         vaultAddress: origin === 'vault' ? address(random, 'evm') : null,
+        swap: null,
+        showsDepositAddress: false,
         waits: drawWaits(random),
       };
     },
@@ -111,9 +113,28 @@ export function createGenerator(options: { seed: number; wallets: number; wallet
         job: null,
         vaultAddress: origin === 'vault' ? address(random, 'evm') : null,
         waits: drawWaits(random),
+        // Drawn last, so that whatever else is drawn stays as it was.
+        swap: origin === 'quote' ? swapOf(random, source, destination) : null,
+        showsDepositAddress: false,
       };
     },
     gap: (index) => exponential(randomStream(seed, 'gap', index)),
+  };
+}
+
+/** Between two symbols the token of the source's symbol arrives first and is swapped, where the chain has it. */
+function swapOf(
+  random: Random,
+  source: Order['source'],
+  destination: Order['destination'],
+): TransferPlan['swap'] {
+  const symbolOf = ({ chain, token }: Order['source']): string => tokenAt(chain.chainId, token).symbol;
+  const arriving = tokensOf(destination.chain).find(({ symbol }) => symbol === symbolOf(source));
+  if (arriving === undefined || arriving.address === destination.token) return null;
+  return {
+    intentHash: intentHash(random),
+    token: arriving.address,
+    txHash: transactionHash(random, destination.chain.kind),
   };
 }
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import fastify, { type FastifyError, type FastifyInstance } from 'fastify';
 import type { Answering } from './answer-log.ts';
-import { pathOf } from './authorize.ts';
 import { addOpenQuotes, refuseOpen } from './endpoints/open-quotes.ts';
 import { addFaultHooks, type Spoilings } from './fault-hooks.ts';
 import type { Faults } from './faults.ts';
+import { pathOf } from './path.ts';
 import { PROBLEMS } from './problem.ts';
 import type { QuoteDesk } from './quote-desk.ts';
 import type { RequestLog } from './request-log.ts';

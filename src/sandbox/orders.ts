@@ -24,7 +24,7 @@ export type Orders = {
   vault(vault: { chainId: number; address: string }): Fundable | undefined;
   isExpired(fundable: Fundable): boolean;
   /** The chain has seen the transaction that funds it. */
-  fundByTransaction(fundable: Fundable, fate: OrderedFate): void;
+  fundByTransaction(fundable: Fundable, how: { fate: OrderedFate; showsDepositAddress: boolean }): void;
   /** A gasless job is queued that will fund it. */
   fundByJob(fundable: Fundable, by: { job: NonNullable<TransferPlan['job']>; funder: string }): void;
 };
@@ -108,8 +108,8 @@ export function createOrders({
     quote: quoteOf,
     vault: vaultOf,
     isExpired: ({ expiresAt }) => nowMs() >= expiresAt * 1000,
-    fundByTransaction(fundable, fate) {
-      const plan = { ...fundable.plan, fate };
+    fundByTransaction(fundable, how) {
+      const plan = { ...fundable.plan, ...how };
       fund(fundable, { plan, fundedBy: `transaction ${plan.source.txHash}` });
     },
     fundByJob(fundable, { job, funder }) {

@@ -25,6 +25,10 @@ export type TransferPlan = {
   quoteUuid: string | null;
   job: { uuid: string; permitTxHash: string } | null;
   vaultAddress: string | null;
+  /** Of a quote between two symbols: what arrives is swapped, by an intent of its own. */
+  swap: { intentHash: string; token: string; txHash: string } | null;
+  /** Wallet pages show the address that was paid to as well, as a record of type `deposit-address`. */
+  showsDepositAddress: boolean;
   waits: Waits;
 };
 
@@ -48,3 +52,8 @@ export const VAULT_VALIDITY_SECONDS = 300;
 
 /** How long a quote can be funded, in seconds before time is scaled. */
 export const QUOTE_VALIDITY_SECONDS = 300;
+
+/** Every intent of a transfer, the main one first. */
+export function intentHashesOf({ intentHash, swap }: TransferPlan): string[] {
+  return swap === null ? [intentHash] : [intentHash, swap.intentHash];
+}

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { isUnder, pathOf } from './path.ts';
 
 /** A field that is wrong, as an element of a Problem's `errors`. */
 export type FieldError = { field: string; detail: string };
@@ -50,6 +51,16 @@ export const PROBLEMS = {
 
 export type ProblemCode = keyof typeof PROBLEMS;
 
+/** The pre-v1 numbers of the codes that had one. The interface shows no values. */
+const LEGACY_CODES: { readonly [Code in ProblemCode]?: string } = {
+  'invalid-request': '1001',
+  'chain-not-supported': '1003',
+  'no-route-found': '1004',
+  'quote-expired': '1007',
+  'internal-error': '1500',
+  'solver-error': '1502',
+};
+
 /** Answers with a Problem. Its `type` is under the address that the client used. */
 export function sendProblem(
   request: FastifyRequest,
@@ -57,6 +68,7 @@ export function sendProblem(
   { code, detail, errors, solverErrors }: ProblemDetails,
 ): FastifyReply {
   const { status, title } = PROBLEMS[code];
+  const legacyCode = LEGACY_CODES[code];
   const body = {
     type: `http://${request.host}/v1/errors/${code}`,
     title,
@@ -65,11 +77,23 @@ export function sendProblem(
     ...(detail === undefined ? {} : { detail }),
     ...(solverErrors === undefined ? {} : { solverErrors }),
     ...(errors === undefined ? {} : { errors }),
-    requestId: request.id,
+    instance: pathOf(request),
+    ...(legacyCode === undefined ? {} : { legacyCode }),
+    requestId: requestIdOf(request),
   };
   // The interface names application/json for this one problem, application/problem+json for all others.
   const contentType = code === 'invalid-api-key' ? 'application/json' : 'application/problem+json';
   return reply.code(status).type(contentType).send(JSON.stringify(body));
+}
+
+/**
+ * The correlation id of an error: a short number at the deposit vaults, which have a service of their own (interface,
+ * Problem).
+ */
+export function requestIdOf(request: FastifyRequest): string {
+  return isUnder(pathOf(request), '/v1/deposit-gateway') || isUnder(pathOf(request), '/deposit-gateway')
+    ? String(Number.parseInt(request.id.slice(0, 4), 16))
+    : request.id;
 }
 
 /** Answers `invalid-request`; the problem's `detail` says what is wrong with each field. */

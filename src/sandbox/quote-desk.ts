@@ -2,9 +2,11 @@ import { encodeFunctionData, getAddress, type Hex, isHex, parseAbi } from 'viem'
 import { address } from './identifiers.ts';
 import { type Market, solversIn } from './market.ts';
 import type { Fundable, Orders } from './orders.ts';
+import { intentHashesOf } from './plan.ts';
 import { type Price, price, type Solver, type Wanted } from './pricing.ts';
 import type { QuoteSigners } from './quote-signers.ts';
 import { bytes, randomStream } from './random.ts';
+import type { StepType } from './record.ts';
 import type { Place } from './route.ts';
 
 /** What is to be quoted; `slippageMillionths` tells how far below the expected output the least one lies. */
@@ -31,7 +33,7 @@ export type Quote = {
     minAmountOut: string;
   };
   fees: { type: 'solver' | 'protocol'; token: string; amount: string }[];
-  steps: { type: 'BRIDGE'; intents: { intentHash: string; role: 'primary' }[] }[];
+  steps: { type: StepType; intents: { intentHash: string; role: 'primary' | 'secondary' }[] }[];
   execution: {
     transaction:
       | { type: 'evm'; chainId: number; to: string; data: string; value: string }
@@ -42,6 +44,8 @@ export type Quote = {
 /** Makes quotes and signs them. */
 export type QuoteDesk = {
   readonly solvers: readonly Solver[];
+  /** Whether any solver quotes at all. */
+  hasSolvers(): boolean;
   /** What each solver asks, cheapest first; those that cannot serve are left out. */
   prices(wanted: Wanted, minAmountOut?: bigint | null): { solver: Solver; price: Price }[];
   quote(order: QuoteOrder, price: Price): Promise<Quote>;
@@ -91,6 +95,7 @@ export function createQuoteDesk({
 
   return {
     solvers,
+    hasSolvers: () => solversIn(market(), solvers).length > 0,
     prices: (wanted, minAmountOut = null) =>
       solversIn(market(), solvers).flatMap((solver) => {
         const found = price(solver, wanted);
@@ -118,7 +123,7 @@ export function createQuoteDesk({
       const signature = await signers.sign({
         sourceChainId: source.chain.chainId,
         id,
-        intentHashes: [plan.intentHash],
+        intentHashes: intentHashesOf(plan),
         expiresAt,
       });
       orders.open(fundable);
@@ -149,7 +154,17 @@ export function createQuoteDesk({
           { type: 'solver', token, amount: asked.solverFee.toString() },
           { type: 'protocol', token, amount: asked.protocolFee.toString() },
         ],
-        steps: [{ type: 'BRIDGE', intents: [{ intentHash: plan.intentHash, role: 'primary' }] }],
+        steps: [
+          { type: 'BRIDGE', intents: [{ intentHash: plan.intentHash, role: 'primary' }] },
+          ...(plan.swap === null
+            ? []
+            : [
+                {
+                  type: 'SWAP' as const,
+                  intents: [{ intentHash: plan.swap.intentHash, role: 'secondary' as const }],
+                },
+              ]),
+        ],
         execution: { transaction: transaction(fundable) },
       };
     },

@@ -6,8 +6,10 @@ export type TransactionReference = { chainId: number; txHash: string };
 
 export type StepSide = { token: string; amount: string; chainId: number };
 
+export type StepType = 'BRIDGE' | 'SWAP';
+
 export type Step = {
-  type: 'BRIDGE';
+  type: StepType;
   intentHash: string;
   status: 'CREATED' | 'FULFILLED' | 'REFUNDED';
   from: StepSide;
@@ -54,7 +56,7 @@ export type VaultState = 'PENDING' | 'FUNDING_DETECTED' | 'PUBLISHED' | 'EXPIRED
 /** One element of `results` at the status endpoint. `updatedAt` is null only where `status` is `unknown`. */
 export type StatusRecord = {
   id: string;
-  type: 'intent' | 'quote' | 'gasless';
+  type: 'intent' | 'quote' | 'gasless' | 'deposit-address';
   status: IntentStatus | QuoteStatus | JobStatus;
   updatedAt: number | null;
   intentHashes?: string[];

@@ -1,5 +1,5 @@
 import type { Shown } from './life.ts';
-import type { Leg, TransferPlan } from './plan.ts';
+import { intentHashesOf, type Leg, type TransferPlan } from './plan.ts';
 import type {
   GatewayJobRecord,
   GatewayJobStatus,
@@ -50,7 +50,7 @@ export function quoteRecord({
     type: 'quote',
     status,
     updatedAt: moving.updatedAt,
-    ...(moving.shown === 'nothing' ? {} : { intentHashes: [moving.plan.intentHash] }),
+    ...(moving.shown === 'nothing' ? {} : { intentHashes: intentHashesOf(moving.plan) }),
     ...movements(moving),
   };
 }
@@ -63,7 +63,8 @@ type JobAt = {
 
 /** What the status endpoint says about a gasless job. */
 export function jobRecord({ plan, job, status, updatedAt }: JobAt & { updatedAt: number }): StatusRecord {
-  const intentHashes = status === 'published' ? [plan.intentHash] : [];
+  const intentHashes = status === 'published' ? intentHashesOf(plan) : [];
+  const quoteIds = plan.quoteUuid === null ? [] : [`quote:${plan.quoteUuid}`];
   return {
     id: `gasless:${job.uuid}`,
     type: 'gasless',
@@ -73,11 +74,22 @@ export function jobRecord({ plan, job, status, updatedAt }: JobAt & { updatedAt:
     subStatuses: [
       {
         chainId: plan.source.chain.chainId,
-        quoteIds: plan.quoteUuid === null ? [] : [`quote:${plan.quoteUuid}`],
+        quoteIds,
         txHash: status === 'pending' ? null : plan.source.txHash,
-        intentHashes,
+        intentHashes: intentHashes.slice(0, 1),
         state: status,
       },
+      ...(plan.swap === null
+        ? []
+        : [
+            {
+              chainId: plan.destination.chain.chainId,
+              quoteIds,
+              txHash: null,
+              intentHashes: intentHashes.slice(1),
+              state: status,
+            },
+          ]),
     ],
   };
 }
@@ -124,17 +136,76 @@ function movements({
   return {
     sourceTx: summary(plan.source),
     ...(shown === 'destination' ? { destinationTx: summary(plan.destination) } : {}),
-    steps: [step(plan, shown)],
+    steps: [bridgeStep(plan, shown), ...swapSteps(plan, shown)],
   };
 }
 
-function step({ intentHash, source, destination, refundTxHash }: TransferPlan, shown: Shown): Step {
+/** What arrives first, and is swapped into the token that was wanted; one to one, for the price is in the fees. */
+function swapSteps({ swap, destination: { chain, token, amount } }: TransferPlan, shown: Shown): Step[] {
+  if (swap === null || shown === 'refund') return [];
+  const { chainId } = chain;
+  return [
+    {
+      type: 'SWAP',
+      intentHash: swap.intentHash,
+      status: shown === 'destination' ? 'FULFILLED' : 'CREATED',
+      from: { token: swap.token, amount, chainId },
+      to: { token, amount, chainId },
+      transactions: shown === 'destination' ? { fulfilled: { chainId, txHash: swap.txHash } } : {},
+    },
+  ];
+}
+
+/** What the status endpoint says about the intent that swaps what arrives: no transaction before it is done. */
+export function swapRecord({
+  status,
+  swap,
+  ...moving
+}: Moving & {
+  status: Exclude<IntentStatus, 'unknown'>;
+  swap: NonNullable<TransferPlan['swap']>;
+}): StatusRecord {
+  const { plan, shown, updatedAt } = moving;
+  return {
+    id: `intent:${swap.intentHash}`,
+    type: 'intent',
+    status,
+    updatedAt,
+    txHash: shown === 'destination' ? swap.txHash : null,
+    steps: swapSteps(plan, shown),
+  };
+}
+
+/** What a wallet page says about an address that was paid to. */
+export function depositAddressRecord({
+  status,
+  address,
+  ...moving
+}: Moving & { status: Exclude<IntentStatus, 'unknown'>; address: string }): StatusRecord {
+  return {
+    id: `deposit-address:${address}`,
+    type: 'deposit-address',
+    status,
+    updatedAt: moving.updatedAt,
+    intentHashes: intentHashesOf(moving.plan),
+    ...movements(moving),
+  };
+}
+
+function bridgeStep(
+  { intentHash, source, destination, refundTxHash, swap }: TransferPlan,
+  shown: Shown,
+): Step {
   return {
     type: 'BRIDGE',
     intentHash,
     status: shown === 'destination' ? 'FULFILLED' : shown === 'refund' ? 'REFUNDED' : 'CREATED',
     from: { token: source.token, amount: source.amount, chainId: source.chain.chainId },
-    to: { token: destination.token, amount: destination.amount, chainId: destination.chain.chainId },
+    to: {
+      token: swap?.token ?? destination.token,
+      amount: destination.amount,
+      chainId: destination.chain.chainId,
+    },
     transactions: {
       created: { chainId: source.chain.chainId, txHash: source.txHash },
       ...(shown === 'destination'

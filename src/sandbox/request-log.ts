@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import { pathOf } from './authorize.ts';
 import { type BoundedLog, createBoundedLog } from './bounded-log.ts';
+import { pathOf } from './path.ts';
 import { LOG_CAPACITY } from './world.ts';
 
 /**

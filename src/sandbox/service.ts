@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify';
 import type { Answering } from './answer-log.ts';
-import { createAuthorization, isUnder, pathOf } from './authorize.ts';
+import { createAuthorization, refuseAtTheGate } from './authorize.ts';
 import type { Distortion } from './distort.ts';
 import { addDepositGateway } from './endpoints/deposit-gateway.ts';
 import { addDiscovery } from './endpoints/discovery.ts';
@@ -13,6 +13,7 @@ import { addFaultHooks, type Spoilings } from './fault-hooks.ts';
 import type { Faults } from './faults.ts';
 import { refuse } from './gateway-error.ts';
 import type { Orders } from './orders.ts';
+import { isUnder, pathOf } from './path.ts';
 import { PROBLEMS, sendProblem } from './problem.ts';
 import type { QuoteDesk } from './quote-desk.ts';
 import type { QuoteSigners } from './quote-signers.ts';
@@ -60,6 +61,8 @@ export function createService({ apiKey, ...parts }: ServiceParts): FastifyInstan
   app.addHook('onRequest', createAuthorization({ apiKey }));
   app.setNotFoundHandler((request, reply) => {
     if (!isUnder(pathOf(request), '/v1')) return reply.code(404).type('text/plain').send('Not Found');
+    // What is not even the beginning of an endpoint does not get past the gateway (interface, Errors, 404).
+    if (!isKnownToGateway(pathOf(request))) return refuseAtTheGate(reply);
     const detail = `${request.method} ${pathOf(request)} does not exist`;
     return sendProblem(request, reply, { code: 'endpoint-not-found', detail });
   });
@@ -80,4 +83,11 @@ export function createService({ apiKey, ...parts }: ServiceParts): FastifyInstan
 
 function isAtGateway(request: FastifyRequest): boolean {
   return isUnder(pathOf(request), '/deposit-gateway') || isUnder(pathOf(request), '/v1/deposit-gateway');
+}
+
+/** What the gateway passes on. */
+const RESOURCES = ['chains', 'tokens', 'quotes', 'gasless', 'intents', 'deposit-gateway'];
+
+function isKnownToGateway(path: string): boolean {
+  return RESOURCES.some((name) => isUnder(path, `/v1/${name}`));
 }

@@ -4,11 +4,13 @@ import type { Change } from './life.ts';
 import type { TransferPlan } from './plan.ts';
 import type { GatewayJobRecord, IntentStatus, StatusRecord, VaultRecord } from './record.ts';
 import {
+  depositAddressRecord,
   GATEWAY_WORDS,
   gatewayJobRecord,
   intentRecord,
   jobRecord,
   quoteRecord,
+  swapRecord,
   vaultRecord,
 } from './render.ts';
 import { createWalletIndex, type Page, type PageQuery } from './wallet-index.ts';
@@ -72,6 +74,7 @@ export function createWorld({ wallets }: { wallets: readonly string[] }): World 
   const jobs = new Map<string, Entry<StatusRecord>>();
   const gatewayJobs = new Map<string, Entry<GatewayJobRecord>>();
   const vaults = new Map<string, Entry<VaultRecord>>();
+  const depositAddresses = new Map<string, Entry<StatusRecord>>();
   const byWallet = createWalletIndex<Entry<StatusRecord>>();
   const named = {
     intents: new Set<string>(),
@@ -115,6 +118,30 @@ export function createWorld({ wallets }: { wallets: readonly string[] }): World 
     const entry = put(intents, { key, nowMs, record, mention: { id: record.id, status } });
     named.intents.add(key);
     index(plan, { entry, status });
+    showBeside({ plan, nowMs }, { status, shown });
+  }
+
+  /** What stands beside the intent of some transfers: the one that swaps, and the address that was paid to. */
+  function showBeside(
+    { plan, nowMs }: Pick<Happening, 'plan' | 'nowMs'>,
+    { status, shown }: Pick<IntentChange, 'status' | 'shown'>,
+  ): void {
+    const wallets = [plan.funder, plan.recipient];
+    const { swap, vaultAddress: address } = plan;
+    if (swap !== null) {
+      const key = swap.intentHash;
+      const updatedAt = stamp(intents.get(key), nowMs);
+      const record = swapRecord({ plan, swap, status, shown, updatedAt });
+      const entry = put(intents, { key, nowMs, record, mention: { id: record.id, status } });
+      byWallet.put({ key, entry, wallets, status });
+    }
+    if (plan.showsDepositAddress && address !== null) {
+      const key = `deposit-address:${address}`;
+      const updatedAt = stamp(depositAddresses.get(key), nowMs);
+      const record = depositAddressRecord({ plan, address, status, shown, updatedAt });
+      const entry = put(depositAddresses, { key, nowMs, record, mention: { id: record.id, status } });
+      byWallet.put({ key, entry, wallets, status });
+    }
   }
 
   function applyToQuote({ plan, nowMs }: Happening, { status, shown }: Change & { thing: 'quote' }): void {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { JsonObject } from '../domain/json.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
@@ -24,6 +25,8 @@ export type SurfaceAnswer = {
   sentAtMs: number;
   retryAfterMs: number | null;
   reason: string;
+  /** Goes into the event's record beside the reason. */
+  support: JsonObject;
 };
 
 /** What something else wrote there is taken for a surface that works, until an answer says otherwise. */
@@ -47,10 +50,16 @@ export class HealthStore {
     surface: Surface,
     answer: SurfaceAnswer,
   ): Promise<{ before: HealthState; after: HealthState; pauseMs: number | null }> {
-    const { kind, member, sentAtMs, retryAfterMs, reason } = answer;
+    const { kind, member, sentAtMs, retryAfterMs, reason, support } = answer;
     const nowMs = await redisTimeMs(this.#redis);
     const event = (word: string): string =>
-      operatorEventTemplate({ kind: 'upstream', name: surface, word, nowMs, record: { surface, reason } });
+      operatorEventTemplate({
+        kind: 'upstream',
+        name: surface,
+        word,
+        nowMs,
+        record: { surface, reason, ...support },
+      });
     const [before, after, paused] = await this.#redis.iwNoteAnswer(
       this.#keys.surface(surface),
       this.#keys.events,

@@ -5,9 +5,12 @@ import type { Endpoint } from './endpoint.ts';
 import type { Excerpt } from './excerpt.ts';
 import { type FailureCode, UpstreamFailure } from './failure.ts';
 import { parseJson } from './json.ts';
-import { readProblem } from './problem.ts';
+import { describeSupport, readProblem, type SupportDetails } from './problem.ts';
 import type { HttpAnswer, HttpRequest, NoAnswer, Transport } from './transport.ts';
 import type { Reading } from './wire.ts';
+
+/** The header that carries the API key (interface, Authentication, 1). */
+export const KEY_HEADER = 'x-api-key';
 
 const BODY_CHARS = 120;
 const HEADER_CHARS = 80;
@@ -100,6 +103,7 @@ function refused<T>(question: Question<T>, got: { answer: HttpAnswer; excerpt: E
     code: excerpt(code, FAULT_CHARS),
     message: excerpt(message, FAULT_CHARS),
   }));
+  const support = excerptSupport(problem.support, excerpt);
   const notes = [
     problemCode,
     problem.detail === null ? null : excerpt(problem.detail, BODY_CHARS),
@@ -113,15 +117,27 @@ function refused<T>(question: Question<T>, got: { answer: HttpAnswer; excerpt: E
   return new UpstreamFailure({
     endpoint: question.endpoint,
     code: classify({ httpStatus: answer.httpStatus, problemCode }) ?? 'malformed',
-    found: `${describe(got)}${notes.length === 0 ? '' : ` (${notes.join('; ')})`}`,
+    found: [
+      describe(got),
+      notes.length === 0 ? '' : ` (${notes.join('; ')})`,
+      Object.keys(support).length === 0 ? '' : `, ${describeSupport(support)}`,
+    ].join(''),
     expected: question.expected,
     httpStatus: answer.httpStatus,
     problemCode,
+    support,
     retryAfterMs: answer.retryAfterMs,
+    keyed: question.request.headers[KEY_HEADER] !== undefined,
     isPage: /^\s*</.test(answer.text),
     fields,
     solvers,
   });
+}
+
+function excerptSupport(details: SupportDetails, excerpt: Excerpt): SupportDetails {
+  return Object.fromEntries(
+    Object.entries(details).map(([name, value]) => [name, excerpt(value, FAULT_CHARS)]),
+  );
 }
 
 /** A success by its status that says nothing usable. */

@@ -1,6 +1,6 @@
 import type { Secret } from '../config/secret.ts';
 import { askAgain, type Patience } from './again.ts';
-import { type Answer, type Asking, ask, type Outcome, type Question } from './ask.ts';
+import { type Answer, type Asking, ask, KEY_HEADER, type Outcome, type Question } from './ask.ts';
 import {
   CHAINS_EXPECTED,
   type ChainEntry,
@@ -283,7 +283,7 @@ export class UpstreamClient {
     const { path, body, ...rest } = question;
     const url = endpointUrl(this.#base, path);
     const headers: Record<string, string> = { accept: 'application/json', 'accept-encoding': 'identity' };
-    if (carriesKey(this.#base, url)) headers['x-api-key'] = this.#options.apiKey.reveal();
+    if (carriesKey(this.#base, url)) headers[KEY_HEADER] = this.#options.apiKey.reveal();
     if (body !== undefined) headers['content-type'] = 'application/json';
     const request = { url, headers, signal: options.signal, ...(body === undefined ? {} : { body }) };
     return ask(this.#asking, { ...rest, request });

@@ -1,6 +1,6 @@
 import { type Advice, adviceFor } from './advice.ts';
 import type { Endpoint } from './endpoint.ts';
-import type { FieldFault, SolverFault } from './problem.ts';
+import type { FieldFault, SolverFault, SupportDetails } from './problem.ts';
 
 /** Why a request to the upstream gave no usable answer. */
 export const FAILURE_CODES = [
@@ -29,12 +29,16 @@ export type FailureFacts = {
   /** The stable `code` of a problem body. */
   problemCode: string | null;
   retryAfterMs: number | null;
+  /** Whether the request carried the API key. Default false: then no answer can be about the key. */
+  keyed?: boolean;
   /** Whether a page came instead of what the API says: something in between answered. Default false. */
   isPage?: boolean;
   /** The fields that were refused. */
   fields?: FieldFault[];
   /** Why each solver refused. */
   solvers?: SolverFault[];
+  /** What a support ticket can name. */
+  support?: SupportDetails;
   /** Never an error that carries the upstream's bytes: they may echo the key. */
   cause?: unknown;
 };
@@ -52,9 +56,11 @@ export class UpstreamFailure extends Error {
   readonly httpStatus: number | null;
   readonly problemCode: string | null;
   readonly retryAfterMs: number | null;
+  readonly keyed: boolean;
   readonly isPage: boolean;
   readonly fields: readonly FieldFault[];
   readonly solvers: readonly SolverFault[];
+  readonly support: SupportDetails;
 
   constructor(facts: FailureFacts) {
     super(
@@ -69,9 +75,11 @@ export class UpstreamFailure extends Error {
     this.httpStatus = facts.httpStatus;
     this.problemCode = facts.problemCode;
     this.retryAfterMs = facts.retryAfterMs;
+    this.keyed = facts.keyed ?? false;
     this.isPage = facts.isPage ?? false;
     this.fields = facts.fields ?? [];
     this.solvers = facts.solvers ?? [];
+    this.support = facts.support ?? {};
   }
 }
 

@@ -53,7 +53,7 @@ export type OpenQuote = {
   estimatedFulfillSeconds: number | null;
   /** All the upstream said about this entry. */
   raw: JsonObject;
-  /** Members of `quoteData.quoteResponse` that are there but not as the interface describes them. */
+  /** Members of the entry and of its `quoteData.quoteResponse` that are there but not as the interface describes them. */
   unreadable: string[];
 };
 
@@ -94,6 +94,8 @@ const MEMBERS: Members = {
   encodedRoute: z.string(),
 };
 
+const ENTRY_MEMBERS: Members = { quoteResponseID: z.string(), solverID: z.string() };
+
 /** Reads the quotes of a route: `data` must be a list, an entry needs its `quoteID` and `destinationAmount`. */
 export function readOpenQuotes(body: JsonValue): Reading<OpenQuotes> {
   if (!isJsonObject(body)) return { mismatch: `${kindOf(body)} as the body` };
@@ -129,7 +131,7 @@ function readEntry(raw: JsonValue): Reading<OpenQuote> {
       deadline: integerOrNull(response.deadline),
       estimatedFulfillSeconds: integerOrNull(response.estimatedFulfillTimeSec),
       raw,
-      unreadable: unreadableMembers(response, MEMBERS),
+      unreadable: [...unreadableMembers(raw, ENTRY_MEMBERS), ...unreadableMembers(response, MEMBERS)],
     },
   };
 }

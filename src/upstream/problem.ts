@@ -7,6 +7,9 @@ export type FieldFault = { field: string; detail: string };
 /** Why one solver refused to quote. */
 export type SolverFault = { solver: string; code: string; message: string };
 
+/** What a problem says about itself that its operator's support asks for; what it does not say is absent. */
+export type SupportDetails = { requestId?: string; legacyCode?: string; instance?: string; title?: string };
+
 /** What an error body said, as far as it could be read; texts are unfiltered. */
 export type Problem = {
   /** The stable code to branch on. */
@@ -15,6 +18,7 @@ export type Problem = {
   detail: string | null;
   fields: FieldFault[];
   solvers: SolverFault[];
+  support: SupportDetails;
 };
 
 /** More of either list is not worth a message's length. */
@@ -26,7 +30,7 @@ const MAX_FAULTS = 20;
  */
 export function readProblem(text: string): Problem {
   const body = jsonOrNull(text);
-  if (!isJsonObject(body)) return { code: null, detail: null, fields: [], solvers: [] };
+  if (!isJsonObject(body)) return { code: null, detail: null, fields: [], solvers: [], support: {} };
   const { code, detail, Message, message } = body;
   return {
     // A code is an identifier; whatever else stands there must not reach labels and logs.
@@ -34,7 +38,32 @@ export function readProblem(text: string): Problem {
     detail: [detail, Message, message].find((one) => typeof one === 'string') ?? null,
     fields: [...objects(body.errors), ...objects(body.validationErrors)].flatMap(fieldFault),
     solvers: objects(body.solverErrors).flatMap(solverFault),
+    support: supportDetails(body),
   };
+}
+
+const SUPPORT = ['requestId', 'legacyCode', 'instance', 'title'] as const;
+
+/** The deposit-address service's `requestId` is a short number (interface, Problem), sent as text or as a number. */
+function supportDetails(body: JsonObject): SupportDetails {
+  const details: SupportDetails = {};
+  for (const name of SUPPORT) {
+    const value = body[name];
+    if (typeof value === 'number' || (typeof value === 'string' && value.trim() !== '')) {
+      details[name] = String(value);
+    }
+  }
+  return details;
+}
+
+/** Each detail with its name, as a message ends: `title "…", requestId …`; empty where there is none. */
+export function describeSupport(details: SupportDetails): string {
+  return SUPPORT.toReversed()
+    .flatMap((name) => {
+      const value = details[name];
+      return value === undefined ? [] : [`${name} ${name === 'title' ? JSON.stringify(value) : value}`];
+    })
+    .join(', ');
 }
 
 function fieldFault({ field, detail, message }: JsonObject): FieldFault[] {

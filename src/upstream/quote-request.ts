@@ -15,10 +15,8 @@ const slippage = z.union(
 );
 
 const common = {
-  /** Names the application that asks. */
-  dappId: z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, {
-    error: 'a name of 1 to 64 letters, digits, dots, underscores and hyphens',
-  }),
+  /** Names the application that asks. The interface rules the open service's `dAppID` only (Limits), not this one. */
+  dappId: z.string().min(1, { error: 'a name that is not empty' }),
   /** A decimal fraction: `0.005` is 0.5 %. */
   slippage: slippage.optional(),
   options: z.strictObject({ allQuotes: z.boolean().optional() }).optional(),

@@ -1,9 +1,17 @@
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { asGiven, givenService, lackOf } from './given.ts';
 import { type Preparation, prepareSandboxes } from './preparation.ts';
 import { nameOf } from './suite/rule.ts';
 import { RULES } from './suite/suite.ts';
+import { Tally } from './suite/tally.ts';
 
+/** How often each rule's thing was shown by the sandboxes: what docs/conformance.md says. */
+const SHOWN_FILE = join(import.meta.dirname, 'suite/shown.json');
+
+const shown: Record<string, number> = {};
 const service = await givenService(process.env);
 let preparation: Preparation;
 
@@ -20,7 +28,19 @@ describe.each([...new Set(RULES.map((rule) => rule.section))])('%s', (section) =
     const lack = service === null ? null : lackOf(service, rule);
     const name = lack === null ? nameOf(rule) : `${nameOf(rule)} (skipped: needs ${lack})`;
     test.skipIf(lack !== null)(name, async () => {
-      await rule.check(await preparation.at(rule.stage ?? 'open'));
+      const tally = new Tally();
+      await rule.check({ ...(await preparation.at(rule.stage ?? 'open')), tally });
+      shown[rule.id] = tally.times;
+      expect(tally.times, 'how often the thing was shown').toBeGreaterThan(0);
     });
   }
+});
+
+/** `CONFORMANCE_SHOWN=write` writes the file anew; `npm run generate` makes the page of it. */
+test.skipIf(service !== null)('how often each thing was shown is as the page says', async () => {
+  if (process.env.CONFORMANCE_SHOWN === 'write') {
+    await writeFile(SHOWN_FILE, `${JSON.stringify(shown, null, 2)}\n`);
+  }
+  const told = z.record(z.string(), z.int()).parse(JSON.parse(await readFile(SHOWN_FILE, 'utf8')));
+  expect(shown).toEqual(told);
 });

@@ -15,6 +15,7 @@ export type Preparation = {
 const WALLET = '0x52908400098527886E0F7030069857D2E4169EE7';
 const USDC_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 const USDC_OPTIMISM = '0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85';
+const USDT_ETHEREUM = '0xdAC17F958D2ee523a2206206994597C13D831ec7';
 const SOLANA = { chainId: 1399811149, token: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v' };
 const TRON = { chainId: 728126428, token: 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t' };
 const AMOUNT = '100000000';
@@ -66,6 +67,7 @@ function targetOf({ url, apiKey }: Sandbox, material: Material): Target {
 function common({ quotesUrl, apiKey }: Sandbox, funderKey: `0x${string}`): Material {
   return {
     route: ROUTE,
+    swapRoute: { ...ROUTE, destination: { chainId: 1, token: USDT_ETHEREUM, recipient: WALLET } },
     solanaRoute: { ...ROUTE, source: { ...SOLANA, funder: SOLANA.token } },
     tronRoute: { ...ROUTE, destination: { ...TRON, recipient: TRON.token } },
     quotesUrl,
@@ -107,6 +109,8 @@ async function endedMaterial(sandbox: Sandbox, funderKey: `0x${string}`): Promis
     refundedIntent: await intentOf('refunded'),
     fundedQuote: await inStatus('quoteId', quotes, 'submitted'),
     publishedJob: await inStatus('jobId', gaslessJobs, 'published'),
+    failedJob: await inStatus('jobId', gaslessJobs, 'failed'),
+    ...(await funded(sandbox)),
     gatewayJob: await jobIn('COMPLETED'),
     failedGatewayJob: await jobIn('FAILED'),
     vault: await publishedVault(sandbox, vaults),
@@ -121,6 +125,24 @@ async function publishedVault(sandbox: Sandbox, vaults: readonly { address: stri
     if ((await ask(sandbox, path, lookUp)).data.state === 'PUBLISHED') return vault;
   }
   throw new Error('the sandbox has no published vault');
+}
+
+/** A quote between two symbols and a vault as a deposit address, both funded and filled. */
+async function funded(sandbox: Sandbox): Promise<Pick<Material, 'swappedQuote' | 'depositAddressWallet'>> {
+  const quoted = z.object({ id: z.string().startsWith('quote:') });
+  const quote = await ask(sandbox, '/v1/quotes', quoted, {
+    type: 'exact-in',
+    dappId: 'conformance',
+    source: { ...source, amount: AMOUNT },
+    destination: { chainId: 1, token: USDT_ETHEREUM, recipient: WALLET },
+  });
+  await control(sandbox, 'POST', '/fund', { quoteId: quote.id });
+  const vaulted = z.object({ data: z.object({ vaultAddress: z.string() }) });
+  const { data } = await ask(sandbox, '/v1/deposit-gateway/deposit-addresses', vaulted, VAULT_REQUEST);
+  const { vaultAddress } = data;
+  await control(sandbox, 'POST', '/fund', { vaultAddress, chainId: source.chainId, depositAddress: true });
+  await eventually('the end of what was funded', () => sandbox.pace().livingTransfers === 0);
+  return { swappedQuote: quote.id.slice('quote:'.length), depositAddressWallet: WALLET };
 }
 
 /** A quote and a vault that nobody funds, after their time. */

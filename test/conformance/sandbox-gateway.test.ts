@@ -28,6 +28,7 @@ async function expectRefusal(path: string, status: number): Promise<void> {
   const response = await fetch(sandbox.url + path);
   expect(response.status).toBe(status);
   expect(await response.json()).toEqual({
+    requestId: expect.stringMatching(/^\d{1,5}$/),
     statusCode: status,
     message: expect.stringMatching(/./),
     error: expect.stringMatching(/./),

@@ -55,6 +55,8 @@ async function askWrongly(
     errors: expect.arrayContaining([
       { field: expect.stringMatching(/./), detail: expect.stringMatching(/./) },
     ]),
+    instance: '/v1/intents/status',
+    legacyCode: '1001',
     requestId: expect.stringMatching(/./),
   });
   return problem.errors;

@@ -86,6 +86,7 @@ async function get(path: string, to = sandbox): Promise<Record<string, unknown>>
 
 async function expectRefusal(response: Response, status: number, code: string): Promise<void> {
   expect(await response.json()).toEqual({
+    requestId: expect.stringMatching(/^\d{1,5}$/),
     statusCode: status,
     error: expect.stringMatching(/./),
     message: expect.stringMatching(/./),
@@ -285,7 +286,8 @@ test('a nonce of ERC-3009 can be used once, at whichever path', async () => {
   const signer = newOwner();
   const first = await erc3009({ vault: (await createVault()).vaultAddress, signer, nonce });
   expect((await post(OLDER_ERC3009, first)).status).toBe(202);
-  expect((await post(ERC3009, first)).status).toBe(200);
+  expect((await post(OLDER_ERC3009, first)).status).toBe(200);
+  await expectRefusal(await post(ERC3009, first), 409, 'signature-already-bound');
   const second = await erc3009({ vault: (await createVault()).vaultAddress, signer, nonce });
   await expectRefusal(await post(ERC3009, second), 409, 'nonce-used');
 });

@@ -88,6 +88,16 @@ describe('check --live', () => {
     expect(upstream).not.toMatch(/[{}]/);
   });
 
+  test.each<[string, CannedAnswer]>([
+    ['that refuses the key', INVALID],
+    ['of any other kind', { ...INVALID, status: 500 }],
+  ])('names what a support ticket needs of an answer %s', async (_, { status, body }) => {
+    const support = { requestId: 4711, legacyCode: '1203', instance: '/requests/9f' };
+    const { upstream } = await check({ status, body: { ...Object(body), ...support } });
+    expect(upstream).toContain('title "API key is missing, unknown, or revoked"');
+    expect(upstream).toContain('instance /requests/9f, legacyCode 1203, requestId 4711');
+  });
+
   test('ends with 78 as well where something else cannot be reached', async () => {
     const redisUrl = `redis://127.0.0.1:${await freePort()}`;
     expect((await check(INVALID, { redisUrl })).code).toBe(78);

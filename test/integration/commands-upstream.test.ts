@@ -270,6 +270,28 @@ describe('quote', () => {
     expect(code).toBe(0);
   });
 
+  test('asks v1 by a name of any letters, for the rule of dAppID is the open service’s', async () => {
+    const server = await serve(upstream);
+    const name = 'Zahlungen für uns (Test)';
+    const args = ['quote', ...ROUTE, '--amount', '1000000', '--base-url', server.url, '--dapp-id', name];
+    expect((await run(args)).code).toBe(0);
+    expect(JSON.parse(server.seen[0]?.body ?? '')).toMatchObject({ dappId: name });
+  });
+
+  test('names what a support ticket needs, where it failed', async () => {
+    const body = {
+      status: 502,
+      code: 'solver-error',
+      title: 'No quote',
+      requestId: 'req-7',
+      instance: '/q/1',
+      legacyCode: '3',
+    };
+    const server = await serve(() => ({ status: 502, body }));
+    const { err } = await run(['quote', ...ROUTE, '--amount', '1000000', '--base-url', server.url]);
+    expect(err).toContain('title "No quote", instance /q/1, legacyCode 3, requestId req-7');
+  });
+
   test('ends with 1 when the answer is not signed by the chain’s signer', async () => {
     const server = await serve((request) => {
       const answer = upstream(request);

@@ -24,6 +24,9 @@ const FAR = 4_102_444_800;
 const SIGNER = privateKeyToAccount(`0x${'11'.repeat(32)}`);
 const OTHER_SIGNER = privateKeyToAccount(`0x${'22'.repeat(32)}`);
 
+/** The order of secp256k1. */
+const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+
 const QUOTE_TYPES = {
   Quote: [
     { name: 'id', type: 'string' },
@@ -68,6 +71,18 @@ const TIMES = new Map([
 const shown = (status: string): Scripted => ({
   records: [{ id: ID, type: 'quote', status, updatedAt: TIMES.get(status) ?? null, steps: [] }],
 });
+
+/** The same signature with its last byte counted from another number than 27. */
+function withEnd(signature: string, from: number): string {
+  const parity = Number.parseInt(signature.slice(-2), 16) - 27;
+  return `${signature.slice(0, -2)}${(from + parity).toString(16).padStart(2, '0')}`;
+}
+
+/** The other of the two signatures that recover alike. */
+function withHighS(signature: string): string {
+  const s = (ORDER - BigInt(`0x${signature.slice(66, 130)}`)).toString(16).padStart(64, '0');
+  return `${signature.slice(0, 66)}${s}${signature.endsWith('1b') ? '1c' : '1b'}`;
+}
 
 async function quoteFile(quote: JsonObject): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-quote-'));
@@ -114,6 +129,23 @@ describe('a quote that was handed over', () => {
     expect(paths.indexOf('/v1/chains')).toBe(0);
     expect(paths).toContain('/v1/intents/status');
     expect(events).toMatchObject([{ type: 'quote.active', data: { sequence: 1, previousStatus: null } }]);
+  });
+
+  test.each([
+    ['recovery byte 0 or 1', (signature: string) => withEnd(signature, 0)],
+    ['a high s', (signature: string) => withHighS(signature)],
+  ])('and signed with %s holds, so that its expiry is told', async (_, rewrite) => {
+    const upstream = await started(
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : shown('active')), {
+        lists: true,
+      }),
+    );
+    const quote = await signedQuote(now() - 10);
+    const file = await quoteFile({ ...quote, signature: rewrite(String(quote.signature)) });
+    const { hook, start } = await watching(upstream.url, [{ file }]);
+    await start();
+    const events = await hook.until((all) => all.length === 2);
+    expect(typesOf(events)).toEqual(['quote.active', 'quote.expired']);
   });
 
   test.each<[string, (quote: JsonObject) => JsonObject, object]>([

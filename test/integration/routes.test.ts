@@ -167,6 +167,45 @@ describe('a quoting service in trouble', () => {
     expect(await metricsOf(daemon)).toMatch(/^intentwatch_records_unreadable_total\{kind="route"\} [1-9]/m);
   });
 
+  const SOMEBODY = '0x00000000000000000000000000000000000000aa';
+  test.each<[string, object]>([
+    ['from another token', { sourceToken: SOMEBODY }],
+    ['to another token', { destinationToken: SOMEBODY }],
+    ['from another funder', { funder: SOMEBODY }],
+    ['to another recipient', { recipient: SOMEBODY }],
+    ['to another chain', { finalDestinationChainID: 42161 }],
+    ['of an execution that was not asked for', { intentExecutionType: 'GASLESS' }],
+    ['that has expired', { quoteExpiry: 1_700_000_000 }],
+    [
+      'in units of other decimals',
+      {
+        fees: [{ name: 'fee', amount: '1', token: { address: ROUTE_ITEM.destination.token, decimals: 18 } }],
+      },
+    ],
+  ])('takes no price %s for one of the route', async (_, more) => {
+    const foreign = openEntry(`120${'0'.repeat(18)}`, more);
+    const own = {
+      sourceToken: ROUTE_ITEM.source.token.toUpperCase().replace('0X', '0x'),
+      quoteExpiry: 4_102_444_800,
+    };
+    let output = '99000000';
+    const service = await scripted(() => ({
+      status: 201,
+      body: JSON.stringify({ data: [foreign, openEntry(output, own)] }),
+    }));
+    const hook = await started(new TestReceiver());
+    const { daemon } = await startOn({ baseUrl: service.url, quotesUrl: service.url, hook });
+    await hook.until((events) => events.length === 1);
+    output = '90000000';
+    await hook.until((events) => events.length === 2);
+    expect(hook.events.map(facts)).toEqual([
+      ['route.available', 1, '99000000'],
+      ['route.moved', 2, '90000000'],
+    ]);
+    expect(hook.events[0]?.data.record.solvers).toBe(1);
+    expect(await metricsOf(daemon)).toMatch(/^intentwatch_records_unreadable_total\{kind="route"\} [1-9]/m);
+  });
+
   test('that asks for a pause gets it, and the transfers are asked for meanwhile', async () => {
     const answers: Scripted[] = [];
     const service = await scripted(() => answers.shift() ?? quotes('99000000'));

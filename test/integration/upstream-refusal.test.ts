@@ -47,6 +47,79 @@ describe('an upstream that refuses', () => {
     ]);
   });
 
+  test.each([
+    [
+      'a path that takes no key',
+      '{"Message":"User is not authorized to access this resource"}',
+      /vaultPath and baseUrl/,
+    ],
+    [
+      'a path that takes no key, with a code',
+      '{"code":"permission-denied","status":403}',
+      /permission-denied/,
+    ],
+    ['everything, by a page in between', '<html>403 Forbidden</html>', /<html>/],
+  ])('%s, does not refuse the key', async (name, body, reason) => {
+    const isKeyed = name.startsWith('everything');
+    const hook = await started(new TestReceiver());
+    const upstream = await started(
+      new ScriptedUpstream(({ query }) => {
+        if (hook.events.length === 0) return { status: 403, body };
+        if (query.intentHash) return { records: [intentRecord(query.intentHash, 'pending', 1_700_000_000)] };
+        return { status: 200, body: '{"data":{"state":"PENDING"}}' };
+      }),
+    );
+    const vaults = HASHES.slice(0, 3).map((hash) => ({ address: `0x${hash.slice(26)}`, chainId: 10 }));
+    const watched = isKeyed ? { intents: HASHES.slice(0, 3) } : { vaults };
+    const { daemon } = await startDaemon({
+      baseUrl: upstream.url,
+      redisUrl: inject('redisUrl'),
+      prefix: testPrefix(),
+      receivers: { hook: { url: hook.url, more: { events: ['*', 'upstream.*'] } } },
+      subscriptions: [{ name: 's', ...watched, receivers: ['hook'] }],
+    });
+    later(() => daemon.close());
+    const events = await hook.until((all) => all.some(({ type }) => type.endsWith('.pending')));
+    const surface = isKeyed ? 'status' : 'gateway';
+    expect(events[0]).toMatchObject({
+      type: 'upstream.unreachable',
+      data: { record: { surface, reason: expect.stringMatching(reason) } },
+    });
+    await hook.until((all) => all.some(({ type }) => type === 'upstream.reachable'));
+    expect(hook.events.map(({ type }) => type)).not.toContain('upstream.unauthorized');
+  });
+
+  test('says in log and event what a support ticket needs', async () => {
+    const support = {
+      requestId: 'req-42',
+      legacyCode: '1203',
+      instance: '/requests/42',
+      title: 'Key revoked',
+    };
+    const problem = { type: 'about:blank', status: 401, code: 'invalid-api-key', ...support };
+    const upstream = await started(
+      new ScriptedUpstream(() => ({ status: 401, body: JSON.stringify(problem) })),
+    );
+    const hook = await started(new TestReceiver());
+    const lines: string[] = [];
+    const { daemon } = await startDaemon(
+      {
+        baseUrl: upstream.url,
+        redisUrl: inject('redisUrl'),
+        prefix: testPrefix(),
+        receivers: { hook: { url: hook.url, more: { events: ['upstream.*'] } } },
+        subscriptions: [{ name: 's', intents: HASHES, receivers: ['hook'] }],
+      },
+      (line) => lines.push(line),
+    );
+    later(() => daemon.close());
+    const [event] = await hook.until((all) => all.length === 1);
+    expect(event?.data.record).toMatchObject({ surface: 'status', ...support });
+    const logged = lines.map((line): { msg: string } => JSON.parse(line));
+    expect(logged.find(({ msg }) => msg === 'upstream.moved')).toMatchObject(support);
+    expect(logged.find(({ msg }) => msg === 'poll.failed')).toMatchObject(support);
+  });
+
   test('one transfer and no other is asked for it more and more rarely, and tells no operator', async () => {
     const refused = HASHES[0];
     const asked: string[] = [];

@@ -54,15 +54,15 @@ export function configYaml(config: TestConfig): string {
   });
 }
 
-/** A daemon inside the test's process, on real Redis and real HTTP. `onLine` gets every line of its log. */
+/** A daemon inside the test's process, on real Redis and real HTTP. `onLine` gets every line of its log; `signals` are its. */
 export async function startDaemon(
   config: TestConfig,
   onLine?: (line: string) => void,
+  signals = new Signals(),
 ): Promise<{ daemon: Daemon; signals: Signals }> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-'));
   const file = join(folder, 'intentwatch.yaml');
   await writeFile(file, configYaml(config));
-  const signals = new Signals();
   const log = onLine === undefined ? pino({ level: 'silent' }) : pino({ base: null }, { write: onLine });
   const daemon = new Daemon({ config: await loadConfig(file, {}), log, signals });
   await daemon.start();

@@ -193,7 +193,13 @@ const problem = z.strictObject({
 
 const gatewayRefusal = z.strictObject({ Message: text });
 
-const vaultError = z.strictObject({ statusCode: z.int(), error: text, message: text, code: text });
+const vaultError = z.strictObject({
+  statusCode: z.int(),
+  error: text,
+  message: text,
+  code: text,
+  requestId: z.string().regex(/^\d{1,5}$/),
+});
 
 const openError = z.strictObject({
   statusCode: z.int(),

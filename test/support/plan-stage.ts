@@ -136,7 +136,14 @@ export class PlanStage {
   ): ReturnType<HealthStore['note']> {
     const { agoMs = 0, retryAfterMs = null } = said;
     const sentAtMs = this.nowMs - agoMs;
-    return this.health.note('status', { kind, member, sentAtMs, retryAfterMs, reason: 'said the test' });
+    return this.health.note('status', {
+      kind,
+      member,
+      sentAtMs,
+      retryAfterMs,
+      reason: 'said the test',
+      support: {},
+    });
   }
 
   /**

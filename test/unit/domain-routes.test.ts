@@ -73,6 +73,24 @@ describe('the events of a route', () => {
     expect(events).toEqual(['route.available 100000000 (was null)', 'route.moved 98999999 (was 100000000)']);
   });
 
+  test('do not compare outputs of a token whose decimals are others now', () => {
+    const token = '0x00000000000000000000000000000000000000f1';
+    const definition = { ...ROUTE, destination: { chainId: 424242, token } };
+    const answer = (output: string, decimals: number) => ({
+      definition,
+      quotes: [quoteOf(output, { fees: [{ amount: '1', token, decimals, symbol: null }] })],
+    });
+    const answers = [
+      answer('99000000', 6),
+      answer(`99${'0'.repeat(18)}`, 18),
+      answer(`95${'0'.repeat(18)}`, 18),
+    ];
+    expect(tell(answers).events).toEqual([
+      'route.available 99000000 (was null)',
+      `route.moved 95${'0'.repeat(18)} (was 99${'0'.repeat(18)})`,
+    ]);
+  });
+
   test('do not tell a move of just the share', () => {
     expect(tell([quotes('100000000'), quotes('99000000')]).events).toHaveLength(1);
     expect(tell([quotes('100000000'), quotes('101000001')]).events).toHaveLength(2);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { refusalSentence } from '../../src/upstream/refusal.ts';
 
-const STATUS = { endpoint: 'status', isPage: false } as const;
+const STATUS = { endpoint: 'status', isPage: false, keyed: true } as const;
 
 test.each([
   [
@@ -25,10 +25,19 @@ test.each([
   ['no answer', { ...STATUS, httpStatus: null, problemCode: null }],
   ['a signature that is refused', { ...STATUS, httpStatus: 401, problemCode: 'invalid-signature' }],
   ['a page of something in between', { ...STATUS, httpStatus: 403, problemCode: null, isPage: true }],
-  [
-    'an endpoint without key',
-    { ...STATUS, endpoint: 'open-quotes' as const, httpStatus: 403, problemCode: null },
-  ],
 ])('%s is no refused key', (_, failure) => {
   expect(refusalSentence(failure)).toBe(null);
+});
+
+test.each([
+  ['gasless-job', 'upstream.gaslessJobPath and baseUrl'],
+  ['vault', 'upstream.vaultPath and baseUrl'],
+  ['open-quotes', 'upstream.quotesUrl'],
+] as const)('a gateway 403 at %s, which takes no key, is a wrong path', (endpoint, place) => {
+  const refused = { endpoint, isPage: false, keyed: false, problemCode: null };
+  expect(refusalSentence({ ...refused, httpStatus: 403 })).toBe(
+    `the upstream refuses the request (HTTP 403 without a code), which takes no key: it has no such path; check ${place}`,
+  );
+  expect(refusalSentence({ ...refused, httpStatus: 401 })).toBe(null);
+  expect(refusalSentence({ ...refused, httpStatus: 403, isPage: true })).toBe(null);
 });

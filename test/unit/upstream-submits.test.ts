@@ -277,7 +277,7 @@ describe('a request that the interface would refuse', () => {
       'slippage: a decimal fraction from 0.0001 to 1 (0.005 is 0.5 %)',
       (client) => client.quote({ ...quoteRequest, slippage: 5 }),
     ],
-    ['dappId: a name of', (client) => client.quote({ ...quoteRequest, dappId: '' })],
+    ['dappId: a name that is not empty', (client) => client.quote({ ...quoteRequest, dappId: '' })],
   ])('is not sent: %s', async (message, send) => {
     const { base, seen } = await serve({ status: 202, body: JOB });
     await expect(send(connect(base))).rejects.toThrow(`request not sent: ${message}`);

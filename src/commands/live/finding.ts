@@ -1,5 +1,5 @@
 import { UpstreamFailure } from '../../upstream/failure.ts';
-import { refusalSentence } from '../../upstream/refusal.ts';
+import { refusalReport } from '../../upstream/refusal.ts';
 import { within } from '../../within.ts';
 
 /** What one look at the outside found. `refused`: asking again does not help, the config has to change. */
@@ -27,7 +27,7 @@ export async function runCheck({ name, ask, explain = failed }: Check): Promise<
 
 /** A check that failed, with the error's words, or with those for a key that is refused. */
 export function failed(error: unknown): Omit<Finding, 'name'> {
-  const refusal = error instanceof UpstreamFailure ? refusalSentence(error) : null;
+  const refusal = error instanceof UpstreamFailure ? refusalReport(error) : null;
   if (refusal !== null) return { ok: false, detail: refusal, refused: true };
   return { ok: false, detail: messageOf(error) };
 }

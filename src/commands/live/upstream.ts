@@ -94,7 +94,7 @@ function quotingChecks(config: Config): Check[] {
         const client = new OpenQuotesClient({ quotesUrl, timeoutMs: OPEN_QUOTES_TIMEOUT_MS, proxy });
         try {
           const service = { client, dAppId, directory: extendDirectory(config) };
-          const { records } = await pollRoute(service, route, signal);
+          const { records } = await pollRoute(service, { route, nowMs: Date.now() }, signal);
           const solvers = readRoute(records[0]?.said ?? {})?.solvers ?? 0;
           return { ok: true, detail: `answers; ${count(solvers, 'solver')} for the route ${route.name}` };
         } finally {

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Answering } from '../answer-log.ts';
-import { pathOf } from '../authorize.ts';
 import type { Distortion } from '../distort.ts';
 import { refuse } from '../gateway-error.ts';
+import { pathOf } from '../path.ts';
 import { type Entry, vaultKey, type World } from '../world.ts';
 
 const ADDRESS = /^0x[a-fA-F0-9]{40}$/;

@@ -10,7 +10,7 @@ import { QUOTE_VALIDITY_SECONDS, VAULT_VALIDITY_SECONDS } from '../plan.ts';
 import type { FieldError } from '../problem.ts';
 import { portalAddress, type QuoteDesk } from '../quote-desk.ts';
 import { bytes, randomStream } from '../random.ts';
-import { findRoute, type Route, refuseAmount } from '../route.ts';
+import { findRoute, type Place, type Route, refuseAmount } from '../route.ts';
 
 const text = z.string().min(1);
 
@@ -96,7 +96,7 @@ export function addOpenQuotes(
             quoteResponse: {
               intentExecutionType,
               sourceChainID: source.chain.chainId,
-              destinationChainID: destination.chain.chainId,
+              destinationChainID: firstChain(source, destination),
               finalDestinationChainID: destination.chain.chainId,
               sourceToken: source.token.address,
               destinationToken: destination.token.address,
@@ -142,6 +142,12 @@ export function addOpenQuotes(
     };
     return answering.sendMade(request, reply, { statusCode: 201, body: { data }, quoted });
   });
+}
+
+/** Where the intent itself ends: what goes to a chain that is not EVM passes over another one. */
+function firstChain(source: Place, destination: Place): number {
+  if (destination.chain.kind === 'evm') return destination.chain.chainId;
+  return source.chain.chainId === 1 ? 10 : 1;
 }
 
 function routeEnds({ quoteRequest }: Body): Parameters<typeof findRoute>[0] {

@@ -36,6 +36,9 @@ export function addQuotes(
     if (route.type === 'invalid') return sendInvalidRequest(request, reply, route.errors);
     if (route.type === 'refused') return refuse(request, reply, route);
     const amount = wanted.type === 'exact-out' ? wanted.amountOut : wanted.amount;
+    if (!desk.hasSolvers()) {
+      return sendProblem(request, reply, { code: 'solver-error', detail: 'no solver returned a quote' });
+    }
     const refusal = refuseAmount(amount, route.destination.chain);
     if (refusal !== null) return refuse(request, reply, refusal);
     const minAmountOut = body.destination.minAmountOut ?? null;

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import type { Answering } from '../answer-log.ts';
-import { pathOf } from '../authorize.ts';
 import { encodeCursor } from '../cursor.ts';
 import type { Distortion } from '../distort.ts';
 import { lookupKey } from '../identifiers.ts';
+import { pathOf } from '../path.ts';
 import { sendInvalidRequest } from '../problem.ts';
 import type { StatusRecord } from '../record.ts';
 import type { PageQuery } from '../wallet-index.ts';

@@ -4,9 +4,10 @@ import type { Answering } from '../answer-log.ts';
 import { erc2612Data, erc3009Data, recoverSigner } from '../authorizations.ts';
 import { type Token, tokenAt } from '../chains.ts';
 import { fieldErrors } from '../field-errors.ts';
-import { amount, bytes32, chainId, evmAddress, seconds, signature } from '../fields.ts';
+import { amount, bytes32, chainId, decimalSeconds, evmAddress, seconds, signature } from '../fields.ts';
 import { type GatewayCode, refuse } from '../gateway-error.ts';
 import type { Fundable, Orders } from '../orders.ts';
+import { pathOf } from '../path.ts';
 import { inWords } from '../problem.ts';
 import type { QuoteDesk } from '../quote-desk.ts';
 import { findRoute, refuseAmount } from '../route.ts';
@@ -29,8 +30,8 @@ const erc3009Schema = z.strictObject({
   from: evmAddress,
   to: evmAddress,
   value: amount,
-  validAfter: seconds,
-  validBefore: seconds,
+  validAfter: decimalSeconds,
+  validBefore: decimalSeconds,
   nonce: bytes32,
   signature,
 });
@@ -45,7 +46,8 @@ const erc2612Schema = z.strictObject({
 });
 
 /**
- * Adds what makes vaults and funds them gaslessly. ERC-3009 is taken at both generations of its path, as one endpoint.
+ * Adds what makes vaults and funds them gaslessly. ERC-3009 is taken at both generations of its path, which
+ * are two endpoints: only at the one to which it was sent is a payload found again (interface, Errors, 5xx).
  * An owner's EIP-2612 permits for a token count from 0: the sandbox holds how many it has taken.
  */
 export function addVaults(
@@ -99,7 +101,7 @@ export function addVaults(
     if (refusal !== null) return refuse(reply, { code: refusal.code, message: refusal.detail });
     const [best] = desk.prices({ type: 'exact-in', amount: body.amount });
     if (best === undefined)
-      return refuse(reply, { code: 'no-route-found', message: 'no solver quotes this' });
+      return refuse(reply, { code: 'solver-error', message: 'no solver returned a quote' });
     const fundable = orders.draft({
       origin: 'vault',
       funder: body.refundRecipient ?? null,
@@ -162,7 +164,7 @@ export function addVaults(
     const signer = await recoverSigner(erc3009Data(token, body), body.signature);
     return answer(request, reply, {
       fundable: orders.vault(vault) ?? found,
-      payload: payloadOf('vault erc-3009', body),
+      payload: payloadOf(pathOf(request), body),
       signature: body.signature.toLowerCase(),
       signer,
       owner: body.from.toLowerCase(),
@@ -198,7 +200,7 @@ export function addVaults(
     }
     return answer(request, reply, {
       fundable: orders.vault(vault) ?? found,
-      payload: payloadOf('vault erc-2612', body),
+      payload: payloadOf(pathOf(request), body),
       signature: body.signature.toLowerCase(),
       signer,
       owner,

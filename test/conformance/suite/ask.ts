@@ -45,12 +45,14 @@ async function send(baseUrl: string, question: Question & { key: string | null }
 
 /** Asks the service, with its key unless the question says otherwise. */
 export function ask(target: Target, question: Question): Promise<Reply> {
+  target.tally?.answered();
   return send(target.baseUrl, { key: target.apiKey, ...question });
 }
 
 /** Asks the open quoting service for quotes; there is no key. */
 export function askOpenly(target: Target, body: unknown): Promise<Reply> {
   const question = { method: 'POST', path: '/api/v3/quotes/exactIn', key: null, body } as const;
+  target.tally?.answered();
   return send(given(target, 'quotesUrl'), question);
 }
 

@@ -45,6 +45,19 @@ export const materialSchema = z.strictObject({
     .describe('Hash of an intent that is filled or settled and shows both of its transactions.'),
   refundedIntent: hex.optional().describe('Hash of an intent that was refunded.'),
   fundedQuote: uuid.optional().describe('A quote that was funded.'),
+  swappedQuote: uuid
+    .optional()
+    .describe('A quote between two symbols that was funded and filled: it has several steps and intents.'),
+  depositAddressWallet: z
+    .string()
+    .optional()
+    .describe('A wallet whose first page shows a record of type `deposit-address`.'),
+  failedJob: uuid.optional().describe('A job of the status endpoint that failed.'),
+  swapRoute: routeSchema
+    .optional()
+    .describe(
+      'The route to a token of another symbol, on a chain that has both: its quotes have several steps.',
+    ),
   publishedJob: uuid.optional().describe('A job of the status endpoint that is published.'),
   gatewayJob: uuid.optional().describe('A job of the deposit gateway that is done.'),
   failedGatewayJob: uuid.optional().describe('A job of the deposit gateway that failed.'),

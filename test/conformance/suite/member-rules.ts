@@ -11,6 +11,8 @@ type Row = {
   schema: z.ZodType;
   /** Whether every record must have it. */
   required?: true;
+  /** Values each of which must be shown at least once, such as every word of a list. */
+  shows?: readonly unknown[];
   /** What the member becomes when the rule is broken; by default it goes, or where it need not be there is a thing of no meaning. */
   broken?: unknown;
 };
@@ -31,7 +33,7 @@ export function memberRules({
   place: string;
   rows: readonly Row[];
 }): Omit<Rule, 'section'>[] {
-  return rows.map(({ name, title, schema, required, ...row }) => {
+  return rows.map(({ name, title, schema, required, shows = [], ...row }) => {
     const outer = name.split('.');
     const last = outer.pop() ?? name;
     const innerPlace = [place, ...outer].filter((part) => part !== '').join('.');
@@ -42,12 +44,20 @@ export function memberRules({
       check: async (target) => {
         const found = await records(target);
         holds(found.length > 0, 'found no record to look at');
+        const shown: unknown[] = [];
         for (const record of found) {
           const value = read(record, name);
           if (value === undefined && !required) continue;
           holds(value !== undefined, `${name} is missing from ${JSON.stringify(record)}`);
           conforms(schema, value, name);
+          shown.push(value);
         }
+        // A member that no answer has shown is not known to be right.
+        holds(shown.length > 0, `${name} was shown by none of ${found.length} records`);
+        for (const wanted of shows) {
+          holds(shown.includes(wanted), `${name}: ${JSON.stringify(wanted)} was never shown`);
+        }
+        target.tally?.shown(shown.length);
       },
       breakage: member(on, innerPlace, last, broken),
     };

@@ -48,9 +48,9 @@ export async function newQuote(target: Target, route?: Route): Promise<unknown> 
 }
 
 /** A quote that the account of the funder's key can fund. */
-export async function newFundableQuote(target: Target): Promise<unknown> {
+export async function newFundableQuote(target: Target, route?: Route): Promise<unknown> {
   const { address } = privateKeyToAccount(funderKey(target));
-  return bodyOf(await askQuote(target, changed(quoteRequest(target), 'source.funder', address)));
+  return bodyOf(await askQuote(target, changed(quoteRequest(target, route), 'source.funder', address)));
 }
 
 /** The key of the account whose tokens may be moved. */

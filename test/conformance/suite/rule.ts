@@ -1,8 +1,9 @@
 import type { Breakage } from './breakage.ts';
 import type { Material } from './material.ts';
+import type { Tally } from './tally.ts';
 
 /** The service that is checked: addresses without a trailing slash, and what is known of it. */
-export type Target = { baseUrl: string; apiKey: string; material: Material };
+export type Target = { baseUrl: string; apiKey: string; material: Material; tally?: Tally };
 
 /**
  * What a service must be like while a rule is checked: one where quotes stay open for a while, one where what the

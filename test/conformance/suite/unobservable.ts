@@ -76,7 +76,7 @@ export const UNOBSERVABLE: readonly Unobservable[] = [
     events: 'There are none: no event, webhook or callback is described',
   }),
   ...unseen('Errors: rules', {
-    'errors rule 2 (causes)': 'Lack of liquidity, slow routes and upstream failures cannot be brought about',
+    'errors rule 2 (slow routes)': 'Slow routes and failures of solvers cannot be brought about over HTTP',
     'errors rule 3': 'Which other routes are unfillable is not said: it allows an answer, and demands none',
     'errors rule 7 (code)': NOT_SHOWN,
     'errors rule 8': NOT_SHOWN,

@@ -120,9 +120,14 @@ const CODE_RULES: Omit<Rule, 'section'>[] = [
     title: 'a path that does not exist, unless the gateway answers 403',
     check: async (target) => {
       for (const method of ['GET', 'POST'] as const) {
-        const reply = await ask(target, { method, path: '/v1/nothing-here' });
-        if (reply.status === 403) text(reply.body, 'Message');
-        else refused(reply, 404, 'endpoint-not-found');
+        const replies = [
+          await ask(target, { method, path: '/v1/nothing-here' }),
+          await ask(target, { method, path: '/v1/intents/nothing-here' }),
+        ];
+        for (const reply of replies) {
+          if (reply.status === 403) text(reply.body, 'Message');
+          else refused(reply, 404, 'endpoint-not-found');
+        }
       }
     },
     breakage: otherCode('endpoint-not-found'),

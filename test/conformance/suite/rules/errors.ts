@@ -24,7 +24,7 @@ const FORMAT_RULES = inSection('Errors: format', [
         await askStatus(target, {}),
         await askQuote(target, {}),
         await askQuote(target, changed(quoteRequest(target), 'source.chainId', 999_999_937)),
-        await ask(target, { path: '/v1/nothing-here' }),
+        await ask(target, { path: '/v1/intents/nothing-here' }),
       ];
       for (const { headers, body } of replies) {
         const type = headers['content-type'] ?? '';
@@ -241,6 +241,19 @@ const RULES = inSection('Errors: rules', [
       }
     },
     breakage: instead({ path: QUOTES, status: 502 }, { status: 422 }),
+  },
+  {
+    id: 'errors rule 2 (causes)',
+    title: 'an amount that no solver can fill is 502 solver-error, or 422 where every solver says why',
+    needs: ['tronRoute'],
+    check: async (target) => {
+      const route = given(target, 'tronRoute');
+      const reply = await askQuote(target, quoteRequest(target, { ...route, amount: '999999999999' }));
+      if (reply.status === 422) {
+        holds(list(bodyOf(reply, 422), 'solverErrors').length > 0, 'found no solverErrors');
+      } else refused(reply, 502, 'solver-error');
+    },
+    breakage: instead({ path: QUOTES, status: 422 }, { status: 400 }),
   },
   ...STATUS_DETAIL_RULES,
   ...OPEN_RULES,

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { askOpenly, bodyOf } from '../ask.ts';
-import { instead, sending, taken } from '../breakage.ts';
+import { instead, member, sending, taken } from '../breakage.ts';
 import { conforms, holds, list, read, same } from '../expectation.ts';
 import { memberRules } from '../member-rules.ts';
 import { OPEN_QUOTES, openEntries, openQuotes, openRequest } from '../open-quoting.ts';
 import { changed } from '../quoting.ts';
-import { inSection, type Rule, type Target } from '../rule.ts';
+import { given, inSection, type Rule, type Target } from '../rule.ts';
 import { anyAddress, baseUnits, chainId, evmAddress, nonEmpty, unixSeconds } from '../shape.ts';
 
 const on = { path: OPEN_QUOTES, status: 201 };
@@ -120,6 +120,7 @@ const QUOTE_ROWS = [
     title: 'is SELF_PUBLISH or GASLESS',
     schema: z.enum(['SELF_PUBLISH', 'GASLESS']),
     required,
+    shows: ['SELF_PUBLISH', 'GASLESS'],
     broken: 'gasless',
   },
   { name: 'sourceChainID', title: 'is an integer', schema: chainId, required },
@@ -172,6 +173,40 @@ const RESPONSE_RULES = inSection(
         same(list(bodyOf(await askOpenly(target, body), 201), 'data'), [], 'data');
       },
       breakage: instead({ ...on, sent: /"sourceAmount":"1"/ }, { status: 404 }),
+    },
+    {
+      id: 'open quote: finalDestinationChainID a',
+      title: 'can differ from destinationChainID',
+      needs: ['quotesUrl', 'tronRoute'],
+      check: async (target) => {
+        const { source, destination, amount } = given(target, 'tronRoute');
+        const body = changed(openRequest(target), 'quoteRequest', {
+          sourceChainID: source.chainId,
+          destinationChainID: destination.chainId,
+          sourceToken: source.token,
+          destinationToken: destination.token,
+          sourceAmount: amount,
+          funder: source.funder,
+          recipient: destination.recipient,
+        });
+        const quotes = list(bodyOf(await askOpenly(target, body), 201), 'data').map((entry) =>
+          read(entry, 'quoteData.quoteResponse'),
+        );
+        const over = quotes.filter(
+          (quote) => read(quote, 'destinationChainID') !== read(quote, 'finalDestinationChainID'),
+        );
+        holds(over.length > 0, `found none of ${quotes.length} quotes that passes over another chain`);
+        for (const quote of over) {
+          same(read(quote, 'finalDestinationChainID'), destination.chainId, 'finalDestinationChainID');
+        }
+        target.tally?.shown(over.length);
+      },
+      breakage: member(
+        on,
+        'data.*.quoteData.quoteResponse',
+        'destinationChainID',
+        (_: unknown, quote: unknown) => read(quote, 'finalDestinationChainID'),
+      ),
     },
     ...memberRules({ prefix: 'open entry', records: openEntries, on, place: 'data.*', rows: ENTRY_ROWS }),
     ...memberRules({

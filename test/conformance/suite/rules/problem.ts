@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { bodyOf } from '../ask.ts';
+import { ask, bodyOf } from '../ask.ts';
 import { member } from '../breakage.ts';
-import { holds, read } from '../expectation.ts';
+import { conforms, holds, read } from '../expectation.ts';
 import { memberRules } from '../member-rules.ts';
 import { askQuote, askStatus, changed, quoteRequest } from '../quoting.ts';
 import { inSection, type Rule, type Target } from '../rule.ts';
@@ -68,6 +68,16 @@ export const PROBLEM_RULES: readonly Rule[] = inSection('Problem', [
       { name: 'requestId', title: 'is text where it is shown', schema: z.string(), broken: 7 },
     ],
   }),
+  {
+    id: 'problem: requestId a',
+    title: 'errors of the deposit-address service carry a short number',
+    check: async (target) => {
+      const { body, text: said } = await ask(target, { path: '/v1/deposit-gateway/status', key: null });
+      conforms(z.string().regex(/^\d{1,6}$/), read(body, 'requestId'), `requestId of ${said.slice(0, 200)}`);
+      target.tally?.shown(1);
+    },
+    breakage: member({ path: /^\/v1\/deposit-gateway/ }, '', 'requestId', 'a3f1-77c2'),
+  },
   {
     id: 'problem: type a',
     title: 'is {base_url}/v1/errors/<code>, with the code beside it',

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { bodyOf } from '../ask.ts';
 import { member } from '../breakage.ts';
-import { conforms, holds, list, read, same } from '../expectation.ts';
+import { conforms, holds, list, read, same, text } from '../expectation.ts';
+import { fundingOf, submit } from '../funding.ts';
 import { memberRules } from '../member-rules.ts';
-import { askStatus, STATUS, statusOf } from '../quoting.ts';
+import { askStatus, bare, newFundableQuote, STATUS, statusOf } from '../quoting.ts';
 import { given, inSection, type Need, type Rule, type Target } from '../rule.ts';
 import {
   anyAddress,
@@ -18,8 +19,19 @@ import {
 } from '../shape.ts';
 
 const on = { path: STATUS, status: 200 };
-const needs: readonly Need[] = ['filledIntent', 'refundedIntent', 'fundedQuote', 'publishedJob'];
+const needs: readonly Need[] = [
+  'filledIntent',
+  'refundedIntent',
+  'fundedQuote',
+  'swappedQuote',
+  'publishedJob',
+  'failedJob',
+  'depositAddressWallet',
+];
 const finished = { stage: 'finished', needs } as const;
+/** No service takes longer to publish what a job funds; a sandbox takes 10 s at most. */
+const LONGEST_PUBLISHING_MS = 30_000;
+
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 
 /** A record of every kind there is, one of them unknown. */
@@ -28,7 +40,10 @@ async function records(target: Target): Promise<unknown[]> {
     { intentHash: given(target, 'filledIntent') },
     { intentHash: given(target, 'refundedIntent') },
     { quoteId: given(target, 'fundedQuote') },
+    { quoteId: given(target, 'swappedQuote') },
     { jobId: given(target, 'publishedJob') },
+    { jobId: given(target, 'failedJob') },
+    { wallet: given(target, 'depositAddressWallet') },
     { quoteId: UNKNOWN },
   ];
   const found: unknown[] = [];
@@ -82,6 +97,7 @@ const STATUS_RESULT_RULES = inSection(
           title: 'is intent, quote, gasless or deposit-address, and never missing',
           schema: z.enum(['intent', 'quote', 'gasless', 'deposit-address']),
           required: true,
+          shows: ['intent', 'quote', 'gasless', 'deposit-address'],
         },
         { name: 'status', title: 'is a word, and never missing', schema: nonEmpty, required: true },
         {
@@ -184,6 +200,7 @@ const SUB_STATUS_RULES = inSection(
         title: 'is pending, submitted, published or failed, and never missing',
         schema: z.enum(['pending', 'submitted', 'published', 'failed']),
         required: true,
+        shows: ['published', 'failed'],
         broken: 'PENDING',
       },
     ],
@@ -228,6 +245,7 @@ const STEP_RULES = inSection(
           title: 'is SWAP or BRIDGE, and never missing',
           schema: z.enum(['SWAP', 'BRIDGE']),
           required: true,
+          shows: ['SWAP', 'BRIDGE'],
           broken: 'bridge',
         },
         { name: 'intentHash', title: 'is a hash, and never missing', schema: intentHash, required: true },
@@ -260,6 +278,23 @@ const STEP_RULES = inSection(
       ],
     }),
     {
+      id: 'step: type a',
+      title: 'a quote whose token is swapped shows a step and an intent for each part of its way',
+      check: async (target) => {
+        const query = { quoteId: given(target, 'swappedQuote') };
+        const [quote] = list(await statusOf(target, query), 'results');
+        const steps = list(quote, 'steps');
+        holds(steps.length > 1, `steps: found ${steps.length}, expected several`);
+        const hashes = list(quote, 'intentHashes');
+        same(new Set(steps.map((step) => read(step, 'intentHash'))), new Set(hashes), 'intents of the steps');
+        holds(hashes.length > 1, `intentHashes: found ${hashes.length}, expected several`);
+        target.tally?.shown(steps.length);
+      },
+      breakage: member(on, 'results.*', 'steps', (found: unknown) =>
+        Array.isArray(found) ? found.slice(0, 1) : found,
+      ),
+    },
+    {
       id: 'step: transactions a',
       title: 'each of created, fulfilled and refunded has both chainId and txHash',
       check: async (target) => {
@@ -278,10 +313,92 @@ const STEP_RULES = inSection(
   finished,
 );
 
+/** The words of a job that was just queued, one after the other, with the txHash beside each. */
+async function wordsOfNewJob(target: Target): Promise<Map<unknown, unknown[]>> {
+  const quoteId = text(await newFundableQuote(target, given(target, 'swapRoute')), 'id');
+  const payload = await fundingOf(target, { quoteId });
+  const jobId = bare(text(bodyOf(await submit(target, { payload }), 202), 'id'));
+  const words = new Map<unknown, unknown[]>();
+  for (const endMs = Date.now() + LONGEST_PUBLISHING_MS; Date.now() < endMs; ) {
+    const job = read(await statusOf(target, { jobId }), 'results.0');
+    const subStatuses = list(job, 'subStatuses');
+    holds(subStatuses.length > 1, `subStatuses: found ${subStatuses.length}, expected several`);
+    words.set(
+      read(subStatuses[0], 'state'),
+      subStatuses.map((sub) => read(sub, 'txHash')),
+    );
+    if (read(job, 'status') === 'published') break;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  return words;
+}
+
+const NEW_JOB_RULES = inSection(
+  'Sub-status',
+  [
+    {
+      id: 'sub-status: state a',
+      title: 'a job goes from pending over submitted to published, each of its parts with a state',
+      check: async (target) => {
+        const words = [...(await wordsOfNewJob(target)).keys()];
+        same(words, ['pending', 'submitted', 'published'], 'states');
+        target.tally?.shown(words.length);
+      },
+      breakage: member(on, 'results.*.subStatuses.*', 'state', (found: unknown) =>
+        found === 'submitted' ? 'pending' : found,
+      ),
+    },
+    {
+      id: 'sub-status: txHash a',
+      title: 'is null before there is a transaction',
+      check: async (target) => {
+        const quoteId = text(await newFundableQuote(target, given(target, 'swapRoute')), 'id');
+        const payload = await fundingOf(target, { quoteId });
+        const jobId = bare(text(bodyOf(await submit(target, { payload }), 202), 'id'));
+        const subStatuses = list(await statusOf(target, { jobId }), 'results.0.subStatuses');
+        for (const sub of subStatuses) same(read(sub, 'txHash'), null, 'txHash');
+        target.tally?.shown(subStatuses.length);
+      },
+      breakage: member(on, 'results.*.subStatuses.*', 'txHash', ''),
+    },
+  ],
+  { needs: ['funder', 'swapRoute'] },
+);
+
+const NEW_INTENT_RULES = inSection(
+  'Status result',
+  [
+    {
+      id: 'status result: txHash a',
+      title: 'of an intent without a transaction is null, and later text',
+      check: async (target) => {
+        const quote = await newFundableQuote(target, given(target, 'swapRoute'));
+        const intentHash = text(quote, 'steps.1.intents.0.intentHash');
+        const payload = await fundingOf(target, { quoteId: text(quote, 'id') });
+        bodyOf(await submit(target, { payload }), 202);
+        for (const endMs = Date.now() + LONGEST_PUBLISHING_MS; Date.now() < endMs; ) {
+          const intent = read(await statusOf(target, { intentHash }), 'results.0');
+          if (read(intent, 'status') !== 'unknown') {
+            same(read(intent, 'txHash'), null, 'txHash');
+            target.tally?.shown(1);
+            return;
+          }
+          await new Promise((resolve) => setTimeout(resolve, 200));
+        }
+        holds(false, 'the intent was not published');
+      },
+      breakage: member(on, 'results.*', 'txHash', ''),
+    },
+  ],
+  { needs: ['funder', 'swapRoute'] },
+);
+
 /** What the status endpoint says, row by row. */
 export const STATUS_RECORD_RULES: readonly Rule[] = [
   ...STATUS_RESULT_RULES,
+  ...NEW_INTENT_RULES,
   ...SUB_STATUS_RULES,
+  ...NEW_JOB_RULES,
   ...SUMMARY_RULES,
   ...STEP_RULES,
 ];

@@ -61,8 +61,8 @@ const TRANSFER_RULES = inSection('Deposit vaults: transferWithAuthorization', [
     },
     breakage: taken({ path: OLDER, status: 422 }, { data: { status: 'PENDING' } }),
   },
-  field('validAfter', 'is Unix seconds as a string', ['soon', '1.5']),
-  field('validBefore', 'is Unix seconds as a string', ['later', '1.5']),
+  field('validAfter', 'is Unix seconds as a string', ['soon', '1.5', 0]),
+  field('validBefore', 'is Unix seconds as a string', ['later', '1.5', 9_999_999_999]),
   field('nonce', 'is 0x and 64 hex digits', ['0x12', 1, `0x${'1'.repeat(63)}`]),
   field('signature', 'is 0x and 130 hex digits', ['0x12', `0x${'1'.repeat(128)}`, `0x${'g'.repeat(130)}`]),
   {

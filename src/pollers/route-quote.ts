@@ -1,0 +1,94 @@
+import type { Directory } from '../domain/chains.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
+import { isUsableQuote, type RouteEnd, type RouteQuote } from '../domain/route.ts';
+import { foldHex } from '../domain/subject.ts';
+import type { ExactInRequest, OpenQuote } from '../upstream/open-quote.ts';
+
+/** What was asked for, and the upstream's clock where it showed it (else ours), ms since 1970. */
+export type AskedPrice = { request: ExactInRequest; directory: Directory; nowMs: number };
+
+/** A quote of the open service as the domain reads it. */
+export function routeQuote(open: OpenQuote): RouteQuote {
+  return {
+    solver: open.solverId,
+    output: open.destinationAmount,
+    minimumOutput: open.minimumDestinationAmount,
+    fees: open.fees,
+    fillEstimateSeconds: open.estimatedFulfillSeconds,
+    said: open.raw,
+  };
+}
+
+/**
+ * Why a quote is no price of what was asked for, in words; null when it may be one. A member that it leaves out, or has
+ * in a form of its own, says nothing against it. `destinationChainID` may differ from the last chain of the way.
+ */
+export function flawOf(open: OpenQuote, { request, directory, nowMs }: AskedPrice): string | null {
+  if (!isUsableQuote(routeQuote(open))) return 'a destinationAmount of more than 78 digits';
+  const { quoteData } = open.raw;
+  const response = isJsonObject(quoteData) ? quoteData.quoteResponse : undefined;
+  if (!isJsonObject(response)) return null;
+  const { quoteRequest: asked, intentExecutionTypes } = request;
+  return (
+    otherMember(response, {
+      sourceAmount: asked.sourceAmount,
+      sourceChainID: asked.sourceChainID,
+      finalDestinationChainID: asked.destinationChainID,
+      sourceToken: asked.sourceToken,
+      destinationToken: asked.destinationToken,
+      funder: asked.funder,
+      recipient: asked.recipient,
+    }) ??
+    otherExecution(response, intentExecutionTypes) ??
+    expiry(open, nowMs) ??
+    otherDecimals(open, { asked, directory })
+  );
+}
+
+function otherMember(response: JsonObject, asked: Record<string, string | number>): string | null {
+  for (const [name, value] of Object.entries(asked)) {
+    const said = textOf(response[name]);
+    if (said !== null && foldHex(said) !== foldHex(String(value))) {
+      return `${name} ${said.slice(0, 80)}, expected ${value}`;
+    }
+  }
+  return null;
+}
+
+function otherExecution(response: JsonObject, asked: readonly string[]): string | null {
+  const said = textOf(response.intentExecutionType);
+  if (said === null || asked.includes(said.toUpperCase())) return null;
+  return `intentExecutionType ${said.slice(0, 80)}, expected ${asked.join(' or ')}`;
+}
+
+function expiry({ quoteExpiry }: OpenQuote, nowMs: number): string | null {
+  if (quoteExpiry === null || quoteExpiry * 1_000 >= nowMs) return null;
+  return `quoteExpiry ${quoteExpiry}, which has passed (it is ${Math.floor(nowMs / 1_000)})`;
+}
+
+/** An amount that counts a token in other units than the route does is no amount of it. */
+function otherDecimals(
+  { fees }: OpenQuote,
+  { asked, directory }: { asked: ExactInRequest['quoteRequest']; directory: Directory },
+): string | null {
+  const ends: RouteEnd[] = [
+    { chainId: asked.sourceChainID, token: asked.sourceToken },
+    { chainId: asked.destinationChainID, token: asked.destinationToken },
+  ];
+  for (const { token, decimals } of fees) {
+    if (token === null || decimals === null) continue;
+    // One address can be a token on both chains; then either's decimals will do.
+    const known = ends
+      .filter((end) => foldHex(end.token) === foldHex(token))
+      .map((end) => directory.token(String(end.chainId), end.token)?.decimals ?? decimals);
+    if (known.length > 0 && !known.includes(decimals)) {
+      return `a fee in ${token} of ${decimals} decimals, expected ${known.join(' or ')}`;
+    }
+  }
+  return null;
+}
+
+function textOf(value: JsonValue | undefined): string | null {
+  if (typeof value === 'number') return String(value);
+  return typeof value === 'string' && value !== '' ? value : null;
+}
