@@ -74,8 +74,10 @@ export type DaemonParts = {
 export type Poller = { surface: Surface; dispatcher: Dispatcher; worker: PollWorker; capacity: number };
 
 /**
- * What the parts are made from. What is opened and what is delivered may be very much: `opening` and `delivering` are connections apart, so that no poll
- * waits behind them; `blocking` is one of the relay's own, `waking` of the sender's; `resync` refills a Redis that was emptied, `keep` one that lost a part. */
+ * What the parts are made from. What is opened and what is delivered may be very much: `opening` and `delivering` are
+ * connections apart, so that no poll waits behind them; `blocking` is one of the relay's own, `waking` of the sender's.
+ * `resync` refills a Redis that was emptied, `keep` one that lost a part.
+ */
 type Assembly = {
   config: Config;
   redis: RedisClient;

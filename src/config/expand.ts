@@ -17,6 +17,7 @@ const REFERENCE = /\$\$\{|\$\{(?:file:([^{}]+)\}|([A-Za-z_][A-Za-z0-9_]*)(?::-([
  * variable or the file and never its value.
  */
 export function expandVariables(text: string, { env, folder }: Outside): Expansion {
+  if (!text.includes('$')) return { text, variables: [], outside: [], problems: [] };
   const variables: string[] = [];
   const outside: string[] = [];
   const problems: string[] = [];
@@ -95,17 +96,16 @@ export function maskVariables(text: string): { masked: string; unmask(part: stri
   const [open, close] = unusedCharacters(text);
   return {
     masked: text.replaceAll(/\$\{([^{}\n]*)\}/g, (_, inside: string) => `$${open}${inside}${close}`),
-    unmask: (part) => part.replaceAll(open, '{').replaceAll(close, '}'),
+    unmask: (part) => (part.includes(open) ? part.replaceAll(open, '{').replaceAll(close, '}') : part),
   };
 }
 
 /** Two characters of the private use area that the text does not hold. */
 function unusedCharacters(text: string): [string, string] {
-  const used = new Set(text);
   const free: string[] = [];
   for (let code = 0xe000; free.length < 2; code += 1) {
     const character = String.fromCodePoint(code);
-    if (!used.has(character)) free.push(character);
+    if (!text.includes(character)) free.push(character);
   }
   const [open = '', close = ''] = free;
   return [open, close];
