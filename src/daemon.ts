@@ -3,6 +3,7 @@ import { assemble, type DaemonParts } from './assemble.ts';
 import type { Config } from './config/config.ts';
 import { parseRedisUrl, type RedisTarget } from './config/redis-target.ts';
 import type { Event } from './domain/event.ts';
+import { type Surface, surfaceOf } from './domain/kinds.ts';
 import { routesOf, subjectsOf } from './domain/subscription.ts';
 import { daemonEvents } from './event-lookup.ts';
 import { Metrics } from './metrics/metrics.ts';
@@ -26,7 +27,6 @@ import { SchemaVersion, type SchemaVersionError } from './store/schema-version.t
 import { SchemaWatch } from './store/schema-watch.ts';
 import { checkRedis } from './store/startup-checks.ts';
 import type { ForeignEntry } from './store/stored.ts';
-import { type Surface, surfaceOf } from './store/surface.ts';
 import { VERSION } from './version.ts';
 import { within } from './within.ts';
 

@@ -1,5 +1,6 @@
 import type { DaemonParts } from './assemble.ts';
 import { quantileSeconds } from './domain/cadence/hazard.ts';
+import { SURFACES } from './domain/kinds.ts';
 import { feeRatio, readRoute } from './domain/route.ts';
 import { routeId } from './domain/subject.ts';
 import type { MetricSources, Standing } from './metrics/metrics.ts';
@@ -10,7 +11,6 @@ import { redisTimeMs } from './store/connection.ts';
 import { isKept } from './store/persistence.ts';
 import type { RedisMonitor } from './store/redis-monitor.ts';
 import { CLOCK_WARNING_MS } from './store/startup-checks.ts';
-import { SURFACES } from './store/surface.ts';
 import { within } from './within.ts';
 
 /** The reconcile check runs every few seconds; one that has not for so long is a daemon that stands still. */

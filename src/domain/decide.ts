@@ -3,7 +3,8 @@ import { diffRecords } from './diff.ts';
 import { partialFailure } from './failures.ts';
 import { returnedValues } from './former.ts';
 import { canonicalJson, type JsonObject } from './json.ts';
-import { statusMember, stepBetween } from './lifecycle.ts';
+import { statusMember } from './kinds.ts';
+import { stepBetween } from './lifecycle.ts';
 import type { Doubt, Snapshot, UpstreamRecord } from './record.ts';
 import { eventKind, type SubjectId, subjectKind } from './subject.ts';
 

@@ -1,39 +1,69 @@
-import { KNOWN_STATUSES } from './cadence/stages.ts';
-
-/** What may fail while the status stands. */
-const FAILURES = ['step_failed', 'error'];
-
-/** Words beside the statuses: other changes, accepted `unknown`, and what the clock brings about. */
-const WORDS: { readonly [kind: string]: readonly string[] } = {
-  intent: ['updated', 'unknown', 'overdue', 'short', ...FAILURES, 'refund_sent'],
-  // Seen on wallet pages only: nobody can ask for one alone, so none becomes `unknown` or `overdue`.
-  'deposit-address': ['updated', ...FAILURES, 'refund_sent'],
-  quote: ['updated', 'unknown', 'expiring', 'expired', 'signature_invalid', ...FAILURES, 'refund_sent'],
-  gasless: ['updated', 'unknown', 'overdue', ...FAILURES],
-  vault: ['updated', 'unknown', 'overdue', 'expiring', 'expired', 'error'],
-  route: ['moved'],
-};
+import { knownStatuses, type Telling, telling, tellingOf, toldKind } from './kinds.ts';
+import { SUBJECT_KINDS } from './subject.ts';
 
 /** Events about the daemon's surroundings; they reach only receivers whose `events` name them. */
-export const OPERATOR_TYPES = [
-  'upstream.unreachable',
-  'upstream.reachable',
-  'upstream.unauthorized',
-  'upstream.authorized',
-  'receiver.failing',
-  'receiver.disabled',
-  'receiver.recovered',
-  'receiver.events_dropped',
-] as const;
+const OPERATOR_EVENTS: { readonly [type: string]: Telling } = {
+  'upstream.unreachable': telling({
+    says: 'The transfer service gives no usable answers; it is asked on.',
+    isTrouble: true,
+  }),
+  'upstream.reachable': telling({ says: 'The transfer service gives usable answers again.' }),
+  'upstream.unauthorized': telling({
+    says: 'The transfer service refuses the API key; it is asked rarely until it takes it.',
+    isTrouble: true,
+  }),
+  'upstream.authorized': telling({ says: 'The transfer service takes the API key again.' }),
+  'receiver.failing': telling({
+    says: 'Deliveries to this receiver fail; they are tried again.',
+    isTrouble: true,
+  }),
+  'receiver.disabled': telling({
+    says: 'Deliveries to this receiver have stopped; its events are kept until it is enabled or their retention ends.',
+    isTrouble: true,
+  }),
+  'receiver.recovered': telling({ says: 'Deliveries to this receiver succeed again.' }),
+  'receiver.events_dropped': telling({
+    says: 'The retention of events ended before this receiver got them: they are lost to it.',
+    isTrouble: true,
+  }),
+};
+
+export const OPERATOR_TYPES: readonly string[] = Object.keys(OPERATOR_EVENTS);
 
 /** What `intentwatch test` sends: about nothing, and in no log. */
 export const TEST_TYPE = 'intentwatch.test';
 
 /** Every event type that can be foreseen. An unknown status of the upstream's makes a type of its own beside these. */
 export const EVENT_TYPES: readonly string[] = [
-  ...Object.entries(KNOWN_STATUSES).flatMap(([kind, statuses]) =>
-    [...new Set([...statuses, ...(WORDS[kind] ?? [])])].map((word) => `${kind}.${word}`),
+  ...SUBJECT_KINDS.flatMap((kind) =>
+    [...new Set([...knownStatuses(kind), ...Object.keys(toldKind(kind).happenings)])].map(
+      (word) => `${kind}.${word}`,
+    ),
   ),
   ...OPERATOR_TYPES,
   TEST_TYPE,
 ];
+
+/** Whether an event is about the daemon's surroundings, not about a subject. */
+export function isOperatorKind(kind: string): boolean {
+  return kind === 'intentwatch' || OPERATOR_TYPES.some((type) => type.startsWith(`${kind}.`));
+}
+
+/** How an event of a type is told; null for a word that is not known. */
+export function tellingOfType(type: string): Telling | null {
+  const dot = type.indexOf('.');
+  return OPERATOR_EVENTS[type] ?? tellingOf(type.slice(0, dot), type.slice(dot + 1));
+}
+
+const TROUBLES: ReadonlySet<string> = new Set(
+  EVENT_TYPES.filter((type) => tellingOfType(type)?.isTrouble === true).map(wordOf),
+);
+
+/** Whether somebody may have to do something about an event: by its word, which says the same of every kind. */
+export function isTrouble(type: string): boolean {
+  return TROUBLES.has(wordOf(type));
+}
+
+function wordOf(type: string): string {
+  return type.slice(type.indexOf('.') + 1);
+}

@@ -1,8 +1,8 @@
 import type { Accepted } from './decide.ts';
 import { fold, isEmpty, sortedFold } from './fold.ts';
 import { isJsonObject, type JsonValue } from './json.ts';
+import { statusMember } from './kinds.ts';
 import { leavesOf, type NameElement, setNames } from './leaves.ts';
-import { statusMember } from './lifecycle.ts';
 import type { Snapshot } from './record.ts';
 import { type SubjectId, subjectKind } from './subject.ts';
 

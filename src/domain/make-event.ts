@@ -3,7 +3,7 @@ import type { Transition } from './decide.ts';
 import type { Event, EventFacts, EventSubject } from './event.ts';
 import type { Promised } from './event-schema.ts';
 import { canonicalJson, type JsonObject } from './json.ts';
-import { statusMember } from './lifecycle.ts';
+import { statusMember } from './kinds.ts';
 import { valuesAt } from './paths.ts';
 import { asSubjectId } from './subject.ts';
 

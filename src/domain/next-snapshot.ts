@@ -1,6 +1,6 @@
-import { stageOf } from './cadence/stages.ts';
 import { type Accepted, UNKNOWN } from './decide.ts';
 import { formerAfter } from './former.ts';
+import { stageOf } from './lifecycle.ts';
 import type { Snapshot } from './record.ts';
 import { SHORT } from './short.ts';
 import { type SubjectId, subjectKind } from './subject.ts';

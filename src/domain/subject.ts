@@ -131,12 +131,6 @@ export function eventKind(id: SubjectId): string {
   return key?.kind === 'other' ? key.word : subjectKind(id);
 }
 
-/** Whether the upstream can be asked for this subject alone; the others are only seen on wallet pages. */
-export function isPollable(id: SubjectId): boolean {
-  const kind = subjectKind(id);
-  return kind !== 'deposit-address' && kind !== 'other';
-}
-
 /**
  * The subject of a record that the status endpoint showed; null when neither its id nor its type names a kind.
  * An id without prefix takes the record's type for one.

@@ -1,7 +1,8 @@
-import { stageOf } from './cadence/stages.ts';
 import { type Transition, UNKNOWN } from './decide.ts';
 import type { HandedState } from './handed-quote.ts';
 import type { JsonObject, JsonValue } from './json.ts';
+import { statusOf } from './kinds.ts';
+import { stageOf } from './lifecycle.ts';
 import type { Snapshot } from './record.ts';
 import { eventKind, type SubjectId, subjectKind } from './subject.ts';
 
@@ -98,25 +99,28 @@ function expiry(
 
 /** When an unfunded vault expires; null for anything else. */
 function vaultDeadlineMs(subject: SubjectId, snapshot: Snapshot): number | null {
-  if (subjectKind(subject) !== 'vault' || snapshot.status.toLowerCase() !== 'pending') return null;
+  if (subjectKind(subject) !== 'vault' || statusOf(subject, snapshot.status)?.isUnfunded !== true)
+    return null;
   return secondsAsMs(snapshot.record.deadline);
 }
 
 /** A quote in any other status was consumed, and that stays so (interface, states: `active` becomes `submitted`). */
-const UNFUNDED: readonly string[] = ['active', UNKNOWN];
+function isUnfunded(subject: SubjectId, status: string): boolean {
+  return status.toLowerCase() === UNKNOWN || statusOf(subject, status)?.isUnfunded === true;
+}
 
 /** The flag of a quote that was seen in another status: whatever older answer may follow, it does not expire any more. */
 const CONSUMED = 'quote:consumed';
 
 /** The flags that a quote gets with a status; they stay for its life, as do all that begin with `quote:`. */
 export function quoteFlags(subject: SubjectId, status: string): string[] {
-  return subjectKind(subject) === 'quote' && !UNFUNDED.includes(status.toLowerCase()) ? [CONSUMED] : [];
+  return subjectKind(subject) === 'quote' && !isUnfunded(subject, status) ? [CONSUMED] : [];
 }
 
 /** When an unfunded quote expires. What a signature does not prove is not believed: null unless the quote is valid. */
 function quoteExpiryMs({ quote, verdict }: HandedState, snapshot: Snapshot): number | null {
-  const isUnfunded = UNFUNDED.includes(snapshot.status.toLowerCase()) && !snapshot.flags.includes(CONSUMED);
-  return verdict === 'valid' && isUnfunded ? secondsAsMs(quote.said.expiresAt) : null;
+  const isOpen = isUnfunded(quote.subject, snapshot.status) && !snapshot.flags.includes(CONSUMED);
+  return verdict === 'valid' && isOpen ? secondsAsMs(quote.said.expiresAt) : null;
 }
 
 /** Whole seconds, as a number or as its digits, as everywhere in the upstream's records. */

@@ -1,17 +1,15 @@
 import { type Directory, explorerTxUrl } from './chains.ts';
 import type { Event } from './event.ts';
 import { TRANSFER, type TransferFacts } from './event-schema.ts';
+import { isOperatorKind } from './event-types.ts';
 import { errorText, failures } from './failures.ts';
 import type { JsonObject, JsonValue } from './json.ts';
-import { statusMember } from './lifecycle.ts';
+import { statusMember } from './kinds.ts';
 import { money, quoteFees, quoteResponse, routeFees } from './money.ts';
 import { valuesAt } from './paths.ts';
 import { deliveredOf, shareOf, withoutNulls, wordOf } from './promised.ts';
 import { asSubjectId, parseSubjectId } from './subject.ts';
 import { type Leg, readTransfer } from './transfer.ts';
-
-/** Kinds of events that are about the daemon, not about a transfer. */
-const OF_THE_DAEMON: ReadonlySet<string> = new Set(['upstream', 'receiver', 'intentwatch']);
 
 /**
  * What an event says of the transfer that it is about, in one shape for every kind; null where it says nothing. It is made
@@ -19,7 +17,7 @@ const OF_THE_DAEMON: ReadonlySet<string> = new Set(['upstream', 'receiver', 'int
  */
 export function transferFacts(event: Event, directory: Directory): TransferFacts | null {
   const { subject, record, promised } = event.data;
-  if (OF_THE_DAEMON.has(subject.kind)) return null;
+  if (isOperatorKind(subject.kind)) return null;
   const isRoute = record.type === 'route';
   const response = isRoute ? quoteResponse(record) : null;
   const { source, destination, refund } = readTransfer(record);

@@ -1,6 +1,6 @@
-import { KNOWN_STATUSES } from '../domain/cadence/stages.ts';
 import type { StaleReason } from '../domain/decide.ts';
 import { EVENT_TYPES } from '../domain/event-types.ts';
+import { knownStatuses } from '../domain/kinds.ts';
 import { SUBJECT_KINDS } from '../domain/subject.ts';
 import type { PollOutcome, RecordOutcome, RepairKind, SignalMap } from '../signals.ts';
 
@@ -59,11 +59,9 @@ export const REQUEST_OUTCOMES = ['ok', ...FAILURE_CODES, OTHER];
 
 export const EVENT_TYPE_WORDS = [...EVENT_TYPES, OTHER];
 
-const STATUSES: { readonly [kind: string]: readonly string[] } = KNOWN_STATUSES;
-
 /** Every kind with the statuses that can be foreseen for it; a wallet has none and is only watched. */
 export const SUBJECT_SERIES = SUBJECT_KINDS.flatMap((kind) =>
-  [...new Set([...(STATUSES[kind] ?? []), kind === 'wallet' ? 'watched' : 'unseen', 'unknown', OTHER])].map(
+  [...new Set([...knownStatuses(kind), kind === 'wallet' ? 'watched' : 'unseen', 'unknown', OTHER])].map(
     (status) => ({ kind, status }),
   ),
 );

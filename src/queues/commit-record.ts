@@ -5,12 +5,13 @@ import { type Decision, decide, UNKNOWN, withStatus } from '../domain/decide.ts'
 import type { Promised } from '../domain/event-schema.ts';
 import type { HandedState } from '../domain/handed-quote.ts';
 import { canonicalJson } from '../domain/json.ts';
+import { isPollable } from '../domain/kinds.ts';
 import { eventId, makeEvent } from '../domain/make-event.ts';
 import { fundedAt, nextSnapshot, type SnapshotDraft, waitingSince } from '../domain/next-snapshot.ts';
 import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
 import { readRoute } from '../domain/route.ts';
 import { deliveredRatio, shortEvent } from '../domain/short.ts';
-import { eventKind, intentId, isPollable, subjectKind } from '../domain/subject.ts';
+import { eventKind, intentId, subjectKind } from '../domain/subject.ts';
 import { type TimedContext, type TimedEvent, timedMoments } from '../domain/timed.ts';
 import type { Signals } from '../signals.ts';
 import type { PlanStore } from '../store/plan.ts';

@@ -1,9 +1,9 @@
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
+import type { Surface } from '../domain/kinds.ts';
 import type { Signals } from '../signals.ts';
 import type { ClaimedPoll, PlanStore } from '../store/plan.ts';
 import { parseMember } from '../store/plan.ts';
-import type { Surface } from '../store/surface.ts';
 import { within } from '../within.ts';
 import { LoadLimit } from './load-limit.ts';
 import type { PollQueues } from './poll-queues.ts';

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
+import type { Surface } from '../domain/kinds.ts';
 import type { SubjectId } from '../domain/subject.ts';
 import type { Reading } from '../pollers/reading.ts';
 import type { Signals } from '../signals.ts';
 import type { AnswerKind, HealthStore } from '../store/health.ts';
 import type { PollStart } from '../store/poll-start.ts';
-import type { Surface } from '../store/surface.ts';
 import { type FailureCode, UpstreamFailure } from '../upstream/failure.ts';
 import type { SupportDetails } from '../upstream/problem.ts';
 import { isAboutKey, refusalReport } from '../upstream/refusal.ts';

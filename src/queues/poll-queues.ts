@@ -1,8 +1,8 @@
 import { Queue } from 'bullmq';
+import { SURFACES, type Surface } from '../domain/kinds.ts';
 import type { RedisClient } from '../store/commands.ts';
 import type { Keys } from '../store/keys.ts';
 import type { ClaimedPoll } from '../store/plan.ts';
-import { SURFACES, type Surface } from '../store/surface.ts';
 import { type PollJob, pollJobId } from './names.ts';
 
 /** A job that ends leaves nothing behind: the plan says what is polled, a job only carries it to a worker. */

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import type { JsonObject } from '../domain/json.ts';
+import type { Surface } from '../domain/kinds.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 import { type PlanClock, REDIS_TIME } from './plan.ts';
-import type { Surface } from './surface.ts';
 
 /** The states of a surface; its table of moves stands in commands/include/surface.lua. */
 export const HEALTH_STATES = ['ok', 'unreachable', 'unauthorized'] as const;

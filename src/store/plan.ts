@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { PlannedPoll } from '../domain/cadence/planned-poll.ts';
+import { SURFACES, type Surface, surfaceKinds, surfaceOf } from '../domain/kinds.ts';
 import { asSubjectId, type SubjectId } from '../domain/subject.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
-import { SURFACES, type Surface, surfaceKinds, surfaceOf } from './surface.ts';
 
 /** The time that plans go by, in ms as text; that of Redis itself is "". */
 export type PlanClock = () => string;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { HandedState } from '../domain/handed-quote.ts';
+import { type Surface, surfaceOf } from '../domain/kinds.ts';
 import { promisedBy } from '../domain/promised.ts';
 import type { RouteDefinition } from '../domain/route.ts';
 import { parseSubjectId, type SubjectId } from '../domain/subject.ts';
@@ -17,7 +18,6 @@ import {
 } from './plan.ts';
 import type { Registry, StoredSubscription } from './registry.ts';
 import { type Known, pairs, type SubjectStore } from './subjects.ts';
-import { type Surface, surfaceOf } from './surface.ts';
 import { type OpenTransfers, parseFacts, parseOpen, type WalletFacts } from './wallets.ts';
 
 /** The present state of a walk over the pages of a wallet, as it is stored. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { claimRoot, parseClaimRoot } from '../domain/claim.ts';
+import { type Surface, surfaceOf } from '../domain/kinds.ts';
 import type { RouteDefinition } from '../domain/route.ts';
 import { asSubjectId, type SubjectId } from '../domain/subject.ts';
 import { chunks } from './chunks.ts';
@@ -8,7 +9,6 @@ import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
 import type { SubjectStore } from './subjects.ts';
-import { type Surface, surfaceOf } from './surface.ts';
 
 const SUBSCRIPTION = z.object({
   name: z.string(),

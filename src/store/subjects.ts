@@ -2,13 +2,13 @@ import { z } from 'zod';
 import type { Claim } from '../domain/claim.ts';
 import type { Event } from '../domain/event.ts';
 import { PROMISED, type Promised } from '../domain/event-schema.ts';
+import { isPollable, surfaceOf } from '../domain/kinds.ts';
 import type { SnapshotDraft } from '../domain/next-snapshot.ts';
 import { type Doubt, SNAPSHOT, SNAPSHOT_DRAFT, type Snapshot } from '../domain/record.ts';
-import { eventKind, isPollable, type SubjectId } from '../domain/subject.ts';
+import { eventKind, type SubjectId } from '../domain/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { JSON_TEXT, type OnForeign, readHash, readStored } from './stored.ts';
-import { surfaceOf } from './surface.ts';
 
 /**
  * What is known of a subject: its snapshot, the claims of those who still want it, and when it was last looked at with

@@ -22,7 +22,6 @@ import { LISTINGS, type Listing } from '../../src/domain/cadence/listing.ts';
 import { chooseListings, type UnderWay } from '../../src/domain/cadence/listing-choice.ts';
 import { nextPoll } from '../../src/domain/cadence/next-poll.ts';
 import type { PlannedPoll } from '../../src/domain/cadence/planned-poll.ts';
-import { KNOWN_STATUSES } from '../../src/domain/cadence/stages.ts';
 import { type Prospect, type Term, virtualSeconds, waitSeconds } from '../../src/domain/cadence/wait.ts';
 import {
   type OpenTransfer,
@@ -32,8 +31,16 @@ import {
 } from '../../src/domain/cadence/wallet.ts';
 import { arrivalRule, type PollingLimits, watchRules } from '../../src/domain/cadence/watch-rules.ts';
 import type { Law } from '../../src/domain/cadence/watched.ts';
+import { knownStatuses } from '../../src/domain/kinds.ts';
 import type { Snapshot } from '../../src/domain/record.ts';
-import { gaslessId, gatewayJobId, intentId, quoteId, vaultId } from '../../src/domain/subject.ts';
+import {
+  gaslessId,
+  gatewayJobId,
+  intentId,
+  quoteId,
+  SUBJECT_KINDS,
+  vaultId,
+} from '../../src/domain/subject.ts';
 
 const seconds = fc.double({ min: 0, max: 1e7, noNaN: true });
 const expectations: fc.Arbitrary<Expectation> = fc.record({
@@ -181,7 +188,7 @@ describe('the next poll', () => {
     gatewayJobId('g'),
     vaultId({ chainId: 1, address: '0xbb' }),
   );
-  const words = fc.constantFrom(...new Set(Object.values(KNOWN_STATUSES).flat()), 'routing', 'constructor');
+  const words = fc.constantFrom(...new Set(SUBJECT_KINDS.flatMap(knownStatuses)), 'routing', 'constructor');
   const stages = fc.record({
     subject: subjects,
     status: fc.option(words),

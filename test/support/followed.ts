@@ -1,6 +1,6 @@
 import { type Decision, decide, type Transition } from '../../src/domain/decide.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { statusMember } from '../../src/domain/lifecycle.ts';
+import { statusMember } from '../../src/domain/kinds.ts';
 import { nextSnapshot } from '../../src/domain/next-snapshot.ts';
 import type { Snapshot, UpstreamRecord } from '../../src/domain/record.ts';
 import type { SubjectId } from '../../src/domain/subject.ts';

@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import { NARROW_STATUSES } from '../../src/domain/cadence/listing.ts';
 import { type CadenceInput, isFinished, nextPoll } from '../../src/domain/cadence/next-poll.ts';
 import type { PlannedPoll } from '../../src/domain/cadence/planned-poll.ts';
-import { KNOWN_STATUSES, stageOf } from '../../src/domain/cadence/stages.ts';
 import { EVENT_TYPES } from '../../src/domain/event-types.ts';
 import type { HandedState } from '../../src/domain/handed-quote.ts';
-import { type Step, stepBetween } from '../../src/domain/lifecycle.ts';
+import { knownStatuses } from '../../src/domain/kinds.ts';
+import { type Step, stageOf, stepBetween } from '../../src/domain/lifecycle.ts';
 import { nextSnapshot, unseenSnapshot } from '../../src/domain/next-snapshot.ts';
 import type { Snapshot } from '../../src/domain/record.ts';
 import {
@@ -14,6 +15,7 @@ import {
   intentId,
   quoteId,
   type SubjectId,
+  subjectKind,
   vaultId,
 } from '../../src/domain/subject.ts';
 import { type TimedContext, timedMoments } from '../../src/domain/timed.ts';
@@ -492,9 +494,8 @@ describe('tracking', () => {
   });
 
   test('has a stage for every status that is known, and every stage has usable numbers', () => {
-    const subjects = { intent: INTENT, 'deposit-address': DEPOSIT, quote: QUOTE, gasless: JOB, vault: VAULT };
-    for (const [kind, subject] of Object.entries(subjects)) {
-      const statuses = Object.entries(KNOWN_STATUSES).find(([name]) => name === kind)?.[1] ?? [];
+    for (const subject of [INTENT, DEPOSIT, QUOTE, JOB, VAULT]) {
+      const statuses = knownStatuses(subjectKind(subject));
       expect(statuses.length).toBeGreaterThan(1);
       for (const status of [...statuses, 'constructor', '__proto__']) {
         const stage = stageOf(subject, status);
@@ -503,4 +504,9 @@ describe('tracking', () => {
       }
     }
   });
+});
+
+test('a wallet can be narrowed to every status in which a transfer is watched, and to no other', () => {
+  const watched = knownStatuses('intent').filter((status) => stageOf(INTENT, status).finishAfterMs !== 0);
+  expect([...NARROW_STATUSES].toSorted()).toEqual(watched.toSorted());
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { claimRoot, isHistoryFor, parseClaimRoot, walletsOf } from '../../src/domain/claim.ts';
+import { isPollable } from '../../src/domain/kinds.ts';
 import {
   asSubjectId,
   eventKind,
@@ -7,7 +8,6 @@ import {
   gaslessId,
   gatewayJobId,
   intentId,
-  isPollable,
   parseSubjectId,
   quoteId,
   routeId,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { SURFACES, surfaceKinds, surfaceOf } from '../../src/domain/kinds.ts';
 import {
   asSubjectId,
   gaslessId,
@@ -15,7 +16,6 @@ import {
 import { backoffMs } from '../../src/queues/poll-failures.ts';
 import { parseWalk } from '../../src/queues/walks.ts';
 import { pageMember, parseMember, priceOf } from '../../src/store/plan.ts';
-import { SURFACES, surfaceKinds, surfaceOf } from '../../src/store/surface.ts';
 
 const WALLET = walletId('0xAA');
 

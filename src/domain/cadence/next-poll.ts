@@ -1,8 +1,8 @@
+import { stageOf } from '../lifecycle.ts';
 import type { Snapshot } from '../record.ts';
 import { type SubjectId, subjectKind } from '../subject.ts';
 import type { PlannedPoll } from './planned-poll.ts';
 import { ANY_ROUTE, routeName } from './route-name.ts';
-import { stageOf } from './stages.ts';
 import { virtualSeconds } from './wait.ts';
 import { type Law, watched } from './watched.ts';
 

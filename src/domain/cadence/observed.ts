@@ -1,25 +1,14 @@
-import { stepBetween } from '../lifecycle.ts';
+import { statusOf } from '../kinds.ts';
+import { stageOf, stepBetween } from '../lifecycle.ts';
 import type { Snapshot } from '../record.ts';
 import type { SubjectId } from '../subject.ts';
 import type { Interval } from './learning.ts';
 import { stageSinceMs } from './next-poll.ts';
 import { routeName } from './route-name.ts';
-import { stageOf } from './stages.ts';
 import type { Watch } from './watch-rules.ts';
 
 /** What a look told about the timing of a stage. */
 export type Observed = { route: string; watch: Watch; interval: Interval };
-
-/** Words in which a transfer leaves its way: that is no end that was waited for, but the end of the wait. */
-const ASTRAY = new Set([
-  'expired',
-  'refundable',
-  'refunded',
-  'failed',
-  'expired_unfunded',
-  'refunded_by_user',
-  'recovery_published',
-]);
 
 /**
  * What a look tells that found a subject in `status` after one before; null where nothing can be learned of it.
@@ -43,7 +32,7 @@ export function observed(look: {
   const interval = {
     fromSeconds: (fromMs - sinceMs) / 1_000,
     toSeconds: (nowMs - sinceMs) / 1_000,
-    ended: step !== 'same' && !ASTRAY.has(status.toLowerCase()),
+    ended: step !== 'same' && statusOf(subject, status)?.isAstray !== true,
   };
   return { route: routeName(before.record), watch, interval };
 }

@@ -1,5 +1,6 @@
 import type { Directory } from '../../domain/chains.ts';
 import type { RenderedEvent } from '../../domain/event.ts';
+import { isTrouble } from '../../domain/event-types.ts';
 import { briefRows } from '../notice/notice.ts';
 import type { Row } from '../notice/row.ts';
 import { formatTime } from '../notice/time.ts';
@@ -15,35 +16,14 @@ export type DigestNotice = { title: string; summary: string; groups: DigestGroup
 
 const MAX_TITLE_LENGTH = 150;
 
-/** Ends of event types that somebody may have to do something about. */
-const TROUBLES: readonly string[] = [
-  '.failed',
-  '.expiring',
-  '.expired',
-  '.expired_unfunded',
-  '.refundable',
-  '.overdue',
-  '.short',
-  '.step_failed',
-  '.error',
-  '.refund_sent',
-  '.unknown',
-  '.signature_invalid',
-  '.unavailable',
-  '.unreachable',
-  '.unauthorized',
-  '.failing',
-  '.disabled',
-  '.events_dropped',
-];
-
 /**
  * Says what several events say, subject by subject. A subject whose last event may need somebody comes first, then they
  * follow in the order of their first events. `events` are given oldest first, and there is at least one.
  */
 export function makeDigestNotice(events: readonly RenderedEvent[], directory: Directory): DigestNotice {
   const bySubject = [...Map.groupBy(events, ({ data }) => data.subject.id).values()];
-  const isTroubled = (group: readonly RenderedEvent[]) => isTrouble(group.at(-1));
+  const isTroubled = (group: readonly RenderedEvent[]) =>
+    group.some((event, index) => index === group.length - 1 && isTrouble(event.type));
   const ordered = [...bySubject.filter(isTroubled), ...bySubject.filter((group) => !isTroubled(group))];
   const [only, ...others] = ordered;
   const last = only?.at(-1);
@@ -57,10 +37,6 @@ export function makeDigestNotice(events: readonly RenderedEvent[], directory: Di
     summary: renderSummary(events, ordered.length),
     groups: ordered.map((group) => makeGroup(group, { directory, form })),
   };
-}
-
-function isTrouble(event: RenderedEvent | undefined): boolean {
-  return event !== undefined && TROUBLES.some((end) => event.type.endsWith(end));
 }
 
 /** The last of several events of one subject says where it stands. */
@@ -79,7 +55,7 @@ function renderCounts(lasts: readonly RenderedEvent[]): string {
     .map(([happening, same]) => ({
       text: `${same.length} ${happening.charAt(0).toLowerCase()}${happening.slice(1)}`,
       count: same.length,
-      trouble: same.some(isTrouble),
+      trouble: same.some(({ type }) => isTrouble(type)),
     }))
     .sort((one, other) => Number(other.trouble) - Number(one.trouble) || other.count - one.count);
   const head = 'Digest: ';

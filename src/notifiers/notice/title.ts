@@ -1,40 +1,22 @@
 import { describeAmount } from '../../domain/amounts.ts';
 import { chainName, type Directory } from '../../domain/chains.ts';
 import type { RenderedEvent } from '../../domain/event.ts';
+import { isOperatorKind, tellingOfType } from '../../domain/event-types.ts';
+import { toldKind } from '../../domain/kinds.ts';
 import type { Leg, Transfer } from '../../domain/transfer.ts';
 import { printableLine } from '../printable.ts';
 import { formatDuration } from './time.ts';
 
 const MAX_TITLE_LENGTH = 150;
 
-/** What readers call each kind; a transfer needs no name, because nearly every mail is about one. */
-const KIND_NAMES: ReadonlyMap<string, string> = new Map([
-  ['intent', ''],
-  ['upstream', 'transfer service'],
-  ['gasless', 'gasless job'],
-  ['deposit-address', 'deposit address'],
-]);
-
-/** Kinds whose events are about the daemon rather than about a transfer. */
-const OPERATOR_KINDS: ReadonlySet<string> = new Set(['upstream', 'receiver', 'intentwatch']);
-
-/** What happened, in words, where the event's type alone reads badly. */
-const HAPPENINGS: ReadonlyMap<string, string> = new Map([
-  ['overdue', 'still pending'],
-  ['short', 'delivered short'],
-  ['error', 'has an error'],
-  ['expiring', 'expires soon'],
-  ['unknown', 'no longer known'],
-]);
-
 /** Whether an event is about the daemon itself. */
 export function isOperatorEvent(event: RenderedEvent): boolean {
-  return OPERATOR_KINDS.has(event.data.subject.kind);
+  return isOperatorKind(event.data.subject.kind);
 }
 
 /** The name of a kind in running text. */
 export function kindName(kind: string): string {
-  return KIND_NAMES.get(kind) || (kind === 'intent' ? 'transfer' : words(kind));
+  return kind === 'upstream' ? 'transfer service' : toldKind(kind).name;
 }
 
 /** What an event's words are made from beside itself: the transfer in its record, and the names of chains and tokens. */
@@ -51,7 +33,8 @@ export function renderTitle(event: RenderedEvent, view: View): string {
 /** What happened, e.g. `Filled` or `Gasless job failed`; printable. */
 export function renderHappening(event: RenderedEvent): string {
   const { kind } = event.data.subject;
-  const name = KIND_NAMES.get(kind) ?? words(kind);
+  // A transfer needs no name: nearly every mail is about one.
+  const name = kind === 'intent' ? '' : kindName(kind);
   return capitalise(printableLine(`${name} ${happening(event)}`));
 }
 
@@ -67,7 +50,7 @@ export function renderElapsed({ data: { elapsedSeconds } }: RenderedEvent): stri
 
 function happening({ type, data }: RenderedEvent): string {
   const word = words(type.slice(type.indexOf('.') + 1));
-  return data.regression === true ? `back to ${word}` : (HAPPENINGS.get(word) ?? word);
+  return data.regression === true ? `back to ${word}` : (tellingOfType(type)?.title ?? word);
 }
 
 function operatorSubject({ data: { subject } }: RenderedEvent): string {
