@@ -1,20 +1,30 @@
-import type { Claim } from '../domain/claim.ts';
 import type { Promised } from '../domain/event-schema.ts';
 import { makeEvent } from '../domain/make-event.ts';
 import { fundedAt, type SnapshotDraft, waitingSince } from '../domain/next-snapshot.ts';
 import type { Snapshot } from '../domain/record.ts';
-import { eventKind, type SubjectId, subjectKind } from '../domain/subject.ts';
+import { eventKind, subjectKind } from '../domain/subject.ts';
+import type { DueEvent, Standing } from '../domain/subject-plan.ts';
 import type { FlaggedEvent } from '../domain/timed.ts';
 import type { Signals } from '../signals.ts';
 import type { SubjectStore } from '../store/subjects.ts';
 
-/** A subject as it stands, with what its quote promised, where that is known. */
-export type Standing = {
-  subject: SubjectId;
-  snapshot: Snapshot;
-  claims: readonly Claim[];
-  promised: Promised | null;
-};
+/** A subject that something happens to, with what its quote promised, where that is known. */
+export type Affected = Standing & { snapshot: Snapshot; promised: Promised | null };
+
+/** Commits the events that the clock has brought about, each once. Returns the snapshot that stands then. */
+export async function commitDue(
+  parts: { subjects: SubjectStore; signals: Signals },
+  known: Affected,
+  { due, nowMs }: { due: readonly DueEvent[]; nowMs: number },
+): Promise<Snapshot> {
+  let { snapshot } = known;
+  for (const { event, roots } of due) {
+    const committed = await commitFlagged(parts, { ...known, snapshot }, { event, roots, nowMs });
+    if (committed === null) return snapshot;
+    snapshot = committed;
+  }
+  return snapshot;
+}
 
 /**
  * Commits an event that no answer made, with its flag in one step. `claims` are those of the subject; `roots` are the
@@ -22,7 +32,7 @@ export type Standing = {
  */
 export async function commitFlagged(
   parts: { subjects: SubjectStore; signals: Signals },
-  known: Standing,
+  known: Affected,
   happened: { event: FlaggedEvent; roots: string[] | null; nowMs: number },
 ): Promise<Snapshot | null> {
   const { subject, snapshot, claims } = known;

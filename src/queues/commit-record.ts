@@ -1,9 +1,8 @@
-import { type FinishedStatuses, nextPoll } from '../domain/cadence/next-poll.ts';
+import type { FinishedStatuses } from '../domain/cadence/next-poll.ts';
 import { routeName } from '../domain/cadence/route-name.ts';
-import { type Claim, isHistoryFor, parseClaimRoot } from '../domain/claim.ts';
+import { type Claim, isHistoryFor } from '../domain/claim.ts';
 import { type Decision, decide, UNKNOWN, withStatus } from '../domain/decide.ts';
 import type { Promised } from '../domain/event-schema.ts';
-import type { HandedState } from '../domain/handed-quote.ts';
 import { canonicalJson } from '../domain/json.ts';
 import { isPollable } from '../domain/kinds.ts';
 import { eventId, makeEvent } from '../domain/make-event.ts';
@@ -12,12 +11,11 @@ import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
 import { readRoute } from '../domain/route.ts';
 import { deliveredRatio, shortEvent } from '../domain/short.ts';
 import { eventKind, intentId, subjectKind } from '../domain/subject.ts';
-import { type TimedContext, type TimedEvent, timedMoments } from '../domain/timed.ts';
+import { type PlanContext, planSubject, type Standing, type SubjectPlan } from '../domain/subject-plan.ts';
 import type { Signals } from '../signals.ts';
 import type { PlanStore } from '../store/plan.ts';
-import type { StoredSubscription } from '../store/registry.ts';
 import type { Commit, Known, SubjectStore } from '../store/subjects.ts';
-import { commitFlagged, type Standing } from './commit-flagged.ts';
+import { commitFlagged } from './commit-flagged.ts';
 import type { Learning } from './learning.ts';
 
 /** What committing needs of the daemon. */
@@ -49,6 +47,17 @@ export type Taken = {
   snapshot: Snapshot | null;
   stored: boolean;
 };
+
+/** What is to come for a subject, by the config and by what was learned. */
+export function planOf(
+  { finished, learning }: Pick<CommitParts, 'finished' | 'learning'>,
+  standing: Standing,
+  context: Omit<PlanContext, 'law' | 'finished' | 'learnedMs'>,
+): SubjectPlan {
+  const { subject, snapshot } = standing;
+  const learnedMs = snapshot === null ? null : learning.overdueAfterMs(subject, snapshot);
+  return planSubject(standing, { ...context, learnedMs, finished, law: learning.law });
+}
 
 /**
  * Takes a record in, and tells where less was delivered than its quote's minimum. That is an event of its own behind the one
@@ -240,17 +249,11 @@ function firstPoll(
 ): NonNullable<Commit['track']> | null {
   const { subject } = record;
   if (sighting.exact || !isPollable(subject)) return null;
-  const next = nextPoll({
-    subject,
-    snapshot: after,
-    nowMs: sighting.nowMs,
-    namedAtMs: sighting.nowMs,
-    price: sighting.price,
-    law: parts.learning.law,
-    finished: parts.finished,
-    alarmsMs: [],
-  });
-  if (next.next === 'finish') return null;
+  const { nowMs, price } = sighting;
+  const standing = { subject, snapshot: after, claims: [] };
+  const plan = planOf(parts, standing, { nowMs, price, subscriptions: new Map(), handed: null, route: null });
+  const next = plan.next();
+  if (next === null) return null;
   const { virtualSeconds, latestMs } = next;
   return { virtualSeconds, restMs: SHOWN_REST_MS, latestMs: latestMs ?? UNSEEN_LATEST_MS };
 }
@@ -266,76 +269,6 @@ async function claimNamed(
   for (const hash of record.names) {
     await parts.subjects.claim(intentId(hash), claims);
   }
-}
-
-/** The times that the subscriptions behind some claims have configured. `learnedMs`: null for unknown. */
-export function wantedTimes(
-  claims: readonly Claim[],
-  subscriptions: ReadonlyMap<string, StoredSubscription>,
-  learnedMs: number | null,
-): Pick<TimedContext, 'overdue' | 'warnBeforeMs'> {
-  const wanting = claims.flatMap((claim) => subscriptionOf(claim, subscriptions) ?? []);
-  return {
-    overdue: wanting.flatMap(({ overdueAfterMs: after }) => {
-      const ms = after === 'learned' ? learnedMs : after;
-      return after === null || ms === null ? [] : [{ after, ms }];
-    }),
-    warnBeforeMs: wanting.flatMap(({ warnBeforeMs }) => warnBeforeMs ?? []),
-  };
-}
-
-function subscriptionOf(
-  claim: Claim,
-  subscriptions: ReadonlyMap<string, StoredSubscription>,
-): StoredSubscription | null {
-  return subscriptions.get(parseClaimRoot(claim.root).subscription) ?? null;
-}
-
-/** The roots of the claims whose subscriptions configured the time of an event; null for all. */
-function rootsFor(
-  { overdueAfter, warnBeforeMs }: TimedEvent,
-  claims: readonly Claim[],
-  subscriptions: ReadonlyMap<string, StoredSubscription>,
-): string[] | null {
-  if (overdueAfter === null && warnBeforeMs === null) return null;
-  const wanting = claims.filter((claim) => {
-    const subscription = subscriptionOf(claim, subscriptions);
-    if (subscription === null) return false;
-    return warnBeforeMs === null
-      ? subscription.overdueAfterMs === overdueAfter
-      : subscription.warnBeforeMs === warnBeforeMs;
-  });
-  return wanting.map((claim) => claim.root);
-}
-
-/** Makes the events that the clock has brought about by now, each once. Returns the snapshot that stands then. */
-export async function commitTimed(
-  parts: CommitParts,
-  known: Standing,
-  context: {
-    nowMs: number;
-    subscriptions: ReadonlyMap<string, StoredSubscription>;
-    handed: HandedState | null;
-  },
-): Promise<Snapshot> {
-  const { subject, claims, promised } = known;
-  const { nowMs, handed } = context;
-  let { snapshot } = known;
-  const learnedMs = parts.learning.overdueAfterMs(subject, snapshot);
-  const times = wantedTimes(claims, context.subscriptions, learnedMs);
-  for (const { atMs, event } of timedMoments(subject, snapshot, { ...times, handed })) {
-    // Nobody is warned of what has happened already.
-    if (atMs > nowMs || (event.untilMs !== null && nowMs >= event.untilMs)) continue;
-    const roots = rootsFor(event, claims, context.subscriptions);
-    const committed = await commitFlagged(
-      parts,
-      { subject, snapshot, claims, promised },
-      { event, roots, nowMs },
-    );
-    if (committed === null) return snapshot;
-    snapshot = committed;
-  }
-  return snapshot;
 }
 
 function isServed(claims: readonly Claim[], claim: Claim): boolean {

@@ -1,14 +1,13 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Job, Worker } from 'bullmq';
-import { isFinished, nextPoll, nextRoutePoll } from '../domain/cadence/next-poll.ts';
 import type { PlannedPoll } from '../domain/cadence/planned-poll.ts';
 import { type Claim, parseClaimRoot } from '../domain/claim.ts';
 import { isPollable, type Surface } from '../domain/kinds.ts';
 import { unseenSnapshot } from '../domain/next-snapshot.ts';
 import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
 import { asSubjectId, intentId, type SubjectId, subjectKind } from '../domain/subject.ts';
-import { timedMoments } from '../domain/timed.ts';
+import type { SubjectPlan } from '../domain/subject-plan.ts';
 import { pollSubject } from '../pollers/poll-subject.ts';
 import type { Reading } from '../pollers/reading.ts';
 import type { QuotingService } from '../pollers/route.ts';
@@ -19,7 +18,8 @@ import type { HealthStore } from '../store/health.ts';
 import type { Keys } from '../store/keys.ts';
 import { NOTHING_OBSERVED, type Observed, type PollEnd } from '../store/plan.ts';
 import { type PollStart, takePoll } from '../store/poll-start.ts';
-import { commitRecord, commitTimed, wantedTimes } from './commit-record.ts';
+import { commitDue } from './commit-flagged.ts';
+import { commitRecord, planOf } from './commit-record.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { POLL_JOB, type PollJob, TAKE_OVER } from './names.ts';
 import { missingRecord, type PollFailure, PollFailures } from './poll-failures.ts';
@@ -224,8 +224,7 @@ export class PollWorker {
     const isAwaited = subjectKind(subject) !== 'wallet' && start.claims.some((claim) => !claim.served);
     const asked = isAwaited || lane === 'asked' || lane === 'first';
     const unverified = handed !== null && this.#parts.quotes.isDue(handed) ? handed : null;
-    const finished = isFinished({ ...this.#parts, subject, snapshot: start.snapshot, nowMs: start.nowMs });
-    if (!asked && unverified === null && finished) return over('ended');
+    if (!asked && unverified === null && planOf(this.#parts, start, start).isOver) return over('ended');
     await this.#slot(start, signal);
     if (unverified !== null) {
       await this.#parts.quotes.verify(unverified.quote, start, signal);
@@ -274,13 +273,13 @@ export class PollWorker {
     );
     for (const one of new Set(found)) await this.#parts.subjects.claim(one, claims);
     if (found.length > 0) return over('answered');
-    const next = this.#next(start, null);
+    const next = planOf(this.#parts, { ...start, snapshot: null }, start).next();
     return { end: 'next', next: next ?? AT_ONCE, observed: NOTHING_OBSERVED, outcome: 'answered' };
   }
 
   /** Makes the request of a poll and takes in what it brings. Returns when the next is due; null when it is over. */
   async #ask(start: PollStart, signal: AbortSignal): Promise<PlannedPoll | null> {
-    const { subject, subscriptions, promised } = start;
+    const { subject } = start;
     const askedAt = performance.now();
     const reading = await pollSubject(
       this.#parts,
@@ -301,44 +300,27 @@ export class PollWorker {
     if (taken.outcome === 'superseded') {
       return { ...AT_ONCE, restMs: SUPERSEDED_RETRY_MS, alarmMs: SUPERSEDED_RETRY_MS };
     }
-    const standing = taken.snapshot ?? unseenQuote(start);
-    if (standing === null) return this.#next(start, null);
-    const doubted = taken.outcome === 'stale' ? { key: '', sinceMs: start.nowMs } : null;
-    const known = { subject, snapshot: { ...standing, doubt: doubted }, claims: start.claims, promised };
-    const { nowMs, handed } = start;
-    const snapshot = doubted
-      ? known.snapshot
-      : await commitTimed(this.#parts, known, { nowMs, subscriptions, handed });
-    if (taken.stored) await this.#noteTransfer(start, snapshot);
-    return this.#next(start, isStored(snapshot) ? snapshot : null);
+    // A doubt is not told, but looked at again soon.
+    const doubt = taken.outcome === 'stale' ? { key: '', sinceMs: start.nowMs } : null;
+    const snapshot = taken.snapshot === null ? null : { ...taken.snapshot, doubt };
+    const plan = planOf(this.#parts, { ...start, snapshot }, start);
+    let standing = snapshot ?? unseenSnapshot(start.nowMs);
+    if (doubt === null) {
+      const affected = { ...start, snapshot: standing };
+      standing = await commitDue(this.#parts, affected, { due: plan.due, nowMs: start.nowMs });
+    }
+    if (taken.stored && snapshot !== null) await this.#noteTransfer(start, standing, plan);
+    return plan.next();
   }
 
   /** Notes with the wallets of a transfer what a look-up of its own showed. */
-  async #noteTransfer({ subject, nowMs, claims }: PollStart, snapshot: Snapshot): Promise<void> {
-    const isOver = isFinished({ subject, snapshot, nowMs, finished: this.#parts.finished });
+  async #noteTransfer(
+    { subject, nowMs, claims }: PollStart,
+    snapshot: Snapshot,
+    { isOver }: SubjectPlan,
+  ): Promise<void> {
     const transfer = openTransfer(subject, snapshot, nowMs);
     await this.#parts.wallets.noteTransfer(walletRoots(claims), { ...transfer, isOver });
-  }
-
-  #next(start: PollStart, snapshot: Snapshot | null): PlannedPoll | null {
-    const { subject, nowMs, claims, handed, route, price, subscriptions } = start;
-    if (route !== null) return nextRoutePoll(route);
-    const standing = snapshot ?? unseenQuote(start);
-    const learnedMs = snapshot === null ? null : this.#parts.learning.overdueAfterMs(subject, snapshot);
-    const times = wantedTimes(claims, subscriptions, learnedMs);
-    const moments = standing ? timedMoments(subject, standing, { ...times, handed }) : [];
-    const { finished, learning } = this.#parts;
-    const next = nextPoll({
-      subject,
-      snapshot,
-      nowMs,
-      namedAtMs: Math.min(nowMs, ...claims.map(({ atMs }) => atMs)),
-      price,
-      law: learning.law,
-      finished,
-      alarmsMs: moments.map((moment) => moment.atMs),
-    });
-    return next.next === 'finish' ? null : next;
   }
 
   /** A poll that failed: its subject waits alone, or the surface is what failed. */
@@ -413,13 +395,4 @@ function walletRoots(claims: readonly Claim[]): SubjectId[] {
     .map((claim) => parseClaimRoot(claim.root).subject)
     .filter((subject) => subject.startsWith('wallet:'))
     .map(asSubjectId);
-}
-
-/** The clock passes the expiry of a quote that was handed over also where the upstream has not shown the quote yet. */
-function unseenQuote({ handed, nowMs }: PollStart): Snapshot | null {
-  return handed === null ? null : unseenSnapshot(nowMs);
-}
-
-function isStored(snapshot: Snapshot): boolean {
-  return snapshot.version > 0;
 }

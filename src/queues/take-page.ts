@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { firstAlarm, isFinished, stageSinceMs } from '../domain/cadence/next-poll.ts';
+import { stageSinceMs } from '../domain/cadence/next-poll.ts';
 import { routeName } from '../domain/cadence/route-name.ts';
 import { type OpenTransfer, type Order, orderOf } from '../domain/cadence/wallet.ts';
 import { coveredWait } from '../domain/cadence/watched.ts';
@@ -7,13 +7,12 @@ import { type Claim, parseClaimRoot } from '../domain/claim.ts';
 import { isPollable } from '../domain/kinds.ts';
 import type { Snapshot, UpstreamRecord } from '../domain/record.ts';
 import type { SubjectId } from '../domain/subject.ts';
-import { timedMoments } from '../domain/timed.ts';
 import type { Reading } from '../pollers/reading.ts';
 import type { Observed } from '../store/plan.ts';
 import type { PollStart } from '../store/poll-start.ts';
 import type { Registry } from '../store/registry.ts';
 import { NOTHING_KNOWN } from '../store/subjects.ts';
-import { type CommitParts, commitRecord, wantedTimes } from './commit-record.ts';
+import { type CommitParts, commitRecord, planOf } from './commit-record.ts';
 
 /**
  * What a page of a wallet showed: which transfers are under way and which have ended, in which order, and whether every
@@ -100,7 +99,8 @@ export async function takePage(
     if (result?.status !== 'fulfilled' || result.value.snapshot === null || !isPollable(subject)) continue;
     const { snapshot, isCurrent } = result.value;
     const { snapshot: before = null, claims: others = [], seenAtMs = null } = known[index] ?? {};
-    const isOver = isFinished({ subject, snapshot, nowMs, finished: parts.finished });
+    const plan = planOf(parts, { subject, snapshot, claims: others }, { ...start, handed: null });
+    const { isOver, alarmMs } = plan;
     if (isOver) taken.ended.push(subject);
     else taken.open.push(openTransfer(subject, snapshot, nowMs));
     if (!isOver && before !== null && seenAtMs === null) untracked.push(subject);
@@ -108,7 +108,6 @@ export async function takePage(
     if (before === null || !isCurrent || again.includes(subject)) continue;
     if (isOver && seenAtMs !== null) await parts.plan.retire(subject, snapshot.commit, parts.retentionMs);
     if (!isOver && isCoveredByPages({ before, snapshot, claims: others })) {
-      const alarmMs = alarmOf(parts, { subject, snapshot, claims: others, start });
       const stage = openTransfer(subject, snapshot, nowMs);
       const wait = coveredWait(stage, { nowMs, law: parts.learning.law });
       taken.covered.push({ subject, alarmMs, ...wait });
@@ -134,19 +133,6 @@ function isCoveredByPages(shown: {
     before.doubt === null &&
     claims.every(({ root, served }) => served && parseClaimRoot(root).subject.startsWith('wallet:'))
   );
-}
-
-/** In how many ms the clock makes an event of a transfer, at once for one that has passed: only its own look-up tells it. */
-function alarmOf(
-  parts: CommitParts,
-  shown: { subject: SubjectId; snapshot: Snapshot; claims: readonly Claim[]; start: PollStart },
-): number | null {
-  const { subject, snapshot, claims, start } = shown;
-  const learnedMs = parts.learning.overdueAfterMs(subject, snapshot);
-  const times = wantedTimes(claims, start.subscriptions, learnedMs);
-  const moments = timedMoments(subject, snapshot, { ...times, handed: null }).map(({ atMs }) => atMs);
-  if (moments.some((atMs) => atMs <= start.nowMs)) return 0;
-  return firstAlarm(moments, start.nowMs);
 }
 
 /** A transfer that an answer has just shown. */

@@ -1,10 +1,12 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import type { Claim } from '../../src/domain/claim.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { UpstreamRecord } from '../../src/domain/record.ts';
+import type { Snapshot, UpstreamRecord } from '../../src/domain/record.ts';
 import { routeRecord } from '../../src/domain/route.ts';
 import { intentId, routeId, type SubjectId, vaultId } from '../../src/domain/subject.ts';
-import { type CommitParts, commitRecord, commitTimed, type Taken } from '../../src/queues/commit-record.ts';
+import type { PlanContext, Standing } from '../../src/domain/subject-plan.ts';
+import { commitDue } from '../../src/queues/commit-flagged.ts';
+import { type CommitParts, commitRecord, planOf, type Taken } from '../../src/queues/commit-record.ts';
 import { Signals } from '../../src/signals.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
@@ -271,11 +273,7 @@ describe('a first sight after an event that was made for others alone', () => {
         },
       ],
     ]);
-    await commitTimed(
-      parts,
-      { subject: INTENT, snapshot, claims: [watcher], promised: null },
-      { nowMs: T0_MS, subscriptions: overdue, handed: null },
-    );
+    await pass({ subject: INTENT, snapshot, claims: [watcher] }, { nowMs: T0_MS, subscriptions: overdue });
     await want('named', INTENT);
     await take(record('pending', T0 - 50), { nowMs: T0_MS + 1 });
     const [, first, ...rest] = await log();
@@ -285,6 +283,15 @@ describe('a first sight after an event that was made for others alone', () => {
   });
 });
 
+/** Tells what the clock has brought about. */
+async function pass(
+  known: Standing & { snapshot: Snapshot },
+  context: Pick<PlanContext, 'nowMs' | 'subscriptions'>,
+): Promise<void> {
+  const { due } = planOf(parts, known, { ...context, price: 1, handed: null, route: null });
+  await commitDue(parts, { ...known, promised: null }, { due, nowMs: context.nowMs });
+}
+
 describe('an event of time', () => {
   test('is overdue by what was learned, once enough was seen, for the subscriptions that want it so', async () => {
     const claim = await want('s', INTENT);
@@ -292,16 +299,16 @@ describe('an event of time', () => {
     const [stored] = (await registry.subscriptions([claim.root])).values();
     if (snapshot === null || stored === undefined) throw new Error('nothing was stored');
     const subscriptions = new Map([['s', { ...stored, overdueAfterMs: 'learned' as const }]]);
-    const known = { subject: INTENT, snapshot, claims: [{ ...claim, served: true }], promised: null };
-    const context = { nowMs: T0_MS, subscriptions, handed: null };
-    await commitTimed(parts, known, context);
+    const known = { subject: INTENT, snapshot, claims: [{ ...claim, served: true }] };
+    const context = { nowMs: T0_MS, subscriptions };
+    await pass(known, context);
     expect(await eventTypes()).toEqual(['intent.pending']);
 
     const learned = new LearnedStore(redis, keys, { retentionMs: 60_000 });
     const increments = [{ bin: 10, ended: 5_000, watchedSeconds: 5_000 }];
     await learned.add({ route: '*', lesson: 'pending', increments });
     await parts.learning.start();
-    await commitTimed(parts, known, context);
+    await pass(known, context);
     await parts.learning.close();
     expect(await eventTypes()).toEqual(['intent.pending', 'intent.overdue']);
   });
@@ -315,14 +322,14 @@ describe('an event of time', () => {
     if (snapshot === null) throw new Error('no snapshot');
     const { claims } = await look(vault);
     const subscriptions = await registry.subscriptions([`s|${vault}`]);
-    const context = { nowMs: T0_MS + 1, subscriptions, handed: null };
+    const context = { nowMs: T0_MS + 1, subscriptions };
     await Promise.all([
-      commitTimed(parts, { subject: vault, snapshot, claims, promised: null }, context),
-      commitTimed(parts, { subject: vault, snapshot, claims, promised: null }, context),
+      pass({ subject: vault, snapshot, claims }, context),
+      pass({ subject: vault, snapshot, claims }, context),
     ]);
     const start = await look(vault);
     if (start.snapshot === null) throw new Error('no snapshot');
-    await commitTimed(parts, { subject: vault, snapshot: start.snapshot, claims, promised: null }, context);
+    await pass({ subject: vault, snapshot: start.snapshot, claims }, context);
     expect(await eventTypes()).toEqual(['vault.pending', 'vault.expired']);
   });
 });

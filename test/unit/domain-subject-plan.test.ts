@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest';
+import type { Snapshot } from '../../src/domain/record.ts';
+import { intentId, vaultId } from '../../src/domain/subject.ts';
+import { type PlanContext, planSubject } from '../../src/domain/subject-plan.ts';
+import { EXPECTED_LAW } from '../support/law.ts';
+
+const INTENT = intentId('0xaa');
+const VAULT = vaultId({ chainId: 1, address: '0xbb' });
+const NOW_MS = 1_763_638_260_000;
+const NOW = NOW_MS / 1_000;
+
+const WISHES = new Map([
+  ['quick', { overdueAfterMs: 60_000, warnBeforeMs: 30_000 }],
+  ['slow', { overdueAfterMs: 600_000, warnBeforeMs: null }],
+  ['learned', { overdueAfterMs: 'learned' as const, warnBeforeMs: null }],
+  ['none', { overdueAfterMs: null, warnBeforeMs: null }],
+]);
+const CLAIMS = [...WISHES.keys()].map((name) => ({
+  root: `${name}|${INTENT}`,
+  atMs: NOW_MS - 500_000,
+  historyBefore: null,
+  served: true,
+}));
+const ROOTS = Object.fromEntries(CLAIMS.map(({ root }) => [root.slice(0, root.indexOf('|')), root]));
+
+function snapshot(status: string, more: Partial<Snapshot> = {}): Snapshot {
+  return {
+    version: 4,
+    sequence: 2,
+    commit: 9,
+    status,
+    updatedAt: null,
+    record: { status },
+    observedAtMs: NOW_MS,
+    changedAtMs: NOW_MS,
+    pendingSince: null,
+    flags: [],
+    doubt: null,
+    former: [],
+    told: true,
+    ...more,
+  };
+}
+
+function context(more: Partial<PlanContext> = {}): PlanContext {
+  return {
+    nowMs: NOW_MS,
+    price: 1,
+    law: EXPECTED_LAW,
+    finished: {},
+    learnedMs: null,
+    subscriptions: WISHES,
+    handed: null,
+    route: null,
+    ...more,
+  };
+}
+
+describe('the plan of a transfer that has been pending for two minutes', () => {
+  const pending = {
+    subject: INTENT,
+    snapshot: snapshot('pending', { pendingSince: NOW - 120 }),
+    claims: CLAIMS,
+  };
+
+  test('has the overdue event due for whoever wanted it by now, and for nobody else', () => {
+    const { due, alarmMs, isOver } = planSubject(pending, context());
+    expect(due).toMatchObject([{ event: { flag: 'overdue:60000' }, roots: [ROOTS.quick] }]);
+    expect({ alarmMs, isOver }).toEqual({ alarmMs: 0, isOver: false });
+  });
+
+  test('is overdue for those that go by what was learned once that is known', () => {
+    expect(planSubject(pending, context({ learnedMs: 119_000 })).due).toMatchObject([
+      { event: { flag: 'overdue:60000' }, roots: [ROOTS.quick] },
+      { event: { flag: 'overdue:learned' }, roots: [ROOTS.learned] },
+    ]);
+  });
+
+  test('looks next no later than just after the moment that comes', () => {
+    const told = { ...pending, snapshot: { ...pending.snapshot, flags: ['overdue:60000'] } };
+    const { due, alarmMs, next } = planSubject(told, context());
+    expect(due).toEqual([]);
+    expect(alarmMs).toBe(481_000);
+    expect(next()?.alarmMs).toBe(481_000);
+  });
+});
+
+describe('the plan of a vault that is not funded', () => {
+  const vault = (deadline: number) => ({
+    subject: VAULT,
+    snapshot: snapshot('PENDING', { record: { state: 'PENDING', deadline } }),
+    claims: CLAIMS,
+  });
+
+  test('warns those that want it before its deadline', () => {
+    expect(planSubject(vault(NOW + 20), context()).due).toMatchObject([
+      { event: { flag: 'expiring:30000' }, roots: [ROOTS.quick] },
+    ]);
+  });
+
+  test('warns nobody of a deadline that has passed, which is told to all', () => {
+    expect(planSubject(vault(NOW - 1), context()).due).toMatchObject([
+      { event: { flag: 'expired' }, roots: null },
+    ]);
+    const told = vault(NOW - 1);
+    const { due, alarmMs } = planSubject(
+      { ...told, snapshot: { ...told.snapshot, flags: ['expired'] } },
+      context(),
+    );
+    expect({ due, alarmMs }).toEqual({ due: [], alarmMs: null });
+  });
+});
+
+test('a transfer that has settled is over, and is looked at no more', () => {
+  const { isOver, next } = planSubject(
+    { subject: INTENT, snapshot: snapshot('settled'), claims: CLAIMS },
+    context(),
+  );
+  expect(isOver).toBe(true);
+  expect(next()).toBeNull();
+});
