@@ -6,7 +6,7 @@ import type { Directory } from './domain/chains.ts';
 import { SURFACES, type Surface } from './domain/kinds.ts';
 import { routesOf } from './domain/subscription.ts';
 import { eventUrlOf } from './event-lookup.ts';
-import { createNotifier } from './notifiers/notifier.ts';
+import { createNotifier } from './notifiers/create-notifier.ts';
 import type { QuotingService } from './pollers/route.ts';
 import { DeliveryWorker } from './queues/delivery-worker.ts';
 import { Discovery } from './queues/discovery.ts';

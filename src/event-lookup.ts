@@ -1,13 +1,24 @@
-import type { DaemonParts } from './assemble.ts';
 import type { ServerConfig } from './config/config.ts';
+import type { Directory } from './domain/chains.ts';
 import { renderEvent } from './domain/render.ts';
 import type { EventUrl } from './notifiers/notifier.ts';
 import type { FindEvent } from './server/api.ts';
 import { EventLinks } from './server/event-links.ts';
+import type { DeliveryStore } from './store/deliveries.ts';
+import type { EventLog } from './store/event-log.ts';
 import { eventOf } from './store/log-entry.ts';
+import type { Registry } from './store/registry.ts';
+
+/** Where events are found, and what chains and tokens are called. */
+type Found = {
+  deliveries: DeliveryStore;
+  events: EventLog;
+  registry: Registry;
+  discovery: { readonly directory: Directory };
+};
 
 /** Finds events for the API; before the daemon's parts run, nobody can tell. */
-export function daemonEvents(parts: () => DaemonParts | null): FindEvent {
+export function daemonEvents(parts: () => Found | null): FindEvent {
   return async ({ id, receiver }) => {
     const running = parts();
     if (running === null) throw new Error('the daemon has not started');

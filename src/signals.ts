@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { Decision } from './domain/decide.ts';
+import type { Decision } from './domain/decision.ts';
 import type { Event } from './domain/event.ts';
 import type { SubjectKind } from './domain/subject.ts';
 import type { ReceiverMove } from './store/receivers.ts';

@@ -1,4 +1,5 @@
-import { decide, type Transition } from '../../src/domain/decide.ts';
+import { decide } from '../../src/domain/decide.ts';
+import type { FlaggedEvent, Transition } from '../../src/domain/decision.ts';
 import type { Event, RenderedEvent } from '../../src/domain/event.ts';
 import { OPERATOR_TYPES, TEST_TYPE } from '../../src/domain/event-types.ts';
 import { type HandedQuote, signatureInvalid } from '../../src/domain/handed-quote.ts';
@@ -19,7 +20,7 @@ import {
   subjectKind,
 } from '../../src/domain/subject.ts';
 import { makeTestEvent } from '../../src/domain/test-event.ts';
-import { type FlaggedEvent, timedMoments } from '../../src/domain/timed.ts';
+import { timedMoments } from '../../src/domain/timed.ts';
 
 const START_SECONDS = 1_795_174_200;
 const CONFIRM_AFTER_MS = 600_000;

@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { loadConfig } from '../config/load.ts';
 import { extendDirectory } from '../domain/chains.ts';
 import { makeTestEvent } from '../domain/test-event.ts';
-import { createNotifier } from '../notifiers/notifier.ts';
+import { createNotifier } from '../notifiers/create-notifier.ts';
 import { VERSION } from '../version.ts';
 import { EXIT } from './exit.ts';
 import { CONFIG_DEFAULT } from './start.ts';

@@ -1,6 +1,9 @@
 /** A place inside the config: keys and list indexes from the top. */
 export type ConfigPath = readonly (string | number)[];
 
+/** A problem with its place in the text. `path` is empty where the text could not be read that far. */
+export type PlacedProblem = { path: ConfigPath; offset: number; message: string };
+
 /**
  * One thing that is wrong with a config file. `file` is as the caller gave it, `line` and `column` count from 1, `path`
  * is like `receivers[0].url` and empty for the file as a whole. `message` says what was found and what was expected and

@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { type HandedQuote, readHandedQuote } from '../domain/handed-quote.ts';
 import { canonicalJson, type JsonValue } from '../domain/json.ts';
+import { parseJson } from '../domain/parse-json.ts';
 import type { SubjectId } from '../domain/subject.ts';
-import { parseJson } from '../upstream/json.ts';
 import type { ConfigPath } from './errors.ts';
 import { type Finding, items, member } from './tree.ts';
 

@@ -1,12 +1,9 @@
 import { type Document, LineCounter, parseDocument } from 'yaml';
 import type { JsonObject } from '../domain/json.ts';
-import { type ConfigPath, renderPath } from './errors.ts';
+import { type ConfigPath, type PlacedProblem, renderPath } from './errors.ts';
 import { maskVariables, type Outside } from './expand.ts';
 import { describeSyntaxError, TOO_DEEP } from './syntax-errors.ts';
 import { readValues, type Values } from './values.ts';
-
-/** A problem with its place in the text. `path` is empty where the text could not be read that far. */
-export type PlacedProblem = { path: ConfigPath; offset: number; message: string };
 
 /** A config file's text, read: its values with variables expanded, and where each of them stands. */
 export type Source = {

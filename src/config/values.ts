@@ -10,9 +10,8 @@ import {
   type YAMLMap,
 } from 'yaml';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
-import { type ConfigPath, renderPath } from './errors.ts';
+import { type ConfigPath, type PlacedProblem, renderPath } from './errors.ts';
 import { expandVariables, type Outside } from './expand.ts';
-import type { PlacedProblem } from './source.ts';
 
 /** A YAML document's values. The maps' keys are rendered paths. */
 export type Values = {

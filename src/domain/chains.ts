@@ -1,11 +1,5 @@
-import { COMMON_CHAINS, COMMON_TOKENS } from './common-tokens.ts';
+import { type Chain, COMMON_CHAINS, COMMON_TOKENS, type Token } from './common-tokens.ts';
 import { foldHex } from './subject.ts';
-
-/** A chain as a reader knows it. `explorer` is where a transaction can be looked at, with `{txHash}` for its hash. */
-export type Chain = { name: string; explorer: string | null };
-
-/** A token as a reader knows it. */
-export type Token = { symbol: string; decimals: number };
 
 /**
  * What readers call chains and tokens, and where transactions can be looked at. A token is known only where its

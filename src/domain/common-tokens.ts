@@ -1,4 +1,8 @@
-import type { Chain, Token } from './chains.ts';
+/** A chain as a reader knows it. `explorer` is where a transaction can be looked at, with `{txHash}` for its hash. */
+export type Chain = { name: string; explorer: string | null };
+
+/** A token as a reader knows it. */
+export type Token = { symbol: string; decimals: number };
 
 /**
  * Names and explorers of common chains by chain id. Only for display: a chain that is known nowhere is shown by its

@@ -1,4 +1,4 @@
-import type { Decision, Transition } from './decide.ts';
+import type { Decision, Transition } from './decision.ts';
 import { canonicalJson, type JsonObject } from './json.ts';
 import type { Snapshot, UpstreamRecord } from './record.ts';
 import { isBeyond, type RouteSummary, readRoute } from './route.ts';

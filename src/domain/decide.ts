@@ -1,59 +1,19 @@
 import { decideRoute } from './decide-route.ts';
+import type { Accepted, Decision, StaleReason } from './decision.ts';
 import { diffRecords } from './diff.ts';
 import { partialFailure } from './failures.ts';
 import { returnedValues } from './former.ts';
 import { canonicalJson, type JsonObject } from './json.ts';
-import { statusMember } from './kinds.ts';
+import { statusMember, UNKNOWN, UNSTATED } from './kinds.ts';
 import { stepBetween } from './lifecycle.ts';
 import type { Doubt, Snapshot, UpstreamRecord } from './record.ts';
 import { eventKind, type SubjectId, subjectKind } from './subject.ts';
-
-/** The status of an id that the upstream has not seen (interface, status endpoint, rule 2). */
-export const UNKNOWN = 'unknown';
-
-/** The status of a record that says none: the deposit gateway requires no member of its records. */
-export const UNSTATED = '';
-
-/** A transition, named: what an event says beyond its id, subject and time. */
-export type Transition = {
-  type: string;
-  status: string;
-  previousStatus: string | null;
-  changes: string[];
-  skipped: boolean;
-  regression: boolean;
-};
-
-/**
- * Why an answer is behind what is known: an older `updatedAt`; `unknown` for what is known; at an equal or missing
- * `updatedAt` a step backward, or a status or value that the subject has left already, as replicas that lag show them.
- */
-export type StaleReason = 'older' | 'unknown' | 'backward' | 'returned';
 
 /**
  * Where no answer carries a time, nothing but look-ups can tell a genuine return from a replica that lags. Four of them
  * in a row, 15 s apart, end the doubt within a minute.
  */
 const TIMELESS_CONFIRM_MS = 45_000;
-
-/** What a snapshot becomes: the record to store and the time it carries. */
-export type Accepted = { status: string; updatedAt: number | null; record: JsonObject };
-
-/**
- * What an answer means for a subject.
- *
- * - `history`: first seen, and it happened before anyone asked: stored without an event.
- * - `first`: first sight that is an event.
- * - `unchanged`: nothing to tell; `accepted` is what to store where something silent moved, else null.
- * - `stale`: an answer behind what is known. `doubt` is what an exact look-up has to remember; null for a page.
- * - `changed`: one event.
- */
-export type Decision =
-  | { outcome: 'history'; accepted: Accepted }
-  | { outcome: 'first'; accepted: Accepted; transition: Transition }
-  | { outcome: 'unchanged'; accepted: Accepted | null }
-  | { outcome: 'stale'; reason: StaleReason; doubt: Doubt | null }
-  | { outcome: 'changed'; accepted: Accepted; transition: Transition };
 
 /**
  * `exact`: the answer came from a look-up of this subject, not from a page. `history`: to every claim that has not been

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { type Chain, type Directory, type Token, tokenKey } from './chains.ts';
+import { type Directory, tokenKey } from './chains.ts';
+import type { Chain, Token } from './common-tokens.ts';
 
 /** So much is kept of what an upstream lists; more is left out. */
 const MOST_CHAINS = 1_000;

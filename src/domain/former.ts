@@ -1,4 +1,4 @@
-import type { Accepted } from './decide.ts';
+import type { Accepted } from './decision.ts';
 import { fold, isEmpty, sortedFold } from './fold.ts';
 import { isJsonObject, type JsonValue } from './json.ts';
 import { statusMember } from './kinds.ts';

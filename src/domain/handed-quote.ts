@@ -1,9 +1,9 @@
 import { sha256, stringToBytes } from 'viem/utils';
+import type { FlaggedEvent } from './decision.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import type { QuotePart } from './quote-signature.ts';
 import type { Snapshot } from './record.ts';
 import { quoteId, type SubjectId } from './subject.ts';
-import type { FlaggedEvent } from './timed.ts';
 
 /** A quote that was handed over as the JSON of `POST /v1/quotes`. `said` is all that its signature covers and what it promises, as it was. */
 export type HandedQuote = { subject: SubjectId; said: JsonObject };

@@ -6,6 +6,12 @@ export const SURFACES = ['status', 'gateway', 'quotes'] as const;
 
 export type Surface = (typeof SURFACES)[number];
 
+/** The status of an id that the upstream has not seen (interface, status endpoint, rule 2). */
+export const UNKNOWN = 'unknown';
+
+/** The status of a record that says none: the deposit gateway requires no member of its records. */
+export const UNSTATED = '';
+
 /**
  * How a status, or what else happens to a subject, is told. `says` is a sentence for readers, null for the usual one of a
  * status; `title` stands for the word in titles; `isTrouble`: somebody may have to do something about it.

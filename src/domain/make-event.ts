@@ -1,5 +1,5 @@
 import { sha256, stringToBytes } from 'viem/utils';
-import type { Transition } from './decide.ts';
+import type { Transition } from './decision.ts';
 import type { Event, EventFacts, EventSubject } from './event.ts';
 import type { Promised } from './event-schema.ts';
 import { canonicalJson, type JsonObject } from './json.ts';

@@ -1,5 +1,6 @@
-import { type Accepted, UNKNOWN } from './decide.ts';
+import type { Accepted } from './decision.ts';
 import { formerAfter } from './former.ts';
+import { UNKNOWN } from './kinds.ts';
 import { stageOf } from './lifecycle.ts';
 import type { Snapshot } from './record.ts';
 import { SHORT } from './short.ts';

@@ -1,8 +1,8 @@
+import type { FlaggedEvent } from './decision.ts';
 import type { Promised } from './event-schema.ts';
 import { deliveredOf, shareOf } from './promised.ts';
 import type { Snapshot } from './record.ts';
 import { type SubjectId, subjectKind } from './subject.ts';
-import type { FlaggedEvent } from './timed.ts';
 
 /** The flag of a transfer that was told to be short: it stays for its life, for what was delivered does not grow. */
 export const SHORT = 'short';

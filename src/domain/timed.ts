@@ -1,16 +1,10 @@
-import { type Transition, UNKNOWN } from './decide.ts';
+import type { FlaggedEvent, Transition } from './decision.ts';
 import type { HandedState } from './handed-quote.ts';
 import type { JsonObject, JsonValue } from './json.ts';
-import { statusOf } from './kinds.ts';
+import { statusOf, UNKNOWN } from './kinds.ts';
 import { stageOf } from './lifecycle.ts';
 import type { Snapshot } from './record.ts';
 import { eventKind, type SubjectId, subjectKind } from './subject.ts';
-
-/**
- * An event that no answer of the upstream's made. `flag` is set in the snapshot with the event, so that it comes once;
- * `said` is what its record has beside that of the snapshot.
- */
-export type FlaggedEvent = { flag: string; transition: Transition; said: JsonObject };
 
 /** After how long a subscription wants a transfer told as overdue: so many ms, or what was learned of its route. */
 export type OverdueAfter = number | 'learned';

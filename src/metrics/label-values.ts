@@ -1,4 +1,4 @@
-import type { StaleReason } from '../domain/decide.ts';
+import type { StaleReason } from '../domain/decision.ts';
 import { EVENT_TYPES } from '../domain/event-types.ts';
 import { knownStatuses } from '../domain/kinds.ts';
 import { SUBJECT_KINDS } from '../domain/subject.ts';

@@ -1,8 +1,4 @@
-import type { Receiver, SmtpConfig } from '../config/config.ts';
-import { COMMON, type Directory } from '../domain/chains.ts';
 import type { RenderedEvent } from '../domain/event.ts';
-import { createEmailNotifier } from './email/email.ts';
-import { createWebhookNotifier } from './webhook/webhook.ts';
 
 /**
  * What one attempt came to. `delivered`: the receiver took it. `failed`: it did not, and a later attempt may work.
@@ -46,30 +42,5 @@ export type Notifier = {
   close(): Promise<void>;
 };
 
-/**
- * What notifiers need beside their receiver: how mail leaves, the version that they name themselves with, where an
- * event that was cut can be read whole (null: nowhere), and what chains and tokens are called.
- */
-export type NotifierOptions = {
-  smtp: SmtpConfig | null;
-  version: string;
-  eventUrl: EventUrl | null;
-  directory?: Directory;
-};
-
 /** The address of an event as a receiver gets it; whoever has it can read that event for some days from `nowMs` on. */
 export type EventUrl = (event: { id: string; receiver: string }, nowMs: number) => string;
-
-/** The notifier of a receiver. Throws for an e-mail receiver without `smtp`, which a checked config never has. */
-export function createNotifier(receiver: Receiver, options: NotifierOptions): Notifier {
-  const { smtp, version, eventUrl, directory = COMMON } = options;
-  switch (receiver.type) {
-    case 'webhook':
-      return createWebhookNotifier(receiver, { version, eventUrl, directory });
-    case 'email':
-      if (smtp === null) throw new Error(`receiver ${receiver.name} sends mail, but the config has no smtp`);
-      return createEmailNotifier(receiver, { smtp, directory });
-    default:
-      return receiver satisfies never;
-  }
-}

@@ -1,4 +1,4 @@
-import { UNKNOWN } from '../domain/decide.ts';
+import { UNKNOWN } from '../domain/kinds.ts';
 import type { SubjectId } from '../domain/subject.ts';
 import { UpstreamFailure } from '../upstream/failure.ts';
 import type { Reading } from './reading.ts';

@@ -1,4 +1,4 @@
-import { UNKNOWN } from '../domain/decide.ts';
+import { UNKNOWN } from '../domain/kinds.ts';
 import type { TxSide } from '../domain/subject.ts';
 import type { UpstreamClient } from '../upstream/client.ts';
 import { type Reading, readPage } from './reading.ts';

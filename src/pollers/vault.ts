@@ -1,4 +1,4 @@
-import { UNSTATED } from '../domain/decide.ts';
+import { UNSTATED } from '../domain/kinds.ts';
 import { vaultId } from '../domain/subject.ts';
 import type { UpstreamClient } from '../upstream/client.ts';
 import { isSameId, strangerFailure } from './asked-id.ts';

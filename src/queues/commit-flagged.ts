@@ -1,10 +1,10 @@
+import type { FlaggedEvent } from '../domain/decision.ts';
 import type { Promised } from '../domain/event-schema.ts';
 import { makeEvent } from '../domain/make-event.ts';
 import { fundedAt, type SnapshotDraft, waitingSince } from '../domain/next-snapshot.ts';
 import type { Snapshot } from '../domain/record.ts';
 import { eventKind, subjectKind } from '../domain/subject.ts';
 import type { DueEvent, Standing } from '../domain/subject-plan.ts';
-import type { FlaggedEvent } from '../domain/timed.ts';
 import type { Signals } from '../signals.ts';
 import type { SubjectStore } from '../store/subjects.ts';
 

@@ -1,10 +1,11 @@
 import type { FinishedStatuses } from '../domain/cadence/next-poll.ts';
 import { routeName } from '../domain/cadence/route-name.ts';
 import { type Claim, isHistoryFor } from '../domain/claim.ts';
-import { type Decision, decide, UNKNOWN, withStatus } from '../domain/decide.ts';
+import { decide, withStatus } from '../domain/decide.ts';
+import type { Decision } from '../domain/decision.ts';
 import type { Promised } from '../domain/event-schema.ts';
 import { canonicalJson } from '../domain/json.ts';
-import { isPollable } from '../domain/kinds.ts';
+import { isPollable, UNKNOWN } from '../domain/kinds.ts';
 import { eventId, makeEvent } from '../domain/make-event.ts';
 import { fundedAt, nextSnapshot, type SnapshotDraft, waitingSince } from '../domain/next-snapshot.ts';
 import type { Snapshot, UpstreamRecord } from '../domain/record.ts';

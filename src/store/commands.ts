@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Cluster, Redis, Result } from 'ioredis';
-import { SCHEMA_VERSION } from './schema-version.ts';
 
 /** A connection to a Redis server, a Sentinel group (both `Redis`) or a Cluster. */
 export type RedisClient = Redis | Cluster;
@@ -54,6 +53,13 @@ const FOLDER = new URL('./commands/', import.meta.url);
 /** A line of a script that stands for a file of `commands/include`. */
 const INCLUDE = /^-- @include ([a-z-]+)$/gm;
 /** What every script finds: the version that entries of the log carry. On the first line, so that errors name the right one. */
+/**
+ * The version of what this program stores. Every entry of the log carries that of its writer, and Redis that of all:
+ * what has none was written before there were versions, and counts as 0. It grows with every change that a program
+ * before it could not read.
+ */
+export const SCHEMA_VERSION = 1;
+
 const PRELUDE = `local SCHEMA_VERSION = '${SCHEMA_VERSION}' `;
 
 /** Teaches a connection the scripts in `commands/`: `claim-4.lua` becomes `iwClaim` with four keys. */

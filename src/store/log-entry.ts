@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Event } from '../domain/event.ts';
 import { STORED_EVENT } from '../domain/event-schema.ts';
-import { SCHEMA_VERSION } from './schema-version.ts';
+import { SCHEMA_VERSION } from './commands.ts';
 import { JSON_TEXT, reasonOf } from './stored.ts';
 
 /** An entry that cannot be read, as it stands. `version` is that of its writer. */

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { RedisClient } from './commands.ts';
+import { type RedisClient, SCHEMA_VERSION } from './commands.ts';
 import type { Keys } from './keys.ts';
-import { SCHEMA_VERSION, SchemaVersion } from './schema-version.ts';
+import { SchemaVersion } from './schema-version.ts';
 
 /** What a migration works with. `proceed` is called after every batch: it keeps the lease, or throws to end the run. */
 export type MigrationContext = { redis: RedisClient; keys: Keys; proceed: () => Promise<void> };

@@ -1,12 +1,5 @@
-import type { RedisClient } from './commands.ts';
+import { type RedisClient, SCHEMA_VERSION } from './commands.ts';
 import type { Keys } from './keys.ts';
-
-/**
- * The version of what this program stores. Every entry of the log carries that of its writer, and Redis that of all:
- * what has none was written before there were versions, and counts as 0. It grows with every change that a program
- * before it could not read.
- */
-export const SCHEMA_VERSION = 1;
 
 /** Redis holds data of a version that this program cannot work with. The message says what to do. */
 export class SchemaVersionError extends Error {

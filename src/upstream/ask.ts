@@ -1,10 +1,10 @@
 import { performance } from 'node:perf_hooks';
 import type { JsonValue } from '../domain/json.ts';
+import { parseJson } from '../domain/parse-json.ts';
 import { classify } from './classify.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { Excerpt } from './excerpt.ts';
 import { type FailureCode, UpstreamFailure } from './failure.ts';
-import { parseJson } from './json.ts';
 import { describeSupport, readProblem, type SupportDetails } from './problem.ts';
 import type { HttpAnswer, HttpRequest, NoAnswer, Transport } from './transport.ts';
 import type { Reading } from './wire.ts';

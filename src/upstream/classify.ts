@@ -1,5 +1,4 @@
-import { failureOfCode } from './advice.ts';
-import type { FailureCode } from './failure.ts';
+import { type FailureCode, failureOfCode } from './failure.ts';
 
 /**
  * What an answer with this HTTP status failed with; null for a success. The status decides, because gateways answer

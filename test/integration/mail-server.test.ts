@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
 import type { EmailReceiver } from '../../src/config/config.ts';
 import { Secret } from '../../src/config/secret.ts';
 import type { RenderedEvent } from '../../src/domain/event.ts';
-import { createNotifier } from '../../src/notifiers/notifier.ts';
+import { createNotifier } from '../../src/notifiers/create-notifier.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 import { freePort } from '../support/port.ts';

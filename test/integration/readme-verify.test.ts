@@ -9,7 +9,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Secret } from '../../src/config/secret.ts';
 import { formatKeyPair } from '../../src/config/signing-secret.ts';
 import type { RenderedEvent } from '../../src/domain/event.ts';
-import { type AttemptResult, createNotifier } from '../../src/notifiers/notifier.ts';
+import { createNotifier } from '../../src/notifiers/create-notifier.ts';
+import type { AttemptResult } from '../../src/notifiers/notifier.ts';
 import { freePort } from '../support/port.ts';
 import { WEBHOOK_SECRET, webhookReceiver } from '../support/webhook-receiver.ts';
 

@@ -6,7 +6,8 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { ReceiverTls } from '../../src/config/config.ts';
 import { Secret } from '../../src/config/secret.ts';
 import type { RenderedEvent } from '../../src/domain/event.ts';
-import { type AttemptResult, createNotifier } from '../../src/notifiers/notifier.ts';
+import { createNotifier } from '../../src/notifiers/create-notifier.ts';
+import type { AttemptResult } from '../../src/notifiers/notifier.ts';
 import { webhookReceiver } from '../support/webhook-receiver.ts';
 
 const pem = (name: string): Promise<string> =>

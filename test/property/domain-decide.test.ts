@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type Decision, decide } from '../../src/domain/decide.ts';
+import { decide } from '../../src/domain/decide.ts';
+import type { Decision } from '../../src/domain/decision.ts';
 import { diffRecords } from '../../src/domain/diff.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../../src/domain/json.ts';
 import { makeEvent } from '../../src/domain/make-event.ts';

@@ -1,4 +1,5 @@
-import { type Decision, decide, type Transition } from '../../src/domain/decide.ts';
+import { decide } from '../../src/domain/decide.ts';
+import type { Decision, Transition } from '../../src/domain/decision.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { statusMember } from '../../src/domain/kinds.ts';
 import { nextSnapshot } from '../../src/domain/next-snapshot.ts';

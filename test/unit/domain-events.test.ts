@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Transition } from '../../src/domain/decide.ts';
+import type { Transition } from '../../src/domain/decision.ts';
 import { RENDERED_EVENT } from '../../src/domain/event-schema.ts';
 import { EVENT_TYPES, OPERATOR_TYPES } from '../../src/domain/event-types.ts';
 import { isOperatorType, wantsType } from '../../src/domain/glob.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { type Advice, adviceFor, ERROR_CODES } from '../../src/upstream/advice.ts';
 import { classify } from '../../src/upstream/classify.ts';
 import type { Endpoint } from '../../src/upstream/endpoint.ts';
+import { type Advice, adviceFor, ERROR_CODES } from '../../src/upstream/failure.ts';
 
 /** The table of the interface: HTTP status, code, what a reader may do, what a submitter may do. */
 const TABLE: [httpStatus: number, code: string, read: Advice, submit: Advice][] = [

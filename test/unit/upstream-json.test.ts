@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseJson } from '../../src/upstream/json.ts';
+import { parseJson } from '../../src/domain/parse-json.ts';
 
 describe('parseJson', () => {
   test.each([

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
+import { parseJson } from '../../src/domain/parse-json.ts';
 import { verifyQuoteSignature } from '../../src/domain/quote-signature.ts';
 import { readChains, readTokens } from '../../src/upstream/chain-list.ts';
 import { readGaslessJob } from '../../src/upstream/gasless-job.ts';
-import { parseJson } from '../../src/upstream/json.ts';
 import { readOpenQuotes } from '../../src/upstream/open-quote.ts';
 import { readQuoteAnswer } from '../../src/upstream/quote.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonValue } from '../../src/domain/json.ts';
+import { parseJson } from '../../src/domain/parse-json.ts';
 import { readGatewayJob, readVault } from '../../src/upstream/gateway-record.ts';
-import { parseJson } from '../../src/upstream/json.ts';
 import { readStatusPage, type StatusPage } from '../../src/upstream/status-page.ts';
 import type { Reading } from '../../src/upstream/wire.ts';
 

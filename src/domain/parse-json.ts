@@ -1,4 +1,4 @@
-import type { JsonValue } from '../domain/json.ts';
+import type { JsonValue } from './json.ts';
 
 /**
  * Deeper nesting than this is refused. The interface nests five levels; what is nested much deeper would later

@@ -1,0 +1,30 @@
+import type { Receiver, SmtpConfig } from '../config/config.ts';
+import { COMMON, type Directory } from '../domain/chains.ts';
+import { createEmailNotifier } from './email/email.ts';
+import type { EventUrl, Notifier } from './notifier.ts';
+import { createWebhookNotifier } from './webhook/webhook.ts';
+
+/**
+ * What notifiers need beside their receiver: how mail leaves, the version that they name themselves with, where an
+ * event that was cut can be read whole (null: nowhere), and what chains and tokens are called.
+ */
+type NotifierOptions = {
+  smtp: SmtpConfig | null;
+  version: string;
+  eventUrl: EventUrl | null;
+  directory?: Directory;
+};
+
+/** The notifier of a receiver. Throws for an e-mail receiver without `smtp`, which a checked config never has. */
+export function createNotifier(receiver: Receiver, options: NotifierOptions): Notifier {
+  const { smtp, version, eventUrl, directory = COMMON } = options;
+  switch (receiver.type) {
+    case 'webhook':
+      return createWebhookNotifier(receiver, { version, eventUrl, directory });
+    case 'email':
+      if (smtp === null) throw new Error(`receiver ${receiver.name} sends mail, but the config has no smtp`);
+      return createEmailNotifier(receiver, { smtp, directory });
+    default:
+      return receiver satisfies never;
+  }
+}
