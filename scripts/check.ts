@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { relative, resolve } from 'node:path';
+import { importsAgainstTheFlow } from './flow.ts';
 
 const root = resolve(import.meta.dirname, '..');
 
@@ -98,6 +99,7 @@ const CHECKS: Check[] = [
     name: 'lint, format and dependency rules (biome)',
     run: () => tool('biome', ['check', '--error-on-warnings', '--max-diagnostics=50', '.']),
   },
+  { name: 'imports go with the flow', run: () => importsAgainstTheFlow(root) },
   { name: 'domain reads no clock and no randomness', run: impuritiesOfDomain },
   { name: 'unused files, exports and dependencies (knip)', run: () => tool('knip', ['--no-progress']) },
   { name: 'generated files are current', run: outdatedFiles },

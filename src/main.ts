@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { Command } from 'commander';
-import { EXIT, reportFailure } from './commands/exit.ts';
-import { keepHeapSmall } from './heap.ts';
+import { keepHeapSmall } from './daemon/heap.ts';
+import { EXIT, reportFailure } from './exit.ts';
 import { VERSION } from './version.ts';
 
 /** Every command by its name. One is loaded when it is called: the daemon has no use for the sandbox. */

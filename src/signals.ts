@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
-import type { Decision } from './domain/decision.ts';
-import type { Event } from './domain/event.ts';
-import type { SubjectKind } from './domain/subject.ts';
+import type { Decision } from './domain/changes/decision.ts';
+import type { Event } from './domain/events/event.ts';
+import type { SubjectKind } from './domain/subjects/subject.ts';
 import type { ReceiverMove } from './store/receivers.ts';
 import type { ForeignEntry } from './store/stored.ts';
 

@@ -4,8 +4,8 @@ import { nextPoll } from '../../src/domain/cadence/next-poll.ts';
 import type { PlannedPoll } from '../../src/domain/cadence/planned-poll.ts';
 import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
 import { coveredWait } from '../../src/domain/cadence/watched.ts';
-import { unseenSnapshot } from '../../src/domain/next-snapshot.ts';
-import { asSubjectId, type SubjectId } from '../../src/domain/subject.ts';
+import { unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
+import { asSubjectId, type SubjectId } from '../../src/domain/subjects/subject.ts';
 import {
   coverMs,
   narrowListing,
@@ -14,8 +14,8 @@ import {
   type PollMoment,
   planListing,
   withNoted,
-} from '../../src/queues/poll-wallet.ts';
-import type { Route } from '../../src/queues/walks.ts';
+} from '../../src/queues/polls/poll-wallet.ts';
+import type { Route } from '../../src/queues/polls/walks.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { Keys } from '../../src/store/keys.ts';
 import {

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Hex, isAddress, toHex } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';
-import type { UpstreamClient } from '../../src/upstream/client.ts';
-import type { GaslessJob } from '../../src/upstream/gasless-job.ts';
-import type { Quote } from '../../src/upstream/quote.ts';
-import type { QuoteSigners } from '../../src/upstream/quote-signers.ts';
+import type { UpstreamClient } from '../../src/upstream/client/client.ts';
+import type { QuoteSigners } from '../../src/upstream/client/quote-signers.ts';
+import type { GaslessJob } from '../../src/upstream/wire/gasless-job.ts';
+import type { Quote } from '../../src/upstream/wire/quote.ts';
 import { type Grant, signErc2612, signErc3009, signPermit2, signPermit3, type Token } from './sign.ts';
 
 /** The ways to fund a transfer: send the quote's transaction, or sign and let the service send one. */

@@ -5,7 +5,7 @@ import type {
   Permit2Payload,
   Permit3Payload,
   VaultErc2612Payload,
-} from '../../src/upstream/gasless-payload.ts';
+} from '../../src/upstream/wire/gasless-payload.ts';
 
 /** A token and the chain it is on. */
 export type Token = { chainId: number; address: Hex; name: string };

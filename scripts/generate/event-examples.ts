@@ -1,16 +1,23 @@
-import { decide } from '../../src/domain/decide.ts';
-import type { FlaggedEvent, Transition } from '../../src/domain/decision.ts';
-import type { Event, RenderedEvent } from '../../src/domain/event.ts';
-import { OPERATOR_TYPES, TEST_TYPE } from '../../src/domain/event-types.ts';
-import { type HandedQuote, signatureInvalid } from '../../src/domain/handed-quote.ts';
+import { timedMoments } from '../../src/domain/cadence/timed.ts';
+import { decide } from '../../src/domain/changes/decide.ts';
+import type { FlaggedEvent, Transition } from '../../src/domain/changes/decision.ts';
+import {
+  fundedAt,
+  nextSnapshot,
+  unseenSnapshot,
+  waitingSince,
+} from '../../src/domain/changes/next-snapshot.ts';
+import type { Event, RenderedEvent } from '../../src/domain/events/event.ts';
+import { OPERATOR_TYPES, TEST_TYPE } from '../../src/domain/events/event-types.ts';
+import { makeEvent } from '../../src/domain/events/make-event.ts';
+import { type RenderedSubscription, renderEvent } from '../../src/domain/events/render.ts';
+import { makeTestEvent } from '../../src/domain/events/test-event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { makeEvent } from '../../src/domain/make-event.ts';
-import { fundedAt, nextSnapshot, unseenSnapshot, waitingSince } from '../../src/domain/next-snapshot.ts';
-import { promisedBy } from '../../src/domain/promised.ts';
-import type { Snapshot, UpstreamRecord } from '../../src/domain/record.ts';
-import { type RenderedSubscription, renderEvent } from '../../src/domain/render.ts';
-import { type RouteQuote, routeRecord } from '../../src/domain/route.ts';
-import { shortEvent } from '../../src/domain/short.ts';
+import { type HandedQuote, signatureInvalid } from '../../src/domain/quotes/handed-quote.ts';
+import { promisedBy } from '../../src/domain/quotes/promised.ts';
+import { type RouteQuote, routeRecord } from '../../src/domain/quotes/route.ts';
+import { shortEvent } from '../../src/domain/quotes/short.ts';
+import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.ts';
 import {
   asSubjectId,
   eventKind,
@@ -18,9 +25,7 @@ import {
   quoteId,
   type SubjectId,
   subjectKind,
-} from '../../src/domain/subject.ts';
-import { makeTestEvent } from '../../src/domain/test-event.ts';
-import { timedMoments } from '../../src/domain/timed.ts';
+} from '../../src/domain/subjects/subject.ts';
 
 const START_SECONDS = 1_795_174_200;
 const CONFIRM_AFTER_MS = 600_000;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { RenderedEvent } from '../../src/domain/event.ts';
-import { RENDERED_EVENT } from '../../src/domain/event-schema.ts';
-import { EVENT_TYPES } from '../../src/domain/event-types.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
+import { RENDERED_EVENT } from '../../src/domain/events/event-schema.ts';
+import { EVENT_TYPES } from '../../src/domain/events/event-types.ts';
 import { isSchema, type Schema } from './config-page.ts';
 import { exampleEvents } from './event-examples.ts';
 

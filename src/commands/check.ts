@@ -1,10 +1,10 @@
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import type { Config } from '../config/config.ts';
-import { loadConfig } from '../config/load.ts';
-import { subjectsOf } from '../domain/subscription.ts';
+import { loadConfig } from '../config/file/load.ts';
+import { subjectsOf } from '../domain/subjects/subscription.ts';
+import { EXIT } from '../exit.ts';
 import { printableLine } from '../notifiers/printable.ts';
-import { EXIT } from './exit.ts';
 import { count, runCheck } from './live/finding.ts';
 import { redisCheck } from './live/redis.ts';
 import { smtpCheck } from './live/smtp.ts';

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import { parseDeliveryId } from '../domain/delivery-id.ts';
-import type { Event } from '../domain/event.ts';
-import { wantsType } from '../domain/glob.ts';
+import { parseDeliveryId } from '../domain/events/delivery-id.ts';
+import type { Event } from '../domain/events/event.ts';
+import { wantsType } from '../domain/events/glob.ts';
 import { chunks } from '../store/chunks.ts';
 import { redisTimeMs } from '../store/connection.ts';
 import type { DeliveryFact } from '../store/deliveries.ts';

@@ -1,8 +1,9 @@
 import { resolve } from 'node:path';
-import { loadConfig } from '../config/load.ts';
-import { parseRedisUrl } from '../config/redis-target.ts';
-import { COMMON, type Directory, extendDirectory } from '../domain/chains.ts';
-import { discoveredDirectory } from '../domain/discovered.ts';
+import { loadConfig } from '../config/file/load.ts';
+import { parseRedisUrl } from '../config/sections/redis-target.ts';
+import { COMMON, type Directory, extendDirectory } from '../domain/transfers/chains.ts';
+import { discoveredDirectory } from '../domain/transfers/discovered.ts';
+import { TryAgainError } from '../exit.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { connect, disconnect } from '../store/connection.ts';
 import { DeliveryStore } from '../store/deliveries.ts';
@@ -18,7 +19,6 @@ import { SchemaVersion } from '../store/schema-version.ts';
 import { SetAside } from '../store/set-aside.ts';
 import { SubjectStore } from '../store/subjects.ts';
 import { within } from '../within.ts';
-import { TryAgainError } from './exit.ts';
 
 /** What commands about deliveries work with: the daemon's own stores, on the Redis of its config. */
 export type Deliveries = {

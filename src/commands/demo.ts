@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { parseDuration } from '../config/duration.ts';
+import { parseDuration } from '../config/fields/duration.ts';
 
 /** `demo`: the main job on embedded defaults, with everything that it needs on this machine. */
 export function demoCommand(): Command {

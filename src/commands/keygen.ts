@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Command, Option } from 'commander';
-import { formatHmacSecret, formatKeyPair } from '../config/signing-secret.ts';
+import { formatHmacSecret, formatKeyPair } from '../config/fields/signing-secret.ts';
 
 const KEY_BYTES = 32;
 

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { parseDuration } from '../config/duration.ts';
+import { parseDuration } from '../config/fields/duration.ts';
 
 /** A moment as it was typed: a time, or a span before now. */
 export type Moment = { atMs: number } | { agoMs: number };

@@ -1,15 +1,15 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { describeAmount } from '../domain/amounts.ts';
-import { chainName } from '../domain/chains.ts';
-import type { QuoteVerdict } from '../domain/quote-signature.ts';
-import { askAgain } from '../upstream/again.ts';
-import type { OpenQuotes } from '../upstream/open-quote.ts';
-import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/open-quotes-client.ts';
-import type { Quote, QuoteAnswer } from '../upstream/quote.ts';
-import type { QuoteRequest } from '../upstream/quote-request.ts';
-import { QuoteSigners } from '../upstream/quote-signers.ts';
+import type { QuoteVerdict } from '../domain/quotes/quote-signature.ts';
+import { describeAmount } from '../domain/transfers/amounts.ts';
+import { chainName } from '../domain/transfers/chains.ts';
+import { EXIT } from '../exit.ts';
+import { askAgain } from '../upstream/client/again.ts';
+import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
+import { QuoteSigners } from '../upstream/client/quote-signers.ts';
+import type { OpenQuotes } from '../upstream/wire/open-quote.ts';
+import type { Quote, QuoteAnswer } from '../upstream/wire/quote.ts';
+import type { QuoteRequest } from '../upstream/wire/quote-request.ts';
 import { type ConnectionOptions, upstreamOf, withClient, withConnection } from './connection.ts';
-import { EXIT } from './exit.ts';
 import { table, utcTime } from './table.ts';
 
 type Route = {

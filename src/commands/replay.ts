@@ -1,10 +1,10 @@
 import { Command } from 'commander';
+import { EXIT } from '../exit.ts';
+import { interrupted } from '../interrupt.ts';
 import { redisTimeMs } from '../store/connection.ts';
 import { isHeld } from '../store/receivers.ts';
 import type { Replay } from '../store/replays.ts';
 import { type Deliveries, receiverNamed, unlessRelayed, withDeliveries } from './deliveries-of.ts';
-import { EXIT } from './exit.ts';
-import { interrupted } from './interrupt.ts';
 import { type Moment, moment, momentMs } from './moment.ts';
 import { CONFIG_DEFAULT } from './start.ts';
 import { utcTimeOfMs } from './table.ts';

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { type Fault, faultSchema } from '../sandbox/fault.ts';
+import { interrupted } from '../interrupt.ts';
+import { type Fault, faultSchema } from '../sandbox/faults/fault.ts';
 import { Sandbox } from '../sandbox/sandbox.ts';
-import { interrupted } from './interrupt.ts';
 
 const DEFAULT_QUOTES_PORT = 8082;
 

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { readBatch } from '../queues/log-batch.ts';
+import { readBatch } from '../queues/deliveries/log-batch.ts';
 import type { RawEntry } from '../store/set-aside.ts';
 import { type Deliveries, unlessRelayed, withDeliveries } from './deliveries-of.ts';
 import { CONFIG_DEFAULT } from './start.ts';

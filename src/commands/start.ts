@@ -1,12 +1,12 @@
 import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import { pino } from 'pino';
-import { loadConfig } from '../config/load.ts';
-import { Daemon } from '../daemon.ts';
+import { loadConfig } from '../config/file/load.ts';
+import { Daemon } from '../daemon/daemon.ts';
+import { EXIT, reportFailure } from '../exit.ts';
+import { interrupted } from '../interrupt.ts';
 import { loggedError } from '../log-error.ts';
 import { gatheredLines } from '../log-output.ts';
-import { EXIT, reportFailure } from './exit.ts';
-import { interrupted } from './interrupt.ts';
 
 export const CONFIG_DEFAULT = './intentwatch.yaml';
 

@@ -1,12 +1,12 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { describeAmount } from '../domain/amounts.ts';
-import { chainName } from '../domain/chains.ts';
 import type { JsonObject } from '../domain/json.ts';
-import { readTransfer } from '../domain/transfer.ts';
-import { askAgain } from '../upstream/again.ts';
-import type { UpstreamClient } from '../upstream/client.ts';
-import type { StatusPage, StatusRecord } from '../upstream/status-page.ts';
-import type { StatusQuery } from '../upstream/status-query.ts';
+import { describeAmount } from '../domain/transfers/amounts.ts';
+import { chainName } from '../domain/transfers/chains.ts';
+import { readTransfer } from '../domain/transfers/transfer.ts';
+import { askAgain } from '../upstream/client/again.ts';
+import type { UpstreamClient } from '../upstream/client/client.ts';
+import type { StatusPage, StatusRecord } from '../upstream/wire/status-page.ts';
+import type { StatusQuery } from '../upstream/wire/status-query.ts';
 import { type ConnectionOptions, upstreamOf, withClient, withConnection } from './connection.ts';
 import { table, utcTime } from './table.ts';
 

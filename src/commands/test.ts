@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
 import { Command } from 'commander';
-import { loadConfig } from '../config/load.ts';
-import { extendDirectory } from '../domain/chains.ts';
-import { makeTestEvent } from '../domain/test-event.ts';
+import { loadConfig } from '../config/file/load.ts';
+import { makeTestEvent } from '../domain/events/test-event.ts';
+import { extendDirectory } from '../domain/transfers/chains.ts';
+import { EXIT } from '../exit.ts';
 import { createNotifier } from '../notifiers/create-notifier.ts';
 import { VERSION } from '../version.ts';
-import { EXIT } from './exit.ts';
 import { CONFIG_DEFAULT } from './start.ts';
 
 /** `test`: sends an event to a receiver as the daemon does, and shows the answer. */

@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
-import { chainName } from '../domain/chains.ts';
 import { isJsonObject, type JsonValue } from '../domain/json.ts';
 import { parseJson } from '../domain/parse-json.ts';
-import { type QuoteVerdict, verifyQuoteSignature } from '../domain/quote-signature.ts';
+import { type QuoteVerdict, verifyQuoteSignature } from '../domain/quotes/quote-signature.ts';
+import { chainName } from '../domain/transfers/chains.ts';
+import { EXIT } from '../exit.ts';
 import { printableLine } from '../notifiers/printable.ts';
-import { QuoteSigners } from '../upstream/quote-signers.ts';
+import { QuoteSigners } from '../upstream/client/quote-signers.ts';
 import { type ConnectionOptions, upstreamOf, withClient, withConnection } from './connection.ts';
-import { EXIT } from './exit.ts';
 import { utcTime } from './table.ts';
 
 type Options = ConnectionOptions & { signer?: string };

@@ -1,11 +1,11 @@
+import type { OverdueAfter } from '../domain/cadence/timed.ts';
 import type { PollingLimits } from '../domain/cadence/watch-rules.ts';
-import type { AddedChain, AddedToken } from '../domain/chains.ts';
-import type { EventFilter } from '../domain/filter.ts';
-import type { GatheringRules } from '../domain/gathering.ts';
-import type { HandedQuote } from '../domain/handed-quote.ts';
-import type { RouteDefinition } from '../domain/route.ts';
-import type { OverdueAfter } from '../domain/timed.ts';
-import type { Secret } from './secret.ts';
+import type { EventFilter } from '../domain/events/filter.ts';
+import type { GatheringRules } from '../domain/events/gathering.ts';
+import type { HandedQuote } from '../domain/quotes/handed-quote.ts';
+import type { RouteDefinition } from '../domain/quotes/route.ts';
+import type { AddedChain, AddedToken } from '../domain/transfers/chains.ts';
+import type { Secret } from '../secret.ts';
 
 /** The kinds of subject whose records carry a status that can end tracking. */
 export type FinishingKind = 'intent' | 'quote' | 'gasless' | 'vault' | 'deposit-address';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson, type JsonValue } from '../domain/json.ts';
+import { Secret } from '../secret.ts';
 import type { Config } from './config.ts';
-import { Secret } from './secret.ts';
 
 /**
  * SHA-256 in hex over what processes on one Redis must agree on: the config without its secrets, and without what

@@ -1,21 +1,21 @@
 import { z } from 'zod';
-import type { HandedQuote } from '../domain/handed-quote.ts';
 import type { JsonValue } from '../domain/json.ts';
+import type { HandedQuote } from '../domain/quotes/handed-quote.ts';
 import type { Config, ReceiverTls } from './config.ts';
-import { buildNames, chainsSchema, checkNames, tokensSchema } from './directory.ts';
-import { durationField } from './duration.ts';
-import type { ConfigPath } from './errors.ts';
-import { mapping } from './fields.ts';
-import { buildPolling, checkPolling, pollingSchema } from './polling.ts';
-import { checkQuoteFiles } from './quote-files.ts';
-import { buildReceiver, checkReceiver, receiverSchema } from './receiver.ts';
-import { buildRedis, redisSchema } from './redis.ts';
-import { checkRoutes } from './route.ts';
-import { buildServer, serverSchema } from './server.ts';
-import { buildSmtp, smtpSchema } from './smtp.ts';
-import { buildSubscription, checkSubscription, subscriptionSchema } from './subscription.ts';
-import { type Finding, findRepeated, items, member } from './tree.ts';
-import { buildUpstream, checkUpstream, upstreamSchema } from './upstream.ts';
+import { durationField } from './fields/duration.ts';
+import { mapping } from './fields/fields.ts';
+import type { ConfigPath } from './file/errors.ts';
+import { type Finding, findRepeated, items, member } from './file/tree.ts';
+import { buildNames, chainsSchema, checkNames, tokensSchema } from './sections/directory.ts';
+import { buildPolling, checkPolling, pollingSchema } from './sections/polling.ts';
+import { checkQuoteFiles } from './sections/quote-files.ts';
+import { buildReceiver, checkReceiver, receiverSchema } from './sections/receiver.ts';
+import { buildRedis, redisSchema } from './sections/redis.ts';
+import { checkRoutes } from './sections/route.ts';
+import { buildServer, serverSchema } from './sections/server.ts';
+import { buildSmtp, smtpSchema } from './sections/smtp.ts';
+import { buildSubscription, checkSubscription, subscriptionSchema } from './sections/subscription.ts';
+import { buildUpstream, checkUpstream, upstreamSchema } from './sections/upstream.ts';
 
 /** The whole config file. Messages of its issues are what was expected. */
 export const configSchema = mapping({

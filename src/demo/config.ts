@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import type { Subjects } from '../sandbox/world.ts';
+import type { Subjects } from '../sandbox/world/world.ts';
 import type { DemoMailbox } from './mailbox.ts';
 import type { DemoReceiver } from './receiver.ts';
 

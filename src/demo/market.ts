@@ -1,5 +1,5 @@
-import type { Market } from '../sandbox/market.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
+import type { Market } from '../sandbox/world/market.ts';
 
 const STEP_MS = 3_000;
 

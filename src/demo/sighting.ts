@@ -1,4 +1,4 @@
-import type { Showing, ShownRecord } from '../sandbox/answer-log.ts';
+import type { Showing, ShownRecord } from '../sandbox/control/answer-log.ts';
 
 /** What one answer said of one subject. Times in ms, see `Showing`. */
 export type Sighting = Omit<ShownRecord, 'id'> & Omit<Showing, 'records'>;

@@ -1,6 +1,6 @@
 import { WATCHES } from '../domain/cadence/watch-rules.ts';
-import { SURFACES } from '../domain/kinds.ts';
-import { SUBJECT_KINDS } from '../domain/subject.ts';
+import { SURFACES } from '../domain/subjects/kinds.ts';
+import { SUBJECT_KINDS } from '../domain/subjects/subject.ts';
 import { HEALTH_STATES } from '../store/health.ts';
 import { RECEIVER_STATES } from '../store/receivers.ts';
 import { STORED_KINDS } from '../store/stored.ts';

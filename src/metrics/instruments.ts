@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { SURFACES } from '../domain/kinds.ts';
+import { SURFACES } from '../domain/subjects/kinds.ts';
 import {
   type CounterKey,
   DEFINITIONS,

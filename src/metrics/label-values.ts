@@ -1,11 +1,11 @@
-import type { StaleReason } from '../domain/decision.ts';
-import { EVENT_TYPES } from '../domain/event-types.ts';
-import { knownStatuses } from '../domain/kinds.ts';
-import { SUBJECT_KINDS } from '../domain/subject.ts';
+import type { StaleReason } from '../domain/changes/decision.ts';
+import { EVENT_TYPES } from '../domain/events/event-types.ts';
+import { knownStatuses } from '../domain/subjects/kinds.ts';
+import { SUBJECT_KINDS } from '../domain/subjects/subject.ts';
 import type { PollOutcome, RecordOutcome, RepairKind, SignalMap } from '../signals.ts';
 
-import { ENDPOINTS } from '../upstream/endpoint.ts';
-import { FAILURE_CODES } from '../upstream/failure.ts';
+import { ENDPOINTS } from '../upstream/client/endpoint.ts';
+import { FAILURE_CODES } from '../upstream/client/failure.ts';
 
 /** The label value of every word that its closed set does not hold. */
 export const OTHER = 'other';

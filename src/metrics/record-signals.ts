@@ -1,5 +1,5 @@
-import type { Event } from '../domain/event.ts';
-import { parseSubjectId } from '../domain/subject.ts';
+import type { Event } from '../domain/events/event.ts';
+import { parseSubjectId } from '../domain/subjects/subject.ts';
 import type { SignalMap, Signals } from '../signals.ts';
 import type { Instruments } from './instruments.ts';
 import { OTHER } from './label-values.ts';

@@ -2,7 +2,7 @@ import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIPv6, type LookupFunction, Socket } from 'node:net';
 import { buildConnector } from 'undici';
-import type { Secret } from '../config/secret.ts';
+import type { Secret } from '../secret.ts';
 
 /** A proxy made no connection; the message says why, without the login. */
 class ProxyError extends Error {

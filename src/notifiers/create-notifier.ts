@@ -1,5 +1,5 @@
 import type { Receiver, SmtpConfig } from '../config/config.ts';
-import { COMMON, type Directory } from '../domain/chains.ts';
+import { COMMON, type Directory } from '../domain/transfers/chains.ts';
 import { createEmailNotifier } from './email/email.ts';
 import type { EventUrl, Notifier } from './notifier.ts';
 import { createWebhookNotifier } from './webhook/webhook.ts';

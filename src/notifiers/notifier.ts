@@ -1,4 +1,4 @@
-import type { RenderedEvent } from '../domain/event.ts';
+import type { RenderedEvent } from '../domain/events/event.ts';
 
 /**
  * What one attempt came to. `delivered`: the receiver took it. `failed`: it did not, and a later attempt may work.

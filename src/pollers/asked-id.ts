@@ -1,6 +1,6 @@
-import type { SubjectId } from '../domain/subject.ts';
-import type { Endpoint } from '../upstream/endpoint.ts';
-import { UpstreamFailure } from '../upstream/failure.ts';
+import type { SubjectId } from '../domain/subjects/subject.ts';
+import type { Endpoint } from '../upstream/client/endpoint.ts';
+import { UpstreamFailure } from '../upstream/client/failure.ts';
 
 /**
  * Whether an answer's id is the one that was asked for, in whatever form: with a prefix (`gasless:…`), in another case,

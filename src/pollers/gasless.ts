@@ -1,6 +1,6 @@
-import { UNSTATED } from '../domain/kinds.ts';
-import { gatewayJobId } from '../domain/subject.ts';
-import type { UpstreamClient } from '../upstream/client.ts';
+import { UNSTATED } from '../domain/subjects/kinds.ts';
+import { gatewayJobId } from '../domain/subjects/subject.ts';
+import type { UpstreamClient } from '../upstream/client/client.ts';
 import { isSameId, strangerFailure } from './asked-id.ts';
 import { orUnknown } from './not-found.ts';
 import { type Reading, readPage } from './reading.ts';

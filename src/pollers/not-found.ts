@@ -1,6 +1,6 @@
-import { UNKNOWN } from '../domain/kinds.ts';
-import type { SubjectId } from '../domain/subject.ts';
-import { UpstreamFailure } from '../upstream/failure.ts';
+import { UNKNOWN } from '../domain/subjects/kinds.ts';
+import type { SubjectId } from '../domain/subjects/subject.ts';
+import { UpstreamFailure } from '../upstream/client/failure.ts';
 import type { Reading } from './reading.ts';
 
 /**

@@ -1,6 +1,6 @@
-import type { RouteDefinition } from '../domain/route.ts';
-import { parseSubjectId, type SubjectId } from '../domain/subject.ts';
-import type { UpstreamClient } from '../upstream/client.ts';
+import type { RouteDefinition } from '../domain/quotes/route.ts';
+import { parseSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
+import type { UpstreamClient } from '../upstream/client/client.ts';
 import { pollGasless } from './gasless.ts';
 import { pollIntent } from './intent.ts';
 import { pollQuote } from './quote.ts';

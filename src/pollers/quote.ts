@@ -1,4 +1,4 @@
-import type { UpstreamClient } from '../upstream/client.ts';
+import type { UpstreamClient } from '../upstream/client/client.ts';
 import { type Reading, readPage } from './reading.ts';
 
 /** Asks for one quote by its bare UUID (interface, status endpoint, rule 5). */

@@ -1,7 +1,7 @@
-import type { UpstreamRecord } from '../domain/record.ts';
-import { subjectOfRecord } from '../domain/subject.ts';
-import type { Answer } from '../upstream/ask.ts';
-import type { StatusPage, StatusRecord } from '../upstream/status-page.ts';
+import type { UpstreamRecord } from '../domain/subjects/record.ts';
+import { subjectOfRecord } from '../domain/subjects/subject.ts';
+import type { Answer } from '../upstream/client/ask.ts';
+import type { StatusPage, StatusRecord } from '../upstream/wire/status-page.ts';
 
 /**
  * What one request brought. `dateMs` is the upstream's clock at the answer; `unreadable` says which parts of the

@@ -1,8 +1,8 @@
-import type { Directory } from '../domain/chains.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
-import { isUsableQuote, type RouteEnd, type RouteQuote } from '../domain/route.ts';
-import { foldHex } from '../domain/subject.ts';
-import type { ExactInRequest, OpenQuote } from '../upstream/open-quote.ts';
+import { isUsableQuote, type RouteEnd, type RouteQuote } from '../domain/quotes/route.ts';
+import { foldHex } from '../domain/subjects/subject.ts';
+import type { Directory } from '../domain/transfers/chains.ts';
+import type { ExactInRequest, OpenQuote } from '../upstream/wire/open-quote.ts';
 
 /** What was asked for, and the upstream's clock where it showed it (else ours), ms since 1970. */
 export type AskedPrice = { request: ExactInRequest; directory: Directory; nowMs: number };

@@ -1,9 +1,9 @@
-import type { Directory } from '../domain/chains.ts';
 import { isJsonObject } from '../domain/json.ts';
-import { type RouteDefinition, type RouteQuote, routeRecord } from '../domain/route.ts';
-import { UpstreamFailure } from '../upstream/failure.ts';
-import type { ExactInRequest, OpenQuote } from '../upstream/open-quote.ts';
-import type { OpenQuotesClient } from '../upstream/open-quotes-client.ts';
+import { type RouteDefinition, type RouteQuote, routeRecord } from '../domain/quotes/route.ts';
+import type { Directory } from '../domain/transfers/chains.ts';
+import { UpstreamFailure } from '../upstream/client/failure.ts';
+import type { OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
+import type { ExactInRequest, OpenQuote } from '../upstream/wire/open-quote.ts';
 import type { Reading } from './reading.ts';
 import { flawOf, routeQuote } from './route-quote.ts';
 

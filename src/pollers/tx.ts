@@ -1,6 +1,6 @@
-import { UNKNOWN } from '../domain/kinds.ts';
-import type { TxSide } from '../domain/subject.ts';
-import type { UpstreamClient } from '../upstream/client.ts';
+import { UNKNOWN } from '../domain/subjects/kinds.ts';
+import type { TxSide } from '../domain/subjects/subject.ts';
+import type { UpstreamClient } from '../upstream/client/client.ts';
 import { type Reading, readPage } from './reading.ts';
 
 /** Asks for the transfer that a transaction belongs to. No records: the upstream does not know the transaction yet. */

@@ -1,4 +1,4 @@
-import type { UpstreamClient } from '../upstream/client.ts';
+import type { UpstreamClient } from '../upstream/client/client.ts';
 import { type Reading, readPage } from './reading.ts';
 
 /** The largest page that the interface allows: the most transfers for one request. */

@@ -7,23 +7,23 @@ import {
   COMMON,
   type Directory,
   extendDirectory,
-} from '../domain/chains.ts';
+} from '../domain/transfers/chains.ts';
 import {
   contradictions,
   discoveredDirectory,
   quoteSigners,
   takeChains,
   takeTokens,
-} from '../domain/discovered.ts';
+} from '../domain/transfers/discovered.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { redisTimeMs } from '../store/connection.ts';
 import type { DirectoryStamps, DirectoryStore, StoredDirectory } from '../store/directory.ts';
 import type { PlanStore } from '../store/plan.ts';
-import type { Answer } from '../upstream/ask.ts';
-import type { ChainEntry, Listing } from '../upstream/chain-list.ts';
-import type { UpstreamClient } from '../upstream/client.ts';
-import { UpstreamFailure } from '../upstream/failure.ts';
-import type { PublishedSigners } from '../upstream/quote-signers.ts';
+import type { Answer } from '../upstream/client/ask.ts';
+import type { UpstreamClient } from '../upstream/client/client.ts';
+import { UpstreamFailure } from '../upstream/client/failure.ts';
+import type { PublishedSigners } from '../upstream/client/quote-signers.ts';
+import type { ChainEntry, Listing } from '../upstream/wire/chain-list.ts';
 
 /** What discovery works with, and the chains and tokens of the config. */
 export type DiscoveryParts = {

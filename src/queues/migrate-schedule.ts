@@ -1,5 +1,5 @@
 import { Queue } from 'bullmq';
-import { parseSubjectId, type SubjectId } from '../domain/subject.ts';
+import { parseSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { Migration, MigrationContext } from '../store/migrate.ts';
 
 /** How many subjects are handed over, or jobs removed, in one batch. */

@@ -1,8 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { Secret } from '../config/secret.ts';
-import type { RenderedEvent } from '../domain/event.ts';
+import type { RenderedEvent } from '../domain/events/event.ts';
+import type { Secret } from '../secret.ts';
 import { within } from '../within.ts';
 import type { EventLinks } from './event-links.ts';
 import { FailedLogins } from './failed-logins.ts';

@@ -1,5 +1,5 @@
 import { createHmac, scryptSync, timingSafeEqual } from 'node:crypto';
-import type { Secret } from '../config/secret.ts';
+import type { Secret } from '../secret.ts';
 
 /** How long a link is good: at least 7 days, until the next midnight (UTC), so that attempts of one day carry the same. */
 const GOOD_MS = 7 * 86_400_000;

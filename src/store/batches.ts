@@ -1,4 +1,4 @@
-import { MOST_IN_DIGEST } from '../domain/gathering.ts';
+import { MOST_IN_DIGEST } from '../domain/events/gathering.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 

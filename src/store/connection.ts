@@ -1,5 +1,5 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import type { Host, RedisTarget } from '../config/redis-target.ts';
+import type { Host, RedisTarget } from '../config/sections/redis-target.ts';
 import { withoutArguments } from '../log-error.ts';
 import { redactor, secretsOfLogin } from '../redact.ts';
 import { within } from '../within.ts';

@@ -4,7 +4,7 @@ import {
   DISCOVERED_TOKENS,
   type DiscoveredChain,
   type DiscoveredToken,
-} from '../domain/discovered.ts';
+} from '../domain/transfers/discovered.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { INTEGER_TEXT, JSON_TEXT, type OnForeign, readHash } from './stored.ts';

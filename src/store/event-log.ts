@@ -1,4 +1,4 @@
-import type { Event } from '../domain/event.ts';
+import type { Event } from '../domain/events/event.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { type LogEntry, parseEntry } from './log-entry.ts';

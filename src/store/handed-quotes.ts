@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { fingerprintOf, type HandedQuote, type HandedState } from '../domain/handed-quote.ts';
 import { canonicalJson, type JsonObject } from '../domain/json.ts';
-import { promisedBy } from '../domain/promised.ts';
-import { intentId, type SubjectId, subjectKind } from '../domain/subject.ts';
+import { fingerprintOf, type HandedQuote, type HandedState } from '../domain/quotes/handed-quote.ts';
+import { promisedBy } from '../domain/quotes/promised.ts';
+import { intentId, type SubjectId, subjectKind } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';

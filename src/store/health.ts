@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { JsonObject } from '../domain/json.ts';
-import type { Surface } from '../domain/kinds.ts';
+import type { Surface } from '../domain/subjects/kinds.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';

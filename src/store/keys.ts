@@ -1,4 +1,4 @@
-import type { SubjectId } from '../domain/subject.ts';
+import type { SubjectId } from '../domain/subjects/subject.ts';
 
 /**
  * Every key that Intentwatch has in Redis. All stand under one hash tag, so that scripts over several keys also run on

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Event } from '../domain/event.ts';
-import { STORED_EVENT } from '../domain/event-schema.ts';
+import type { Event } from '../domain/events/event.ts';
+import { STORED_EVENT } from '../domain/events/event-schema.ts';
 import { SCHEMA_VERSION } from './commands.ts';
 import { JSON_TEXT, reasonOf } from './stored.ts';
 

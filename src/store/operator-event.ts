@@ -1,4 +1,4 @@
-import type { Event } from '../domain/event.ts';
+import type { Event } from '../domain/events/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 
 /** What an operator's event is about, what happened to it and when (Redis time). */

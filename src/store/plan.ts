@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { PlannedPoll } from '../domain/cadence/planned-poll.ts';
-import { SURFACES, type Surface, surfaceKinds, surfaceOf } from '../domain/kinds.ts';
-import { asSubjectId, type SubjectId } from '../domain/subject.ts';
+import { SURFACES, type Surface, surfaceKinds, surfaceOf } from '../domain/subjects/kinds.ts';
+import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { HandedState } from '../domain/handed-quote.ts';
-import { type Surface, surfaceOf } from '../domain/kinds.ts';
-import { promisedBy } from '../domain/promised.ts';
-import type { RouteDefinition } from '../domain/route.ts';
-import { parseSubjectId, type SubjectId } from '../domain/subject.ts';
+import type { HandedState } from '../domain/quotes/handed-quote.ts';
+import { promisedBy } from '../domain/quotes/promised.ts';
+import type { RouteDefinition } from '../domain/quotes/route.ts';
+import { type Surface, surfaceOf } from '../domain/subjects/kinds.ts';
+import { parseSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { HandedQuotes } from './handed-quotes.ts';
 import type { Keys } from './keys.ts';

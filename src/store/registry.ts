@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { claimRoot, parseClaimRoot } from '../domain/claim.ts';
-import { type Surface, surfaceOf } from '../domain/kinds.ts';
-import type { RouteDefinition } from '../domain/route.ts';
-import { asSubjectId, type SubjectId } from '../domain/subject.ts';
+import type { RouteDefinition } from '../domain/quotes/route.ts';
+import { claimRoot, parseClaimRoot } from '../domain/subjects/claim.ts';
+import { type Surface, surfaceOf } from '../domain/subjects/kinds.ts';
+import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import type { Claim } from '../domain/claim.ts';
-import type { Event } from '../domain/event.ts';
-import { PROMISED, type Promised } from '../domain/event-schema.ts';
-import { isPollable, surfaceOf } from '../domain/kinds.ts';
-import type { SnapshotDraft } from '../domain/next-snapshot.ts';
-import { type Doubt, SNAPSHOT, SNAPSHOT_DRAFT, type Snapshot } from '../domain/record.ts';
-import { eventKind, type SubjectId } from '../domain/subject.ts';
+import type { SnapshotDraft } from '../domain/changes/next-snapshot.ts';
+import type { Event } from '../domain/events/event.ts';
+import { PROMISED, type Promised } from '../domain/events/event-schema.ts';
+import type { Claim } from '../domain/subjects/claim.ts';
+import { isPollable, surfaceOf } from '../domain/subjects/kinds.ts';
+import { type Doubt, SNAPSHOT, SNAPSHOT_DRAFT, type Snapshot } from '../domain/subjects/record.ts';
+import { eventKind, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { JSON_TEXT, type OnForeign, readHash, readStored } from './stored.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ArrivalTally } from '../domain/cadence/arrivals.ts';
 import { LISTINGS, type Listing } from '../domain/cadence/listing.ts';
 import type { OpenTransfer, Polled } from '../domain/cadence/wallet.ts';
-import { asSubjectId, parseSubjectId, type SubjectId } from '../domain/subject.ts';
+import { asSubjectId, parseSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 

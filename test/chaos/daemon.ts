@@ -1,6 +1,6 @@
 import { existsSync, globSync } from 'node:fs';
 import { join } from 'node:path';
-import { chance, pick, type Random } from '../../src/sandbox/random.ts';
+import { chance, pick, type Random } from '../../src/sandbox/world/random.ts';
 import { Program } from '../support/program.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');

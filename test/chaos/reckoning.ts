@@ -1,4 +1,4 @@
-import type { Event } from '../../src/domain/event.ts';
+import type { Event } from '../../src/domain/events/event.ts';
 
 /** An event as a receiver took it. */
 export type Arrival = { id: string; subject: string; sequence: number; atMs: number };

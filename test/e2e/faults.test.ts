@@ -1,5 +1,5 @@
 import { describe, expect, inject, type TestContext, test } from 'vitest';
-import { faultSchema } from '../../src/sandbox/fault.ts';
+import { faultSchema } from '../../src/sandbox/faults/fault.ts';
 import {
   type FaultOutcome,
   type FaultRun,

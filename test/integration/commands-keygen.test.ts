@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { formatKeyPair, parseSigningSecret } from '../../src/config/signing-secret.ts';
+import { formatKeyPair, parseSigningSecret } from '../../src/config/fields/signing-secret.ts';
 import { Program } from '../support/program.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
-import { asSubjectId, quoteId } from '../../src/domain/subject.ts';
+import { asSubjectId, quoteId } from '../../src/domain/subjects/subject.ts';
 import { BatchStore } from '../../src/store/batches.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { describe, expect, inject, test } from 'vitest';
-import type { Daemon } from '../../src/daemon.ts';
+import type { Daemon } from '../../src/daemon/daemon.ts';
 import type { Signals } from '../../src/signals.ts';
 import { signalled, startDaemon, type TestConfig, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { describe, expect, inject, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { gatewayJobId } from '../../src/domain/subject.ts';
+import { gatewayJobId } from '../../src/domain/subjects/subject.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { signalled, startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { describe, expect, inject, test } from 'vitest';
-import { walletId } from '../../src/domain/subject.ts';
+import { walletId } from '../../src/domain/subjects/subject.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';

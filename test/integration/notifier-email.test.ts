@@ -3,10 +3,10 @@ import { type ParsedMail, simpleParser } from 'mailparser';
 import { SMTPServer } from 'smtp-server';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { EmailReceiver } from '../../src/config/config.ts';
-import { Secret } from '../../src/config/secret.ts';
-import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { createNotifier } from '../../src/notifiers/create-notifier.ts';
 import type { Notifier } from '../../src/notifiers/notifier.ts';
+import { Secret } from '../../src/secret.ts';
 import { freePort } from '../support/port.ts';
 
 const HASH = `0x${'ab'.repeat(32)}`;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Secret } from '../../src/config/secret.ts';
 import { createNotifier } from '../../src/notifiers/create-notifier.ts';
+import { Secret } from '../../src/secret.ts';
 import { opening } from '../support/opening.ts';
 import { RawServer } from '../support/raw-server.ts';
 import { renderedEvent } from '../support/rendered-event.ts';

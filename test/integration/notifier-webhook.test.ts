@@ -5,10 +5,10 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { WebhookReceiver } from '../../src/config/config.ts';
-import { Secret } from '../../src/config/secret.ts';
-import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { createNotifier } from '../../src/notifiers/create-notifier.ts';
 import type { Notifier } from '../../src/notifiers/notifier.ts';
+import { Secret } from '../../src/secret.ts';
 import { freePort } from '../support/port.ts';
 import { WEBHOOK_SECRET, webhookReceiver } from '../support/webhook-receiver.ts';
 

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { virtualSeconds } from '../../src/domain/cadence/wait.ts';
 import { coveredWait, watched } from '../../src/domain/cadence/watched.ts';
-import { intentId, type SubjectId, walletId } from '../../src/domain/subject.ts';
-import { backoffMs } from '../../src/queues/poll-failures.ts';
-import { nextListing } from '../../src/queues/poll-wallet.ts';
+import { intentId, type SubjectId, walletId } from '../../src/domain/subjects/subject.ts';
+import { backoffMs } from '../../src/queues/polls/poll-failures.ts';
+import { nextListing } from '../../src/queues/polls/poll-wallet.ts';
 import type { ClaimedPoll } from '../../src/store/plan.ts';
 import type { PollStart } from '../../src/store/poll-start.ts';
 import { parseFacts } from '../../src/store/wallets.ts';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { intentId, type SubjectId, walletId } from '../../src/domain/subject.ts';
-import { backoffMs } from '../../src/queues/poll-failures.ts';
+import { intentId, type SubjectId, walletId } from '../../src/domain/subjects/subject.ts';
+import { backoffMs } from '../../src/queues/polls/poll-failures.ts';
 import type { Claimed, ClaimedPoll } from '../../src/store/plan.ts';
 import { intents, PlanStage, pollsOf, SUCCESS, wallets } from '../support/plan-stage.ts';
 import { RedisProcess } from '../support/redis-process.ts';

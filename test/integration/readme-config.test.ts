@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { generateEventFiles } from '../../scripts/generate/events.ts';
-import { loadConfig } from '../../src/config/load.ts';
+import { loadConfig } from '../../src/config/file/load.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const readme = await readFile(resolve(root, 'README.md'), 'utf8');

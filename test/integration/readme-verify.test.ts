@@ -6,11 +6,11 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Secret } from '../../src/config/secret.ts';
-import { formatKeyPair } from '../../src/config/signing-secret.ts';
-import type { RenderedEvent } from '../../src/domain/event.ts';
+import { formatKeyPair } from '../../src/config/fields/signing-secret.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { createNotifier } from '../../src/notifiers/create-notifier.ts';
 import type { AttemptResult } from '../../src/notifiers/notifier.ts';
+import { Secret } from '../../src/secret.ts';
 import { freePort } from '../support/port.ts';
 import { WEBHOOK_SECRET, webhookReceiver } from '../support/webhook-receiver.ts';
 

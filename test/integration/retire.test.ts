@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
-import { intentId, type SubjectId, walletId } from '../../src/domain/subject.ts';
-import { type CommitParts, commitRecord } from '../../src/queues/commit-record.ts';
+import { intentId, type SubjectId, walletId } from '../../src/domain/subjects/subject.ts';
+import { type CommitParts, commitRecord } from '../../src/queues/polls/commit-record.ts';
 import { Signals } from '../../src/signals.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, inject, test } from 'vitest';
-import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import type { SignalMap, Signals } from '../../src/signals.ts';
 import { signalled, startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';

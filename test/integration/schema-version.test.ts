@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Queue } from 'bullmq';
 import { pino } from 'pino';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
-import { asSubjectId, type SubjectId } from '../../src/domain/subject.ts';
+import { asSubjectId, type SubjectId } from '../../src/domain/subjects/subject.ts';
 import { scheduleMigration } from '../../src/queues/migrate-schedule.ts';
 import { type RedisClient, SCHEMA_VERSION } from '../../src/store/commands.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';

@@ -1,8 +1,8 @@
 import { Agent, request as httpRequest } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
-import { Secret } from '../../src/config/secret.ts';
-import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { type MetricSources, Metrics } from '../../src/metrics/metrics.ts';
+import { Secret } from '../../src/secret.ts';
 import type { ApiOptions } from '../../src/server/api.ts';
 import { EventLinks } from '../../src/server/event-links.ts';
 import { type ReadinessCheck, Server } from '../../src/server/server.ts';

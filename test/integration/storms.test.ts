@@ -1,6 +1,6 @@
 import { describe, expect, inject, test } from 'vitest';
 import { account } from '../../src/demo/account.ts';
-import type { Fault } from '../../src/sandbox/fault.ts';
+import type { Fault } from '../../src/sandbox/faults/fault.ts';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';

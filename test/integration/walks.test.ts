@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
-import { walletId } from '../../src/domain/subject.ts';
-import { Walks } from '../../src/queues/walks.ts';
+import { walletId } from '../../src/domain/subjects/subject.ts';
+import { Walks } from '../../src/queues/polls/walks.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';

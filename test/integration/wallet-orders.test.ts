@@ -1,5 +1,5 @@
 import { describe, expect, inject, test } from 'vitest';
-import type { Fault } from '../../src/sandbox/fault.ts';
+import type { Fault } from '../../src/sandbox/faults/fault.ts';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';

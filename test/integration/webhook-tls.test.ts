@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ReceiverTls } from '../../src/config/config.ts';
-import { Secret } from '../../src/config/secret.ts';
-import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { createNotifier } from '../../src/notifiers/create-notifier.ts';
 import type { AttemptResult } from '../../src/notifiers/notifier.ts';
+import { Secret } from '../../src/secret.ts';
 import { webhookReceiver } from '../support/webhook-receiver.ts';
 
 const pem = (name: string): Promise<string> =>

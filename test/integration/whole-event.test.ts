@@ -1,9 +1,9 @@
 import { type ParsedMail, simpleParser } from 'mailparser';
 import { SMTPServer } from 'smtp-server';
 import { expect, test } from 'vitest';
-import type { Event, RenderedEvent } from '../../src/domain/event.ts';
-import { EVENT, RENDERED_EVENT, TRANSFER, type TransferFacts } from '../../src/domain/event-schema.ts';
-import { asSubjectId } from '../../src/domain/subject.ts';
+import type { Event, RenderedEvent } from '../../src/domain/events/event.ts';
+import { EVENT, RENDERED_EVENT, TRANSFER, type TransferFacts } from '../../src/domain/events/event-schema.ts';
+import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { startDaemon } from '../support/daemon.ts';
 import { deliveryStage, HOUR_MS, ROOT } from '../support/delivery-stage.ts';

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
-import { ConfigError } from '../../src/config/errors.ts';
-import { loadConfig } from '../../src/config/load.ts';
+import { ConfigError } from '../../src/config/file/errors.ts';
+import { loadConfig } from '../../src/config/file/load.ts';
 
 /** How many files are made up; `npm run fuzz` makes 1,000. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 150);

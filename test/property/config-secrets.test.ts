@@ -5,9 +5,9 @@ import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { ConfigError } from '../../src/config/errors.ts';
-import { maskVariables } from '../../src/config/expand.ts';
-import { loadConfig } from '../../src/config/load.ts';
+import { ConfigError } from '../../src/config/file/errors.ts';
+import { maskVariables } from '../../src/config/file/expand.ts';
+import { loadConfig } from '../../src/config/file/load.ts';
 
 /** How many configs are broken; `npm run fuzz` breaks 1,000. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 300);

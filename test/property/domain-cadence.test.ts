@@ -31,8 +31,8 @@ import {
 } from '../../src/domain/cadence/wallet.ts';
 import { arrivalRule, type PollingLimits, watchRules } from '../../src/domain/cadence/watch-rules.ts';
 import type { Law } from '../../src/domain/cadence/watched.ts';
-import { knownStatuses } from '../../src/domain/kinds.ts';
-import type { Snapshot } from '../../src/domain/record.ts';
+import { knownStatuses } from '../../src/domain/subjects/kinds.ts';
+import type { Snapshot } from '../../src/domain/subjects/record.ts';
 import {
   gaslessId,
   gatewayJobId,
@@ -40,7 +40,7 @@ import {
   quoteId,
   SUBJECT_KINDS,
   vaultId,
-} from '../../src/domain/subject.ts';
+} from '../../src/domain/subjects/subject.ts';
 
 const seconds = fc.double({ min: 0, max: 1e7, noNaN: true });
 const expectations: fc.Arbitrary<Expectation> = fc.record({

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { decide } from '../../src/domain/decide.ts';
-import type { Decision } from '../../src/domain/decision.ts';
-import { diffRecords } from '../../src/domain/diff.ts';
+import { decide } from '../../src/domain/changes/decide.ts';
+import type { Decision } from '../../src/domain/changes/decision.ts';
+import { diffRecords } from '../../src/domain/changes/diff.ts';
+import { nextSnapshot } from '../../src/domain/changes/next-snapshot.ts';
+import { makeEvent } from '../../src/domain/events/make-event.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../../src/domain/json.ts';
-import { makeEvent } from '../../src/domain/make-event.ts';
-import { nextSnapshot } from '../../src/domain/next-snapshot.ts';
-import type { Snapshot, UpstreamRecord } from '../../src/domain/record.ts';
-import { gaslessId } from '../../src/domain/subject.ts';
+import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.ts';
+import { gaslessId } from '../../src/domain/subjects/subject.ts';
 
 const SUBJECT = gaslessId('a');
 const NOW_MS = 1_763_638_260_000;

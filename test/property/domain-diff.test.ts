@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { diffRecords, type Reading } from '../../src/domain/diff.ts';
+import { diffRecords, type Reading } from '../../src/domain/changes/diff.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../../src/domain/json.ts';
 
 const BOTH: Reading[] = ['grows', 'replaces'];

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
-import { gatewayJobId } from '../../src/domain/subject.ts';
+import { gatewayJobId } from '../../src/domain/subjects/subject.ts';
 import { type Answer, Followed } from '../support/followed.ts';
 
 const JOB = gatewayJobId('job-1');

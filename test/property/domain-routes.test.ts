@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { decide } from '../../src/domain/decide.ts';
-import { nextSnapshot } from '../../src/domain/next-snapshot.ts';
-import type { Snapshot } from '../../src/domain/record.ts';
-import { type RouteQuote, routeRecord } from '../../src/domain/route.ts';
+import { decide } from '../../src/domain/changes/decide.ts';
+import { nextSnapshot } from '../../src/domain/changes/next-snapshot.ts';
+import { type RouteQuote, routeRecord } from '../../src/domain/quotes/route.ts';
+import type { Snapshot } from '../../src/domain/subjects/record.ts';
 import { quoteOf, ROUTE } from '../support/routes.ts';
 
 const CONTEXT = { nowMs: 1_000, exact: true, history: false, confirmAfterMs: 600_000 };

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { simpleParser } from 'mailparser';
 import { createTransport, type SendMailOptions } from 'nodemailer';
 import { describe, expect, test } from 'vitest';
-import { COMMON } from '../../src/domain/chains.ts';
-import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
+import { COMMON } from '../../src/domain/transfers/chains.ts';
 import {
   renderDigestHtml,
   renderDigestText,

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { expect, test } from 'vitest';
-import { Secret } from '../../src/config/secret.ts';
-import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { printableAnswer } from '../../src/notifiers/printable.ts';
 import { renderBody } from '../../src/notifiers/webhook/render.ts';
 import { signatureHeader } from '../../src/notifiers/webhook/sign.ts';
+import { Secret } from '../../src/secret.ts';
 
 const secrets = fc
   .uint8Array({ minLength: 24, maxLength: 64 })

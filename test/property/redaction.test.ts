@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Secret } from '../../src/config/secret.ts';
 import { keptWithout } from '../../src/notifiers/kept.ts';
 import { secretsOfHeader, secretsOfLogin, secretsOfUrl } from '../../src/redact.ts';
-import { excerptWithout } from '../../src/upstream/excerpt.ts';
+import { Secret } from '../../src/secret.ts';
+import { excerptWithout } from '../../src/upstream/http/excerpt.ts';
 
 const RUNS = { numRuns: 300 };
 

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LISTINGS } from '../../src/domain/cadence/listing.ts';
 import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
-import { intentId, walletId } from '../../src/domain/subject.ts';
-import { parseWalk } from '../../src/queues/walks.ts';
+import { intentId, walletId } from '../../src/domain/subjects/subject.ts';
+import { parseWalk } from '../../src/queues/polls/walks.ts';
 import { openText, parseFacts, parseOpen } from '../../src/store/wallets.ts';
 
 /** What another version, another program or a hand may have written: any text, any JSON, and numbers that are none. */

@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Secret } from '../../src/config/secret.ts';
 import { isJsonObject, type JsonValue } from '../../src/domain/json.ts';
-import { UpstreamClient } from '../../src/upstream/client.ts';
-import { UpstreamFailure } from '../../src/upstream/failure.ts';
-import type { StatusPage } from '../../src/upstream/status-page.ts';
+import { Secret } from '../../src/secret.ts';
+import { UpstreamClient } from '../../src/upstream/client/client.ts';
+import { UpstreamFailure } from '../../src/upstream/client/failure.ts';
+import type { StatusPage } from '../../src/upstream/wire/status-page.ts';
 
 const side = { token: '0xusdc', amount: '1000000', chainId: 8453 };
 const transaction = { chainId: 8453, txHash: '0x01' };

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { ARRIVAL_RULE, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
-import { Learning } from '../../src/queues/learning.ts';
+import { Learning } from '../../src/queues/polls/learning.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import type { Keys } from '../../src/store/keys.ts';
 import { LearnedStore } from '../../src/store/learned.ts';

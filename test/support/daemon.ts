@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { stringify } from 'yaml';
-import { loadConfig } from '../../src/config/load.ts';
-import { Daemon } from '../../src/daemon.ts';
+import { loadConfig } from '../../src/config/file/load.ts';
+import { Daemon } from '../../src/daemon/daemon.ts';
 import { DemoReceiver } from '../../src/demo/receiver.ts';
-import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { Signals } from '../../src/signals.ts';
 
 /** The secret that test receivers share. */

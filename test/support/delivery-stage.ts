@@ -1,5 +1,5 @@
 import { inject } from 'vitest';
-import type { Daemon } from '../../src/daemon.ts';
+import type { Daemon } from '../../src/daemon/daemon.ts';
 import type { Signals } from '../../src/signals.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';

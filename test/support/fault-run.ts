@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type Account, account } from '../../src/demo/account.ts';
 import { sightingsOf } from '../../src/demo/sighting.ts';
 import type { Rules } from '../../src/demo/story.ts';
-import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { startDaemon, TestReceiver, testPrefix } from './daemon.ts';

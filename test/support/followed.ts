@@ -1,10 +1,10 @@
-import { decide } from '../../src/domain/decide.ts';
-import type { Decision, Transition } from '../../src/domain/decision.ts';
+import { decide } from '../../src/domain/changes/decide.ts';
+import type { Decision, Transition } from '../../src/domain/changes/decision.ts';
+import { nextSnapshot } from '../../src/domain/changes/next-snapshot.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { statusMember } from '../../src/domain/kinds.ts';
-import { nextSnapshot } from '../../src/domain/next-snapshot.ts';
-import type { Snapshot, UpstreamRecord } from '../../src/domain/record.ts';
-import type { SubjectId } from '../../src/domain/subject.ts';
+import { statusMember } from '../../src/domain/subjects/kinds.ts';
+import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.ts';
+import type { SubjectId } from '../../src/domain/subjects/subject.ts';
 
 /** An answer about a subject: its status, its time, and what else it says. */
 export type Answer = { status: string; updatedAt?: number | null; more?: JsonObject; unreadable?: string[] };

@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
 
 /** A webhook that came: its event, its headers, and its body as it was. */
 export type Came = { event: RenderedEvent; headers: IncomingHttpHeaders; body: string };

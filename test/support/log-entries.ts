@@ -1,4 +1,4 @@
-import type { Event } from '../../src/domain/event.ts';
+import type { Event } from '../../src/domain/events/event.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import type { Keys } from '../../src/store/keys.ts';
 

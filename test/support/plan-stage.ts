@@ -1,5 +1,5 @@
 import { inject } from 'vitest';
-import { intentId, type SubjectId, walletId } from '../../src/domain/subject.ts';
+import { intentId, type SubjectId, walletId } from '../../src/domain/subjects/subject.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { HandedQuotes } from '../../src/store/handed-quotes.ts';

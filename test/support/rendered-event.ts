@@ -1,4 +1,4 @@
-import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
 
 /** An event as a notifier gets it, with its id. */
 export function renderedEvent(id = `evt_${'0123456789'.repeat(4)}`): RenderedEvent {

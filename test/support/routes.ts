@@ -1,4 +1,4 @@
-import type { RouteDefinition, RouteQuote } from '../../src/domain/route.ts';
+import type { RouteDefinition, RouteQuote } from '../../src/domain/quotes/route.ts';
 
 /** USDC on Base and on Optimism, as the sandbox and well-known tables have it. */
 export const USDC_BASE = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';

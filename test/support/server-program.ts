@@ -1,4 +1,4 @@
-import { Secret } from '../../src/config/secret.ts';
+import { Secret } from '../../src/secret.ts';
 import { EventLinks } from '../../src/server/event-links.ts';
 import { Server } from '../../src/server/server.ts';
 

@@ -1,4 +1,4 @@
-import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
 
 /** Times of the upstream are whole seconds. */
 const SECOND_MS = 1_000;

@@ -1,5 +1,5 @@
 import type { WebhookReceiver } from '../../src/config/config.ts';
-import { Secret } from '../../src/config/secret.ts';
+import { Secret } from '../../src/secret.ts';
 
 /** The secret that webhook receivers of tests have unless they choose their own. */
 export const WEBHOOK_SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;

@@ -2,8 +2,8 @@ import type { LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction, Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { isRefusedAddress } from '../../src/config/refused-addresses.ts';
-import { httpUrl, isPrivateHost } from '../../src/config/urls.ts';
+import { httpUrl, isPrivateHost } from '../../src/config/fields/urls.ts';
+import { isRefusedAddress } from '../../src/network/refused-addresses.ts';
 import { guardedConnector, refusedBeyond } from '../../src/notifiers/webhook/address-guard.ts';
 
 /** Where the system would have connected. Nothing does here: the last step before the network is taken away. */

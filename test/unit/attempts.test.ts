@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { judge } from '../../src/queues/attempts.ts';
+import { judge } from '../../src/queues/deliveries/attempts.ts';
 
 const NOW_MS = 1_000_000;
 

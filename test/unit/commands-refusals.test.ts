@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { upstreamOf } from '../../src/commands/connection.ts';
-import { reportFailure } from '../../src/commands/exit.ts';
 import { quoteCommand } from '../../src/commands/quote.ts';
 import { statusCommand } from '../../src/commands/status.ts';
 import { table } from '../../src/commands/table.ts';
 import { verifyQuoteCommand } from '../../src/commands/verify-quote.ts';
-import { type FailureCode, UpstreamFailure } from '../../src/upstream/failure.ts';
+import { reportFailure } from '../../src/exit.ts';
+import { type FailureCode, UpstreamFailure } from '../../src/upstream/client/failure.ts';
 
 const KEY = 'sk-live-0123456789abcdef';
 const OWNER = '0x52908400098527886e0f7030069857d2e4169ee7';

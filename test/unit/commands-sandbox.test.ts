@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { sandboxCommand } from '../../src/commands/sandbox.ts';
-import type { Fault } from '../../src/sandbox/fault.ts';
+import type { Fault } from '../../src/sandbox/faults/fault.ts';
 
 /** The faults that the command would start with; the server itself is left out. */
 async function faultsOf(...args: string[]): Promise<Fault[]> {

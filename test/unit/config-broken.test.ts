@@ -3,8 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { ConfigError, renderProblems } from '../../src/config/errors.ts';
-import { loadConfig } from '../../src/config/load.ts';
+import { ConfigError, renderProblems } from '../../src/config/file/errors.ts';
+import { loadConfig } from '../../src/config/file/load.ts';
 
 const folder = join(import.meta.dirname, '../fixtures/config/broken');
 const minimal = join(folder, '../valid/minimal.yaml');

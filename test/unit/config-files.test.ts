@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
-import { ConfigError } from '../../src/config/errors.ts';
-import { loadConfig } from '../../src/config/load.ts';
+import { ConfigError } from '../../src/config/file/errors.ts';
+import { loadConfig } from '../../src/config/file/load.ts';
 import { signatureHeader } from '../../src/notifiers/webhook/sign.ts';
 
 const minimal = join(import.meta.dirname, '../fixtures/config/valid/minimal.yaml');

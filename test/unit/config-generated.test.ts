@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { generateConfigFiles } from '../../scripts/generate/config.ts';
-import { loadConfig } from '../../src/config/load.ts';
+import { loadConfig } from '../../src/config/file/load.ts';
 
 /** Stands for the quote that the examples hand over. */
 const QUOTE = join(import.meta.dirname, '../fixtures/config/quotes/quote.json');

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
-import { ConfigError } from '../../src/config/errors.ts';
-import { loadConfig } from '../../src/config/load.ts';
+import { ConfigError } from '../../src/config/file/errors.ts';
+import { loadConfig } from '../../src/config/file/load.ts';
 
 const valid = join(import.meta.dirname, '../fixtures/config/valid/every-key.yaml');
 

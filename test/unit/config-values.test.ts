@@ -3,10 +3,10 @@ import { base58, createBase58check } from '@scure/base';
 import fc from 'fast-check';
 import { getAddress } from 'viem';
 import { describe, expect, test } from 'vitest';
-import { checkWallet } from '../../src/config/addresses.ts';
-import { parseDuration } from '../../src/config/duration.ts';
-import { expandVariables, maskVariables } from '../../src/config/expand.ts';
-import { httpUrl, isLoopback, isPrivateHost } from '../../src/config/urls.ts';
+import { checkWallet } from '../../src/config/fields/addresses.ts';
+import { parseDuration } from '../../src/config/fields/duration.ts';
+import { httpUrl, isLoopback, isPrivateHost } from '../../src/config/fields/urls.ts';
+import { expandVariables, maskVariables } from '../../src/config/file/expand.ts';
 
 const NOTHING = { env: {}, folder: '.' };
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { accountRoute } from '../../src/demo/account-routes.ts';
-import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
 
 function event(word: string, output: string | null, sequence: number): RenderedEvent {
   return {

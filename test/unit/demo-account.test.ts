@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { type Account, account } from '../../src/demo/account.ts';
-import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { Showing } from '../../src/sandbox/answer-log.ts';
-import { contentOf } from '../../src/sandbox/content.ts';
+import type { Showing } from '../../src/sandbox/control/answer-log.ts';
+import { contentOf } from '../../src/sandbox/world/content.ts';
 
 const SUBJECT = 'intent:0x1';
 

@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { findImpurities } from '../../scripts/check.ts';
+import { findUphill } from '../../scripts/flow.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 
@@ -21,11 +22,11 @@ const FORBIDDEN: [file: string, imported: string, rule: string][] = [
   ['domain/a.ts', 'fs', DOMAIN],
   ['domain/a.ts', 'ioredis', DOMAIN],
   ['domain/a.ts', 'viem/accounts', DOMAIN],
-  ['domain/a.ts', '../config/secret.ts', DOMAIN],
-  ['domain/a.ts', './../config/secret.ts', DOMAIN],
-  ['domain/a.ts', './cadence/../../config/secret.ts', DOMAIN],
-  ['domain/cadence/a.ts', '../../config/secret.ts', DOMAIN],
-  ['domain/cadence/a.ts', '../cadence/../../config/secret.ts', DOMAIN],
+  ['domain/a.ts', '../config/config.ts', DOMAIN],
+  ['domain/a.ts', './../config/config.ts', DOMAIN],
+  ['domain/a.ts', './cadence/../../config/config.ts', DOMAIN],
+  ['domain/cadence/a.ts', '../../config/config.ts', DOMAIN],
+  ['domain/cadence/a.ts', '../cadence/../../config/config.ts', DOMAIN],
   ['domain/cadence/a.ts', 'undici', DOMAIN],
   ['pollers/a.ts', '../notifiers/notifier.ts', APART],
   ['pollers/a.ts', '../notifiers/webhook/send.ts', APART],
@@ -60,34 +61,34 @@ const FORBIDDEN: [file: string, imported: string, rule: string][] = [
     [file, 'bullmq', REDIS],
   ]),
   ['store/a.ts', 'bullmq', BULLMQ],
-  ['sandbox/a.ts', '../config/secret.ts', SANDBOX],
-  ['sandbox/a.ts', '../daemon.ts', SANDBOX],
-  ['sandbox/a.ts', './../upstream/wire.ts', SANDBOX],
-  ['sandbox/endpoints/a.ts', '../../upstream/wire.ts', SANDBOX],
+  ['sandbox/a.ts', '../config/config.ts', SANDBOX],
+  ['sandbox/a.ts', '../daemon/daemon.ts', SANDBOX],
+  ['sandbox/a.ts', './../upstream/wire/wire.ts', SANDBOX],
+  ['sandbox/endpoints/a.ts', '../../upstream/wire/wire.ts', SANDBOX],
 ];
 
 const ALLOWED: [file: string, imported: string][] = [
-  ['domain/a.ts', './subject.ts'],
+  ['domain/a.ts', './subjects/subject.ts'],
   ['domain/a.ts', './cadence/stages.ts'],
   ['domain/a.ts', 'zod'],
   ['domain/a.ts', 'viem'],
   ['domain/a.ts', 'viem/utils'],
-  ['domain/cadence/a.ts', '../subject.ts'],
+  ['domain/cadence/a.ts', '../subjects/subject.ts'],
   ['domain/cadence/a.ts', './stages.ts'],
   ['pollers/a.ts', '../upstream/client.ts'],
-  ['notifiers/webhook/a.ts', '../../domain/event.ts'],
+  ['notifiers/webhook/a.ts', '../../domain/events/event.ts'],
   ['store/a.ts', 'ioredis'],
   ['queues/a.ts', 'ioredis'],
   ['queues/a.ts', 'bullmq'],
   ['server/a.ts', '../metrics/metrics.ts'],
   ['commands/a.ts', '../metrics/metrics.ts'],
   ['commands/a.ts', 'ioredis'],
-  ['daemon.ts', './metrics/metrics.ts'],
-  ['daemon.ts', 'bullmq'],
-  ['sandbox/a.ts', '../domain/subject.ts'],
+  ['daemon/a.ts', '../metrics/metrics.ts'],
+  ['daemon/a.ts', 'bullmq'],
+  ['sandbox/a.ts', '../domain/subjects/subject.ts'],
   ['sandbox/a.ts', 'fastify'],
-  ['sandbox/endpoints/a.ts', '../../domain/subject.ts'],
-  ['sandbox/endpoints/a.ts', '../world.ts'],
+  ['sandbox/endpoints/a.ts', '../../domain/subjects/subject.ts'],
+  ['sandbox/endpoints/a.ts', '../world/world.ts'],
 ];
 
 /** The ways in which a module can be named, each on one line. */
@@ -224,5 +225,23 @@ describe('clocks and randomness in the domain', () => {
     expect(findImpurities('/* a\n comment */\nconst a = 1;\nconst b = Date.now();\n')).toEqual([
       { line: 4, found: 'Date.now' },
     ]);
+  });
+});
+
+describe('imports', () => {
+  test.each([
+    ['queues/polls/a.ts', "import { b } from '../../store/b.ts';", []],
+    ['queues/polls/a.ts', "import { b } from '../deliveries/b.ts';", []],
+    ['queues/polls/a.ts', "import { z } from 'zod';", []],
+    ['queues/polls/a.ts', "import type { B } from '../../daemon/b.ts';", ['daemon/b.ts']],
+    ['store/a.ts', "import {\n  b,\n  c,\n} from '../queues/b.ts';", ['queues/b.ts']],
+    ['store/a.ts', "export { b } from '../upstream/b.ts';", ['upstream/b.ts']],
+    ['demo/a.ts', "const { b } = await import('../commands/b.ts');", ['commands/b.ts']],
+    ['commands/a.ts', "const { b } = await import('../demo/b.ts');", []],
+    ['redact.ts', "import { b } from './secret.ts';", []],
+    ['secret.ts', "import { b } from './redact.ts';", ['redact.ts']],
+    ['somewhere/a.ts', "import { b } from '../domain/b.ts';", ['domain/b.ts']],
+  ])('of %s by %j against the flow: %j', (path, text, expected) => {
+    expect(findUphill(new Map([[path, text]])).map(({ to }) => to)).toEqual(expected);
   });
 });

@@ -8,7 +8,7 @@ import { LONGEST_WAIT_SECONDS, limitsAt, tightest } from '../../src/domain/caden
 import { chooseListings, type UnderWay } from '../../src/domain/cadence/listing-choice.ts';
 import { virtualSeconds, waitSeconds } from '../../src/domain/cadence/wait.ts';
 import { arrivalRule, watchRules } from '../../src/domain/cadence/watch-rules.ts';
-import { logNormal, randomStream } from '../../src/sandbox/random.ts';
+import { logNormal, randomStream } from '../../src/sandbox/world/random.ts';
 
 const TRUTH = { medianSeconds: 25, sigma: 0.5, neverShare: 0.03 };
 const LIFETIME_SECONDS = 3_600;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { type DecideContext, decide, eventType } from '../../src/domain/decide.ts';
+import { type DecideContext, decide, eventType } from '../../src/domain/changes/decide.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { Snapshot, UpstreamRecord } from '../../src/domain/record.ts';
-import { gatewayJobId, intentId, type SubjectId, vaultId } from '../../src/domain/subject.ts';
+import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.ts';
+import { gatewayJobId, intentId, type SubjectId, vaultId } from '../../src/domain/subjects/subject.ts';
 
 const INTENT = intentId('0xaa');
 const VAULT = vaultId({ chainId: 8453, address: '0xbb' });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { diffRecords, type Reading } from '../../src/domain/diff.ts';
+import { diffRecords, type Reading } from '../../src/domain/changes/diff.ts';
 import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
 
 const BOTH: Reading[] = ['grows', 'replaces'];

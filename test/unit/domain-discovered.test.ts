@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { COMMON, extendDirectory, tokenKey } from '../../src/domain/chains.ts';
+import { COMMON, extendDirectory, tokenKey } from '../../src/domain/transfers/chains.ts';
 import {
   contradictions,
   type DiscoveredToken,
@@ -8,7 +8,7 @@ import {
   quoteSigners,
   takeChains,
   takeTokens,
-} from '../../src/domain/discovered.ts';
+} from '../../src/domain/transfers/discovered.ts';
 
 const ADDRESS = `0x${'1B'.repeat(20)}`;
 const USDC = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { decide } from '../../src/domain/decide.ts';
-import { wantsType } from '../../src/domain/glob.ts';
+import { decide } from '../../src/domain/changes/decide.ts';
+import { unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
+import { wantsType } from '../../src/domain/events/glob.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { unseenSnapshot } from '../../src/domain/next-snapshot.ts';
-import { intentId } from '../../src/domain/subject.ts';
+import { intentId } from '../../src/domain/subjects/subject.ts';
 
 const HASH = `0x${'ab'.repeat(32)}`;
 const SUBJECT = intentId(HASH);

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { COMMON } from '../../src/domain/chains.ts';
-import { type EventFilter, passesFilter } from '../../src/domain/filter.ts';
+import { type EventFilter, passesFilter } from '../../src/domain/events/filter.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
+import { COMMON } from '../../src/domain/transfers/chains.ts';
 
 const USDC_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 const USDC_OPTIMISM = '0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85';

@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type GatheringRules, joinsWaiting, type Plan, planGathering } from '../../src/domain/gathering.ts';
+import {
+  type GatheringRules,
+  joinsWaiting,
+  type Plan,
+  planGathering,
+} from '../../src/domain/events/gathering.ts';
 
 const DIGEST = { everyMs: 900_000, max: 3 };
 const NIGHT = { fromMinute: 22 * 60, toMinute: 7 * 60, timeZone: 'UTC' };

@@ -6,8 +6,8 @@ import { observed } from '../../src/domain/cadence/observed.ts';
 import { routeName } from '../../src/domain/cadence/route-name.ts';
 import { ARRIVAL_RULE, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { Snapshot } from '../../src/domain/record.ts';
-import { intentId, quoteId } from '../../src/domain/subject.ts';
+import type { Snapshot } from '../../src/domain/subjects/record.ts';
+import { intentId, quoteId } from '../../src/domain/subjects/subject.ts';
 
 const NOW_MS = 1_763_638_260_000;
 const LEG = { chainId: 8453, amount: '1' };

@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { gaslessId, gatewayJobId, intentId, type SubjectId, vaultId } from '../../src/domain/subject.ts';
+import {
+  gaslessId,
+  gatewayJobId,
+  intentId,
+  type SubjectId,
+  vaultId,
+} from '../../src/domain/subjects/subject.ts';
 import { type Answer, Followed } from '../support/followed.ts';
 
 const JOB = gatewayJobId('job-1');

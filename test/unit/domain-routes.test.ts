@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { nextRoutePoll } from '../../src/domain/cadence/next-poll.ts';
-import { decide } from '../../src/domain/decide.ts';
+import { decide } from '../../src/domain/changes/decide.ts';
+import { nextSnapshot } from '../../src/domain/changes/next-snapshot.ts';
 import { canonicalJson, type JsonObject } from '../../src/domain/json.ts';
-import { nextSnapshot } from '../../src/domain/next-snapshot.ts';
-import type { Snapshot } from '../../src/domain/record.ts';
 import {
   feeRatio,
   type RouteDefinition,
   type RouteQuote,
   readRoute,
   routeRecord,
-} from '../../src/domain/route.ts';
+} from '../../src/domain/quotes/route.ts';
+import type { Snapshot } from '../../src/domain/subjects/record.ts';
 import { quoteOf, ROUTE, USDC_BASE, USDC_OPTIMISM } from '../support/routes.ts';
 
 const CONTEXT = { nowMs: 1_000, exact: true, history: false, confirmAfterMs: 600_000 };

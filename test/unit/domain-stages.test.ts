@@ -2,12 +2,13 @@ import { describe, expect, test } from 'vitest';
 import { NARROW_STATUSES } from '../../src/domain/cadence/listing.ts';
 import { type CadenceInput, isFinished, nextPoll } from '../../src/domain/cadence/next-poll.ts';
 import type { PlannedPoll } from '../../src/domain/cadence/planned-poll.ts';
-import { EVENT_TYPES } from '../../src/domain/event-types.ts';
-import type { HandedState } from '../../src/domain/handed-quote.ts';
-import { knownStatuses } from '../../src/domain/kinds.ts';
-import { type Step, stageOf, stepBetween } from '../../src/domain/lifecycle.ts';
-import { nextSnapshot, unseenSnapshot } from '../../src/domain/next-snapshot.ts';
-import type { Snapshot } from '../../src/domain/record.ts';
+import { type TimedContext, timedMoments } from '../../src/domain/cadence/timed.ts';
+import { nextSnapshot, unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
+import { EVENT_TYPES } from '../../src/domain/events/event-types.ts';
+import type { HandedState } from '../../src/domain/quotes/handed-quote.ts';
+import { knownStatuses } from '../../src/domain/subjects/kinds.ts';
+import { type Step, stageOf, stepBetween } from '../../src/domain/subjects/lifecycle.ts';
+import type { Snapshot } from '../../src/domain/subjects/record.ts';
 import {
   asSubjectId,
   gaslessId,
@@ -17,8 +18,7 @@ import {
   type SubjectId,
   subjectKind,
   vaultId,
-} from '../../src/domain/subject.ts';
-import { type TimedContext, timedMoments } from '../../src/domain/timed.ts';
+} from '../../src/domain/subjects/subject.ts';
 import { EXPECTED_LAW } from '../support/law.ts';
 
 const INTENT = intentId('0xaa');

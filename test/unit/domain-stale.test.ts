@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { type DecideContext, decide } from '../../src/domain/decide.ts';
+import { type DecideContext, decide } from '../../src/domain/changes/decide.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { Snapshot, UpstreamRecord } from '../../src/domain/record.ts';
-import { intentId } from '../../src/domain/subject.ts';
+import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.ts';
+import { intentId } from '../../src/domain/subjects/subject.ts';
 
 const INTENT = intentId('0xaa');
 const NOW_MS = 1_763_638_260_000;

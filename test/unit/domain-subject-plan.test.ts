@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { Snapshot } from '../../src/domain/record.ts';
-import { intentId, vaultId } from '../../src/domain/subject.ts';
-import { type PlanContext, planSubject } from '../../src/domain/subject-plan.ts';
+import { type PlanContext, planSubject } from '../../src/domain/cadence/subject-plan.ts';
+import type { Snapshot } from '../../src/domain/subjects/record.ts';
+import { intentId, vaultId } from '../../src/domain/subjects/subject.ts';
 import { EXPECTED_LAW } from '../support/law.ts';
 
 const INTENT = intentId('0xaa');

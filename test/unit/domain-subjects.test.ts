@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { claimRoot, isHistoryFor, parseClaimRoot, walletsOf } from '../../src/domain/claim.ts';
-import { isPollable } from '../../src/domain/kinds.ts';
+import { claimRoot, isHistoryFor, parseClaimRoot, walletsOf } from '../../src/domain/subjects/claim.ts';
+import { isPollable } from '../../src/domain/subjects/kinds.ts';
 import {
   asSubjectId,
   eventKind,
@@ -16,8 +16,8 @@ import {
   subjectOfRecord,
   vaultId,
   walletId,
-} from '../../src/domain/subject.ts';
-import { subjectsOf } from '../../src/domain/subscription.ts';
+} from '../../src/domain/subjects/subject.ts';
+import { subjectsOf } from '../../src/domain/subjects/subscription.ts';
 
 describe('a subject id', () => {
   test.each<[string, string, SubjectKey]>([

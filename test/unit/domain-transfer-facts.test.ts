@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { COMMON } from '../../src/domain/chains.ts';
-import type { Event } from '../../src/domain/event.ts';
-import { type Promised, TRANSFER } from '../../src/domain/event-schema.ts';
-import { readHandedQuote } from '../../src/domain/handed-quote.ts';
+import type { Event } from '../../src/domain/events/event.ts';
+import { type Promised, TRANSFER } from '../../src/domain/events/event-schema.ts';
+import { makeEvent } from '../../src/domain/events/make-event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { makeEvent } from '../../src/domain/make-event.ts';
-import { promisedBy } from '../../src/domain/promised.ts';
-import { asSubjectId, eventKind } from '../../src/domain/subject.ts';
-import { transferFacts } from '../../src/domain/transfer-facts.ts';
+import { readHandedQuote } from '../../src/domain/quotes/handed-quote.ts';
+import { promisedBy } from '../../src/domain/quotes/promised.ts';
+import { asSubjectId, eventKind } from '../../src/domain/subjects/subject.ts';
+import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { transferFacts } from '../../src/domain/transfers/transfer-facts.ts';
 
 const HASH = `0x${'ab'.repeat(32)}`;
 const USDC_BASE = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';

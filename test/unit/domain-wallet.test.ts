@@ -10,7 +10,7 @@ import {
   type WalletView,
 } from '../../src/domain/cadence/wallet.ts';
 import { arrivalRule } from '../../src/domain/cadence/watch-rules.ts';
-import { intentId } from '../../src/domain/subject.ts';
+import { intentId } from '../../src/domain/subjects/subject.ts';
 import { EXPECTED_LAW } from '../support/law.ts';
 
 const NOW = 1_000_000_000;

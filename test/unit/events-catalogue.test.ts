@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { generateEventFiles } from '../../scripts/generate/events.ts';
-import { RENDERED_EVENT } from '../../src/domain/event-schema.ts';
-import { EVENT_TYPES } from '../../src/domain/event-types.ts';
+import { RENDERED_EVENT } from '../../src/domain/events/event-schema.ts';
+import { EVENT_TYPES } from '../../src/domain/events/event-types.ts';
 
 const files = new Map((await generateEventFiles()).map(({ path, content }) => [path, content]));
 

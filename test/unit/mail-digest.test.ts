@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { COMMON, extendDirectory } from '../../src/domain/chains.ts';
-import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
+import { COMMON, extendDirectory } from '../../src/domain/transfers/chains.ts';
 import { renderDigestHtml, renderDigestText } from '../../src/notifiers/email/body.ts';
 import { makeDigestNotice } from '../../src/notifiers/email/digest.ts';
 import { makeDigestMessage, makeMessage } from '../../src/notifiers/email/message.ts';

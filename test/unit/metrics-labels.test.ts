@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { Event } from '../../src/domain/event.ts';
-import { EVENT_TYPES } from '../../src/domain/event-types.ts';
+import type { Event } from '../../src/domain/events/event.ts';
+import { EVENT_TYPES } from '../../src/domain/events/event-types.ts';
 import { DEFINITIONS, type Definition } from '../../src/metrics/definitions.ts';
 import { type MetricSources, Metrics } from '../../src/metrics/metrics.ts';
 import { Signals } from '../../src/signals.ts';

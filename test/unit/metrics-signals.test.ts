@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { Event } from '../../src/domain/event.ts';
+import type { Event } from '../../src/domain/events/event.ts';
 import { Metrics } from '../../src/metrics/metrics.ts';
 import { type SignalMap, Signals } from '../../src/signals.ts';
 import { STANDING } from '../support/standing.ts';

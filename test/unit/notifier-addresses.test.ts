@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isRefusedAddress } from '../../src/config/refused-addresses.ts';
+import { isRefusedAddress } from '../../src/network/refused-addresses.ts';
 
 describe('addresses that a receiver must not have', () => {
   test.each([

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { COMMON } from '../../src/domain/chains.ts';
-import type { RenderedEvent } from '../../src/domain/event.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
+import { makeTestEvent } from '../../src/domain/events/test-event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { makeTestEvent } from '../../src/domain/test-event.ts';
+import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { renderHtml, renderText } from '../../src/notifiers/email/body.ts';
 import { makeMessage } from '../../src/notifiers/email/message.ts';
 import { makeNotice } from '../../src/notifiers/notice/notice.ts';

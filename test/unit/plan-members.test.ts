@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { SURFACES, surfaceKinds, surfaceOf } from '../../src/domain/kinds.ts';
+import { SURFACES, surfaceKinds, surfaceOf } from '../../src/domain/subjects/kinds.ts';
 import {
   asSubjectId,
   gaslessId,
@@ -12,9 +12,9 @@ import {
   subjectKind,
   vaultId,
   walletId,
-} from '../../src/domain/subject.ts';
-import { backoffMs } from '../../src/queues/poll-failures.ts';
-import { parseWalk } from '../../src/queues/walks.ts';
+} from '../../src/domain/subjects/subject.ts';
+import { backoffMs } from '../../src/queues/polls/poll-failures.ts';
+import { parseWalk } from '../../src/queues/polls/walks.ts';
 import { pageMember, parseMember, priceOf } from '../../src/store/plan.ts';
 
 const WALLET = walletId('0xAA');

@@ -6,7 +6,7 @@ import { type Hex, isHex, recoverAddress } from 'viem';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
-import { verifyQuoteSignature } from '../../src/domain/quote-signature.ts';
+import { verifyQuoteSignature } from '../../src/domain/quotes/quote-signature.ts';
 import { makeQuoteVectors, QUOTE_TYPES, type QuoteVector } from '../support/quote-vectors.ts';
 
 const FILE = join(import.meta.dirname, '../fixtures/quote-signatures/vectors.json');

@@ -6,7 +6,7 @@ import {
   type QuoteVerdict,
   readSignedQuote,
   verifyQuoteSignature,
-} from '../../src/domain/quote-signature.ts';
+} from '../../src/domain/quotes/quote-signature.ts';
 
 const signer = privateKeyToAccount(`0x${'11'.repeat(32)}`);
 const solanaSigner = privateKeyToAccount(`0x${'22'.repeat(32)}`);

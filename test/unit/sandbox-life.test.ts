@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { createAgenda } from '../../src/sandbox/agenda.ts';
-import { createDirector } from '../../src/sandbox/director.ts';
-import { createGenerator } from '../../src/sandbox/generator.ts';
-import type { StatusRecord } from '../../src/sandbox/record.ts';
-import { createWorld, type Happening, type Transition, type World } from '../../src/sandbox/world.ts';
+import { createDirector } from '../../src/sandbox/faults/director.ts';
+import { createAgenda } from '../../src/sandbox/world/agenda.ts';
+import { createGenerator } from '../../src/sandbox/world/generator.ts';
+import type { StatusRecord } from '../../src/sandbox/world/record.ts';
+import { createWorld, type Happening, type Transition, type World } from '../../src/sandbox/world/world.ts';
 
 const START_MS = 1_763_638_259_000;
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { classify } from '../../src/upstream/classify.ts';
-import type { Endpoint } from '../../src/upstream/endpoint.ts';
-import { type Advice, adviceFor, ERROR_CODES } from '../../src/upstream/failure.ts';
+import { classify } from '../../src/upstream/client/classify.ts';
+import type { Endpoint } from '../../src/upstream/client/endpoint.ts';
+import { type Advice, adviceFor, ERROR_CODES } from '../../src/upstream/client/failure.ts';
 
 /** The table of the interface: HTTP status, code, what a reader may do, what a submitter may do. */
 const TABLE: [httpStatus: number, code: string, read: Advice, submit: Advice][] = [

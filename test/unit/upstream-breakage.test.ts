@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer, type Server } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { Secret } from '../../src/config/secret.ts';
-import type { Outcome } from '../../src/upstream/ask.ts';
-import { UpstreamClient, type UpstreamClientOptions } from '../../src/upstream/client.ts';
-import { UpstreamFailure } from '../../src/upstream/failure.ts';
+import { Secret } from '../../src/secret.ts';
+import type { Outcome } from '../../src/upstream/client/ask.ts';
+import { UpstreamClient, type UpstreamClientOptions } from '../../src/upstream/client/client.ts';
+import { UpstreamFailure } from '../../src/upstream/client/failure.ts';
 import { freePort } from '../support/port.ts';
 
 const KEY = 'sk-live-0123456789abcdef';

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { Server } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { Secret } from '../../src/config/secret.ts';
-import type { Outcome } from '../../src/upstream/ask.ts';
-import { UpstreamClient, type UpstreamClientOptions } from '../../src/upstream/client.ts';
-import { UpstreamFailure } from '../../src/upstream/failure.ts';
+import { Secret } from '../../src/secret.ts';
+import type { Outcome } from '../../src/upstream/client/ask.ts';
+import { UpstreamClient, type UpstreamClientOptions } from '../../src/upstream/client/client.ts';
+import { UpstreamFailure } from '../../src/upstream/client/failure.ts';
 
 const KEY = 'sk-live-0123456789abcdef';
 const PAGE = JSON.stringify({

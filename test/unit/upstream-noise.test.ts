@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
 import { parseJson } from '../../src/domain/parse-json.ts';
-import { verifyQuoteSignature } from '../../src/domain/quote-signature.ts';
-import { readChains, readTokens } from '../../src/upstream/chain-list.ts';
-import { readGaslessJob } from '../../src/upstream/gasless-job.ts';
-import { readOpenQuotes } from '../../src/upstream/open-quote.ts';
-import { readQuoteAnswer } from '../../src/upstream/quote.ts';
+import { verifyQuoteSignature } from '../../src/domain/quotes/quote-signature.ts';
+import { readChains, readTokens } from '../../src/upstream/wire/chain-list.ts';
+import { readGaslessJob } from '../../src/upstream/wire/gasless-job.ts';
+import { readOpenQuotes } from '../../src/upstream/wire/open-quote.ts';
+import { readQuoteAnswer } from '../../src/upstream/wire/quote.ts';
 
 const HASH = `0x${'a'.repeat(64)}`;
 const SIGNER = `0x${'1'.repeat(40)}`;

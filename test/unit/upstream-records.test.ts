@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonValue } from '../../src/domain/json.ts';
 import { parseJson } from '../../src/domain/parse-json.ts';
-import { readGatewayJob, readVault } from '../../src/upstream/gateway-record.ts';
-import { readStatusPage, type StatusPage } from '../../src/upstream/status-page.ts';
-import type { Reading } from '../../src/upstream/wire.ts';
+import { readGatewayJob, readVault } from '../../src/upstream/wire/gateway-record.ts';
+import { readStatusPage, type StatusPage } from '../../src/upstream/wire/status-page.ts';
+import type { Reading } from '../../src/upstream/wire/wire.ts';
 
 const hash = (digit: string): string => `0x${digit.repeat(64)}`;
 

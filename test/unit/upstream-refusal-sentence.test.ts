@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { refusalSentence } from '../../src/upstream/refusal.ts';
+import { refusalSentence } from '../../src/upstream/client/refusal.ts';
 
 const STATUS = { endpoint: 'status', isPage: false, keyed: true } as const;
 

@@ -2,10 +2,10 @@ import type { Hex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { Answer } from '../../src/upstream/ask.ts';
-import { type ChainEntry, type Listing, readChains, readTokens } from '../../src/upstream/chain-list.ts';
-import { UpstreamFailure } from '../../src/upstream/failure.ts';
-import { QuoteSigners } from '../../src/upstream/quote-signers.ts';
+import type { Answer } from '../../src/upstream/client/ask.ts';
+import { UpstreamFailure } from '../../src/upstream/client/failure.ts';
+import { QuoteSigners } from '../../src/upstream/client/quote-signers.ts';
+import { type ChainEntry, type Listing, readChains, readTokens } from '../../src/upstream/wire/chain-list.ts';
 
 const old = privateKeyToAccount(`0x${'11'.repeat(32)}`);
 const current = privateKeyToAccount(`0x${'22'.repeat(32)}`);

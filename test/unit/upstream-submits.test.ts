@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
-import { Secret } from '../../src/config/secret.ts';
-import type { Patience } from '../../src/upstream/again.ts';
-import { UpstreamClient } from '../../src/upstream/client.ts';
-import { UpstreamFailure } from '../../src/upstream/failure.ts';
-import { OpenQuotesClient } from '../../src/upstream/open-quotes-client.ts';
+import { Secret } from '../../src/secret.ts';
+import type { Patience } from '../../src/upstream/client/again.ts';
+import { UpstreamClient } from '../../src/upstream/client/client.ts';
+import { UpstreamFailure } from '../../src/upstream/client/failure.ts';
+import { OpenQuotesClient } from '../../src/upstream/client/open-quotes-client.ts';
 
 const KEY = 'sk-live-0123456789abcdef';
 const OWNER = '0x52908400098527886e0f7030069857d2e4169ee7';

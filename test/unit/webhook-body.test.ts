@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { RenderedEvent } from '../../src/domain/event.ts';
-import { RENDERED_EVENT } from '../../src/domain/event-schema.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
+import { RENDERED_EVENT } from '../../src/domain/events/event-schema.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { renderBody } from '../../src/notifiers/webhook/render.ts';
 

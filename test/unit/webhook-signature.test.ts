@@ -3,14 +3,14 @@ import fc from 'fast-check';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
 import { describe, expect, test } from 'vitest';
-import { Secret } from '../../src/config/secret.ts';
 import {
   ExpiringSecret,
   formatHmacSecret,
   formatKeyPair,
   parseSigningSecret,
-} from '../../src/config/signing-secret.ts';
+} from '../../src/config/fields/signing-secret.ts';
 import { signatureHeader } from '../../src/notifiers/webhook/sign.ts';
+import { Secret } from '../../src/secret.ts';
 
 const ID = `evt_${'0123456789'.repeat(4)}`;
 const seeds = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => Buffer.from(bytes));

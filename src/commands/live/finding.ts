@@ -1,5 +1,5 @@
-import { UpstreamFailure } from '../../upstream/failure.ts';
-import { refusalReport } from '../../upstream/refusal.ts';
+import { UpstreamFailure } from '../../upstream/client/failure.ts';
+import { refusalReport } from '../../upstream/client/refusal.ts';
 import { within } from '../../within.ts';
 
 /** What one look at the outside found. `refused`: asking again does not help, the config has to change. */

@@ -1,12 +1,12 @@
 import type { Config } from '../../config/config.ts';
-import { extendDirectory } from '../../domain/chains.ts';
-import { contradictions, quoteSigners, takeChains, takeTokens } from '../../domain/discovered.ts';
-import { readRoute } from '../../domain/route.ts';
-import { routesOf } from '../../domain/subscription.ts';
+import { readRoute } from '../../domain/quotes/route.ts';
+import { routesOf } from '../../domain/subjects/subscription.ts';
+import { extendDirectory } from '../../domain/transfers/chains.ts';
+import { contradictions, quoteSigners, takeChains, takeTokens } from '../../domain/transfers/discovered.ts';
 import { pollRoute } from '../../pollers/route.ts';
-import { UpstreamClient } from '../../upstream/client.ts';
-import { UpstreamFailure } from '../../upstream/failure.ts';
-import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../../upstream/open-quotes-client.ts';
+import { UpstreamClient } from '../../upstream/client/client.ts';
+import { UpstreamFailure } from '../../upstream/client/failure.ts';
+import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../../upstream/client/open-quotes-client.ts';
 import { type Check, count, failed, messageOf, seconds } from './finding.ts';
 
 /** An id that no transfer has: a key that works gets `unknown` for it. */

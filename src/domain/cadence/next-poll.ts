@@ -1,6 +1,6 @@
-import { stageOf } from '../lifecycle.ts';
-import type { Snapshot } from '../record.ts';
-import { type SubjectId, subjectKind } from '../subject.ts';
+import { stageOf } from '../subjects/lifecycle.ts';
+import type { Snapshot } from '../subjects/record.ts';
+import { type SubjectId, subjectKind } from '../subjects/subject.ts';
 import type { PlannedPoll } from './planned-poll.ts';
 import { ANY_ROUTE, routeName } from './route-name.ts';
 import { virtualSeconds } from './wait.ts';

@@ -1,7 +1,7 @@
-import { statusOf } from '../kinds.ts';
-import { stageOf, stepBetween } from '../lifecycle.ts';
-import type { Snapshot } from '../record.ts';
-import type { SubjectId } from '../subject.ts';
+import { statusOf } from '../subjects/kinds.ts';
+import { stageOf, stepBetween } from '../subjects/lifecycle.ts';
+import type { Snapshot } from '../subjects/record.ts';
+import type { SubjectId } from '../subjects/subject.ts';
 import type { Interval } from './learning.ts';
 import { stageSinceMs } from './next-poll.ts';
 import { routeName } from './route-name.ts';

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../json.ts';
-import { readTransfer } from '../transfer.ts';
+import { readTransfer } from '../transfers/transfer.ts';
 
 /** The route of which nothing is known, and on which everything is learned. */
 export const ANY_ROUTE = '*';

@@ -1,4 +1,4 @@
-import type { SubjectId } from '../subject.ts';
+import type { SubjectId } from '../subjects/subject.ts';
 import { keepable, type Limits, tightest } from './limits.ts';
 import type { Listing } from './listing.ts';
 import { type Arrivals, chooseListings } from './listing-choice.ts';

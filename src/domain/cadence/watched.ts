@@ -1,5 +1,5 @@
-import { stageOf } from '../lifecycle.ts';
-import type { SubjectId } from '../subject.ts';
+import { stageOf } from '../subjects/lifecycle.ts';
+import type { SubjectId } from '../subjects/subject.ts';
 import { type HazardCurve, rateAt } from './hazard.ts';
 import { keepable, type Limits, LONGEST_WAIT_SECONDS, limitsAt } from './limits.ts';
 import { stageInterval } from './stages.ts';

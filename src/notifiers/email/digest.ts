@@ -1,6 +1,6 @@
-import type { Directory } from '../../domain/chains.ts';
-import type { RenderedEvent } from '../../domain/event.ts';
-import { isTrouble } from '../../domain/event-types.ts';
+import type { RenderedEvent } from '../../domain/events/event.ts';
+import { isTrouble } from '../../domain/events/event-types.ts';
+import type { Directory } from '../../domain/transfers/chains.ts';
 import { briefRows } from '../notice/notice.ts';
 import type { Row } from '../notice/row.ts';
 import { formatTime } from '../notice/time.ts';

@@ -1,9 +1,9 @@
 import type { SendMailOptions } from 'nodemailer';
 import type { EmailReceiver, SmtpConfig } from '../../config/config.ts';
-import type { Secret } from '../../config/secret.ts';
-import type { Directory } from '../../domain/chains.ts';
+import type { Directory } from '../../domain/transfers/chains.ts';
 import { NameResolver } from '../../network/resolver.ts';
 import { secretsOfLogin } from '../../redact.ts';
+import type { Secret } from '../../secret.ts';
 import { beginAttempt } from '../attempt.ts';
 import { keptWithout } from '../kept.ts';
 import type { AttemptOptions, AttemptResult, Notifier } from '../notifier.ts';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { domainToASCII } from 'node:url';
 import type { SendMailOptions } from 'nodemailer';
-import type { Directory } from '../../domain/chains.ts';
-import type { RenderedEvent } from '../../domain/event.ts';
+import type { RenderedEvent } from '../../domain/events/event.ts';
+import type { Directory } from '../../domain/transfers/chains.ts';
 import { makeNotice } from '../notice/notice.ts';
 import type { Digest } from '../notifier.ts';
 import { renderDigestHtml, renderDigestText, renderHtml, renderText } from './body.ts';

@@ -5,9 +5,9 @@ import {
   type SMTPTransportOptions,
   type Transporter,
 } from 'nodemailer';
-import { isLoopbackAddress } from '../../config/refused-addresses.ts';
-import type { Secret } from '../../config/secret.ts';
+import { isLoopbackAddress } from '../../network/refused-addresses.ts';
 import type { NameResolver } from '../../network/resolver.ts';
+import type { Secret } from '../../secret.ts';
 
 /** Sends mail, one connection per message, so that an attempt is exactly one try. */
 export type MailTransport = Transporter<SMTPSentMessageInfo, SMTPTransportOptions>;

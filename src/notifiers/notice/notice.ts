@@ -1,8 +1,8 @@
-import { describeAmount } from '../../domain/amounts.ts';
-import { COMMON, chainName, type Directory, explorerTxUrl } from '../../domain/chains.ts';
-import type { RenderedEvent } from '../../domain/event.ts';
+import type { RenderedEvent } from '../../domain/events/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import { type Leg, readText, type Transfer } from '../../domain/transfer.ts';
+import { describeAmount } from '../../domain/transfers/amounts.ts';
+import { COMMON, chainName, type Directory, explorerTxUrl } from '../../domain/transfers/chains.ts';
+import { type Leg, readText, type Transfer } from '../../domain/transfers/transfer.ts';
 import { printableLine } from '../printable.ts';
 import { describeValue, type Row, rowIf } from './row.ts';
 import { renderSummary } from './summary.ts';

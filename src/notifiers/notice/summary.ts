@@ -1,7 +1,7 @@
-import type { RenderedEvent } from '../../domain/event.ts';
-import { tellingOfType } from '../../domain/event-types.ts';
+import type { RenderedEvent } from '../../domain/events/event.ts';
+import { tellingOfType } from '../../domain/events/event-types.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
-import { readText } from '../../domain/transfer.ts';
+import { readText } from '../../domain/transfers/transfer.ts';
 import { isOperatorEvent, kindName } from './title.ts';
 
 /** One or two sentences about what happened. Words of the upstream appear in it as they came. */

@@ -1,9 +1,9 @@
-import { describeAmount } from '../../domain/amounts.ts';
-import { chainName, type Directory } from '../../domain/chains.ts';
-import type { RenderedEvent } from '../../domain/event.ts';
-import { isOperatorKind, tellingOfType } from '../../domain/event-types.ts';
-import { toldKind } from '../../domain/kinds.ts';
-import type { Leg, Transfer } from '../../domain/transfer.ts';
+import type { RenderedEvent } from '../../domain/events/event.ts';
+import { isOperatorKind, tellingOfType } from '../../domain/events/event-types.ts';
+import { toldKind } from '../../domain/subjects/kinds.ts';
+import { describeAmount } from '../../domain/transfers/amounts.ts';
+import { chainName, type Directory } from '../../domain/transfers/chains.ts';
+import type { Leg, Transfer } from '../../domain/transfers/transfer.ts';
 import { printableLine } from '../printable.ts';
 import { formatDuration } from './time.ts';
 

@@ -1,7 +1,7 @@
-import { groupUnits } from '../../domain/amounts.ts';
-import type { RenderedEvent } from '../../domain/event.ts';
-import type { TransferFacts } from '../../domain/event-schema.ts';
-import { type Leg, readTransfer, type Transfer } from '../../domain/transfer.ts';
+import type { RenderedEvent } from '../../domain/events/event.ts';
+import type { TransferFacts } from '../../domain/events/event-schema.ts';
+import { groupUnits } from '../../domain/transfers/amounts.ts';
+import { type Leg, readTransfer, type Transfer } from '../../domain/transfers/transfer.ts';
 import { printableLine } from '../printable.ts';
 import { describeValue, type Row, rowIf } from './row.ts';
 import { formatDuration } from './time.ts';

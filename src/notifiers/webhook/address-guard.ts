@@ -1,8 +1,8 @@
 import type { LookupAddress, LookupOptions } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector } from 'undici';
-import { networkList } from '../../config/networks.ts';
-import { isRefusedAddress } from '../../config/refused-addresses.ts';
+import { networkList } from '../../config/fields/networks.ts';
+import { isRefusedAddress } from '../../network/refused-addresses.ts';
 
 /** A connection was not made, because the address is one that receivers must not have. */
 class RefusedAddressError extends Error {

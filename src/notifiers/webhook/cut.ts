@@ -1,4 +1,4 @@
-import type { RenderedEvent } from '../../domain/event.ts';
+import type { RenderedEvent } from '../../domain/events/event.ts';
 import { canonicalJson, type JsonValue } from '../../domain/json.ts';
 
 /** Standard Webhooks asks for less than 20 kB. */

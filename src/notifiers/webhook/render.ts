@@ -1,7 +1,7 @@
 import type { WebhookFormat } from '../../config/config.ts';
-import { COMMON, type Directory } from '../../domain/chains.ts';
-import type { RenderedEvent } from '../../domain/event.ts';
+import type { RenderedEvent } from '../../domain/events/event.ts';
 import { canonicalJson, type JsonObject } from '../../domain/json.ts';
+import { COMMON, type Directory } from '../../domain/transfers/chains.ts';
 import { makeNotice } from '../notice/notice.ts';
 import { cutEvent, MAX_BODY_BYTES } from './cut.ts';
 import { discordMessage } from './discord.ts';

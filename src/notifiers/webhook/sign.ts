@@ -1,6 +1,6 @@
 import { createHmac, sign } from 'node:crypto';
-import type { Secret } from '../../config/secret.ts';
-import { ExpiringSecret, parseSigningSecret, type SigningKey } from '../../config/signing-secret.ts';
+import { ExpiringSecret, parseSigningSecret, type SigningKey } from '../../config/fields/signing-secret.ts';
+import type { Secret } from '../../secret.ts';
 
 /** What a signature covers; `timestampSeconds` is the Unix time of the attempt. */
 export type SignedContent = { id: string; timestampSeconds: number; body: Buffer };

@@ -1,8 +1,8 @@
 import type { LookupFunction } from 'node:net';
 import { buildConnector, type Dispatcher, Pool } from 'undici';
 import type { WebhookReceiver } from '../../config/config.ts';
-import type { Directory } from '../../domain/chains.ts';
-import type { RenderedEvent } from '../../domain/event.ts';
+import type { RenderedEvent } from '../../domain/events/event.ts';
+import type { Directory } from '../../domain/transfers/chains.ts';
 import { proxiedConnector } from '../../network/proxy.ts';
 import { NameResolver } from '../../network/resolver.ts';
 import { secretsOfHeader, secretsOfUrl } from '../../redact.ts';

@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Answering } from '../answer-log.ts';
-import type { Distortion } from '../distort.ts';
-import { refuse } from '../gateway-error.ts';
-import { pathOf } from '../path.ts';
-import { type Entry, vaultKey, type World } from '../world.ts';
+import type { Answering } from '../control/answer-log.ts';
+import type { Distortion } from '../faults/distort.ts';
+import { pathOf } from '../world/path.ts';
+import { type Entry, vaultKey, type World } from '../world/world.ts';
+import { refuse } from './gateway-error.ts';
 
 const ADDRESS = /^0x[a-fA-F0-9]{40}$/;
 const CHAIN_ID = /^[1-9]\d{0,14}$/;

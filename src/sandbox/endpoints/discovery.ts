@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
-import type { Answering } from '../answer-log.ts';
-import { CHAINS, TOKENS } from '../chains.ts';
-import type { QuoteSigners } from '../quote-signers.ts';
+import type { Answering } from '../control/answer-log.ts';
+import type { QuoteSigners } from '../quotes/quote-signers.ts';
+import { CHAINS, TOKENS } from '../world/chains.ts';
 
 /**
  * Adds `GET /v1/chains` and `GET /v1/tokens`. The interface names only `quoteSigner`; the sandbox answers

@@ -1,9 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { Answering } from '../answer-log.ts';
-import { erc3009Data, permit2Data, permit3Data, recoverSigner } from '../authorizations.ts';
-import { type Token, tokenAt } from '../chains.ts';
-import { fieldErrors } from '../field-errors.ts';
+import type { Answering } from '../control/answer-log.ts';
+import { erc3009Data, permit2Data, permit3Data, recoverSigner } from '../world/authorizations.ts';
+import { type Token, tokenAt } from '../world/chains.ts';
+import type { Fundable, Orders } from '../world/orders.ts';
+import type { Submit, Submits } from '../world/submits.ts';
+import type { World } from '../world/world.ts';
+import { fieldErrors } from './field-errors.ts';
 import {
   amount,
   bytes32,
@@ -15,11 +18,8 @@ import {
   signature,
   uint48,
   uint256,
-} from '../fields.ts';
-import type { Fundable, Orders } from '../orders.ts';
-import { sendInvalidRequest, sendProblem } from '../problem.ts';
-import type { Submit, Submits } from '../submits.ts';
-import type { World } from '../world.ts';
+} from './fields.ts';
+import { sendInvalidRequest, sendProblem } from './problem.ts';
 
 /** What a scheme makes of an authorization for a quote; null where it does not pay the quote's token. */
 type Reading = Omit<Submit, 'fundable' | 'payload' | 'signature' | 'owner'> & { claimed: string };

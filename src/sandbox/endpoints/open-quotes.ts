@@ -1,16 +1,16 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { bytesToHex } from 'viem';
 import { z } from 'zod';
-import type { Answering } from '../answer-log.ts';
-import type { Token } from '../chains.ts';
-import { fieldErrors } from '../field-errors.ts';
-import { amount, chainId, evmAddress } from '../fields.ts';
-import { address, uuid } from '../identifiers.ts';
-import { QUOTE_VALIDITY_SECONDS, VAULT_VALIDITY_SECONDS } from '../plan.ts';
-import type { FieldError } from '../problem.ts';
-import { portalAddress, type QuoteDesk } from '../quote-desk.ts';
-import { bytes, randomStream } from '../random.ts';
-import { findRoute, type Place, type Route, refuseAmount } from '../route.ts';
+import type { Answering } from '../control/answer-log.ts';
+import { portalAddress, type QuoteDesk } from '../quotes/quote-desk.ts';
+import { findRoute, type Place, type Route, refuseAmount } from '../quotes/route.ts';
+import type { Token } from '../world/chains.ts';
+import { address, uuid } from '../world/identifiers.ts';
+import { QUOTE_VALIDITY_SECONDS, VAULT_VALIDITY_SECONDS } from '../world/plan.ts';
+import { bytes, randomStream } from '../world/random.ts';
+import { fieldErrors } from './field-errors.ts';
+import { amount, chainId, evmAddress } from './fields.ts';
+import type { FieldError } from './problem.ts';
 
 const text = z.string().min(1);
 

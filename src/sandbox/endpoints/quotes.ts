@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Answering } from '../answer-log.ts';
-import { type ProblemCode, sendInvalidRequest, sendProblem } from '../problem.ts';
-import type { QuoteDesk, QuoteOrder } from '../quote-desk.ts';
-import { findRoute, refuseAmount } from '../route.ts';
+import type { Answering } from '../control/answer-log.ts';
+import type { QuoteDesk, QuoteOrder } from '../quotes/quote-desk.ts';
+import { findRoute, refuseAmount } from '../quotes/route.ts';
+import { type ProblemCode, sendInvalidRequest, sendProblem } from './problem.ts';
 import { parseQuoteRequest, type QuoteBody } from './quote-request.ts';
 
 /** Adds `POST /v1/quotes`. With `options.allQuotes` every solver's quote can be funded, the best of them being the whole answer's. */

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { decodeCursor } from '../cursor.ts';
-import type { FieldError } from '../problem.ts';
-import { INTENT_STATUSES } from '../record.ts';
-import type { PageQuery } from '../wallet-index.ts';
+import { INTENT_STATUSES } from '../world/record.ts';
+import type { PageQuery } from '../world/wallet-index.ts';
+import { decodeCursor } from './cursor.ts';
+import type { FieldError } from './problem.ts';
 
 /** The filters that look up one thing. */
 export const EXACT_FILTERS = ['intentHash', 'sourceTxHash', 'destinationTxHash', 'quoteId', 'jobId'] as const;

@@ -1,13 +1,13 @@
 import type { FastifyInstance } from 'fastify';
-import type { Answering } from '../answer-log.ts';
-import { encodeCursor } from '../cursor.ts';
-import type { Distortion } from '../distort.ts';
-import { lookupKey } from '../identifiers.ts';
-import { pathOf } from '../path.ts';
-import { sendInvalidRequest } from '../problem.ts';
-import type { StatusRecord } from '../record.ts';
-import type { PageQuery } from '../wallet-index.ts';
-import type { Entry, World } from '../world.ts';
+import type { Answering } from '../control/answer-log.ts';
+import type { Distortion } from '../faults/distort.ts';
+import { lookupKey } from '../world/identifiers.ts';
+import { pathOf } from '../world/path.ts';
+import type { StatusRecord } from '../world/record.ts';
+import type { PageQuery } from '../world/wallet-index.ts';
+import type { Entry, World } from '../world/world.ts';
+import { encodeCursor } from './cursor.ts';
+import { sendInvalidRequest } from './problem.ts';
 import { type ExactFilter, parseStatusQuery } from './status-query.ts';
 
 type Found = { entries: Entry<StatusRecord>[]; nextCursor: string | null };

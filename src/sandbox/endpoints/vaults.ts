@@ -1,19 +1,19 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { Answering } from '../answer-log.ts';
-import { erc2612Data, erc3009Data, recoverSigner } from '../authorizations.ts';
-import { type Token, tokenAt } from '../chains.ts';
-import { fieldErrors } from '../field-errors.ts';
-import { amount, bytes32, chainId, decimalSeconds, evmAddress, seconds, signature } from '../fields.ts';
-import { type GatewayCode, refuse } from '../gateway-error.ts';
-import type { Fundable, Orders } from '../orders.ts';
-import { pathOf } from '../path.ts';
-import { inWords } from '../problem.ts';
-import type { QuoteDesk } from '../quote-desk.ts';
-import { findRoute, refuseAmount } from '../route.ts';
-import type { Submit, Submits } from '../submits.ts';
-import type { World } from '../world.ts';
+import type { Answering } from '../control/answer-log.ts';
+import type { QuoteDesk } from '../quotes/quote-desk.ts';
+import { findRoute, refuseAmount } from '../quotes/route.ts';
+import { erc2612Data, erc3009Data, recoverSigner } from '../world/authorizations.ts';
+import { type Token, tokenAt } from '../world/chains.ts';
+import type { Fundable, Orders } from '../world/orders.ts';
+import { pathOf } from '../world/path.ts';
+import type { Submit, Submits } from '../world/submits.ts';
+import type { World } from '../world/world.ts';
+import { fieldErrors } from './field-errors.ts';
+import { amount, bytes32, chainId, decimalSeconds, evmAddress, seconds, signature } from './fields.ts';
 import { erc3009Nonce, payloadOf } from './gasless.ts';
+import { type GatewayCode, refuse } from './gateway-error.ts';
+import { inWords } from './problem.ts';
 
 const createSchema = z.strictObject({
   sourceChainId: chainId,

@@ -1,0 +1,67 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join, normalize, relative, resolve } from 'node:path';
+
+/**
+ * The program from its ground up, as folders and files of `src`: each imports only what stands before it, those that stand
+ * together import each other not at all.
+ */
+const FLOW: readonly (readonly string[])[] = [
+  ['domain'],
+  ['encodings.ts', 'log-error.ts', 'log-output.ts', 'secret.ts', 'version.ts', 'within.ts'],
+  ['redact.ts'],
+  ['network'],
+  ['config'],
+  ['upstream', 'store'],
+  ['signals.ts'],
+  ['pollers', 'notifiers'],
+  ['queues'],
+  ['metrics', 'server'],
+  ['daemon', 'sandbox'],
+  ['exit.ts'],
+  ['interrupt.ts'],
+  ['demo'],
+  ['commands'],
+  ['main.ts'],
+];
+
+/** An import against the flow: where it stands, and what it imports. */
+export type Uphill = { from: string; to: string; reason: string };
+
+/** Finds the imports against the flow among source files, given as their path within `src` -> their text. */
+export function findUphill(sources: ReadonlyMap<string, string>): Uphill[] {
+  return [...sources].flatMap(([from, text]) =>
+    [...text.matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].flatMap(([, target = '']) => {
+      const to = normalize(join(dirname(from), target));
+      const reason = to.startsWith('..') ? null : wrongWith(partOf(from), partOf(to));
+      return reason === null ? [] : [{ from, to, reason }];
+    }),
+  );
+}
+
+function partOf(path: string): string {
+  return path.split('/')[0] ?? '';
+}
+
+function wrongWith(from: string, to: string): string | null {
+  if (from === to) return null;
+  const [at, target] = [from, to].map((part) => FLOW.findIndex((level) => level.includes(part)));
+  if (at === -1 || target === -1)
+    return `${at === -1 ? from : to} has no place in the flow of scripts/flow.ts`;
+  if (at === undefined || target === undefined || target < at) return null;
+  return `${from} imports only what stands before it in the flow of scripts/flow.ts, and ${to} does not`;
+}
+
+/** What is wrong with the imports of `src`, a line each; empty where all go with the flow. */
+export async function importsAgainstTheFlow(root: string): Promise<string> {
+  const folder = resolve(root, 'src');
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile() && entry.name.endsWith('.ts'));
+  const sources = new Map<string, string>();
+  for (const { parentPath, name } of files) {
+    const path = resolve(parentPath, name);
+    sources.set(relative(folder, path), await readFile(path, 'utf8'));
+  }
+  return findUphill(sources)
+    .map(({ from, to, reason }) => `src/${from} imports src/${to}: ${reason}`)
+    .join('\n');
+}

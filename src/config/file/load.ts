@@ -1,0 +1,144 @@
+import { readFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import type { z } from 'zod';
+import type { JsonObject } from '../../domain/json.ts';
+import type { Config, ReceiverTls } from '../config.ts';
+import { digestOf } from '../digest.ts';
+import { readTlsFiles } from '../fields/tls.ts';
+import { buildConfig, checkConfig, configSchema, type ParsedConfig } from '../schema.ts';
+import { readQuoteFiles } from '../sections/quote-files.ts';
+import { checkRetention } from '../sections/retention.ts';
+import { ConfigError, type ConfigProblem, renderPath } from './errors.ts';
+import { describeFound, findingsOf, pathOf } from './findings.ts';
+import { createHiding, type Hiding } from './hiding.ts';
+import { secretTexts } from './schema-path.ts';
+import { readSource, type Source } from './source.ts';
+import { type Finding, replaceAt, valueAt } from './tree.ts';
+
+/**
+ * Reads a config file: YAML, then variables, the schema, the files it names, and what fields say about each other. `file` is relative
+ * to the working directory. Throws a ConfigError that holds every problem at once.
+ */
+export async function loadConfig(file: string, env: NodeJS.ProcessEnv): Promise<Config> {
+  const path = resolve(file);
+  const source = readSource(await readText(file), { env, folder: dirname(path) });
+  if (source.tree === null) {
+    throw new ConfigError(placed(file, { source, findings: [], hiding: createHiding(source.outside) }));
+  }
+  const parsed = parse(source.tree, source);
+  const issues = parsed.success ? [] : parsed.error.issues;
+  const hiding = createHiding([
+    ...source.outside,
+    ...secretTexts({ schema: configSchema, tree: source.tree }),
+  ]);
+  const context = { schema: configSchema, tree: source.tree, hiding };
+  const { quotes, findings: unread } = await readQuoteFiles(source.tree, dirname(path));
+  const findings = [
+    ...issues.flatMap((issue) => findingsOf(issue, context)),
+    ...unread,
+    ...(parsed.success ? checkRetention(parsed.data, source.tree) : []),
+    ...checkConfig(source.tree, {
+      isShown: (at, text) => source.variablesAt(at).length === 0 && !hiding.hides(text),
+      quotes,
+    }),
+  ];
+  if (!parsed.success || findings.length > 0 || source.problems.length > 0) {
+    throw new ConfigError(placed(file, { source, findings, hiding }));
+  }
+  const { tls, findings: tlsFindings } = await readTls(parsed.data, dirname(path));
+  if (tlsFindings.length > 0) throw new ConfigError(placed(file, { source, findings: tlsFindings, hiding }));
+  const config = buildConfig(parsed.data, { tls, quotes });
+  return { ...config, file: path, digest: digestOf(config), dataDir: resolve(dirname(path), config.dataDir) };
+}
+
+/** The files of all receivers, by the place of the receiver. */
+async function readTls(
+  { receivers }: ParsedConfig,
+  folder: string,
+): Promise<{ tls: (ReceiverTls | null)[]; findings: Finding[] }> {
+  const read = await Promise.all(
+    receivers.map((item) =>
+      item.type === 'webhook' && item.tls !== undefined ? readTlsFiles(item.tls, folder) : null,
+    ),
+  );
+  const findings = read.flatMap((one, index) =>
+    (one?.findings ?? []).map((finding) => ({ ...finding, path: ['receivers', index, ...finding.path] })),
+  );
+  return { tls: read.map((one) => one?.files ?? null), findings };
+}
+
+async function readText(file: string): Promise<string> {
+  const refuse = (message: string) => new ConfigError([{ file, line: 1, column: 1, path: '', message }]);
+  const bytes = await readFile(file).catch((error: unknown) => {
+    switch (codeOf(error)) {
+      case 'ENOENT':
+        throw refuse('found no such file, expected a config file (name another with --config)');
+      case 'EISDIR':
+        throw refuse('found a folder, expected a config file');
+      default:
+        throw refuse(`found a file that cannot be read (${codeOf(error)}), expected a config file`);
+    }
+  });
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw refuse('found bytes that are not UTF-8, expected a text file in UTF-8');
+  }
+  return text;
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason';
+}
+
+/**
+ * Applies the schema. A variable's value is text until here; where the schema wants a number or a flag instead, text that
+ * reads as one becomes one, and the schema is applied again.
+ */
+function parse(tree: JsonObject, source: Source): z.ZodSafeParseResult<ParsedConfig> {
+  const first = configSchema.safeParse(tree);
+  if (first.success) return first;
+  const coerced = first.error.issues.filter((issue) => {
+    const path = pathOf(issue);
+    const text = valueAt(tree, path);
+    if (issue.code !== 'invalid_type' || typeof text !== 'string') return false;
+    if (source.variablesAt(path).length === 0) return false;
+    const value = coerce(text, issue.expected);
+    if (value === null) return false;
+    replaceAt(tree, { path, value });
+    return true;
+  });
+  return coerced.length === 0 ? first : configSchema.safeParse(tree);
+}
+
+function coerce(text: string, expected: string): number | boolean | null {
+  if (expected === 'boolean') return text === 'true' ? true : text === 'false' ? false : null;
+  if (expected !== 'number' && expected !== 'int') return null;
+  return /^[+-]?\d+(\.\d+)?$/.test(text) ? Number(text) : null;
+}
+
+/** The problems with their lines, in the order of the file. */
+function placed(
+  file: string,
+  { source, findings, hiding }: { source: Source; findings: Finding[]; hiding: Hiding },
+): ConfigProblem[] {
+  const unreadable = new Set(source.problems.map(({ path }) => renderPath(path)));
+  const tree = source.tree ?? {};
+  // What is wrong with a value that could not be read is already said.
+  const readable = findings.filter(({ path }) => path.length === 0 || !unreadable.has(renderPath(path)));
+  const fromFindings = readable.map((finding) => {
+    const variables = source.variablesAt(finding.path);
+    const found = describeFound(finding, { schema: configSchema, tree, variables, hiding });
+    const offset = source.offsetOf(finding.path, { atKey: finding.atKey === true });
+    const path = finding.hidesKey === true ? finding.path.slice(0, -1) : finding.path;
+    return { path, offset, message: `found ${found}, expected ${finding.expected}` };
+  });
+  const problems = [...source.problems, ...fromFindings].sort((a, b) => a.offset - b.offset);
+  return problems.map(({ path, offset, message }) => ({
+    file,
+    ...source.positionOf(offset),
+    path: hiding.renderPath(path),
+    message,
+  }));
+}

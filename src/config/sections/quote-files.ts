@@ -1,0 +1,77 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { canonicalJson, type JsonValue } from '../../domain/json.ts';
+import { parseJson } from '../../domain/parse-json.ts';
+import { type HandedQuote, readHandedQuote } from '../../domain/quotes/handed-quote.ts';
+import type { SubjectId } from '../../domain/subjects/subject.ts';
+import type { ConfigPath } from '../file/errors.ts';
+import { type Finding, items, member } from '../file/tree.ts';
+
+/** The quotes that a config hands over: what each `file` holds, and what is wrong with those that cannot be read. */
+export type QuoteFiles = { quotes: ReadonlyMap<string, HandedQuote>; findings: Finding[] };
+
+/** Reads every `file` under `quotes` in a config's values. Paths are relative to `folder`, the config file's. */
+export async function readQuoteFiles(tree: JsonValue, folder: string): Promise<QuoteFiles> {
+  const quotes = new Map<string, HandedQuote>();
+  const findings: Finding[] = [];
+  for (const { path, file } of quoteFilesOf(tree)) {
+    const read = quotes.get(file) ?? (await readQuote(resolve(folder, file)));
+    if ('subject' in read) quotes.set(file, read);
+    else findings.push({ path, ...read });
+  }
+  return { quotes, findings };
+}
+
+/** Findings for files that hold one quote with two contents: only one of them can be what the upstream signed. */
+export function checkQuoteFiles(tree: JsonValue, quotes: ReadonlyMap<string, HandedQuote>): Finding[] {
+  const first = new Map<SubjectId, string>();
+  return quoteFilesOf(tree).flatMap(({ path, file }) => {
+    const quote = quotes.get(file);
+    if (quote === undefined) return [];
+    const content = canonicalJson(quote.said);
+    const known = first.get(quote.subject) ?? content;
+    first.set(quote.subject, known);
+    if (known === content) return [];
+    return [
+      {
+        path,
+        found: `${quote.subject} with another content than in a file before`,
+        expected: 'one content of each quote',
+      },
+    ];
+  });
+}
+
+function quoteFilesOf(tree: JsonValue): { path: ConfigPath; file: string }[] {
+  return items(member(tree, 'subscriptions')).flatMap((subscription, at) =>
+    items(member(subscription, 'quotes')).flatMap((item, index) => {
+      const file = member(item, 'file');
+      // What is no path is a finding of the schema's.
+      if (typeof file !== 'string' || !QUOTE_FILE.test(file)) return [];
+      return [{ path: ['subscriptions', at, 'quotes', index, 'file'], file }];
+    }),
+  );
+}
+
+/** What a path of a quote's file can be. */
+export const QUOTE_FILE = /^[^\0]+$/;
+
+async function readQuote(file: string): Promise<HandedQuote | Omit<Finding, 'path'>> {
+  let bytes: Buffer;
+  try {
+    bytes = await readFile(file);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason';
+    if (code === 'ENOENT') return { expected: 'a file that exists, relative to the config file' };
+    if (code === 'EISDIR') return { found: 'a folder', expected: 'a file with a quote as JSON' };
+    return { found: `a file that cannot be read (${code})`, expected: 'a file with a quote as JSON' };
+  }
+  let json: JsonValue;
+  try {
+    json = parseJson(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch {
+    return { found: 'a file that is not JSON', expected: 'a quote as POST /v1/quotes answered it' };
+  }
+  const expected = 'a quote as POST /v1/quotes answered it, with an id of "quote:" and a UUID';
+  return readHandedQuote(json) ?? { found: 'a file without the id of a quote', expected };
+}

@@ -1,0 +1,341 @@
+import { z } from 'zod';
+import type { JsonValue } from '../../domain/json.ts';
+import type { Receiver, ReceiverTls, Retries, WebhookFormat } from '../config.ts';
+import { durationField } from '../fields/duration.ts';
+import { flagField, mapping, nameField, rateField, textField, wholeNumberField } from '../fields/fields.ts';
+import { buildFilter, filterFields } from '../fields/filter.ts';
+import { buildGathering, checkQuietHours, gatheringFields } from '../fields/gathering.ts';
+import { headersField } from '../fields/headers.ts';
+import { networksField } from '../fields/networks.ts';
+import { expiringSecretField, SECRET_EXPECTED, signingSecretField } from '../fields/signing-secret.ts';
+import { checkTls, tlsSchema } from '../fields/tls.ts';
+import { httpUrl, isInNetworks, isPrivateHost, proxyField, secretUrlField } from '../fields/urls.ts';
+import { type Finding, findRepeated, items, member } from '../file/tree.ts';
+import { mailAddressField } from './smtp.ts';
+
+const globField = textField({
+  pattern: /^!?[A-Za-z0-9._*-]+$/,
+  expected:
+    'a pattern of event types, like "intent.*" or "!*.updated" (letters, digits, . - _ *, a leading !)',
+});
+
+const eventsField = z
+  .array(globField, { error: 'a list of patterns, like ["intent.*", "!*.updated"]' })
+  .min(1, { error: 'at least one pattern of event types' });
+
+const retriesField = mapping({
+  delays: z
+    .array(durationField({ min: '1ms', max: '30d' }), { error: 'a list of durations' })
+    .max(100, { error: 'at most 100 waits' })
+    .prefault(['5s', '5m', '30m', '2h', '5h', '10h', '14h', '20h', '24h'])
+    .meta({
+      description: 'The waits between attempts; one attempt more than there are waits. `[]` tries once.',
+    }),
+  jitter: z
+    .number({ error: 'a number from 0 to 1' })
+    .min(0, { error: 'a number from 0 to 1' })
+    .max(1, { error: 'a number from 0 to 1' })
+    .prefault(0.1)
+    .meta({ description: 'The share of each wait that is random, 0 to 1.' }),
+})
+  .prefault({})
+  .meta({ description: 'When a failed delivery is tried again.' });
+
+/** A chat takes fewer messages than a program does: about one a second, or 30 a minute. */
+const DEFAULT_RATE_LIMITS: Readonly<Record<WebhookFormat, number | null>> = {
+  standard: null,
+  slack: 1,
+  discord: 0.5,
+};
+
+const rateLimitField = rateField({ max: 500 }).optional();
+const orderingField = z.enum(['none', 'subject'], { error: '"none" or "subject"' }).prefault('none').meta({
+  description:
+    '`subject`: the events of one transfer (or other subject) come one after another by `sequence`, those of different ones side by side. `none`: whatever is ready is sent, and `data.sequence` tells the order.',
+});
+
+const disableAfterField = durationField({ min: '1s', max: '365d' }).prefault('5d').meta({
+  description:
+    'After this span of nothing but failures the receiver is disabled: no more attempts, its events are kept for `retention`, and other receivers with `receiver.*` in `events` are told. `intentwatch receivers enable NAME` delivers what was kept. An answer of 410 disables at once.',
+  label: 'duration',
+});
+
+const name = nameField.meta({
+  description:
+    "The receiver's name, by which subscriptions mean it. Unique; its backlog belongs to the name.",
+  label: 'name',
+});
+
+const webhookSchema = mapping({
+  name,
+  type: z.literal('webhook').meta({ description: '`webhook`.' }),
+  format: z
+    .enum(['standard', 'slack', 'discord'], { error: '"standard", "slack" or "discord"' })
+    .prefault('standard')
+    .meta({
+      description:
+        "What is sent: `standard` is the event, signed; `slack` and `discord` are messages for a channel's incoming webhook.",
+    }),
+  url: secretUrlField.meta({
+    description: 'The URL that is called. Kept secret: it never appears in logs or errors.',
+    label: 'URL',
+  }),
+  secrets: z
+    .array(z.union([signingSecretField, expiringSecretField], { error: SECRET_EXPECTED }), {
+      error: 'a list of signing secrets, each whsec_ or whsk_ and base64',
+    })
+    .min(1, { error: 'at least one signing secret' })
+    .optional()
+    .meta({
+      description:
+        'Required for the format `standard`. The secrets that sign, each `whsec_` and base64 of 24 to 64 bytes (HMAC), or `whsk_` and base64 of an ed25519 key; `keygen` makes both. Several while rotating: every request is signed with all of them. `{ secret: whsec_…, until: 2026-12-01T00:00:00Z }` signs until then; at least one has no end.',
+      label: 'list of secrets',
+      writeOnly: true,
+    }),
+  events: eventsField.prefault(['*']).meta({
+    description: 'Which event types are sent: patterns with `*`, a leading `!` takes away.',
+    label: 'list of patterns',
+  }),
+  ...filterFields,
+  headers: headersField.prefault({}).meta({
+    description:
+      'Headers of your own, such as `Authorization`. Their values are kept secret. Not `webhook-*`, `intentwatch-*`, `Host`, `Content-*`, `User-Agent` and those of the connection.',
+    label: 'mapping',
+  }),
+  timeout: durationField({ min: '100ms', max: '5m' }).prefault('15s').meta({
+    description: 'How long an attempt may take, from connecting to the end of the answer.',
+    label: 'duration',
+  }),
+  retries: retriesField,
+  concurrency: wholeNumberField({ min: 1, max: 100 })
+    .prefault(5)
+    .meta({ description: 'How many deliveries are under way at once.' }),
+  rateLimit: rateLimitField.meta({
+    description:
+      'How many attempts per second, over all processes; 0.5 is one every 2 s. Left out: no limit, but 1 for `slack` and 0.5 for `discord`.',
+  }),
+  tls: tlsSchema.optional().meta({ description: 'Files for TLS that is not the usual one.' }),
+  ordering: orderingField,
+  disableAfter: disableAfterField,
+  proxy: proxyField.optional().meta({
+    description:
+      'An http or https proxy through which the URL is called, with user and password where it asks for them. Kept secret.',
+    label: 'URL',
+  }),
+  allowPrivateNetwork: flagField().prefault(false).meta({
+    description:
+      'Allows every private, loopback and link-local address. `allowNetworks` allows only those that are meant.',
+  }),
+  allowNetworks: networksField.optional().meta({
+    description:
+      'Allows addresses of these networks although they are private, such as `["10.0.0.0/8"]`. Not beside `allowPrivateNetwork: true`.',
+    label: 'list of networks',
+  }),
+  allowInsecure: flagField().prefault(false).meta({ description: 'Allows a plain http URL.' }),
+}).meta({
+  title: 'webhook',
+  description: 'A receiver with `type: webhook`: a URL that is called with signed events.',
+  example: [
+    {
+      name: 'backend',
+      type: 'webhook',
+      url: 'https://example.com/hooks/transfers',
+      secrets: ['${WEBHOOK_SECRET}'],
+      events: ['intent.*', 'gasless.*'],
+      retries: { delays: ['5s', '5m', '1h'], jitter: 0.1 },
+    },
+  ],
+});
+
+const emailSchema = mapping({
+  name,
+  type: z.literal('email').meta({ description: '`email`.' }),
+  to: z
+    .array(mailAddressField, { error: 'a list of mail addresses' })
+    .min(1, { error: 'at least one mail address' })
+    .meta({
+      description: 'Who gets the mail. One mail goes to all of them.',
+      label: 'list of mail addresses',
+    }),
+  events: eventsField.prefault(['*', '!*.updated']).meta({
+    description: 'Which event types are mailed: patterns with `*`, a leading `!` takes away.',
+    label: 'list of patterns',
+  }),
+  ...filterFields,
+  timeout: durationField({ min: '100ms', max: '5m' }).prefault('30s').meta({
+    description: 'How long an attempt may take.',
+    label: 'duration',
+  }),
+  retries: retriesField,
+  concurrency: wholeNumberField({ min: 1, max: 100 })
+    .prefault(1)
+    .meta({ description: 'How many mails are under way at once.' }),
+  rateLimit: rateLimitField.meta({
+    description: 'How many mails per second, over all processes; 0.5 is one every 2 s. Left out: no limit.',
+  }),
+  ordering: orderingField,
+  disableAfter: disableAfterField,
+  ...gatheringFields,
+}).meta({
+  title: 'email',
+  description: 'A receiver with `type: email`: a list of mail addresses. Needs the `smtp` section.',
+  example: [
+    {
+      name: 'oncall',
+      type: 'email',
+      to: ['oncall@example.com'],
+      events: ['intent.refund*', 'intent.failed', '*.overdue'],
+    },
+  ],
+});
+
+/** One item of `receivers`. */
+export const receiverSchema = z.discriminatedUnion('type', [webhookSchema, emailSchema], {
+  error: ({ input }) => (isPlainMapping(input) ? '"webhook" or "email"' : 'a mapping'),
+});
+
+function isPlainMapping(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A receiver as the rest of the program sees it; `tls` is what its files hold. */
+export function buildReceiver(
+  item: z.output<typeof receiverSchema>,
+  { tls }: { tls: ReceiverTls | null },
+): Receiver {
+  const common = {
+    name: item.name,
+    events: item.events,
+    filter: buildFilter(item),
+    timeoutMs: item.timeout,
+    retries: { delaysMs: item.retries.delays, jitter: item.retries.jitter } satisfies Retries,
+    concurrency: item.concurrency,
+    ordering: item.ordering,
+    disableAfterMs: item.disableAfter,
+  };
+  switch (item.type) {
+    case 'webhook': {
+      const { format, url, headers, allowPrivateNetwork, allowInsecure } = item;
+      const { allowNetworks = [], proxy = null } = item;
+      const rateLimit = item.rateLimit ?? DEFAULT_RATE_LIMITS[format];
+      const own = { format, url, secrets: item.secrets ?? [], headers, tls, rateLimit };
+      return {
+        ...common,
+        ...own,
+        type: 'webhook',
+        proxy,
+        allowPrivateNetwork,
+        allowNetworks,
+        allowInsecure,
+      };
+    }
+    case 'email':
+      return {
+        ...common,
+        type: 'email',
+        to: item.to,
+        rateLimit: item.rateLimit ?? null,
+        gathering: buildGathering(item),
+      };
+  }
+}
+
+/** What one receiver's fields say about each other, and about the `smtp` section. */
+export function checkReceiver(item: JsonValue, { hasSmtp }: { hasSmtp: boolean }): Finding[] {
+  const findings = checkEvents(item);
+  if (member(item, 'type') === 'webhook') {
+    findings.push(
+      ...checkUrl(item),
+      ...checkNetworks(item),
+      ...checkSecrets(item),
+      ...findRepeated(member(item, 'secrets'), {
+        at: ['secrets'],
+        expected: 'each signing secret once',
+        keyOf: (one) => asText(member(one, 'secret') ?? one),
+      }),
+    );
+  }
+  if (member(item, 'type') === 'email') {
+    findings.push(
+      ...findRepeated(member(item, 'to'), { at: ['to'], expected: 'each mail address once', keyOf: asText }),
+    );
+    findings.push(...checkQuietHours(item));
+    if (!hasSmtp)
+      findings.push({
+        path: ['type'],
+        found: 'an email receiver but no mail server',
+        expected: 'an smtp section',
+      });
+  }
+  return findings;
+}
+
+/** What is for programs is signed; a chat verifies nothing. */
+function checkSecrets(item: JsonValue): Finding[] {
+  const format = member(item, 'format') ?? 'standard';
+  const secrets = member(item, 'secrets');
+  const isEnding = (secret: JsonValue): boolean => member(secret, 'until') !== undefined;
+  if (items(secrets).length > 0 && items(secrets).every(isEnding)) {
+    const expected = 'one that has no end, or nothing signs after the last';
+    return [{ path: ['secrets'], found: 'only secrets that end', expected }];
+  }
+  if (format !== 'standard' || secrets !== undefined) return [];
+  return [
+    { path: ['secrets'], found: 'nothing', expected: 'a list of signing secrets, as keygen makes them' },
+  ];
+}
+
+function checkUrl(item: JsonValue): Finding[] {
+  const text = member(item, 'url');
+  const url = typeof text === 'string' ? httpUrl(text) : null;
+  if (url === null) return [];
+  const findings = checkTls(member(item, 'tls'), { isHttps: url.protocol === 'https:' });
+  if (url.protocol === 'http:' && member(item, 'allowInsecure') !== true) {
+    findings.push({
+      path: ['url'],
+      found: 'an http:// URL',
+      expected: 'an https:// URL (or allowInsecure: true)',
+    });
+  }
+  const networks = items(member(item, 'allowNetworks')).filter((network) => typeof network === 'string');
+  const isAllowed = member(item, 'allowPrivateNetwork') === true || isInNetworks(url, networks);
+  if (isPrivateHost(url) && !isAllowed) {
+    findings.push({
+      path: ['url'],
+      found: 'a URL on a private or loopback address',
+      expected: 'a public host (or its network in allowNetworks, or allowPrivateNetwork: true)',
+    });
+  }
+  return findings;
+}
+
+/** Who allows everything private must not believe to have allowed only some of it. */
+function checkNetworks(item: JsonValue): Finding[] {
+  if (member(item, 'allowPrivateNetwork') !== true || member(item, 'allowNetworks') === undefined) return [];
+  return [
+    {
+      path: ['allowNetworks'],
+      found: 'allowNetworks beside allowPrivateNetwork: true',
+      expected: 'one of them',
+      atKey: true,
+    },
+  ];
+}
+
+function checkEvents(item: JsonValue): Finding[] {
+  const patterns = items(member(item, 'events'));
+  const onlyTakesAway =
+    patterns.length > 0 && patterns.every((glob) => typeof glob === 'string' && glob.startsWith('!'));
+  if (!onlyTakesAway) return [];
+  return [
+    {
+      path: ['events'],
+      found: 'only patterns that take away',
+      expected: 'at least one without "!", like "*"',
+    },
+  ];
+}
+
+function asText(item: JsonValue): string | null {
+  return typeof item === 'string' ? item : null;
+}

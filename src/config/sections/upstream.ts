@@ -1,0 +1,127 @@
+import type { z } from 'zod';
+import type { JsonValue } from '../../domain/json.ts';
+import { Secret } from '../../secret.ts';
+import type { UpstreamConfig } from '../config.ts';
+import { durationField } from '../fields/duration.ts';
+import { flagField, mapping, rateField, textField } from '../fields/fields.ts';
+import { baseUrlField, httpUrl, isLoopback, proxyField } from '../fields/urls.ts';
+import { type Finding, member } from '../file/tree.ts';
+
+const MAX_REQUESTS_PER_SECOND = 10_000;
+
+/** The `upstream` section. */
+export const upstreamSchema = mapping({
+  baseUrl: baseUrlField.meta({
+    description: 'Where the transfer service is. Plain http only on loopback or with `allowInsecure: true`.',
+    label: 'URL',
+  }),
+  quotesUrl: baseUrlField.optional().meta({
+    description: 'Where the open quoting service is; needed as soon as a subscription has `routes`.',
+    label: 'URL',
+  }),
+  apiKey: textField({ pattern: /^[\x21-\x7e]+$/, expected: 'an API key of visible ASCII characters' })
+    .transform((key) => new Secret(key))
+    .meta({ description: 'The key that is sent as `x-api-key`.', label: 'text', writeOnly: true }),
+  requestsPerSecond: rateField({ max: MAX_REQUESTS_PER_SECOND }).prefault(5).meta({
+    description: 'The budget of the keyed v1 API: how often it may be asked, over all processes.',
+  }),
+  gatewayRequestsPerSecond: rateField({ max: MAX_REQUESTS_PER_SECOND }).prefault(2).meta({
+    description: 'The budget of the deposit-vault endpoints, over all processes.',
+  }),
+  quotesRequestsPerSecond: rateField({ max: MAX_REQUESTS_PER_SECOND }).prefault(1).meta({
+    description: 'The budget of the open quoting service, over all processes.',
+  }),
+  dAppId: textField({
+    pattern: /^[A-Za-z0-9._-]{1,64}$/,
+    expected: 'a name of 1 to 64 letters, digits, dots, underscores and hyphens',
+  })
+    .prefault('intentwatch')
+    .meta({
+      description:
+        'The name by which the open quoting service knows who asks (`dAppID`); for attribution only.',
+      label: 'text',
+    }),
+  timeout: durationField({ min: '100ms', max: '5m' }).prefault('10s').meta({
+    description: 'How long a request may take, from connecting to the end of the body.',
+    label: 'duration',
+  }),
+  proxy: proxyField.optional().meta({
+    description:
+      'An http or https proxy through which the transfer service and the open quoting service are asked, with user and password where it asks for them. Kept secret.',
+    label: 'URL',
+  }),
+  vaultPath: textField({
+    pattern: /^\/(?=[^?#\s]*\{vaultAddress\})[^?#\s]*$/,
+    expected: 'a path that begins with / and contains {vaultAddress}, without a query',
+  })
+    .prefault('/deposit-gateway/v2/depositAddresses/{vaultAddress}')
+    .meta({
+      description: 'The path of the vault lookup; `{vaultAddress}` stands for the address.',
+      label: 'path',
+    }),
+  vaultChainParam: textField({
+    pattern: /^[A-Za-z0-9_.-]+$/,
+    expected: 'the name of a query parameter (letters, digits, underscores, dots, hyphens)',
+  })
+    .prefault('sourceChainId')
+    .meta({
+      description: 'The query parameter that carries the chain on which a vault is funded.',
+      label: 'text',
+    }),
+  gaslessJobPath: textField({
+    pattern: /^\/(?=[^?#\s]*\{id\})[^?#\s]*$/,
+    expected: 'a path that begins with / and contains {id}, without a query',
+  })
+    .prefault('/deposit-gateway/v1/gasless/jobs/{id}')
+    .meta({
+      description: "The path of the deposit gateway's job lookup; `{id}` stands for the job's id.",
+      label: 'path',
+    }),
+  allowInsecure: flagField().prefault(false).meta({
+    description: 'Allows plain http to a host that is not this machine. The API key then travels in clear.',
+  }),
+}).meta({
+  description: 'The transfer service that is asked.',
+  example: [
+    {
+      baseUrl: 'https://api.example.com',
+      quotesUrl: 'https://quotes.example.com',
+      apiKey: '${UPSTREAM_API_KEY}',
+      requestsPerSecond: 5,
+    },
+  ],
+});
+
+/** The upstream as the rest of the program sees it. */
+export function buildUpstream(section: z.output<typeof upstreamSchema>): UpstreamConfig {
+  return {
+    baseUrl: section.baseUrl,
+    quotesUrl: section.quotesUrl ?? null,
+    apiKey: section.apiKey,
+    requestsPerSecond: section.requestsPerSecond,
+    gatewayRequestsPerSecond: section.gatewayRequestsPerSecond,
+    quotesRequestsPerSecond: section.quotesRequestsPerSecond,
+    dAppId: section.dAppId,
+    timeoutMs: section.timeout,
+    proxy: section.proxy ?? null,
+    vaultPath: section.vaultPath,
+    vaultChainParam: section.vaultChainParam,
+    gaslessJobPath: section.gaslessJobPath,
+  };
+}
+
+/** Refuses plain http to another machine, because the key would travel in clear. */
+export function checkUpstream(section: JsonValue | undefined): Finding[] {
+  if (member(section, 'allowInsecure') === true) return [];
+  return ['baseUrl', 'quotesUrl'].flatMap((key) => {
+    const text = member(section, key);
+    const url = typeof text === 'string' ? httpUrl(text) : null;
+    if (url?.protocol !== 'http:' || isLoopback(url)) return [];
+    return [
+      {
+        path: [key],
+        expected: 'an https:// URL (or allowInsecure: true), for the API key would travel in clear',
+      },
+    ];
+  });
+}

@@ -1,0 +1,288 @@
+import { randomUUID } from 'node:crypto';
+import type { Logger } from 'pino';
+import type { Config } from '../config/config.ts';
+import { arrivalRule, watchRules } from '../domain/cadence/watch-rules.ts';
+import { SURFACES, type Surface } from '../domain/subjects/kinds.ts';
+import { routesOf } from '../domain/subjects/subscription.ts';
+import type { Directory } from '../domain/transfers/chains.ts';
+import { createNotifier } from '../notifiers/create-notifier.ts';
+import type { QuotingService } from '../pollers/route.ts';
+import { DeliveryWorker } from '../queues/deliveries/delivery-worker.ts';
+import { Relay } from '../queues/deliveries/relay.ts';
+import { Sender } from '../queues/deliveries/sender.ts';
+import { Discovery } from '../queues/discovery.ts';
+import { Dispatcher } from '../queues/polls/dispatcher.ts';
+import { Learning } from '../queues/polls/learning.ts';
+import { PollQueues } from '../queues/polls/poll-queues.ts';
+import { PollWorker } from '../queues/polls/poll-worker.ts';
+import { QuoteVerification } from '../queues/polls/quote-verification.ts';
+import { Reconcile } from '../queues/polls/reconcile.ts';
+import { Walks } from '../queues/polls/walks.ts';
+import type { Signals } from '../signals.ts';
+import { BatchStore } from '../store/batches.ts';
+import type { RedisClient } from '../store/commands.ts';
+import { DeliveryStore } from '../store/deliveries.ts';
+import { DirectoryStore } from '../store/directory.ts';
+import { EventLog } from '../store/event-log.ts';
+import { HandedQuotes } from '../store/handed-quotes.ts';
+import { HealthStore } from '../store/health.ts';
+import { Keys } from '../store/keys.ts';
+import { LearnedStore } from '../store/learned.ts';
+import { PlanStore } from '../store/plan.ts';
+import { ReceiverStore } from '../store/receivers.ts';
+import { Registry } from '../store/registry.ts';
+import { RelayLease } from '../store/relay-lease.ts';
+import { ReplayStore } from '../store/replays.ts';
+import { SenderStore, WakeLog } from '../store/senders.ts';
+import { SetAside } from '../store/set-aside.ts';
+import type { OnForeign } from '../store/stored.ts';
+import { SubjectStore } from '../store/subjects.ts';
+import { WalletStore } from '../store/wallets.ts';
+import { UpstreamClient } from '../upstream/client/client.ts';
+import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
+import { QuoteSigners } from '../upstream/client/quote-signers.ts';
+import { VERSION } from '../version.ts';
+import { eventUrlOf } from './event-lookup.ts';
+
+/** The running parts of a daemon, in the order in which data flows. */
+export type DaemonParts = {
+  redis: RedisClient;
+  /** What speaks to the upstream. */
+  clients: readonly { close(): Promise<void> }[];
+  subjects: SubjectStore;
+  /** Names of the config's routes. */
+  routes: readonly string[];
+  registry: Registry;
+  handedQuotes: HandedQuotes;
+  health: HealthStore;
+  plan: PlanStore;
+  polls: PollQueues;
+  pollers: readonly Poller[];
+  discovery: Discovery;
+  learning: Learning;
+  reconcile: Reconcile;
+  relay: Relay;
+  events: EventLog;
+  receivers: ReceiverStore;
+  deliveries: DeliveryStore;
+  sender: Sender;
+  deliveryWorkers: readonly DeliveryWorker[];
+  budgets: Record<Surface, number>;
+};
+
+/** What polls one surface: the dispatcher claims, the worker asks; at most `capacity` polls are under way at once. */
+export type Poller = { surface: Surface; dispatcher: Dispatcher; worker: PollWorker; capacity: number };
+
+/**
+ * What the parts are made from. What is opened and what is delivered may be very much: `opening` and `delivering` are
+ * connections apart, so that no poll waits behind them; `blocking` is one of the relay's own, `waking` of the sender's.
+ * `resync` refills a Redis that was emptied, `keep` one that lost a part.
+ */
+type Assembly = {
+  config: Config;
+  redis: RedisClient;
+  opening: RedisClient;
+  delivering: RedisClient;
+  blocking: RedisClient;
+  waking: RedisClient;
+  signals: Signals;
+  log: Logger;
+  resync: () => Promise<void>;
+  keep: () => Promise<void>;
+};
+
+/** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
+export function assemble({
+  config,
+  redis,
+  opening,
+  delivering,
+  blocking,
+  waking,
+  signals,
+  log,
+  resync,
+  keep,
+}: Assembly): DaemonParts {
+  const { retentionMs, polling } = config;
+  const keys = new Keys(config.redis.prefix);
+  const budgets = {
+    status: config.upstream.requestsPerSecond,
+    gateway: config.upstream.gatewayRequestsPerSecond,
+    quotes: config.upstream.quotesRequestsPerSecond,
+  };
+
+  const onForeign: OnForeign = (found) => signals.emit('store.foreign', found);
+  const kept = { retentionMs, onForeign };
+  const subjects = new SubjectStore(redis, keys, kept);
+  const registry = new Registry(redis, keys, subjects, onForeign);
+  const handedQuotes = new HandedQuotes(redis, keys, onForeign);
+  const health = new HealthStore(redis, keys);
+  const events = new EventLog(opening, keys);
+  const deliveries = new DeliveryStore(delivering, keys, kept);
+  const receivers = new ReceiverStore(delivering, keys, onForeign);
+  const replays = new ReplayStore(opening, keys, kept);
+  const lease = new RelayLease(opening, keys, onForeign);
+
+  const client = new UpstreamClient({
+    ...config.upstream,
+    onAnswer: (answer) => signals.emit('upstream.answered', answer),
+  });
+  const plan = new PlanStore(redis, keys);
+  const polls = new PollQueues({ redis, keys });
+  const walks = new Walks({ redis, keys, plan });
+  const directories = new DirectoryStore(redis, keys, onForeign);
+  const discovery = new Discovery({ redis, client, store: directories, plan, named: config, log });
+  const { directory } = discovery;
+  const quoting = quotingService(config, { directory, signals });
+  const signers = new QuoteSigners({ client: discovery, shared: () => discovery.signers });
+  const quotes = new QuoteVerification({ signers, handedQuotes, subjects, signals, log });
+  const sender = new Sender({
+    id: randomUUID(),
+    senders: new SenderStore(delivering, keys),
+    wakes: new WakeLog(waking, keys),
+    registry,
+    deliveries,
+    log,
+  });
+  const learning = new Learning({
+    redis,
+    learned: new LearnedStore(redis, keys, kept),
+    rules: watchRules(polling),
+    arrivals: arrivalRule(polling),
+    log,
+  });
+  const reconcile = new Reconcile({
+    redis,
+    process: sender.id,
+    registry,
+    directory,
+    receivers,
+    events,
+    deliveries,
+    lease,
+    signals,
+    log,
+    retentionMs,
+    digest: config.digest,
+    resync,
+    keep,
+  });
+  const pollParts = {
+    redis,
+    keys,
+    client,
+    quoting,
+    subjects,
+    registry,
+    health,
+    plan,
+    retentionMs,
+    wallets: new WalletStore(redis, keys, { retentionMs }),
+    walks,
+    fullSweepEveryMs: polling.fullSweepEveryMs,
+    handedQuotes,
+    quotes,
+    signals,
+    log,
+    confirmAfterMs: polling.confirmAfterMs,
+    finished: polling.finished,
+    learning,
+  };
+  const polled = SURFACES.filter((surface) => surface !== 'quotes' || quoting !== null);
+  const process = randomUUID();
+  const pollers = polled.map((surface) => {
+    const capacity = capacityOf(
+      budgets[surface],
+      surface === 'quotes' ? OPEN_QUOTES_TIMEOUT_MS : config.upstream.timeoutMs,
+    );
+    const dispatcher = new Dispatcher({ plan, queues: polls, signals, log }, { surface, process, capacity });
+    return {
+      surface,
+      dispatcher,
+      worker: new PollWorker(surface, pollParts, { process, dispatcher }),
+      capacity,
+    };
+  });
+
+  const relay = new Relay({
+    blocking,
+    keys,
+    lease,
+    events,
+    registry,
+    directory,
+    receivers,
+    deliveries: new DeliveryStore(opening, keys, kept),
+    replays,
+    setAside: new SetAside(opening, keys),
+    sender,
+    signals,
+    log,
+  });
+  const deliveryParts = {
+    events,
+    registry,
+    deliveries,
+    batches: new BatchStore(delivering, keys, { retentionMs }),
+    directory,
+    sender,
+    signals,
+    log,
+  };
+  const deliveryWorkers = config.receivers.map((receiver) => {
+    const notifier = createNotifier(receiver, {
+      smtp: config.smtp,
+      version: VERSION,
+      eventUrl: eventUrlOf(config.server),
+      directory,
+    });
+    return new DeliveryWorker(receiver, notifier, deliveryParts);
+  });
+  return {
+    redis,
+    clients: quoting === null ? [client] : [client, quoting.client],
+    subjects,
+    routes: routesOf(config.subscriptions).map(({ name }) => name),
+    registry,
+    handedQuotes,
+    health,
+    plan,
+    polls,
+    pollers,
+    discovery,
+    learning,
+    reconcile,
+    relay,
+    events,
+    receivers,
+    deliveries,
+    sender,
+    deliveryWorkers,
+    budgets,
+  };
+}
+
+/** The open quoting service, where the config names one. */
+function quotingService(
+  { upstream: { quotesUrl, dAppId, proxy } }: Config,
+  { directory, signals }: { directory: Directory; signals: Signals },
+): (QuotingService & { client: OpenQuotesClient }) | null {
+  if (quotesUrl === null) return null;
+  const client = new OpenQuotesClient({
+    quotesUrl,
+    timeoutMs: OPEN_QUOTES_TIMEOUT_MS,
+    proxy,
+    onAnswer: (answer) => signals.emit('upstream.answered', answer),
+  });
+  return { client, dAppId, directory };
+}
+
+const LEAST_CAPACITY = 20;
+const MOST_CAPACITY = 2_000;
+
+/** How many polls may be under way at once: as many as the budget starts while the slowest takes its time. */
+function capacityOf(requestsPerSecond: number, timeoutMs: number): number {
+  const needed = Math.ceil((requestsPerSecond * timeoutMs) / 1_000);
+  return Math.min(MOST_CAPACITY, Math.max(LEAST_CAPACITY, needed));
+}

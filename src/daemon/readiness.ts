@@ -1,0 +1,237 @@
+import { quantileSeconds } from '../domain/cadence/hazard.ts';
+import { feeRatio, readRoute } from '../domain/quotes/route.ts';
+import { SURFACES } from '../domain/subjects/kinds.ts';
+import { routeId } from '../domain/subjects/subject.ts';
+import type { MetricSources, Standing } from '../metrics/metrics.ts';
+import { hasRoom } from '../queues/deliveries/follow.ts';
+import type { LoopWatch } from '../server/loop-watch.ts';
+import type { ReadinessCheck } from '../server/server.ts';
+import { redisTimeMs } from '../store/connection.ts';
+import { isKept } from '../store/persistence.ts';
+import type { RedisMonitor } from '../store/redis-monitor.ts';
+import { CLOCK_WARNING_MS } from '../store/startup-checks.ts';
+import { within } from '../within.ts';
+import type { DaemonParts } from './assemble.ts';
+
+/** The reconcile check runs every few seconds; one that has not for so long is a daemon that stands still. */
+const RECONCILE_SILENCE_MS = 60_000;
+
+/** What `/readyz` asks of a daemon. Each check says of one thing, in one plain sentence, whether it works. */
+export function daemonReadiness(
+  parts: () => DaemonParts | null,
+  monitor: RedisMonitor,
+): () => Promise<ReadinessCheck[]> {
+  return async () => {
+    const running = parts();
+    const checks: ReadinessCheck[] = [
+      { name: 'config', ok: true, detail: 'loaded' },
+      redisReadiness(monitor),
+    ];
+    if (running === null) return [...checks, { name: 'workers', ok: false, detail: 'have not started yet' }];
+    return [
+      ...checks,
+      await keyReadiness(running, monitor),
+      workerReadiness(running),
+      reconcileReadiness(running),
+    ];
+  };
+}
+
+/** What `/healthz` asks: only what a restart of this process would mend. */
+export function daemonHealth(monitor: RedisMonitor, loop: LoopWatch): () => ReadinessCheck[] {
+  return () => [
+    {
+      name: 'event-loop',
+      ok: !loop.isStuck(),
+      detail: `stood still for ${Math.round(loop.stalledMs() / 1_000)} s of the last minute`,
+    },
+    {
+      name: 'redis-connections',
+      ok: !monitor.isStuck(),
+      detail: monitor.isStuck()
+        ? `fresh connections have been answered for ${Math.round(monitor.stuckMs() / 1_000)} s, ours have not`
+        : 'no fresh connection does better',
+    },
+  ];
+}
+
+/** What the process knows of itself and of Redis, without asking it. */
+export function daemonStanding(readiness: () => Promise<ReadinessCheck[]>, monitor: RedisMonitor): Standing {
+  return {
+    ready: async () => (await readiness()).every(({ ok }) => ok),
+    redisReachable: () => monitor.isReachable(),
+    redisPersistent: () => (monitor.persistence === null ? null : isKept(monitor.persistence)),
+  };
+}
+
+/** Not the reason that the connection gives: whoever asks here has no token, and a message may quote anything. */
+function redisReadiness(monitor: RedisMonitor): ReadinessCheck {
+  const name = 'redis';
+  if (!monitor.isReachable()) {
+    const silentSeconds = Math.round(monitor.silentMs() / 1_000);
+    const since =
+      silentSeconds === 0 ? 'the connection was lost just now' : `no answer for ${silentSeconds} s`;
+    return { name, ok: false, detail: `Redis is away: ${since}` };
+  }
+  const skewMs = Math.abs(monitor.clockSkewMs ?? 0);
+  const warnings = [
+    ...(skewMs > CLOCK_WARNING_MS ? [`our clock is ${(skewMs / 1_000).toFixed(1)} s off its clock`] : []),
+    ...(monitor.persistence?.kind === 'nothing' ? ['it keeps nothing when it ends'] : []),
+  ];
+  const detail = warnings.length === 0 ? 'reachable' : `reachable; warning: ${warnings.join('; ')}`;
+  return { name, ok: true, detail };
+}
+
+/** How long the state of the key may take: without Redis nobody knows it, and that is said already. */
+const KEY_TIMEOUT_MS = 500;
+
+/** A key that the upstream refuses leaves nothing to do but to wait for another. */
+async function keyReadiness({ health }: DaemonParts, monitor: RedisMonitor): Promise<ReadinessCheck> {
+  const name = 'key';
+  const known = monitor.isReachable() ? await within(health.state('status'), KEY_TIMEOUT_MS) : null;
+  if (known === null) return { name, ok: true, detail: 'not known without Redis' };
+  const ok = known.state !== 'unauthorized';
+  const detail = ok ? 'not refused' : 'the upstream refuses the API key; check upstream.apiKey';
+  return { name, ok, detail };
+}
+
+/** The code word of an error of Redis, such as MISCONF (a full disk) or OOM. A message may quote anything. */
+function refusalOf(message: string): string {
+  const [code] = /^[A-Z]{3,20}(?= )/.exec(message) ?? [];
+  return code === undefined ? 'see dispatch.error in the log' : `Redis answers ${code}`;
+}
+
+function workerReadiness(parts: DaemonParts): ReadinessCheck {
+  const workers = [
+    ...parts.pollers.flatMap(({ worker, dispatcher }) => [worker, dispatcher]),
+    ...parts.deliveryWorkers,
+  ];
+  const failure = parts.pollers.map(({ dispatcher }) => dispatcher.failure()).find((one) => one !== null);
+  if (failure) return { name: 'workers', ok: false, detail: `nothing can be polled: ${refusalOf(failure)}` };
+  const idle = workers.filter((worker) => !worker.isRunning()).length;
+  const ok = idle === 0 && parts.relay.isRunning();
+  const detail = ok
+    ? `${workers.length} workers and the relay run`
+    : `${idle} of ${workers.length} do not run`;
+  return { name: 'workers', ok, detail };
+}
+
+function reconcileReadiness(parts: DaemonParts): ReadinessCheck {
+  const { lastRoundMs } = parts.reconcile;
+  const ok = lastRoundMs !== null && Date.now() - lastRoundMs < RECONCILE_SILENCE_MS;
+  return { name: 'reconcile', ok, detail: ok ? 'ran within the last minute' : 'has not run for a minute' };
+}
+
+function secondsBetween(fromMs: number, toMs: number): number {
+  return Math.max(0, toMs - fromMs) / 1_000;
+}
+
+/** Where the gauges of `/metrics` come from: Redis, so none is asked while it is away. */
+export function daemonMetricSources(parts: () => DaemonParts | null, monitor: RedisMonitor): MetricSources {
+  const running = (): DaemonParts => {
+    const current = parts();
+    if (current === null) throw new Error('the daemon has not started');
+    if (!monitor.isReachable()) throw new Error('Redis is away');
+    return current;
+  };
+  return {
+    subjects: async () => {
+      const { registry, plan, redis } = running();
+      const [counts, kinds] = await Promise.all([
+        registry.counts(),
+        redisTimeMs(redis).then((ms) => plan.waits(ms)),
+      ]);
+      const unseen = kinds.map(({ kind, count }) => {
+        const shown = counts.reduce((sum, one) => sum + (one.kind === kind ? one.count : 0), 0);
+        return { kind, status: kind === 'wallet' ? 'watched' : 'unseen', count: count - shown };
+      });
+      return [...counts, ...unseen.filter(({ count }) => count > 0)];
+    },
+    queues: async () => {
+      const { polls, deliveries, registry } = running();
+      const receivers = await registry.receivers();
+      const depths = await Promise.all([
+        ...SURFACES.map(async (surface) => ({ queue: surface as string, ...(await polls.depth(surface)) })),
+        ...receivers.map(async ({ name }) => ({
+          queue: `deliver-${name}`,
+          ...(await deliveries.depth(name)),
+        })),
+      ]);
+      return depths.flatMap(({ queue, waiting, delayed, active }) => [
+        { queue, state: 'waiting' as const, count: waiting },
+        { queue, state: 'delayed' as const, count: delayed },
+        { queue, state: 'active' as const, count: active },
+      ]);
+    },
+    deliveries: async () => {
+      const { deliveries, registry } = running();
+      return Promise.all(
+        (await registry.receivers()).map(async ({ name, removed }) => ({
+          receiver: name,
+          removed,
+          ...(await deliveries.counts(name)),
+        })),
+      );
+    },
+    receivers: async () => {
+      const { receivers, deliveries, registry, redis } = running();
+      const known = (await registry.receivers()).filter(({ removed }) => !removed);
+      const nowMs = await redisTimeMs(redis);
+      return Promise.all(
+        known.map(async ({ name }) => {
+          const [{ state, notBefore }, { pending }, { oldestMs }] = await Promise.all([
+            receivers.condition(name),
+            deliveries.counts(name),
+            deliveries.depth(name),
+          ]);
+          return {
+            receiver: name,
+            state,
+            full: !hasRoom({ open: pending }),
+            oldestSeconds: secondsBetween(oldestMs ?? nowMs, nowMs),
+            nextAttemptSeconds: secondsBetween(nowMs, notBefore ?? nowMs),
+          };
+        }),
+      );
+    },
+    surfaces: async () => {
+      const { health, plan } = running();
+      return Promise.all(
+        SURFACES.map(async (surface) => ({
+          surface,
+          ...(await plan.state(surface)),
+          state: (await health.state(surface)).state,
+        })),
+      );
+    },
+    waits: async () => {
+      const { plan, redis } = running();
+      return plan.waits(await redisTimeMs(redis));
+    },
+    learned: async () => {
+      const { stages, law } = running().learning;
+      return {
+        stages: stages.map(({ route, watch, observations, curve }) => ({
+          route,
+          stage: watch,
+          observations,
+          medianSeconds: quantileSeconds(curve, 0.5),
+          p99Seconds: quantileSeconds(curve, 0.99),
+        })),
+        newTransfersPerSecond: law.usualArrivals,
+      };
+    },
+    routes: async () => {
+      const { subjects, routes } = running();
+      const known = await subjects.look(routes.map(routeId));
+      return known.flatMap(({ snapshot }, index) => {
+        const price = snapshot === null ? null : readRoute(snapshot.record);
+        if (price === null) return [];
+        const { outputPerInput, fillEstimateSeconds, solvers } = price;
+        const outputRatio = outputPerInput === null ? null : Number(outputPerInput);
+        const route = routes[index] ?? '';
+        return [{ route, outputRatio, feeRatio: feeRatio(price), fillEstimateSeconds, solvers }];
+      });
+    },
+  };
+}

@@ -1,0 +1,135 @@
+import type { FlaggedEvent, Transition } from '../changes/decision.ts';
+import type { JsonObject, JsonValue } from '../json.ts';
+import type { HandedState } from '../quotes/handed-quote.ts';
+import { statusOf, UNKNOWN } from '../subjects/kinds.ts';
+import { stageOf } from '../subjects/lifecycle.ts';
+import type { Snapshot } from '../subjects/record.ts';
+import { eventKind, type SubjectId, subjectKind } from '../subjects/subject.ts';
+
+/** After how long a subscription wants a transfer told as overdue: so many ms, or what was learned of its route. */
+export type OverdueAfter = number | 'learned';
+
+/**
+ * An event that the clock makes, once per stage. `overdueAfter` and `warnBeforeMs` restrict it to the subscriptions that
+ * configured that time; null means all. From `untilMs` on it says nothing any more; null means never.
+ */
+export type TimedEvent = FlaggedEvent & {
+  overdueAfter: OverdueAfter | null;
+  warnBeforeMs: number | null;
+  untilMs: number | null;
+};
+
+/** A time after which some subscription wants a transfer told as overdue, and what it comes to, ms. */
+export type OverdueTime = { after: OverdueAfter; ms: number };
+
+/**
+ * What the clock is held against beside the snapshot. `warnBeforeMs`: how long before it expires some subscription wants to
+ * be warned; `handed`: the quote itself, where it was handed over.
+ */
+export type TimedContext = {
+  overdue: readonly OverdueTime[];
+  warnBeforeMs: readonly number[];
+  handed: HandedState | null;
+};
+
+/** The moments (Redis time, ms) at which the clock would make an event of a subject in its present stage. */
+export function timedMoments(
+  subject: SubjectId,
+  snapshot: Snapshot,
+  { overdue, warnBeforeMs, handed }: TimedContext,
+): { atMs: number; event: TimedEvent }[] {
+  // Which of them were told is not known any more: none is told a second time.
+  if (snapshot.salvaged === true) return [];
+  const moments: { atMs: number; event: TimedEvent }[] = [];
+  const deadlineMs = vaultDeadlineMs(subject, snapshot);
+  if (deadlineMs !== null) {
+    moments.push(...expiry({ atMs: deadlineMs, prefix: '', said: {} }, { subject, snapshot, warnBeforeMs }));
+  }
+  const expiryMs = handed === null ? null : quoteExpiryMs(handed, snapshot);
+  if (handed !== null && expiryMs !== null) {
+    const said = { id: subject, expiresAt: handed.quote.said.expiresAt ?? null };
+    moments.push(...expiry({ atMs: expiryMs, prefix: 'quote:', said }, { subject, snapshot, warnBeforeMs }));
+  }
+  if (snapshot.pendingSince !== null && stageOf(subject, snapshot.status).waiting) {
+    for (const [after, ms] of new Map(overdue.map((time) => [time.after, time.ms]))) {
+      moments.push({
+        atMs: snapshot.pendingSince * 1_000 + ms,
+        event: {
+          flag: `overdue:${after}`,
+          transition: byClock(subject, snapshot, 'overdue'),
+          said: {},
+          ...FOR_ALL,
+          overdueAfter: after,
+        },
+      });
+    }
+  }
+  return moments.filter((moment) => !snapshot.flags.includes(moment.event.flag));
+}
+
+const FOR_ALL = { overdueAfter: null, warnBeforeMs: null, untilMs: null };
+
+type Moment = { atMs: number; event: TimedEvent };
+
+/** The end of what is not funded by then, and the warnings before it. `prefix` keeps the flags of what has one life. */
+function expiry(
+  { atMs, prefix, said }: { atMs: number; prefix: string; said: JsonObject },
+  of: { subject: SubjectId; snapshot: Snapshot; warnBeforeMs: readonly number[] },
+): Moment[] {
+  const { subject, snapshot } = of;
+  const moment = (word: string, flag: string): FlaggedEvent => ({
+    flag: `${prefix}${flag}`,
+    transition: byClock(subject, snapshot, word),
+    said,
+  });
+  return [
+    ...[...new Set(of.warnBeforeMs)].map((ms) => ({
+      atMs: atMs - ms,
+      event: { ...moment('expiring', `expiring:${ms}`), ...FOR_ALL, warnBeforeMs: ms, untilMs: atMs },
+    })),
+    { atMs, event: { ...moment('expired', 'expired'), ...FOR_ALL } },
+  ];
+}
+
+/** When an unfunded vault expires; null for anything else. */
+function vaultDeadlineMs(subject: SubjectId, snapshot: Snapshot): number | null {
+  if (subjectKind(subject) !== 'vault' || statusOf(subject, snapshot.status)?.isUnfunded !== true)
+    return null;
+  return secondsAsMs(snapshot.record.deadline);
+}
+
+/** A quote in any other status was consumed, and that stays so (interface, states: `active` becomes `submitted`). */
+function isUnfunded(subject: SubjectId, status: string): boolean {
+  return status.toLowerCase() === UNKNOWN || statusOf(subject, status)?.isUnfunded === true;
+}
+
+/** The flag of a quote that was seen in another status: whatever older answer may follow, it does not expire any more. */
+const CONSUMED = 'quote:consumed';
+
+/** The flags that a quote gets with a status; they stay for its life, as do all that begin with `quote:`. */
+export function quoteFlags(subject: SubjectId, status: string): string[] {
+  return subjectKind(subject) === 'quote' && !isUnfunded(subject, status) ? [CONSUMED] : [];
+}
+
+/** When an unfunded quote expires. What a signature does not prove is not believed: null unless the quote is valid. */
+function quoteExpiryMs({ quote, verdict }: HandedState, snapshot: Snapshot): number | null {
+  const isOpen = isUnfunded(quote.subject, snapshot.status) && !snapshot.flags.includes(CONSUMED);
+  return verdict === 'valid' && isOpen ? secondsAsMs(quote.said.expiresAt) : null;
+}
+
+/** Whole seconds, as a number or as its digits, as everywhere in the upstream's records. */
+function secondsAsMs(value: JsonValue | undefined): number | null {
+  const text = typeof value === 'number' || typeof value === 'string' ? String(value) : '';
+  return /^0*[1-9]\d{0,14}$/.test(text) ? Number(text) * 1_000 : null;
+}
+
+function byClock(subject: SubjectId, snapshot: Snapshot, word: string): Transition {
+  return {
+    type: `${eventKind(subject)}.${word}`,
+    status: snapshot.status,
+    previousStatus: snapshot.status,
+    changes: [],
+    skipped: false,
+    regression: false,
+  };
+}

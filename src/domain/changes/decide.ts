@@ -1,0 +1,217 @@
+import { canonicalJson, type JsonObject } from '../json.ts';
+import { statusMember, UNKNOWN, UNSTATED } from '../subjects/kinds.ts';
+import { stepBetween } from '../subjects/lifecycle.ts';
+import type { Doubt, Snapshot, UpstreamRecord } from '../subjects/record.ts';
+import { eventKind, type SubjectId, subjectKind } from '../subjects/subject.ts';
+import { decideRoute } from './decide-route.ts';
+import type { Accepted, Decision, StaleReason } from './decision.ts';
+import { diffRecords } from './diff.ts';
+import { partialFailure } from './failures.ts';
+import { returnedValues } from './former.ts';
+
+/**
+ * Where no answer carries a time, nothing but look-ups can tell a genuine return from a replica that lags. Four of them
+ * in a row, 15 s apart, end the doubt within a minute.
+ */
+const TIMELESS_CONFIRM_MS = 45_000;
+
+/**
+ * `exact`: the answer came from a look-up of this subject, not from a page. `history`: to every claim that has not been
+ * served yet, what is known of this subject (the snapshot, else the record) is history. `confirmAfterMs`: how long exact
+ * look-ups must repeat a stale answer; 45 s at most for a return where no answer carries a time.
+ */
+export type DecideContext = { nowMs: number; exact: boolean; history: boolean; confirmAfterMs: number };
+
+/** Compares an answer with the snapshot. Pure: the caller stores and tells. */
+export function decide(snapshot: Snapshot | null, record: UpstreamRecord, context: DecideContext): Decision {
+  if (snapshot?.salvaged === true) {
+    const salvaged = decideSalvaged(snapshot, record);
+    if (salvaged !== null) return salvaged;
+  }
+  if (subjectKind(record.subject) === 'route') return decideRoute(snapshot, record);
+  if (snapshot === null || !snapshot.told) {
+    const unseen = decideUnseen(snapshot, record, context);
+    if (unseen !== null) return unseen;
+  }
+  if (snapshot === null) return { outcome: 'unchanged', accepted: null };
+  if (isUnknown(snapshot.status)) {
+    if (isUnknown(record.status)) return { outcome: 'unchanged', accepted: null };
+    return changed(snapshot, record, { reading: 'replaces', regression: false });
+  }
+  const judged = judge(snapshot, record);
+  if ('fresh' in judged) return judged.fresh;
+  const { reason } = judged;
+  if (!context.exact) return { outcome: 'stale', reason, doubt: null };
+  const doubt = doubtOf(snapshot, judged, context.nowMs);
+  if (context.nowMs - doubt.sinceMs < confirmAfterMs(snapshot, record, { reason, ...context })) {
+    return { outcome: 'stale', reason, doubt };
+  }
+  return changed(snapshot, record, { reading: 'replaces', regression: reason !== 'unknown' });
+}
+
+/**
+ * What an answer means where the snapshot could not be read whole: it takes the snapshot's place, without a word unless
+ * the status has moved. Null where that has to be confirmed first.
+ */
+function decideSalvaged(snapshot: Snapshot, record: UpstreamRecord): Decision | null {
+  if (isUnknown(record.status)) return { outcome: 'unchanged', accepted: null };
+  const isSame =
+    snapshot.status === '' || snapshot.status.toLowerCase() === record.status.toLowerCase() || !snapshot.told;
+  if (isSame || subjectKind(record.subject) === 'route')
+    return { outcome: 'unchanged', accepted: asSaid(record) };
+  return 'fresh' in judge(snapshot, record)
+    ? changed(snapshot, record, { reading: 'replaces', regression: false })
+    : null;
+}
+
+/** First sight, or first sight by someone for whom it is not history; null when there is nothing of the sort. */
+function decideUnseen(
+  snapshot: Snapshot | null,
+  record: UpstreamRecord,
+  context: DecideContext,
+): Decision | null {
+  // An id that the upstream has not indexed yet is no news: polling goes on.
+  if (isUnknown(record.status)) return null;
+  if (snapshot === null) {
+    const accepted = asSaid(record);
+    return context.history ? { outcome: 'history', accepted } : first(record, accepted);
+  }
+  if (context.history) return null;
+  const judged = judge(snapshot, record);
+  if (!('fresh' in judged)) return null;
+  const decision = judged.fresh;
+  if (decision.outcome === 'unchanged') return first(record, decision.accepted ?? snapshot);
+  // Those to whom the snapshot was history have to hear of the difference as well; to all it is the first they hear.
+  const type = eventType(record.subject, record.status);
+  return { ...decision, transition: { ...decision.transition, type } };
+}
+
+function first(record: UpstreamRecord, { status, updatedAt, record: content }: Accepted): Decision {
+  return {
+    outcome: 'first',
+    accepted: { status, updatedAt, record: content },
+    transition: {
+      type: eventType(record.subject, status),
+      status,
+      previousStatus: null,
+      changes: Object.keys(content).filter((key) => key !== 'updatedAt'),
+      skipped: false,
+      regression: false,
+    },
+  };
+}
+
+/** What an answer that is not stale means for what is known. */
+type Fresh = Extract<Decision, { outcome: 'unchanged' | 'changed' }>;
+
+/** What an answer says that cannot be believed at once, as keys of a doubt. */
+type Stale = { reason: StaleReason; keys: readonly string[] };
+
+function judge(snapshot: Snapshot, record: UpstreamRecord): { fresh: Fresh } | Stale {
+  const { subject, status, updatedAt } = record;
+  const statusKey = `${status.toLowerCase()}@${updatedAt ?? ''}`;
+  if (isUnknown(status)) return { reason: 'unknown', keys: [statusKey] };
+  const order = compareTimes(snapshot.updatedAt, updatedAt);
+  if (order === 'older') return { reason: 'older', keys: [statusKey] };
+  const fresh = decideFresh(snapshot, record);
+  if (order === 'newer' || fresh.outcome === 'unchanged') return { fresh };
+  const returned = returnedValues(snapshot, withoutUnreadable(fresh.accepted, record), subject);
+  if (stepBetween(subject, snapshot.status, status) === 'backward') {
+    return { reason: 'backward', keys: [statusKey, ...returned] };
+  }
+  return returned.length > 0 ? { reason: 'returned', keys: returned } : { fresh };
+}
+
+/** What cannot be read is taken over where nothing was stored, but says nothing. */
+function withoutUnreadable(accepted: Accepted, { unreadable }: UpstreamRecord): Accepted {
+  const readable = Object.entries(accepted.record).filter(([key]) => !unreadable.includes(key));
+  return { ...accepted, record: Object.fromEntries(readable) };
+}
+
+/** The doubt goes on while answers repeat what it is about, whatever else they say. */
+function doubtOf({ doubt }: Snapshot, { keys }: Stale, nowMs: number): Doubt {
+  return doubt !== null && keys.includes(doubt.key) ? doubt : { key: keys[0] ?? '', sinceMs: nowMs };
+}
+
+function confirmAfterMs(
+  snapshot: Snapshot,
+  record: UpstreamRecord,
+  context: Pick<DecideContext, 'confirmAfterMs'> & { reason: StaleReason },
+): number {
+  const isTimeless = snapshot.updatedAt === null && record.updatedAt === null;
+  if (!isTimeless || context.reason === 'unknown') return context.confirmAfterMs;
+  return Math.min(context.confirmAfterMs, TIMELESS_CONFIRM_MS);
+}
+
+function decideFresh(snapshot: Snapshot, record: UpstreamRecord): Fresh {
+  const newer = compareTimes(snapshot.updatedAt, record.updatedAt) === 'newer';
+  const reading = newer ? 'replaces' : 'grows';
+  const step = stepBetween(record.subject, snapshot.status, record.status);
+  return changed(snapshot, record, { reading, regression: step === 'backward' });
+}
+
+function changed(
+  snapshot: Snapshot,
+  record: UpstreamRecord,
+  how: { reading: 'grows' | 'replaces'; regression: boolean },
+): Fresh {
+  const step = stepBetween(record.subject, snapshot.status, record.status);
+  const moved = step !== 'same';
+  const { changes, merged } = diffRecords(snapshot.record, record.said, {
+    reading: how.reading,
+    unreadable: record.unreadable,
+  });
+  // A status that is only spelled in another case is the same status.
+  const told = moved ? changes : changes.filter((path) => path !== statusMember(record.subject));
+  const accepted = accept(snapshot, record, merged);
+  if (!moved && told.length === 0) {
+    const same =
+      accepted.updatedAt === snapshot.updatedAt && canonicalJson(merged) === canonicalJson(snapshot.record);
+    return { outcome: 'unchanged', accepted: same ? null : accepted };
+  }
+  const word = moved ? record.status : (partialFailure(snapshot.record, merged, told) ?? 'updated');
+  // A move at a newer time is a new state, and the answer describes it whole: what it leaves out belonged to the old.
+  const whole = moved && how.reading === 'replaces';
+  return {
+    outcome: 'changed',
+    accepted: whole ? asSaid(record) : accepted,
+    transition: {
+      type: eventType(record.subject, word),
+      status: record.status,
+      previousStatus: snapshot.status,
+      changes: told,
+      skipped: step === 'skipped',
+      regression: how.regression,
+    },
+  };
+}
+
+function accept(snapshot: Snapshot, record: UpstreamRecord, merged: JsonObject): Accepted {
+  return { status: record.status, updatedAt: record.updatedAt ?? snapshot.updatedAt, record: merged };
+}
+
+function asSaid(record: UpstreamRecord): Accepted {
+  return { status: record.status, updatedAt: record.updatedAt, record: record.said };
+}
+
+function compareTimes(stored: number | null, said: number | null): 'older' | 'same' | 'newer' {
+  if (stored === null || said === null || stored === said) return 'same';
+  return said < stored ? 'older' : 'newer';
+}
+
+function isUnknown(status: string): boolean {
+  return status.toLowerCase() === UNKNOWN;
+}
+
+/** The record with the status that stands where it says none: what one answer leaves out is not said. */
+export function withStatus(record: UpstreamRecord, snapshot: Snapshot | null): UpstreamRecord {
+  if (record.status !== UNSTATED || snapshot === null || isUnknown(snapshot.status)) return record;
+  return { ...record, status: snapshot.status };
+}
+
+/** `<kind>.<status in lower case>`, `updated` without a status; what is no letter, digit, dot, hyphen or underscore becomes a hyphen. */
+export function eventType(subject: SubjectId, status: string): string {
+  if (status === UNSTATED) return `${eventKind(subject)}.updated`;
+  const word = status.toLowerCase().replace(/[^a-z0-9._-]+/g, '-');
+  return `${eventKind(subject)}.${word}`;
+}

@@ -1,0 +1,107 @@
+import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
+import { wordOf } from '../quotes/promised.ts';
+import { readText } from '../transfers/transfer.ts';
+
+/** A part of a record that has failed. `key` names it across records, `path` says where it stands in this one. */
+export type Failure = {
+  key: string;
+  path: string;
+  status: string;
+  chainId: string | null;
+  intentHash: string | null;
+  reason: string | null;
+};
+
+/** Words for a failure. Of a sub-status the interface names `failed`; the words of a step are not shown. */
+const FAILED = /^(failed|failure|error|errored|reverted|rejected|expired|cancell?ed|refundable)$/i;
+
+const MOST = 10;
+const LONGEST_REASON = 300;
+
+/** The steps, intents and sub-statuses of a record that have failed, at most ten. */
+export function failures(record: JsonObject): Failure[] {
+  return allFailures(record).slice(0, MOST);
+}
+
+function allFailures(record: JsonObject): Failure[] {
+  return ['steps', 'intents', 'subStatuses'].flatMap((list) => elements(record, list)).flatMap(failureOf);
+}
+
+type Element = { list: string; path: string; index: number; value: JsonObject };
+
+/** The elements of a list, and the intents within them. */
+function elements(record: JsonObject, list: string, prefix = ''): Element[] {
+  const values = record[list];
+  if (!Array.isArray(values)) return [];
+  return values.flatMap((value, index) => {
+    if (!isJsonObject(value)) return [];
+    const path = `${prefix}${list}[${index}]`;
+    const inner = prefix === '' && list !== 'intents' ? elements(value, 'intents', `${path}.`) : [];
+    return [{ list, path, index, value }, ...inner];
+  });
+}
+
+function failureOf({ list, path, index, value }: Element): Failure[] {
+  const status = [value.status, value.state].map(wordOf).find((word) => word !== null && FAILED.test(word));
+  if (status == null) return [];
+  const chainId = wordOf(value.chainId);
+  const intentHash = wordOf(value.intentHash);
+  // Sub-statuses are a set: their place says nothing.
+  const key = `${list}:${list === 'subStatuses' ? chainId : list === 'intents' ? intentHash : index}`;
+  return [{ key, path, status, chainId, intentHash, reason: reasonOf(value) }];
+}
+
+function reasonOf(value: JsonObject): string | null {
+  const texts = ['error', 'reason', 'errorMessage', 'message'].map((name) => shortText(value[name]));
+  return texts.find((text) => text !== null) ?? null;
+}
+
+/** The error text of a record; null where it has none. */
+export function errorText({ error }: JsonObject): string | null {
+  return shortText(isJsonObject(error) ? (error.message ?? error.detail) : error);
+}
+
+function shortText(value: JsonValue | undefined): string | null {
+  const text = readText(value);
+  return text === null ? null : text.slice(0, LONGEST_REASON);
+}
+
+/**
+ * What happened to a subject whose status stands, where that has a name of its own: a part of it has failed, it has an
+ * error text, or a refund transaction; null for anything else.
+ */
+export function partialFailure(
+  stored: JsonObject,
+  merged: JsonObject,
+  changes: readonly string[],
+): 'step_failed' | 'error' | 'refund_sent' | null {
+  // What could not be read is taken over without a word, and is no news here either.
+  const changed = new Set(changes.map((path) => path.replace(/[.[].*$/s, '')));
+  const [before, after] = [stored, merged].map((record) =>
+    Object.fromEntries(Object.entries(record).filter(([key]) => changed.has(key))),
+  );
+  if (before === undefined || after === undefined) return null;
+  if (hasMore(allFailures(before), allFailures(after))) return 'step_failed';
+  if (errorText(before) === null && errorText(after) !== null) return 'error';
+  return refunds(after) > refunds(before) ? 'refund_sent' : null;
+}
+
+/** Whether there are more failures of some name than before. */
+function hasMore(before: readonly Failure[], after: readonly Failure[]): boolean {
+  const counts = new Map<string, number>();
+  for (const { key } of before) counts.set(key, (counts.get(key) ?? 0) + 1);
+  return after.some(({ key }) => {
+    const left = (counts.get(key) ?? 0) - 1;
+    counts.set(key, left);
+    return left < 0;
+  });
+}
+
+/** How many steps have a refund transaction. */
+function refunds({ steps }: JsonObject): number {
+  return (Array.isArray(steps) ? steps : []).filter((step) => {
+    const transactions = isJsonObject(step) ? step.transactions : undefined;
+    const refunded = isJsonObject(transactions) ? transactions.refunded : undefined;
+    return isJsonObject(refunded) && readText(refunded.txHash) !== null;
+  }).length;
+}

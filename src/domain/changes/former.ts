@@ -1,0 +1,97 @@
+import { isJsonObject, type JsonValue } from '../json.ts';
+import { statusMember } from '../subjects/kinds.ts';
+import type { Snapshot } from '../subjects/record.ts';
+import { type SubjectId, subjectKind } from '../subjects/subject.ts';
+import type { Accepted } from './decision.ts';
+import { fold, isEmpty, sortedFold } from './fold.ts';
+import { leavesOf, type NameElement, setNames } from './leaves.ts';
+
+/** How many former values of a subject are remembered at most, and how many of one change. */
+const MOST = 128;
+const MOST_OF_ONE_CHANGE = 32;
+
+/** What of a subject answers are compared by. */
+type State = Pick<Accepted, 'status' | 'record'>;
+
+/**
+ * The values that a subject has left at its present `updatedAt`, as hashes, the latest last: replicas that lag show them
+ * again. Nothing is remembered over a newer `updatedAt`, for that orders answers better.
+ */
+export function formerAfter(before: Snapshot | null, accepted: Accepted, subject: SubjectId): string[] {
+  if (before === null || subjectKind(subject) === 'route') return [];
+  const [from, to] = [before.updatedAt, accepted.updatedAt];
+  if (from !== null && to !== null && from !== to) return [];
+  const { left, entered } = valuesBetween(before, accepted, subject);
+  if (left.length === 0 && before.former.length === 0) return [];
+  // The status comes first, and so is forgotten last.
+  const latest = left.slice(0, MOST_OF_ONE_CHANGE).map(hashOf).reverse();
+  const moved = new Set([...latest, ...entered.map(hashOf)]);
+  return [...before.former.filter((hash) => !moved.has(hash)), ...latest].slice(-MOST);
+}
+
+/** The former values to which a subject would return, as hashes, the status first; empty when it would to none. */
+export function returnedValues(snapshot: Snapshot, state: State, subject: SubjectId): string[] {
+  if (snapshot.former.length === 0) return [];
+  const former = new Set(snapshot.former);
+  const { entered } = valuesBetween(snapshot, state, subject);
+  return entered.map(hashOf).filter((hash) => former.has(hash));
+}
+
+/** The values that only the one or only the other of two states shows, the status first. Id and time are none. */
+function valuesBetween(from: State, to: State, subject: SubjectId): { left: string[]; entered: string[] } {
+  const apart = new Set(['id', 'updatedAt', statusMember(subject)]);
+  const before = new Set([`status=${from.status.toLowerCase()}`]);
+  const after = new Set([`status=${to.status.toLowerCase()}`]);
+  for (const key of Object.keys({ ...from.record, ...to.record })) {
+    if (apart.has(key)) continue;
+    const [known, said] = [from, to].map(({ record }) => (Object.hasOwn(record, key) ? record[key] : null));
+    addValues(before, key, known ?? null, said ?? null);
+    addValues(after, key, said ?? null, known ?? null);
+  }
+  return { left: [...before.difference(after)], entered: [...after.difference(before)] };
+}
+
+/** Adds the values of a member. Of a set, those of the elements that the other state does not show as they are. */
+function addValues(values: Set<string>, key: string, value: JsonValue, other: JsonValue): void {
+  if (isEmpty(value)) return;
+  const path = JSON.stringify(key);
+  const nameElement = setNames(key, { top: true });
+  if (nameElement === undefined || !Array.isArray(value)) {
+    for (const leaf of leavesOf(value)) values.add(path + leaf);
+    return;
+  }
+  values.add(`${path}[]`);
+  const others = new Set((Array.isArray(other) ? other : []).map(fold));
+  const elements = value.filter((element) => !isEmpty(element) && !others.has(fold(element)));
+  for (const text of elementValues(elements, nameElement)) values.add(`${path} ${text}`);
+}
+
+/**
+ * The values of elements, each counted by the name of its element, for an answer may leave the quotes out, and by name
+ * and quotes, for another element of the name may show the same value.
+ */
+function elementValues(elements: readonly JsonValue[], nameElement: NameElement): string[] {
+  const times = new Map<string, number>();
+  return elements.flatMap((element) => {
+    const leaves = [...leavesOf(element)];
+    const name = nameElement(element);
+    const quotes = isJsonObject(element) ? sortedFold(element.quoteIds) : '';
+    return [`${name} `, `${name} ${quotes} `].flatMap((prefix) =>
+      leaves.map((leaf) => {
+        const count = (times.get(prefix + leaf) ?? 0) + 1;
+        times.set(prefix + leaf, count);
+        return `${prefix}${leaf} ${count}`;
+      }),
+    );
+  });
+}
+
+/** 64 bits of FNV-1a over the text in both directions. Nothing hangs on it but a look-up more, so it is cheap. */
+function hashOf(value: string): string {
+  let [forward, backward] = [0x811c9dc5, 0x811c9dc5];
+  for (let at = 0; at < value.length; at += 1) {
+    forward = Math.imul(forward ^ value.charCodeAt(at), 0x01000193);
+    backward = Math.imul(backward ^ value.charCodeAt(value.length - 1 - at), 0x01000193);
+  }
+  return `${(forward >>> 0).toString(36)}.${(backward >>> 0).toString(36)}`;
+}

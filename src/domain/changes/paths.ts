@@ -1,0 +1,51 @@
+import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
+import { isEmpty } from './fold.ts';
+
+/**
+ * So much is kept of the old values of one event, in characters of JSON, and of one of them. The log holds every event for
+ * the retention, and what is longer is seldom read.
+ */
+const MOST_OF_ALL = 2_000;
+const MOST_OF_ONE = 1_000;
+
+/**
+ * The value at a path as `diffRecords` writes it (`steps[0].status`); null where there is none, undefined where the path
+ * does not lead through this record. A member whose name has a dot is found as well.
+ */
+function valueAt(record: JsonValue, path: string): JsonValue | undefined {
+  if (path === '') return record;
+  if (Array.isArray(record)) {
+    const [whole, index] = /^\[(\d{1,9})\]/.exec(path) ?? [];
+    if (whole === undefined) return undefined;
+    const element = record[Number(index)];
+    return element === undefined ? null : valueAt(element, withoutDot(path.slice(whole.length)));
+  }
+  if (!isJsonObject(record)) return null;
+  const keys = Object.keys(record).filter(
+    (key) => path === key || path.startsWith(`${key}.`) || path.startsWith(`${key}[`),
+  );
+  for (const key of keys.sort((one, other) => other.length - one.length)) {
+    const found = valueAt(record[key] ?? null, withoutDot(path.slice(key.length)));
+    if (found !== undefined) return found;
+  }
+  return null;
+}
+
+function withoutDot(path: string): string {
+  return path.startsWith('.') ? path.slice(1) : path;
+}
+
+/** The values at some paths, null for one that is too long to keep; what is not there, or says nothing, is left out. */
+export function valuesAt(record: JsonObject, paths: readonly string[]): JsonObject {
+  let left = MOST_OF_ALL;
+  return Object.fromEntries(
+    paths.flatMap((path) => {
+      const value = valueAt(record, path) ?? null;
+      if (isEmpty(value)) return [];
+      const { length } = canonicalJson(value);
+      if (length > Math.min(left, MOST_OF_ONE)) return [[path, null]];
+      left -= length;
+      return [[path, value]];
+    }),
+  );
+}

@@ -1,0 +1,255 @@
+import { z } from 'zod';
+import type { JsonObject } from '../json.ts';
+
+/** What names an event, the same for every receiver. */
+const HEAD = {
+  id: z
+    .string()
+    .regex(/^evt_[0-9a-f]{40}$/)
+    .describe(
+      'Names the event. The same for every receiver, attempt and replay; also the `webhook-id` header.',
+    ),
+  type: z
+    .string()
+    .regex(/^[a-z0-9._-]+$/)
+    .describe('The kind of the subject, a dot, and a word: a status in lower case or what happened.'),
+  timestamp: z.iso.datetime().describe('When the change was seen: UTC, Redis time, with milliseconds.'),
+};
+
+const SUBJECT = {
+  kind: z
+    .string()
+    .describe(
+      '`intent`, `quote`, `gasless`, `vault`, `deposit-address`, `route`, `upstream`, `receiver`, `intentwatch` or a word of the upstream.',
+    ),
+  id: z.string().describe('The id, with its prefix, such as `intent:0x…`.'),
+};
+
+const RECORD: z.ZodType<JsonObject> = z.record(z.string(), z.json());
+
+const STATE = {
+  subject: z.object(SUBJECT).describe('What the event is about.'),
+  sequence: z
+    .int()
+    .min(1)
+    .describe('Counts the events of this subject: 1, 2, 3 … Order by it, not by arrival.'),
+  status: z
+    .string()
+    .nullable()
+    .describe('The status after the change, as the upstream writes it (`PENDING` of a vault).'),
+  previousStatus: z
+    .string()
+    .nullable()
+    .describe('The status before. Null at first sight. Equal to `status` when something else changed.'),
+  changes: z
+    .array(z.string())
+    .describe(
+      'Paths within `record` that changed. At first sight all members; empty when the clock or a verification made the event.',
+    ),
+  record: RECORD.describe(
+    'What the upstream said, whole, members that are not documented included. Some types add a member: `quote.expiring` and `quote.expired` have `expiresAt`, `quote.signature_invalid` has `signature` with `part` (which is wrong), `reason` and `recovered` (who signed, or null).',
+  ),
+};
+
+const CUT = {
+  recordTruncated: z
+    .literal(true)
+    .exactOptional()
+    .describe(
+      'True when the event was larger than a webhook may be: the largest members of `record` (then `transfer`, then the last of `changes`) are left out. Otherwise absent.',
+    ),
+  recordUrl: z
+    .string()
+    .exactOptional()
+    .describe(
+      'Where the event can be read whole, by whoever has this link, for 7 to 8 days after the attempt. Only beside `recordTruncated`, where `server.publicUrl` and `server.token` are set.',
+    ),
+};
+
+const REMARKS = {
+  skipped: z
+    .boolean()
+    .exactOptional()
+    .describe('True when a usual step between `previousStatus` and `status` was not seen; otherwise absent.'),
+  regression: z
+    .boolean()
+    .exactOptional()
+    .describe(
+      'True when the subject moved backward, or an older answer was confirmed until it was accepted; otherwise absent.',
+    ),
+  elapsedSeconds: z
+    .int()
+    .min(0)
+    .exactOptional()
+    .describe(
+      'How long the subject had been under way: from the first `updatedAt` seen while it waited to `upstreamUpdatedAt`, for `overdue` to `timestamp`. Absent where it did not move on from waiting, or either is not known.',
+    ),
+};
+
+const AUDIENCE = {
+  wallets: z.array(z.string()).describe('The wallets of your subscriptions whose pages showed the subject.'),
+  subscriptions: z.array(z.string()).describe('Your subscriptions that lead to this receiver.'),
+  metadata: z
+    .record(z.string(), z.string())
+    .describe('The `metadata` of those subscriptions, merged in the order of the config.'),
+};
+
+const TIMES = {
+  upstreamUpdatedAt: z
+    .int()
+    .nullable()
+    .describe("The record's `updatedAt` in Unix seconds; null where it has none."),
+  detectionDelaySeconds: z
+    .number()
+    .min(0)
+    .nullable()
+    .describe('`timestamp` minus `upstreamUpdatedAt`, good to a second; null where the latter is.'),
+};
+
+const DIGITS = z.string().regex(/^\d{1,78}$/);
+
+const PLACE = { chainId: z.string().exactOptional(), token: z.string().exactOptional() };
+
+/**
+ * What a quote promised of a transfer. Amounts are base units. `fees[].kind` is what the quote calls the fee;
+ * `estimateSeconds` how long it says that delivery takes.
+ */
+export const PROMISED = z.object({
+  quote: z.string(),
+  source: z
+    .object({ ...PLACE, amount: DIGITS.exactOptional(), funder: z.string().exactOptional() })
+    .exactOptional(),
+  destination: z
+    .object({
+      ...PLACE,
+      amount: DIGITS.exactOptional(),
+      minimum: DIGITS.exactOptional(),
+      recipient: z.string().exactOptional(),
+    })
+    .exactOptional(),
+  fees: z
+    .array(z.object({ kind: z.string(), token: z.string().exactOptional(), amount: DIGITS }))
+    .exactOptional(),
+  estimateSeconds: z.int().min(0).exactOptional(),
+});
+
+/**
+ * What the log keeps beside the record because it cannot be derived from it later: of `before` and `fundedAt` receivers
+ * get what follows from them. `before`: path -> the value that a changed member had, null for one too long to keep; a
+ * path that is missing had none. `fundedAt` is in Unix seconds.
+ */
+const KEPT = {
+  before: z.record(z.string(), z.json()).exactOptional(),
+  promised: PROMISED.exactOptional(),
+  fundedAt: z.int().exactOptional(),
+};
+
+const END = z.object({
+  chainId: z.string().exactOptional().describe("The chain's id, as text."),
+  chain: z.string().exactOptional().describe('Its name, where it is known.'),
+  txHash: z.string().exactOptional().describe('The transaction.'),
+  txUrl: z.string().exactOptional().describe('Where it can be looked at.'),
+});
+
+const MONEY = {
+  amount: DIGITS.describe('Base units.'),
+  units: z
+    .string()
+    .exactOptional()
+    .describe('The same in token units, such as `1250.5`; absent where the decimals are not certain.'),
+  token: z.string().exactOptional().describe("The token's address."),
+  symbol: z.string().exactOptional().describe('Its name, where it is known.'),
+  chainId: z.string().exactOptional().describe('The chain it is on.'),
+};
+
+/** What an event says of the transfer that it is about. What is not known is absent. */
+export const TRANSFER = z.object({
+  source: END.exactOptional().describe('Where it is funded.'),
+  destination: END.exactOptional().describe('Where it is delivered.'),
+  refund: END.exactOptional().describe('Where it was paid back.'),
+  toSend: z.object(MONEY).exactOptional().describe('What is to be sent, until `sent` is known.'),
+  sent: z.object(MONEY).exactOptional().describe('What the source transaction sent.'),
+  promised: z
+    .object(MONEY)
+    .exactOptional()
+    .describe(
+      'What is to be delivered: by the quote, else by the last of `record.steps`, for a route by the best quote.',
+    ),
+  minimum: z.object(MONEY).exactOptional().describe("The quote's minimum."),
+  delivered: z.object(MONEY).exactOptional().describe('What the destination transaction delivered.'),
+  shortfall: z
+    .object({
+      ...MONEY,
+      share: z.number().min(0).max(1).describe('`amount` as a share of the minimum, to six digits.'),
+    })
+    .exactOptional()
+    .describe(
+      'By how much less than the minimum was delivered; only where both are amounts of one token on one chain.',
+    ),
+  fees: z
+    .array(z.object({ kind: z.string().exactOptional().describe('What the quote calls it.'), ...MONEY }))
+    .exactOptional()
+    .describe('The fees of the quote, at most ten.'),
+  quote: z.string().exactOptional().describe('The quote that promised it, where it was handed over.'),
+  funder: z.string().exactOptional().describe('Who sends.'),
+  recipient: z.string().exactOptional().describe('Who receives.'),
+  refundRecipient: z.string().exactOptional().describe('Who gets it back, should it fail.'),
+  secondsSinceFunding: z
+    .int()
+    .min(0)
+    .exactOptional()
+    .describe(
+      'From the first `updatedAt` seen as `pending` to `upstreamUpdatedAt`, for events of the clock to `timestamp`.',
+    ),
+  failed: z
+    .array(
+      z.object({
+        path: z.string().describe('Where it stands in `record`.'),
+        status: z.string().describe('Its word for the failure.'),
+        chainId: z.string().exactOptional(),
+        intentHash: z.string().exactOptional(),
+        reason: z.string().exactOptional().describe('Why, where it says so.'),
+      }),
+    )
+    .exactOptional()
+    .describe('Steps, intents and sub-statuses that have failed, at most ten.'),
+  error: z.string().exactOptional().describe('The error text of the record.'),
+  changed: z
+    .array(
+      z.object({
+        path: z.string().describe('As in `changes`.'),
+        old: z.json().exactOptional().describe('The value before; null: there was none; absent: too long.'),
+        new: z.json().exactOptional().describe('The value now, likewise.'),
+      }),
+    )
+    .exactOptional()
+    .describe('The members that changed, with both values. Absent at first sight.'),
+});
+
+/** What an event says of the transfer that it is about. */
+export type TransferFacts = z.infer<typeof TRANSFER>;
+
+/** What a quote promised of a transfer. */
+export type Promised = z.infer<typeof PROMISED>;
+
+const TOLD = {
+  transfer: TRANSFER.exactOptional().describe(
+    'What is known of the transfer, in one shape for every kind of subject. What is not known is absent.',
+  ),
+};
+
+const FACTS = { ...STATE, ...REMARKS, ...TIMES, ...KEPT };
+
+/** The event as it is made: one for all receivers, and immutable. */
+export const EVENT = z.object({ ...HEAD, data: z.object(FACTS) });
+
+/** The event as the log gives it back: members that a later version has added stay in it, and reach the receivers. */
+export const STORED_EVENT = z.looseObject({
+  ...HEAD,
+  data: z.looseObject({ ...FACTS, subject: z.looseObject(SUBJECT) }),
+});
+
+/** The event as a receiver gets it: what a webhook's body holds, and what its consumers may rely on. */
+export const RENDERED_EVENT = z
+  .object({ ...HEAD, data: z.object({ ...STATE, ...TOLD, ...CUT, ...REMARKS, ...AUDIENCE, ...TIMES }) })
+  .meta({ title: 'Intentwatch event' });

@@ -1,0 +1,69 @@
+import { knownStatuses, type Telling, telling, tellingOf, toldKind } from '../subjects/kinds.ts';
+import { SUBJECT_KINDS } from '../subjects/subject.ts';
+
+/** Events about the daemon's surroundings; they reach only receivers whose `events` name them. */
+const OPERATOR_EVENTS: { readonly [type: string]: Telling } = {
+  'upstream.unreachable': telling({
+    says: 'The transfer service gives no usable answers; it is asked on.',
+    isTrouble: true,
+  }),
+  'upstream.reachable': telling({ says: 'The transfer service gives usable answers again.' }),
+  'upstream.unauthorized': telling({
+    says: 'The transfer service refuses the API key; it is asked rarely until it takes it.',
+    isTrouble: true,
+  }),
+  'upstream.authorized': telling({ says: 'The transfer service takes the API key again.' }),
+  'receiver.failing': telling({
+    says: 'Deliveries to this receiver fail; they are tried again.',
+    isTrouble: true,
+  }),
+  'receiver.disabled': telling({
+    says: 'Deliveries to this receiver have stopped; its events are kept until it is enabled or their retention ends.',
+    isTrouble: true,
+  }),
+  'receiver.recovered': telling({ says: 'Deliveries to this receiver succeed again.' }),
+  'receiver.events_dropped': telling({
+    says: 'The retention of events ended before this receiver got them: they are lost to it.',
+    isTrouble: true,
+  }),
+};
+
+export const OPERATOR_TYPES: readonly string[] = Object.keys(OPERATOR_EVENTS);
+
+/** What `intentwatch test` sends: about nothing, and in no log. */
+export const TEST_TYPE = 'intentwatch.test';
+
+/** Every event type that can be foreseen. An unknown status of the upstream's makes a type of its own beside these. */
+export const EVENT_TYPES: readonly string[] = [
+  ...SUBJECT_KINDS.flatMap((kind) =>
+    [...new Set([...knownStatuses(kind), ...Object.keys(toldKind(kind).happenings)])].map(
+      (word) => `${kind}.${word}`,
+    ),
+  ),
+  ...OPERATOR_TYPES,
+  TEST_TYPE,
+];
+
+/** Whether an event is about the daemon's surroundings, not about a subject. */
+export function isOperatorKind(kind: string): boolean {
+  return kind === 'intentwatch' || OPERATOR_TYPES.some((type) => type.startsWith(`${kind}.`));
+}
+
+/** How an event of a type is told; null for a word that is not known. */
+export function tellingOfType(type: string): Telling | null {
+  const dot = type.indexOf('.');
+  return OPERATOR_EVENTS[type] ?? tellingOf(type.slice(0, dot), type.slice(dot + 1));
+}
+
+const TROUBLES: ReadonlySet<string> = new Set(
+  EVENT_TYPES.filter((type) => tellingOfType(type)?.isTrouble === true).map(wordOf),
+);
+
+/** Whether somebody may have to do something about an event: by its word, which says the same of every kind. */
+export function isTrouble(type: string): boolean {
+  return TROUBLES.has(wordOf(type));
+}
+
+function wordOf(type: string): string {
+  return type.slice(type.indexOf('.') + 1);
+}

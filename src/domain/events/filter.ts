@@ -1,0 +1,72 @@
+import type { JsonObject } from '../json.ts';
+import { walletsOf } from '../subjects/claim.ts';
+import type { Directory } from '../transfers/chains.ts';
+import { type Leg, readTransfer, type Transfer } from '../transfers/transfer.ts';
+
+/**
+ * Which transfers a receiver wants to hear of; null wants all. `wallets` as subjects spell them, `chains` as chain ids
+ * in text, `minAmount` as a decimal in token units.
+ */
+export type EventFilter = {
+  wallets: string[] | null;
+  chains: string[] | null;
+  minAmount: string | null;
+};
+
+/** What a filter looks at: the record, and the claims that lead to the receiver. */
+export type FilteredEvent = { record: JsonObject; roots: readonly string[] };
+
+/**
+ * Whether a filter lets an event through. It holds back only what it knows to be unwanted: an event that does not say
+ * enough passes. `wallets`: a claim comes through a wallet of the list, or through no wallet, because somebody named
+ * the transfer or what it came from. `chains`: an end of the transfer is unknown, or one lies on a chain of the list.
+ * `minAmount`: no amount of a token of the directory is told, or one reaches it.
+ */
+export function passesFilter(
+  filter: EventFilter,
+  { record, roots }: FilteredEvent,
+  directory: Directory,
+): boolean {
+  const transfer = readTransfer(record);
+  return (
+    passesWallets(filter.wallets, roots) &&
+    passesChains(filter.chains, transfer) &&
+    passesAmount(filter.minAmount, transfer, directory)
+  );
+}
+
+function passesWallets(wanted: readonly string[] | null, roots: readonly string[]): boolean {
+  if (wanted === null) return true;
+  return roots.some((root) => {
+    const [wallet] = walletsOf([root]);
+    return wallet === undefined || wanted.includes(wallet);
+  });
+}
+
+function passesChains(wanted: readonly string[] | null, { source, destination, refund }: Transfer): boolean {
+  if (wanted === null) return true;
+  const ends = [source?.chainId ?? null, destination?.chainId ?? null];
+  if (ends.includes(null)) return true;
+  return [...ends, refund?.chainId ?? null].some((chain) => chain !== null && wanted.includes(chain));
+}
+
+function passesAmount(
+  minAmount: string | null,
+  { source, destination }: Transfer,
+  directory: Directory,
+): boolean {
+  if (minAmount === null) return true;
+  const told = [source, destination].flatMap((leg) => reaches(leg, minAmount, directory) ?? []);
+  return told.length === 0 || told.includes(true);
+}
+
+/** Whether the amount of a leg is at least a decimal in token units; null where amount or token are not known. */
+function reaches(leg: Leg | null, minAmount: string, directory: Directory): boolean | null {
+  if (leg === null || leg.token === null || leg.chainId === null) return null;
+  const token = directory.token(leg.chainId, leg.token);
+  // More digits than any amount has would cost time without bound.
+  if (token === null || leg.amount === null || !/^\d{1,100}$/.test(leg.amount)) return null;
+  const [whole = '', fraction = ''] = minAmount.split('.');
+  const scaledMin = BigInt(whole + fraction) * 10n ** BigInt(token.decimals);
+  return BigInt(leg.amount) * 10n ** BigInt(fraction.length) >= scaledMin;
+}

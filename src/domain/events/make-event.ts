@@ -1,0 +1,83 @@
+import { sha256, stringToBytes } from 'viem/utils';
+import type { Transition } from '../changes/decision.ts';
+import { valuesAt } from '../changes/paths.ts';
+import { canonicalJson, type JsonObject } from '../json.ts';
+import { statusMember } from '../subjects/kinds.ts';
+import { asSubjectId } from '../subjects/subject.ts';
+import type { Event, EventFacts, EventSubject } from './event.ts';
+import type { Promised } from './event-schema.ts';
+
+/**
+ * What an event is made of. `nowMs` is Redis time; `waitingSince` (Unix seconds) is the first `updatedAt` seen in the
+ * stage of waiting that the subject was in before; null or left out when it was in none. `before` is the record before,
+ * null at first sight; `promised` what a quote promised of the transfer; `fundedAt` when it was funded (Unix seconds).
+ */
+export type EventParts = {
+  subject: EventSubject;
+  sequence: number;
+  transition: Transition;
+  record: JsonObject;
+  updatedAt: number | null;
+  waitingSince?: number | null;
+  before?: JsonObject | null;
+  promised?: Promised | null;
+  fundedAt?: number | null;
+  nowMs: number;
+};
+
+/** Makes the event of a transition. The id is a hash of subject, sequence, type and record, never of a time. */
+export function makeEvent(parts: EventParts): Event {
+  const { subject, sequence, transition, record, updatedAt, nowMs } = parts;
+  const elapsed = elapsedSeconds(parts);
+  const facts: EventFacts = {
+    subject,
+    sequence,
+    status: transition.status,
+    previousStatus: transition.previousStatus,
+    changes: transition.changes,
+    record,
+    ...(transition.skipped ? { skipped: true } : {}),
+    ...(transition.regression ? { regression: true } : {}),
+    ...(elapsed === null ? {} : { elapsedSeconds: elapsed }),
+    upstreamUpdatedAt: updatedAt,
+    detectionDelaySeconds: detectionDelay(updatedAt, nowMs),
+    ...(parts.before == null ? {} : { before: oldValues(parts.before, parts) }),
+    ...(parts.promised == null ? {} : { promised: parts.promised }),
+    ...(parts.fundedAt == null ? {} : { fundedAt: parts.fundedAt }),
+  };
+  return {
+    id: eventId([subject.id, String(sequence), transition.type, canonicalJson(record)]),
+    type: transition.type,
+    timestamp: new Date(nowMs).toISOString(),
+    data: facts,
+  };
+}
+
+/** What the changed members were before; that of the status is `previousStatus`. */
+function oldValues(before: JsonObject, { subject, transition }: EventParts): JsonObject {
+  const status = statusMember(asSubjectId(subject.id));
+  return valuesAt(
+    before,
+    transition.changes.filter((path) => path !== status),
+  );
+}
+
+/** How long a subject had waited that moves on, or is told of because it has not. */
+function elapsedSeconds({ transition, updatedAt, waitingSince, nowMs }: EventParts): number | null {
+  const { type, status, previousStatus } = transition;
+  const isOverdue = type.endsWith('.overdue');
+  const moves = previousStatus !== null && status.toLowerCase() !== previousStatus.toLowerCase();
+  const until = isOverdue ? Math.floor(nowMs / 1_000) : moves ? updatedAt : null;
+  return waitingSince == null || until === null ? null : Math.max(0, until - waitingSince);
+}
+
+/** `evt_` and the first 160 bits of a hash over the parts, in hex. */
+export function eventId(parts: readonly string[]): string {
+  return `evt_${sha256(stringToBytes(JSON.stringify(parts))).slice(2, 42)}`;
+}
+
+/** Observed minus `updatedAt`, at least 0, in seconds; the upstream's time is only good to a second. */
+function detectionDelay(updatedAt: number | null, nowMs: number): number | null {
+  if (updatedAt === null) return null;
+  return Math.max(0, Math.round(nowMs / 100 - updatedAt * 10) / 10);
+}

@@ -1,0 +1,224 @@
+import type { Hex } from 'viem';
+import { recoverTypedDataAddress } from 'viem/utils';
+import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
+import { foldHex } from '../subjects/subject.ts';
+
+/** The part of a quote, or of what it is held against, that makes its signature not valid. */
+export type QuotePart =
+  | 'quote'
+  | 'id'
+  | 'intentHash'
+  | 'steps'
+  | 'expiresAt'
+  | 'source.chainId'
+  | 'signature'
+  | 'quoteSigner';
+
+/** What a quote's signature covers. */
+export type SignedQuote = {
+  /** With its prefix `quote:`. */
+  id: string;
+  /** In lower case, each once, in ascending order. */
+  intentHashes: Hex[];
+  /** Unix seconds. */
+  expiresAt: bigint;
+  /** The chain that the signature is bound to. */
+  sourceChainId: number;
+  signature: Hex;
+};
+
+/** Whether a quote's signature holds, or which part does not and why. */
+export type QuoteVerdict =
+  | { valid: true; quote: SignedQuote; signer: string }
+  | {
+      valid: false;
+      part: QuotePart;
+      reason: string;
+      /** Who signed what the quote says now, where that could be recovered. */
+      recovered: string | null;
+    };
+
+/** The signer that a chain publishes. */
+export type ChainSigner = { chainId: number; quoteSigner: string };
+
+const TYPES = {
+  Quote: [
+    { name: 'id', type: 'string' },
+    { name: 'intentHashes', type: 'bytes32[]' },
+    { name: 'expiresAt', type: 'uint64' },
+  ],
+} as const;
+
+const MAX_UINT64 = 2n ** 64n - 1n;
+
+/** The last byte of a signature says which of two keys signed: written as 27 or 28, or as the bare 0 or 1. */
+const RECOVERY_BYTES = ['1b', '1c', '00', '01'];
+
+/** More intents than a quote ever names; beyond it, which of them was added is not looked for. */
+const MAX_SEARCHED_HASHES = 16;
+
+/**
+ * Verifies the EIP-712 signature of a quote from `POST /v1/quotes` (or of an entry of its `quotes`). `quoteSigner` is
+ * what the source chain's entry in `GET /v1/chains` publishes. Where `otherChains` are given, a signature made for one
+ * of them is told as such. Says nothing about time: a quote that has expired is as signed as before.
+ */
+export async function verifyQuoteSignature({
+  quote: value,
+  quoteSigner,
+  otherChains = [],
+}: {
+  quote: JsonValue;
+  quoteSigner: string;
+  otherChains?: readonly ChainSigner[];
+}): Promise<QuoteVerdict> {
+  const read = readSignedQuote(value);
+  if ('part' in read) return { valid: false, ...read, recovered: null };
+  const { quote } = read;
+  if (!/^0x[0-9a-fA-F]{40}$/.test(quoteSigner)) {
+    const reason = 'found no address of 0x and 40 hex digits as the signer of the source chain';
+    return { valid: false, part: 'quoteSigner', reason, recovered: null };
+  }
+  const recovered = await recoverSigner(quote);
+  if (recovered === null) {
+    const reason = 'no signer can be recovered from it: it was damaged';
+    return { valid: false, part: 'signature', reason, recovered };
+  }
+  if (sameAddress(recovered, quoteSigner)) return { valid: true, quote, signer: recovered };
+  const cause = await findCause(quote, { quoteSigner, otherChains });
+  return { valid: false, recovered, ...(cause ?? unknownCause({ quote, recovered, quoteSigner })) };
+}
+
+/** What a quote's signature covers, read strictly; else which part is not as the interface describes it. */
+export function readSignedQuote(
+  value: JsonValue,
+): { quote: SignedQuote } | { part: QuotePart; reason: string } {
+  if (!isJsonObject(value)) return { part: 'quote', reason: 'found no JSON object, expected a quote' };
+  const { id, signature } = value;
+  if (typeof id !== 'string' || !/^quote:./.test(id)) {
+    return { part: 'id', reason: 'expected text that begins with quote:' };
+  }
+  const hashes = signedHashes(value);
+  if ('part' in hashes) return hashes;
+  const expiresAt = wholeNumber(value.expiresAt);
+  if (expiresAt === null || expiresAt > MAX_UINT64) {
+    return { part: 'expiresAt', reason: 'expected Unix seconds as a whole number' };
+  }
+  const chainId = isJsonObject(value.source) ? wholeNumber(value.source.chainId) : null;
+  if (chainId === null || chainId < 1n || chainId > BigInt(Number.MAX_SAFE_INTEGER)) {
+    return { part: 'source.chainId', reason: 'expected a chain id as a whole number from 1' };
+  }
+  if (typeof signature !== 'string' || !isHex(signature, 65)) {
+    return { part: 'signature', reason: 'expected 0x and 130 hex digits (65 bytes)' };
+  }
+  const flaw = signatureFlaw(signature);
+  if (flaw !== null) return { part: 'signature', reason: flaw };
+  const sourceChainId = Number(chainId);
+  return { quote: { id, intentHashes: hashes.hashes, expiresAt, sourceChainId, signature } };
+}
+
+/** `intentHash` and every `steps[].intents[].intentHash`. A step that cannot be read is no step to leave out. */
+function signedHashes(quote: JsonObject): { hashes: Hex[] } | { part: QuotePart; reason: string } {
+  const main = hashOf(quote.intentHash);
+  if (main === null) return { part: 'intentHash', reason: 'expected 0x and 64 hex digits' };
+  const hashes = new Set([main]);
+  const steps = quote.steps ?? [];
+  if (!Array.isArray(steps)) return { part: 'steps', reason: 'expected a list of steps' };
+  for (const [at, step] of steps.entries()) {
+    const intents = isJsonObject(step) ? (step.intents ?? []) : null;
+    if (!Array.isArray(intents)) return { part: 'steps', reason: `expected a list as steps[${at}].intents` };
+    for (const [index, intent] of intents.entries()) {
+      const hash = isJsonObject(intent) ? hashOf(intent.intentHash) : null;
+      if (hash === null) {
+        const reason = `expected 0x and 64 hex digits as steps[${at}].intents[${index}].intentHash`;
+        return { part: 'steps', reason };
+      }
+      hashes.add(hash);
+    }
+  }
+  return { hashes: [...hashes].sort() };
+}
+
+/**
+ * Recovery alone decides (interface, Quote signature): a signature with `s` in the upper half recovers the signer as
+ * well, and nothing here is named by its signature, so that one quote may have several does no harm.
+ */
+function signatureFlaw(signature: Hex): string | null {
+  const end = signature.slice(-2).toLowerCase();
+  return RECOVERY_BYTES.includes(end) ? null : `its last byte is 0x${end}, expected 0x1b, 0x1c, 0x00 or 0x01`;
+}
+
+async function recoverSigner(quote: SignedQuote): Promise<string | null> {
+  const { id, intentHashes, expiresAt, sourceChainId, signature } = quote;
+  try {
+    return await recoverTypedDataAddress({
+      domain: { name: 'ServiceQuoteV1', version: '1', chainId: sourceChainId },
+      types: TYPES,
+      primaryType: 'Quote',
+      message: { id, intentHashes, expiresAt },
+      signature,
+    });
+  } catch {
+    // r or s is no point of the curve.
+    return null;
+  }
+}
+
+/** A signature names no field, but what it would fit instead tells which was changed. */
+async function findCause(
+  quote: SignedQuote,
+  { quoteSigner, otherChains }: { quoteSigner: string; otherChains: readonly ChainSigner[] },
+): Promise<{ part: QuotePart; reason: string } | null> {
+  const signedBy = async (change: Partial<SignedQuote>, signer: string): Promise<boolean> => {
+    const recovered = await recoverSigner({ ...quote, ...change });
+    return recovered !== null && sameAddress(recovered, signer);
+  };
+  for (const { chainId, quoteSigner: signer } of otherChains) {
+    if (chainId === quote.sourceChainId || !(await signedBy({ sourceChainId: chainId }, signer))) continue;
+    const reason = `found ${quote.sourceChainId}, but the quote was signed for chain ${chainId}`;
+    return { part: 'source.chainId', reason };
+  }
+  if (quote.intentHashes.length === 1 || quote.intentHashes.length > MAX_SEARCHED_HASHES) return null;
+  for (const added of quote.intentHashes) {
+    const intentHashes = quote.intentHashes.filter((hash) => hash !== added);
+    if (!(await signedBy({ intentHashes }, quoteSigner))) continue;
+    return { part: 'steps', reason: `${added} is not among the intents that were signed` };
+  }
+  return null;
+}
+
+function unknownCause({
+  quote,
+  recovered,
+  quoteSigner,
+}: {
+  quote: SignedQuote;
+  recovered: string;
+  quoteSigner: string;
+}): { part: QuotePart; reason: string } {
+  return {
+    part: 'signature',
+    reason:
+      `signed by ${recovered}, expected ${quoteSigner} (chain ${quote.sourceChainId}): id, expiresAt, an intent hash, ` +
+      'source.chainId or the signature was changed, or another key signed',
+  };
+}
+
+function hashOf(value: JsonValue | undefined): Hex | null {
+  if (typeof value !== 'string') return null;
+  const folded = foldHex(value);
+  return isHex(folded, 32) ? folded : null;
+}
+
+function isHex(text: string, bytes: number): text is Hex {
+  return text.length === 2 + 2 * bytes && /^0x[0-9a-fA-F]+$/.test(text);
+}
+
+/** A number too large for JavaScript arrives as its digits. */
+function wholeNumber(value: JsonValue | undefined): bigint | null {
+  if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? BigInt(value) : null;
+  return typeof value === 'string' && /^\d{1,20}$/.test(value) ? BigInt(value) : null;
+}
+
+function sameAddress(a: string, b: string): boolean {
+  return a.toLowerCase() === b.toLowerCase();
+}

@@ -1,0 +1,239 @@
+import { z } from 'zod';
+import { canonicalJson, isJsonObject, type JsonObject } from '../json.ts';
+import type { UpstreamRecord } from '../subjects/record.ts';
+import { foldHex, routeId } from '../subjects/subject.ts';
+import { COMMON, type Directory } from '../transfers/chains.ts';
+
+/** Where a route begins or ends. */
+export type RouteEnd = { chainId: number; token: string };
+
+/**
+ * A route that somebody watches, as a subscription defines it: what would arrive for `amount` (base units). `movedBy`
+ * is the share by which the output must differ from the one last told to be told again.
+ */
+export type RouteDefinition = {
+  name: string;
+  source: RouteEnd;
+  destination: RouteEnd;
+  amount: string;
+  funder: string;
+  recipient: string;
+  movedBy: number;
+  everyMs: number;
+};
+
+/** A fee of a quote; null is what the quote does not say. */
+export type RouteFee = {
+  amount: string;
+  token: string | null;
+  decimals: number | null;
+  symbol: string | null;
+};
+
+/** One solver's quote for a route. Amounts are base units; `said` is all that was said about it. */
+export type RouteQuote = {
+  solver: string | null;
+  output: string;
+  minimumOutput: string | null;
+  fees: readonly RouteFee[];
+  fillEstimateSeconds: number | null;
+  said: JsonObject;
+};
+
+/** An amount with more digits than any token has is no amount, and arithmetic on it would take time without bound. */
+const AMOUNT = /^\d{1,78}$/;
+
+/** A longer quote is left out of the record, so that an event stays well below 20 kB. In characters of JSON. */
+const LONGEST_QUOTE = 12_000;
+const MOST_FEE_TOKENS = 20;
+const LONGEST_WORD = 100;
+
+/** Digits after the point of a ratio. */
+const RATIO_DIGITS = 12;
+
+const amount = z.string().regex(AMOUNT);
+const end = z.object({ chainId: z.int(), token: z.string(), decimals: z.int().nullable() });
+
+const ROUTE_RECORD = z.object({
+  source: end,
+  destination: end,
+  amount,
+  funder: z.string(),
+  recipient: z.string(),
+  movedBy: z.number(),
+  output: amount.nullable(),
+  previousOutput: amount.nullable(),
+  /** In a snapshot: the output that was last told, where the present one differs from it. */
+  toldOutput: amount.optional(),
+  minimumOutput: amount.nullable(),
+  outputPerInput: z.string().nullable(),
+  fees: z.array(
+    z.object({ token: z.string(), symbol: z.string().nullable(), decimals: z.int().nullable(), amount }),
+  ),
+  fillEstimateSeconds: z.int().nullable(),
+  solvers: z.int(),
+});
+
+/** What the record of a route says. `outputPerInput` is in token units where both tokens' decimals are known. */
+export type RouteSummary = z.infer<typeof ROUTE_RECORD>;
+
+/** Reads the record of a route; null for any other record. */
+export function readRoute(record: JsonObject): RouteSummary | null {
+  if (record.type !== 'route') return null;
+  const parsed = ROUTE_RECORD.safeParse(record);
+  return parsed.success ? parsed.data : null;
+}
+
+/** Whether the output of a quote can be counted with. */
+export function isUsableQuote(quote: RouteQuote): boolean {
+  return AMOUNT.test(quote.output);
+}
+
+/**
+ * What an answer about a route says, in one record: the best quote (the largest output), and how many solvers quote.
+ * The order of the quotes means nothing. No quotes make it `unavailable`.
+ */
+export function routeRecord(
+  definition: RouteDefinition,
+  quotes: readonly RouteQuote[],
+  directory: Directory = COMMON,
+): UpstreamRecord {
+  const { name, source, destination, movedBy, funder, recipient } = definition;
+  const [best] = quotes.filter(isUsableQuote).sort(betterFirst);
+  const status = best === undefined ? 'unavailable' : 'available';
+  const decimals = {
+    source: decimalsOf(source, quotes, directory),
+    destination: decimalsOf(destination, quotes, directory),
+  };
+  const said = {
+    id: routeId(name),
+    type: 'route',
+    status,
+    source: { ...source, decimals: decimals.source },
+    destination: { ...destination, decimals: decimals.destination },
+    amount: definition.amount,
+    funder,
+    recipient,
+    movedBy,
+    output: best?.output ?? null,
+    previousOutput: null,
+    minimumOutput: best === undefined ? null : usableAmount(best.minimumOutput),
+    outputPerInput: best === undefined ? null : outputPerInput(definition, best.output, decimals),
+    fees: best === undefined ? [] : sumFees(best.fees),
+    fillEstimateSeconds: best?.fillEstimateSeconds ?? null,
+    solvers: countSolvers(quotes),
+    quote: best === undefined ? null : shownQuote(best.said),
+  };
+  return { subject: routeId(name), status, updatedAt: null, names: [], said, unreadable: [] };
+}
+
+/**
+ * The fees as a share of the amounts they are taken from: those in the source token of the input, those in the
+ * destination token of the output. Null without a quote. Fees in other tokens are not counted.
+ */
+export function feeRatio(route: RouteSummary): number | null {
+  const { source, destination, output } = route;
+  if (output === null) return null;
+  return route.fees.reduce((sum, fee) => {
+    if (foldHex(fee.token) === foldHex(source.token)) return sum + share(fee.amount, route.amount);
+    return foldHex(fee.token) === foldHex(destination.token) ? sum + share(fee.amount, output) : sum;
+  }, 0);
+}
+
+/** Whether an output differs from another by more than a share of the latter, to the last digit. */
+export function isBeyond(output: string, from: string, movedBy: number): boolean {
+  const difference = BigInt(output) - BigInt(from);
+  const size = difference < 0n ? -difference : difference;
+  return size * 1_000_000n > BigInt(from) * BigInt(Math.round(movedBy * 1_000_000));
+}
+
+function share(part: string, whole: string): number {
+  return BigInt(whole) === 0n ? 0 : Number(ratio(BigInt(part), BigInt(whole)));
+}
+
+/** Quotes with equal terms are put in order by their text, so that the same set gives the same record. */
+function betterFirst(a: RouteQuote, b: RouteQuote): number {
+  return (
+    descending(a.output, b.output) ||
+    descending(usableAmount(a.minimumOutput) ?? '0', usableAmount(b.minimumOutput) ?? '0') ||
+    (a.fillEstimateSeconds ?? Number.MAX_SAFE_INTEGER) - (b.fillEstimateSeconds ?? Number.MAX_SAFE_INTEGER) ||
+    (canonicalJson(a.said) < canonicalJson(b.said) ? -1 : 1)
+  );
+}
+
+function descending(a: string, b: string): number {
+  const [left, right] = [BigInt(a), BigInt(b)];
+  return left === right ? 0 : left > right ? -1 : 1;
+}
+
+function usableAmount(text: string | null): string | null {
+  return text !== null && AMOUNT.test(text) ? text : null;
+}
+
+/** Decimals of a known token, else what all fees in this token say alike; null where they do not. */
+function decimalsOf(
+  { chainId, token }: RouteEnd,
+  quotes: readonly RouteQuote[],
+  directory: Directory,
+): number | null {
+  const known = directory.token(String(chainId), token);
+  if (known !== null) return known.decimals;
+  const said = quotes
+    .flatMap(({ fees }) => fees)
+    .filter((fee) => fee.token !== null && foldHex(fee.token) === foldHex(token))
+    .map((fee) => fee.decimals)
+    .filter((decimals) => decimals !== null && decimals >= 0 && decimals <= 36);
+  return new Set(said).size === 1 ? (said[0] ?? null) : null;
+}
+
+function outputPerInput(
+  definition: RouteDefinition,
+  output: string,
+  decimals: { source: number | null; destination: number | null },
+): string {
+  const known = decimals.source !== null && decimals.destination !== null;
+  const scale = (value: number | null): bigint => 10n ** BigInt(known ? (value ?? 0) : 0);
+  return ratio(
+    BigInt(output) * scale(decimals.source),
+    BigInt(definition.amount) * scale(decimals.destination),
+  );
+}
+
+/** A ratio as a decimal number, cut after 12 digits. */
+function ratio(part: bigint, whole: bigint): string {
+  const digits = ((part * 10n ** BigInt(RATIO_DIGITS)) / whole).toString().padStart(RATIO_DIGITS + 1, '0');
+  const fraction = digits.slice(-RATIO_DIGITS).replace(/0+$/, '');
+  return fraction === '' ? digits.slice(0, -RATIO_DIGITS) : `${digits.slice(0, -RATIO_DIGITS)}.${fraction}`;
+}
+
+function sumFees(fees: readonly RouteFee[]): RouteSummary['fees'] {
+  const sums = new Map<string, RouteSummary['fees'][number]>();
+  for (const { token, amount: paid, symbol, decimals } of fees) {
+    if (token === null || token.length > LONGEST_WORD || !AMOUNT.test(paid)) continue;
+    const before = sums.get(foldHex(token));
+    const sum = String(BigInt(before?.amount ?? '0') + BigInt(paid));
+    const name = symbol === null || symbol.length > LONGEST_WORD ? null : symbol;
+    sums.set(
+      foldHex(token),
+      before ? { ...before, amount: sum } : { token, symbol: name, decimals, amount: sum },
+    );
+  }
+  const usable = [...sums.values()].filter((sum) => AMOUNT.test(sum.amount));
+  return usable.sort((a, b) => (a.token < b.token ? -1 : 1)).slice(0, MOST_FEE_TOKENS);
+}
+
+/** How many solvers quote; a quote that names no solver counts as one of its own. */
+function countSolvers(quotes: readonly RouteQuote[]): number {
+  const usable = quotes.filter(isUsableQuote);
+  const named = new Set(usable.flatMap(({ solver }) => (solver === null ? [] : [foldHex(solver)])));
+  return named.size + usable.filter(({ solver }) => solver === null).length;
+}
+
+/** The quote as it was said, but for `encodedRoute`, which is long and of use only to whoever funds this very quote. */
+function shownQuote(said: JsonObject): JsonObject | null {
+  const { quoteData } = said;
+  if (!isJsonObject(quoteData) || !isJsonObject(quoteData.quoteResponse)) return null;
+  const { encodedRoute, ...quoteResponse } = quoteData.quoteResponse;
+  const shown = { ...said, quoteData: { ...quoteData, quoteResponse } };
+  return canonicalJson(shown).length > LONGEST_QUOTE ? null : shown;
+}

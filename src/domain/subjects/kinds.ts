@@ -1,0 +1,349 @@
+import { FINISHED, idle, type Stage, trouble, underWay } from '../cadence/stages.ts';
+import { parseSubjectId, SUBJECT_KINDS, type SubjectId, type SubjectKind } from './subject.ts';
+
+/** The upstream's surfaces, each with a budget, a plan and a queue of its own. */
+export const SURFACES = ['status', 'gateway', 'quotes'] as const;
+
+export type Surface = (typeof SURFACES)[number];
+
+/** The status of an id that the upstream has not seen (interface, status endpoint, rule 2). */
+export const UNKNOWN = 'unknown';
+
+/** The status of a record that says none: the deposit gateway requires no member of its records. */
+export const UNSTATED = '';
+
+/**
+ * How a status, or what else happens to a subject, is told. `says` is a sentence for readers, null for the usual one of a
+ * status; `title` stands for the word in titles; `isTrouble`: somebody may have to do something about it.
+ */
+export type Telling = { says: string | null; title: string | null; isTrouble: boolean };
+
+/**
+ * A status of a kind, as the interface or its notes name it. `next` are its usual next ones, a hint and never a gate: they
+ * only say whether a step went backward or left one out. `isAstray`: the subject has left its way, which is no end that
+ * was waited for; `isUnfunded`: what expires in it was never paid into.
+ */
+export type Status = Telling & {
+  next: readonly string[];
+  stage: Stage;
+  isAstray: boolean;
+  isUnfunded: boolean;
+};
+
+/**
+ * All that is known of a kind of subject. `name` is how running text calls it; `statuses` and `happenings` (what is told
+ * beside a new status) are by word, in lower case.
+ */
+export type Kind = {
+  name: string;
+  surface: Surface;
+  /** Whether the upstream can be asked for one alone; the others are only seen on wallet pages. */
+  isPollable: boolean;
+  /** The member of the record that holds the status. */
+  statusMember: 'status' | 'state';
+  statuses: { readonly [word: string]: Status };
+  happenings: { readonly [word: string]: Telling };
+};
+
+type Said = { says?: string; title?: string; isTrouble?: true };
+
+/** How something is told, as far as it is said. */
+export function telling({ says, title, isTrouble }: Said): Telling {
+  return { says: says ?? null, title: title ?? null, isTrouble: isTrouble ?? false };
+}
+
+function status(
+  stage: Stage,
+  next: readonly string[],
+  more: Said & { isAstray?: true; isUnfunded?: true } = {},
+): Status {
+  const { isAstray, isUnfunded } = more;
+  return {
+    ...telling(more),
+    next,
+    stage,
+    isAstray: isAstray ?? false,
+    isUnfunded: isUnfunded ?? false,
+  };
+}
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+const TRANSFER: Kind['statuses'] = {
+  pending: status(underWay('pending'), ['filled', 'expired', 'refundable', 'failed'], {
+    says: 'The transfer has been funded and waits to be filled.',
+  }),
+  filled: status({ watch: 'filled', finishAfterMs: 7 * DAY, waiting: false }, ['settled'], {
+    says: 'The transfer has been paid out on the destination chain.',
+  }),
+  settled: status(FINISHED, [], {
+    says: 'The transfer is complete: it was paid out, and its solver has been paid back.',
+  }),
+  expired: status(trouble(30 * DAY), ['refundable'], {
+    says: 'The transfer was not filled before its deadline.',
+    isTrouble: true,
+    isAstray: true,
+  }),
+  failed: status(trouble(7 * DAY), ['refundable'], {
+    says: 'The transfer failed.',
+    isTrouble: true,
+    isAstray: true,
+  }),
+  refundable: status(trouble(30 * DAY), ['refunded'], {
+    says: 'The transfer was not filled in time; its funds can be claimed back on the source chain.',
+    isTrouble: true,
+    isAstray: true,
+  }),
+  refunded: status(FINISHED, [], {
+    says: 'The funds of the transfer were returned on the source chain.',
+    isAstray: true,
+  }),
+};
+
+const QUOTE: Kind['statuses'] = {
+  active: status(idle(5, 7 * DAY), ['submitted', 'expired', 'failed'], { isUnfunded: true }),
+  submitted: status(idle(20, DAY, 5), []),
+};
+
+const GASLESS: Kind['statuses'] = {
+  pending: status(underWay('gasless'), ['submitted', 'failed']),
+  submitted: status(underWay('gasless'), ['published', 'failed']),
+  published: status(idle(20, HOUR, 5), []),
+  failed: status(trouble(DAY), [], { isTrouble: true, isAstray: true }),
+};
+
+const GATEWAY_JOB: Kind['statuses'] = {
+  pending: status(underWay('gasless'), ['permit_sent', 'completed', 'failed']),
+  permit_sent: status(underWay('gasless'), ['completed', 'failed']),
+  completed: status(FINISHED, []),
+  failed: status(trouble(DAY), [], { isTrouble: true, isAstray: true }),
+};
+
+const VAULT: Kind['statuses'] = {
+  pending: status(idle(5, 30 * DAY), ['funding_detected', 'expired_unfunded', 'failed'], {
+    isUnfunded: true,
+  }),
+  funding_detected: status(underWay('vault'), [
+    'published',
+    'failed',
+    'refunded_by_user',
+    'recovery_published',
+  ]),
+  published: status(FINISHED, []),
+  expired_unfunded: status(trouble(7 * DAY), ['refunded_by_user', 'recovery_published'], {
+    isTrouble: true,
+    isAstray: true,
+  }),
+  failed: status(trouble(30 * DAY), ['refunded_by_user', 'recovery_published'], {
+    isTrouble: true,
+    isAstray: true,
+  }),
+  refunded_by_user: status(FINISHED, [], { isAstray: true }),
+  recovery_published: status(FINISHED, [], { isAstray: true }),
+};
+
+/** Asked for as long as the config names it, at the interval that it says. */
+const ROUTE: Kind['statuses'] = {
+  available: status(idle(30, null), [], { says: 'Solvers quote this route.' }),
+  unavailable: status(idle(30, null), [], { says: 'No solver quotes this route now.', isTrouble: true }),
+};
+
+/** What may happen to subjects of several kinds beside a new status. */
+function usual(name: string) {
+  const same = 'its status is the same';
+  return {
+    updated: telling({ says: `Details of the ${name} became known or changed; ${same}.` }),
+    unknown: telling({
+      says: `The transfer service does not know the ${name} any more.`,
+      title: 'no longer known',
+      isTrouble: true,
+    }),
+    overdue: telling({
+      says: `The ${name} is taking longer than expected.`,
+      title: 'still pending',
+      isTrouble: true,
+    }),
+    expiring: telling({
+      says: `The ${name} expires soon, and it is not funded.`,
+      title: 'expires soon',
+      isTrouble: true,
+    }),
+    step_failed: telling({
+      says: `A part of the ${name} has failed, while ${same}.`,
+      isTrouble: true,
+    }),
+    error: telling({
+      says: `The transfer service gives an error for the ${name}; ${same}.`,
+      title: 'has an error',
+      isTrouble: true,
+    }),
+    refund_sent: telling({ says: `A refund was sent for a part of the ${name}; ${same}.`, isTrouble: true }),
+  };
+}
+
+function happenings(name: string, words: readonly (keyof ReturnType<typeof usual>)[]): Kind['happenings'] {
+  const all = usual(name);
+  return Object.fromEntries(words.map((word) => [word, all[word]]));
+}
+
+const POLLED = { isPollable: true, statusMember: 'status' } as const;
+
+const GASLESS_HAPPENINGS = happenings('gasless job', [
+  'updated',
+  'unknown',
+  'overdue',
+  'step_failed',
+  'error',
+]);
+
+/** The kinds of subjects; the jobs of the deposit gateway have words of their own. */
+const KINDS: { readonly [kind in SubjectKind | 'gateway-job']: Kind } = {
+  intent: {
+    ...POLLED,
+    name: 'transfer',
+    surface: 'status',
+    statuses: TRANSFER,
+    happenings: {
+      ...happenings('transfer', ['updated', 'unknown', 'overdue', 'step_failed', 'error', 'refund_sent']),
+      short: telling({
+        says: "What was delivered is less than the minimum of the transfer's quote.",
+        title: 'delivered short',
+        isTrouble: true,
+      }),
+    },
+  },
+  'deposit-address': {
+    ...POLLED,
+    name: 'deposit address',
+    surface: 'status',
+    isPollable: false,
+    statuses: TRANSFER,
+    // Nobody can ask for one alone, so none becomes `unknown` or `overdue`.
+    happenings: happenings('deposit address', ['updated', 'step_failed', 'error', 'refund_sent']),
+  },
+  quote: {
+    ...POLLED,
+    name: 'quote',
+    surface: 'status',
+    statuses: QUOTE,
+    happenings: {
+      ...happenings('quote', ['updated', 'unknown', 'expiring', 'step_failed', 'error', 'refund_sent']),
+      expired: telling({ says: 'The quote has expired, and it was not funded.', isTrouble: true }),
+      signature_invalid: telling({
+        says: 'The quote that was handed over is not as the transfer service signed it.',
+        isTrouble: true,
+      }),
+    },
+  },
+  gasless: {
+    ...POLLED,
+    name: 'gasless job',
+    surface: 'status',
+    statuses: GASLESS,
+    happenings: GASLESS_HAPPENINGS,
+  },
+  'gateway-job': {
+    ...POLLED,
+    name: 'gasless job',
+    surface: 'gateway',
+    statuses: GATEWAY_JOB,
+    happenings: GASLESS_HAPPENINGS,
+  },
+  vault: {
+    ...POLLED,
+    name: 'vault',
+    surface: 'gateway',
+    statusMember: 'state',
+    statuses: VAULT,
+    happenings: {
+      ...happenings('vault', ['updated', 'unknown', 'overdue', 'expiring', 'error']),
+      expired: telling({
+        says: 'The deadline of the vault has passed, and it was not funded.',
+        isTrouble: true,
+      }),
+    },
+  },
+  route: {
+    ...POLLED,
+    name: 'route',
+    surface: 'quotes',
+    statuses: ROUTE,
+    happenings: {
+      moved: telling({
+        says: 'The output of this route differs from the one told before by more than the configured share.',
+      }),
+    },
+  },
+  wallet: { ...POLLED, name: 'wallet', surface: 'status', statuses: {}, happenings: {} },
+  'by-tx': { ...POLLED, name: 'transaction', surface: 'status', statuses: {}, happenings: {} },
+  other: { ...POLLED, name: 'subject', surface: 'status', isPollable: false, statuses: {}, happenings: {} },
+};
+
+/** The kind of a subject. */
+export function kindOf(subject: SubjectId): Kind {
+  const key = parseSubjectId(subject);
+  if (key?.kind === 'gasless' && key.endpoint === 'gateway') return KINDS['gateway-job'];
+  return KINDS[key?.kind ?? 'other'];
+}
+
+/** What is known of a status of a subject, in any spelling; null for a word that stands in no table. */
+export function statusOf(subject: SubjectId, word: string): Status | null {
+  const { statuses } = kindOf(subject);
+  const key = word.toLowerCase();
+  return Object.hasOwn(statuses, key) ? (statuses[key] ?? null) : null;
+}
+
+/** The surface of the upstream at which a subject is asked for. */
+export function surfaceOf(subject: SubjectId): Surface {
+  return kindOf(subject).surface;
+}
+
+/** The kinds of subjects that are asked for at a surface. */
+export function surfaceKinds(surface: Surface): SubjectKind[] {
+  return SUBJECT_KINDS.filter((kind) =>
+    variants(kind).some((one) => one.isPollable && one.surface === surface),
+  );
+}
+
+/** The statuses that are known of the subjects of a kind, in lower case. Any other word passes as well. */
+export function knownStatuses(kind: SubjectKind): string[] {
+  return Object.keys(toldKind(kind).statuses);
+}
+
+/** Whether the upstream can be asked for this subject alone; the others are only seen on wallet pages. */
+export function isPollable(subject: SubjectId): boolean {
+  return kindOf(subject).isPollable;
+}
+
+/** The member of a subject's record that holds its status. */
+export function statusMember(subject: SubjectId): string {
+  return kindOf(subject).statusMember;
+}
+
+/** A kind as it is told, with the statuses of all its subjects; of a kind of the upstream's own nothing but its name is known. */
+export function toldKind(kind: string): Pick<Kind, 'name' | 'statuses' | 'happenings'> {
+  const known = SUBJECT_KINDS.find((one) => one === kind);
+  if (known !== undefined) {
+    const statuses = Object.fromEntries(variants(known).flatMap((one) => Object.entries(one.statuses)));
+    return { ...KINDS[known], statuses };
+  }
+  const name = kind
+    .replace(/[._-]+/g, ' ')
+    .trim()
+    .toLowerCase();
+  return { name, statuses: {}, happenings: usual(name) };
+}
+
+/** How a word of an event of a kind is told: a status, or something else that happened; null for a word that is not known. */
+export function tellingOf(kind: string, word: string): Telling | null {
+  const { statuses, happenings } = toldKind(kind);
+  for (const table of [happenings, statuses]) {
+    if (Object.hasOwn(table, word)) return table[word] ?? null;
+  }
+  return null;
+}
+
+function variants(kind: SubjectKind): Kind[] {
+  return kind === 'gasless' ? [KINDS.gasless, KINDS['gateway-job']] : [KINDS[kind]];
+}

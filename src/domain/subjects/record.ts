@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
+import type { SubjectId } from './subject.ts';
+
+/**
+ * What the upstream said about a subject, parsed. `updatedAt` is in Unix seconds; null when the answer had none.
+ * `said` is the record whole, unknown members included; `unreadable` lists the top-level members of `said` that did
+ * not have the shape of the interface. `names` are the intent hashes that the record mentions.
+ */
+export type UpstreamRecord = {
+  subject: SubjectId;
+  status: string;
+  updatedAt: number | null;
+  names: string[];
+  said: JsonObject;
+  unreadable: string[];
+};
+
+/** A stale answer that exact look-ups keep giving: what of it they repeat, and since when (Redis time, ms). */
+export type Doubt = { key: string; sinceMs: number };
+
+const INTEGER = z.codec(z.string().regex(/^-?\d+$/), z.number(), { decode: Number, encode: String });
+
+const INTEGER_OR_NONE = z.codec(z.string().regex(/^(-?\d+)?$/), z.number().nullable(), {
+  decode: (text) => (text === '' ? null : Number(text)),
+  encode: (value) => String(value ?? ''),
+});
+
+/** What is JSON already need not be held to it member by member, in either direction. */
+const RECORD = z.codec(z.string(), z.custom<JsonObject>(), {
+  decode: (text, context): JsonObject => {
+    const value = parsed(text);
+    if (value !== undefined && isJsonObject(value)) return value;
+    context.issues.push({ code: 'custom', message: 'expected a JSON object', input: text });
+    return z.NEVER;
+  },
+  encode: canonicalJson,
+});
+
+/** A list of texts that do not hold the separator. */
+const listOf = (separator: string) =>
+  z.codec(z.string().optional(), z.array(z.string()), {
+    decode: (text) => (text ? text.split(separator) : []),
+    encode: (list) => list.join(separator),
+  });
+
+const DOUBT = z.codec(z.string().optional(), z.custom<Doubt>().nullable(), {
+  decode: (text) => {
+    if (text === undefined) return null;
+    const bar = text.indexOf('|');
+    return { sinceMs: Number(text.slice(0, bar)), key: text.slice(bar + 1) };
+  },
+  encode: (doubt) => (doubt === null ? undefined : `${doubt.sinceMs}|${doubt.key}`),
+});
+
+/** What a new snapshot says: members on one side, the texts of a hash in Redis on the other. */
+const WRITTEN = {
+  /** Counts snapshots. */
+  version: INTEGER,
+  /** Counts events. */
+  sequence: INTEGER,
+  status: z.string(),
+  updatedAt: INTEGER_OR_NONE,
+  record: RECORD,
+  /** Redis time. */
+  observedAtMs: INTEGER,
+  /** Redis time. */
+  changedAtMs: INTEGER,
+  /** The first `updatedAt` (Unix seconds) seen in the present stage of waiting, or in the last one. */
+  pendingSince: INTEGER_OR_NONE,
+  /** The events of time that were already made. */
+  flags: listOf('\n'),
+  /** The values that it has left at its present `updatedAt`, as hashes (see `formerAfter`). */
+  former: listOf(' '),
+};
+
+/** A snapshot as a commit writes it. */
+export const SNAPSHOT_DRAFT = z.object(WRITTEN);
+
+/** The last accepted record of a subject as it is stored, with what commits note beside it. */
+export const SNAPSHOT = z.object({
+  ...WRITTEN,
+  /** The number that the commit counter had when it was written. */
+  commit: INTEGER,
+  doubt: DOUBT,
+  /** The latest event that everybody was entitled to who had claimed the subject. */
+  eventId: z.string().optional(),
+});
+
+/**
+ * The last accepted record of a subject. `told`: there was an event that everybody who had claimed the subject was
+ * entitled to; false while all that happened was history.
+ */
+export type Snapshot = Omit<z.output<typeof SNAPSHOT>, 'eventId'> & {
+  told: boolean;
+  /** It could not be read whole: its record is not known, and its status only where it is not empty. */
+  salvaged?: true;
+};
+
+function parsed(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

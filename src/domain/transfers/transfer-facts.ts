@@ -1,0 +1,111 @@
+import { errorText, failures } from '../changes/failures.ts';
+import { valuesAt } from '../changes/paths.ts';
+import type { Event } from '../events/event.ts';
+import { TRANSFER, type TransferFacts } from '../events/event-schema.ts';
+import { isOperatorKind } from '../events/event-types.ts';
+import type { JsonObject, JsonValue } from '../json.ts';
+import { deliveredOf, shareOf, withoutNulls, wordOf } from '../quotes/promised.ts';
+import { statusMember } from '../subjects/kinds.ts';
+import { asSubjectId, parseSubjectId } from '../subjects/subject.ts';
+import { type Directory, explorerTxUrl } from './chains.ts';
+import { money, quoteFees, quoteResponse, routeFees } from './money.ts';
+import { type Leg, readTransfer } from './transfer.ts';
+
+/**
+ * What an event says of the transfer that it is about, in one shape for every kind; null where it says nothing. It is made
+ * when the event is rendered, with what is known of chains and tokens by then: the log keeps only what cannot be derived.
+ */
+export function transferFacts(event: Event, directory: Directory): TransferFacts | null {
+  const { subject, record, promised } = event.data;
+  if (isOperatorKind(subject.kind)) return null;
+  const isRoute = record.type === 'route';
+  const response = isRoute ? quoteResponse(record) : null;
+  const { source, destination, refund } = readTransfer(record);
+  const isDelivered = destination?.members.includes('destinationTx') ?? false;
+  const isSent = source?.members.includes('sourceTx') ?? false;
+  const expected = promised?.destination;
+  const end = { token: destination?.token ?? null, chainId: destination?.chainId ?? null };
+  const minimum = isRoute
+    ? { amount: wordOf(record.minimumOutput), ...end }
+    : { ...expected, amount: expected?.minimum };
+  const facts = {
+    source: endOf(source, promised?.source?.chainId, directory),
+    destination: endOf(destination, expected?.chainId, directory),
+    refund: endOf(refund, undefined, directory),
+    toSend: isSent ? null : money(source?.amount == null ? (promised?.source ?? {}) : source, directory),
+    sent: isSent ? money(source ?? {}, directory) : null,
+    promised: money(expected?.amount === undefined ? (agreed(record) ?? {}) : expected, directory),
+    minimum: money(minimum, directory),
+    delivered: isDelivered ? money(destination ?? {}, directory) : null,
+    shortfall: shortfall(event, directory),
+    fees: isRoute ? routeFees(record) : promised === undefined ? [] : quoteFees(promised, directory),
+    quote: promised?.quote ?? null,
+    funder: wordOf(record.funder) ?? promised?.source?.funder ?? null,
+    recipient: wordOf(record.recipient) ?? expected?.recipient ?? null,
+    refundRecipient: wordOf(response?.refundRecipient),
+    secondsSinceFunding: secondsSinceFunding(event),
+    failed: failures(record).map(({ key: _, ...failure }) => failure),
+    error: errorText(record),
+  };
+  const told = TRANSFER.safeParse(withoutNulls(facts)).data ?? {};
+  const changed = changedMembers(event);
+  const known = changed.length === 0 ? told : { ...told, changed };
+  return Object.keys(known).length === 0 ? null : known;
+}
+
+/** Where one end of a transfer is; `expected` is the chain that the quote says. */
+function endOf(leg: Leg | null, expected: string | undefined, directory: Directory): JsonObject {
+  const chainId = wordOf(leg?.chainId ?? expected);
+  const txHash = wordOf(leg?.txHash ?? undefined);
+  return {
+    chainId,
+    chain: chainId === null ? null : (directory.chain(chainId)?.name ?? null),
+    txHash,
+    txUrl: chainId === null || txHash === null ? null : explorerTxUrl(chainId, txHash, directory),
+  };
+}
+
+/** What the steps of a record, or the price of a route, say that is to be delivered. */
+function agreed({ destinationTx: _, ...record }: JsonObject): Leg | null {
+  return readTransfer(record).destination;
+}
+
+function shortfall({ data }: Event, directory: Directory): JsonObject | null {
+  const { record, promised } = data;
+  const compared = deliveredOf(record, promised);
+  if (compared === null || compared.missing === 0n || compared.minimum === null) return null;
+  const missing = money({ ...promised?.destination, amount: String(compared.missing) }, directory);
+  return { ...missing, share: shareOf(compared.missing, compared.minimum) };
+}
+
+/** From the funding, as far as it was seen, to what the event tells of. */
+function secondsSinceFunding({ type, timestamp, data }: Event): number | null {
+  const { fundedAt, upstreamUpdatedAt } = data;
+  const isOfTheClock = type.endsWith('.overdue');
+  const until = isOfTheClock ? Math.floor(Date.parse(timestamp) / 1_000) : upstreamUpdatedAt;
+  if (fundedAt === undefined || until === null || Number.isNaN(until)) return null;
+  return until < fundedAt ? null : until - fundedAt;
+}
+
+type Changed = NonNullable<TransferFacts['changed']>[number];
+
+/** Each changed member with its old and new value, as far as they were kept. */
+function changedMembers({ data }: Event): Changed[] {
+  const { changes, record, before, previousStatus, status, subject } = data;
+  // An event that an older version made does not say what there was before.
+  if (before === undefined || previousStatus === null) return [];
+  const now = valuesAt(record, changes);
+  const statusPath = parseSubjectId(subject.id) === null ? '' : statusMember(asSubjectId(subject.id));
+  return changes.map((path) =>
+    path === statusPath
+      ? { path, old: previousStatus, new: status }
+      : { path, ...asTold('old', before, path), ...asTold('new', now, path) },
+  );
+}
+
+/** A value that was not there is null; one that was too long to keep is left out. */
+function asTold(name: 'old' | 'new', values: JsonObject, path: string): { [name: string]: JsonValue } {
+  if (!Object.hasOwn(values, path)) return { [name]: null };
+  const value = values[path];
+  return value === null || value === undefined ? {} : { [name]: value };
+}

@@ -1,0 +1,73 @@
+import type { Retries } from '../../config/config.ts';
+import type { AttemptResult } from '../../notifiers/notifier.ts';
+import type { DeliveryFact, DeliveryOutcome } from '../../store/deliveries.ts';
+
+/** How long a receiver is left alone that says that it gets too much, and not for how long. */
+const REST_MS = 5_000;
+
+/**
+ * Once so many attempts of a delivery have used up none, a wait that the receiver asks for uses up one: an event that is
+ * always answered like that must not hold up the others for ever.
+ */
+const MOST_UNCOUNTED = 30;
+
+const TOO_MANY = 429;
+/** The answers whose `Retry-After` speaks of the receiver as a whole. After a timeout, too, there is a wait, but nobody asked for it. */
+const RESTING_STATUSES: ReadonlySet<number> = new Set([TOO_MANY, 502, 503, 504]);
+
+/** How much of an answer is kept with each attempt, in characters. The last one is kept whole. */
+const ANSWER_KEPT = 160;
+
+/** What an attempt was, and the times around it (Redis time, ms). */
+export type JudgedAttempt = {
+  result: Pick<AttemptResult, 'outcome' | 'httpStatus' | 'retryAfterMs'>;
+  facts: readonly Pick<DeliveryFact, 'tries' | 'earlierTries' | 'nextAt'>[];
+  retries: Retries;
+  claimedMs: number;
+  nowMs: number;
+};
+
+/**
+ * What follows from an attempt. `counts`: it uses up one of the attempts that the delivery has. `nextAtMs`: when it is
+ * tried again, null where that stays as it was. `restMs`: for how long the receiver wants to be left alone.
+ */
+export type Verdict = {
+  outcome: DeliveryOutcome;
+  counts: boolean;
+  nextAtMs: number | null;
+  restMs: number | null;
+};
+
+/**
+ * What an attempt comes to for its deliveries. It uses up none of theirs when the receiver asked for time, or when it
+ * came before their own time: then it was to find out whether the receiver is back.
+ */
+export function judge({ result, facts, retries, claimedMs, nowMs }: JudgedAttempt): Verdict {
+  if (result.outcome === 'delivered') {
+    return { outcome: 'delivered', counts: true, nextAtMs: null, restMs: null };
+  }
+  if (result.outcome === 'rejected') return { outcome: 'dead', counts: true, nextAtMs: null, restMs: null };
+  const restMs = restOf(result);
+  const isEarly = facts.every(({ nextAt }) => nextAt !== null && claimedMs < nextAt);
+  const mayRest = facts.every(({ earlierTries }) => earlierTries < MOST_UNCOUNTED);
+  if (isEarly || (restMs !== null && mayRest)) {
+    return { outcome: 'pending', counts: false, nextAtMs: null, restMs };
+  }
+  const number = Math.max(...facts.map(({ tries, earlierTries }) => tries - earlierTries + 1));
+  const delayMs = retries.delaysMs[number - 1];
+  if (delayMs === undefined) return { outcome: 'dead', counts: true, nextAtMs: null, restMs };
+  const jittered = delayMs * (1 + retries.jitter * (Math.random() * 2 - 1));
+  const afterMs = Math.max(jittered, result.retryAfterMs ?? 0);
+  return { outcome: 'pending', counts: true, nextAtMs: Math.round(nowMs + afterMs), restMs };
+}
+
+function restOf({ httpStatus, retryAfterMs }: JudgedAttempt['result']): number | null {
+  if (httpStatus === null || !RESTING_STATUSES.has(httpStatus)) return null;
+  return retryAfterMs ?? (httpStatus === TOO_MANY ? REST_MS : null);
+}
+
+/** The beginning of an answer, for the list of attempts. */
+export function cutAnswer(answer: string): string {
+  const characters = [...answer];
+  return characters.length <= ANSWER_KEPT ? answer : `${characters.slice(0, ANSWER_KEPT).join('')}…`;
+}

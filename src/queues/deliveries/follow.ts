@@ -1,0 +1,121 @@
+import type { Logger } from 'pino';
+import type { Directory } from '../../domain/transfers/chains.ts';
+import type { Signals } from '../../signals.ts';
+import { MOST_OPEN } from '../../store/deliveries.ts';
+import type { EventLog } from '../../store/event-log.ts';
+import type { LogEntry } from '../../store/log-entry.ts';
+import type { Registry, StoredReceiver, StoredSubscription } from '../../store/registry.ts';
+import type { RelayLease, Standing } from '../../store/relay-lease.ts';
+import type { SetAside } from '../../store/set-aside.ts';
+import { type LogBatch, NewerEntryError, readBatch } from './log-batch.ts';
+import { type OpeningParts, openDeliveries } from './open-deliveries.ts';
+import { type Entitlement, entitlements } from './openings.ts';
+
+/** How many entries of the log receivers are taken along at once. */
+export const BATCH = 200;
+
+/** How many deliveries are opened side by side, over all receivers: what is on its way to Redis stands in memory. */
+const MOST_AT_ONCE = 2_000;
+
+/** A receiver is taken along while this many more of its deliveries may be opened: a few at a time cost as much as many. */
+const LEAST_ROOM = 100;
+
+/** What following works with. `keep` says whether the lease still holds; `failed` hears of a receiver that could not be taken along. */
+export type FollowParts = OpeningParts & {
+  lease: RelayLease;
+  events: EventLog;
+  registry: Registry;
+  directory: Directory;
+  setAside: SetAside;
+  log: Logger;
+  signals: Signals;
+  keep: () => boolean;
+  failed: (receiver: string, error: unknown) => void;
+};
+
+/** What stands after an entry of the log and was read already, up to a batch, with the subscriptions that it names. */
+export type Ahead = {
+  after: string;
+  entries: readonly LogEntry[];
+  subscriptions: ReadonlyMap<string, StoredSubscription>;
+};
+
+/** Receivers at one place of the log, each with the number of its open deliveries; and what is known to stand behind it. */
+export type Group = {
+  token: string;
+  cursor: string;
+  ahead: Ahead | null;
+  receivers: readonly { receiver: StoredReceiver; open: number }[];
+};
+
+/** How far receivers have come: where they stand, and whether the log goes on behind it. */
+type Followed = { reached: string; more: boolean };
+
+/** Whether a receiver is taken along: it is not, and its cursor stands still, while it has as many open deliveries as may be. */
+export function hasRoom({ open }: Pick<Standing, 'open'>): boolean {
+  return MOST_OPEN - open >= LEAST_ROOM;
+}
+
+/**
+ * Takes receivers that stand at one place of the log a batch further. The batch is read and taken apart once for all;
+ * each receiver's deliveries are opened, and its cursor moved, in one step. Returns the entry that they stand at then, and
+ * whether there is more behind it; `fenced` when another process relays now.
+ */
+export async function follow(
+  { token, cursor, ahead, receivers }: Group,
+  parts: FollowParts,
+): Promise<Followed | 'fenced' | NewerEntryError> {
+  const { events, lease, keep, failed } = parts;
+  const entries = ahead?.entries ?? (await events.after(cursor, BATCH));
+  const batch = await readBatch(entries, events);
+  if (batch.last === null) {
+    return batch.stoppedBy === null ? { reached: cursor, more: false } : new NewerEntryError(batch.stoppedBy);
+  }
+  await setAside(batch, parts);
+  const entitledOf = await entitlements(batch.facts, parts, ahead?.subscriptions);
+  const passed: string[] = [];
+  let atOnce: Promise<boolean>[] = [];
+  let opened = 0;
+  let isBehind = false;
+  for (const { receiver, open } of receivers) {
+    const all = entitledOf(receiver);
+    if (all.length === 0) {
+      passed.push(receiver.name);
+      continue;
+    }
+    const entitled = all.slice(0, MOST_OPEN - open);
+    const to: string = entitled.length === all.length ? batch.last : placeOf(entitled, cursor);
+    isBehind ||= to !== batch.last;
+    const order = { token, receiver, entitled, replay: null, cursor: to };
+    atOnce.push(
+      openDeliveries(order, parts).catch((error) => {
+        failed(receiver.name, error);
+        // It is taken along again when its time has come.
+        return true;
+      }),
+    );
+    opened += entitled.length;
+    if (opened < MOST_AT_ONCE) continue;
+    if ((await Promise.all(atOnce)).includes(false) || !keep()) return 'fenced';
+    atOnce = [];
+    opened = 0;
+  }
+  if ((await Promise.all(atOnce)).includes(false)) return 'fenced';
+  if (passed.length > 0 && !(await lease.advance(token, passed, batch.last))) return 'fenced';
+  // One that stood still before what only a newer version can read is told of that by the next round.
+  return { reached: batch.last, more: entries.length === BATCH || batch.stoppedBy !== null || isBehind };
+}
+
+/** The entry up to which some events were taken. An entry names one event: none is cut in two. */
+function placeOf(entitled: readonly Entitlement[], otherwise: string): string {
+  return entitled.at(-1)?.at ?? otherwise;
+}
+
+/** Keeps what nobody can read, each once for all receivers, before a cursor goes past it. */
+async function setAside({ unreadable }: LogBatch, { setAside, signals, log }: FollowParts): Promise<void> {
+  for (const entry of unreadable) {
+    if (!(await setAside.add(entry))) continue;
+    signals.emit('relay.set-aside', { entry: entry.id });
+    log.error({ entry: entry.id, reason: entry.reason }, 'relay.set_aside');
+  }
+}

@@ -1,0 +1,57 @@
+import type { Event } from '../../domain/events/event.ts';
+import type { EventLog } from '../../store/event-log.ts';
+import { eventOf, isOfNewerVersion, type LogEntry, type UnreadableEntry } from '../../store/log-entry.ts';
+import type { RawEntry } from '../../store/set-aside.ts';
+
+/**
+ * An event of the log with its place, and the claims that are entitled to it; null for the operator's. `at` is the entry
+ * that says so, which for an audience stands behind the event's.
+ */
+export type Fact = { event: Event; place: string; roots: readonly string[] | null; at: string };
+
+/**
+ * What some entries of the log come to. `read` and `last` say how far they were read, `unreadable` are those on the way
+ * that nobody can read. `stoppedBy` is the entry behind `last` that only a newer version can read.
+ */
+export type LogBatch = {
+  facts: Fact[];
+  unreadable: (RawEntry & { reason: string })[];
+  read: number;
+  last: string | null;
+  stoppedBy: UnreadableEntry | null;
+};
+
+/** The relay stands before an entry that only a newer version can read. */
+export class NewerEntryError extends Error {
+  override readonly name = 'NewerEntryError';
+  readonly entry: UnreadableEntry;
+
+  constructor(entry: UnreadableEntry) {
+    super(`entry ${entry.id} of the log is of version ${entry.version} and cannot be read: ${entry.reason}`);
+    this.entry = entry;
+  }
+}
+
+/** Reads entries of the log, up to the first that only a newer version can read. */
+export async function readBatch(entries: readonly LogEntry[], events: EventLog): Promise<LogBatch> {
+  const batch: LogBatch = { facts: [], unreadable: [], read: 0, last: null, stoppedBy: null };
+  for (const entry of entries) {
+    const named = entry.kind === 'audience' ? await events.at(entry.entry) : entry;
+    if (named?.kind === 'unreadable') {
+      if (isOfNewerVersion(named)) return { ...batch, stoppedBy: named };
+      batch.unreadable.push(entry.kind === 'audience' ? { ...entry, reason: named.reason } : named);
+    }
+    // Null for a late audience of an event that has left the log: there is nothing to deliver any more.
+    const event = eventOf(named);
+    if (event !== null) batch.facts.push(factOf(entry, event));
+    batch.read += 1;
+    batch.last = entry.id;
+  }
+  return batch;
+}
+
+function factOf(entry: LogEntry, event: Event): Fact {
+  const place = entry.kind === 'audience' ? entry.entry : entry.id;
+  const roots = entry.kind === 'event' || entry.kind === 'audience' ? entry.roots : null;
+  return { event, place, roots, at: entry.id };
+}

@@ -1,0 +1,51 @@
+import { deliveryId } from '../../domain/events/delivery-id.ts';
+import type { Signals } from '../../signals.ts';
+import type { DeliveryStore } from '../../store/deliveries.ts';
+import type { StoredReceiver } from '../../store/registry.ts';
+import type { Entitlement } from './openings.ts';
+import type { Sender } from './sender.ts';
+
+/** What opening works with. */
+export type OpeningParts = { deliveries: DeliveryStore; sender: Sender; signals: Signals };
+
+/**
+ * Whose deliveries are opened, under which fencing token, for which replay if it is one, and where the receiver's cursor
+ * is then (null: where it was).
+ */
+export type OpeningOrder = {
+  token: string;
+  receiver: StoredReceiver;
+  entitled: readonly Entitlement[];
+  replay: string | null;
+  cursor: string | null;
+};
+
+/**
+ * Opens deliveries of a receiver in the order of the log, and moves its cursor, in one step. What stands is absorbed: it
+ * can be done again. False when another process relays now.
+ */
+export async function openDeliveries(
+  { token, receiver, entitled, replay, cursor }: OpeningOrder,
+  { deliveries, sender, signals }: OpeningParts,
+): Promise<boolean> {
+  const { name, ordering } = receiver;
+  const results = await deliveries.open(token, {
+    receiver: name,
+    deliveries: entitled.map(({ event, entry, roots }) => ({
+      id: deliveryId(event.id, replay),
+      entry,
+      roots,
+      subject: ordering === 'subject' ? event.data.subject.id : null,
+    })),
+    replay,
+    cursor,
+    process: sender.id,
+  });
+  if (results === null) return false;
+  for (const [index, { event }] of entitled.entries()) {
+    if (results[index]?.startsWith('opened') !== true) continue;
+    signals.emit('delivery.opened', { receiver: name, eventId: event.id, eventType: event.type });
+  }
+  if (results.some((result) => result === 'opened' || result === 'open')) sender.wake(name);
+  return true;
+}

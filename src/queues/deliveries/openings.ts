@@ -1,0 +1,70 @@
+import type { Event } from '../../domain/events/event.ts';
+import { passesFilter } from '../../domain/events/filter.ts';
+import { wantsType } from '../../domain/events/glob.ts';
+import { parseClaimRoot } from '../../domain/subjects/claim.ts';
+import type { Directory } from '../../domain/transfers/chains.ts';
+import { operatorSubject } from '../../store/operator-event.ts';
+import type { Registry, StoredReceiver, StoredSubscription } from '../../store/registry.ts';
+import type { Fact } from './log-batch.ts';
+
+/**
+ * An event that a receiver is entitled to: its place in the log, the claims that lead to the receiver, and the entry
+ * that says so, which for an audience stands behind the event's.
+ */
+export type Entitlement = { event: Event; entry: string; roots: string[]; at: string };
+
+/** What says who is entitled to what: subscriptions, and the decimals of tokens for `minAmount`. */
+export type EntitlementParts = { registry: Registry; directory: Directory };
+
+/** Tells which of some events of the log a receiver is entitled to, in order. */
+export type Entitled = (receiver: StoredReceiver) => Entitlement[];
+
+/** Reads once who the receivers of some events are, by `known` where that was read already; what it returns asks nobody. */
+export async function entitlements(
+  facts: readonly Fact[],
+  { registry, directory }: EntitlementParts,
+  known?: ReadonlyMap<string, StoredSubscription>,
+): Promise<Entitled> {
+  const subscriptions = known ?? (await registry.subscriptions(facts.flatMap(({ roots }) => roots ?? [])));
+  const receivers = new Map(
+    [...subscriptions].map(([name, subscription]) => [name, new Set(subscription.receivers)] as const),
+  );
+  // Most events of a batch are named by few claims: each is taken apart once.
+  const claimed = facts.map(({ roots }) =>
+    roots === null
+      ? null
+      : roots.map((root) => ({ root, receivers: receivers.get(parseClaimRoot(root).subscription) })),
+  );
+  return (receiver) =>
+    facts.flatMap((fact, index) => {
+      const claims = claimed[index] ?? null;
+      const roots =
+        claims?.flatMap(({ root, receivers }) => (receivers?.has(receiver.name) ? [root] : [])) ?? null;
+      return entitlement({ receiver, fact, roots }, directory) ?? [];
+    });
+}
+
+/** The events among some of the log that one receiver is entitled to, in order. */
+export async function entitledTo(
+  receiver: StoredReceiver,
+  facts: readonly Fact[],
+  { registry, directory }: EntitlementParts,
+): Promise<Entitlement[]> {
+  return (await entitlements(facts, { registry, directory }))(receiver);
+}
+
+/** `roots` are the claims that lead to the receiver; null for an operator's event. */
+function entitlement(
+  { receiver, fact, roots }: { receiver: StoredReceiver; fact: Fact; roots: string[] | null },
+  directory: Directory,
+): Entitlement | null {
+  const { event, place, at } = fact;
+  if (roots?.length === 0 || !wantsType(receiver.events, event.type)) return null;
+  if (roots === null) {
+    // What happened to a receiver is told to the others.
+    const isItself = event.data.subject.id === operatorSubject('receiver', receiver.name);
+    return isItself ? null : { event, entry: place, roots: [], at };
+  }
+  const wanted = passesFilter(receiver.filter, { record: event.data.record, roots }, directory);
+  return wanted ? { event, entry: place, roots, at } : null;
+}

@@ -1,0 +1,60 @@
+import { wantsType } from '../../domain/events/glob.ts';
+import { MOST_OPEN } from '../../store/deliveries.ts';
+import { compareEntries } from '../../store/entry-order.ts';
+import type { EventLog } from '../../store/event-log.ts';
+import type { StoredReceiver } from '../../store/registry.ts';
+import type { Replay, ReplayStore } from '../../store/replays.ts';
+import { NewerEntryError, readBatch } from './log-batch.ts';
+import { type OpeningParts, openDeliveries } from './open-deliveries.ts';
+import { type EntitlementParts, entitledTo } from './openings.ts';
+
+/** How many entries of the log a replay is taken along in one round. */
+const BATCH = 200;
+
+/** A replay goes on while its receiver has fewer open deliveries: what is new must find room. */
+const MOST_PENDING = MOST_OPEN / 2;
+
+/** What replays work with. */
+export type ReplayParts = OpeningParts & EntitlementParts & { events: EventLog; replays: ReplayStore };
+
+/** The replays under way, by receiver, the first asked for first. */
+export async function replaysUnderWay(replays: ReplayStore): Promise<Map<string, string>> {
+  const first = new Map<string, string>();
+  for (const id of await replays.open()) {
+    const replay = await replays.read(id);
+    if (replay === null) await replays.forget(id);
+    else if (!first.has(replay.receiver)) first.set(replay.receiver, id);
+  }
+  return first;
+}
+
+/**
+ * Takes a replay a batch further, under the relay's fencing token. Returns whether there is more to do at once. What
+ * cannot be read was set aside when it was new, and is passed over; throws NewerEntryError where it stands.
+ */
+export async function takeReplay(
+  { token, receiver, id }: { token: string; receiver: StoredReceiver; id: string },
+  parts: ReplayParts,
+): Promise<boolean> {
+  const { events, replays, deliveries } = parts;
+  const replay = await replays.read(id);
+  if (replay === null || (await deliveries.counts(receiver.name)).pending >= MOST_PENDING) return false;
+  const entries = (await events.after(replay.cursor, BATCH)).filter(
+    ({ id }) => compareEntries(id, replay.end) <= 0,
+  );
+  const { facts, read, last, stoppedBy } = await readBatch(entries, events);
+  if (stoppedBy !== null && read === 0) throw new NewerEntryError(stoppedBy);
+  const wanted = facts.filter(
+    ({ event, place }) =>
+      isInRange(place, replay) && (replay.types === null || wantsType(replay.types, event.type)),
+  );
+  const entitled = await entitledTo(receiver, wanted, parts);
+  if (!(await openDeliveries({ token, receiver, entitled, replay: id, cursor: null }, parts))) return false;
+  const ended = entries.length < BATCH && stoppedBy === null;
+  return replays.advance(token, id, { cursor: last ?? replay.end, read, ended });
+}
+
+/** An audience belongs to the range of the event that it names. */
+function isInRange(place: string, { since, until }: Replay): boolean {
+  return compareEntries(place, since) > 0 && compareEntries(place, until) < 0;
+}

@@ -1,0 +1,157 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { DeliveryStore } from '../../store/deliveries.ts';
+import type { Registry } from '../../store/registry.ts';
+import type { SenderStore, WakeLog } from '../../store/senders.ts';
+
+/**
+ * A process that sends says so every BEAT_MS, and counts as living for LEASE_MS after it last did. A stall of Redis or of
+ * the process of 8 s is no crash; after a real one, what it was sending is taken over within 10 s.
+ */
+const BEAT_MS = 300;
+const LEASE_MS = 9_300;
+
+/** Nothing is begun when the last beat is older than this: what was handed to us may be another's by then. */
+const SURE_MS = LEASE_MS - 700;
+
+/** How many attempts are under way at once in this process. Each receiver may always have one. */
+const MOST_AT_ONCE = 500;
+
+const WAIT_MS = 1_000;
+const ERROR_RETRY_MS = 1_000;
+
+/** What a sender works with. `id` names the process. */
+export type SenderParts = {
+  id: string;
+  senders: SenderStore;
+  wakes: WakeLog;
+  registry: Registry;
+  deliveries: DeliveryStore;
+  log: Logger;
+};
+
+/** Who delivers to one receiver, as far as the sender knows it. */
+type Listener = { wake(): void };
+
+/**
+ * What the deliveries of this process have in common: its sign of life, the bound of what is under way, and the word
+ * that a receiver has something to do.
+ */
+export class Sender {
+  readonly #parts: SenderParts;
+  readonly #listeners = new Map<string, Listener>();
+  readonly #closed = new AbortController();
+  #beating: Promise<void> = Promise.resolve();
+  #beatAt = Number.NEGATIVE_INFINITY;
+  #underWay = 0;
+
+  constructor(parts: SenderParts) {
+    this.#parts = parts;
+  }
+
+  get id(): string {
+    return this.#parts.id;
+  }
+
+  /** Tells a listener from now on when its receiver has something to do. */
+  listen(receiver: string, listener: Listener): void {
+    this.#listeners.set(receiver, listener);
+  }
+
+  /** Has a receiver looked at. */
+  wake(receiver: string): void {
+    this.#listeners.get(receiver)?.wake();
+  }
+
+  /** Says that this process lives, and then goes on saying so. */
+  async start(): Promise<void> {
+    await this.#beat();
+    this.#beating = this.#beatOn();
+    void this.#listen();
+  }
+
+  /** Whether what was handed to this process is surely still its own. */
+  isSure(): boolean {
+    return performance.now() - this.#beatAt < SURE_MS;
+  }
+
+  /** How many of `wanted` attempts a receiver may begin that has so many under way. */
+  room(wanted: number, underWay: number): number {
+    return Math.min(wanted, Math.max(MOST_AT_ONCE - this.#underWay, underWay === 0 ? 1 : 0));
+  }
+
+  /** Whether as much is under way as may be: what is handed out ahead then would only wait here. */
+  get isFull(): boolean {
+    return this.#underWay >= MOST_AT_ONCE;
+  }
+
+  /** Counts attempts that begin, or end. */
+  count(change: number): void {
+    this.#underWay += change;
+  }
+
+  async #beatOn(): Promise<void> {
+    while (!this.#closed.signal.aborted) {
+      await this.#rest(BEAT_MS);
+      if (this.#closed.signal.aborted) return;
+      await this.#beat().catch((error) => this.#report(error));
+    }
+  }
+
+  async #beat(): Promise<void> {
+    const { id, senders } = this.#parts;
+    const startedAt = performance.now();
+    const { nowMs, gone } = await senders.beat(id, LEASE_MS);
+    this.#beatAt = startedAt;
+    if (gone.length > 0) await this.#takeOver(gone, nowMs);
+  }
+
+  /**
+   * Queues what processes were sending that have stopped beating, and looks at what they alone knew the time of. Whoever
+   * crashes amid it leaves the rest to the next.
+   */
+  async #takeOver(gone: readonly string[], nowMs: number): Promise<void> {
+    const { id, registry, deliveries, senders, log } = this.#parts;
+    const receivers = await registry.receivers();
+    const counts = await Promise.all(receivers.map(({ name }) => deliveries.takeOver(name, id)));
+    for (const listener of this.#listeners.values()) listener.wake();
+    await senders.forget(nowMs);
+    const taken = counts.reduce((sum, count) => sum + count, 0);
+    if (taken > 0) log.warn({ processes: gone, deliveries: taken }, 'deliveries.taken_over');
+  }
+
+  async #listen(): Promise<void> {
+    let last: string | null = null;
+    while (!this.#closed.signal.aborted) {
+      try {
+        if (last === null) {
+          last = await this.#parts.wakes.newest();
+          // What was told before is not known: all are looked at.
+          for (const listener of this.#listeners.values()) listener.wake();
+        }
+        const found = await this.#parts.wakes.after(last, { process: this.id, waitMs: WAIT_MS });
+        last = found.last;
+        for (const receiver of found.receivers) this.wake(receiver);
+      } catch (error) {
+        this.#report(error);
+        last = null;
+        await this.#rest(ERROR_RETRY_MS);
+      }
+    }
+  }
+
+  #report(error: unknown): void {
+    if (!this.#closed.signal.aborted) this.#parts.log.debug({ error }, 'sender.error');
+  }
+
+  async #rest(ms: number): Promise<void> {
+    await sleep(ms, undefined, { signal: this.#closed.signal }).catch(() => undefined);
+  }
+
+  /** Ends the sign of life: whatever this process still has in hand is taken over. Its connection is closed by its owner. */
+  async close(): Promise<void> {
+    this.#closed.abort();
+    await this.#beating;
+    await this.#parts.senders.end(this.id);
+  }
+}

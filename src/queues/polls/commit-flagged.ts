@@ -1,0 +1,71 @@
+import type { DueEvent, Standing } from '../../domain/cadence/subject-plan.ts';
+import type { FlaggedEvent } from '../../domain/changes/decision.ts';
+import { fundedAt, type SnapshotDraft, waitingSince } from '../../domain/changes/next-snapshot.ts';
+import type { Promised } from '../../domain/events/event-schema.ts';
+import { makeEvent } from '../../domain/events/make-event.ts';
+import type { Snapshot } from '../../domain/subjects/record.ts';
+import { eventKind, subjectKind } from '../../domain/subjects/subject.ts';
+import type { Signals } from '../../signals.ts';
+import type { SubjectStore } from '../../store/subjects.ts';
+
+/** A subject that something happens to, with what its quote promised, where that is known. */
+export type Affected = Standing & { snapshot: Snapshot; promised: Promised | null };
+
+/** Commits the events that the clock has brought about, each once. Returns the snapshot that stands then. */
+export async function commitDue(
+  parts: { subjects: SubjectStore; signals: Signals },
+  known: Affected,
+  { due, nowMs }: { due: readonly DueEvent[]; nowMs: number },
+): Promise<Snapshot> {
+  let { snapshot } = known;
+  for (const { event, roots } of due) {
+    const committed = await commitFlagged(parts, { ...known, snapshot }, { event, roots, nowMs });
+    if (committed === null) return snapshot;
+    snapshot = committed;
+  }
+  return snapshot;
+}
+
+/**
+ * Commits an event that no answer made, with its flag in one step. `claims` are those of the subject; `roots` are the
+ * ones that are told, null for all. Returns the snapshot that stands then; null when another process was faster.
+ */
+export async function commitFlagged(
+  parts: { subjects: SubjectStore; signals: Signals },
+  known: Affected,
+  happened: { event: FlaggedEvent; roots: string[] | null; nowMs: number },
+): Promise<Snapshot | null> {
+  const { subject, snapshot, claims } = known;
+  const { flag, transition, said } = happened.event;
+  const { commit, told, ...present } = snapshot;
+  const draft: SnapshotDraft = {
+    ...present,
+    version: snapshot.version + 1,
+    sequence: snapshot.sequence + 1,
+    flags: [...snapshot.flags, flag],
+  };
+  const event = makeEvent({
+    subject: { kind: eventKind(subject), id: subject },
+    sequence: draft.sequence,
+    transition,
+    record: { ...snapshot.record, ...said },
+    updatedAt: snapshot.updatedAt,
+    waitingSince: waitingSince(subject, snapshot),
+    promised: known.promised,
+    fundedAt: fundedAt(subject, snapshot),
+    nowMs: happened.nowMs,
+  });
+  const { roots } = happened;
+  const result = await parts.subjects.commit({
+    subject,
+    asOf: String(commit),
+    token: event.id,
+    claims: roots === null ? claims.filter((claim) => !claim.served) : [],
+    snapshot: draft,
+    event: { event, updatedAt: snapshot.updatedAt, first: false, roots },
+    flag,
+  });
+  if (result.outcome === 'superseded') return null;
+  parts.signals.emit('event.committed', { event, kind: subjectKind(subject) });
+  return { ...draft, commit: Number(result.commit), told: told || roots === null };
+}

@@ -1,0 +1,298 @@
+import type { FinishedStatuses } from '../../domain/cadence/next-poll.ts';
+import { routeName } from '../../domain/cadence/route-name.ts';
+import {
+  type PlanContext,
+  planSubject,
+  type Standing,
+  type SubjectPlan,
+} from '../../domain/cadence/subject-plan.ts';
+import { decide, withStatus } from '../../domain/changes/decide.ts';
+import type { Decision } from '../../domain/changes/decision.ts';
+import {
+  fundedAt,
+  nextSnapshot,
+  type SnapshotDraft,
+  waitingSince,
+} from '../../domain/changes/next-snapshot.ts';
+import type { Promised } from '../../domain/events/event-schema.ts';
+import { eventId, makeEvent } from '../../domain/events/make-event.ts';
+import { canonicalJson } from '../../domain/json.ts';
+import { readRoute } from '../../domain/quotes/route.ts';
+import { deliveredRatio, shortEvent } from '../../domain/quotes/short.ts';
+import { type Claim, isHistoryFor } from '../../domain/subjects/claim.ts';
+import { isPollable, UNKNOWN } from '../../domain/subjects/kinds.ts';
+import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
+import { eventKind, intentId, subjectKind } from '../../domain/subjects/subject.ts';
+import type { Signals } from '../../signals.ts';
+import type { PlanStore } from '../../store/plan.ts';
+import type { Commit, Known, SubjectStore } from '../../store/subjects.ts';
+import { commitFlagged } from './commit-flagged.ts';
+import type { Learning } from './learning.ts';
+
+/** What committing needs of the daemon. */
+export type CommitParts = {
+  subjects: SubjectStore;
+  plan: PlanStore;
+  signals: Signals;
+  confirmAfterMs: number;
+  finished: FinishedStatuses;
+  learning: Learning;
+};
+
+/**
+ * How a record was come by. `asOf` is the commit counter before the request, `nowMs` when the answer came, `price` that of
+ * a request then; `exact` is false for a page; `claims` are those that the record serves: the subject's own, or those of the wallet whose page
+ * showed it.
+ */
+export type Sighting = {
+  asOf: string;
+  nowMs: number;
+  price: number;
+  exact: boolean;
+  claims: readonly Claim[];
+};
+
+/** What became of a record, the snapshot that stands now as far as this process knows, and whether anything was stored. */
+export type Taken = {
+  outcome: Decision['outcome'] | 'superseded';
+  snapshot: Snapshot | null;
+  stored: boolean;
+};
+
+/** What is to come for a subject, by the config and by what was learned. */
+export function planOf(
+  { finished, learning }: Pick<CommitParts, 'finished' | 'learning'>,
+  standing: Standing,
+  context: Omit<PlanContext, 'law' | 'finished' | 'learnedMs'>,
+): SubjectPlan {
+  const { subject, snapshot } = standing;
+  const learnedMs = snapshot === null ? null : learning.overdueAfterMs(subject, snapshot);
+  return planSubject(standing, { ...context, learnedMs, finished, law: learning.law });
+}
+
+/**
+ * Takes a record in, and tells where less was delivered than its quote's minimum. That is an event of its own behind the one
+ * of the record: after a crash between the two the record is read again, and only the second is made.
+ */
+export async function commitRecord(
+  parts: CommitParts,
+  record: UpstreamRecord,
+  known: Known,
+  sighting: Sighting,
+): Promise<Taken> {
+  const taken = await takeRecord(parts, record, known, sighting);
+  noteEstimate(parts, record, known.promised);
+  const { outcome, snapshot } = taken;
+  const { promised } = known;
+  if (promised === null || snapshot === null || outcome === 'stale' || outcome === 'superseded') return taken;
+  const { subject } = record;
+  const ratio = deliveredRatio(snapshot, promised);
+  if (taken.stored && ratio !== null && deliveredRatio(known.snapshot, promised) === null) {
+    parts.signals.emit('transfer.delivered', { route: routeName(snapshot.record), ratio });
+  }
+  const event = shortEvent(subject, snapshot, promised);
+  if (event === null) return taken;
+  const claims = merge(known.claims, sighting.claims);
+  const happened = { event, roots: null, nowMs: sighting.nowMs };
+  const short = await commitFlagged(parts, { subject, snapshot, claims, promised }, happened);
+  return short === null ? taken : { ...taken, snapshot: short, stored: true };
+}
+
+/** Takes in how long a delivery takes by the quote of a transfer, or by the best quote of a priced route. */
+function noteEstimate({ learning }: CommitParts, { said }: UpstreamRecord, promised: Promised | null): void {
+  const priced = readRoute(said)?.fillEstimateSeconds ?? null;
+  if (priced !== null) learning.sawEstimate(routeName(said), priced);
+  const { source, destination, estimateSeconds } = promised ?? {};
+  if (source?.chainId === undefined || destination?.chainId === undefined) return;
+  if (estimateSeconds !== undefined) {
+    learning.sawEstimate(`${source.chainId}:${destination.chainId}`, estimateSeconds);
+  }
+}
+
+/**
+ * Takes a record in: decides what it means and stores it with its event in one atomic step. The intents that it names
+ * become subjects first, so that a crash in between leaves a change that the next poll sees again.
+ */
+async function takeRecord(
+  parts: CommitParts,
+  said: UpstreamRecord,
+  known: Known,
+  sighting: Sighting,
+): Promise<Taken> {
+  const record = withStatus(said, known.snapshot);
+  const { subject } = record;
+  const fresh = sighting.claims.filter((claim) => !isServed(known.claims, claim));
+  const decision = decideRecord(parts, record, known, fresh, sighting);
+  if (known.snapshot === null && record.status.toLowerCase() === UNKNOWN) {
+    signalDecision(parts.signals, record, decision);
+    return { outcome: decision.outcome, snapshot: null, stored: false };
+  }
+  const commit = commitOf(record, known, decision, { fresh, ...sighting });
+  if (commit === null) {
+    signalDecision(parts.signals, record, decision);
+    learn(parts, record, known, { decision, nowMs: sighting.nowMs });
+    return { outcome: decision.outcome, snapshot: known.snapshot, stored: false };
+  }
+  await claimNamed(parts, record, merge(known.claims, fresh));
+  const told = commit.event !== undefined || (known.snapshot?.told ?? false);
+  const after = commit.snapshot ? { ...commit.snapshot, commit: 0, told } : known.snapshot;
+  const track = firstPoll(parts, record, after, sighting);
+  const result = await parts.subjects.commit(track === null ? commit : { ...commit, track });
+  if (result.outcome === 'superseded') {
+    const kind = subjectKind(subject);
+    parts.signals.emit('record.decided', { subject, kind, outcome: 'superseded', reason: null });
+    if (!sighting.exact && isPollable(subject)) await parts.plan.ask([subject]);
+    return { outcome: 'superseded', snapshot: known.snapshot, stored: false };
+  }
+  signalDecision(parts.signals, record, decision);
+  if (result.outcome === 'committed') learn(parts, record, known, { decision, nowMs: sighting.nowMs });
+  if (commit.event)
+    parts.signals.emit('event.committed', { event: commit.event.event, kind: subjectKind(subject) });
+  return {
+    outcome: decision.outcome,
+    snapshot: after === null ? null : { ...after, commit: Number(result.commit) },
+    stored: true,
+  };
+}
+
+/** Takes in what an answer told about the timing of a stage. One that is in doubt tells nothing. */
+function learn(
+  parts: CommitParts,
+  { subject, status }: UpstreamRecord,
+  { snapshot: before, seenAtMs }: Known,
+  { decision, nowMs }: { decision: Decision; nowMs: number },
+): void {
+  if (before === null || (decision.outcome !== 'unchanged' && decision.outcome !== 'changed')) return;
+  parts.learning.saw({ subject, before, seenAtMs, status, nowMs });
+}
+
+function decideRecord(
+  parts: CommitParts,
+  record: UpstreamRecord,
+  known: Known,
+  fresh: readonly Claim[],
+  sighting: Sighting,
+): Decision {
+  const seenAt = known.snapshot === null ? record.updatedAt : known.snapshot.updatedAt;
+  return decide(known.snapshot, record, {
+    nowMs: sighting.nowMs,
+    exact: sighting.exact,
+    history: fresh.every((claim) => isHistoryFor(claim, seenAt)),
+    confirmAfterMs: parts.confirmAfterMs,
+  });
+}
+
+/** The commit that a decision asks for; null when nothing is to be stored. */
+function commitOf(
+  record: UpstreamRecord,
+  known: Known,
+  decision: Decision,
+  context: Sighting & { fresh: readonly Claim[] },
+): Commit | null {
+  const { subject } = record;
+  const { nowMs, asOf, fresh } = context;
+  const before = known.snapshot;
+  const base: Commit = { subject, asOf, token: '-', claims: fresh };
+  const settled: Pick<Commit, 'doubt'> = before?.doubt ? { doubt: 'clear' } : {};
+  switch (decision.outcome) {
+    case 'stale': {
+      const { doubt } = decision;
+      const news =
+        doubt !== null && (doubt.key !== before?.doubt?.key || doubt.sinceMs !== before.doubt.sinceMs);
+      if (!news && fresh.length === 0) return null;
+      return news ? { ...base, doubt } : base;
+    }
+    case 'unchanged': {
+      if (decision.accepted === null) {
+        return fresh.length === 0 && !before?.doubt ? null : { ...base, ...settled };
+      }
+      const snapshot = nextSnapshot(before, decision.accepted, { subject, nowMs, event: false });
+      return { ...base, ...settled, snapshot, token: tokenOf(subject, snapshot) };
+    }
+    case 'history': {
+      const snapshot = nextSnapshot(before, decision.accepted, { subject, nowMs, event: false });
+      return { ...base, snapshot, token: tokenOf(subject, snapshot) };
+    }
+    case 'first':
+    case 'changed': {
+      const { accepted, transition } = decision;
+      const snapshot = nextSnapshot(before, accepted, { subject, nowMs, event: true });
+      const event = makeEvent({
+        subject: { kind: eventKind(subject), id: subject },
+        sequence: snapshot.sequence,
+        transition,
+        record: accepted.record,
+        updatedAt: accepted.updatedAt,
+        waitingSince: waitingSince(subject, before),
+        before: decision.outcome === 'changed' ? (before?.record ?? null) : null,
+        promised: known.promised,
+        fundedAt: fundedAt(subject, snapshot),
+        nowMs,
+      });
+      return {
+        ...base,
+        ...settled,
+        snapshot,
+        token: event.id,
+        event: { event, updatedAt: accepted.updatedAt, first: decision.outcome === 'first', roots: null },
+      };
+    }
+  }
+}
+
+/** Names a commit without event, so that one sent twice is recognised. */
+function tokenOf(subject: string, snapshot: SnapshotDraft): string {
+  return eventId([subject, String(snapshot.version), canonicalJson(snapshot.record)]);
+}
+
+/** How long a transfer that a page has just shown for the first time needs no look-up of its own. */
+const SHOWN_REST_MS = 30_000;
+
+/** The longest wait for the first look-up of one of which nothing could be taken in yet. */
+const UNSEEN_LATEST_MS = 600_000;
+
+/** When a subject that only a page has shown so far is polled first; null when it is finished. */
+function firstPoll(
+  parts: CommitParts,
+  record: UpstreamRecord,
+  after: Snapshot | null,
+  sighting: Sighting,
+): NonNullable<Commit['track']> | null {
+  const { subject } = record;
+  if (sighting.exact || !isPollable(subject)) return null;
+  const { nowMs, price } = sighting;
+  const standing = { subject, snapshot: after, claims: [] };
+  const plan = planOf(parts, standing, { nowMs, price, subscriptions: new Map(), handed: null, route: null });
+  const next = plan.next();
+  if (next === null) return null;
+  const { virtualSeconds, latestMs } = next;
+  return { virtualSeconds, restMs: SHOWN_REST_MS, latestMs: latestMs ?? UNSEEN_LATEST_MS };
+}
+
+/** Brings along what a quote, gasless job or vault names: its intents become subjects for the same claims. */
+async function claimNamed(
+  parts: CommitParts,
+  record: UpstreamRecord,
+  claims: readonly Claim[],
+): Promise<void> {
+  const kind = subjectKind(record.subject);
+  if (kind !== 'quote' && kind !== 'gasless' && kind !== 'vault') return;
+  for (const hash of record.names) {
+    await parts.subjects.claim(intentId(hash), claims);
+  }
+}
+
+function isServed(claims: readonly Claim[], claim: Claim): boolean {
+  return claims.some((known) => known.served && known.root === claim.root && known.atMs === claim.atMs);
+}
+
+function merge(known: readonly Claim[], fresh: readonly Claim[]): Claim[] {
+  const roots = new Set(known.map((claim) => claim.root));
+  return [...known, ...fresh.filter((claim) => !roots.has(claim.root))];
+}
+
+function signalDecision(signals: Signals, record: UpstreamRecord, decision: Decision): void {
+  const { subject } = record;
+  const reason = decision.outcome === 'stale' ? decision.reason : null;
+  signals.emit('record.decided', { subject, kind: subjectKind(subject), outcome: decision.outcome, reason });
+}

@@ -1,0 +1,181 @@
+import type { Logger } from 'pino';
+import type { Arrived } from '../../domain/cadence/arrivals.ts';
+import { type Knowledge, knowledgeOf } from '../../domain/cadence/knowledge.ts';
+import { type Increment, increments } from '../../domain/cadence/learning.ts';
+import { type Observed, observed } from '../../domain/cadence/observed.ts';
+import { ANY_ROUTE, routeName } from '../../domain/cadence/route-name.ts';
+import type { OpenTransfer } from '../../domain/cadence/wallet.ts';
+import type { ArrivalRule, Lesson, WatchRules } from '../../domain/cadence/watch-rules.ts';
+import type { Law } from '../../domain/cadence/watched.ts';
+import { stageOf } from '../../domain/subjects/lifecycle.ts';
+import type { Snapshot } from '../../domain/subjects/record.ts';
+import type { SubjectId } from '../../domain/subjects/subject.ts';
+import type { RedisClient } from '../../store/commands.ts';
+import { redisTimeMs } from '../../store/connection.ts';
+import type { LearnedStore } from '../../store/learned.ts';
+
+/** What learning works with, and the rules that it begins from. */
+export type LearningParts = {
+  redis: RedisClient;
+  learned: LearnedStore;
+  rules: WatchRules;
+  arrivals: ArrivalRule;
+  log: Logger;
+};
+
+const WRITE_EVERY_MS = 1_000;
+
+/** The longest time to a delivery that is believed, seconds. */
+const LONGEST_ESTIMATE = 7 * 86_400;
+
+/** What other processes saw is taken in with every so many writes. */
+const READ_EVERY = 5;
+
+type Batch = { route: string; lesson: Lesson; bins: Map<number, Increment> };
+
+/**
+ * Learns how long stages take, from what every look shows, and shares it with the other processes: what was seen is
+ * added up for a second and written, and what all have seen is read every few seconds.
+ */
+export class Learning {
+  readonly #parts: LearningParts;
+  readonly #batches = new Map<string, Batch>();
+  /** What quotes said that is not written yet, and what is known to be: route -> seconds. */
+  readonly #said = new Map<string, number>();
+  #estimates: ReadonlyMap<string, number> = new Map();
+  #knowledge: Knowledge;
+  #timer: NodeJS.Timeout | null = null;
+  #round: Promise<void> = Promise.resolve();
+  #rounds = 0;
+  #closing = false;
+
+  constructor(parts: LearningParts) {
+    this.#parts = parts;
+    this.#knowledge = knowledgeOf([], { ...parts, nowMs: 0 });
+  }
+
+  /** Reads what is known, then writes and reads on. */
+  async start(): Promise<void> {
+    await this.#share();
+    this.#plan();
+  }
+
+  /** What the cadence goes by now. */
+  get law(): Law {
+    const { rules, arrivals } = this.#parts;
+    const { curve, filledShares } = this.#knowledge;
+    const usualArrivals = this.#knowledge.arrivals.usualPerSecond;
+    return { rules, arrivals, usualArrivals, curve, filledShares };
+  }
+
+  /** What is known of each stage on each route. */
+  get stages(): Knowledge['stages'] {
+    return this.#knowledge.stages;
+  }
+
+  /** After how long a subject that is under way counts as overdue by what was learned, ms; null while that is too little. */
+  overdueAfterMs(subject: SubjectId, snapshot: Snapshot): number | null {
+    const { watch } = stageOf(subject, snapshot.status);
+    if (watch === null) return null;
+    const seconds = this.#knowledge.p99Seconds(routeName(snapshot.record), watch);
+    return seconds === null ? null : Math.round(seconds * 1_000);
+  }
+
+  /** Takes in that a subject was found in a status, after a look before. */
+  saw(look: Parameters<typeof observed>[0]): void {
+    const seen = observed(look);
+    if (seen === null) return;
+    this.#add(seen, seen.route);
+    if (seen.route !== ANY_ROUTE) this.#add(seen, ANY_ROUTE);
+  }
+
+  /** Takes in that a transfer was found in the status it was in at a look before, without being read anew. */
+  sawOpen({ subject, status, route, sinceMs }: OpenTransfer, look: { fromMs: number; nowMs: number }): void {
+    const { watch } = stageOf(subject, status);
+    if (watch === null || look.fromMs >= look.nowMs) return;
+    const interval = {
+      fromSeconds: (look.fromMs - sinceMs) / 1_000,
+      toSeconds: (look.nowMs - sinceMs) / 1_000,
+      ended: false,
+    };
+    this.#add({ route, watch, interval }, route);
+    if (route !== ANY_ROUTE) this.#add({ route, watch, interval }, ANY_ROUTE);
+  }
+
+  #add({ watch, interval, route: seenOn }: Observed, route: string): void {
+    for (const increment of increments(this.#knowledge.curve(seenOn, watch), interval)) {
+      this.#count({ route, lesson: watch }, increment);
+    }
+  }
+
+  /** Takes in how long a quote says that a delivery takes between two chains. */
+  sawEstimate(route: string, seconds: number): void {
+    if (route === ANY_ROUTE || this.#estimates.get(route) === seconds) return;
+    if (Number.isInteger(seconds) && seconds > 0 && seconds <= LONGEST_ESTIMATE)
+      this.#said.set(route, seconds);
+  }
+
+  /** Takes in how many new transfers a look at a wallet showed. */
+  sawArrivals({ seen, watchedSeconds }: Arrived): void {
+    this.#count({ route: ANY_ROUTE, lesson: 'arrivals' }, { bin: 0, ended: seen, watchedSeconds });
+  }
+
+  #count(
+    { route, lesson }: { route: string; lesson: Lesson },
+    { bin, ended, watchedSeconds }: Increment,
+  ): void {
+    const name = `${route}:${lesson}`;
+    const batch = this.#batches.get(name) ?? { route, lesson, bins: new Map<number, Increment>() };
+    this.#batches.set(name, batch);
+    const sum = batch.bins.get(bin) ?? { bin, ended: 0, watchedSeconds: 0 };
+    batch.bins.set(bin, {
+      bin,
+      ended: sum.ended + ended,
+      watchedSeconds: sum.watchedSeconds + watchedSeconds,
+    });
+  }
+
+  #plan(): void {
+    if (this.#closing) return;
+    this.#timer = setTimeout(() => {
+      this.#round = this.#share().finally(() => this.#plan());
+    }, WRITE_EVERY_MS);
+  }
+
+  async #share(): Promise<void> {
+    try {
+      await this.#write();
+      if (this.#rounds++ % READ_EVERY === 0) await this.#read();
+    } catch (error) {
+      if (!this.#closing) this.#parts.log.error({ error }, 'learning.error');
+    }
+  }
+
+  /** A batch whose write fails is lost: what was learned is an estimate, and there is more to come. */
+  async #write(): Promise<void> {
+    const batches = [...this.#batches.values()];
+    this.#batches.clear();
+    const said = new Map(this.#said);
+    this.#said.clear();
+    await this.#parts.learned.estimate(said);
+    for (const { route, lesson, bins } of batches) {
+      await this.#parts.learned.add({ route, lesson, increments: bins.values() });
+    }
+  }
+
+  async #read(): Promise<void> {
+    const { redis, learned, rules, arrivals } = this.#parts;
+    const stored = await learned.all();
+    this.#estimates = await learned.estimates();
+    const nowMs = await redisTimeMs(redis);
+    this.#knowledge = knowledgeOf(stored, { rules, arrivals, nowMs, estimates: this.#estimates });
+  }
+
+  /** Writes what was seen last. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#round;
+    await this.#share();
+  }
+}

@@ -1,0 +1,433 @@
+import { hash } from 'node:crypto';
+import { arrivalsPerSecond, withArrivals } from '../../domain/cadence/arrivals.ts';
+import { type Listing, NARROW_STATUSES } from '../../domain/cadence/listing.ts';
+import type { PlannedPoll } from '../../domain/cadence/planned-poll.ts';
+import { type OpenTransfer, planWallet, sweepEveryMs, type WalletPlan } from '../../domain/cadence/wallet.ts';
+import { coveredWait, type Law } from '../../domain/cadence/watched.ts';
+import type { SubjectId } from '../../domain/subjects/subject.ts';
+import type { Reading } from '../../pollers/reading.ts';
+import { pollWallet } from '../../pollers/wallet.ts';
+import type { Observed } from '../../store/plan.ts';
+import type { PollStart } from '../../store/poll-start.ts';
+import { type NotedFacts, openText, type WalletFacts, type WalletStore } from '../../store/wallets.ts';
+import type { UpstreamClient } from '../../upstream/client/client.ts';
+import { type PageTaken, takePage } from './take-page.ts';
+import type { Walk, WalkPage, Walks } from './walks.ts';
+
+/** What polling a wallet needs of the daemon. */
+export type WalletParts = Parameters<typeof takePage>[0] & {
+  client: UpstreamClient;
+  wallets: WalletStore;
+  walks: Walks;
+  /** The shortest time from one sweep of all pages of a wallet to the next, ms. */
+  fullSweepEveryMs: number;
+};
+
+/** When a wallet, or a page of its walk, is polled next, and what the poll observed; null for a walk that is over. */
+export type WalletPolled = { next: PlannedPoll | null; observed: Observed };
+
+/** How long an observation about an upstream's pages that costs requests is believed. */
+const BELIEVED_MS = 3_600_000;
+
+/** A transfer that no listing has shown for so long is left to its own look-ups. */
+const FORGOTTEN_AFTER_MS = 3_600_000;
+
+/** An answer that says the same as the one before is taken in anew after this, so that what it shows is kept. */
+const TAKEN_EVERY_MS = 600_000;
+
+/** A transfer that pages show is not looked up by itself for so long, or for so many rounds over all wallets. */
+const COVER_MS = 30_000;
+const COVER_ROUNDS = 3;
+
+export function coverMs({ roundSeconds }: PollMoment): number {
+  return Math.max(COVER_MS, 1_000 * COVER_ROUNDS * roundSeconds);
+}
+
+/** The next page of a sweep over all pages is worth its request after so long at a price of 1, and overdue after that. */
+const SWEEP_SECONDS = 10;
+const SWEEP_LATEST_MS = 120_000;
+
+/** One page of a wallet that is asked for. */
+type Page = { wallet: SubjectId; listing: Listing; cursor: string | null };
+
+/** A poll under way. `onReading` hears of every answer. */
+type Run = { start: PollStart; signal: AbortSignal; onReading: (reading: Reading) => void };
+
+/** What the poll has found out so far, to be noted with its end. */
+type Draft = { facts: NotedFacts; open: Map<string, OpenTransfer>; ended: string[]; shown: string[] };
+
+/**
+ * Polls a wallet: asks for the listing that is due first, takes in what it shows, and follows it where it leads on. Throws
+ * UpstreamFailure, or the signal's reason.
+ */
+export async function pollWalletListing(parts: WalletParts, run: Run): Promise<WalletPolled> {
+  const { start } = run;
+  const { subject: wallet, facts, nowMs } = start;
+  const draft = openDraft(start);
+  const { law } = parts.learning;
+  const before = planListing(law, start, { facts, open: [...draft.open.values()] });
+  const { listing } = before.plan;
+  const { reading, answeredMs } = await readPage(parts, { wallet, listing, cursor: null }, run);
+  const print = fingerprint(reading, start);
+  draft.facts[`polled:${listing}`] = nowMs;
+  draft.facts[`virtual:${listing}`] = start.virtual;
+  let taken: PageTaken | null = null;
+  if (saysTheSame(facts, { listing, print, nowMs }) && !isOutdated(draft, facts, listing)) {
+    const shown = shownBefore(draft, facts, listing);
+    const fromMs = facts.polled[listing]?.atMs ?? nowMs;
+    for (const transfer of shown) parts.learning.sawOpen(transfer, { fromMs, nowMs });
+    draft.shown.push(...shown.map(({ subject }) => subject));
+  } else {
+    const sinceMs = facts.headAnsweredAtMs;
+    taken = await takeIn(parts, { reading, answeredMs, atHead: listing === 'head', sinceMs }, { run, draft });
+    draft.facts[`taken:${listing}`] = nowMs;
+    if (listing === 'head') draft.facts.headAnsweredAtMs = answeredMs;
+    draft.facts[`same:${listing}`] = taken.quiet ? print : '';
+  }
+  if (listing === before.finder)
+    noteArrivals(parts, { facts, listing, draft, nowMs, seen: taken?.arrived ?? 0 });
+  if (listing === 'head') await followHead(parts, { start, reading, taken, draft });
+  else if (taken !== null) await followNarrowed(parts, { listing, start, reading, draft });
+  const after = { facts: withNoted(facts, draft.facts), open: [...draft.open.values()] };
+  return { next: nextListing(law, start, after), observed: observedOf(parts, start, draft, taken) };
+}
+
+/**
+ * What is noted of a wallet whose poll failed: the listing that it was to poll comes again after `afterMs` at the soonest,
+ * so that the others are asked for when the wallet itself is.
+ */
+export function failedListing(parts: WalletParts, start: PollStart, afterMs: number): Observed {
+  const { open, facts, nowMs, virtual } = start;
+  const { listing } = planListing(parts.learning.law, start, { facts, open }).plan;
+  return {
+    ...observedOf(parts, start, openDraft(start), null),
+    facts: { [`polled:${listing}`]: nowMs + Math.round(afterMs), [`virtual:${listing}`]: virtual },
+  };
+}
+
+/** Asks for the next page of a walk, and takes it in. */
+export async function pollWalkPage(parts: WalletParts, walk: WalkPage, run: Run): Promise<WalletPolled> {
+  const { wallet, route, cursor, page } = walk;
+  const { start } = run;
+  const listing = narrowListing(route);
+  const draft = openDraft(start);
+  const { reading, answeredMs } = await readPage(parts, { wallet, listing, cursor }, run);
+  const taken = await takeIn(
+    parts,
+    { reading, answeredMs, atHead: false, sinceMs: walk.sinceMs },
+    { run, draft },
+  );
+  if (listing === 'head') noteOrder(draft, { taken, nowMs: start.nowMs });
+  const isOver = reading.nextCursor === null || (route === 'new' && !taken.allMoved);
+  if (!isOver) {
+    const from = { page, cursor: reading.nextCursor ?? '', nowMs: start.nowMs };
+    const goesOn = (await parts.walks.isPresent(walk)) && (await parts.walks.next(walk, from));
+    if (goesOn) return { next: nextPage(route), observed: observedOf(parts, start, draft, taken) };
+    await breakWalk(parts, walk, start.nowMs);
+    return { next: null, observed: observedOf(parts, start, draft, taken) };
+  }
+  await parts.walks.end(walk);
+  const beganMs = Number(walk.id);
+  if (route === 'all') Object.assign(draft.facts, { sweptAtMs: beganMs, pages: page });
+  if (listing !== 'head') await recheckThoseThatLeft(parts, { draft, listing, sinceMs: beganMs });
+  return { next: null, observed: observedOf(parts, start, draft, taken) };
+}
+
+/** Ends a walk that cannot go on. What it was to read is left to the next of its kind, and new transfers to a sweep. */
+export async function breakWalk(
+  parts: Pick<WalletParts, 'walks' | 'wallets'>,
+  walk: Walk,
+  nowMs: number,
+): Promise<void> {
+  if (walk.route === 'new') await parts.wallets.note(walk.wallet, { missedAtMs: nowMs });
+  await parts.walks.end(walk, 'broken');
+}
+
+/** A page of a sweep waits its turn; the others are about what moves now. */
+export function nextPage(route: string): PlannedPoll {
+  return route === 'all'
+    ? { virtualSeconds: SWEEP_SECONDS, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: null, unseen: false }
+    : { virtualSeconds: 0, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: 0, unseen: false };
+}
+
+function openDraft({ open, nowMs }: PollStart): Draft {
+  const fresh = open.filter(({ seenAtMs }) => nowMs - seenAtMs < FORGOTTEN_AFTER_MS);
+  return {
+    facts: {},
+    open: new Map(fresh.map((transfer) => [transfer.subject, transfer])),
+    ended: open.filter((transfer) => !fresh.includes(transfer)).map(({ subject }) => subject),
+    shown: [],
+  };
+}
+
+/** When a poll is made, as far as its plan goes by it: Redis time, and the plan's virtual time and price. */
+export type PollMoment = Pick<PollStart, 'nowMs' | 'virtual' | 'price' | 'roundSeconds'>;
+
+/** What is asked for next, by all that is known of the wallet, and in which listing new transfers appear (`finder`). */
+export function planListing(
+  law: Law,
+  { nowMs, virtual, price, roundSeconds, fromMs = nowMs }: PollMoment & { fromMs?: number },
+  { facts, open }: { facts: WalletFacts; open: readonly OpenTransfer[] },
+): { plan: WalletPlan; finder: Listing } {
+  const narrows = nowMs - facts.unnarrowedAtMs > BELIEVED_MS;
+  const headFinds = facts.pages === 1 || comesNewestFirst(facts, nowMs);
+  const plan = planWallet({
+    open,
+    polled: facts.polled,
+    headTakenAtMs: facts.takenAtMs.head ?? 0,
+    nowMs,
+    fromMs,
+    virtual,
+    price,
+    roundSeconds,
+    narrows,
+    headFinds,
+    arrivalsPerSecond: arrivalsPerSecond(facts.arrivals, { usualPerSecond: law.usualArrivals, nowMs }),
+    law,
+  });
+  return { plan, finder: headFinds || !narrows ? 'head' : 'pending' };
+}
+
+/**
+ * However much is expected of a wallet, it is polled so often at most while all are polled once, where that is seconds:
+ * polling it still more often gains less than the others lose.
+ */
+const LOOKS_A_ROUND = 4;
+const MOST_AHEAD_SECONDS = 10;
+
+/** When a wallet that was polled just now is polled again. */
+export function nextListing(
+  law: Law,
+  moment: PollMoment,
+  known: Parameters<typeof planListing>[2],
+): PlannedPoll {
+  const ahead = Math.min(MOST_AHEAD_SECONDS, moment.roundSeconds / LOOKS_A_ROUND);
+  const fromMs = moment.nowMs + 1_000 * Math.max(law.arrivals.limits.leastSeconds, ahead);
+  return planListing(law, { ...moment, fromMs }, known).plan;
+}
+
+/** The facts with what this poll has found out, as the next will read them. */
+export function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
+  const number = (fact: keyof NotedFacts, known: number): number => Number(noted[fact] ?? known);
+  const polled = { ...facts.polled };
+  const takenAtMs = { ...facts.takenAtMs };
+  for (const listing of ['head', ...NARROW_STATUSES] as const) {
+    const atMs = noted[`polled:${listing}`];
+    if (atMs !== undefined)
+      polled[listing] = { atMs: Number(atMs), virtual: Number(noted[`virtual:${listing}`] ?? 0) };
+    const taken = noted[`taken:${listing}`];
+    if (taken !== undefined) takenAtMs[listing] = Number(taken);
+  }
+  return {
+    ...facts,
+    polled,
+    takenAtMs,
+    sweptAtMs: number('sweptAtMs', facts.sweptAtMs),
+    pages: number('pages', facts.pages),
+    orderAtMs: number('orderAtMs', facts.orderAtMs),
+    disorderAtMs: number('disorderAtMs', facts.disorderAtMs),
+    unnarrowedAtMs: number('unnarrowedAtMs', facts.unnarrowedAtMs),
+    headAnsweredAtMs: number('headAnsweredAtMs', facts.headAnsweredAtMs),
+    arrivals: {
+      seen: number('arrivals:seen', facts.arrivals.seen),
+      watchedSeconds: number('arrivals:watchedSeconds', facts.arrivals.watchedSeconds),
+      atMs: number('arrivals:atMs', facts.arrivals.atMs),
+    },
+  };
+}
+
+/** Asks for a page. `answeredMs` is when its answer came (Redis time). */
+async function readPage(
+  parts: WalletParts,
+  { wallet, listing, cursor }: Page,
+  run: Run,
+): Promise<{ reading: Reading; answeredMs: number }> {
+  const address = wallet.slice('wallet:'.length);
+  const status = listing === 'head' ? null : listing;
+  const askedAt = performance.now();
+  const reading = await pollWallet(parts.client, { address, status, cursor }, run.signal);
+  run.onReading(reading);
+  return { reading, answeredMs: run.start.nowMs + Math.round(performance.now() - askedAt) };
+}
+
+/** Takes in what a page shows, and notes it. */
+async function takeIn(
+  parts: WalletParts,
+  page: { reading: Reading; answeredMs: number; atHead: boolean; sinceMs: number },
+  { run, draft }: { run: Run; draft: Draft },
+): Promise<PageTaken> {
+  const { start } = run;
+  const { atHead, ...read } = page;
+  const taken = await takePage(parts, { ...read, start });
+  for (const transfer of taken.open) {
+    const headAtMs = atHead ? start.nowMs : (draft.open.get(transfer.subject)?.headAtMs ?? null);
+    draft.open.set(transfer.subject, { ...transfer, headAtMs });
+    draft.shown.push(transfer.subject);
+  }
+  for (const subject of taken.ended) {
+    draft.open.delete(subject);
+    draft.ended.push(subject);
+  }
+  return taken;
+}
+
+/** What tells one answer from another: all that it says, in its order, and who wants to hear of it. */
+function fingerprint(reading: Reading, { claims }: PollStart): string {
+  const said = JSON.stringify([
+    reading.records.map((record) => record.said),
+    reading.nextCursor,
+    reading.unreadable.length,
+    claims.map(({ root, atMs }) => [root, atMs]),
+  ]);
+  return hash('sha256', said).slice(0, 32);
+}
+
+/** Whether an answer says just what the one before it said, of which nothing was new. */
+function saysTheSame(
+  facts: WalletFacts,
+  answer: { listing: Listing; print: string; nowMs: number },
+): boolean {
+  const { listing, print, nowMs } = answer;
+  const takenMs = nowMs - (facts.takenAtMs[listing] ?? 0);
+  return facts.same[listing] === print && takenMs >= 0 && takenMs < TAKEN_EVERY_MS;
+}
+
+/** Whether something else has shown a transfer since that belongs to a listing of one status: it has to tell where that is. */
+function isOutdated({ open }: Draft, facts: WalletFacts, listing: Listing): boolean {
+  const takenAtMs = facts.takenAtMs[listing] ?? 0;
+  return open.values().some(({ status, seenAtMs }) => status === listing && seenAtMs > takenAtMs);
+}
+
+/** The transfers that a listing showed when its answer was taken in last. */
+function shownBefore({ open }: Draft, facts: WalletFacts, listing: Listing): OpenTransfer[] {
+  const takenAtMs = facts.takenAtMs[listing] ?? 0;
+  return [...open.values()].filter(({ headAtMs, status, seenAtMs }) =>
+    listing === 'head' ? headAtMs === takenAtMs : status === listing && seenAtMs === takenAtMs,
+  );
+}
+
+/** Reads on behind the head where there is reason to: pages that were not read for long, or a head of news only. */
+async function followHead(
+  parts: WalletParts,
+  head: { start: PollStart; reading: Reading; taken: PageTaken | null; draft: Draft },
+): Promise<void> {
+  const { start, taken, reading, draft } = head;
+  const { subject: wallet, facts, nowMs } = start;
+  if (taken !== null) noteOrder(draft, { taken, nowMs });
+  if (reading.nextCursor === null) {
+    Object.assign(draft.facts, { sweptAtMs: nowMs, pages: 1 });
+    return;
+  }
+  const { nextCursor: cursor } = reading;
+  const allMoved = taken?.allMoved ?? false;
+  const newestFirst = taken?.order !== 'other' && comesNewestFirst(facts, nowMs);
+  const everyMs = sweepEveryMs({ leastMs: parts.fullSweepEveryMs, pages: facts.pages, newestFirst });
+  // Only a sweep that begins later reads the past for who has just subscribed, and new transfers that were left unread.
+  const owedMs = Math.max(...start.claims.map(({ atMs }) => atMs), facts.missedAtMs);
+  const isOwed = facts.sweptAtMs < owedMs || (allMoved && !newestFirst);
+  const isDue = isOwed || nowMs - facts.sweptAtMs >= everyMs;
+  const route = isDue ? 'all' : allMoved ? 'new' : null;
+  if (route === null) return;
+  if (await parts.walks.mayBegin({ wallet, route }, nowMs)) {
+    return parts.walks.begin({ wallet, route }, { cursor, nowMs, sinceMs: facts.headAnsweredAtMs });
+  }
+  // The walk that is under way began at an earlier head: it does not read what lies between that one and this.
+  if (allMoved) draft.facts.missedAtMs = nowMs;
+}
+
+/** Notes how many new transfers came since the last poll of the listing in which they appear. */
+function noteArrivals(
+  parts: WalletParts,
+  poll: { facts: WalletFacts; listing: Listing; draft: Draft; nowMs: number; seen: number },
+): void {
+  const { facts, listing, draft, nowMs, seen } = poll;
+  const last = facts.polled[listing];
+  // The first poll shows what there was before.
+  if (last === undefined) return;
+  const arrived = { seen, watchedSeconds: Math.max(0, nowMs - last.atMs) / 1_000 };
+  parts.learning.sawArrivals(arrived);
+  const tally = withArrivals(facts.arrivals, { ...arrived, nowMs });
+  Object.assign(draft.facts, {
+    'arrivals:seen': tally.seen,
+    'arrivals:watchedSeconds': tally.watchedSeconds,
+    'arrivals:atMs': tally.atMs,
+  });
+}
+
+/** Notes the order in which a page lists transfers, where it tells. */
+function noteOrder(draft: Draft, { taken, nowMs }: { taken: PageTaken; nowMs: number }): void {
+  if (taken.order === 'newest-first') draft.facts.orderAtMs = nowMs;
+  if (taken.order === 'other') draft.facts.disorderAtMs = nowMs;
+}
+
+/** Whether new transfers come first: it was seen, and nothing contradicted it of late. */
+function comesNewestFirst({ orderAtMs, disorderAtMs }: WalletFacts, nowMs: number): boolean {
+  return orderAtMs > 0 && nowMs - disorderAtMs > BELIEVED_MS;
+}
+
+/** Reads on behind the first page of the transfers in one status; at its end, looks up those that are not there any more. */
+async function followNarrowed(
+  parts: WalletParts,
+  first: { listing: Listing; start: PollStart; reading: Reading; draft: Draft },
+): Promise<void> {
+  const { listing, start, reading, draft } = first;
+  const { subject: wallet, nowMs } = start;
+  // By what the page says and not by what is known: a page that is a moment behind has been narrowed all the same.
+  const strange = reading.records.filter(({ status }) => status.toLowerCase() !== listing).length;
+  if (strange > reading.records.length / 2) {
+    draft.facts.unnarrowedAtMs = nowMs;
+    return;
+  }
+  if (reading.nextCursor === null) {
+    return recheckThoseThatLeft(parts, { draft, listing, sinceMs: nowMs });
+  }
+  if (!(await parts.walks.mayBegin({ wallet, route: listing }, nowMs))) return;
+  await parts.walks.begin({ wallet, route: listing }, { cursor: reading.nextCursor, nowMs, sinceMs: nowMs });
+}
+
+/** A transfer that was in a status, and is not listed there since a moment, has most likely moved on. */
+async function recheckThoseThatLeft(
+  parts: WalletParts,
+  { draft, listing, sinceMs }: { draft: Draft; listing: Listing; sinceMs: number },
+): Promise<void> {
+  const left = [...draft.open.values()].filter(
+    ({ status, seenAtMs }) => status === listing && seenAtMs < sinceMs,
+  );
+  if (left.length > 0) await parts.plan.recheck(left.map(({ subject }) => subject));
+}
+
+function observedOf(
+  { learning: { law } }: WalletParts,
+  start: PollStart,
+  draft: Draft,
+  taken: PageTaken | null,
+): Observed {
+  const { nowMs } = start;
+  const changed = taken?.open ?? [];
+  return {
+    facts: Object.fromEntries(
+      Object.entries(draft.facts).flatMap(([fact, value]) => (value === undefined ? [] : [[fact, value]])),
+    ),
+    open: Object.fromEntries(
+      changed.flatMap(({ subject }) => {
+        const transfer = draft.open.get(subject);
+        return transfer === undefined ? [] : [[subject, openText(transfer)]];
+      }),
+    ),
+    ended: draft.ended,
+    shown: draft.shown,
+    covered:
+      taken?.covered ??
+      draft.shown.flatMap((subject) => {
+        const transfer = draft.open.get(subject);
+        if (transfer === undefined) return [];
+        return [{ subject, alarmMs: null, ...coveredWait(transfer, { nowMs, law }) }];
+      }),
+    coverMs: coverMs(start),
+  };
+}
+
+/** The listing whose pages a walk reads. */
+export function narrowListing(route: string): Listing {
+  return NARROW_STATUSES.find((status) => status === route) ?? 'head';
+}

@@ -1,0 +1,110 @@
+import { performance } from 'node:perf_hooks';
+import type { Logger } from 'pino';
+import { unseenSnapshot } from '../../domain/changes/next-snapshot.ts';
+import { type HandedQuote, type HandedState, signatureInvalid } from '../../domain/quotes/handed-quote.ts';
+import type { QuoteVerdict } from '../../domain/quotes/quote-signature.ts';
+import type { SubjectId } from '../../domain/subjects/subject.ts';
+import type { Signals } from '../../signals.ts';
+import type { HandedQuotes } from '../../store/handed-quotes.ts';
+import type { PollStart } from '../../store/poll-start.ts';
+import type { SubjectStore } from '../../store/subjects.ts';
+import type { QuoteSigners } from '../../upstream/client/quote-signers.ts';
+import { commitFlagged } from './commit-flagged.ts';
+
+/** After chains that could not be read, nobody asks for them for so long: the budget is for the polls. */
+const FAILED_RETRY_MS = 30_000;
+
+/** A chain without signer is asked for again after this. */
+const UNDECIDED_RETRY_MS = 60_000;
+
+/**
+ * Verifies the quotes that were handed over, each once per content: what was found out is kept, for a signer that
+ * rotates later says nothing about a quote that was valid. What cannot be found out now is tried again, without an event.
+ */
+export class QuoteVerification {
+  readonly #parts: {
+    signers: QuoteSigners;
+    handedQuotes: HandedQuotes;
+    subjects: SubjectStore;
+    signals: Signals;
+    log: Logger;
+  };
+  /** Until when (own clock, ms) the chains are not read again, for all quotes and for single ones. */
+  #pausedUntilMs = 0;
+  readonly #undecidedUntilMs = new Map<SubjectId, number>();
+
+  constructor(parts: {
+    signers: QuoteSigners;
+    handedQuotes: HandedQuotes;
+    subjects: SubjectStore;
+    signals: Signals;
+    log: Logger;
+  }) {
+    this.#parts = parts;
+  }
+
+  /** Whether a quote is to be verified now. */
+  isDue({ quote, verdict }: HandedState): boolean {
+    const nowMs = performance.now();
+    const untilMs = Math.max(this.#pausedUntilMs, this.#undecidedUntilMs.get(quote.subject) ?? 0);
+    return verdict === null && nowMs >= untilMs;
+  }
+
+  /** Verifies a quote, with the one request that a poll may make. Throws UpstreamFailure, or the signal's reason. */
+  async verify(quote: HandedQuote, start: PollStart, signal: AbortSignal): Promise<void> {
+    const { signers } = this.#parts;
+    const known = await signers.known(quote.said);
+    if (known !== null) return this.#take(quote, known, start);
+    let verdict: QuoteVerdict;
+    try {
+      verdict = await orAborted(signers.verify(quote.said), signal);
+    } catch (error) {
+      if (!signal.aborted) this.#pausedUntilMs = performance.now() + FAILED_RETRY_MS;
+      throw error;
+    }
+    await this.#take(quote, verdict, start);
+  }
+
+  async #take(quote: HandedQuote, verdict: QuoteVerdict, start: PollStart): Promise<void> {
+    const { handedQuotes, log } = this.#parts;
+    const { subject } = quote;
+    if (!verdict.valid && verdict.part === 'quoteSigner') {
+      // The upstream does not say who signs for that chain: nothing is known about the quote.
+      this.#undecidedUntilMs.set(subject, performance.now() + UNDECIDED_RETRY_MS);
+      log.warn({ subject, reason: verdict.reason, nextInMs: UNDECIDED_RETRY_MS }, 'quote.not_verified');
+      return;
+    }
+    this.#undecidedUntilMs.delete(subject);
+    if (!verdict.valid && !(await this.#tell(quote, verdict, start))) return;
+    await handedQuotes.decide(quote, verdict.valid ? 'valid' : 'invalid');
+    if (verdict.valid) log.info({ subject, signer: verdict.signer }, 'quote.verified');
+  }
+
+  /** Makes the event, unless it was made. False when another process was faster: then the next poll finds what it did. */
+  async #tell(
+    quote: HandedQuote,
+    flaw: Extract<QuoteVerdict, { valid: false }>,
+    { snapshot, claims, nowMs }: PollStart,
+  ): Promise<boolean> {
+    const { subject } = quote;
+    const standing = snapshot ?? unseenSnapshot(nowMs);
+    const event = signatureInvalid(quote, flaw, standing);
+    if (standing.flags.includes(event.flag)) return true;
+    const known = { subject, snapshot: standing, claims, promised: null };
+    const committed = await commitFlagged(this.#parts, known, { event, roots: null, nowMs });
+    if (committed === null) return false;
+    const { part, reason, recovered } = flaw;
+    this.#parts.log.error({ subject, part, reason, recovered }, 'quote.signature_invalid');
+    return true;
+  }
+}
+
+/** Waits for work that others wait for as well, but no longer than until the signal. */
+async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const ended = new AbortController();
+  const aborted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true, signal: ended.signal });
+    if (signal.aborted) reject(signal.reason);
+  });
+  return Promise.race([work, aborted]).finally(() => ended.abort());
+}

@@ -1,0 +1,155 @@
+import type { Logger } from 'pino';
+import type { Directory } from '../../domain/transfers/chains.ts';
+import type { Signals } from '../../signals.ts';
+import type { RedisClient } from '../../store/commands.ts';
+import { redisTimeMs } from '../../store/connection.ts';
+import type { DeliveryStore } from '../../store/deliveries.ts';
+import type { EventLog } from '../../store/event-log.ts';
+import { isHeld, type ReceiverStore } from '../../store/receivers.ts';
+import type { Registry, StoredReceiver } from '../../store/registry.ts';
+import type { RelayLease } from '../../store/relay-lease.ts';
+import { readBatch } from '../deliveries/log-batch.ts';
+import { entitledTo } from '../deliveries/openings.ts';
+
+/** What the check works with. */
+export type ReconcileParts = {
+  redis: RedisClient;
+  registry: Registry;
+  directory: Directory;
+  receivers: ReceiverStore;
+  events: EventLog;
+  deliveries: DeliveryStore;
+  lease: RelayLease;
+  /** The process that delivers, as in Sender. */
+  process: string;
+  signals: Signals;
+  log: Logger;
+  retentionMs: number;
+  digest: string;
+  /** Makes the registry what the config wants; for a Redis that has lost everything. */
+  resync: () => Promise<void>;
+  /** Holds plans and registry against the config; while that is the newest of all processes. */
+  keep: () => Promise<void>;
+};
+
+const EVERY_MS = 5_000;
+
+/** The most lost events that are counted one by one. */
+const COUNTED = 10_000;
+
+/**
+ * The repeating check of deliveries: holds them against their queues and repairs what differs, and trims what is past
+ * its retention. Polls have a check of their own, a bounded part of the plan at a time (see Dispatcher).
+ */
+export class Reconcile {
+  readonly #parts: ReconcileParts;
+  #timer: NodeJS.Timeout | null = null;
+  #round: Promise<void> = Promise.resolve();
+  #closing = false;
+  #strangeConfig = false;
+  #lastRoundMs: number | null = null;
+
+  constructor(parts: ReconcileParts) {
+    this.#parts = parts;
+  }
+
+  /** Runs the check once, then every few seconds. */
+  async start(): Promise<void> {
+    await this.#check();
+    this.#plan();
+  }
+
+  /** When the last check ended without error (own clock, ms); null before the first. */
+  get lastRoundMs(): number | null {
+    return this.#lastRoundMs;
+  }
+
+  #plan(): void {
+    if (this.#closing) return;
+    this.#timer = setTimeout(() => {
+      this.#round = this.#check().finally(() => this.#plan());
+    }, EVERY_MS);
+  }
+
+  async #check(): Promise<void> {
+    try {
+      const nowMs = await redisTimeMs(this.#parts.redis);
+      for (const { name } of await this.#parts.registry.receivers()) await this.#repairDeliveries(name);
+      await this.#trim(nowMs);
+      await this.#compareConfig();
+      this.#lastRoundMs = Date.now();
+    } catch (error) {
+      if (!this.#closing) this.#parts.log.error({ error }, 'reconcile.error');
+    }
+  }
+
+  /** An open delivery that has come off its receiver's queue is queued again. What was handed to the dead goes back too. */
+  async #repairDeliveries(receiver: string): Promise<void> {
+    const { deliveries, process } = this.#parts;
+    for (const id of await deliveries.repair(receiver)) this.#report('delivery-missing', `${receiver} ${id}`);
+    await deliveries.takeOver(receiver, process);
+  }
+
+  /** Trims the log to the retention, a hard cap, and says which receivers lose events that they had not got yet. */
+  async #trim(nowMs: number): Promise<void> {
+    const { registry, events, deliveries, signals, log, receivers, retentionMs } = this.#parts;
+    const beforeMs = nowMs - retentionMs;
+    await registry.prune(beforeMs);
+    for (const receiver of await registry.receivers()) {
+      const { name } = receiver;
+      await deliveries.trim(name, beforeMs);
+      const { count, cursor } = await this.#dropped(receiver, beforeMs);
+      if (count === 0) continue;
+      signals.emit('receiver.events-dropped', { receiver: name, count });
+      if (await receivers.tellDropped(name, { cursor, count })) {
+        log.error({ receiver: name, count, retentionMs }, 'receiver.events_dropped');
+      }
+    }
+    await events.trim(beforeMs);
+  }
+
+  /** How many events a receiver loses now: those behind its cursor, and the open deliveries of one that is disabled. */
+  async #dropped(receiver: StoredReceiver, beforeMs: number): Promise<{ count: number; cursor: string }> {
+    const { events, deliveries, lease, receivers } = this.#parts;
+    const held = isHeld(await receivers.condition(receiver.name));
+    const givenUp = held ? await deliveries.giveUp(receiver.name, beforeMs) : 0;
+    const cursor = await lease.cursor(receiver.name);
+    if (cursor === null || Number(cursor.split('-')[0]) >= beforeMs) {
+      return { count: givenUp, cursor: cursor ?? '' };
+    }
+    const entries = await events.between(cursor, { before: `${beforeMs}-0`, count: COUNTED });
+    const { facts } = await readBatch(entries, events);
+    const entitled = await entitledTo(receiver, facts, this.#parts);
+    return { count: givenUp + entitled.length, cursor };
+  }
+
+  /** Notices a Redis that was emptied, and another process that runs a newer config. */
+  async #compareConfig(): Promise<void> {
+    const newest = await this.#parts.registry.newestDigest();
+    if (newest === null) {
+      this.#parts.log.error('redis.emptied');
+      await this.#parts.resync();
+      return;
+    }
+    const strange = newest !== this.#parts.digest;
+    if (strange && !this.#strangeConfig) {
+      this.#parts.log.warn(
+        { mine: this.#parts.digest.slice(0, 12), newest: newest.slice(0, 12) },
+        'config.differs',
+      );
+    }
+    this.#strangeConfig = strange;
+    if (!strange) await this.#parts.keep();
+  }
+
+  #report(what: 'delivery-missing', subject: string): void {
+    this.#parts.signals.emit('repair.done', { what, subject });
+    this.#parts.log.warn({ what, subject }, 'repair.done');
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#round;
+  }
+}

@@ -1,0 +1,177 @@
+import type { Logger } from 'pino';
+import { stageSinceMs } from '../../domain/cadence/next-poll.ts';
+import { routeName } from '../../domain/cadence/route-name.ts';
+import { type OpenTransfer, type Order, orderOf } from '../../domain/cadence/wallet.ts';
+import { coveredWait } from '../../domain/cadence/watched.ts';
+import { type Claim, parseClaimRoot } from '../../domain/subjects/claim.ts';
+import { isPollable } from '../../domain/subjects/kinds.ts';
+import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
+import type { SubjectId } from '../../domain/subjects/subject.ts';
+import type { Reading } from '../../pollers/reading.ts';
+import type { Observed } from '../../store/plan.ts';
+import type { PollStart } from '../../store/poll-start.ts';
+import type { Registry } from '../../store/registry.ts';
+import { NOTHING_KNOWN } from '../../store/subjects.ts';
+import { type CommitParts, commitRecord, planOf } from './commit-record.ts';
+
+/**
+ * What a page of a wallet showed: which transfers are under way and which have ended, in which order, and whether every
+ * one of them is new to this wallet's pages or has changed since its head was taken in last (`allMoved`): then there may
+ * be more of that kind behind. `arrived` counts those that are new and no history. `covered` need
+ * no look-ups of their own as long as pages show them. `quiet`: all of it was known, and nothing had to be stored.
+ */
+export type PageTaken = {
+  open: Omit<OpenTransfer, 'headAtMs'>[];
+  ended: SubjectId[];
+  order: Order;
+  allMoved: boolean;
+  arrived: number;
+  covered: Observed['covered'][number][];
+  quiet: boolean;
+};
+
+/** A page as it was answered (Redis time, ms), what was known before it was asked for, and since when news are told apart. */
+type Page = { reading: Reading; answeredMs: number; start: PollStart; sinceMs: number };
+
+/** Takes in every record of a wallet page, each under the claims of those who watch the wallet. */
+export async function takePage(
+  parts: CommitParts & { registry: Registry; log: Logger; retentionMs: number },
+  page: Page,
+): Promise<PageTaken> {
+  const { reading, answeredMs, start } = page;
+  const claims = await pageClaims(parts.registry, page);
+  const { once, again } = separate(reading.records);
+  const known = await parts.subjects.look(once.map((record) => record.subject));
+  const results = await Promise.allSettled(
+    once.map(async (record, index) => {
+      const state = known[index] ?? NOTHING_KNOWN;
+      const { outcome, snapshot, stored } = await commitRecord(parts, record, state, {
+        asOf: start.asOf,
+        nowMs: answeredMs,
+        price: start.price,
+        exact: false,
+        claims,
+      });
+      return { outcome, snapshot, stored, isCurrent: outcome !== 'stale' && outcome !== 'superseded' };
+    }),
+  );
+  // What cannot be taken in must not keep the other records of its page from being taken in.
+  results.forEach((result, index) => {
+    if (result.status === 'fulfilled') return;
+    parts.log.error({ subject: once[index]?.subject, error: result.reason }, 'record.not_taken');
+  });
+  const behind = once.filter((_, index) => {
+    const result = results[index];
+    return result?.status === 'fulfilled' && result.value.outcome === 'stale';
+  });
+  const asked = [...new Set([...behind.map(({ subject }) => subject), ...again])].filter(isPollable);
+  if (asked.length > 0) await parts.plan.recheck(asked);
+
+  const isNew = known.map(({ snapshot }) => snapshot === null);
+  // A transfer between two watched wallets may be known through the other one, and is new to this one's pages all the same.
+  const roots = new Set(start.claims.map(({ root }) => root));
+  const taken: PageTaken = {
+    open: [],
+    ended: [],
+    order: orderOf(once.map(({ updatedAt }, index) => ({ updatedAt, isNew: isNew[index] ?? true }))),
+    allMoved:
+      known.length > 0 &&
+      known.every(({ claims, snapshot: before }, index) => {
+        const result = results[index];
+        const after = result?.status === 'fulfilled' ? result.value.snapshot : before;
+        const isNewHere = !claims.some(({ root }) => roots.has(root));
+        return isNewHere || (after !== null && after.observedAtMs > page.sinceMs);
+      }),
+    arrived: results.filter((result) => result.status === 'fulfilled' && result.value.outcome === 'first')
+      .length,
+    covered: [],
+    quiet:
+      again.length === 0 &&
+      results.every(
+        (result) =>
+          result.status === 'fulfilled' && result.value.outcome === 'unchanged' && !result.value.stored,
+      ),
+  };
+  const { nowMs } = start;
+  const untracked: SubjectId[] = [];
+  for (const [index, { subject }] of once.entries()) {
+    const result = results[index];
+    if (result?.status !== 'fulfilled' || result.value.snapshot === null || !isPollable(subject)) continue;
+    const { snapshot, isCurrent } = result.value;
+    const { snapshot: before = null, claims: others = [], seenAtMs = null } = known[index] ?? {};
+    const plan = planOf(parts, { subject, snapshot, claims: others }, { ...start, handed: null });
+    const { isOver, alarmMs } = plan;
+    if (isOver) taken.ended.push(subject);
+    else taken.open.push(openTransfer(subject, snapshot, nowMs));
+    if (!isOver && before !== null && seenAtMs === null) untracked.push(subject);
+    // What a page shows behind its time, or twice, has just been asked for, which must not be taken away.
+    if (before === null || !isCurrent || again.includes(subject)) continue;
+    if (isOver && seenAtMs !== null) await parts.plan.retire(subject, snapshot.commit, parts.retentionMs);
+    if (!isOver && isCoveredByPages({ before, snapshot, claims: others })) {
+      const stage = openTransfer(subject, snapshot, nowMs);
+      const wait = coveredWait(stage, { nowMs, law: parts.learning.law });
+      taken.covered.push({ subject, alarmMs, ...wait });
+    }
+  }
+  // Tracked again: its entry in the plan was lost, or its tracking had ended with a status that it has left.
+  if (untracked.length > 0) await parts.plan.track(untracked);
+  return taken;
+}
+
+/**
+ * Whether pages that show a transfer spare it look-ups of its own: not what somebody named, nor what waits for its first
+ * answer or is in doubt.
+ */
+function isCoveredByPages(shown: {
+  before: Snapshot;
+  snapshot: Snapshot;
+  claims: readonly Claim[];
+}): boolean {
+  const { before, snapshot, claims } = shown;
+  return (
+    snapshot.doubt === null &&
+    before.doubt === null &&
+    claims.every(({ root, served }) => served && parseClaimRoot(root).subject.startsWith('wallet:'))
+  );
+}
+
+/** A transfer that an answer has just shown. */
+export function openTransfer(
+  subject: SubjectId,
+  snapshot: Snapshot,
+  seenAtMs: number,
+): Omit<OpenTransfer, 'headAtMs'> {
+  const status = snapshot.status.toLowerCase();
+  return { subject, status, route: routeName(snapshot.record), sinceMs: stageSinceMs(snapshot), seenAtMs };
+}
+
+/** A page that shows a subject twice, differently, cannot say which is right: the first is taken, and it is looked up. */
+function separate(records: readonly UpstreamRecord[]): { once: UpstreamRecord[]; again: SubjectId[] } {
+  const first = new Map<SubjectId, UpstreamRecord>();
+  const again: SubjectId[] = [];
+  for (const record of records) {
+    if (first.has(record.subject)) again.push(record.subject);
+    else first.set(record.subject, record);
+  }
+  return { once: [...first.values()], again };
+}
+
+/**
+ * The claims under which a wallet's transfers stand: what has an `updatedAt` before the subscription is history, both
+ * on the upstream's clock.
+ */
+async function pageClaims(registry: Registry, page: Page): Promise<Claim[]> {
+  const { reading, start } = page;
+  return Promise.all(
+    start.claims.map(async (claim) => {
+      const { subscription } = parseClaimRoot(claim.root);
+      if (start.subscriptions.get(subscription)?.history === 'emit') {
+        return { ...claim, historyBefore: null, served: false };
+      }
+      const [atMs, seconds] = start.subscribedAt.get(claim.root)?.split(':') ?? [];
+      const historyBefore =
+        atMs === String(claim.atMs) ? Number(seconds) : await registry.subscribedAt(claim, reading.dateMs);
+      return { ...claim, historyBefore, served: false };
+    }),
+  );
+}

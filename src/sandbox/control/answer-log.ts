@@ -1,0 +1,123 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { contentOf } from '../world/content.ts';
+import { pathOf } from '../world/path.ts';
+import { type Entry, LOG_CAPACITY, type Mention } from '../world/world.ts';
+import { type BoundedLog, createBoundedLog } from './bounded-log.ts';
+
+/** What the open quoting service was asked, and the outputs that it showed in base units, one per quote. */
+export type Quoted = { request: unknown; outputs: readonly string[] };
+
+/**
+ * An answer with status 200 to 202: when (Unix milliseconds), to what, and what it said about whom. `quoted` is only
+ * there for answers of the open quoting service that were readable.
+ */
+export type Answer = {
+  at: number;
+  path: string;
+  query: unknown;
+  subjects: readonly Mention[];
+  quoted?: Quoted;
+};
+
+/**
+ * What an answer showed of a subject, after all faults. `updatedAt` is in Unix seconds, null where the record has none;
+ * `content` is a digest of the record without `updatedAt`. Of an id that is not known the status is `unknown` and the
+ * content empty.
+ */
+export type ShownRecord = Mention & { updatedAt: number | null; content: string };
+
+/**
+ * An answer about subjects that could be read as what it is. Of those that were lost, cut or turned into something else
+ * there is none. Times are Unix milliseconds: when the request came, when the records were read, and when the last byte
+ * was handed over; null while, or because, it was not. `isPage`: of a collection, else of one look-up.
+ */
+export type Showing = {
+  askedAt: number;
+  at: number;
+  doneAt: number | null;
+  isPage: boolean;
+  records: readonly ShownRecord[];
+};
+
+/** Answers requests that succeed and remembers what was said. */
+export type Answering = {
+  readonly log: BoundedLog<Answer>;
+  readonly showings: BoundedLog<Showing>;
+  /** Notes when a request came; to be called before anything else is done with it. */
+  came(request: FastifyRequest): void;
+  send(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    answer: { body: unknown; shown: readonly Entry<object>[]; isPage: boolean },
+  ): FastifyReply;
+  /**
+   * Answers a request that made something. It is logged without subjects: whoever watches them has not been told, but
+   * whoever made them.
+   */
+  sendMade(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    answer: { statusCode: 200 | 201 | 202; body: unknown; quoted?: Quoted },
+  ): FastifyReply;
+  /** Notes that a subject was said not to exist, by an answer that is none of the 200 to 202. */
+  noteUnknown(request: FastifyRequest, reply: FastifyReply, subject: string): void;
+};
+
+export function createAnswering({
+  nowMs,
+  isLost,
+}: {
+  nowMs: () => number;
+  /** Whether the answer to a request will not be readable: it is logged without subjects. */
+  isLost: (request: FastifyRequest) => boolean;
+}): Answering {
+  const log = createBoundedLog<Answer>(LOG_CAPACITY);
+  const showings = createBoundedLog<Showing>(LOG_CAPACITY);
+  const cameAt = new WeakMap<FastifyRequest, number>();
+
+  function noteShowing(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    shown: { isPage: boolean; records: readonly ShownRecord[] },
+  ): void {
+    if (isLost(request)) return;
+    const at = nowMs();
+    const showing: Showing = { askedAt: cameAt.get(request) ?? at, at, doneAt: null, ...shown };
+    showings.add(showing);
+    reply.raw.once('finish', () => {
+      showing.doneAt = nowMs();
+    });
+  }
+
+  function answer(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    given: { statusCode: number; body: unknown; subjects: readonly Mention[]; quoted?: Quoted },
+  ): FastifyReply {
+    const lost = isLost(request);
+    const subjects = lost ? [] : given.subjects;
+    const quoted = lost || given.quoted === undefined ? {} : { quoted: given.quoted };
+    log.add({ at: nowMs(), path: pathOf(request), query: request.query, subjects, ...quoted });
+    return reply.code(given.statusCode).type('application/json').send(JSON.stringify(given.body));
+  }
+
+  return {
+    log,
+    showings,
+    came: (request) => void cameAt.set(request, nowMs()),
+    send(request, reply, { body, shown, isPage }) {
+      if (shown.length > 0) noteShowing(request, reply, { isPage, records: shown.map(shownRecord) });
+      return answer(request, reply, { statusCode: 200, body, subjects: shown.map(({ mention }) => mention) });
+    },
+    sendMade: (request, reply, given) => answer(request, reply, { ...given, subjects: [] }),
+    noteUnknown(request, reply, subject) {
+      const records = [{ id: subject, status: 'unknown', updatedAt: null, content: '' }];
+      noteShowing(request, reply, { isPage: false, records });
+    },
+  };
+}
+
+function shownRecord({ record, mention }: Entry<object>): ShownRecord {
+  const updatedAt = 'updatedAt' in record && typeof record.updatedAt === 'number' ? record.updatedAt : null;
+  return { ...mention, updatedAt, content: mention.status === 'unknown' ? '' : contentOf(record) };
+}

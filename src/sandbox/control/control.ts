@@ -1,0 +1,140 @@
+import { STATUS_CODES } from 'node:http';
+import { Readable } from 'node:stream';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { faultSchema } from '../faults/fault.ts';
+import type { Faults } from '../faults/faults.ts';
+import { CHAINS } from '../world/chains.ts';
+import { type FundResult, fundSchema } from '../world/funding.ts';
+import { type Market, marketSchema } from '../world/market.ts';
+import type { Subjects, Transition } from '../world/world.ts';
+import type { Answer, Showing } from './answer-log.ts';
+import type { BoundedLog } from './bounded-log.ts';
+import type { CameRequest } from './request-log.ts';
+
+/** The births per second now, and how many transfers have a change still to come. */
+export type Pace = { transfersPerSecond: number; livingTransfers: number };
+
+/** What the control port shows and moves. */
+export type Controls = {
+  subjects(): Subjects;
+  transitions: BoundedLog<Transition>;
+  answers: BoundedLog<Answer>;
+  showings: BoundedLog<Showing>;
+  requests: BoundedLog<CameRequest>;
+  pace(): Pace;
+  setPace(transfersPerSecond: number): void;
+  market(): Market;
+  setMarket(change: z.infer<typeof marketSchema>): Market;
+  fund(wanted: z.infer<typeof fundSchema>): FundResult;
+  faults: Faults;
+  /** Gives a chain, or every chain, a new key for quotes. */
+  rotateSigners(chainId: number | undefined): { chainId: number; quoteSigner: string }[];
+};
+
+const sinceSchema = z.object({
+  since: z
+    .string({ error: 'expected one number of Unix milliseconds' })
+    .regex(/^\d{1,15}$/, { error: 'expected Unix milliseconds' })
+    .transform(Number)
+    .optional(),
+});
+
+const paceSchema = z.strictObject({
+  transfersPerSecond: z.number({ error: 'expected a number of 0 or more' }).min(0),
+});
+
+const rotationSchema = z.strictObject({
+  chainId: z
+    .int()
+    .refine((id) => CHAINS.some((chain) => chain.chainId === id), {
+      error: 'expected a chain of GET /v1/chains',
+    })
+    .optional(),
+});
+
+/**
+ * The control port, for tests and the demo: `GET /subjects`, `GET /transitions`, `GET /answers`, `GET /showings` and
+ * `GET /requests` (the last four with an optional `?since=<Unix milliseconds>`, inclusive), `GET /pace` and `POST /pace`,
+ * `GET /market` and `POST /market`, `POST /fund`, `POST /rotate-signer`, and `GET`, `POST` and `DELETE` of `/faults`. Each log holds the last
+ * 500,000 entries.
+ */
+export function createControl(controls: Controls): FastifyInstance {
+  const app = fastify({ exposeHeadRoutes: false, forceCloseConnections: true });
+
+  function sendLog(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    log: BoundedLog<{ at: number }>,
+  ): FastifyReply {
+    const query = sinceSchema.safeParse(request.query);
+    if (!query.success) return refuseInput(reply, query.error);
+    return reply.type('application/json').send(Readable.from(jsonArray(log.read(query.data.since))));
+  }
+
+  app.get('/subjects', () => controls.subjects());
+  app.get('/transitions', (request, reply) => sendLog(request, reply, controls.transitions));
+  app.get('/answers', (request, reply) => sendLog(request, reply, controls.answers));
+  app.get('/showings', (request, reply) => sendLog(request, reply, controls.showings));
+  app.get('/requests', (request, reply) => sendLog(request, reply, controls.requests));
+  app.get('/pace', () => controls.pace());
+  app.post('/pace', (request, reply) => {
+    const body = paceSchema.safeParse(request.body);
+    if (!body.success) return refuseInput(reply, body.error);
+    controls.setPace(body.data.transfersPerSecond);
+    return reply.send(controls.pace());
+  });
+  app.get('/market', () => controls.market());
+  app.post('/market', (request, reply) => {
+    const body = marketSchema.safeParse(request.body);
+    if (!body.success) return refuseInput(reply, body.error);
+    return reply.send(controls.setMarket(body.data));
+  });
+  app.post('/fund', (request, reply) => {
+    const body = fundSchema.safeParse(request.body);
+    if (!body.success) return refuseInput(reply, body.error);
+    const result = controls.fund(body.data);
+    if (result.type === 'funded') {
+      return reply.send({ intentHash: result.intentHash, sourceTxHash: result.sourceTxHash });
+    }
+    const { statusCode, message } = result;
+    return reply.code(statusCode).send({ statusCode, message, error: STATUS_CODES[statusCode] });
+  });
+  app.get('/faults', () => ({ faults: controls.faults.list() }));
+  app.post('/faults', (request, reply) => {
+    const body = faultSchema.safeParse(request.body);
+    if (!body.success) return refuseInput(reply, body.error);
+    return reply.code(201).send(controls.faults.add(body.data));
+  });
+  app.delete('/faults', () => ({ removed: controls.faults.remove() }));
+  app.delete<{ Params: { id: string } }>('/faults/:id', (request, reply) => {
+    const removed = controls.faults.remove(Number(request.params.id));
+    if (removed > 0) return reply.send({ removed });
+    const message = `no fault ${JSON.stringify(request.params.id)}, see GET /faults`;
+    return reply.code(404).send({ statusCode: 404, message, error: 'Not Found' });
+  });
+  app.post('/rotate-signer', (request, reply) => {
+    const body = rotationSchema.safeParse(request.body ?? {});
+    if (!body.success) return refuseInput(reply, body.error);
+    return reply.send({ chains: controls.rotateSigners(body.data.chainId) });
+  });
+  return app;
+}
+
+function refuseInput(reply: FastifyReply, error: z.ZodError): FastifyReply {
+  const message = error.issues
+    .map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}`)
+    .join('; ');
+  return reply.code(400).send({ statusCode: 400, message, error: 'Bad Request' });
+}
+
+/** A JSON array in pieces: a full log as one text would be longer than a string can be. */
+function* jsonArray(entries: readonly unknown[]): Generator<string> {
+  const pieceLength = 1_000;
+  yield '[';
+  for (let start = 0; start < entries.length; start += pieceLength) {
+    const piece = entries.slice(start, start + pieceLength).map((entry) => JSON.stringify(entry));
+    yield `${start === 0 ? '' : ','}${piece.join(',')}`;
+  }
+  yield ']';
+}

@@ -1,0 +1,47 @@
+import type { FastifyInstance } from 'fastify';
+import { pathOf } from '../world/path.ts';
+import { LOG_CAPACITY } from '../world/world.ts';
+import { type BoundedLog, createBoundedLog } from './bounded-log.ts';
+
+/**
+ * A request as it came: when (Unix milliseconds), what was asked, and by whom as its `user-agent` says (null: it does
+ * not). `status` is that of the answer, null until it was sent.
+ */
+export type CameRequest = {
+  at: number;
+  method: string;
+  path: string;
+  query: unknown;
+  agent: string | null;
+  status: number | null;
+};
+
+/** Remembers every request, also those that are refused or struck by a fault. */
+export type RequestLog = {
+  readonly log: BoundedLog<CameRequest>;
+  /** Watches a port; to be called before any other hook is added. */
+  watch(app: FastifyInstance): void;
+};
+
+export function createRequestLog({ nowMs }: { nowMs: () => number }): RequestLog {
+  const log = createBoundedLog<CameRequest>(LOG_CAPACITY);
+  return {
+    log,
+    watch(app) {
+      app.addHook('onRequest', async (request, reply) => {
+        const came: CameRequest = {
+          at: nowMs(),
+          method: request.method,
+          path: pathOf(request),
+          query: request.query,
+          agent: request.headers['user-agent'] ?? null,
+          status: null,
+        };
+        log.add(came);
+        reply.raw.once('finish', () => {
+          came.status = reply.statusCode;
+        });
+      });
+    },
+  };
+}

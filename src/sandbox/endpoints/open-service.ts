@@ -1,0 +1,62 @@
+import { randomUUID } from 'node:crypto';
+import fastify, { type FastifyError, type FastifyInstance } from 'fastify';
+import type { Answering } from '../control/answer-log.ts';
+import type { RequestLog } from '../control/request-log.ts';
+import { addFaultHooks, type Spoilings } from '../faults/fault-hooks.ts';
+import type { Faults } from '../faults/faults.ts';
+import type { QuoteDesk } from '../quotes/quote-desk.ts';
+import { pathOf } from '../world/path.ts';
+import { addOpenQuotes, refuseOpen } from './open-quotes.ts';
+import { PROBLEMS } from './problem.ts';
+
+/** The port of the open quoting service: no key, and errors of its own form. */
+export function createOpenService({
+  seed,
+  timeScale,
+  desk,
+  answering,
+  requests,
+  nowMs,
+  faults,
+  spoilings,
+}: {
+  seed: number;
+  timeScale: number;
+  desk: QuoteDesk;
+  answering: Answering;
+  requests: RequestLog;
+  nowMs: () => number;
+  faults: Faults;
+  spoilings: Spoilings;
+}): FastifyInstance {
+  const app = fastify({
+    genReqId: () => randomUUID(),
+    exposeHeadRoutes: false,
+    forceCloseConnections: true,
+    // A path that cannot be decoded is one that does not exist.
+    frameworkErrors: (_error, _request, reply) => {
+      refuseOpen(reply, { statusCode: 404, errors: [{ field: 'path', detail: 'malformed' }] });
+    },
+  });
+  requests.watch(app);
+  addFaultHooks(app, {
+    faults,
+    spoilings,
+    nowMs,
+    refuse: (_request, reply, code) => {
+      const { status: statusCode, title } = PROBLEMS[code];
+      return refuseOpen(reply, { statusCode, errors: [{ field: 'request', detail: title }] });
+    },
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const detail = `${request.method} ${pathOf(request)} does not exist`;
+    return refuseOpen(reply, { statusCode: 404, errors: [{ field: 'path', detail }] });
+  });
+  app.setErrorHandler<FastifyError>((error, _request, reply) => {
+    const isClients = error.statusCode !== undefined && error.statusCode < 500;
+    const errors = [{ field: 'body', detail: error.message }];
+    return refuseOpen(reply, { statusCode: isClients ? 400 : 500, errors });
+  });
+  addOpenQuotes(app, { seed, timeScale, desk, nowMs, answering });
+  return app;
+}

@@ -1,0 +1,194 @@
+import type { Agenda } from '../world/agenda.ts';
+import type { Generator } from '../world/generator.ts';
+import { type Change, lifeOf, type Moment } from '../world/life.ts';
+import { type Fate, type Origin, type TransferPlan, VAULT_VALIDITY_SECONDS } from '../world/plan.ts';
+import type { World } from '../world/world.ts';
+
+/** Lets transfers be born and live. */
+export type Director = {
+  /** Fills the past, names the first transfers and starts the births. */
+  begin(nowMs: number): void;
+  /** Changes the births per second of wall clock; 0 stops them. */
+  setPace(transfersPerSecond: number, nowMs: number): void;
+  /** Lets a life begin at once. `deadline` is its vault's, in Unix seconds. */
+  live(life: Life, nowMs: number): void;
+  transfersPerSecond(): number;
+  /** How many lives have a change still to come. */
+  livingTransfers(): number;
+};
+
+/** The transfers that are named at start, so that they can be subscribed to before they exist. */
+const ANNOUNCED: readonly { origin: Origin; fate?: Fate }[] = [
+  { origin: 'direct', fate: 'settled' },
+  { origin: 'quote' },
+  { origin: 'gasless', fate: 'settled' },
+  { origin: 'vault', fate: 'settled' },
+  { origin: 'direct', fate: 'refunded' },
+  { origin: 'quote' },
+  { origin: 'gasless' },
+  { origin: 'vault' },
+  { origin: 'direct', fate: 'late-details' },
+  { origin: 'quote' },
+  { origin: 'gasless', fate: 'unborn' },
+  { origin: 'vault' },
+  { origin: 'direct' },
+  { origin: 'quote' },
+  { origin: 'gasless' },
+  { origin: 'vault', fate: 'unborn' },
+];
+
+/** The announced transfers begin within this time, before it is scaled. */
+const ANNOUNCED_WITHIN_SECONDS = 60;
+
+const REORGANISED_AFTER_SECONDS = 10;
+const FILLED_AGAIN_AFTER_SECONDS = 20;
+
+const PAST_DAYS = 7;
+const PAST_REFUNDED_EVERY = 15;
+
+/** A life, or what remains of it. `deadline` is its vault's, in Unix seconds. */
+export type Life = {
+  plan: TransferPlan;
+  deadline: number;
+  moments: Moment[];
+  /** Its chain has been reorganised; that happens to a life once. */
+  reorganised?: true;
+};
+
+/**
+ * Creates the director of a world. `timeScale` divides every duration of a life, not the pace of births; `pastTransfers`
+ * have finished before `begin`.
+ */
+export function createDirector({
+  world,
+  agenda,
+  generator,
+  timeScale,
+  pastTransfers,
+  transfersPerSecond,
+  isReorganised = () => false,
+}: {
+  world: World;
+  agenda: Agenda;
+  generator: Generator;
+  timeScale: number;
+  pastTransfers: number;
+  transfersPerSecond: number;
+  /** Asked when an intent is filled: whether its chain drops the block, so that it is filled once more. */
+  isReorganised?: () => boolean;
+}): Director {
+  let pace = transfersPerSecond;
+  // A birth that was scheduled under an older pace finds that its number has passed, and does nothing.
+  let paceNumber = 0;
+  let births = 0;
+  let living = 0;
+
+  const scaledMs = (seconds: number): number => (seconds * 1000) / timeScale;
+
+  function start(plan: TransferPlan, bornAtMs: number): void {
+    living += 1;
+    // Rounded down, so that a vault never expires before its deadline has passed.
+    const deadline = Math.floor((bornAtMs + scaledMs(VAULT_VALIDITY_SECONDS)) / 1000);
+    schedule({ plan, deadline, moments: lifeOf(plan) }, bornAtMs);
+  }
+
+  /**
+   * Schedules the next moment of a life, `sinceMs` being when the one before was due. What happens is stamped with the
+   * time at which it really does, or an answer in between would contradict the log.
+   */
+  function schedule(life: Life, sinceMs: number): void {
+    const {
+      plan,
+      deadline,
+      moments: [next, ...later],
+    } = life;
+    if (next === undefined) {
+      living -= 1;
+      return;
+    }
+    const wantedMs = sinceMs + scaledMs(next.afterSeconds);
+    const updatedAt = world.intent(plan.intentHash)?.record.updatedAt ?? 0;
+    const dueMs = next.newSecond ? Math.max(wantedMs, (updatedAt + 1) * 1000) : wantedMs;
+    agenda.add(dueMs, (nowMs) => {
+      for (const change of next.changes) world.apply({ plan, deadline, change, nowMs });
+      if (isFill(next) && life.reorganised === undefined && isReorganised()) {
+        const moments = [...reorganised(next), ...later];
+        schedule({ plan, deadline, moments, reorganised: true }, dueMs);
+      } else {
+        schedule({ ...life, moments: later }, dueMs);
+      }
+    });
+  }
+
+  function scheduleBirth(sinceMs: number): void {
+    if (pace === 0) return;
+    const scheduledUnder = paceNumber;
+    const dueMs = sinceMs + (generator.gap(births) * 1000) / pace;
+    agenda.add(dueMs, () => {
+      if (scheduledUnder !== paceNumber) return;
+      const index = births;
+      births += 1;
+      start(generator.transfer({ stream: 'born', index }), dueMs);
+      scheduleBirth(dueMs);
+    });
+  }
+
+  function fillThePast(nowMs: number): void {
+    const spanSeconds = PAST_DAYS * 24 * 3600;
+    for (let index = 0; index < pastTransfers; index++) {
+      const refunded = index % PAST_REFUNDED_EVERY === PAST_REFUNDED_EVERY - 1;
+      const plan = generator.transfer({ stream: 'past', index, fate: refunded ? 'refunded' : 'settled' });
+      const ageSeconds = ((pastTransfers - index) * spanSeconds) / (pastTransfers + 1);
+      world.remember(plan, {
+        change: refunded ? refundedChange : settledChange,
+        updatedAt: Math.floor(nowMs / 1000 - ageSeconds),
+      });
+    }
+  }
+
+  return {
+    begin(nowMs) {
+      fillThePast(nowMs);
+      ANNOUNCED.forEach((wanted, index) => {
+        const plan = generator.transfer({ stream: 'announced', index, ...wanted });
+        world.announce(plan);
+        const afterSeconds = (ANNOUNCED_WITHIN_SECONDS * index) / ANNOUNCED.length;
+        start(plan, nowMs + scaledMs(afterSeconds));
+      });
+      scheduleBirth(nowMs);
+    },
+    setPace(perSecond, nowMs) {
+      pace = perSecond;
+      paceNumber += 1;
+      scheduleBirth(nowMs);
+    },
+    live(life, nowMs) {
+      living += 1;
+      schedule(life, nowMs);
+      // Whoever asked for it finds it in the very next look-up.
+      agenda.runDue(nowMs);
+    },
+    transfersPerSecond: () => pace,
+    livingTransfers: () => living,
+  };
+}
+
+/** A reorganised chain: the intent is pending again, and filled again when its transaction is. */
+function reorganised(fill: Moment): Moment[] {
+  const dropped: Change = { thing: 'intent', status: 'pending', shown: 'source' };
+  return [
+    { afterSeconds: REORGANISED_AFTER_SECONDS, changes: [dropped], newSecond: true },
+    { ...fill, afterSeconds: FILLED_AGAIN_AFTER_SECONDS, newSecond: true },
+  ];
+}
+
+function isFill({ changes }: Moment): boolean {
+  return changes.some((change) => change.thing === 'intent' && change.status === 'filled');
+}
+
+const settledChange: Change & { thing: 'intent' } = {
+  thing: 'intent',
+  status: 'settled',
+  shown: 'destination',
+};
+const refundedChange: Change & { thing: 'intent' } = { thing: 'intent', status: 'refunded', shown: 'refund' };

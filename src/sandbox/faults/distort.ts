@@ -1,0 +1,83 @@
+import { integer } from '../world/random.ts';
+import type { StatusRecord } from '../world/record.ts';
+import type { Entry } from '../world/world.ts';
+import type { Faults } from './faults.ts';
+
+/** What the faults of the contents make of records and pages before they are shown. */
+export type Distortion = {
+  /** An entry as it is shown: an older one, with a shifted clock, an unknown word or an unknown field. */
+  entry<R extends object>(entry: Entry<R>, path: string): Entry<R>;
+  /** Whether an id that exists is answered as one that does not. */
+  hides(path: string): boolean;
+  /** A page's entries in the order and number in which they are shown. `list` names the collection. */
+  page(
+    entries: readonly Entry<StatusRecord>[],
+    where: { path: string; list: string; current: (id: string) => Entry<StatusRecord> | undefined },
+  ): Entry<StatusRecord>[];
+  /** Whether a wallet's pages begin with what changed longest ago. */
+  isOldestFirst(path: string): boolean;
+  isCursorExpired(path: string): boolean;
+  repeatsCursor(path: string): boolean;
+};
+
+const UNKNOWN_STATUS = 'awaiting_review';
+
+export function createDistortion({ faults }: { faults: Faults }): Distortion {
+  /** Per collection, what was taken out of its latest page and belongs on the next. */
+  const moved = new Map<string, string>();
+
+  function stale<R extends object>(entry: Entry<R>, path: string): Entry<R> {
+    const older = entry.former;
+    return older !== undefined && faults.strike('stale-reads', path) !== undefined ? older : entry;
+  }
+
+  function skewed<R extends object>(entry: Entry<R>, path: string): Entry<R> {
+    const { record } = entry;
+    if (!('updatedAt' in record) || typeof record.updatedAt !== 'number') return entry;
+    const skew = faults.strike('clock-skew', path);
+    if (skew === undefined) return entry;
+    return { ...entry, record: { ...record, updatedAt: record.updatedAt + skew.skewSeconds } };
+  }
+
+  /** The same version of a record always looks the same, or every poll would find a change. */
+  function strange<R extends object>(entry: Entry<R>, path: string): Entry<R> {
+    const { id, status } = entry.mention;
+    const where = { path, key: `${id} ${status}` };
+    const hasUnknownStatus = faults.strikeAlways('unknown-status', where) !== undefined;
+    const hasUnknownFields = faults.strikeAlways('unknown-fields', where) !== undefined;
+    if (!hasUnknownStatus && !hasUnknownFields) return entry;
+    const word = 'state' in entry.record ? { state: UNKNOWN_STATUS } : { status: UNKNOWN_STATUS };
+    return {
+      record: {
+        ...entry.record,
+        ...(hasUnknownStatus ? word : {}),
+        ...(hasUnknownFields ? { riskScore: { level: 'low', checks: ['a', 'b'] } } : {}),
+      },
+      mention: hasUnknownStatus ? { id, status: UNKNOWN_STATUS } : entry.mention,
+    };
+  }
+
+  return {
+    entry: (entry, path) => strange(skewed(stale(entry, path), path), path),
+    hides: (path) => faults.strike('not-indexed', path) !== undefined,
+    page(entries, { path, list, current }) {
+      const shown = [...entries];
+      if (shown.length > 1 && faults.strike('moving-items', path) !== undefined) {
+        const [taken] = shown.splice(integer(faults.random, shown.length), 1);
+        const returning = current(moved.get(list) ?? '');
+        if (returning !== undefined && !shown.includes(returning)) shown.unshift(returning);
+        if (taken !== undefined) moved.set(list, taken.record.id);
+      }
+      if (faults.strike('shuffled-pages', path) === undefined) return shown;
+      for (let index = shown.length - 1; index > 0; index--) {
+        const other = integer(faults.random, index + 1);
+        const [left, right] = [shown[index], shown[other]];
+        if (left !== undefined && right !== undefined) [shown[index], shown[other]] = [right, left];
+      }
+      return shown;
+    },
+    isOldestFirst: (path) => faults.strike('oldest-first', path) !== undefined,
+    isCursorExpired: (path) => faults.strike('expired-cursors', path) !== undefined,
+    repeatsCursor: (path) => faults.strike('repeated-cursors', path) !== undefined,
+  };
+}

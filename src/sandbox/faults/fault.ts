@@ -1,0 +1,52 @@
+import { z } from 'zod';
+import { PROBLEMS, type ProblemCode } from '../endpoints/problem.ts';
+
+/** What every fault has: the paths it touches (a prefix) and the share of what it can touch. */
+const scope = {
+  path: z.string().startsWith('/').default('/'),
+  rate: z.number().min(0).max(1).default(1),
+};
+
+const ms = z.number().min(0).max(600_000);
+
+const isCode = (text: string): text is ProblemCode => Object.hasOwn(PROBLEMS, text);
+
+/** A fault as `POST /faults` takes it. */
+export const faultSchema = z.discriminatedUnion(
+  'type',
+  [
+    z.strictObject({ type: z.literal('latency'), ms, spreadMs: ms.default(0), ...scope }),
+    z.strictObject({
+      type: z.literal('error'),
+      code: z.string().refine(isCode, { error: "expected a code of the interface's table" }),
+      retryAfterSeconds: z.int().min(0).optional(),
+      ...scope,
+    }),
+    z.strictObject({ type: z.literal('bare-error'), status: z.int().min(400).max(599), ...scope }),
+    z.strictObject({ type: z.literal('lost-answer'), status: z.int().min(500).max(599), ...scope }),
+    z.strictObject({ type: z.literal('html'), ...scope }),
+    z.strictObject({ type: z.literal('truncated-body'), ...scope }),
+    z.strictObject({ type: z.literal('slow-body'), ms, ...scope }),
+    z.strictObject({ type: z.literal('wrong-content-type'), ...scope }),
+    z.strictObject({ type: z.literal('key-revoked'), ...scope }),
+    z.strictObject({ type: z.literal('clock-skew'), skewSeconds: z.int(), ...scope }),
+    z.strictObject({ type: z.literal('stale-reads'), ...scope }),
+    z.strictObject({ type: z.literal('not-indexed'), ...scope }),
+    z.strictObject({ type: z.literal('unknown-status'), ...scope }),
+    z.strictObject({ type: z.literal('unknown-fields'), ...scope }),
+    z.strictObject({ type: z.literal('shuffled-pages'), ...scope }),
+    z.strictObject({ type: z.literal('oldest-first'), ...scope }),
+    z.strictObject({ type: z.literal('moving-items'), ...scope }),
+    z.strictObject({ type: z.literal('expired-cursors'), ...scope }),
+    z.strictObject({ type: z.literal('repeated-cursors'), ...scope }),
+    z.strictObject({ type: z.literal('regressions'), ...scope }),
+  ],
+  { error: 'expected a type of fault, see docs/sandbox.md' },
+);
+
+export type Fault = z.infer<typeof faultSchema>;
+
+export type FaultType = Fault['type'];
+
+/** A fault of one type. */
+export type FaultOf<T extends FaultType> = Extract<Fault, { type: T }>;

@@ -1,0 +1,63 @@
+import { bytesToHex, type Hex, isHex } from 'viem';
+import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
+import { bytes, randomStream } from '../world/random.ts';
+
+/** What a quote's signature is over. `expiresAt` is Unix seconds; hashes in any order and case. */
+export type SignedPart = {
+  sourceChainId: number;
+  id: string;
+  intentHashes: readonly string[];
+  expiresAt: number;
+};
+
+/** The keys that sign quotes: one per source chain, fixed by the seed and how often it was rotated. */
+export type QuoteSigners = {
+  /** The address published as `quoteSigner` of a chain. */
+  addressOf(chainId: number): string;
+  sign(part: SignedPart): Promise<Hex>;
+  /** Gives a chain a new key; quotes signed before keep their signature. */
+  rotate(chainId: number): void;
+};
+
+const QUOTE_TYPES = {
+  Quote: [
+    { name: 'id', type: 'string' },
+    { name: 'intentHashes', type: 'bytes32[]' },
+    { name: 'expiresAt', type: 'uint64' },
+  ],
+} as const;
+
+export function createQuoteSigners({ seed }: { seed: number }): QuoteSigners {
+  const rotations = new Map<number, number>();
+  const accounts = new Map<number, PrivateKeyAccount>();
+
+  function accountOf(chainId: number): PrivateKeyAccount {
+    const known = accounts.get(chainId);
+    if (known !== undefined) return known;
+    const key = bytes(randomStream(seed, 'quote-signer', chainId, rotations.get(chainId) ?? 0), 32);
+    const account = privateKeyToAccount(bytesToHex(key));
+    accounts.set(chainId, account);
+    return account;
+  }
+
+  return {
+    addressOf: (chainId) => accountOf(chainId).address,
+    sign: ({ sourceChainId, id, intentHashes, expiresAt }) =>
+      accountOf(sourceChainId).signTypedData({
+        domain: { name: 'ServiceQuoteV1', version: '1', chainId: sourceChainId },
+        types: QUOTE_TYPES,
+        primaryType: 'Quote',
+        message: {
+          id,
+          intentHashes: [...new Set(intentHashes.map((hash) => hash.toLowerCase()))]
+            .sort()
+            .filter((hash) => isHex(hash)),
+          expiresAt: BigInt(expiresAt),
+        },
+      }),
+    rotate(chainId) {
+      rotations.set(chainId, (rotations.get(chainId) ?? 0) + 1);
+      accounts.delete(chainId);
+    },
+  };
+}

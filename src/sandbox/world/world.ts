@@ -1,0 +1,239 @@
+import { type BoundedLog, createBoundedLog } from '../control/bounded-log.ts';
+import { lookupKey } from './identifiers.ts';
+import type { Change } from './life.ts';
+import type { TransferPlan } from './plan.ts';
+import type { GatewayJobRecord, IntentStatus, StatusRecord, VaultRecord } from './record.ts';
+import {
+  depositAddressRecord,
+  GATEWAY_WORDS,
+  gatewayJobRecord,
+  intentRecord,
+  jobRecord,
+  quoteRecord,
+  swapRecord,
+  vaultRecord,
+} from './render.ts';
+import { createWalletIndex, type Page, type PageQuery } from './wallet-index.ts';
+
+/** How many transitions, and how many answers, the sandbox remembers. */
+export const LOG_CAPACITY = 500_000;
+
+/**
+ * A status change really made; `from` is null at birth, `at` Unix milliseconds. Subjects are `intent:0x…`,
+ * `quote:<uuid>`, `gasless:<uuid>` (the status endpoint's words), `gasless:gateway:<uuid>` (the deposit gateway's words),
+ * `vault:<chainId>:<address in lower case>`.
+ */
+export type Transition = { subject: string; from: string | null; to: string; at: number };
+
+/** A subject (named as in a transition) and a status it had. */
+export type Mention = { id: string; status: string };
+
+/** A record as it stands, with the subject it is about. Entries are replaced, never changed: `former` is what was before. */
+export type Entry<R> = { record: R; mention: Mention; former?: Entry<R> | undefined };
+
+/** What can be subscribed to. Past transfers are not named. */
+export type Subjects = {
+  wallets: string[];
+  intents: string[];
+  quotes: string[];
+  gaslessJobs: string[];
+  vaults: { address: string; chainId: number }[];
+};
+
+type IntentChange = Change & { thing: 'intent' };
+
+/** A change of one thing of a transfer. `deadline` is when its vault stops taking funds, in Unix seconds. */
+export type Happening = { plan: TransferPlan; deadline: number; change: Change; nowMs: number };
+
+/** Everything the sandbox knows. It is read through look-ups and changed through `apply` alone. */
+export type World = {
+  readonly transitions: BoundedLog<Transition>;
+  /** Makes a thing known to `subjects` before it exists. */
+  announce(plan: TransferPlan): void;
+  /** Lets a change happen and logs it when a status changes. */
+  apply(happening: Happening): void;
+  /** Adds an intent that finished in the past; no transition is logged. Older ones must be added first. */
+  remember(plan: TransferPlan, finished: { change: IntentChange; updatedAt: number }): void;
+  intent(hash: string): Entry<StatusRecord> | undefined;
+  intentBySourceTx(txHash: string): Entry<StatusRecord> | undefined;
+  intentByDestinationTx(txHash: string): Entry<StatusRecord> | undefined;
+  quote(uuid: string): Entry<StatusRecord> | undefined;
+  job(uuid: string): Entry<StatusRecord> | undefined;
+  gatewayJob(uuid: string): Entry<GatewayJobRecord> | undefined;
+  vault(vault: { chainId: number; address: string }): Entry<VaultRecord> | undefined;
+  walletPage(query: PageQuery): Page<Entry<StatusRecord>>;
+  subjects(): Subjects;
+};
+
+export function createWorld({ wallets }: { wallets: readonly string[] }): World {
+  const transitions = createBoundedLog<Transition>(LOG_CAPACITY);
+  const intents = new Map<string, Entry<StatusRecord>>();
+  const hashBySourceTx = new Map<string, string>();
+  const hashByDestinationTx = new Map<string, string>();
+  const quotes = new Map<string, Entry<StatusRecord>>();
+  const jobs = new Map<string, Entry<StatusRecord>>();
+  const gatewayJobs = new Map<string, Entry<GatewayJobRecord>>();
+  const vaults = new Map<string, Entry<VaultRecord>>();
+  const depositAddresses = new Map<string, Entry<StatusRecord>>();
+  const byWallet = createWalletIndex<Entry<StatusRecord>>();
+  const named = {
+    intents: new Set<string>(),
+    quotes: new Set<string>(),
+    gaslessJobs: new Set<string>(),
+    vaults: new Map<string, { address: string; chainId: number }>(),
+  };
+
+  /** The one place where a thing takes a state: stores the entry and logs the transition, if it is one. */
+  function put<R>(
+    entries: Map<string, Entry<R>>,
+    next: { record: R; mention: Mention; key: string; nowMs: number },
+  ): Entry<R> {
+    const { key, record, mention, nowMs } = next;
+    const former = entries.get(key);
+    const from = former?.mention.status ?? null;
+    const entry = { record, mention, former };
+    entries.set(key, entry);
+    if (from !== mention.status) {
+      transitions.add({ subject: mention.id, from, to: mention.status, at: nowMs });
+    }
+    return entry;
+  }
+
+  /** Makes an intent findable by what its record shows now. */
+  function index(
+    plan: TransferPlan,
+    { entry, status }: { entry: Entry<StatusRecord>; status: IntentStatus },
+  ) {
+    const key = plan.intentHash;
+    hashBySourceTx.set(lookupKey(plan.source.txHash), key);
+    if (entry.record.destinationTx !== undefined) {
+      hashByDestinationTx.set(lookupKey(plan.destination.txHash), key);
+    }
+    byWallet.put({ key, entry, wallets: [plan.funder, plan.recipient], status });
+  }
+
+  function applyToIntent({ plan, nowMs }: Happening, { status, shown }: IntentChange): void {
+    const key = plan.intentHash;
+    const record = intentRecord({ plan, status, shown, updatedAt: stamp(intents.get(key), nowMs) });
+    const entry = put(intents, { key, nowMs, record, mention: { id: record.id, status } });
+    named.intents.add(key);
+    index(plan, { entry, status });
+    showBeside({ plan, nowMs }, { status, shown });
+  }
+
+  /** What stands beside the intent of some transfers: the one that swaps, and the address that was paid to. */
+  function showBeside(
+    { plan, nowMs }: Pick<Happening, 'plan' | 'nowMs'>,
+    { status, shown }: Pick<IntentChange, 'status' | 'shown'>,
+  ): void {
+    const wallets = [plan.funder, plan.recipient];
+    const { swap, vaultAddress: address } = plan;
+    if (swap !== null) {
+      const key = swap.intentHash;
+      const updatedAt = stamp(intents.get(key), nowMs);
+      const record = swapRecord({ plan, swap, status, shown, updatedAt });
+      const entry = put(intents, { key, nowMs, record, mention: { id: record.id, status } });
+      byWallet.put({ key, entry, wallets, status });
+    }
+    if (plan.showsDepositAddress && address !== null) {
+      const key = `deposit-address:${address}`;
+      const updatedAt = stamp(depositAddresses.get(key), nowMs);
+      const record = depositAddressRecord({ plan, address, status, shown, updatedAt });
+      const entry = put(depositAddresses, { key, nowMs, record, mention: { id: record.id, status } });
+      byWallet.put({ key, entry, wallets, status });
+    }
+  }
+
+  function applyToQuote({ plan, nowMs }: Happening, { status, shown }: Change & { thing: 'quote' }): void {
+    const key = plan.quoteUuid;
+    if (key === null) throw new Error(`transfer ${plan.intentHash} has no quote`);
+    const updatedAt = stamp(quotes.get(key), nowMs);
+    const record = quoteRecord({ plan, quoteUuid: key, status, shown, updatedAt });
+    put(quotes, { key, nowMs, record, mention: { id: record.id, status } });
+    named.quotes.add(key);
+  }
+
+  function applyToJob({ plan, nowMs }: Happening, { status }: Change & { thing: 'job' }): void {
+    const { job } = plan;
+    if (job === null) throw new Error(`transfer ${plan.intentHash} has no gasless job`);
+    const key = job.uuid;
+    const record = jobRecord({ plan, job, status, updatedAt: stamp(jobs.get(key), nowMs) });
+    put(jobs, { key, nowMs, record, mention: { id: record.id, status } });
+    put(gatewayJobs, {
+      key,
+      nowMs,
+      record: gatewayJobRecord({ plan, job, status }),
+      mention: { id: `gasless:gateway:${key}`, status: GATEWAY_WORDS[status] },
+    });
+    named.gaslessJobs.add(key);
+  }
+
+  function applyToVault({ plan, nowMs, deadline }: Happening, { state }: Change & { thing: 'vault' }): void {
+    const { vaultAddress } = plan;
+    if (vaultAddress === null) throw new Error(`transfer ${plan.intentHash} has no vault`);
+    const { chainId } = plan.source.chain;
+    const key = vaultKey({ chainId, address: vaultAddress });
+    const record = vaultRecord({ plan, vaultAddress, state, deadline });
+    put(vaults, { key, nowMs, record, mention: { id: `vault:${key}`, status: state } });
+    named.vaults.set(key, { address: vaultAddress, chainId });
+  }
+
+  return {
+    transitions,
+    announce({ origin, intentHash, quoteUuid, job, vaultAddress, source }) {
+      if (origin === 'direct') named.intents.add(intentHash);
+      if (origin === 'quote' && quoteUuid !== null) named.quotes.add(quoteUuid);
+      if (job !== null) named.gaslessJobs.add(job.uuid);
+      if (vaultAddress !== null) {
+        const vault = { address: vaultAddress, chainId: source.chain.chainId };
+        named.vaults.set(vaultKey(vault), vault);
+      }
+    },
+    apply(happening) {
+      const { change } = happening;
+      switch (change.thing) {
+        case 'intent':
+          return applyToIntent(happening, change);
+        case 'quote':
+          return applyToQuote(happening, change);
+        case 'job':
+          return applyToJob(happening, change);
+        case 'vault':
+          return applyToVault(happening, change);
+        default:
+          return change satisfies never;
+      }
+    },
+    remember(plan, { change: { status, shown }, updatedAt }) {
+      const record = intentRecord({ plan, status, shown, updatedAt });
+      const entry = { record, mention: { id: record.id, status } };
+      intents.set(plan.intentHash, entry);
+      index(plan, { entry, status });
+    },
+    intent: (hash) => intents.get(lookupKey(hash)),
+    intentBySourceTx: (txHash) => intents.get(hashBySourceTx.get(lookupKey(txHash)) ?? ''),
+    intentByDestinationTx: (txHash) => intents.get(hashByDestinationTx.get(lookupKey(txHash)) ?? ''),
+    quote: (uuid) => quotes.get(uuid.toLowerCase()),
+    job: (uuid) => jobs.get(uuid.toLowerCase()),
+    gatewayJob: (uuid) => gatewayJobs.get(uuid.toLowerCase()),
+    vault: (vault) => vaults.get(vaultKey(vault)),
+    walletPage: (query) => byWallet.page(query),
+    subjects: () => ({
+      wallets: [...wallets],
+      intents: [...named.intents],
+      quotes: [...named.quotes],
+      gaslessJobs: [...named.gaslessJobs],
+      vaults: [...named.vaults.values()],
+    }),
+  };
+}
+
+/** `updatedAt` of a thing that changes now, in Unix seconds: it never goes back. */
+function stamp(former: Entry<StatusRecord> | undefined, nowMs: number): number {
+  return Math.max(former?.record.updatedAt ?? 0, Math.floor(nowMs / 1000));
+}
+
+/** The key under which a vault is found: `<chainId>:<address in lower case>`. */
+export function vaultKey({ chainId, address }: { chainId: number; address: string }): string {
+  return `${chainId}:${address.toLowerCase()}`;
+}

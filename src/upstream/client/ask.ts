@@ -1,0 +1,198 @@
+import { performance } from 'node:perf_hooks';
+import type { JsonValue } from '../../domain/json.ts';
+import { parseJson } from '../../domain/parse-json.ts';
+import type { Excerpt } from '../http/excerpt.ts';
+import type { HttpAnswer, HttpRequest, NoAnswer, Transport } from '../http/transport.ts';
+import { describeSupport, readProblem, type SupportDetails } from '../wire/problem.ts';
+import type { Reading } from '../wire/wire.ts';
+import { classify } from './classify.ts';
+import type { Endpoint } from './endpoint.ts';
+import { type FailureCode, UpstreamFailure } from './failure.ts';
+
+/** The header that carries the API key (interface, Authentication, 1). */
+export const KEY_HEADER = 'x-api-key';
+
+const BODY_CHARS = 120;
+const HEADER_CHARS = 80;
+const FAULT_CHARS = 120;
+
+/** How many refused fields and solvers a message names; the failure carries all. */
+const SHOWN_FAULTS = 3;
+
+/** A value the upstream gave. */
+export type Answer<T> = {
+  value: T;
+  /** Of the 2xx range: where a submit answers 200 instead of 202, the job existed already. */
+  httpStatus: number;
+  /** The answer's Date header, milliseconds since 1970: the upstream's clock. */
+  dateMs: number | null;
+  durationMs: number;
+};
+
+/** How a request ended, told to whoever counts. */
+export type Outcome = { endpoint: Endpoint; outcome: 'ok' | FailureCode; durationSeconds: number };
+
+/** One question: where, what is expected in words, and how the body is read. */
+export type Question<T> = {
+  endpoint: Endpoint;
+  request: HttpRequest;
+  expected: string;
+  read: (body: JsonValue) => Reading<T>;
+};
+
+/** What asking needs. */
+export type Asking = { transport: Transport; excerpt: Excerpt; onAnswer: (outcome: Outcome) => void };
+
+/** Asks, reads and counts. Throws UpstreamFailure, or the caller's abort reason, which is not counted. */
+export async function ask<T>(asking: Asking, question: Question<T>): Promise<Answer<T>> {
+  const { endpoint } = question;
+  const startedMs = performance.now();
+  const exchange = await asking.transport.send(question.request);
+  const result =
+    exchange.kind === 'answer'
+      ? interpret(question, { answer: exchange, excerpt: asking.excerpt })
+      : unanswered(question, { exchange, excerpt: asking.excerpt });
+  const durationMs = performance.now() - startedMs;
+  const outcome = result instanceof UpstreamFailure ? result.code : 'ok';
+  asking.onAnswer({ endpoint, outcome, durationSeconds: durationMs / 1000 });
+  if (result instanceof UpstreamFailure) throw result;
+  return { ...result, durationMs };
+}
+
+type Read<T> = { value: T; httpStatus: number; dateMs: number | null };
+
+function interpret<T>(
+  question: Question<T>,
+  got: { answer: HttpAnswer; excerpt: Excerpt },
+): Read<T> | UpstreamFailure {
+  const { answer } = got;
+  if (answer.httpStatus < 200 || answer.httpStatus > 299) return refused(question, got);
+  if (answer.cut === 'timeout')
+    return unusable(question, { ...got, code: 'timeout', flaw: 'no end of the body' });
+  if (answer.cut !== null)
+    return unusable(question, { ...got, code: 'malformed', flaw: `a body ${answer.cut}` });
+  const body = jsonOf(answer.text);
+  if ('mismatch' in body) return unusable(question, { ...got, code: 'malformed', flaw: body.mismatch });
+  const reading = question.read(body.value);
+  if ('mismatch' in reading) return unusable(question, { ...got, code: 'malformed', flaw: reading.mismatch });
+  return { value: reading.value, httpStatus: answer.httpStatus, dateMs: answer.dateMs };
+}
+
+/** A parser's message quotes the body, so it is not passed on. */
+function jsonOf(text: string): Reading<JsonValue> {
+  if (text.trim() === '') return { mismatch: 'an empty body' };
+  try {
+    return { value: parseJson(text) };
+  } catch {
+    return { mismatch: 'a body that is not JSON (or too deep)' };
+  }
+}
+
+/** An answer whose status says that it failed: the status decides, however its body ended. */
+function refused<T>(question: Question<T>, got: { answer: HttpAnswer; excerpt: Excerpt }): UpstreamFailure {
+  const { answer, excerpt } = got;
+  const problem = readProblem(answer.text);
+  const problemCode =
+    problem.code !== null && excerpt(problem.code, 64) === problem.code ? problem.code : null;
+  const fields = problem.fields.map(({ field, detail }) => ({
+    field: excerpt(field, FAULT_CHARS),
+    detail: excerpt(detail, FAULT_CHARS),
+  }));
+  const solvers = problem.solvers.map(({ solver, code, message }) => ({
+    solver: excerpt(solver, FAULT_CHARS),
+    code: excerpt(code, FAULT_CHARS),
+    message: excerpt(message, FAULT_CHARS),
+  }));
+  const support = excerptSupport(problem.support, excerpt);
+  const notes = [
+    problemCode,
+    problem.detail === null ? null : excerpt(problem.detail, BODY_CHARS),
+    ...fields.slice(0, SHOWN_FAULTS).map(({ field, detail }) => `${field}: ${detail}`),
+    ...solvers
+      .slice(0, SHOWN_FAULTS)
+      .map(({ solver, code, message }) => `solver ${solver}: ${code}, ${message}`),
+    // A redirect is not followed, but its target tells the operator which base URL to configure.
+    answer.location === null ? null : `location ${excerpt(withoutQuery(answer.location), HEADER_CHARS)}`,
+  ].filter((note) => note !== null);
+  return new UpstreamFailure({
+    endpoint: question.endpoint,
+    code: classify({ httpStatus: answer.httpStatus, problemCode }) ?? 'malformed',
+    found: [
+      describe(got),
+      notes.length === 0 ? '' : ` (${notes.join('; ')})`,
+      Object.keys(support).length === 0 ? '' : `, ${describeSupport(support)}`,
+    ].join(''),
+    expected: question.expected,
+    httpStatus: answer.httpStatus,
+    problemCode,
+    support,
+    retryAfterMs: answer.retryAfterMs,
+    keyed: question.request.headers[KEY_HEADER] !== undefined,
+    isPage: /^\s*</.test(answer.text),
+    fields,
+    solvers,
+  });
+}
+
+function excerptSupport(details: SupportDetails, excerpt: Excerpt): SupportDetails {
+  return Object.fromEntries(
+    Object.entries(details).map(([name, value]) => [name, excerpt(value, FAULT_CHARS)]),
+  );
+}
+
+/** A success by its status that says nothing usable. */
+function unusable<T>(
+  question: Question<T>,
+  got: { answer: HttpAnswer; excerpt: Excerpt; code: FailureCode; flaw: string },
+): UpstreamFailure {
+  return new UpstreamFailure({
+    endpoint: question.endpoint,
+    code: got.code,
+    found: `${got.flaw} in ${describe(got)}`,
+    expected: question.expected,
+    httpStatus: got.answer.httpStatus,
+    problemCode: null,
+    retryAfterMs: null,
+  });
+}
+
+function unanswered<T>(
+  question: Question<T>,
+  got: { exchange: NoAnswer; excerpt: Excerpt },
+): UpstreamFailure {
+  const { exchange, excerpt } = got;
+  const facts = {
+    endpoint: question.endpoint,
+    expected: question.expected,
+    httpStatus: null,
+    problemCode: null,
+    retryAfterMs: null,
+  };
+  switch (exchange.kind) {
+    case 'timeout':
+      return new UpstreamFailure({ ...facts, code: 'timeout', found: 'no answer in time' });
+    case 'garbled':
+      return new UpstreamFailure({ ...facts, code: 'malformed', found: `no HTTP (${exchange.reason})` });
+    case 'lost': {
+      const { cause } = exchange;
+      const code = 'code' in cause ? String(cause.code) : '';
+      const words = cause.message.includes(code) ? cause.message : `${code} ${cause.message}`;
+      const found = `no answer, the connection failed: ${excerpt(words, BODY_CHARS)}`;
+      return new UpstreamFailure({ ...facts, code: 'unavailable', found, cause });
+    }
+    default:
+      return exchange satisfies never;
+  }
+}
+
+function describe(got: { answer: HttpAnswer; excerpt: Excerpt }): string {
+  const { answer, excerpt } = got;
+  const type =
+    answer.contentType === null ? 'without content type' : excerpt(answer.contentType, HEADER_CHARS);
+  const body = excerpt(answer.text, BODY_CHARS);
+  return `HTTP ${answer.httpStatus} ${type} ${body === '' ? 'without text' : `"${body}"`}`;
+}
+
+function withoutQuery(location: string): string {
+  return location.split(/[?#]/)[0] ?? '';
+}

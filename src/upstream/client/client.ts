@@ -1,0 +1,291 @@
+import type { Secret } from '../../secret.ts';
+import { excerptWithout } from '../http/excerpt.ts';
+import { MAX_BODY_BYTES, Transport } from '../http/transport.ts';
+import {
+  CHAINS_EXPECTED,
+  type ChainEntry,
+  type Listing,
+  readChains,
+  readTokens,
+  TOKENS_EXPECTED,
+  type TokenEntry,
+} from '../wire/chain-list.ts';
+import { GASLESS_JOB_EXPECTED, type GaslessJob, readGaslessJob } from '../wire/gasless-job.ts';
+import {
+  type CreateVaultRequest,
+  createVaultSchema,
+  type Erc3009Payload,
+  erc3009Schema,
+  type Permit2Payload,
+  type Permit3Payload,
+  permit2Schema,
+  permit3Schema,
+  type VaultErc2612Payload,
+  type VaultErc3009Payload,
+  vaultErc2612Schema,
+  vaultErc3009Schema,
+} from '../wire/gasless-payload.ts';
+import {
+  GATEWAY_JOB_EXPECTED,
+  GATEWAY_SUBMIT_EXPECTED,
+  type GatewayJob,
+  readGatewayJob,
+  readVault,
+  VAULT_EXPECTED,
+  type VaultRecord,
+} from '../wire/gateway-record.ts';
+import { payloadOf } from '../wire/payload.ts';
+import { QUOTE_EXPECTED, type QuoteAnswer, readQuoteAnswer } from '../wire/quote.ts';
+import { type QuoteRequest, quoteRequestSchema } from '../wire/quote-request.ts';
+import { readStatusPage, STATUS_PAGE_EXPECTED, type StatusPage } from '../wire/status-page.ts';
+import { type StatusQuery, statusPath } from '../wire/status-query.ts';
+import { askAgain, type Patience } from './again.ts';
+import { type Answer, type Asking, ask, KEY_HEADER, type Outcome, type Question } from './ask.ts';
+import {
+  carriesKey,
+  checkTemplate,
+  endpointUrl,
+  fillPath,
+  parseBaseUrl,
+  type SubmitEndpoint,
+} from './endpoint.ts';
+
+/** Where the upstream is and how it is asked. */
+export type UpstreamClientOptions = {
+  /** http or https; a path in it is kept. */
+  baseUrl: string;
+  /** Sent to the keyed v1 endpoints only. */
+  apiKey: Secret;
+  /** For connecting, headers and body together. */
+  timeoutMs: number;
+  /** The proxy's URL; left out or `null`: asked directly. */
+  proxy?: Secret | null;
+  /** Default: 4 MiB. */
+  maxBodyBytes?: number;
+  /** Such as `/deposit-gateway/v2/depositAddresses/{vaultAddress}`. */
+  vaultPath: string;
+  /** Name of the query parameter that carries a vault's source chain id. */
+  vaultChainParam: string;
+  /** Such as `/deposit-gateway/v1/gasless/jobs/{id}`. */
+  gaslessJobPath: string;
+  /** Called once per answered or failed request, not for one that the caller aborted. */
+  onAnswer?: (answer: Outcome) => void;
+};
+
+/** A question by its path under the base URL, and what is sent along. */
+type Asked<T> = Omit<Question<T>, 'request'> & { path: string; body?: string };
+
+/** A signed payload on its way. */
+type Sent = { endpoint: SubmitEndpoint; path: string; body: string };
+
+/** Options of one request. */
+export type RequestOptions = { signal?: AbortSignal };
+
+/** Options of a submit: how often the identical bytes are sent before the failure is passed on. */
+export type SubmitOptions = RequestOptions & { patience?: Patience };
+
+/**
+ * The upstream over kept-alive connections. Reads, quotes and the creation of vaults are one request per call and no
+ * retries; a submit is sent again, byte for byte, while its failure advises that (`patience: { attempts: 1, … }` sends
+ * it once). Every method throws UpstreamFailure when no usable answer came, the signal's reason when the caller
+ * aborted (a submit may have arrived all the same), and a RangeError for a request that would be refused anyway.
+ */
+export class UpstreamClient {
+  readonly #options: UpstreamClientOptions;
+  readonly #base: URL;
+  readonly #transport: Transport;
+  readonly #asking: Asking;
+
+  /** Throws a TypeError for a base URL, path or key that can never work. */
+  constructor(options: UpstreamClientOptions) {
+    this.#options = options;
+    this.#base = parseBaseUrl(options.baseUrl);
+    checkTemplate(options.vaultPath, 'vaultAddress');
+    checkTemplate(options.gaslessJobPath, 'id');
+    if (!/^[\x21-\x7e]+$/.test(options.apiKey.reveal())) {
+      throw new TypeError('apiKey: found characters that a header cannot carry, expected printable ASCII');
+    }
+    this.#transport = new Transport({
+      timeoutMs: options.timeoutMs,
+      maxBodyBytes: options.maxBodyBytes ?? MAX_BODY_BYTES,
+      proxy: options.proxy ?? null,
+    });
+    this.#asking = {
+      transport: this.#transport,
+      excerpt: excerptWithout({ apiKey: options.apiKey, proxy: options.proxy ?? null }),
+      onAnswer: options.onAnswer ?? (() => {}),
+    };
+  }
+
+  /** The records of one exact filter, or a page of a wallet. An unknown id gives a record of status `unknown`. */
+  async status(query: StatusQuery, options: RequestOptions = {}): Promise<Answer<StatusPage>> {
+    return this.#ask(
+      { endpoint: 'status', expected: STATUS_PAGE_EXPECTED, read: readStatusPage, path: statusPath(query) },
+      options,
+    );
+  }
+
+  /** A gasless job of the deposit gateway; `not-found` when the gateway does not know it. */
+  async gaslessJob(id: string, options: RequestOptions = {}): Promise<Answer<GatewayJob>> {
+    const path = fillPath(this.#options.gaslessJobPath, { name: 'id', value: id });
+    return this.#ask(
+      { endpoint: 'gasless-job', expected: GATEWAY_JOB_EXPECTED, read: readGatewayJob, path },
+      options,
+    );
+  }
+
+  /** A deposit vault by its address and the chain on which it is funded; `not-found` when there is none. */
+  async vault(
+    vault: { address: string; chainId: number },
+    options: RequestOptions = {},
+  ): Promise<Answer<VaultRecord>> {
+    const { vaultPath, vaultChainParam } = this.#options;
+    const filled = fillPath(vaultPath, { name: 'vaultAddress', value: vault.address });
+    const query = new URLSearchParams({ [vaultChainParam]: String(vault.chainId) });
+    const path = `${filled}${filled.includes('?') ? '&' : '?'}${query}`;
+    return this.#ask({ endpoint: 'vault', expected: VAULT_EXPECTED, read: readVault, path }, options);
+  }
+
+  /** The chains that can be quoted, with the signer of their quotes. */
+  async chains(options: RequestOptions = {}): Promise<Answer<Listing<ChainEntry>>> {
+    return this.#ask(
+      { endpoint: 'chains', expected: CHAINS_EXPECTED, read: readChains, path: '/v1/chains' },
+      options,
+    );
+  }
+
+  /** The tokens that can be quoted. */
+  async tokens(options: RequestOptions = {}): Promise<Answer<Listing<TokenEntry>>> {
+    return this.#ask(
+      { endpoint: 'tokens', expected: TOKENS_EXPECTED, read: readTokens, path: '/v1/tokens' },
+      options,
+    );
+  }
+
+  /** Prices a transfer. The answer is signed; verify it before it is funded. */
+  async quote(request: QuoteRequest, options: RequestOptions = {}): Promise<Answer<QuoteAnswer>> {
+    const body = payloadOf(quoteRequestSchema, request);
+    return this.#ask(
+      { endpoint: 'quotes', expected: QUOTE_EXPECTED, read: readQuoteAnswer, path: '/v1/quotes', body },
+      options,
+    );
+  }
+
+  /** Funds a quote by a signed ERC-3009 authorization. `httpStatus` 200 tells that the job existed already. */
+  async submitErc3009(payload: Erc3009Payload, options: SubmitOptions = {}): Promise<Answer<GaslessJob>> {
+    const body = payloadOf(erc3009Schema, payload);
+    return this.#submitGasless(
+      { endpoint: 'submit-erc-3009', path: '/v1/gasless/submit/erc-3009', body },
+      options,
+    );
+  }
+
+  /** Funds a quote through Permit2. `httpStatus` 200 tells that the job existed already. */
+  async submitPermit2(payload: Permit2Payload, options: SubmitOptions = {}): Promise<Answer<GaslessJob>> {
+    const body = payloadOf(permit2Schema, payload);
+    return this.#submitGasless(
+      { endpoint: 'submit-permit2', path: '/v1/gasless/submit/permit2', body },
+      options,
+    );
+  }
+
+  /** Funds a quote through Permit3. `httpStatus` 200 tells that the job existed already. */
+  async submitPermit3(payload: Permit3Payload, options: SubmitOptions = {}): Promise<Answer<GaslessJob>> {
+    const body = payloadOf(permit3Schema, payload);
+    return this.#submitGasless(
+      { endpoint: 'submit-permit3', path: '/v1/gasless/submit/permit3', body },
+      options,
+    );
+  }
+
+  /** Creates a quoted deposit vault. One that nobody funds costs nothing, so this may be asked again. */
+  async createVault(request: CreateVaultRequest, options: RequestOptions = {}): Promise<Answer<VaultRecord>> {
+    const path = '/v1/deposit-gateway/deposit-addresses';
+    const body = payloadOf(createVaultSchema, request);
+    return this.#ask(
+      { endpoint: 'create-vault', expected: VAULT_EXPECTED, read: readVault, path, body },
+      options,
+    );
+  }
+
+  /** Funds a vault by a signed ERC-3009 authorization. */
+  async submitVaultErc3009(
+    payload: VaultErc3009Payload,
+    options: SubmitOptions = {},
+  ): Promise<Answer<GatewayJob>> {
+    const path = '/v1/deposit-gateway/submit/erc-3009';
+    const body = payloadOf(vaultErc3009Schema, payload);
+    return this.#submitVault({ endpoint: 'vault-submit-erc-3009', path, body }, options);
+  }
+
+  /** Funds a vault by a signed EIP-2612 permit. */
+  async submitVaultErc2612(
+    payload: VaultErc2612Payload,
+    options: SubmitOptions = {},
+  ): Promise<Answer<GatewayJob>> {
+    const path = '/v1/deposit-gateway/submit/erc-2612';
+    const body = payloadOf(vaultErc2612Schema, payload);
+    return this.#submitVault({ endpoint: 'vault-submit-erc-2612', path, body }, options);
+  }
+
+  /** Funds a vault by a signed ERC-3009 authorization, at the older path. */
+  async transferWithAuthorization(
+    payload: VaultErc3009Payload,
+    options: SubmitOptions = {},
+  ): Promise<Answer<GatewayJob>> {
+    const path = '/deposit-gateway/v1/gasless/transferWithAuthorization';
+    const body = payloadOf(vaultErc3009Schema, payload);
+    return this.#submitVault({ endpoint: 'transfer-with-authorization', path, body }, options);
+  }
+
+  /** A gasless job of the deposit gateway at the current path, whatever `gaslessJobPath` says. */
+  async gatewayStatus(id: string, options: RequestOptions = {}): Promise<Answer<GatewayJob>> {
+    const path = `/v1/deposit-gateway/status?${new URLSearchParams({ id })}`;
+    return this.#ask(
+      { endpoint: 'gasless-job', expected: GATEWAY_JOB_EXPECTED, read: readGatewayJob, path },
+      options,
+    );
+  }
+
+  /** A deposit vault at the current path, whatever `vaultPath` says. */
+  async gatewayVault(
+    vault: { address: string; chainId: number },
+    options: RequestOptions = {},
+  ): Promise<Answer<VaultRecord>> {
+    const { vaultChainParam } = this.#options;
+    const filled = fillPath('/v1/deposit-gateway/{vaultAddress}', {
+      name: 'vaultAddress',
+      value: vault.address,
+    });
+    const path = `${filled}?${new URLSearchParams({ [vaultChainParam]: String(vault.chainId) })}`;
+    return this.#ask({ endpoint: 'vault', expected: VAULT_EXPECTED, read: readVault, path }, options);
+  }
+
+  /** Waits for requests under way, each at most its timeout, and ends the connections. */
+  async close(): Promise<void> {
+    await this.#transport.close();
+  }
+
+  #submitGasless(sent: Sent, options: SubmitOptions): Promise<Answer<GaslessJob>> {
+    return this.#submit({ ...sent, expected: GASLESS_JOB_EXPECTED, read: readGaslessJob }, options);
+  }
+
+  #submitVault(sent: Sent, options: SubmitOptions): Promise<Answer<GatewayJob>> {
+    return this.#submit({ ...sent, expected: GATEWAY_SUBMIT_EXPECTED, read: readGatewayJob }, options);
+  }
+
+  /** The body is text that was made once, so every attempt sends the same bytes. */
+  #submit<T>(question: Asked<T> & { body: string }, options: SubmitOptions): Promise<Answer<T>> {
+    return askAgain(() => this.#ask(question, options), options);
+  }
+
+  #ask<T>(question: Asked<T>, options: RequestOptions): Promise<Answer<T>> {
+    const { path, body, ...rest } = question;
+    const url = endpointUrl(this.#base, path);
+    const headers: Record<string, string> = { accept: 'application/json', 'accept-encoding': 'identity' };
+    if (carriesKey(this.#base, url)) headers[KEY_HEADER] = this.#options.apiKey.reveal();
+    if (body !== undefined) headers['content-type'] = 'application/json';
+    const request = { url, headers, signal: options.signal, ...(body === undefined ? {} : { body }) };
+    return ask(this.#asking, { ...rest, request });
+  }
+}

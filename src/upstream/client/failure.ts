@@ -1,0 +1,187 @@
+import type { FieldFault, SolverFault, SupportDetails } from '../wire/problem.ts';
+import { type Endpoint, isSubmit } from './endpoint.ts';
+
+/** Why a request to the upstream gave no usable answer. */
+export const FAILURE_CODES = [
+  'unauthorized',
+  'forbidden',
+  'rate-limited',
+  'invalid-request',
+  'not-found',
+  'unavailable',
+  'timeout',
+  'malformed',
+] as const;
+
+/** One of the failure codes. */
+export type FailureCode = (typeof FAILURE_CODES)[number];
+
+/**
+ * What the caller may do about a failure:
+ * `fix` — change what the error names (a field, the key, the quote, the signature) and ask anew;
+ * `wait` — leave the upstream alone for `retryAfterMs`, or a backoff of one's own, then send the same again;
+ * `retry-bounded` — ask again a few times, with backoff;
+ * `resend-identical` — send the very bytes again to the same endpoint: the job that exists comes back, never a second;
+ * `never` — nothing that is sent helps: look the original job up, or talk to the operator.
+ */
+export type Advice = 'fix' | 'wait' | 'retry-bounded' | 'resend-identical' | 'never';
+
+/** A read, a quote or the creation of a vault (which costs nothing until it is funded); a signed payload. */
+type ByRequest = { ask: Advice; submit: Advice };
+
+const FIX: ByRequest = { ask: 'fix', submit: 'fix' };
+const WAIT: ByRequest = { ask: 'wait', submit: 'wait' };
+const AGAIN: ByRequest = { ask: 'retry-bounded', submit: 'resend-identical' };
+const NEVER: ByRequest = { ask: 'never', submit: 'never' };
+
+/** Every error code of the interface: the failure that it is, and what the caller may do. */
+export const ERROR_CODES = {
+  'invalid-request': { failure: 'invalid-request', advice: FIX },
+  'invalid-parameter': { failure: 'invalid-request', advice: FIX },
+  'missing-parameter': { failure: 'invalid-request', advice: FIX },
+  'slippage-out-of-bounds': { failure: 'invalid-request', advice: FIX },
+  'invalid-api-key': { failure: 'unauthorized', advice: FIX },
+  'api-key-expired': { failure: 'unauthorized', advice: FIX },
+  'invalid-signature': { failure: 'unauthorized', advice: FIX },
+  'authorization-expired': { failure: 'unauthorized', advice: FIX },
+  'permission-denied': { failure: 'forbidden', advice: NEVER },
+  'funder-mismatch': { failure: 'forbidden', advice: FIX },
+  'endpoint-not-found': { failure: 'not-found', advice: FIX },
+  'token-not-found': { failure: 'not-found', advice: FIX },
+  // Bound or used already: the original job is the one to look up, before anything is signed again.
+  'signature-already-bound': { failure: 'invalid-request', advice: NEVER },
+  'nonce-used': { failure: 'invalid-request', advice: NEVER },
+  'quote-expired': { failure: 'invalid-request', advice: FIX },
+  'chain-not-supported': { failure: 'invalid-request', advice: FIX },
+  'no-route-found': { failure: 'invalid-request', advice: FIX },
+  'chain-pair-unsupported': { failure: 'invalid-request', advice: FIX },
+  'amount-too-low': { failure: 'invalid-request', advice: FIX },
+  'amount-too-high': { failure: 'invalid-request', advice: FIX },
+  'insufficient-liquidity': { failure: 'invalid-request', advice: FIX },
+  'simulation-failed': { failure: 'invalid-request', advice: FIX },
+  'rate-limit-exceeded': { failure: 'rate-limited', advice: WAIT },
+  'internal-error': { failure: 'unavailable', advice: AGAIN },
+  'solver-error': { failure: 'unavailable', advice: AGAIN },
+  'solver-timeout': { failure: 'unavailable', advice: AGAIN },
+  'service-unavailable': { failure: 'unavailable', advice: AGAIN },
+} as const satisfies Record<string, { failure: FailureCode; advice: ByRequest }>;
+
+/** What is advised where the answer bears no code of the interface, or one that its status contradicts. */
+const BY_FAILURE: Readonly<Record<FailureCode, ByRequest>> = {
+  unauthorized: FIX,
+  forbidden: FIX,
+  'rate-limited': WAIT,
+  'invalid-request': FIX,
+  'not-found': FIX,
+  unavailable: AGAIN,
+  timeout: AGAIN,
+  malformed: AGAIN,
+};
+
+/** The failure that a code of the interface stands for; null for any other code. */
+export function failureOfCode(problemCode: string | null): FailureCode | null {
+  return rowOf(problemCode)?.failure ?? null;
+}
+
+/** What the caller may do about a failure at this endpoint. The status decides first, the problem's code second. */
+export function adviceFor(failed: {
+  endpoint: Endpoint;
+  code: FailureCode;
+  httpStatus: number | null;
+  problemCode: string | null;
+}): Advice {
+  const row = rowOf(failed.problemCode);
+  const kind = isSubmit(failed.endpoint) ? 'submit' : 'ask';
+  if (row !== null && row.failure === failed.code) return row.advice[kind];
+  // A conflict without a readable code: something of this request exists already.
+  if (failed.httpStatus === 409) return 'never';
+  return BY_FAILURE[failed.code][kind];
+}
+
+function rowOf(problemCode: string | null): { failure: FailureCode; advice: ByRequest } | null {
+  const rows: Readonly<Record<string, { failure: FailureCode; advice: ByRequest }>> = ERROR_CODES;
+  return problemCode !== null && Object.hasOwn(rows, problemCode) ? (rows[problemCode] ?? null) : null;
+}
+
+/** What a failure is made of. */
+export type FailureFacts = {
+  endpoint: Endpoint;
+  code: FailureCode;
+  /** What came back, already free of the API key and of control characters. */
+  found: string;
+  expected: string;
+  /** `null` when no answer came. */
+  httpStatus: number | null;
+  /** The stable `code` of a problem body. */
+  problemCode: string | null;
+  retryAfterMs: number | null;
+  /** Whether the request carried the API key. Default false: then no answer can be about the key. */
+  keyed?: boolean;
+  /** Whether a page came instead of what the API says: something in between answered. Default false. */
+  isPage?: boolean;
+  /** The fields that were refused. */
+  fields?: FieldFault[];
+  /** Why each solver refused. */
+  solvers?: SolverFault[];
+  /** What a support ticket can name. */
+  support?: SupportDetails;
+  /** Never an error that carries the upstream's bytes: they may echo the key. */
+  cause?: unknown;
+};
+
+/**
+ * The only error that an answer of the upstream, or the lack of one, can end in. `retryable` says whether the same
+ * request can succeed later, `advice` what the caller may do; `retryAfterMs` is how long the upstream asked to be left alone, at
+ * most an hour.
+ */
+export class UpstreamFailure extends Error {
+  readonly endpoint: Endpoint;
+  readonly code: FailureCode;
+  readonly retryable: boolean;
+  readonly advice: Advice;
+  readonly httpStatus: number | null;
+  readonly problemCode: string | null;
+  readonly retryAfterMs: number | null;
+  readonly keyed: boolean;
+  readonly isPage: boolean;
+  readonly fields: readonly FieldFault[];
+  readonly solvers: readonly SolverFault[];
+  readonly support: SupportDetails;
+
+  constructor(facts: FailureFacts) {
+    super(
+      `upstream ${facts.endpoint}: found ${facts.found}; expected ${facts.expected}`,
+      facts.cause === undefined ? undefined : { cause: facts.cause },
+    );
+    this.name = 'UpstreamFailure';
+    this.endpoint = facts.endpoint;
+    this.code = facts.code;
+    this.retryable = isRetryable(facts.code);
+    this.advice = adviceFor(facts);
+    this.httpStatus = facts.httpStatus;
+    this.problemCode = facts.problemCode;
+    this.retryAfterMs = facts.retryAfterMs;
+    this.keyed = facts.keyed ?? false;
+    this.isPage = facts.isPage ?? false;
+    this.fields = facts.fields ?? [];
+    this.solvers = facts.solvers ?? [];
+    this.support = facts.support ?? {};
+  }
+}
+
+function isRetryable(code: FailureCode): boolean {
+  switch (code) {
+    case 'unavailable':
+    case 'timeout':
+    case 'rate-limited':
+    case 'malformed':
+      return true;
+    case 'unauthorized':
+    case 'forbidden':
+    case 'invalid-request':
+    case 'not-found':
+      return false;
+    default:
+      return code satisfies never;
+  }
+}

@@ -1,0 +1,83 @@
+import type { Secret } from '../../secret.ts';
+import { excerptWithout } from '../http/excerpt.ts';
+import { MAX_BODY_BYTES, Transport } from '../http/transport.ts';
+import {
+  type ExactInRequest,
+  exactInSchema,
+  OPEN_QUOTES_EXPECTED,
+  type OpenQuotes,
+  readOpenQuotes,
+} from '../wire/open-quote.ts';
+import { payloadOf } from '../wire/payload.ts';
+import { type Answer, type Asking, ask, type Outcome } from './ask.ts';
+import { endpointUrl, parseBaseUrl } from './endpoint.ts';
+
+/** The open quoting service collects the quotes of its solvers before it answers: how long that may take. */
+export const OPEN_QUOTES_TIMEOUT_MS = 30_000;
+
+/** Where the open quoting service is and how it is asked. */
+export type OpenQuotesClientOptions = {
+  /** http or https; a path in it is kept. */
+  quotesUrl: string;
+  /** For connecting, headers and body together. */
+  timeoutMs: number;
+  /** The proxy's URL; left out or `null`: asked directly. */
+  proxy?: Secret | null;
+  /** Default: 4 MiB. */
+  maxBodyBytes?: number;
+  /** Called once per answered or failed request, not for one that the caller aborted. */
+  onAnswer?: (answer: Outcome) => void;
+};
+
+/**
+ * The open quoting service over kept-alive connections, one request per call and no retries. It takes no key, so none
+ * is ever sent. Every method throws UpstreamFailure when no usable answer came, and the signal's reason when the
+ * caller aborted.
+ */
+export class OpenQuotesClient {
+  readonly #base: URL;
+  readonly #transport: Transport;
+  readonly #asking: Asking;
+
+  /** Throws a TypeError for a URL that can never work. */
+  constructor(options: OpenQuotesClientOptions) {
+    this.#base = parseBaseUrl(options.quotesUrl);
+    this.#transport = new Transport({
+      timeoutMs: options.timeoutMs,
+      maxBodyBytes: options.maxBodyBytes ?? MAX_BODY_BYTES,
+      proxy: options.proxy ?? null,
+    });
+    this.#asking = {
+      transport: this.#transport,
+      excerpt: excerptWithout({ apiKey: null, proxy: options.proxy ?? null }),
+      onAnswer: options.onAnswer ?? (() => {}),
+    };
+  }
+
+  /** What each solver gives for an exact input. Throws a RangeError for a request that would be refused. */
+  async exactIn(
+    request: ExactInRequest,
+    options: { signal?: AbortSignal } = {},
+  ): Promise<Answer<OpenQuotes>> {
+    return ask(this.#asking, {
+      endpoint: 'open-quotes',
+      expected: OPEN_QUOTES_EXPECTED,
+      read: readOpenQuotes,
+      request: {
+        url: endpointUrl(this.#base, '/api/v3/quotes/exactIn'),
+        headers: {
+          accept: 'application/json',
+          'accept-encoding': 'identity',
+          'content-type': 'application/json',
+        },
+        body: payloadOf(exactInSchema, request),
+        signal: options.signal,
+      },
+    });
+  }
+
+  /** Waits for requests under way, each at most its timeout, and ends the connections. */
+  async close(): Promise<void> {
+    await this.#transport.close();
+  }
+}

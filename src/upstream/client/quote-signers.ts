@@ -1,0 +1,104 @@
+import { performance } from 'node:perf_hooks';
+import type { JsonValue } from '../../domain/json.ts';
+import {
+  type QuoteVerdict,
+  readSignedQuote,
+  verifyQuoteSignature,
+} from '../../domain/quotes/quote-signature.ts';
+import type { UpstreamClient } from './client.ts';
+
+/** How long what the chains endpoint said is taken for true. */
+const FRESH_MS = 600_000;
+
+/** The signers by source chain, and when the reading of them began (own clock, ms). */
+export type PublishedSigners = { signers: ReadonlyMap<number, string>; readAtMs: number };
+
+/** What the signers are read with. */
+export type QuoteSignersOptions = {
+  client: Pick<UpstreamClient, 'chains'>;
+  /** What others have read; null for nothing. */
+  shared?: () => PublishedSigners | null;
+  /** Default: 10 minutes. */
+  freshMs?: number;
+};
+
+/** The signers of quotes as the chains endpoint publishes them: cached, read again when old or when a quote does not match. */
+export class QuoteSigners {
+  readonly #client: Pick<UpstreamClient, 'chains'>;
+  readonly #shared: () => PublishedSigners | null;
+  readonly #freshMs: number;
+  #own: PublishedSigners | null = null;
+  #reading: Promise<void> | null = null;
+
+  constructor(options: QuoteSignersOptions) {
+    this.#client = options.client;
+    this.#shared = options.shared ?? (() => null);
+    this.#freshMs = options.freshMs ?? FRESH_MS;
+  }
+
+  /** What was read last, by whomever. */
+  get #known(): PublishedSigners | null {
+    const [own, shared] = [this.#own, this.#shared()];
+    if (own === null || shared === null) return own ?? shared;
+    return shared.readAtMs > own.readAtMs ? shared : own;
+  }
+
+  /** The verdict on a quote where nobody has to be asked for it; null where the chains have to be read first. */
+  async known(quote: JsonValue): Promise<QuoteVerdict | null> {
+    if ('part' in readSignedQuote(quote)) return verifyQuoteSignature({ quote, quoteSigner: '' });
+    if (performance.now() - this.#readAtMs() >= this.#freshMs) return null;
+    const verdict = await this.#verifyWithKnown(quote);
+    return verdict.valid ? verdict : null;
+  }
+
+  /**
+   * Verifies a quote against the signer of its source chain. Signers rotate, so a quote is called not valid only by
+   * signers that were read after it was given. Throws UpstreamFailure when the chains cannot be read: then nothing is
+   * known.
+   */
+  async verify(quote: JsonValue): Promise<QuoteVerdict> {
+    if ('part' in readSignedQuote(quote)) return verifyQuoteSignature({ quote, quoteSigner: '' });
+    const givenAtMs = performance.now();
+    if (givenAtMs - this.#readAtMs() >= this.#freshMs) await this.#read();
+    const verdict = await this.#verifyWithKnown(quote);
+    if (verdict.valid || this.#readAtMs() >= givenAtMs) return verdict;
+    // A reading that another caller began earlier may have missed a rotation, so it may take a second one.
+    while (this.#readAtMs() < givenAtMs) await this.#read();
+    return this.#verifyWithKnown(quote);
+  }
+
+  async #verifyWithKnown(quote: JsonValue): Promise<QuoteVerdict> {
+    const signers = this.#known?.signers ?? new Map<number, string>();
+    const read = readSignedQuote(quote);
+    const chainId = 'quote' in read ? read.quote.sourceChainId : null;
+    const quoteSigner = chainId === null ? undefined : signers.get(chainId);
+    if (chainId !== null && quoteSigner === undefined) {
+      const reason = `the upstream publishes no quoteSigner for chain ${chainId}`;
+      return { valid: false, part: 'quoteSigner', reason, recovered: null };
+    }
+    const otherChains = [...signers].map(([id, signer]) => ({ chainId: id, quoteSigner: signer }));
+    return verifyQuoteSignature({ quote, quoteSigner: quoteSigner ?? '', otherChains });
+  }
+
+  /** When the reading of what is known began. */
+  #readAtMs(): number {
+    return this.#known?.readAtMs ?? Number.NEGATIVE_INFINITY;
+  }
+
+  /** One reading for all who ask at once. */
+  #read(): Promise<void> {
+    this.#reading ??= this.#readChains().finally(() => {
+      this.#reading = null;
+    });
+    return this.#reading;
+  }
+
+  async #readChains(): Promise<void> {
+    const startedMs = performance.now();
+    const { entries } = (await this.#client.chains()).value;
+    const signers = entries.flatMap(({ chainId, quoteSigner }): [number, string][] =>
+      quoteSigner === null ? [] : [[chainId, quoteSigner]],
+    );
+    this.#own = { signers: new Map(signers), readAtMs: startedMs };
+  }
+}

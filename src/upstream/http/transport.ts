@@ -1,0 +1,173 @@
+import { Agent, type Dispatcher, errors } from 'undici';
+import { proxiedConnector } from '../../network/proxy.ts';
+import { NameResolver } from '../../network/resolver.ts';
+import type { Secret } from '../../secret.ts';
+import { httpDateMs, retryAfterMs } from './http-date.ts';
+
+/** How long an idle socket is kept where the upstream says nothing about it. */
+const KEEP_ALIVE_MS = 20_000;
+
+/** The largest body that is an answer, where nothing else is said. */
+export const MAX_BODY_BYTES = 4 * 1024 * 1024;
+
+/** The limits of one request, and the proxy that it goes through (`null`: none). */
+export type TransportOptions = { timeoutMs: number; maxBodyBytes: number; proxy: Secret | null };
+
+/** One request: a POST of these very bytes, or a GET when there is no body. */
+export type HttpRequest = {
+  url: URL;
+  headers: Record<string, string>;
+  body?: string;
+  signal: AbortSignal | undefined;
+};
+
+/** An HTTP answer, its body possibly cut short. */
+export type HttpAnswer = {
+  kind: 'answer';
+  httpStatus: number;
+  contentType: string | null;
+  location: string | null;
+  retryAfterMs: number | null;
+  /** The Date header, milliseconds since 1970. */
+  dateMs: number | null;
+  /** As much of the body as came. */
+  text: string;
+  /** Why the body is not whole. */
+  cut: 'timeout' | 'too large' | 'truncated' | null;
+};
+
+/** No HTTP answer: `lost` is a connection that failed, `garbled` one that did not speak HTTP. */
+export type NoAnswer =
+  | { kind: 'timeout' }
+  | { kind: 'lost'; cause: Error }
+  | { kind: 'garbled'; reason: string };
+
+/** Keep-alive connections to the upstream. Does nothing until it is asked; `close()` lets requests under way end. */
+export class Transport {
+  readonly #agent: Agent;
+  readonly #names: NameResolver;
+  readonly #timeoutMs: number;
+
+  constructor(options: TransportOptions) {
+    const { timeoutMs, proxy } = options;
+    this.#timeoutMs = timeoutMs;
+    this.#names = new NameResolver({ timeoutMs });
+    const { lookup } = this.#names;
+    this.#agent = new Agent({
+      // As many sockets as requests under way: those who ask know how many that may be.
+      connections: null,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      pipelining: 1,
+      // One socket per request: cutting an answer off then means ending its connection.
+      allowH2: false,
+      maxResponseSize: options.maxBodyBytes,
+      connect:
+        proxy === null ? { timeout: timeoutMs, lookup } : proxiedConnector({ proxy, lookup, timeoutMs }),
+      // The one timeout below covers these stages too.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+  }
+
+  /**
+   * Asks once, following no redirect. One timeout covers connecting, headers and body. Throws the caller's abort
+   * reason when the caller gave up, and an error of its own when the transport is closed or the request impossible.
+   */
+  async send(request: HttpRequest): Promise<HttpAnswer | NoAnswer> {
+    const { url, headers, body: sent, signal: caller } = request;
+    caller?.throwIfAborted();
+    const whole = new AbortController();
+    const giveUp = (): void => whole.abort(caller?.reason);
+    caller?.addEventListener('abort', giveUp, { once: true });
+    let timedOut = false;
+    const timer = setTimeout(() => {
+      timedOut = true;
+      whole.abort();
+    }, this.#timeoutMs);
+    try {
+      const response = await this.#agent.request({
+        origin: url.origin,
+        path: `${url.pathname}${url.search}`,
+        method: sent === undefined ? 'GET' : 'POST',
+        headers,
+        body: sent ?? null,
+        signal: whole.signal,
+      });
+      const body = await readBody(response.body);
+      caller?.throwIfAborted();
+      return toAnswer(response, { ...body, timedOut });
+    } catch (error) {
+      caller?.throwIfAborted();
+      if (timedOut) return { kind: 'timeout' };
+      return noAnswer(error);
+    } finally {
+      clearTimeout(timer);
+      caller?.removeEventListener('abort', giveUp);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.close();
+    this.#names.close();
+  }
+}
+
+/** Reads until the end or the first error; undici ends the connection of a body that exceeds its limit. */
+async function readBody(body: AsyncIterable<Uint8Array>): Promise<{ text: string; error: unknown }> {
+  const chunks: Uint8Array[] = [];
+  let error: unknown = null;
+  try {
+    for await (const chunk of body) chunks.push(chunk);
+  } catch (reason) {
+    error = reason;
+  }
+  return { text: new TextDecoder().decode(Buffer.concat(chunks)), error };
+}
+
+function toAnswer(
+  response: Dispatcher.ResponseData,
+  body: { text: string; error: unknown; timedOut: boolean },
+): HttpAnswer {
+  const header = (name: string): string | null => {
+    const value = response.headers[name];
+    return (Array.isArray(value) ? value[0] : value)?.trim() ?? null;
+  };
+  const dateMs = httpDateMs(header('date'));
+  return {
+    kind: 'answer',
+    httpStatus: response.statusCode,
+    contentType: header('content-type'),
+    location: header('location'),
+    retryAfterMs: retryAfterMs(header('retry-after'), dateMs ?? Date.now()),
+    dateMs,
+    text: body.text,
+    cut: cutOf(body),
+  };
+}
+
+function cutOf(body: { error: unknown; timedOut: boolean }): HttpAnswer['cut'] {
+  if (body.error === null) return null;
+  if (body.timedOut) return 'timeout';
+  return body.error instanceof errors.ResponseExceededMaxSizeError ? 'too large' : 'truncated';
+}
+
+/** The system has no more files or memory for connections of this process. */
+const OWN_LIMITS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL']);
+
+function noAnswer(error: unknown): NoAnswer {
+  if (error instanceof errors.ConnectTimeoutError) return { kind: 'timeout' };
+  // These carry the bytes that came, which may echo the key: only their code goes on.
+  if (error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError) {
+    return { kind: 'garbled', reason: error.code };
+  }
+  // Our own mistakes and limits, not the upstream's.
+  if (
+    (error instanceof Error && 'code' in error && OWN_LIMITS.has(String(error.code))) ||
+    error instanceof errors.InvalidArgumentError ||
+    error instanceof errors.ClientClosedError ||
+    error instanceof errors.ClientDestroyedError
+  ) {
+    throw error;
+  }
+  return { kind: 'lost', cause: error instanceof Error ? error : new Error(String(error)) };
+}

@@ -1,0 +1,76 @@
+import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
+import { integerOrNull, kindOf, type Reading, textOrNull } from './wire.ts';
+
+/** A chain that can be quoted. */
+export type ChainEntry = {
+  chainId: number;
+  name: string | null;
+  /** The address that signs quotes for this source chain. */
+  quoteSigner: string | null;
+  raw: JsonObject;
+};
+
+/** A token that can be quoted. */
+export type TokenEntry = {
+  chainId: number;
+  address: string;
+  symbol: string | null;
+  decimals: number | null;
+  raw: JsonObject;
+};
+
+/** A list, and what of it could not be read. */
+export type Listing<T> = { entries: T[]; unreadable: { index: number; reason: string }[] };
+
+/** What the chains endpoint must answer, in words. */
+export const CHAINS_EXPECTED =
+  'HTTP 200 with a JSON array of chains, or an object that holds it as chains or data';
+
+/** What the tokens endpoint must answer, in words. */
+export const TOKENS_EXPECTED =
+  'HTTP 200 with a JSON array of tokens, or an object that holds it as tokens or data';
+
+/** Reads a list of chains. The interface shows no shape, so a bare list and the two usual envelopes will do. */
+export function readChains(body: JsonValue): Reading<Listing<ChainEntry>> {
+  return readListing(body, {
+    name: 'chains',
+    read: (raw) => {
+      const chainId = integerOrNull(raw.chainId);
+      if (chainId === null) return { mismatch: `${kindOf(raw.chainId)} as chainId` };
+      const { name, quoteSigner } = raw;
+      return { value: { chainId, name: textOrNull(name), quoteSigner: textOrNull(quoteSigner), raw } };
+    },
+  });
+}
+
+/** Reads a list of tokens, in the same shapes. */
+export function readTokens(body: JsonValue): Reading<Listing<TokenEntry>> {
+  return readListing(body, {
+    name: 'tokens',
+    read: (raw) => {
+      const chainId = integerOrNull(raw.chainId);
+      if (chainId === null) return { mismatch: `${kindOf(raw.chainId)} as chainId` };
+      const address = textOrNull(raw.address);
+      if (address === null) return { mismatch: `${kindOf(raw.address)} as address` };
+      const { symbol, decimals } = raw;
+      return {
+        value: { chainId, address, symbol: textOrNull(symbol), decimals: integerOrNull(decimals), raw },
+      };
+    },
+  });
+}
+
+function readListing<T>(
+  body: JsonValue,
+  { name, read }: { name: string; read: (raw: JsonObject) => Reading<T> },
+): Reading<Listing<T>> {
+  const list = isJsonObject(body) ? (body[name] ?? body.data) : body;
+  if (!Array.isArray(list)) return { mismatch: `${kindOf(list)} as the list of ${name}` };
+  const listing: Listing<T> = { entries: [], unreadable: [] };
+  for (const [index, item] of list.entries()) {
+    const reading = isJsonObject(item) ? read(item) : { mismatch: `${kindOf(item)} as an entry` };
+    if ('value' in reading) listing.entries.push(reading.value);
+    else listing.unreadable.push({ index, reason: reading.mismatch });
+  }
+  return { value: listing };
+}

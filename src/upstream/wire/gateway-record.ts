@@ -1,0 +1,116 @@
+import { z } from 'zod';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
+import {
+  amountMember,
+  integerMember,
+  integerOrNull,
+  kindOf,
+  type Members,
+  type Reading,
+  textMember,
+  textOrNull,
+  unreadableMembers,
+} from './wire.ts';
+
+/** A gasless job of the deposit gateway. The interface requires none of its members (Gasless job record). */
+export type GatewayJob = {
+  /** As spelled by the upstream. */
+  id: string | null;
+  status: string | null;
+  intentHash: string | null;
+  /** All the upstream said inside `data`. */
+  raw: JsonObject;
+  /** Members that are there but not as the interface describes them. */
+  unreadable: string[];
+};
+
+/** A deposit vault. The interface requires none of its members (Vault record). */
+export type VaultRecord = {
+  /** As spelled by the upstream. */
+  vaultAddress: string | null;
+  state: string | null;
+  /** The chain on which the vault is funded. */
+  chainId: number | null;
+  intentHash: string | null;
+  /** Unix seconds. */
+  deadline: number | null;
+  /** All the upstream said inside `data`. */
+  raw: JsonObject;
+  /** Members that are there but not as the interface describes them. */
+  unreadable: string[];
+};
+
+const JOB_MEMBERS: Members = {
+  id: textMember,
+  status: textMember,
+  permitTxHash: textMember,
+  transferTxHash: textMember,
+  intentHash: textMember,
+  amount: amountMember,
+  error: z.string(),
+};
+
+const VAULT_MEMBERS: Members = {
+  vaultAddress: textMember,
+  state: textMember,
+  amount: amountMember,
+  deadline: integerMember,
+  intentHash: textMember,
+  sourceChainId: integerMember,
+};
+
+const JOB = 'a JSON object { data } with members of a gasless job (id, status, error, …)';
+
+/** What the gasless job endpoint must answer, in words. */
+export const GATEWAY_JOB_EXPECTED = `HTTP 200 with ${JOB}`;
+
+/** What the deposit gateway's submits must answer, in words. */
+export const GATEWAY_SUBMIT_EXPECTED = `HTTP 202 (or 200 for a job that exists) with ${JOB}`;
+
+/** What the vault lookup and the creation of a vault must answer, in words. */
+export const VAULT_EXPECTED =
+  'HTTP 200 (201 for a new one) with a JSON object { data } with members of a vault (vaultAddress, state, …)';
+
+/** Reads a gasless job, as far as it goes: one member that the interface names must be there. */
+export function readGatewayJob(body: JsonValue): Reading<GatewayJob> {
+  const reading = readEnvelope(body, JOB_MEMBERS);
+  if ('mismatch' in reading) return reading;
+  const { raw, unreadable } = reading.value;
+  const [id, status, intentHash] = [raw.id, raw.status, raw.intentHash].map(textOrNull);
+  return {
+    value: { id: id ?? null, status: status ?? null, intentHash: intentHash ?? null, raw, unreadable },
+  };
+}
+
+/** Reads a vault, as far as it goes: one member that the interface names must be there. */
+export function readVault(body: JsonValue): Reading<VaultRecord> {
+  const reading = readEnvelope(body, VAULT_MEMBERS);
+  if ('mismatch' in reading) return reading;
+  const { raw, unreadable } = reading.value;
+  return {
+    value: {
+      vaultAddress: textOrNull(raw.vaultAddress),
+      state: textOrNull(raw.state),
+      chainId: integerOrNull(raw.sourceChainId),
+      intentHash: textOrNull(raw.intentHash),
+      deadline: integerOrNull(raw.deadline),
+      raw,
+      unreadable,
+    },
+  };
+}
+
+/** What `data` says, and which of its members cannot be read; an object with nothing of the record is none. */
+function readEnvelope(body: JsonValue, members: Members): Reading<{ raw: JsonObject; unreadable: string[] }> {
+  if (!isJsonObject(body)) return { mismatch: `${kindOf(body)} as the body` };
+  const { data } = body;
+  if (!isJsonObject(data)) return { mismatch: `${kindOf(data)} as data` };
+  const unreadable = unreadableMembers(data, members);
+  const readable = Object.keys(members).filter((name) => !isUnsaid(data[name]) && !unreadable.includes(name));
+  if (readable.length > 0) return { value: { raw: data, unreadable } };
+  return { mismatch: `none of ${Object.keys(members).join(', ')} in data` };
+}
+
+function isUnsaid(value: JsonValue | undefined): boolean {
+  return value === undefined || value === null || value === '';
+}

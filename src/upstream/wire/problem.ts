@@ -1,0 +1,90 @@
+import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
+import { parseJson } from '../../domain/parse-json.ts';
+
+/** A field of the request that was refused, as a dotted path, and why. */
+export type FieldFault = { field: string; detail: string };
+
+/** Why one solver refused to quote. */
+export type SolverFault = { solver: string; code: string; message: string };
+
+/** What a problem says about itself that its operator's support asks for; what it does not say is absent. */
+export type SupportDetails = { requestId?: string; legacyCode?: string; instance?: string; title?: string };
+
+/** What an error body said, as far as it could be read; texts are unfiltered. */
+export type Problem = {
+  /** The stable code to branch on. */
+  code: string | null;
+  /** `detail` of a problem body, the gateway's `Message`, or the deposit gateway's `message`. */
+  detail: string | null;
+  fields: FieldFault[];
+  solvers: SolverFault[];
+  support: SupportDetails;
+};
+
+/** More of either list is not worth a message's length. */
+const MAX_FAULTS = 20;
+
+/**
+ * Reads any error body: a problem, the gateway's `{ Message }`, the deposit gateway's `{ statusCode, message, code }`,
+ * the open quoting service's `{ statusCode, createdBy, validationErrors }`, HTML, nothing. Never throws.
+ */
+export function readProblem(text: string): Problem {
+  const body = jsonOrNull(text);
+  if (!isJsonObject(body)) return { code: null, detail: null, fields: [], solvers: [], support: {} };
+  const { code, detail, Message, message } = body;
+  return {
+    // A code is an identifier; whatever else stands there must not reach labels and logs.
+    code: typeof code === 'string' && /^[A-Za-z0-9._-]{1,64}$/.test(code) ? code : null,
+    detail: [detail, Message, message].find((one) => typeof one === 'string') ?? null,
+    fields: [...objects(body.errors), ...objects(body.validationErrors)].flatMap(fieldFault),
+    solvers: objects(body.solverErrors).flatMap(solverFault),
+    support: supportDetails(body),
+  };
+}
+
+const SUPPORT = ['requestId', 'legacyCode', 'instance', 'title'] as const;
+
+/** The deposit-address service's `requestId` is a short number (interface, Problem), sent as text or as a number. */
+function supportDetails(body: JsonObject): SupportDetails {
+  const details: SupportDetails = {};
+  for (const name of SUPPORT) {
+    const value = body[name];
+    if (typeof value === 'number' || (typeof value === 'string' && value.trim() !== '')) {
+      details[name] = String(value);
+    }
+  }
+  return details;
+}
+
+/** Each detail with its name, as a message ends: `title "…", requestId …`; empty where there is none. */
+export function describeSupport(details: SupportDetails): string {
+  return SUPPORT.toReversed()
+    .flatMap((name) => {
+      const value = details[name];
+      return value === undefined ? [] : [`${name} ${name === 'title' ? JSON.stringify(value) : value}`];
+    })
+    .join(', ');
+}
+
+function fieldFault({ field, detail, message }: JsonObject): FieldFault[] {
+  const why = detail ?? message;
+  return typeof field === 'string' && typeof why === 'string' ? [{ field, detail: why }] : [];
+}
+
+function solverFault({ solver, solverName, code, message }: JsonObject): SolverFault[] {
+  if (typeof solver !== 'string' || typeof message !== 'string') return [];
+  const name = typeof solverName === 'string' && solverName !== '' ? solverName : solver;
+  return [{ solver: name, code: typeof code === 'string' ? code : 'no code', message }];
+}
+
+function objects(value: JsonValue | undefined): JsonObject[] {
+  return Array.isArray(value) ? value.slice(0, MAX_FAULTS).filter((item) => isJsonObject(item)) : [];
+}
+
+function jsonOrNull(text: string): JsonValue {
+  try {
+    return parseJson(text);
+  } catch {
+    return null;
+  }
+}

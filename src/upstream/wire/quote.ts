@@ -1,0 +1,150 @@
+import { z } from 'zod';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
+import {
+  integerMember,
+  integerOrNull,
+  kindOf,
+  type Members,
+  type Reading,
+  textOrNull,
+  unreadableMembers,
+} from './wire.ts';
+
+/** A fee of a quote. `amount` is base units of `token`. */
+export type QuoteFee = { type: string; token: string | null; amount: string };
+
+/** A quote: its price, what is signed, and how it is funded. */
+export type Quote = {
+  /** With its prefix `quote:`. */
+  id: string;
+  type: string | null;
+  signature: string;
+  /** Unix seconds. */
+  expiresAt: number;
+  intentHash: string;
+  source: { chainId: number; token: string | null; funder: string | null; amount: string | null };
+  destination: {
+    chainId: number | null;
+    token: string | null;
+    recipient: string | null;
+    amountOut: string | null;
+    minAmountOut: string | null;
+  };
+  fees: QuoteFee[];
+  /** `execution.transaction`: what funds the quote. The quote's signature does not cover it. */
+  transaction: JsonObject | null;
+  /** All the upstream said, `quotes` included. */
+  raw: JsonObject;
+  /** Members that are there but not as the interface describes them. */
+  unreadable: string[];
+};
+
+/** The best quote and, when all were asked for, each that could be read. */
+export type QuoteAnswer = Quote & {
+  quotes: Quote[];
+  /** Entries of `quotes` that lack the core of a quote. */
+  unreadableQuotes: { index: number; reason: string }[];
+};
+
+/** What the quotes endpoint must answer, in words. */
+export const QUOTE_EXPECTED =
+  'HTTP 200 with a JSON object of id, signature, expiresAt, intentHash and source.chainId';
+
+const amount = z.string().regex(/^\d+$/);
+
+const fee = z.object({ type: z.string(), token: z.string().optional(), amount });
+
+const MEMBERS: Members = {
+  type: z.string(),
+  source: z.object({ chainId: integerMember, token: z.string(), funder: z.string(), amount }).partial(),
+  destination: z
+    .object({
+      chainId: integerMember,
+      token: z.string(),
+      recipient: z.string(),
+      amountOut: amount,
+      minAmountOut: amount,
+    })
+    .partial(),
+  fees: z.array(fee),
+  steps: z.array(
+    z.object({ type: z.string(), intents: z.array(z.object({ intentHash: z.string(), role: z.string() })) }),
+  ),
+  execution: z.object({ transaction: z.object({ type: z.string() }) }),
+  quotes: z.array(z.object({})),
+};
+
+/** Reads the answer of the quotes endpoint: the core of the top-level quote must be there, the rest is taken as far as it goes. */
+export function readQuoteAnswer(body: JsonValue): Reading<QuoteAnswer> {
+  const best = readQuote(body);
+  if ('mismatch' in best) return best;
+  const answer: QuoteAnswer = { ...best.value, quotes: [], unreadableQuotes: [] };
+  const { quotes } = best.value.raw;
+  for (const [index, entry] of (Array.isArray(quotes) ? quotes : []).entries()) {
+    const reading = readQuote(entry);
+    if ('value' in reading) answer.quotes.push(reading.value);
+    else answer.unreadableQuotes.push({ index, reason: reading.mismatch });
+  }
+  return { value: answer };
+}
+
+function readQuote(raw: JsonValue): Reading<Quote> {
+  if (!isJsonObject(raw)) return { mismatch: `${kindOf(raw)} as the quote` };
+  const id = textOrNull(raw.id);
+  if (id === null) return { mismatch: `${kindOf(raw.id)} as id` };
+  const signature = textOrNull(raw.signature);
+  if (signature === null) return { mismatch: `${kindOf(raw.signature)} as signature` };
+  const expiresAt = integerOrNull(raw.expiresAt);
+  if (expiresAt === null) return { mismatch: `${kindOf(raw.expiresAt)} as expiresAt` };
+  const intentHash = textOrNull(raw.intentHash);
+  if (intentHash === null) return { mismatch: `${kindOf(raw.intentHash)} as intentHash` };
+  const source = objectOf(raw.source);
+  const chainId = integerOrNull(source.chainId);
+  if (chainId === null) return { mismatch: `${kindOf(source.chainId)} as source.chainId` };
+  const destination = objectOf(raw.destination);
+  const { transaction } = objectOf(raw.execution);
+  return {
+    value: {
+      id,
+      type: textOrNull(raw.type),
+      signature,
+      expiresAt,
+      intentHash,
+      source: {
+        chainId,
+        token: textOrNull(source.token),
+        funder: textOrNull(source.funder),
+        amount: amountOrNull(source.amount),
+      },
+      destination: {
+        chainId: integerOrNull(destination.chainId),
+        token: textOrNull(destination.token),
+        recipient: textOrNull(destination.recipient),
+        amountOut: amountOrNull(destination.amountOut),
+        minAmountOut: amountOrNull(destination.minAmountOut),
+      },
+      fees: feesOf(raw.fees),
+      transaction: isJsonObject(transaction) ? transaction : null,
+      raw,
+      unreadable: unreadableMembers(raw, MEMBERS),
+    },
+  };
+}
+
+/** Those that can be read; a neighbour that cannot is told by `unreadable`. */
+function feesOf(value: JsonValue | undefined): QuoteFee[] {
+  return (Array.isArray(value) ? value : []).flatMap((item) => {
+    const parsed = fee.safeParse(item);
+    if (!parsed.success) return [];
+    return [{ type: parsed.data.type, token: parsed.data.token ?? null, amount: parsed.data.amount }];
+  });
+}
+
+function amountOrNull(value: JsonValue | undefined): string | null {
+  const parsed = amount.safeParse(value);
+  return parsed.success ? parsed.data : null;
+}
+
+function objectOf(value: JsonValue | undefined): JsonObject {
+  return isJsonObject(value) ? value : {};
+}

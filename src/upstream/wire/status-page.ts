@@ -1,0 +1,153 @@
+import { z } from 'zod';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
+import { foldHex } from '../../domain/subjects/subject.ts';
+import {
+  amountMember,
+  integerMember,
+  integerOrNull,
+  kindOf,
+  type Members,
+  type Reading,
+  textMember,
+  textOrNull,
+  unreadableMembers,
+} from './wire.ts';
+
+/** A record of the status endpoint. Its words are the upstream's own, known or not. */
+export type StatusRecord = {
+  /** With its prefix, such as `intent:0x…`. */
+  id: string;
+  type: string;
+  status: string;
+  /** Unix seconds on the upstream's clock. */
+  updatedAt: number | null;
+  /** Every intent the record names, each once, in order, as spelled. */
+  intentHashes: string[];
+  /** All the upstream said, unknown and unreadable members included. */
+  raw: JsonObject;
+  /** Members that are there but not as the interface describes them. */
+  unreadable: string[];
+};
+
+/** A page of the status endpoint. */
+export type StatusPage = {
+  records: StatusRecord[];
+  /** Results without the core of a record; index -1 stands for `nextCursor`, which then is null for want of better. */
+  unreadable: { index: number; reason: string }[];
+  nextCursor: string | null;
+};
+
+/** What the status endpoint must answer, in words. */
+export const STATUS_PAGE_EXPECTED = 'HTTP 200 with a JSON object of results (array) and nextCursor';
+
+const transactionSummary = z.object({
+  chainId: z.int(),
+  txHash: textMember,
+  token: textMember,
+  amount: amountMember,
+});
+
+const subStatus = z.object({
+  chainId: z.int(),
+  quoteIds: z.array(textMember),
+  txHash: textMember.nullable(),
+  intentHashes: z.array(textMember),
+  state: textMember,
+});
+
+const stepSide = z.object({ token: textMember, amount: amountMember, chainId: z.int() });
+
+const stepTransaction = z.object({ chainId: z.int(), txHash: textMember });
+
+const step = z.object({
+  type: textMember,
+  intentHash: textMember,
+  status: textMember,
+  from: stepSide,
+  to: stepSide,
+  transactions: z.object({
+    created: stepTransaction.optional(),
+    fulfilled: stepTransaction.optional(),
+    refunded: stepTransaction.optional(),
+  }),
+});
+
+/** Unix seconds up to the year 5138: milliseconds would make every answer to come look older than this one. */
+const secondsMember = integerMember.refine((seconds) => Number(seconds) < 1e11);
+
+const MEMBERS: Members = {
+  updatedAt: secondsMember.nullable(),
+  intentHashes: z.array(textMember),
+  txHash: textMember.nullable(),
+  subStatuses: z.array(subStatus),
+  sourceTx: transactionSummary,
+  destinationTx: transactionSummary,
+  steps: z.array(step),
+};
+
+/** A page shows fifty. One of so many more is no page, and would take seconds to read. */
+const MOST_RESULTS = 2_000;
+
+/** Reads a page: only `results` must be an array, everything below it is taken as far as it goes. */
+export function readStatusPage(body: JsonValue): Reading<StatusPage> {
+  if (!isJsonObject(body)) return { mismatch: `${kindOf(body)} as the body` };
+  if (!Array.isArray(body.results)) return { mismatch: `${kindOf(body.results)} as results` };
+  if (body.results.length > MOST_RESULTS) return { mismatch: `${body.results.length} results` };
+  const page: StatusPage = { records: [], unreadable: [], nextCursor: null };
+  for (const [index, result] of body.results.entries()) {
+    const reading = readStatusRecord(result);
+    if ('value' in reading) page.records.push(reading.value);
+    else page.unreadable.push({ index, reason: reading.mismatch });
+  }
+  const { nextCursor } = body;
+  if (typeof nextCursor === 'string' && nextCursor !== '') page.nextCursor = nextCursor;
+  else if (nextCursor !== null) {
+    page.unreadable.push({
+      index: -1,
+      reason: `nextCursor: found ${kindOf(nextCursor)}, expected text or null`,
+    });
+  }
+  return { value: page };
+}
+
+function readStatusRecord(raw: JsonValue): Reading<StatusRecord> {
+  if (!isJsonObject(raw)) return { mismatch: `result: found ${kindOf(raw)}, expected an object` };
+  const id = textOrNull(raw.id);
+  if (id === null) return { mismatch: `id: found ${kindOf(raw.id)}, expected text` };
+  const type = raw.type === '' ? '' : textOrNull(raw.type);
+  if (type === null) return { mismatch: `type: found ${kindOf(raw.type)}, expected text` };
+  const status = textOrNull(raw.status);
+  if (status === null) return { mismatch: `status: found ${kindOf(raw.status)}, expected text` };
+  return {
+    value: {
+      id,
+      type,
+      status,
+      updatedAt: secondsMember.safeParse(raw.updatedAt).success ? integerOrNull(raw.updatedAt) : null,
+      intentHashes: intentHashesOf(raw),
+      raw,
+      unreadable: unreadableMembers(raw, MEMBERS),
+    },
+  };
+}
+
+/** Taken one by one, so that a bad neighbour costs no hash. */
+function intentHashesOf(raw: JsonObject): string[] {
+  const named = [
+    ...items(raw.intentHashes),
+    ...items(raw.subStatuses).flatMap((sub) => (isJsonObject(sub) ? items(sub.intentHashes) : [])),
+    ...items(raw.steps).map((one) => (isJsonObject(one) ? one.intentHash : null)),
+  ];
+  const byHash = new Map<string, string>();
+  for (const member of named) {
+    const hash = textOrNull(member);
+    if (hash === null) continue;
+    const key = foldHex(hash);
+    if (!byHash.has(key)) byHash.set(key, hash);
+  }
+  return [...byHash.values()];
+}
+
+function items(value: JsonValue | undefined): JsonValue[] {
+  return Array.isArray(value) ? value : [];
+}

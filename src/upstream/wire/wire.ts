@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import type { JsonObject, JsonValue } from '../../domain/json.ts';
+import { isKeptNumber } from '../../domain/parse-json.ts';
+
+/** What a reader of a body gives: the value, or in words what it found instead of what was expected. */
+export type Reading<T> = { value: T } | { mismatch: string };
+
+/** Unix seconds, chain ids: an integer, or its digits as a string. */
+export const integerMember = z.union([z.int(), z.string().regex(/^\d{1,15}$/)]);
+
+/** A word, hash or address: text that was sent as text. */
+export const textMember = z.string().refine((text) => !isKeptNumber(text));
+
+/** An amount in base units. Sent as a number, its digits count. */
+export const amountMember = z.string().refine((text) => !isKeptNumber(text) || /^\d+$/.test(text));
+
+/** The optional members of one kind of record, by name. */
+export type Members = Readonly<Record<string, z.ZodType>>;
+
+/** The names of the members that are there but do not match their schema; the record itself is none the worse. */
+export function unreadableMembers(raw: JsonObject, members: Members): string[] {
+  return Object.entries(members)
+    .filter(([name, schema]) => Object.hasOwn(raw, name) && !schema.safeParse(raw[name]).success)
+    .map(([name]) => name);
+}
+
+/** An integer member as a number; null when it is absent, null or unreadable. */
+export function integerOrNull(value: JsonValue | undefined): number | null {
+  const parsed = integerMember.safeParse(value);
+  return parsed.success ? Number(parsed.data) : null;
+}
+
+/** A member that is text; null when it is absent, empty or anything else, such as a number too large to be held. */
+export function textOrNull(value: JsonValue | undefined): string | null {
+  return typeof value === 'string' && value !== '' && !isKeptNumber(value) ? value : null;
+}
+
+/** Names what stands somewhere without quoting it. */
+export function kindOf(value: JsonValue | undefined): string {
+  if (value === undefined) return 'nothing';
+  if (value === null) return 'null';
+  if (value === '') return 'an empty string';
+  if (Array.isArray(value)) return 'an array';
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}
