@@ -45,7 +45,7 @@ unless the material names a \`funder\`.
 A test that needs what was not given is skipped, and its name says what it needs. Faults of a service can be brought about
 in a sandbox alone.
 
-\`test/conformance/broken.test.ts\` runs every test twice through a proxy: once as it is, where it has to pass, and once with
+\`test/long/broken.test.ts\` runs every test twice through a proxy: once as it is, where it has to pass, and once with
 requests or answers rewritten so that its rule is broken, where it has to fail.
 
 A test passes only when what it is about was shown. **Shown** says how often the sandboxes did: for a row of a table, how
