@@ -90,7 +90,9 @@ export async function pages(): Promise<string[]> {
 }
 
 if (import.meta.main) {
-  console.log('bytes  words  | prose: sentences  words each  most | tables: sentences  words each  most | page');
+  console.log(
+    'bytes  words  | prose: sentences  words each  most | tables: sentences  words each  most | page',
+  );
   for (const page of await pages()) {
     const { bytes, words, prose, tables } = measure(await readFile(resolve(root, page), 'utf8'));
     const parts = [prose, tables].map(({ count, average, longest }) =>

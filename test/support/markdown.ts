@@ -21,7 +21,8 @@ export function codeBlocks(markdown: string): CodeBlock[] {
     else if (here !== null && (line.startsWith('    ') || line === '')) here.lines.push(line.slice(4));
     else {
       close();
-      if (line.startsWith('    ') && before === '') open = { language: '', lines: [line.slice(4)], fence: false };
+      if (line.startsWith('    ') && before === '')
+        open = { language: '', lines: [line.slice(4)], fence: false };
     }
     before = line;
   }
@@ -31,7 +32,9 @@ export function codeBlocks(markdown: string): CodeBlock[] {
 
 /** A page without its blocks of code. */
 export function withoutBlocks(markdown: string): string {
-  return markdown.replaceAll(/^ *(`{3,})[\s\S]*?^ *\1$/gm, '').replaceAll(/(?:^|\n\n)(?: {4}.*\n?)+/g, '\n\n');
+  return markdown
+    .replaceAll(/^ *(`{3,})[\s\S]*?^ *\1$/gm, '')
+    .replaceAll(/(?:^|\n\n)(?: {4}.*\n?)+/g, '\n\n');
 }
 
 /** The code within the sentences of a page. */
