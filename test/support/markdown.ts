@@ -1,33 +1,17 @@
 /** A block of code on a page: the word behind its fence ('' for an indented one), and its text. */
 export type CodeBlock = { language: string; code: string };
 
-/** The blocks of code of a page, fenced and indented, in order. */
+const FENCED = /^ *(`{3,})(\w*)\n([\s\S]*?)^ *\1$/gm;
+const INDENTED = /(?<=^|\n\n)(?: {4}.*\n(?:\n(?= {4}))?)+/g;
+
+/** The blocks of code of a page: the fenced ones, then the indented ones. */
 export function codeBlocks(markdown: string): CodeBlock[] {
-  const blocks: CodeBlock[] = [];
-  let open: { language: string; lines: string[]; fence: boolean } | null = null;
-  let before = '';
-  const close = (): void => {
-    if (open !== null) blocks.push({ language: open.language, code: `${open.lines.join('\n').trimEnd()}\n` });
-    open = null;
-  };
-  for (const line of markdown.split('\n')) {
-    const fence = /^ *```(\w*)/.exec(line);
-    const here: typeof open = open;
-    if (fence && here?.fence) close();
-    else if (fence) {
-      close();
-      open = { language: fence[1] ?? '', lines: [], fence: true };
-    } else if (here?.fence) here.lines.push(line);
-    else if (here !== null && (line.startsWith('    ') || line === '')) here.lines.push(line.slice(4));
-    else {
-      close();
-      if (line.startsWith('    ') && before === '')
-        open = { language: '', lines: [line.slice(4)], fence: false };
-    }
-    before = line;
-  }
-  close();
-  return blocks;
+  const fenced = [...markdown.matchAll(FENCED)].map(([, , language = '', code = '']) => ({ language, code }));
+  const indented = [...markdown.replaceAll(FENCED, '').matchAll(INDENTED)].map(([block]) => ({
+    language: '',
+    code: block.replaceAll(/^ {4}/gm, ''),
+  }));
+  return [...fenced, ...indented];
 }
 
 /** A page without its blocks of code. */

@@ -73,7 +73,7 @@ describe.each(PAGES)('$path', ({ path, text }) => {
   });
 
   test('names no metric that does not exist', () => {
-    const names = Object.values(DEFINITIONS).map(({ name }) => name);
+    const names: string[] = Object.values(DEFINITIONS).map(({ name }) => name);
     const found = codeSpans(text).filter((span) => /^intentwatch_[a-z_]+$/.test(span));
     expect(found.filter((name) => !names.includes(name))).toEqual([]);
   });
