@@ -15,10 +15,8 @@ export function codeBlocks(markdown: string): CodeBlock[] {
 }
 
 /** A page without its blocks of code. */
-export function withoutBlocks(markdown: string): string {
-  return markdown
-    .replaceAll(/^ *(`{3,})[\s\S]*?^ *\1$/gm, '')
-    .replaceAll(/(?:^|\n\n)(?: {4}.*\n?)+/g, '\n\n');
+function withoutBlocks(markdown: string): string {
+  return markdown.replaceAll(FENCED, '').replaceAll(INDENTED, '');
 }
 
 /** The code within the sentences of a page. */
