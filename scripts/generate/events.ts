@@ -108,12 +108,12 @@ route.available | At least one solver quotes the route; \`record.output\` is the
 route.unavailable | No solver quotes the route: the service answered, with an empty list. | the first answer shows none, or the last quote goes. A service that fails, or quotes that cannot be read, make no event
 route.moved | The output differs from \`record.previousOutput\`, which was told last, by more than \`movedBy\`. | an answer shows it; a slow drift counts as much as a jump
 
-upstream.unreachable | A surface of the upstream gives no usable answers. | 5 requests in a row failed, over at least 10 s
+upstream.unreachable | A surface of the upstream gives no usable answers. | three different subjects, or all there are, fail and none succeeds between: for 10 s, or with a \`Retry-After\` of as much
 upstream.reachable | It answers again. | a request succeeds after \`upstream.unreachable\`
-upstream.unauthorized | It refuses the API key (401 or 403). | the first such answer; polls slow down to one every 15 s
+upstream.unauthorized | It refuses the API key (401 or 403). | at once where the answer says that the key is invalid or has expired, else when three different subjects, or all there are, are refused; then one probe every 15 s
 upstream.authorized | It takes the key again. | a request succeeds after \`upstream.unauthorized\`
 
-receiver.failing | Deliveries to a receiver fail. | four failures in a row, of three deliveries or with no success for ten minutes
+receiver.failing | Deliveries to a receiver fail. | four failures in a row, of three different deliveries or after ten minutes without a success
 receiver.disabled | Nothing is attempted any more; its events are kept for \`retention\`. \`record.by\` says why: \`failures\`, \`gone\` (an answer of 410) or \`operator\`. | \`disableAfter\` of nothing but failures, at least four of them; a 410; \`receivers disable\`
 receiver.recovered | It takes events again. | after one of the two above, five successes in a row, or one after which nothing is open; for a disabled one after \`receivers enable\`
 receiver.events_dropped | Events whose \`retention\` has ended before the receiver got them are lost for it. | the first of them, \`record.count\` at once; again only after the receiver has got on

@@ -47,7 +47,7 @@ Made by \`npm run generate\` from \`src/metrics/definitions.ts\` and \`config/pr
 
 - Times are in seconds. Counters end in \`_total\` and begin at 0 with each process.
 - Labels come from closed sets, and their series exist from the start. A status or event type that cannot be foreseen is counted as \`other\`, a receiver that is not in the config as \`(removed)\`.
-- Gauges marked *shared* are read from Redis and say the same in every process: take \`max by (…)\`, not \`sum\`. They are read at most once per 2 s. One that cannot be read within 2 s is absent from the answer, and counted in \`intentwatch_scrape_errors_total\`.
+- Gauges marked *shared* are read from Redis and say the same in every process: take \`max by (…)\`, not \`sum\`. They are read at most once per 2 s. One that cannot be read within 0.8 s is absent from the answer, and counted in \`intentwatch_scrape_errors_total\`.
 - The usual metrics of a Node process (\`process_*\`, \`nodejs_*\`) come along.
 
 ## Metrics
@@ -69,6 +69,8 @@ ${labelRows(metrics).join('\n')}
 ${metrics.flatMap(bucketRow).join('\n')}
 
 ## Alerts
+
+[operations.md](operations.md) says what to do about each.
 
 | Alert | Severity | After | What it says | What it means |
 |---|---|---|---|---|
@@ -121,7 +123,8 @@ function bucketRow({ name, buckets }: Definition): string[] {
 
 function alertRow({ alert, labels, for: after, annotations }: Alert): string {
   const { summary, description } = annotations;
-  return `| \`${alert}\` | ${labels.severity} | ${after ?? 'at once'} | ${cell(spoken(summary))} | ${cell(description)} |`;
+  const name = `[\`${alert}\`](operations.md#${alert.toLowerCase()})`;
+  return `| ${name} | ${labels.severity} | ${after ?? 'at once'} | ${cell(spoken(summary))} | ${cell(description)} |`;
 }
 
 /** A summary's template as a reader says it: the label's name in place of its value. */

@@ -1,12 +1,12 @@
 import { AssertionError } from 'node:assert';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { RewritingProxy } from '../support/rewriting-proxy.ts';
 import { type Preparation, prepareSandboxes } from '../conformance/preparation.ts';
 import { OUTLINE, placeOf } from '../conformance/suite/outline.ts';
 import { nameOf, type Target } from '../conformance/suite/rule.ts';
 import { forged, QUOTE_SIGNATURE_RULES } from '../conformance/suite/rules/quote-signature.ts';
 import { RULES } from '../conformance/suite/suite.ts';
 import { UNOBSERVABLE } from '../conformance/suite/unobservable.ts';
+import { RewritingProxy } from '../support/rewriting-proxy.ts';
 
 let preparation: Preparation;
 const proxies = new Map<string, RewritingProxy>();

@@ -23,7 +23,7 @@ export const pollingSchema = mapping({
   }),
   longestWait: durationField({ min: '1s', max: '1d' }).prefault(DEFAULT_LONGEST).meta({
     description:
-      'The longest time between two polls of a wallet, or of something pending that is young. Longer only where a quarter of the budget is too small for it.',
+      'The longest time between two polls of a wallet, or of something pending that is young. Longer only where three fifths of the budget are too little for it.',
     label: 'duration',
   }),
   confirmAfter: durationField({ min: '1s', max: '1d' }).prefault('10m').meta({

@@ -1,0 +1,70 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { z } from 'zod';
+import { codeBlocks, codeSpans } from './markdown.ts';
+
+const root = resolve(import.meta.dirname, '../..');
+const read = (path: string): Promise<string> => readFile(resolve(root, path), 'utf8');
+
+/** The commands of the program by their names, as `src/main.ts` has them. */
+export async function commands(): Promise<ReadonlyMap<string, Command>> {
+  const entry = /'?([\w-]+)'?: async \(\) => \(await import\('\.\/(commands\/[\w-]+\.ts)'\)\)\.(\w+)\(\)/g;
+  const found = [...(await read('src/main.ts')).matchAll(entry)];
+  const loaded = found.map(async ([, name = '', file = '', make = '']): Promise<[string, Command]> => {
+    const module: Record<string, () => Command> = await import(resolve(root, 'src', file));
+    const command = module[make]?.();
+    if (command === undefined) throw new Error(`found no ${make} in ${file}, expected the command ${name}`);
+    return [name, command];
+  });
+  return new Map(await Promise.all(loaded));
+}
+
+/** The lines of a page that a reader types: in blocks of code, and whole commands within sentences. */
+export function commandLines(text: string): string[] {
+  const lines = codeBlocks(text)
+    .filter(({ language }) => language === '' || language === 'sh')
+    .flatMap(({ code }) => code.replaceAll(/\\\n\s*/g, ' ').split('\n'));
+  // Behind several spaces stands what the command does.
+  const typed = lines.map((line) => line.trim().split(/ {2,}|\t/)[0] ?? '');
+  return [...typed, ...codeSpans(text)].filter((line) => /^(intentwatch|npm|node) /.test(line));
+}
+
+/** What is wrong with a command line, or '' where nothing is. */
+export async function complaint(line: string, known: ReadonlyMap<string, Command>): Promise<string> {
+  const [program = '', ...words] = line.replace(/ &$/, '').split(' ');
+  if (program === 'npm') return npmComplaint(line, words);
+  if (program === 'node') return nodeComplaint(line, words);
+  const [name = '', ...rest] = words;
+  // `intentwatch COMMAND --help` stands for any of them.
+  if (name === 'COMMAND') return '';
+  const command = known.get(name);
+  if (command === undefined) return `${line}: found no command ${name}`;
+  const inner = command.commands.find((one) => one.name() === rest[0]);
+  const flags = [command, ...(inner ? [inner] : [])].flatMap(({ options }) =>
+    options.map(({ long }) => long),
+  );
+  const unknown = rest.find((word) => word.startsWith('--') && word !== '--help' && !flags.includes(word));
+  return unknown === undefined ? '' : `${line}: found no flag ${unknown}`;
+}
+
+async function npmComplaint(line: string, [verb = '', script = '']: string[]): Promise<string> {
+  const { scripts } = z
+    .object({ scripts: z.record(z.string(), z.string()) })
+    .parse(JSON.parse(await read('package.json')));
+  if (verb === 'run' || verb === 'test' || verb === 'start') {
+    const named = verb === 'run' ? script : verb;
+    if (scripts[named] === undefined) return `${line}: found no script ${named}`;
+    const [, bench] = /^npm run bench -- ([a-z]+)/.exec(line) ?? [];
+    return bench === undefined || existsSync(resolve(root, 'bench', `${bench}.ts`))
+      ? ''
+      : `${line}: found no benchmark`;
+  }
+  return '';
+}
+
+async function nodeComplaint(line: string, [file = '']: string[]): Promise<string> {
+  const places = ['', 'examples/verify-webhook'].map((folder) => resolve(root, folder, file));
+  return places.some((place) => existsSync(place)) ? '' : `${line}: found no ${file}`;
+}

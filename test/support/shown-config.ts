@@ -1,0 +1,65 @@
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parse, stringify } from 'yaml';
+import { z } from 'zod';
+import type { Config } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/file/load.ts';
+
+const QUOTE = resolve(import.meta.dirname, '../fixtures/config/quotes/quote.json');
+const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+/** What the configs on pages and of the examples find in their environment. */
+export const PAGE_ENV = {
+  UPSTREAM_API_KEY: 'key-1',
+  INTENTWATCH_TOKEN: 'token-of-16-char',
+  REDIS_URL: 'redis://redis:6379',
+  SMTP_URL: 'smtp://127.0.0.1:1025',
+  WALLET: '0x52908400098527886e0f7030069857d2e4169ee7',
+  SENDER_WALLET: '0x52908400098527886e0f7030069857d2e4169ee7',
+  WEBHOOK_SECRET: SECRET,
+  OLD_SECRET: SECRET,
+};
+
+const TREE = z.record(z.string(), z.unknown());
+const NAMED = z.array(z.looseObject({ name: z.string() }));
+
+/** A config that is whole, into which a page's part is put. */
+const BASE = {
+  upstream: { baseUrl: 'https://api.example.com', quotesUrl: 'https://quotes.example.com', apiKey: 'key-1' },
+  smtp: { url: 'smtp://127.0.0.1:1025', from: 'transfers@example.com' },
+  receivers: ['backend', 'oncall', 'desk'].map((name) => ({
+    name,
+    type: 'webhook',
+    url: 'https://example.com/',
+    secrets: [SECRET],
+  })),
+  subscriptions: [{ name: 'all', wallets: [PAGE_ENV.WALLET], receivers: ['backend'] }],
+};
+
+/** Loads what a page shows as the daemon does: a whole config as it stands, a part of one within a whole one. */
+export async function loadShown(yaml: string): Promise<Config> {
+  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-docs-'));
+  try {
+    await copyFile(QUOTE, join(folder, 'quote.json'));
+    return await loadIn(folder, yaml);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+async function loadIn(folder: string, yaml: string): Promise<Config> {
+  const part = TREE.parse(parse(yaml));
+  const isWhole = ['upstream', 'receivers', 'subscriptions'].every((key) => key in part);
+  const file = join(folder, 'intentwatch.yaml');
+  await writeFile(file, isWhole ? yaml : stringify(wholeWith(part)));
+  return loadConfig(file, PAGE_ENV);
+}
+
+function wholeWith(part: Record<string, unknown>): object {
+  const [subscription] = BASE.subscriptions;
+  if ('quotes' in part) return { ...BASE, subscriptions: [{ ...subscription, ...part }] };
+  const receivers = NAMED.parse(part.receivers ?? []);
+  const names = receivers.map(({ name }) => name);
+  const others = BASE.receivers.filter(({ name }) => !names.includes(name));
+  return { ...BASE, ...part, receivers: [...receivers, ...others] };
+}

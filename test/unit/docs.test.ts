@@ -1,0 +1,124 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { generatedFiles } from '../../scripts/generate.ts';
+import { measure, pages } from '../../scripts/sentences.ts';
+import { loadConfig } from '../../src/config/file/load.ts';
+import { DEFINITIONS } from '../../src/metrics/definitions.ts';
+import { commandLines, commands, complaint } from '../support/command-lines.ts';
+import { anchors, codeBlocks, codeSpans, links } from '../support/markdown.ts';
+import { loadShown, PAGE_ENV } from '../support/shown-config.ts';
+
+const root = resolve(import.meta.dirname, '../..');
+const read = (path: string): Promise<string> => readFile(resolve(root, path), 'utf8');
+
+const PAGES = await Promise.all((await pages()).map(async (path) => ({ path, text: await read(path) })));
+const GENERATED = new Set((await generatedFiles()).map(({ name }) => name));
+const README = PAGES.find(({ path }) => path === 'README.md')?.text ?? '';
+
+const README_BYTES = 9_000;
+const WORDS_EACH = 20;
+
+describe('README', () => {
+  test(`has at most ${README_BYTES} bytes`, () => {
+    expect(Buffer.byteLength(README)).toBeLessThanOrEqual(README_BYTES);
+  });
+
+  test('leads to every page of docs', () => {
+    const linked = new Set(links(README).map(({ path }) => path));
+    const docs = PAGES.map(({ path }) => path).filter((path) => /^docs\/[^/]+\.md$/.test(path));
+    expect(docs.filter((path) => !linked.has(path))).toEqual([]);
+  });
+
+  test('shows an event that is the one of the catalogue, shortened', async () => {
+    const [shown = ''] = codesIn(README, 'json');
+    const whole: unknown = JSON.parse(await read('docs/events/intent.filled.json'));
+    expect(whole).toMatchObject(JSON.parse(shown));
+  });
+
+  test('shows the program that verifies with a library', async () => {
+    expect(codesIn(README, 'ts')).toEqual([await read('examples/verify-webhook/standard-webhooks.ts')]);
+  });
+});
+
+/** The blocks of a page in one language, as they stand there. */
+function codesIn(text: string, language: string): string[] {
+  return codeBlocks(text)
+    .filter((block) => block.language === language)
+    .map(({ code }) => code);
+}
+
+describe.each(PAGES)('$path', ({ path, text }) => {
+  test('links to nothing that is not there', async () => {
+    const broken: string[] = [];
+    for (const { path: to, anchor } of links(text)) {
+      const target = to === '' ? resolve(root, path) : resolve(root, dirname(path), to);
+      if (!existsSync(target)) broken.push(to);
+      else if (anchor !== '' && !anchors(await readFile(target, 'utf8')).includes(anchor)) {
+        broken.push(`${to}#${anchor}`);
+      }
+    }
+    expect(broken).toEqual([]);
+  });
+
+  test('names no file of the repository that is not there', () => {
+    const named = codeSpans(text).filter((span) =>
+      /^(src|test|config|docs|examples|scripts|bench)\/[\w./-]+$/.test(span),
+    );
+    expect(named.filter((file) => !existsSync(resolve(root, file)))).toEqual([]);
+  });
+
+  test('names no metric that does not exist', () => {
+    const names: string[] = Object.values(DEFINITIONS).map(({ name }) => name);
+    const found = codeSpans(text).filter((span) => /^intentwatch_[a-z_]+$/.test(span));
+    expect(found.filter((name) => !names.includes(name))).toEqual([]);
+  });
+
+  test('shows commands that exist, with flags that they have', async () => {
+    const wrong = await Promise.all(
+      commandLines(text).map(async (line) => complaint(line, await commands())),
+    );
+    expect(wrong.filter((one) => one !== '')).toEqual([]);
+  });
+
+  test('shows YAML that the daemon takes', async () => {
+    for (const yaml of codesIn(text, 'yaml')) await expect(loadShown(yaml), yaml).resolves.toBeDefined();
+  });
+
+  test('shows JSON that fits the schema of events', async () => {
+    const schema = z.fromJSONSchema(JSON.parse(await read('docs/events/schema.json')));
+    for (const json of codesIn(text, 'json')) {
+      expect(schema.safeParse(JSON.parse(json)).error, json).toBeUndefined();
+    }
+  });
+
+  if (!GENERATED.has(path)) {
+    test(`has sentences of less than ${WORDS_EACH} words on average`, () => {
+      const { prose, tables } = measure(text);
+      expect(prose.average).toBeLessThan(WORDS_EACH);
+      expect(tables.average).toBeLessThan(WORDS_EACH);
+    });
+  }
+});
+
+test('docs/commands.md shows every command', async () => {
+  const names = [...(await commands()).keys()];
+  expect(names).toContain('verify-quote');
+  const text = await read('docs/commands.md');
+  expect(names.filter((name) => !text.includes(`\`intentwatch ${name}`))).toEqual([]);
+});
+
+test.each([
+  'examples/first-webhook/intentwatch.yaml',
+  'examples/round-trip/intentwatch.yaml',
+])('%s is a config that the daemon takes', async (file) => {
+  await expect(loadConfig(resolve(root, file), PAGE_ENV)).resolves.toBeDefined();
+});
+
+test('every page that is written by hand answers a question', () => {
+  const written = PAGES.filter(({ path }) => dirname(path) === 'docs' && !GENERATED.has(path));
+  const titles = written.map(({ text }) => /^# (.+)$/m.exec(text)?.[1] ?? '');
+  expect(titles.filter((title) => !title.endsWith('?'))).toEqual([]);
+});
