@@ -126,7 +126,7 @@ function after(plan: TransferPlan): Moment[] {
 /** A step fails while the transfer is under way: in a second of its own, so that `updatedAt` tells it. */
 function stepFailure({ waits, quoteUuid }: TransferPlan): Moment {
   return {
-    afterSeconds: waits.toFill / 2,
+    afterSeconds: waits.toExpiry / 3,
     changes: [
       { thing: 'intent', status: 'pending', shown: 'failure' },
       ...when(quoteUuid, { thing: 'quote', status: 'submitted', shown: 'failure' }),

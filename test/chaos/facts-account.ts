@@ -16,7 +16,13 @@ export type Ordered = {
 };
 
 /** What an answer that could be read showed of a subject, and when its last byte was handed over. */
-export type Shown = { id: string; status: string; updatedAt: number | null; atMs: number; doneAtMs: number };
+export type Shown = {
+  id: string;
+  status: string;
+  steps: { failed: number; refunded: number };
+  atMs: number;
+  doneAtMs: number;
+};
 
 /** What the run did beside: how long before the expiry it wants to be warned, and when the daemon was away. */
 export type Conditions = { warnBeforeMs: number; away: readonly { fromMs: number; toMs: number }[] };
@@ -78,11 +84,11 @@ export function accountFacts(
     /** An answer so early in a span that a daemon which is there has told of it before the end. */
     const isShownWithin = (fromMs: number, toMs: number): boolean =>
       seen.some(
-        ({ status, atMs, doneAtMs }) =>
-          UNFUNDED.test(status) &&
-          atMs >= fromMs + 1_000 &&
-          doneAtMs <= toMs - COMMITTED_MS &&
-          !conditions.away.some(({ fromMs: a, toMs: b }) => atMs <= b && doneAtMs + COMMITTED_MS >= a),
+        (showing) =>
+          UNFUNDED.test(showing.status) &&
+          showing.atMs >= fromMs + 1_000 &&
+          showing.doneAtMs <= toMs - COMMITTED_MS &&
+          !isAway(showing),
       );
     const isWarned = fundedAtMs === null || fundedAtMs > warnedMs;
     expect(`${kind}.expiring`, subject, isWarned, () =>
@@ -105,21 +111,28 @@ export function accountFacts(
         account.problems.push(`${intent} is short by ${expected}, told as ${shortfall?.amount}`);
       }
     }
-    const failing = expect('intent.step_failed', intent, one.stepFails, () => {
-      // Only the state between the failure and the next status shows it while the status stands.
-      const list = (bySubject.get(intent) ?? []).filter(({ status }) => status === 'pending');
-      const times = new Set(list.map(({ updatedAt }) => updatedAt));
-      return times.size < 2;
-    });
+    const failing = expect('intent.step_failed', intent, one.stepFails, () => !isShownFailing(intent, 'pending'));
     if (failing !== null) checkFailed(failing);
     if (kind === 'quote') {
-      const failed = expect('quote.step_failed', subject, one.stepFails, () => false);
+      const failed = expect('quote.step_failed', subject, one.stepFails, () => !isShownFailing(subject, 'submitted'));
       if (failed !== null) checkFailed(failed);
-      expect('quote.refund_sent', subject, one.isRefunded, () => false);
+      expect('quote.refund_sent', subject, one.isRefunded, () => !seen.some(({ steps }) => steps.refunded > 0));
     }
   }
   for (const key of facts.keys()) account.problems.push(`${key} has no reason`);
   return account;
+
+  /** Whether a failed step was shown after the same status without it: else it is told with the status. */
+  function isShownFailing(subject: string, stands: string): boolean {
+    const list = (bySubject.get(subject) ?? []).filter(({ status }) => status === stands);
+    const at = list.findIndex(({ steps }) => steps.failed > 0);
+    return at > 0 && !list.slice(at).every((showing) => isAway(showing));
+  }
+
+  /** Whether the daemon was away, or may have been before it had stored what an answer showed. */
+  function isAway({ atMs, doneAtMs }: Shown): boolean {
+    return conditions.away.some(({ fromMs, toMs }) => atMs <= toMs && doneAtMs + COMMITTED_MS >= fromMs);
+  }
 
   function checkFailed({ data: { subject, transfer } }: RenderedEvent): void {
     if (transfer?.failed?.some(({ status }) => status === 'FAILED')) return;

@@ -102,6 +102,7 @@ async function run(seed: number): Promise<FactsAccount & { faults: string[] }> {
         {
           name: 'orders',
           quotes: orders.flatMap(({ file }) => (file === null ? [] : [{ file }])),
+          intents: orders.map(({ ordered: { intent } }) => intent.slice('intent:'.length)),
           vaults: orders.flatMap(({ vault }) => (vault === null ? [] : [vault])),
           receivers: ['hook'],
           warnBefore: '7s',
@@ -116,9 +117,9 @@ async function run(seed: number): Promise<FactsAccount & { faults: string[] }> {
     await Promise.all(orders.map((one) => fund(sandbox, one)));
     await killed;
     await sandbox.setPace(0);
-    await eventually('all transfers have ended', async () => (await sandbox.living()) === 0, DRAIN_MS);
-    await control(sandbox, 'DELETE', '/faults');
     const ordered = orders.map(({ ordered: one }) => one);
+    await eventually('all that was ordered has ended', () => hasEnded(sandbox, ordered), DRAIN_MS);
+    await control(sandbox, 'DELETE', '/faults');
     const taken = async (): Promise<FactsAccount> =>
       accountFacts(ordered, await shownBy(sandbox), receiver.events, { warnBeforeMs: WARN_BEFORE_MS, away });
     // What is still missing then is missing for good, and the account names it.
@@ -129,6 +130,16 @@ async function run(seed: number): Promise<FactsAccount & { faults: string[] }> {
   } finally {
     for (const close of closers.reverse()) await close();
   }
+}
+
+/** Whether everything was delivered, paid back or has failed, or can be funded no more. */
+async function hasEnded(sandbox: SandboxProcess, ordered: readonly Ordered[]): Promise<boolean> {
+  const last = new Map((await sandbox.transitions()).map(({ subject, to }) => [subject, to]));
+  return ordered.every(({ intent, fundedAtMs, expiresAtMs }) =>
+    fundedAtMs === null
+      ? Date.now() > expiresAtMs + 2_000
+      : ['filled', 'settled', 'refunded', 'failed'].includes(last.get(intent) ?? ''),
+  );
 }
 
 function isTold({ problems }: FactsAccount): boolean {
