@@ -21,7 +21,10 @@ export const fundSchema = z.union(
       depositAddress: z.boolean().default(false),
     }),
   ],
-  { error: 'expected { quoteId } or { vaultAddress, chainId, depositAddress? }, and fate?, delivered?, stepFails?' },
+  {
+    error:
+      'expected { quoteId } or { vaultAddress, chainId, depositAddress? }, and fate?, delivered?, stepFails?',
+  },
 );
 
 /** What the chain has seen, or why there is nothing to fund. */

@@ -27,7 +27,7 @@ export type Shown = {
 /** What the run did beside: how long before the expiry it wants to be warned, and when the daemon was away. */
 export type Conditions = { warnBeforeMs: number; away: readonly { fromMs: number; toMs: number }[] };
 
-/** How often each kind of fact was due, and told. `problems`: each fact that was not told once, or did not happen. */
+/** How often each kind of fact was due and shown by answers in time, and how often it was told. `problems`: each fact that was not told once, or did not happen. */
 export type FactsAccount = {
   due: Record<string, number>;
   told: Record<string, number>;
@@ -59,16 +59,22 @@ export function accountFacts(
   }
 
   /** Counts a fact of a subject: due once, or not at all; `excuse` is why it may be otherwise. */
-  function expect(type: string, subject: string, isDue: boolean, excuse: () => boolean): RenderedEvent | null {
+  function expect(
+    type: string,
+    subject: string,
+    isDue: boolean,
+    excuse: () => boolean,
+  ): RenderedEvent | null {
     const key = `${type} ${subject}`;
     const told = facts.get(key) ?? [];
     facts.delete(key);
-    if (isDue) account.due[type] = (account.due[type] ?? 0) + 1;
+    const isExcused = told.length < 2 && (told.length === 1) !== isDue && excuse();
+    if (isExcused) account.excused += 1;
+    else if (isDue) account.due[type] = (account.due[type] ?? 0) + 1;
     if (told.length > 0) account.told[type] = (account.told[type] ?? 0) + 1;
     if (told.length > 1) account.problems.push(`${key} was told ${told.length} times`);
-    else if ((told.length === 1) !== isDue) {
-      if (excuse()) account.excused += 1;
-      else account.problems.push(isDue ? `${key} was not told` : `${key} did not happen`);
+    else if ((told.length === 1) !== isDue && !isExcused) {
+      account.problems.push(isDue ? `${key} was not told` : `${key} did not happen`);
     }
     return told[0] ?? null;
   }
@@ -111,12 +117,27 @@ export function accountFacts(
         account.problems.push(`${intent} is short by ${expected}, told as ${shortfall?.amount}`);
       }
     }
-    const failing = expect('intent.step_failed', intent, one.stepFails, () => !isShownFailing(intent, 'pending'));
+    const failing = expect(
+      'intent.step_failed',
+      intent,
+      one.stepFails,
+      () => !isShownFailing(intent, 'pending'),
+    );
     if (failing !== null) checkFailed(failing);
     if (kind === 'quote') {
-      const failed = expect('quote.step_failed', subject, one.stepFails, () => !isShownFailing(subject, 'submitted'));
+      const failed = expect(
+        'quote.step_failed',
+        subject,
+        one.stepFails,
+        () => !isShownFailing(subject, 'submitted'),
+      );
       if (failed !== null) checkFailed(failed);
-      expect('quote.refund_sent', subject, one.isRefunded, () => !seen.some(({ steps }) => steps.refunded > 0));
+      expect(
+        'quote.refund_sent',
+        subject,
+        one.isRefunded,
+        () => !seen.some(({ steps }) => steps.refunded > 0),
+      );
     }
   }
   for (const key of facts.keys()) account.problems.push(`${key} has no reason`);

@@ -123,7 +123,9 @@ async function run(seed: number): Promise<FactsAccount & { faults: string[] }> {
     const taken = async (): Promise<FactsAccount> =>
       accountFacts(ordered, await shownBy(sandbox), receiver.events, { warnBeforeMs: WARN_BEFORE_MS, away });
     // What is still missing then is missing for good, and the account names it.
-    await eventually('everything was told', async () => isTold(await taken()), DRAIN_MS / 2).catch(() => null);
+    await eventually('everything was told', async () => isTold(await taken()), DRAIN_MS / 2).catch(
+      () => null,
+    );
     // What is told too much would come with the next look at each.
     await wait(2_000);
     return { ...(await taken()), faults };

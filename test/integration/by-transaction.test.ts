@@ -92,7 +92,12 @@ test('a transfer of another transaction is not taken for the one that was asked 
 test('what belongs to a transaction and can be asked for in no other way is told by that look-up, to its end', async () => {
   const updatedAt = Math.floor(Date.now() / 1_000);
   const answers = ['pending', 'filled', 'settled'].map((status, index): Scripted => {
-    const record = { id: 'deposit-address:0x77', type: 'deposit-address', status, updatedAt: updatedAt + index };
+    const record = {
+      id: 'deposit-address:0x77',
+      type: 'deposit-address',
+      status,
+      updatedAt: updatedAt + index,
+    };
     return { records: [record] };
   });
   const { hook } = await watching(answers, { sourceTxs: [FUNDING] });

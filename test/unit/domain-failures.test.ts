@@ -109,20 +109,37 @@ describe('what happens while the status stands', () => {
 describe('a job that says no status', () => {
   const subject = gatewayJobId('7');
   const context = { nowMs: (T + 2) * 1_000, exact: true, history: false, confirmAfterMs: 1 };
-  const said = (more: JsonObject) => ({ subject, status: '', updatedAt: null, names: [], said: more, unreadable: [] });
+  const said = (more: JsonObject) => ({
+    subject,
+    status: '',
+    updatedAt: null,
+    names: [],
+    said: more,
+    unreadable: [],
+  });
 
   test.each<[string, JsonObject, string]>([
     ['with an error text', { id: '7', error: 'no gas' }, 'gasless.error'],
     ['without one', { id: '7', amount: '1' }, 'gasless.updated'],
   ])('%s, is told at first sight as what it is', (_, record, type) => {
-    expect(decide(null, said(record), context)).toMatchObject({ outcome: 'first', transition: { type, status: '' } });
+    expect(decide(null, said(record), context)).toMatchObject({
+      outcome: 'first',
+      transition: { type, status: '' },
+    });
   });
 });
 
 test('many parts that have failed take time in proportion', () => {
   const subStatuses = (state: string): JsonObject[] =>
-    Array.from({ length: 5_000 }, (_, index) => ({ ...SUB, chainId: index % 7, quoteIds: [`quote:${index}`], state }));
+    Array.from({ length: 5_000 }, (_, index) => ({
+      ...SUB,
+      chainId: index % 7,
+      quoteIds: [`quote:${index}`],
+      state,
+    }));
   const startMs = performance.now();
-  expect(typeOf({ subStatuses: subStatuses('pending') }, { subStatuses: subStatuses('failed') })).toBe('intent.step_failed');
+  expect(typeOf({ subStatuses: subStatuses('pending') }, { subStatuses: subStatuses('failed') })).toBe(
+    'intent.step_failed',
+  );
   expect(performance.now() - startMs).toBeLessThan(10_000);
 });
