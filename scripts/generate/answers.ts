@@ -36,6 +36,13 @@ taken for a refused key.
 | extra | a member beside it, or inside it, that the interface does not name |
 
 ${sections.join('\n\n')}
+
+## Chains and tokens
+
+The interface shows no shape for \`GET /v1/chains\` and \`GET /v1/tokens\`, so there is no right answer to differ from. No event
+hangs on them. An entry without \`chainId\` (a token's also without \`address\`) is skipped; a \`name\`, \`symbol\`,
+\`decimals\` or \`quoteSigner\` that cannot be read is not known. A list that cannot be read is logged as
+\`directory.not_read\`, and what was known goes on to be used.
 `;
 }
 

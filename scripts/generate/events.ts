@@ -70,9 +70,9 @@ gasless.published | The intent exists (status endpoint); it is watched from then
 gasless.permit_sent | The permit was sent (deposit gateway's jobs). | the status says so
 gasless.completed | The transfer was sent (deposit gateway's jobs); tracking ends. | the status says so
 gasless.failed | The job failed. | the status says so
-gasless.updated | Something other than the status changed, such as the hashes. | a member of the record appears or changes
+gasless.updated | Something other than the status changed, such as the hashes; or a job that says no status (\`data.status\` is empty). | a member of the record appears or changes
 gasless.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before
-gasless.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
+gasless.error | An error text appeared while the status stands, or before there is one: \`data.transfer.error\`. | \`record.error\` appears
 gasless.unknown | The upstream no longer knows a job that it knew. | ${LOOKED_UP}
 gasless.overdue | The job is still under way after \`overdueAfter\`. | once per stage
 
@@ -83,7 +83,7 @@ vault.expired_unfunded | The upstream calls the vault expired and unfunded. | th
 vault.failed | The upstream calls the vault failed. | the state says so
 vault.refunded_by_user | The money was taken out again; tracking ends. | the state says so
 vault.recovery_published | The money was recovered; tracking ends. | the state says so
-vault.updated | Something other than the state changed. | a member of the record appears or changes
+vault.updated | Something other than the state changed; or a vault that says no state (\`data.status\` is empty). | a member of the record appears or changes
 vault.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
 vault.unknown | The upstream no longer knows a vault that it knew. | ${LOOKED_UP}
 vault.overdue | Funded, but still not published after \`overdueAfter\`. | once per stage
@@ -110,7 +110,7 @@ route.moved | The output differs from \`record.previousOutput\`, which was told 
 
 upstream.unreachable | A surface of the upstream gives no usable answers. | three different subjects, or all there are, fail and none succeeds between: for 10 s, or with a \`Retry-After\` of as much
 upstream.reachable | It answers again. | a request succeeds after \`upstream.unreachable\`
-upstream.unauthorized | It refuses the API key (401 or 403). | at once where the answer says that the key is invalid or has expired, else when three different subjects, or all there are, are refused; then one probe every 15 s
+upstream.unauthorized | It refuses the API key (401 or 403). | at once where the answer says that the key is invalid or has expired, else when three different subjects, or all there are, are refused; then one probe every 15 s. A 403 to a request that carries no key (vaults, gateway jobs, open quotes) is about its path: \`upstream.unreachable\`
 upstream.authorized | It takes the key again. | a request succeeds after \`upstream.unauthorized\`
 
 receiver.failing | Deliveries to a receiver fail. | four failures in a row, of three different deliveries or after ten minutes without a success
@@ -131,7 +131,7 @@ function table(text: string): ReadonlyMap<string, readonly string[]> {
 
 /** The sections of the page: the kind of its types, title, text. */
 const SECTIONS = table(`
-intent | Transfers | An intent that a subscription names, that a page of its wallets showed, or that its quotes, jobs and vaults name.
+intent | Transfers | An intent that a subscription names, that a page of its wallets showed, or that its quotes, jobs and vaults name. A transfer over several intents (a swap after the bridge) or to a deposit address stands on a wallet's page with a record for each: each has events of its own.
 quote | Quotes | A quote that a subscription names. One that is named by its id alone has no \`expiresAt\` and no signature: only one that is handed over (\`{ file }\`) gives \`quote.expiring\`, \`quote.expired\` and \`quote.signature_invalid\`. \`data.status\` of these is \`unknown\` where the upstream has not shown the quote.
 gasless | Gasless jobs | A job that a subscription names, at the status endpoint (\`gasless:<uuid>\`) or the deposit gateway (\`gasless:gateway:<id>\`).
 vault | Deposit vaults | A vault that a subscription names. Its \`data.status\` is what the upstream calls \`state\`.

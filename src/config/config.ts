@@ -161,10 +161,10 @@ export type Subscription = {
   wallets: string[];
   /** `0x` and 64 hex digits, lower-cased. */
   intents: string[];
-  /** UUIDs, lower-cased, also of those that were handed over. */
   /** Hashes of the transactions that fund transfers, and of those that deliver them. */
   sourceTxs: string[];
   destinationTxs: string[];
+  /** UUIDs, lower-cased, also of those that were handed over. */
   quotes: string[];
   gaslessJobs: GaslessJob[];
   vaults: Vault[];

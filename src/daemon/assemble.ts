@@ -136,7 +136,7 @@ export function assemble({
   const { directory } = discovery;
   const quoting = quotingService(config, { directory, signals });
   const signers = new QuoteSigners({ client: discovery, shared: () => discovery.signers });
-  const quotes = new QuoteVerification({ signers, handedQuotes, subjects, signals, log });
+  const quotes = new QuoteVerification({ signers, handedQuotes, subjects, plan, signals, log });
   const sender = new Sender({
     id: randomUUID(),
     senders: new SenderStore(delivering, keys),

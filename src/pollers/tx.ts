@@ -1,9 +1,14 @@
+import type { JsonObject } from '../domain/json.ts';
 import { UNKNOWN } from '../domain/subjects/kinds.ts';
-import type { TxSide } from '../domain/subjects/subject.ts';
+import { foldHex, type TxSide, txId } from '../domain/subjects/subject.ts';
+import { readLeg } from '../domain/transfers/transfer.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
+import { strangerFailure } from './asked-id.ts';
 import { type Reading, readPage } from './reading.ts';
 
-/** Asks for the transfer that a transaction belongs to. No records: the upstream does not know the transaction yet. */
+/**
+ * Asks for the transfer that a transaction belongs to. A record of another transaction is no news of any kind. No records: the upstream does not know the transaction yet.
+ */
 export async function pollTx(
   client: UpstreamClient,
   { side, hash }: { side: TxSide; hash: string },
@@ -13,5 +18,21 @@ export async function pollTx(
   const answer = await client.status(query, { signal });
   // What stands for an unknown transaction has an id of any form.
   const records = answer.value.records.filter(({ status }) => status.toLowerCase() !== UNKNOWN);
-  return readPage({ ...answer, value: { ...answer.value, records } });
+  const known = records.filter(({ raw }) => !isOfAnother(raw, { side, hash }));
+  if (known.length === 0 && records[0] !== undefined) {
+    const { httpStatus } = answer;
+    const expected = txId(side, hash);
+    throw strangerFailure({ endpoint: 'status', httpStatus, found: records[0].id, expected });
+  }
+  return readPage({ ...answer, value: { ...answer.value, records: known.slice(0, MOST) } });
+}
+
+/** More transfers than one transaction funds or delivers. */
+const MOST = 50;
+
+/** Whether a record says which transaction it belongs to, and the one that was asked for stands nowhere in it. */
+function isOfAnother(record: JsonObject, { side, hash }: { side: TxSide; hash: string }): boolean {
+  const leg = readLeg(record[`${side}Tx`], { done: true, members: [] });
+  if (leg?.txHash == null || foldHex(leg.txHash) === hash) return false;
+  return !JSON.stringify(record).toLowerCase().includes(hash.toLowerCase());
 }

@@ -14,9 +14,12 @@ export async function pollVault(
   const subject = vaultId(vault);
   return orUnknown(subject, async () => {
     const { value, dateMs, httpStatus } = await client.vault(vault, { signal });
-    const { vaultAddress } = value;
-    if (vaultAddress !== null && !isSameId(vaultAddress, vault.address)) {
-      throw strangerFailure({ endpoint: 'vault', httpStatus, found: vaultAddress, expected: subject });
+    const { vaultAddress, chainId } = value;
+    // One address may be a vault on several chains, and how the chain is asked for is an assumption.
+    const isOtherChain = chainId !== null && chainId !== vault.chainId;
+    if (isOtherChain || (vaultAddress !== null && !isSameId(vaultAddress, vault.address))) {
+      const found = `${chainId ?? vault.chainId}:${vaultAddress ?? vault.address}`;
+      throw strangerFailure({ endpoint: 'vault', httpStatus, found, expected: subject });
     }
     const record = {
       subject,

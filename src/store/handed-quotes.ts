@@ -7,6 +7,9 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
 
+/** So many promises are written at a time. */
+const CHUNK = 1_000;
+
 /** The intent that a quote becomes. */
 function intentOf({ said: { intentHash } }: HandedQuote): SubjectId | null {
   return typeof intentHash === 'string' && intentHash !== '' ? intentId(intentHash) : null;
@@ -82,10 +85,15 @@ export class HandedQuotes {
   /** Keeps what was found out about a quote as it was handed over. */
   async decide(quote: HandedQuote, verdict: 'valid' | 'invalid'): Promise<void> {
     await this.#redis.hset(this.#keys.verdicts, quote.subject, `${verdict}:${fingerprintOf(quote)}`);
+  }
+
+  /** Keeps what a valid quote promises of the intent that it becomes. Returns that; null where it names none. */
+  async promise(quote: HandedQuote): Promise<SubjectId | null> {
     const intent = intentOf(quote);
-    if (verdict === 'valid' && intent !== null) {
+    if (intent !== null) {
       await this.#redis.hset(this.#keys.promised, intent, canonicalJson(promisedBy(quote)));
     }
+    return intent;
   }
 
   /** Makes what is known of the intents of quotes what these quotes promise; of the others nothing is believed. */
@@ -98,8 +106,9 @@ export class HandedQuotes {
     }
     const unwanted = (await this.#redis.hkeys(promised)).filter((intent) => !wanted.has(intent));
     if (unwanted.length > 0) await this.#redis.hdel(promised, ...unwanted);
-    for (const [intent, quote] of wanted) {
-      await this.#redis.hset(promised, intent, canonicalJson(promisedBy(quote)));
+    const entries = [...wanted].map(([intent, quote]) => [intent, canonicalJson(promisedBy(quote))] as const);
+    for (let from = 0; from < entries.length; from += CHUNK) {
+      await this.#redis.hset(promised, Object.fromEntries(entries.slice(from, from + CHUNK)));
     }
   }
 }

@@ -1,4 +1,5 @@
 import { expect, inject, test } from 'vitest';
+import { z } from 'zod';
 import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf, intentRecord, type Scripted, ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -6,6 +7,9 @@ import { hashOf, intentRecord, type Scripted, ScriptedUpstream } from '../suppor
 const HASH = hashOf(77);
 const FUNDING = hashOf(5);
 const PAYOUT = hashOf(6);
+const OTHER = hashOf(78);
+
+const LINE = z.looseObject({ msg: z.string() });
 
 const { later, started } = opening();
 
@@ -15,22 +19,26 @@ async function watching(answers: readonly Scripted[], named: object) {
   const upstream = await started(
     new ScriptedUpstream(({ query }) => {
       if (query.intentHash !== undefined) {
-        return { records: [intentRecord(HASH, 'pending', Math.floor(Date.now() / 1_000))] };
+        return { records: [intentRecord(query.intentHash, 'pending', Math.floor(Date.now() / 1_000))] };
       }
       times.push(JSON.stringify(query));
       return answers[Math.min(times.length, answers.length) - 1] ?? { records: [] };
     }),
   );
   const hook = await started(new TestReceiver());
-  const { daemon } = await startDaemon({
-    baseUrl: upstream.url,
-    redisUrl: inject('redisUrl'),
-    prefix: testPrefix(),
-    receivers: { hook: { url: hook.url } },
-    subscriptions: [{ name: 's', ...named, receivers: ['hook'], metadata: { order: '1042' } }],
-  });
+  const lines: z.infer<typeof LINE>[] = [];
+  const { daemon } = await startDaemon(
+    {
+      baseUrl: upstream.url,
+      redisUrl: inject('redisUrl'),
+      prefix: testPrefix(),
+      receivers: { hook: { url: hook.url } },
+      subscriptions: [{ name: 's', ...named, receivers: ['hook'], metadata: { order: '1042' } }],
+    },
+    (line) => lines.push(LINE.parse(JSON.parse(line))),
+  );
   later(() => daemon.close());
-  return { hook, times, daemon };
+  return { hook, times, daemon, lines };
 }
 
 const pending: Scripted = { records: [intentRecord(HASH, 'pending', Math.floor(Date.now() / 1_000))] };
@@ -66,4 +74,35 @@ test('a transfer named by the transaction that delivers it is told as well', asy
   const [event] = await hook.until((events) => events.length > 0);
   expect(event).toMatchObject({ type: 'intent.pending', data: { subject: { id: `intent:${HASH}` } } });
   expect(times).toEqual([JSON.stringify({ destinationTxHash: PAYOUT })]);
+});
+
+test('a transfer of another transaction is not taken for the one that was asked for', async () => {
+  const answers = [OTHER, HASH].map((hash): Scripted => {
+    const sourceTx = { chainId: 1, txHash: hash === HASH ? FUNDING : hashOf(9), token: '0x1', amount: '1' };
+    return { records: [{ ...intentRecord(hash, 'pending', Math.floor(Date.now() / 1_000)), sourceTx }] };
+  });
+  const { hook, lines } = await watching(answers, { sourceTxs: [FUNDING] });
+  await hook.until((events) => events.length > 0);
+  expect(hook.events.map(({ data }) => data.subject.id)).toEqual([`intent:${HASH}`]);
+  expect(lines.filter(({ msg }) => msg === 'poll.failed')).toMatchObject([
+    { subject: `by-tx:source:${FUNDING}`, code: 'malformed' },
+  ]);
+});
+
+test('what belongs to a transaction and can be asked for in no other way is told by that look-up, to its end', async () => {
+  const updatedAt = Math.floor(Date.now() / 1_000);
+  const answers = ['pending', 'filled', 'settled'].map((status, index): Scripted => {
+    const record = {
+      id: 'deposit-address:0x77',
+      type: 'deposit-address',
+      status,
+      updatedAt: updatedAt + index,
+    };
+    return { records: [record] };
+  });
+  const { hook } = await watching(answers, { sourceTxs: [FUNDING] });
+  await hook.until((events) => events.some(({ type }) => type === 'deposit-address.settled'));
+  expect(hook.events.map(({ type }) => type)).toEqual(
+    ['pending', 'filled', 'settled'].map((status) => `deposit-address.${status}`),
+  );
 });

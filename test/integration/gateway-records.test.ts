@@ -94,7 +94,7 @@ describe('a record of the deposit gateway', () => {
     expect(of('gasless.')).toEqual([
       ['gasless.updated', '', null],
       ['gasless.pending', 'PENDING', null],
-      ['gasless.updated', 'PENDING', ERROR],
+      ['gasless.error', 'PENDING', ERROR],
       ['gasless.failed', 'FAILED', ERROR],
     ]);
     expect(of('vault.')).toEqual([
@@ -108,6 +108,9 @@ describe('a record of the deposit gateway', () => {
     const wrong: JsonObject[] = [
       { id: 'another', status: 'FAILED', vaultAddress: `0x${'9'.repeat(40)}`, state: 'FAILED' },
       { message: 'ok' },
+      { id: 'another', vaultAddress: VAULT, state: 'FAILED', sourceChainId: 10 },
+      { id: 'another', vaultAddress: VAULT, state: 'FAILED', sourceChainId: 10 },
+      { id: 'another', vaultAddress: VAULT, state: 'FAILED', sourceChainId: 10 },
       {},
     ];
     const { hook, upstream } = await watching((path) => {

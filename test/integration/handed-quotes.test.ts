@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +15,7 @@ import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf, type Scripted, ScriptedUpstream } from '../support/scripted-upstream.ts';
 
-const { later, started } = opening();
+const { later, started, child } = opening();
 
 const UUID = '3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
 const ID = `quote:${UUID}`;
@@ -566,6 +567,73 @@ describe('a transfer whose quote was handed over', () => {
     });
     const metrics = await (await fetch(`${running.daemon.url}/metrics`)).text();
     expect(metrics).toContain('intentwatch_delivered_ratio_count{route="8453:10"} 1');
+  });
+
+  test('is told as short also where the quote is found valid only after the transfer has ended', async () => {
+    const ended = Promise.withResolvers<void>();
+    const upstream = await started(
+      new ScriptedUpstream(
+        async ({ path, query }) => {
+          if (path === '/v1/chains') {
+            await ended.promise;
+            return chains(SIGNER.address);
+          }
+          if (query.intentHash !== HASH) return shown('submitted');
+          const record = { status: 'settled', updatedAt: now() - 6, sourceTx };
+          const delivered = { destinationTx: { ...destinationTx, amount: '900000' } };
+          return { records: [{ id: `intent:${HASH}`, type: 'intent', ...record, ...delivered }] };
+        },
+        { lists: true },
+      ),
+    );
+    const quotes = [{ file: await quoteFile(await promising()) }];
+    const { hook, start } = await watching(upstream.url, quotes, { intents: [HASH] });
+    await start();
+    await hook.until((all) => all.some(({ type }) => type === 'intent.settled'));
+    ended.resolve();
+    const events = await hook.until((all) => all.some(({ type }) => type === 'intent.short'));
+    expect(typesOf(events.filter(({ data }) => data.subject.kind === 'intent'))).toEqual([
+      'intent.settled',
+      'intent.short',
+    ]);
+  });
+
+  test('is told as short once where the daemon is killed between the record and that', async () => {
+    const upstream = await started(
+      new ScriptedUpstream(
+        ({ path, query }) => {
+          if (path === '/v1/chains') return chains(SIGNER.address);
+          if (query.intentHash !== HASH) return { ...shown('submitted') };
+          const record = { status: 'settled', updatedAt: now() - 6, sourceTx };
+          const delivered = { destinationTx: { ...destinationTx, amount: '900000' } };
+          return { records: [{ id: `intent:${HASH}`, type: 'intent', ...record, ...delivered }] };
+        },
+        { lists: true },
+      ),
+    );
+    const file = await quoteFile(await promising());
+    const hook = await started(new TestReceiver());
+    const marker = `${file}.killed`;
+    const killer = new URL('../support/killed-before-write.ts', import.meta.url);
+    killer.search = String(new URLSearchParams({ text: 'intent.short', marker }));
+    const daemon = child(
+      {
+        baseUrl: upstream.url,
+        redisUrl: inject('redisUrl'),
+        prefix: testPrefix(),
+        receivers: { hook: { url: hook.url } },
+        subscriptions: [{ name: 's', quotes: [{ file }], intents: [HASH], receivers: ['hook'] }],
+      },
+      ['--import', killer.href],
+    );
+    void daemon.start();
+    await eventually('the daemon was killed', () => existsSync(marker));
+    await daemon.kill();
+    await daemon.start();
+    await hook.until((all) => all.some(({ type }) => type === 'intent.short'));
+    const events = new Map(hook.events.map((event) => [event.id, event]));
+    const told = [...events.values()].filter(({ data }) => data.subject.kind === 'intent');
+    expect(typesOf(told).toSorted()).toEqual(['intent.settled', 'intent.short']);
   });
 
   test.each<[string, JsonObject]>([

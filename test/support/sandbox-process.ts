@@ -28,7 +28,13 @@ const SHOWINGS = z.array(
     doneAt: z.number().nullable(),
     isPage: z.boolean(),
     records: z.array(
-      z.object({ id: z.string(), status: z.string(), updatedAt: z.number().nullable(), content: z.string() }),
+      z.object({
+        id: z.string(),
+        status: z.string(),
+        updatedAt: z.number().nullable(),
+        content: z.string(),
+        steps: z.object({ failed: z.number(), refunded: z.number() }),
+      }),
     ),
   }),
 );

@@ -18,7 +18,7 @@ function showings(said: readonly Said[], apartMs = 2_000): Showing[] {
     const at = 1_000_000 + index * apartMs;
     const { status, updatedAt = null, page } = one;
     const content = status === 'unknown' ? '' : contentOf(recordOf(one));
-    const records = [{ id: SUBJECT, status, updatedAt, content }];
+    const records = [{ id: SUBJECT, status, updatedAt, content, steps: { failed: 0, refunded: 0 } }];
     return { askedAt: at, at, doneAt: at + 10, isPage: page ?? false, records };
   });
 }

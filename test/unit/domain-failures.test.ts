@@ -3,7 +3,7 @@ import { decide } from '../../src/domain/changes/decide.ts';
 import { unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
 import { wantsType } from '../../src/domain/events/glob.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { intentId } from '../../src/domain/subjects/subject.ts';
+import { gatewayJobId, intentId } from '../../src/domain/subjects/subject.ts';
 
 const HASH = `0x${'ab'.repeat(32)}`;
 const SUBJECT = intentId(HASH);
@@ -41,6 +41,12 @@ describe('what happens while the status stands', () => {
       'a word of no table for a failure',
       { steps: [STEP] },
       { steps: [{ ...STEP, status: 'sad' }] },
+      'updated',
+    ],
+    [
+      'another step comes before a failed one',
+      { steps: [FAILED] },
+      { steps: [{ ...STEP, type: 'SWAP', intentHash: '0x5a' }, FAILED] },
       'updated',
     ],
     ['a step recovers', { steps: [FAILED] }, { steps: [STEP] }, 'updated'],
@@ -98,4 +104,42 @@ describe('what happens while the status stands', () => {
     const types = ['intent.step_failed', 'intent.error', 'intent.refund_sent', 'intent.updated'];
     expect(types.filter((type) => wantsType(mails, type))).toEqual(types.slice(0, 3));
   });
+});
+
+describe('a job that says no status', () => {
+  const subject = gatewayJobId('7');
+  const context = { nowMs: (T + 2) * 1_000, exact: true, history: false, confirmAfterMs: 1 };
+  const said = (more: JsonObject) => ({
+    subject,
+    status: '',
+    updatedAt: null,
+    names: [],
+    said: more,
+    unreadable: [],
+  });
+
+  test.each<[string, JsonObject, string]>([
+    ['with an error text', { id: '7', error: 'no gas' }, 'gasless.error'],
+    ['without one', { id: '7', amount: '1' }, 'gasless.updated'],
+  ])('%s, is told at first sight as what it is', (_, record, type) => {
+    expect(decide(null, said(record), context)).toMatchObject({
+      outcome: 'first',
+      transition: { type, status: '' },
+    });
+  });
+});
+
+test('many parts that have failed take time in proportion', () => {
+  const subStatuses = (state: string): JsonObject[] =>
+    Array.from({ length: 5_000 }, (_, index) => ({
+      ...SUB,
+      chainId: index % 7,
+      quoteIds: [`quote:${index}`],
+      state,
+    }));
+  const startMs = performance.now();
+  expect(typeOf({ subStatuses: subStatuses('pending') }, { subStatuses: subStatuses('failed') })).toBe(
+    'intent.step_failed',
+  );
+  expect(performance.now() - startMs).toBeLessThan(10_000);
 });

@@ -87,14 +87,18 @@ function decideUnseen(
 }
 
 function first(record: UpstreamRecord, { status, updatedAt, record: content }: Accepted): Decision {
+  const changes = Object.keys(content).filter((key) => key !== 'updatedAt');
+  const readable = changes.filter((key) => !record.unreadable.includes(key));
+  // Without a status, what it shows of a failure is all that names it.
+  const failure = status === UNSTATED ? partialFailure({}, content, readable) : null;
   return {
     outcome: 'first',
     accepted: { status, updatedAt, record: content },
     transition: {
-      type: eventType(record.subject, status),
+      type: eventType(record.subject, failure ?? status),
       status,
       previousStatus: null,
-      changes: Object.keys(content).filter((key) => key !== 'updatedAt'),
+      changes,
       skipped: false,
       regression: false,
     },
@@ -169,7 +173,8 @@ function changed(
       accepted.updatedAt === snapshot.updatedAt && canonicalJson(merged) === canonicalJson(snapshot.record);
     return { outcome: 'unchanged', accepted: same ? null : accepted };
   }
-  const word = moved ? record.status : (partialFailure(snapshot.record, merged, told) ?? 'updated');
+  const failure = moved && record.status !== UNSTATED ? null : partialFailure(snapshot.record, merged, told);
+  const word = failure ?? (moved ? record.status : 'updated');
   // A move at a newer time is a new state, and the answer describes it whole: what it leaves out belonged to the old.
   const whole = moved && how.reading === 'replaces';
   return {

@@ -46,8 +46,10 @@ function failureOf({ list, path, index, value }: Element): Failure[] {
   if (status == null) return [];
   const chainId = wordOf(value.chainId);
   const intentHash = wordOf(value.intentHash);
-  // Sub-statuses are a set: their place says nothing.
-  const key = `${list}:${list === 'subStatuses' ? chainId : list === 'intents' ? intentHash : index}`;
+  // Their place says little: sub-statuses are a set, and a step may come before others.
+  const name = list === 'subStatuses' ? chainId : intentHash;
+  const type = list === 'steps' ? wordOf(value.type) : null;
+  const key = `${list}:${type ?? ''}:${name ?? index}`;
   return [{ key, path, status, chainId, intentHash, reason: reasonOf(value) }];
 }
 

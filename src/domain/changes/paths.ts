@@ -21,14 +21,19 @@ function valueAt(record: JsonValue, path: string): JsonValue | undefined {
     return element === undefined ? null : valueAt(element, withoutDot(path.slice(whole.length)));
   }
   if (!isJsonObject(record)) return null;
-  const keys = Object.keys(record).filter(
-    (key) => path === key || path.startsWith(`${key}.`) || path.startsWith(`${key}[`),
-  );
-  for (const key of keys.sort((one, other) => other.length - one.length)) {
-    const found = valueAt(record[key] ?? null, withoutDot(path.slice(key.length)));
+  // The longest name first. The path is cut, not every name tried: a record may have any number of members.
+  for (let end = path.length; end > 0; end = lastCut(path, end - 1)) {
+    const key = path.slice(0, end);
+    if (!Object.hasOwn(record, key)) continue;
+    const found = valueAt(record[key] ?? null, withoutDot(path.slice(end)));
     if (found !== undefined) return found;
   }
   return null;
+}
+
+/** Where the name of a member may end, at or before a place: at a dot or a bracket; -1 for nowhere. */
+function lastCut(path: string, from: number): number {
+  return Math.max(path.lastIndexOf('.', from), path.lastIndexOf('[', from));
 }
 
 function withoutDot(path: string): string {
@@ -40,6 +45,7 @@ export function valuesAt(record: JsonObject, paths: readonly string[]): JsonObje
   let left = MOST_OF_ALL;
   return Object.fromEntries(
     paths.flatMap((path) => {
+      if (path.length > MOST_OF_ONE) return [[path, null]];
       const value = valueAt(record, path) ?? null;
       if (isEmpty(value)) return [];
       const { length } = canonicalJson(value);

@@ -36,7 +36,9 @@ const STATE = {
   status: z
     .string()
     .nullable()
-    .describe('The status after the change, as the upstream writes it (`PENDING` of a vault).'),
+    .describe(
+      'The status after the change, as the upstream writes it (`PENDING` of a vault). Empty for a gateway job or vault that has never said one.',
+    ),
   previousStatus: z
     .string()
     .nullable()

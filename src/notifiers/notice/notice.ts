@@ -71,7 +71,7 @@ export function briefRows(event: RenderedEvent, directory: Directory): Row[] {
 function statusRows(event: RenderedEvent): Row[] {
   const { data } = event;
   const { status, previousStatus } = data;
-  const change = [previousStatus, status].filter((word) => word !== null).join(' → ');
+  const change = [previousStatus, status].filter((word) => word !== null && word !== '').join(' → ');
   return [
     ...rowIf('Status', status !== null && previousStatus === status ? status : change),
     ...rowIf(event.type.endsWith('.overdue') ? 'Waiting for' : 'Took', renderElapsed(event)),

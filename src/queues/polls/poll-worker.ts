@@ -18,6 +18,7 @@ import type { HealthStore } from '../../store/health.ts';
 import type { Keys } from '../../store/keys.ts';
 import { NOTHING_OBSERVED, type Observed, type PollEnd } from '../../store/plan.ts';
 import { type PollStart, takePoll } from '../../store/poll-start.ts';
+import { NOTHING_KNOWN } from '../../store/subjects.ts';
 import { POLL_JOB, type PollJob, TAKE_OVER } from '../names.ts';
 import { commitDue } from './commit-flagged.ts';
 import { commitRecord, planOf } from './commit-record.ts';
@@ -266,15 +267,35 @@ export class PollWorker {
    */
   async #find(start: PollStart, signal: AbortSignal): Promise<Ended> {
     const { subject, claims } = start;
+    const askedAt = performance.now();
     const reading = await pollSubject(this.#parts, { subject, route: null, nowMs: start.nowMs }, signal);
+    const nowMs = start.nowMs + Math.round(performance.now() - askedAt);
     this.#reportUnreadable(subject, reading);
     const found = reading.records.flatMap((record) =>
       isPollable(record.subject) ? [record.subject] : record.names.map(intentId),
     );
     for (const one of new Set(found)) await this.#parts.subjects.claim(one, claims);
     if (found.length > 0) return over('answered');
-    const next = planOf(this.#parts, { ...start, snapshot: null }, start).next();
+    const [only] = reading.records;
+    const next =
+      only === undefined
+        ? planOf(this.#parts, { ...start, snapshot: null }, start).next()
+        : await this.#follow(start, only, nowMs);
+    if (only !== undefined && next === null) return over('answered');
     return { end: 'next', next: next ?? AT_ONCE, observed: NOTHING_OBSERVED, outcome: 'answered' };
+  }
+
+  /** Takes in a record that can be asked for by its transaction alone. Returns when that is due next; null when it is over. */
+  async #follow(start: PollStart, record: UpstreamRecord, nowMs: number): Promise<PlannedPoll | null> {
+    const { subject } = record;
+    const { asOf, price, claims } = start;
+    const [known = NOTHING_KNOWN] = await this.#parts.subjects.look([subject]);
+    const sighting = { asOf, nowMs, price, exact: true, claims };
+    const { outcome, snapshot } = await commitRecord(this.#parts, record, known, sighting);
+    if (outcome === 'superseded') {
+      return { ...AT_ONCE, restMs: SUPERSEDED_RETRY_MS, alarmMs: SUPERSEDED_RETRY_MS };
+    }
+    return planOf(this.#parts, { subject, snapshot, claims }, { ...start, nowMs }).next();
   }
 
   /** Makes the request of a poll and takes in what it brings. Returns when the next is due; null when it is over. */

@@ -6,6 +6,7 @@ import type { QuoteVerdict } from '../../domain/quotes/quote-signature.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { Signals } from '../../signals.ts';
 import type { HandedQuotes } from '../../store/handed-quotes.ts';
+import type { PlanStore } from '../../store/plan.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { SubjectStore } from '../../store/subjects.ts';
 import type { QuoteSigners } from '../../upstream/client/quote-signers.ts';
@@ -26,6 +27,7 @@ export class QuoteVerification {
     signers: QuoteSigners;
     handedQuotes: HandedQuotes;
     subjects: SubjectStore;
+    plan: PlanStore;
     signals: Signals;
     log: Logger;
   };
@@ -37,6 +39,7 @@ export class QuoteVerification {
     signers: QuoteSigners;
     handedQuotes: HandedQuotes;
     subjects: SubjectStore;
+    plan: PlanStore;
     signals: Signals;
     log: Logger;
   }) {
@@ -76,8 +79,17 @@ export class QuoteVerification {
     }
     this.#undecidedUntilMs.delete(subject);
     if (!verdict.valid && !(await this.#tell(quote, verdict, start))) return;
+    if (verdict.valid) await this.#compareAgain(await handedQuotes.promise(quote));
     await handedQuotes.decide(quote, verdict.valid ? 'valid' : 'invalid');
     if (verdict.valid) log.info({ subject, signer: verdict.signer }, 'quote.verified');
+  }
+
+  /** What was known of a transfer before its quote was, or has ended, is held against what that promises. */
+  async #compareAgain(intent: SubjectId | null): Promise<void> {
+    if (intent === null) return;
+    const [known] = await this.#parts.subjects.look([intent]);
+    // Also one that nothing is known of yet: a look-up of it may be under way.
+    if (known !== undefined && known.claims.length > 0) await this.#parts.plan.ask([intent]);
   }
 
   /** Makes the event, unless it was made. False when another process was faster: then the next poll finds what it did. */

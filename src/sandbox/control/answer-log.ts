@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { contentOf } from '../world/content.ts';
 import { pathOf } from '../world/path.ts';
+import type { StatusRecord, Step } from '../world/record.ts';
 import { type Entry, LOG_CAPACITY, type Mention } from '../world/world.ts';
 import { type BoundedLog, createBoundedLog } from './bounded-log.ts';
 
@@ -22,9 +23,13 @@ export type Answer = {
 /**
  * What an answer showed of a subject, after all faults. `updatedAt` is in Unix seconds, null where the record has none;
  * `content` is a digest of the record without `updatedAt`. Of an id that is not known the status is `unknown` and the
- * content empty.
+ * content empty. `steps` counts those that it showed as failed and as paid back.
  */
-export type ShownRecord = Mention & { updatedAt: number | null; content: string };
+export type ShownRecord = Mention & {
+  updatedAt: number | null;
+  content: string;
+  steps: { failed: number; refunded: number };
+};
 
 /**
  * An answer about subjects that could be read as what it is. Of those that were lost, cut or turned into something else
@@ -111,7 +116,7 @@ export function createAnswering({
     },
     sendMade: (request, reply, given) => answer(request, reply, { ...given, subjects: [] }),
     noteUnknown(request, reply, subject) {
-      const records = [{ id: subject, status: 'unknown', updatedAt: null, content: '' }];
+      const records = [{ id: subject, status: 'unknown', updatedAt: null, content: '', steps: stepsOf({}) }];
       noteShowing(request, reply, { isPage: false, records });
     },
   };
@@ -119,5 +124,12 @@ export function createAnswering({
 
 function shownRecord({ record, mention }: Entry<object>): ShownRecord {
   const updatedAt = 'updatedAt' in record && typeof record.updatedAt === 'number' ? record.updatedAt : null;
-  return { ...mention, updatedAt, content: mention.status === 'unknown' ? '' : contentOf(record) };
+  const content = mention.status === 'unknown' ? '' : contentOf(record);
+  return { ...mention, updatedAt, content, steps: stepsOf(record) };
+}
+
+function stepsOf(record: Pick<StatusRecord, 'steps'>): ShownRecord['steps'] {
+  const count = (status: Step['status']): number =>
+    (record.steps ?? []).filter((step) => step.status === status).length;
+  return { failed: count('FAILED'), refunded: count('REFUNDED') };
 }

@@ -1,20 +1,30 @@
 import { z } from 'zod';
+import { amount } from '../endpoints/fields.ts';
 import type { Fundable, Orders } from './orders.ts';
 
-const fate = z.enum(['settled', 'late-details', 'refunded', 'failed']).default('settled');
+const how = {
+  fate: z.enum(['settled', 'late-details', 'refunded', 'failed']).default('settled'),
+  /** What arrives, in base units; left out: what was agreed on. */
+  delivered: amount.optional(),
+  /** Whether a step fails on the way. */
+  stepFails: z.boolean().default(false),
+};
 
-/** What `POST /fund` takes: a quote (bare or prefixed) or a vault, and how the transfer is to end. */
+/** What `POST /fund` takes: a quote (bare or prefixed) or a vault, and what becomes of the transfer. */
 export const fundSchema = z.union(
   [
-    z.strictObject({ quoteId: z.string().transform((id) => id.replace(/^quote:/, '')), fate }),
+    z.strictObject({ quoteId: z.string().transform((id) => id.replace(/^quote:/, '')), ...how }),
     z.strictObject({
       vaultAddress: z.string(),
       chainId: z.int().min(1),
-      fate,
+      ...how,
       depositAddress: z.boolean().default(false),
     }),
   ],
-  { error: 'expected { quoteId, fate? } or { vaultAddress, chainId, fate?, depositAddress? }' },
+  {
+    error:
+      'expected { quoteId } or { vaultAddress, chainId, depositAddress? }, and fate?, delivered?, stepFails?',
+  },
 );
 
 /** What the chain has seen, or why there is nothing to fund. */
@@ -39,6 +49,8 @@ export function fundByTransaction(orders: Orders, wanted: z.infer<typeof fundSch
   }
   orders.fundByTransaction(fundable, {
     fate: wanted.fate,
+    delivers: wanted.delivered?.toString() ?? null,
+    stepFails: wanted.stepFails,
     showsDepositAddress: 'depositAddress' in wanted && wanted.depositAddress,
   });
   const { intentHash, source } = fundable.plan;

@@ -95,6 +95,8 @@ export function createGenerator(options: { seed: number; wallets: number; wallet
         vaultAddress: origin === 'vault' ? address(random, 'evm') : null,
         swap: null,
         showsDepositAddress: false,
+        delivers: null,
+        stepFails: false,
         waits: drawWaits(random),
       };
     },
@@ -116,6 +118,8 @@ export function createGenerator(options: { seed: number; wallets: number; wallet
         // Drawn last, so that whatever else is drawn stays as it was.
         swap: origin === 'quote' ? swapOf(random, source, destination) : null,
         showsDepositAddress: false,
+        delivers: null,
+        stepFails: false,
       };
     },
     gap: (index) => exponential(randomStream(seed, 'gap', index)),

@@ -1,8 +1,8 @@
 import { type TransferPlan, VAULT_VALIDITY_SECONDS } from './plan.ts';
 import type { IntentStatus, JobStatus, QuoteStatus, VaultState } from './record.ts';
 
-/** How much of a transfer's money movements a record shows. */
-export type Shown = 'nothing' | 'source' | 'destination' | 'refund';
+/** How much of a transfer's money movements a record shows; `failure` is `source` with a step that has failed. */
+export type Shown = 'nothing' | 'source' | 'failure' | 'destination' | 'refund';
 
 /** One thing of a transfer takes a state, or shows more while its state stays. */
 export type Change =
@@ -119,9 +119,27 @@ function before({ origin, fate, waits }: TransferPlan): Moment[] {
 }
 
 /** Everything from the birth of the intent on. */
-function after({ fate, waits, quoteUuid }: TransferPlan): Moment[] {
+function after(plan: TransferPlan): Moment[] {
+  return plan.stepFails ? [stepFailure(plan), ...ending(plan)] : ending(plan);
+}
+
+/** A step fails while the transfer is under way: in a second of its own, so that `updatedAt` tells it. */
+function stepFailure({ waits, quoteUuid }: TransferPlan): Moment {
+  return {
+    afterSeconds: waits.toExpiry / 3,
+    changes: [
+      { thing: 'intent', status: 'pending', shown: 'failure' },
+      ...when(quoteUuid, { thing: 'quote', status: 'submitted', shown: 'failure' }),
+    ],
+    newSecond: true,
+  };
+}
+
+/** How the intent ends. A step that has failed stays so, unless something is delivered or paid back. */
+function ending({ fate, waits, quoteUuid, stepFails }: TransferPlan): Moment[] {
   const quoteShows = (shown: Shown): Change[] =>
     quoteUuid === null ? [] : [{ thing: 'quote', status: 'submitted', shown }];
+  const undelivered = stepFails ? 'failure' : 'source';
   const settled: Moment = {
     afterSeconds: waits.toSettlement,
     changes: [{ thing: 'intent', status: 'settled', shown: 'destination' }],
@@ -144,11 +162,11 @@ function after({ fate, waits, quoteUuid }: TransferPlan): Moment[] {
       return [
         {
           afterSeconds: waits.toExpiry,
-          changes: [{ thing: 'intent', status: 'expired', shown: 'source' }],
+          changes: [{ thing: 'intent', status: 'expired', shown: undelivered }],
         },
         {
           afterSeconds: waits.toRefundable,
-          changes: [{ thing: 'intent', status: 'refundable', shown: 'source' }],
+          changes: [{ thing: 'intent', status: 'refundable', shown: undelivered }],
         },
         {
           afterSeconds: waits.toRefund,
@@ -159,7 +177,7 @@ function after({ fate, waits, quoteUuid }: TransferPlan): Moment[] {
       return [
         {
           afterSeconds: waits.toFailure,
-          changes: [{ thing: 'intent', status: 'failed', shown: 'source' }],
+          changes: [{ thing: 'intent', status: 'failed', shown: undelivered }],
         },
       ];
     case 'unborn':

@@ -7,6 +7,12 @@ import { vaultKey, type World } from './world.ts';
 /** How a transfer that a client ordered can end. */
 export type OrderedFate = Exclude<Fate, 'unborn'>;
 
+/** What becomes of a transfer that a client ordered. */
+export type OrderedLife = { fate: OrderedFate } & Pick<
+  TransferPlan,
+  'showsDepositAddress' | 'delivers' | 'stepFails'
+>;
+
 /** A quote or vault that a client made. It can be funded once, before `expiresAt` (Unix seconds). */
 export type Fundable = {
   readonly plan: TransferPlan;
@@ -24,7 +30,7 @@ export type Orders = {
   vault(vault: { chainId: number; address: string }): Fundable | undefined;
   isExpired(fundable: Fundable): boolean;
   /** The chain has seen the transaction that funds it. */
-  fundByTransaction(fundable: Fundable, how: { fate: OrderedFate; showsDepositAddress: boolean }): void;
+  fundByTransaction(fundable: Fundable, how: OrderedLife): void;
   /** A gasless job is queued that will fund it. */
   fundByJob(fundable: Fundable, by: { job: NonNullable<TransferPlan['job']>; funder: string }): void;
 };

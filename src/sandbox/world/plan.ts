@@ -29,6 +29,10 @@ export type TransferPlan = {
   swap: { intentHash: string; token: string; txHash: string } | null;
   /** Wallet pages show the address that was paid to as well, as a record of type `deposit-address`. */
   showsDepositAddress: boolean;
+  /** What arrives where that is not what was agreed on, in base units. */
+  delivers: string | null;
+  /** The step that bridges fails once, while the statuses stand. */
+  stepFails: boolean;
   waits: Waits;
 };
 

@@ -11,7 +11,7 @@ export type StepType = 'BRIDGE' | 'SWAP';
 export type Step = {
   type: StepType;
   intentHash: string;
-  status: 'CREATED' | 'FULFILLED' | 'REFUNDED';
+  status: 'CREATED' | 'FAILED' | 'FULFILLED' | 'REFUNDED';
   from: StepSide;
   to: StepSide;
   transactions: {

@@ -21,6 +21,15 @@ export const GATEWAY_WORDS = {
   failed: 'FAILED',
 } as const satisfies Record<JobStatus, GatewayJobStatus>;
 
+/** What a record says of the step that bridges. */
+const BRIDGE_WORDS = {
+  nothing: 'CREATED',
+  source: 'CREATED',
+  failure: 'FAILED',
+  destination: 'FULFILLED',
+  refund: 'REFUNDED',
+} as const satisfies Record<Shown, Step['status']>;
+
 type Moving = { plan: TransferPlan; shown: Shown; updatedAt: number };
 
 /** What the status endpoint says about an intent. */
@@ -135,7 +144,7 @@ function movements({
   if (shown === 'nothing') return { steps: [] };
   return {
     sourceTx: summary(plan.source),
-    ...(shown === 'destination' ? { destinationTx: summary(plan.destination) } : {}),
+    ...(shown === 'destination' ? { destinationTx: summary(delivered(plan)) } : {}),
     steps: [bridgeStep(plan, shown), ...swapSteps(plan, shown)],
   };
 }
@@ -199,7 +208,7 @@ function bridgeStep(
   return {
     type: 'BRIDGE',
     intentHash,
-    status: shown === 'destination' ? 'FULFILLED' : shown === 'refund' ? 'REFUNDED' : 'CREATED',
+    status: BRIDGE_WORDS[shown],
     from: { token: source.token, amount: source.amount, chainId: source.chain.chainId },
     to: {
       token: swap?.token ?? destination.token,
@@ -214,6 +223,11 @@ function bridgeStep(
       ...(shown === 'refund' ? { refunded: { chainId: source.chain.chainId, txHash: refundTxHash } } : {}),
     },
   };
+}
+
+/** What arrives: what was agreed on, unless the plan says otherwise. */
+function delivered({ destination, delivers }: TransferPlan): Leg {
+  return { ...destination, amount: delivers ?? destination.amount };
 }
 
 function summary({ chain, txHash, token, amount }: Leg): TransactionSummary {

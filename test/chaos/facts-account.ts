@@ -1,0 +1,170 @@
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
+
+/** What a run asked the sandbox to do with a quote or vault. Times are Unix ms; amounts are base units. */
+export type Ordered = {
+  subject: string;
+  intent: string;
+  expiresAtMs: number;
+  /** When it was funded; null for never. */
+  fundedAtMs: number | null;
+  /** What the quote promises at least; null for a vault, which promises nothing. */
+  minimum: bigint | null;
+  /** What arrives; null where nothing does. */
+  delivers: bigint | null;
+  stepFails: boolean;
+  isRefunded: boolean;
+};
+
+/** What an answer that could be read showed of a subject, and when its last byte was handed over. */
+export type Shown = {
+  id: string;
+  status: string;
+  steps: { failed: number; refunded: number };
+  atMs: number;
+  doneAtMs: number;
+};
+
+/** What the run did beside: how long before the expiry it wants to be warned, and when the daemon was away. */
+export type Conditions = { warnBeforeMs: number; away: readonly { fromMs: number; toMs: number }[] };
+
+/** How often each kind of fact was due and shown by answers in time, and how often it was told. `problems`: each fact that was not told once, or did not happen. */
+export type FactsAccount = {
+  due: Record<string, number>;
+  told: Record<string, number>;
+  /** Not told, because no answer showed it in time; or told, because answers were behind the truth. */
+  excused: number;
+  problems: string[];
+};
+
+/** The types of which every event must have its reason in what the sandbox was asked to do. */
+const FACTS = /\.(short|expiring|expired|step_failed|refund_sent|error)$/;
+
+/** From an answer to the event that it makes, where the daemon is not away. */
+const COMMITTED_MS = 3_000;
+
+/** Holds what a receiver was told against what the sandbox was asked to do, and what its answers showed of that. */
+export function accountFacts(
+  ordered: readonly Ordered[],
+  shown: readonly Shown[],
+  events: readonly RenderedEvent[],
+  conditions: Conditions,
+): FactsAccount {
+  const account: FactsAccount = { due: {}, told: {}, excused: 0, problems: [] };
+  const bySubject = Map.groupBy(shown, ({ id }) => id);
+  const facts = new Map<string, RenderedEvent[]>();
+  for (const event of new Map(events.map((one) => [one.id, one])).values()) {
+    if (!FACTS.test(event.type) || isStatus(event)) continue;
+    const key = `${event.type} ${event.data.subject.id}`;
+    facts.set(key, [...(facts.get(key) ?? []), event]);
+  }
+
+  /** Counts a fact of a subject: due once, or not at all; `excuse` is why it may be otherwise. */
+  function expect(
+    type: string,
+    subject: string,
+    isDue: boolean,
+    excuse: () => boolean,
+  ): RenderedEvent | null {
+    const key = `${type} ${subject}`;
+    const told = facts.get(key) ?? [];
+    facts.delete(key);
+    const isExcused = told.length < 2 && (told.length === 1) !== isDue && excuse();
+    if (isExcused) account.excused += 1;
+    else if (isDue) account.due[type] = (account.due[type] ?? 0) + 1;
+    if (told.length > 0) account.told[type] = (account.told[type] ?? 0) + 1;
+    if (told.length > 1) account.problems.push(`${key} was told ${told.length} times`);
+    else if ((told.length === 1) !== isDue && !isExcused) {
+      account.problems.push(isDue ? `${key} was not told` : `${key} did not happen`);
+    }
+    return told[0] ?? null;
+  }
+
+  for (const one of ordered) {
+    const { subject, intent, expiresAtMs, fundedAtMs } = one;
+    const seen = bySubject.get(subject) ?? [];
+    const kind = subject.slice(0, subject.indexOf(':'));
+    const warnedMs = expiresAtMs - conditions.warnBeforeMs;
+    /** An answer at or after a moment that showed the subject as unfunded. */
+    const unfundedFrom = (fromMs: number, toMs = Number.POSITIVE_INFINITY): boolean =>
+      seen.some(({ status, doneAtMs }) => UNFUNDED.test(status) && doneAtMs >= fromMs && doneAtMs < toMs);
+    /** An answer so early in a span that a daemon which is there has told of it before the end. */
+    const isShownWithin = (fromMs: number, toMs: number): boolean =>
+      seen.some(
+        (showing) =>
+          UNFUNDED.test(showing.status) &&
+          showing.atMs >= fromMs + 1_000 &&
+          showing.doneAtMs <= toMs - COMMITTED_MS &&
+          !isAway(showing),
+      );
+    const isWarned = fundedAtMs === null || fundedAtMs > warnedMs;
+    expect(`${kind}.expiring`, subject, isWarned, () =>
+      isWarned
+        ? !isShownWithin(warnedMs, Math.min(expiresAtMs, fundedAtMs ?? expiresAtMs))
+        : unfundedFrom(warnedMs),
+    );
+    // The sandbox calls a vault expired at its deadline: then that is told, as the status that it is.
+    expect(`${kind}.expired`, subject, fundedAtMs === null, () =>
+      fundedAtMs === null
+        ? kind === 'vault' && seen.some(({ status }) => status === 'EXPIRED_UNFUNDED')
+        : unfundedFrom(expiresAtMs),
+    );
+    const isShort = one.minimum !== null && one.delivers !== null && one.delivers < one.minimum;
+    const short = expect('intent.short', intent, isShort, () => false);
+    if (short !== null && one.minimum !== null && one.delivers !== null) {
+      const { shortfall } = short.data.transfer ?? {};
+      const expected = String(one.minimum - one.delivers);
+      if (shortfall?.amount !== expected) {
+        account.problems.push(`${intent} is short by ${expected}, told as ${shortfall?.amount}`);
+      }
+    }
+    const failing = expect(
+      'intent.step_failed',
+      intent,
+      one.stepFails,
+      () => !isShownFailing(intent, 'pending'),
+    );
+    if (failing !== null) checkFailed(failing);
+    if (kind === 'quote') {
+      const failed = expect(
+        'quote.step_failed',
+        subject,
+        one.stepFails,
+        () => !isShownFailing(subject, 'submitted'),
+      );
+      if (failed !== null) checkFailed(failed);
+      expect(
+        'quote.refund_sent',
+        subject,
+        one.isRefunded,
+        () => !seen.some(({ steps }) => steps.refunded > 0),
+      );
+    }
+  }
+  for (const key of facts.keys()) account.problems.push(`${key} has no reason`);
+  return account;
+
+  /** Whether a failed step was shown after the same status without it: else it is told with the status. */
+  function isShownFailing(subject: string, stands: string): boolean {
+    const list = (bySubject.get(subject) ?? []).filter(({ status }) => status === stands);
+    const at = list.findIndex(({ steps }) => steps.failed > 0);
+    return at > 0 && !list.slice(at).every((showing) => isAway(showing));
+  }
+
+  /** Whether the daemon was away, or may have been before it had stored what an answer showed. */
+  function isAway({ atMs, doneAtMs }: Shown): boolean {
+    return conditions.away.some(({ fromMs, toMs }) => atMs <= toMs && doneAtMs + COMMITTED_MS >= fromMs);
+  }
+
+  function checkFailed({ data: { subject, transfer } }: RenderedEvent): void {
+    if (transfer?.failed?.some(({ status }) => status === 'FAILED')) return;
+    account.problems.push(`${subject.id} is told to have failed, but not what`);
+  }
+}
+
+/** The words of a quote or vault that is not funded, and of one that is not known. */
+const UNFUNDED = /^(active|pending|unknown)$/i;
+
+/** Whether an event tells of a status of the upstream's that is called as one of the facts. */
+function isStatus({ type, data }: RenderedEvent): boolean {
+  return data.status !== data.previousStatus && type.endsWith(`.${data.status?.toLowerCase()}`);
+}

@@ -1,0 +1,305 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Command } from 'commander';
+import { z } from 'zod';
+import { between, chance, integer, pick, type Random, randomStream } from '../../src/sandbox/world/random.ts';
+import { ChildDaemon } from '../support/child-daemon.ts';
+import { TestReceiver } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { Program } from '../support/program.ts';
+import { RedisProcess } from '../support/redis-process.ts';
+import { SANDBOX_KEY, SandboxProcess } from '../support/sandbox-process.ts';
+import { accountFacts, type FactsAccount, type Ordered, type Shown } from './facts-account.ts';
+
+// A daemon watches quotes and vaults at a sandbox that answers with faults: some are never funded, some deliver less than
+// was promised, of some a step fails. The daemon is killed once on the way. Then every fact that it told is held against
+// what the sandbox was asked to do. Exits with 0 only if each was told once, and nothing that did not happen.
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+
+/** Quotes and vaults can be funded for 300 s, divided by this. */
+const TIME_SCALE = 20;
+const WARN_BEFORE_MS = 7_000;
+const QUOTES = 14;
+const VAULTS = 5;
+const DRAIN_MS = 60_000;
+
+const USDC = {
+  base: { chainId: 8453, token: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913' },
+  optimism: { chainId: 10, token: '0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85' },
+};
+const WALLET = '0x52908400098527886E0F7030069857D2E4169EE7';
+
+/** What may be wrong with the answers; several at once, drawn by the seed. */
+const FAULTS = [
+  { type: 'latency', ms: 20, spreadMs: 300, rate: 0.3 },
+  { type: 'error', code: 'internal-error', rate: 0.1 },
+  { type: 'error', code: 'rate-limit-exceeded', retryAfterSeconds: 1, rate: 0.01 },
+  { type: 'bare-error', status: 502, rate: 0.1 },
+  { type: 'lost-answer', status: 504, rate: 0.1 },
+  { type: 'html', rate: 0.1 },
+  { type: 'truncated-body', rate: 0.1 },
+  { type: 'slow-body', ms: 300, rate: 0.1 },
+  { type: 'wrong-content-type', rate: 0.2 },
+  { type: 'stale-reads', rate: 0.15 },
+  { type: 'not-indexed', rate: 0.15 },
+  { type: 'unknown-fields', rate: 0.2 },
+  { type: 'regressions', rate: 0.3 },
+];
+const FAULTS_OF_A_SEED = 4;
+
+const QUOTE = z.looseObject({
+  id: z.string(),
+  intentHash: z.string(),
+  expiresAt: z.number(),
+  destination: z.looseObject({ amountOut: z.string(), minAmountOut: z.string() }),
+});
+const VAULT = z.object({
+  data: z.object({ vaultAddress: z.string(), deadline: z.number(), intentHash: z.string() }),
+});
+
+await new Command('facts')
+  .description('Hold every fact that a daemon tells against what a sandbox with faults was asked to do.')
+  .option('--seed <number>', 'the first seed: what is ordered, what is wrong, and when', Number, 1)
+  .option('--seeds <number>', 'how many seeds, one after another', Number, 1)
+  .action(async ({ seed, seeds }: { seed: number; seeds: number }) => {
+    for (let index = 0; index < seeds; index += 1) {
+      const account = await run(seed + index);
+      report(seed + index, account);
+      if (account.problems.length > 0) process.exitCode = 1;
+    }
+  })
+  .parseAsync();
+
+async function run(seed: number): Promise<FactsAccount & { faults: string[] }> {
+  const closers: (() => Promise<unknown>)[] = [];
+  try {
+    const random = randomStream('facts', seed);
+    const flags = { port: 0, 'control-port': 0, 'transfers-per-second': 1, seed, 'time-scale': TIME_SCALE };
+    const args = Object.entries(flags).map((flag) => `--${flag.join('=')}`);
+    const program = await Program.start(MAIN, ['sandbox', ...args]);
+    closers.push(() => program.end('SIGKILL'));
+    const sandbox = await SandboxProcess.of(program);
+    const redis = await RedisProcess.create();
+    closers.push(() => redis.close());
+    const receiver = new TestReceiver();
+    await receiver.start();
+    closers.push(() => receiver.close());
+    const folder = await mkdtemp(join(tmpdir(), 'intentwatch-facts-'));
+    closers.push(() => rm(folder, { recursive: true, force: true }));
+    const { wallets } = await sandbox.subjects();
+
+    const orders = await order(sandbox, { random, folder });
+    const daemon = new ChildDaemon({
+      baseUrl: sandbox.url,
+      redisUrl: redis.url,
+      prefix: 'facts',
+      receivers: { hook: { url: receiver.url } },
+      subscriptions: [
+        { name: 'wallets', wallets, receivers: ['hook'], warnBefore: '7s' },
+        {
+          name: 'orders',
+          quotes: orders.flatMap(({ file }) => (file === null ? [] : [{ file }])),
+          intents: orders.map(({ ordered: { intent } }) => intent.slice('intent:'.length)),
+          vaults: orders.flatMap(({ vault }) => (vault === null ? [] : [vault])),
+          receivers: ['hook'],
+          warnBefore: '7s',
+        },
+      ],
+    });
+    closers.push(() => daemon.kill());
+    await daemon.start();
+    const faults = await disturb(sandbox, random);
+    const away: { fromMs: number; toMs: number }[] = [];
+    const killed = kill(daemon, { random, away });
+    await Promise.all(orders.map((one) => fund(sandbox, one)));
+    await killed;
+    await sandbox.setPace(0);
+    const ordered = orders.map(({ ordered: one }) => one);
+    await eventually('all that was ordered has ended', () => hasEnded(sandbox, ordered), DRAIN_MS);
+    await control(sandbox, 'DELETE', '/faults');
+    const taken = async (): Promise<FactsAccount> =>
+      accountFacts(ordered, await shownBy(sandbox), receiver.events, { warnBeforeMs: WARN_BEFORE_MS, away });
+    // What is still missing then is missing for good, and the account names it.
+    await eventually('everything was told', async () => isTold(await taken()), DRAIN_MS / 2).catch(
+      () => null,
+    );
+    // What is told too much would come with the next look at each.
+    await wait(2_000);
+    return { ...(await taken()), faults };
+  } finally {
+    for (const close of closers.reverse()) await close();
+  }
+}
+
+/** Whether everything was delivered, paid back or has failed, or can be funded no more. */
+async function hasEnded(sandbox: SandboxProcess, ordered: readonly Ordered[]): Promise<boolean> {
+  const last = new Map((await sandbox.transitions()).map(({ subject, to }) => [subject, to]));
+  return ordered.every(({ intent, fundedAtMs, expiresAtMs }) =>
+    fundedAtMs === null
+      ? Date.now() > expiresAtMs + 2_000
+      : ['filled', 'settled', 'refunded', 'failed'].includes(last.get(intent) ?? ''),
+  );
+}
+
+function isTold({ problems }: FactsAccount): boolean {
+  return !problems.some((problem) => problem.endsWith('was not told'));
+}
+
+type Order = {
+  ordered: Ordered;
+  file: string | null;
+  vault: { address: string; chainId: number } | null;
+  /** When it is funded, ms before it expires; null for never. */
+  beforeMs: number | null;
+  how: object;
+};
+
+/** Has the sandbox make quotes and vaults, and draws what becomes of them. */
+async function order(
+  sandbox: SandboxProcess,
+  { random, folder }: { random: Random; folder: string },
+): Promise<Order[]> {
+  const orders: Order[] = [];
+  for (let index = 0; index < QUOTES; index += 1) {
+    const amount = String(1_000_000 * (1 + integer(random, 900)));
+    const source = { ...USDC.base, funder: WALLET, amount };
+    const body = { type: 'exact-in', dappId: 'facts', source };
+    const destination = { ...USDC.optimism, recipient: WALLET };
+    const quote = QUOTE.parse(await post(`${sandbox.url}/v1/quotes`, { ...body, destination }));
+    const file = join(folder, `quote-${index}.json`);
+    await writeFile(file, JSON.stringify(quote));
+    const [promised, minimum] = [quote.destination.amountOut, quote.destination.minAmountOut].map(BigInt);
+    if (promised === undefined || minimum === undefined) throw new Error('a quote without amounts');
+    const delivers = pick(random, [promised, promised, minimum, minimum - 1n, minimum / 2n]);
+    orders.push(
+      drawn(random, {
+        ...{ subject: quote.id, intent: quote.intentHash, expiresAt: quote.expiresAt, minimum, delivers },
+        ...{ file, vault: null, fundable: { quoteId: quote.id } },
+      }),
+    );
+  }
+  for (let index = 0; index < VAULTS; index += 1) {
+    const [from, to] = [USDC.base, USDC.optimism];
+    const { data } = VAULT.parse(
+      await post(`${sandbox.url}/v1/deposit-gateway/deposit-addresses`, {
+        ...{ sourceChainId: from.chainId, destinationChainId: to.chainId },
+        ...{ sourceToken: from.token, destinationToken: to.token, amount: '5000000', recipient: WALLET },
+      }),
+    );
+    const vault = { address: data.vaultAddress, chainId: from.chainId };
+    const subject = `vault:${vault.chainId}:${vault.address.toLowerCase()}`;
+    const fundable = { vaultAddress: vault.address, chainId: vault.chainId };
+    const { intentHash: intent, deadline: expiresAt } = data;
+    const of = { subject, intent, expiresAt, minimum: null, delivers: 4_000_000n };
+    orders.push(drawn(random, { ...of, file: null, vault, fundable }));
+  }
+  return orders;
+}
+
+function drawn(
+  random: Random,
+  of: Pick<Order, 'file' | 'vault'> & {
+    subject: string;
+    intent: string;
+    expiresAt: number;
+    minimum: bigint | null;
+    delivers: bigint;
+    fundable: object;
+  },
+): Order {
+  const isFunded = chance(random, 0.7);
+  const fate = pick(random, ['settled', 'settled', 'late-details', 'refunded', 'failed']);
+  const isDelivered = fate === 'settled' || fate === 'late-details';
+  const stepFails = !isDelivered && chance(random, 0.7);
+  // Some before the warning, some after it.
+  const beforeMs = chance(random, 0.6) ? 60_000 : between(random, 2_000, WARN_BEFORE_MS - 2_000);
+  return {
+    file: of.file,
+    vault: of.vault,
+    beforeMs: isFunded ? beforeMs : null,
+    how: { ...of.fundable, fate, stepFails, ...(isDelivered ? { delivered: String(of.delivers) } : {}) },
+    ordered: {
+      subject: of.subject,
+      intent: `intent:${of.intent}`,
+      expiresAtMs: of.expiresAt * 1_000,
+      fundedAtMs: null,
+      minimum: of.minimum,
+      delivers: isFunded && isDelivered ? of.delivers : null,
+      stepFails: isFunded && stepFails,
+      isRefunded: isFunded && fate === 'refunded',
+    },
+  };
+}
+
+/** Funds an order at its time. One that has expired by then, on a machine that was held up, is none that was funded. */
+async function fund(sandbox: SandboxProcess, { ordered, beforeMs, how }: Order): Promise<void> {
+  if (beforeMs === null) return;
+  await wait(Math.max(0, ordered.expiresAtMs - beforeMs - Date.now()));
+  const answer = await control(sandbox, 'POST', '/fund', how);
+  if (answer.status === 200) ordered.fundedAtMs = Date.now();
+  else if (answer.status === 410) {
+    Object.assign(ordered, { delivers: null, stepFails: false, isRefunded: false });
+  } else throw new Error(`POST /fund answered ${answer.status}: ${await answer.text()}`);
+}
+
+async function disturb(sandbox: SandboxProcess, random: Random): Promise<string[]> {
+  const left = [...FAULTS];
+  const names: string[] = [];
+  for (let index = 0; index < FAULTS_OF_A_SEED; index += 1) {
+    const [fault] = left.splice(integer(random, left.length), 1);
+    if (fault === undefined) break;
+    const { status } = await control(sandbox, 'POST', '/faults', fault);
+    if (status !== 201) throw new Error(`POST /faults answered ${status} to ${fault.type}`);
+    names.push(fault.type);
+  }
+  return names;
+}
+
+/** Kills the daemon at a random moment and starts it again. */
+async function kill(
+  daemon: ChildDaemon,
+  { random, away }: { random: Random; away: { fromMs: number; toMs: number }[] },
+): Promise<void> {
+  await wait(between(random, 1_000, 14_000));
+  const fromMs = Date.now();
+  await daemon.kill();
+  await daemon.start();
+  away.push({ fromMs, toMs: Date.now() });
+}
+
+async function shownBy(sandbox: SandboxProcess): Promise<Shown[]> {
+  return (await sandbox.showings()).flatMap(({ at, doneAt, records }) =>
+    doneAt === null ? [] : records.map((record) => ({ ...record, atMs: at, doneAtMs: doneAt })),
+  );
+}
+
+async function post(url: string, body: object): Promise<unknown> {
+  const headers = { 'content-type': 'application/json', 'x-api-key': SANDBOX_KEY };
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(`POST ${url} answered ${response.status}: ${await response.text()}`);
+  return response.json();
+}
+
+async function control(
+  sandbox: SandboxProcess,
+  method: 'POST' | 'DELETE',
+  path: string,
+  body?: object,
+): Promise<Response> {
+  return fetch(`${sandbox.controlUrl}${path}`, {
+    method,
+    ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+  });
+}
+
+function report(seed: number, { due, told, excused, problems, faults }: FactsAccount & { faults: string[] }) {
+  const types = [...new Set([...Object.keys(due), ...Object.keys(told)])].toSorted();
+  const counts = types.map((type) => `${type} ${told[type] ?? 0}/${due[type] ?? 0}`).join(', ');
+  const said = problems.length === 0 ? 'each told once' : problems.join('; ');
+  process.stdout.write(
+    `seed ${seed} (${faults.join(', ')}): told/due ${counts}; ${excused} excused; ${said}\n`,
+  );
+}
