@@ -7,7 +7,7 @@ import { dirname, join, normalize, relative, resolve } from 'node:path';
  */
 const FLOW: readonly (readonly string[])[] = [
   ['domain'],
-  ['encodings.ts', 'log-error.ts', 'log-output.ts', 'secret.ts', 'version.ts', 'within.ts'],
+  ['encodings.ts', 'log.ts', 'secret.ts', 'version.ts', 'within.ts'],
   ['redact.ts'],
   ['network'],
   ['config'],
@@ -18,7 +18,6 @@ const FLOW: readonly (readonly string[])[] = [
   ['metrics', 'server'],
   ['daemon', 'sandbox'],
   ['exit.ts'],
-  ['interrupt.ts'],
   ['demo'],
   ['commands'],
   ['main.ts'],

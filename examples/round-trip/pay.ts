@@ -3,7 +3,7 @@ import { type Hex, isAddress, toHex } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';
 import type { UpstreamClient } from '../../src/upstream/client/client.ts';
 import type { QuoteSigners } from '../../src/upstream/client/quote-signers.ts';
-import type { GaslessJob } from '../../src/upstream/wire/gasless-job.ts';
+import type { GaslessJob } from '../../src/upstream/wire/gateway-record.ts';
 import type { Quote } from '../../src/upstream/wire/quote.ts';
 import { type Grant, signErc2612, signErc3009, signPermit2, signPermit3, type Token } from './sign.ts';
 

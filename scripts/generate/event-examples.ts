@@ -9,9 +9,8 @@ import {
 } from '../../src/domain/changes/next-snapshot.ts';
 import type { Event, RenderedEvent } from '../../src/domain/events/event.ts';
 import { OPERATOR_TYPES, TEST_TYPE } from '../../src/domain/events/event-types.ts';
-import { makeEvent } from '../../src/domain/events/make-event.ts';
+import { makeEvent, makeTestEvent } from '../../src/domain/events/make-event.ts';
 import { type RenderedSubscription, renderEvent } from '../../src/domain/events/render.ts';
-import { makeTestEvent } from '../../src/domain/events/test-event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { type HandedQuote, signatureInvalid } from '../../src/domain/quotes/handed-quote.ts';
 import { promisedBy } from '../../src/domain/quotes/promised.ts';

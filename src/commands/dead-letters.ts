@@ -1,12 +1,11 @@
 import { Command } from 'commander';
 import { parseDeliveryId } from '../domain/events/delivery-id.ts';
 import type { Event } from '../domain/events/event.ts';
-import { wantsType } from '../domain/events/glob.ts';
+import { wantsType } from '../domain/events/filter.ts';
 import { chunks } from '../store/chunks.ts';
 import { redisTimeMs } from '../store/connection.ts';
 import type { DeliveryFact } from '../store/deliveries.ts';
-import { compareEntries } from '../store/entry-order.ts';
-import { eventOf } from '../store/log-entry.ts';
+import { compareEntries, eventOf } from '../store/log-entry.ts';
 import { isHeld } from '../store/receivers.ts';
 import { type Deliveries, receiverNamed, withDeliveries } from './deliveries-of.ts';
 import { type Moment, moment, momentMs } from './moment.ts';

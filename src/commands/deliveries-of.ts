@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { loadConfig } from '../config/file/load.ts';
-import { parseRedisUrl } from '../config/sections/redis-target.ts';
+import { parseRedisUrl } from '../config/sections/redis.ts';
 import { COMMON, type Directory, extendDirectory } from '../domain/transfers/chains.ts';
 import { discoveredDirectory } from '../domain/transfers/discovered.ts';
 import { TryAgainError } from '../exit.ts';

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/file/load.ts';
-import { parseRedisUrl } from '../config/sections/redis-target.ts';
+import { parseRedisUrl } from '../config/sections/redis.ts';
 import { quantileSeconds } from '../domain/cadence/hazard.ts';
 import { type Knowledge, knowledgeOf, type LearnedStage } from '../domain/cadence/knowledge.ts';
 import { arrivalRule, watchRules } from '../domain/cadence/watch-rules.ts';

@@ -1,6 +1,5 @@
 import { Command } from 'commander';
-import { EXIT } from '../exit.ts';
-import { interrupted } from '../interrupt.ts';
+import { EXIT, interrupted } from '../exit.ts';
 import { redisTimeMs } from '../store/connection.ts';
 import { isHeld } from '../store/receivers.ts';
 import type { Replay } from '../store/replays.ts';

@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { interrupted } from '../interrupt.ts';
+import { interrupted } from '../exit.ts';
 import { type Fault, faultSchema } from '../sandbox/faults/fault.ts';
 import { Sandbox } from '../sandbox/sandbox.ts';
 

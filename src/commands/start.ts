@@ -3,10 +3,8 @@ import { Command, Option } from 'commander';
 import { pino } from 'pino';
 import { loadConfig } from '../config/file/load.ts';
 import { Daemon } from '../daemon/daemon.ts';
-import { EXIT, reportFailure } from '../exit.ts';
-import { interrupted } from '../interrupt.ts';
-import { loggedError } from '../log-error.ts';
-import { gatheredLines } from '../log-output.ts';
+import { EXIT, interrupted, reportFailure } from '../exit.ts';
+import { gatheredLines, loggedError } from '../log.ts';
 
 export const CONFIG_DEFAULT = './intentwatch.yaml';
 

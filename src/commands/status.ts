@@ -5,8 +5,7 @@ import { chainName } from '../domain/transfers/chains.ts';
 import { readTransfer } from '../domain/transfers/transfer.ts';
 import { askAgain } from '../upstream/client/again.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
-import type { StatusPage, StatusRecord } from '../upstream/wire/status-page.ts';
-import type { StatusQuery } from '../upstream/wire/status-query.ts';
+import type { StatusPage, StatusQuery, StatusRecord } from '../upstream/wire/status-page.ts';
 import { type ConnectionOptions, upstreamOf, withClient, withConnection } from './connection.ts';
 import { table, utcTime } from './table.ts';
 

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { loadConfig } from '../config/file/load.ts';
-import { makeTestEvent } from '../domain/events/test-event.ts';
+import { makeTestEvent } from '../domain/events/make-event.ts';
 import { extendDirectory } from '../domain/transfers/chains.ts';
 import { EXIT } from '../exit.ts';
 import { createNotifier } from '../notifiers/create-notifier.ts';

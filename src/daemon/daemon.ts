@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
-import { parseRedisUrl, type RedisTarget } from '../config/sections/redis-target.ts';
+import { parseRedisUrl, type RedisTarget } from '../config/sections/redis.ts';
 import type { Event } from '../domain/events/event.ts';
 import { type Surface, surfaceOf } from '../domain/subjects/kinds.ts';
 import { routesOf, subjectsOf } from '../domain/subjects/subscription.ts';

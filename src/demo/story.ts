@@ -1,5 +1,5 @@
 import type { RenderedEvent } from '../domain/events/event.ts';
-import { contentOf } from '../sandbox/world/content.ts';
+import { contentOf } from '../sandbox/world/record.ts';
 import { hasRival, type Sighting } from './sighting.ts';
 import { isBackward } from './steps.ts';
 

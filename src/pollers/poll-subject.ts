@@ -1,13 +1,10 @@
 import type { RouteDefinition } from '../domain/quotes/route.ts';
 import { parseSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
-import { pollGasless } from './gasless.ts';
-import { pollIntent } from './intent.ts';
-import { pollQuote } from './quote.ts';
+import { pollGasless, pollVault } from './gateway.ts';
 import type { Reading } from './reading.ts';
 import { pollRoute, type QuotingService } from './route.ts';
-import { pollTx } from './tx.ts';
-import { pollVault } from './vault.ts';
+import { pollIntent, pollQuote, pollTx } from './status.ts';
 
 /** Who is asked. `quoting` is null where the config names no open quoting service. */
 export type Upstreams = { client: UpstreamClient; quoting: QuotingService | null };

@@ -1,6 +1,6 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import type { Host, RedisTarget } from '../config/sections/redis-target.ts';
-import { withoutArguments } from '../log-error.ts';
+import type { Host, RedisTarget } from '../config/sections/redis.ts';
+import { withoutArguments } from '../log.ts';
 import { redactor, secretsOfLogin } from '../redact.ts';
 import { within } from '../within.ts';
 import { defineCommands, type RedisClient } from './commands.ts';

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmod, rm } from 'node:fs/promises';
-import type { RedisTarget } from '../config/sections/redis-target.ts';
+import type { RedisTarget } from '../config/sections/redis.ts';
 import { within } from '../within.ts';
 import { askSocket, embeddedSocket, makeSocketPath, removeSocket } from './embedded-socket.ts';
 import { FolderInUse, FolderLock } from './folder-lock.ts';

@@ -101,3 +101,10 @@ function unreadable(
   const version = fields.has('v') ? VERSION.parse(fields.get('v')) : 0;
   return { kind: 'unreadable', id, version, reason: reasonOf(error), fields: list };
 }
+
+/** Orders places in the log, `<ms>-<count>`, oldest first. */
+export function compareEntries(one: string, other: string): number {
+  const [ms = 0, count = 0] = one.split('-').map(Number);
+  const [otherMs = 0, otherCount = 0] = other.split('-').map(Number);
+  return ms - otherMs || count - otherCount;
+}

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { PlannedPoll } from '../domain/cadence/planned-poll.ts';
+import type { PlannedPoll } from '../domain/cadence/next-poll.ts';
 import { SURFACES, type Surface, surfaceKinds, surfaceOf } from '../domain/subjects/kinds.ts';
 import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import { chunks } from './chunks.ts';

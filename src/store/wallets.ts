@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ArrivalTally } from '../domain/cadence/arrivals.ts';
-import { LISTINGS, type Listing } from '../domain/cadence/listing.ts';
+import { LISTINGS, type Listing } from '../domain/cadence/listing-choice.ts';
 import type { OpenTransfer, Polled } from '../domain/cadence/wallet.ts';
 import { asSubjectId, parseSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';

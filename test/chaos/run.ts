@@ -5,7 +5,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { stringify } from 'yaml';
 import { parseDuration } from '../../src/config/fields/duration.ts';
 import type { Event } from '../../src/domain/events/event.ts';
-import { wantsType } from '../../src/domain/events/glob.ts';
+import { wantsType } from '../../src/domain/events/filter.ts';
 import { EXIT } from '../../src/exit.ts';
 import { randomStream } from '../../src/sandbox/world/random.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';

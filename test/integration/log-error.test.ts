@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { loggedError } from '../../src/log-error.ts';
+import { loggedError } from '../../src/log.ts';
 
 /** What the log says of a command that Redis refuses. */
 async function logged(run: (redis: Redis) => Promise<unknown>): Promise<string> {

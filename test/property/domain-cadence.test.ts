@@ -17,12 +17,21 @@ import {
   type Tally,
   withIncrements,
 } from '../../src/domain/cadence/learning.ts';
-import { LONGEST_WAIT_SECONDS, limitsAt } from '../../src/domain/cadence/limits.ts';
-import { LISTINGS, type Listing } from '../../src/domain/cadence/listing.ts';
-import { chooseListings, type UnderWay } from '../../src/domain/cadence/listing-choice.ts';
-import { nextPoll } from '../../src/domain/cadence/next-poll.ts';
-import type { PlannedPoll } from '../../src/domain/cadence/planned-poll.ts';
-import { type Prospect, type Term, virtualSeconds, waitSeconds } from '../../src/domain/cadence/wait.ts';
+import {
+  chooseListings,
+  LISTINGS,
+  type Listing,
+  type UnderWay,
+} from '../../src/domain/cadence/listing-choice.ts';
+import { nextPoll, type PlannedPoll } from '../../src/domain/cadence/next-poll.ts';
+import {
+  LONGEST_WAIT_SECONDS,
+  limitsAt,
+  type Prospect,
+  type Term,
+  virtualSeconds,
+  waitSeconds,
+} from '../../src/domain/cadence/wait.ts';
 import {
   type OpenTransfer,
   type Polled,

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { keptWithout } from '../../src/notifiers/kept.ts';
 import { secretsOfHeader, secretsOfLogin, secretsOfUrl } from '../../src/redact.ts';
 import { Secret } from '../../src/secret.ts';
-import { excerptWithout } from '../../src/upstream/http/excerpt.ts';
+import { excerptWithout } from '../../src/upstream/http/transport.ts';
 
 const RUNS = { numRuns: 300 };
 

@@ -3,7 +3,7 @@ import { type Account, account } from '../../src/demo/account.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { Showing } from '../../src/sandbox/control/answer-log.ts';
-import { contentOf } from '../../src/sandbox/world/content.ts';
+import { contentOf } from '../../src/sandbox/world/record.ts';
 
 const SUBJECT = 'intent:0x1';
 

@@ -4,9 +4,14 @@ import { arrivalsPerSecond, withArrivals } from '../../src/domain/cadence/arriva
 import { isHeavy, weightAt } from '../../src/domain/cadence/decay.ts';
 import { expectedHazard, quantileSeconds } from '../../src/domain/cadence/hazard.ts';
 import { emptyTally, increments, learnedHazard, withIncrements } from '../../src/domain/cadence/learning.ts';
-import { LONGEST_WAIT_SECONDS, limitsAt, tightest } from '../../src/domain/cadence/limits.ts';
 import { chooseListings, type UnderWay } from '../../src/domain/cadence/listing-choice.ts';
-import { virtualSeconds, waitSeconds } from '../../src/domain/cadence/wait.ts';
+import {
+  LONGEST_WAIT_SECONDS,
+  limitsAt,
+  tightest,
+  virtualSeconds,
+  waitSeconds,
+} from '../../src/domain/cadence/wait.ts';
 import { arrivalRule, watchRules } from '../../src/domain/cadence/watch-rules.ts';
 import { logNormal, randomStream } from '../../src/sandbox/world/random.ts';
 

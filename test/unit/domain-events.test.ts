@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Transition } from '../../src/domain/changes/decision.ts';
 import { RENDERED_EVENT } from '../../src/domain/events/event-schema.ts';
 import { EVENT_TYPES, OPERATOR_TYPES } from '../../src/domain/events/event-types.ts';
-import { isOperatorType, wantsType } from '../../src/domain/events/glob.ts';
+import { isOperatorType, wantsType } from '../../src/domain/events/filter.ts';
 import { type EventParts, eventId, makeEvent } from '../../src/domain/events/make-event.ts';
 import { type RenderedSubscription, renderEvent } from '../../src/domain/events/render.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { decide } from '../../src/domain/changes/decide.ts';
 import { unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
-import { wantsType } from '../../src/domain/events/glob.ts';
+import { wantsType } from '../../src/domain/events/filter.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { gatewayJobId, intentId } from '../../src/domain/subjects/subject.ts';
 

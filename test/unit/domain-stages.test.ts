@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { NARROW_STATUSES } from '../../src/domain/cadence/listing.ts';
-import { type CadenceInput, isFinished, nextPoll } from '../../src/domain/cadence/next-poll.ts';
-import type { PlannedPoll } from '../../src/domain/cadence/planned-poll.ts';
+import { NARROW_STATUSES } from '../../src/domain/cadence/listing-choice.ts';
+import {
+  type CadenceInput,
+  isFinished,
+  nextPoll,
+  type PlannedPoll,
+} from '../../src/domain/cadence/next-poll.ts';
 import { type TimedContext, timedMoments } from '../../src/domain/cadence/timed.ts';
 import { nextSnapshot, unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
 import { EVENT_TYPES } from '../../src/domain/events/event-types.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { gatheredLines } from '../../src/log-output.ts';
+import { gatheredLines } from '../../src/log.ts';
 
 test('lines of one turn are written together before the next, in their order', async () => {
   const written: string[] = [];

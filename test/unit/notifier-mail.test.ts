@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
-import { makeTestEvent } from '../../src/domain/events/test-event.ts';
+import { makeTestEvent } from '../../src/domain/events/make-event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { renderHtml, renderText } from '../../src/notifiers/email/body.ts';

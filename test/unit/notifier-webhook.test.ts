@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { printableAnswer, printableLine } from '../../src/notifiers/printable.ts';
-import { classifyAnswer } from '../../src/notifiers/webhook/classify.ts';
-import { parseRetryAfter } from '../../src/notifiers/webhook/retry-after.ts';
+import { classifyAnswer, parseRetryAfter } from '../../src/notifiers/webhook/classify.ts';
 import { redactor, secretsOfUrl } from '../../src/redact.ts';
 
 const NOW_MS = Date.parse('2026-11-20T11:31:00Z');

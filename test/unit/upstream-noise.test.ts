@@ -4,7 +4,7 @@ import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
 import { parseJson } from '../../src/domain/parse-json.ts';
 import { verifyQuoteSignature } from '../../src/domain/quotes/quote-signature.ts';
 import { readChains, readTokens } from '../../src/upstream/wire/chain-list.ts';
-import { readGaslessJob } from '../../src/upstream/wire/gasless-job.ts';
+import { readGaslessJob } from '../../src/upstream/wire/gateway-record.ts';
 import { readOpenQuotes } from '../../src/upstream/wire/open-quote.ts';
 import { readQuoteAnswer } from '../../src/upstream/wire/quote.ts';
 

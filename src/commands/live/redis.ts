@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, mkdir } from 'node:fs/promises';
 import type { Config } from '../../config/config.ts';
-import { parseRedisUrl, type RedisTarget } from '../../config/sections/redis-target.ts';
+import { parseRedisUrl, type RedisTarget } from '../../config/sections/redis.ts';
 import { connect, disconnect, redisTimeMs, redisWords } from '../../store/connection.ts';
 import { checkRedis } from '../../store/startup-checks.ts';
 import { type Check, type Finding, failed, seconds } from './finding.ts';

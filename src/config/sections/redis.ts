@@ -2,7 +2,63 @@ import { z } from 'zod';
 import { Secret } from '../../secret.ts';
 import type { RedisConfig } from '../config.ts';
 import { mapping, textField } from '../fields/fields.ts';
-import { parseRedisUrl, REDIS_URL_EXPECTED } from './redis-target.ts';
+import { decoded } from '../fields/urls.ts';
+
+/**
+ * Where Redis is: one server (by URL or by socket), a Sentinel group, or a Cluster. Written in `redis.url` as
+ * `redis://` or `rediss://host:port/db`, `redis+sentinel://host:port,host:port/group`,
+ * `redis+cluster://host:port,host:port`.
+ */
+export type RedisTarget =
+  | { kind: 'server'; url: string }
+  | { kind: 'socket'; path: string }
+  | {
+      kind: 'sentinel';
+      hosts: Host[];
+      group: string;
+      username?: string;
+      password?: string;
+      tls: boolean;
+    }
+  | { kind: 'cluster'; hosts: Host[]; username?: string; password?: string; tls: boolean };
+
+export type Host = { host: string; port: number };
+
+const GROUP_URL = /^(rediss?)\+(sentinel|cluster):\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^/]+)(?:\/(.*))?$/;
+
+/** What `redis.url` may look like, in words. */
+const REDIS_URL_EXPECTED =
+  'a URL like redis://127.0.0.1:6379, redis+sentinel://host:26379,host:26379/group or redis+cluster://host:6379,host:6379 (rediss for TLS)';
+
+/** Reads `redis.url`; null when it is none. */
+export function parseRedisUrl(text: string): RedisTarget | null {
+  const group = GROUP_URL.exec(text);
+  if (group === null) {
+    const url = /^rediss?:\/\/\S+$/i.test(text) ? URL.parse(text) : null;
+    if (url === null || url.hostname === '' || !/^(\/\d{0,9})?$/.test(url.pathname)) return null;
+    const isDecodable = decoded(url.username) !== null && decoded(url.password) !== null;
+    return isDecodable ? { kind: 'server', url: text } : null;
+  }
+  const [, scheme, kind, user = '', secret = '', list = '', name] = group;
+  const hosts = list.split(',').map((host) => parseHost(host, kind === 'sentinel' ? 26_379 : 6_379));
+  const [username, password] = [decoded(user), decoded(secret)];
+  if (!hosts.every((host) => host !== null) || username === null || password === null) return null;
+  const common = {
+    hosts,
+    tls: scheme === 'rediss',
+    ...(username ? { username } : {}),
+    ...(password ? { password } : {}),
+  };
+  if (kind === 'cluster') return { kind: 'cluster', ...common };
+  return !name ? null : { kind: 'sentinel', group: name, ...common };
+}
+
+function parseHost(text: string, defaultPort: number): Host | null {
+  const match = /^(\[[^\]]+\]|[^:]+)(?::(\d{1,5}))?$/.exec(text);
+  const port = Number(match?.[2] ?? defaultPort);
+  if (match?.[1] === undefined || port < 1 || port > 65_535) return null;
+  return { host: match[1].replace(/^\[|\]$/g, ''), port };
+}
 
 /** The `redis` section. */
 export const redisSchema = mapping({

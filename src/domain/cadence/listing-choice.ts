@@ -1,5 +1,4 @@
-import { type Limits, LONGEST_WAIT_SECONDS, tightest } from './limits.ts';
-import { type Listing, NARROW_STATUSES } from './listing.ts';
+import { type Limits, LONGEST_WAIT_SECONDS, tightest } from './wait.ts';
 
 /**
  * A transfer of a wallet that is under way, as the choice sees it. `status` is in lower case, `hazard` its present chance
@@ -131,3 +130,11 @@ function requestCost({ hazard, limits, price }: { hazard: number; limits: Limits
   const rate = Math.min(1 / limits.leastSeconds, Math.max(1 / LONGEST_WAIT_SECONDS, wanted));
   return hazard / (2 * rate) + price * rate;
 }
+
+/** The statuses to which the interface can narrow a wallet's pages and in which a transfer is not at its end. */
+export const NARROW_STATUSES = ['pending', 'filled', 'expired', 'refundable', 'failed'] as const;
+
+/** What one request for a wallet lists: its first page (`head`), or the transfers in one status. */
+export type Listing = 'head' | (typeof NARROW_STATUSES)[number];
+
+export const LISTINGS: readonly Listing[] = ['head', ...NARROW_STATUSES];

@@ -1,7 +1,6 @@
 import { stageOf } from '../subjects/lifecycle.ts';
 import type { Snapshot } from '../subjects/record.ts';
 import { type SubjectId, subjectKind } from '../subjects/subject.ts';
-import type { PlannedPoll } from './planned-poll.ts';
 import { ANY_ROUTE, routeName } from './route-name.ts';
 import { virtualSeconds } from './wait.ts';
 import { type Law, watched } from './watched.ts';
@@ -103,3 +102,17 @@ export function stageSinceMs({ updatedAt, changedAtMs }: Snapshot): number {
 function ageInStage(snapshot: Snapshot, nowMs: number): number {
   return Math.max(0, nowMs - stageSinceMs(snapshot));
 }
+
+/**
+ * When a subject is polled next. `virtualSeconds`: the wait after which the poll is worth its request, at a price of 1,
+ * counted from the poll before it in the plan's virtual time; `restMs`: no sooner than that; `latestMs`: it is overdue
+ * after that, null for never; `alarmMs`: it is asked for after that whatever else, null for never. `unseen`: the upstream
+ * has not shown it yet, so that it goes with what was newly named.
+ */
+export type PlannedPoll = {
+  virtualSeconds: number;
+  restMs: number;
+  latestMs: number | null;
+  alarmMs: number | null;
+  unseen: boolean;
+};

@@ -3,8 +3,14 @@ import type { HandedState } from '../quotes/handed-quote.ts';
 import { type Claim, parseClaimRoot } from '../subjects/claim.ts';
 import type { Snapshot } from '../subjects/record.ts';
 import type { SubjectId } from '../subjects/subject.ts';
-import { type FinishedStatuses, firstAlarm, isFinished, nextPoll, nextRoutePoll } from './next-poll.ts';
-import type { PlannedPoll } from './planned-poll.ts';
+import {
+  type FinishedStatuses,
+  firstAlarm,
+  isFinished,
+  nextPoll,
+  nextRoutePoll,
+  type PlannedPoll,
+} from './next-poll.ts';
 import { type OverdueAfter, type TimedEvent, timedMoments } from './timed.ts';
 import type { Law } from './watched.ts';
 

@@ -1,9 +1,7 @@
 import type { SubjectId } from '../subjects/subject.ts';
-import { keepable, type Limits, tightest } from './limits.ts';
-import type { Listing } from './listing.ts';
-import { type Arrivals, chooseListings } from './listing-choice.ts';
-import type { PlannedPoll } from './planned-poll.ts';
-import { type Term, virtualSeconds } from './wait.ts';
+import { type Arrivals, chooseListings, type Listing } from './listing-choice.ts';
+import type { PlannedPoll } from './next-poll.ts';
+import { keepable, type Limits, type Term, tightest, virtualSeconds } from './wait.ts';
 import { type Law, watched } from './watched.ts';
 
 /**

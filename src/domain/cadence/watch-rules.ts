@@ -1,5 +1,5 @@
 import type { Expectation } from './hazard.ts';
-import type { Limits, StageLimits } from './limits.ts';
+import type { Limits, StageLimits } from './wait.ts';
 
 /**
  * What is waited for: the end of `pending` and of `filled` of a transfer, the next step of a gasless job (`gasless`) and

@@ -1,9 +1,8 @@
 import { stageOf } from '../subjects/lifecycle.ts';
 import type { SubjectId } from '../subjects/subject.ts';
 import { type HazardCurve, rateAt } from './hazard.ts';
-import { keepable, type Limits, LONGEST_WAIT_SECONDS, limitsAt } from './limits.ts';
 import { stageInterval } from './stages.ts';
-import type { Term } from './wait.ts';
+import { keepable, type Limits, LONGEST_WAIT_SECONDS, limitsAt, type Term } from './wait.ts';
 import type { ArrivalRule, Watch, WatchRules } from './watch-rules.ts';
 
 /**

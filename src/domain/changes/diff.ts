@@ -1,6 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
-import { fold, isEmpty } from './fold.ts';
-import { type NameElement, setNames } from './leaves.ts';
+import { fold, isEmpty, type NameElement, setNames } from './leaves.ts';
 import { notShown, pairElements } from './pair-elements.ts';
 
 /**

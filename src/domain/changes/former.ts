@@ -3,8 +3,7 @@ import { statusMember } from '../subjects/kinds.ts';
 import type { Snapshot } from '../subjects/record.ts';
 import { type SubjectId, subjectKind } from '../subjects/subject.ts';
 import type { Accepted } from './decision.ts';
-import { fold, isEmpty, sortedFold } from './fold.ts';
-import { leavesOf, type NameElement, setNames } from './leaves.ts';
+import { fold, isEmpty, leavesOf, type NameElement, setNames, sortedFold } from './leaves.ts';
 
 /** How many former values of a subject are remembered at most, and how many of one change. */
 const MOST = 128;

@@ -1,6 +1,5 @@
 import { isJsonObject, type JsonValue } from '../json.ts';
-import { fold, sortedFold } from './fold.ts';
-import { leavesOf, type NameElement } from './leaves.ts';
+import { fold, leavesOf, type NameElement, sortedFold } from './leaves.ts';
 
 export type Pair = { element: JsonValue; known: JsonValue | undefined };
 

@@ -1,5 +1,5 @@
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
-import { isEmpty } from './fold.ts';
+import { isEmpty } from './leaves.ts';
 
 /**
  * So much is kept of the old values of one event, in characters of JSON, and of one of them. The log holds every event for

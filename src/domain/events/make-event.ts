@@ -4,8 +4,9 @@ import { valuesAt } from '../changes/paths.ts';
 import { canonicalJson, type JsonObject } from '../json.ts';
 import { statusMember } from '../subjects/kinds.ts';
 import { asSubjectId } from '../subjects/subject.ts';
-import type { Event, EventFacts, EventSubject } from './event.ts';
+import type { Event, EventFacts, EventSubject, RenderedEvent } from './event.ts';
 import type { Promised } from './event-schema.ts';
+import { TEST_TYPE } from './event-types.ts';
 
 /**
  * What an event is made of. `nowMs` is Redis time; `waitingSince` (Unix seconds) is the first `updatedAt` seen in the
@@ -80,4 +81,27 @@ export function eventId(parts: readonly string[]): string {
 function detectionDelay(updatedAt: number | null, nowMs: number): number | null {
   if (updatedAt === null) return null;
   return Math.max(0, Math.round(nowMs / 100 - updatedAt * 10) / 10);
+}
+
+/** The event that `intentwatch test` sends to a receiver: signed like any other, about nothing, and in no log. */
+export function makeTestEvent(receiver: string, nowMs: number): RenderedEvent {
+  const timestamp = new Date(nowMs).toISOString();
+  return {
+    id: eventId([TEST_TYPE, receiver, timestamp]),
+    type: TEST_TYPE,
+    timestamp,
+    data: {
+      subject: { kind: 'intentwatch', id: 'intentwatch:test' },
+      sequence: 1,
+      status: 'test',
+      previousStatus: null,
+      changes: [],
+      record: { receiver, message: 'A test of this receiver. No transfer has changed.' },
+      wallets: [],
+      subscriptions: [],
+      metadata: {},
+      upstreamUpdatedAt: null,
+      detectionDelaySeconds: null,
+    },
+  };
 }

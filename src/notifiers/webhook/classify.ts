@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
+import type { Dispatcher } from 'undici';
+import { MAX_ANSWER_BYTES, MAX_READ } from '../kept.ts';
 import type { AttemptResult } from '../notifier.ts';
-import { parseRetryAfter } from './retry-after.ts';
 
 /** An answer's status, its `Retry-After` header, whether its body ended, and the timeout that ended the attempt. */
 export type AnswerFacts = {
@@ -74,4 +75,52 @@ export function describeConnectionError(error: unknown): string {
     default:
       return code === null ? error.message : `${error.message} (${code})`;
   }
+}
+
+/** The longest wait that a receiver can ask for. */
+const MAX_RETRY_AFTER_MS = 60 * 60 * 1_000;
+
+/**
+ * The wait that a `Retry-After` header asks for, given in seconds or as an HTTP date, in milliseconds from `nowMs`
+ * and between 0 and one hour. Null when the header is missing or says neither.
+ */
+export function parseRetryAfter(header: string | undefined, nowMs: number): number | null {
+  const text = header?.trim() ?? '';
+  const waitMs = /^\d+$/.test(text) ? Number(text) * 1_000 : httpDateMs(text) - nowMs;
+  return Number.isNaN(waitMs) ? null : Math.min(Math.max(Math.round(waitMs), 0), MAX_RETRY_AFTER_MS);
+}
+
+/** An HTTP date begins with the name of a day; `Date.parse` alone would also read `-1` as a year. */
+function httpDateMs(text: string): number {
+  return /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text) ? Date.parse(text) : Number.NaN;
+}
+
+/**
+ * The start of an answer's body, as it came; `ended` says whether it ended, or reached the cap, rather than broke off,
+ * `cut` whether more may have followed.
+ */
+export type AnswerStart = { text: string; ended: boolean; cut: boolean };
+
+/**
+ * Reads a body until 1 KiB has come. A body that goes on beyond that is cut there, with its connection, and counts as
+ * ended: it must not cost a success that a status has already promised. Never throws: a body that breaks off, or is
+ * aborted, gives what had arrived.
+ */
+export async function readAnswerStart(body: Dispatcher.ResponseData['body']): Promise<AnswerStart> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  let ended = true;
+  try {
+    // Leaving the loop destroys the stream and with it the connection.
+    for await (const chunk of body) {
+      chunks.push(chunk);
+      length += chunk.length;
+      if (length >= MAX_ANSWER_BYTES) break;
+    }
+  } catch {
+    ended = false;
+  }
+  const bytes = Buffer.concat(chunks).subarray(0, MAX_READ);
+  const text = new TextDecoder('utf-8').decode(bytes, { stream: true }).replaceAll('\ufffd', '?');
+  return { text, ended, cut: !ended || length >= MAX_ANSWER_BYTES };
 }

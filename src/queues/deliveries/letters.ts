@@ -2,9 +2,8 @@ import type { RenderedEvent } from '../../domain/events/event.ts';
 import { renderEvent } from '../../domain/events/render.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import type { Claimed, DeliveryFact, DeliveryStore } from '../../store/deliveries.ts';
-import { compareEntries } from '../../store/entry-order.ts';
 import type { EventLog } from '../../store/event-log.ts';
-import { eventOf, isOfNewerVersion, type LogEntry } from '../../store/log-entry.ts';
+import { compareEntries, eventOf, isOfNewerVersion, type LogEntry } from '../../store/log-entry.ts';
 import type { Registry, StoredSubscription } from '../../store/registry.ts';
 
 /**

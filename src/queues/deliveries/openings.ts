@@ -1,6 +1,5 @@
 import type { Event } from '../../domain/events/event.ts';
-import { passesFilter } from '../../domain/events/filter.ts';
-import { wantsType } from '../../domain/events/glob.ts';
+import { passesFilter, wantsType } from '../../domain/events/filter.ts';
 import { parseClaimRoot } from '../../domain/subjects/claim.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import { operatorSubject } from '../../store/operator-event.ts';

@@ -1,7 +1,7 @@
-import { wantsType } from '../../domain/events/glob.ts';
+import { wantsType } from '../../domain/events/filter.ts';
 import { MOST_OPEN } from '../../store/deliveries.ts';
-import { compareEntries } from '../../store/entry-order.ts';
 import type { EventLog } from '../../store/event-log.ts';
+import { compareEntries } from '../../store/log-entry.ts';
 import type { StoredReceiver } from '../../store/registry.ts';
 import type { Replay, ReplayStore } from '../../store/replays.ts';
 import { NewerEntryError, readBatch } from './log-batch.ts';

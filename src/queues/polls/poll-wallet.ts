@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
 import { arrivalsPerSecond, withArrivals } from '../../domain/cadence/arrivals.ts';
-import { type Listing, NARROW_STATUSES } from '../../domain/cadence/listing.ts';
-import type { PlannedPoll } from '../../domain/cadence/planned-poll.ts';
+import { type Listing, NARROW_STATUSES } from '../../domain/cadence/listing-choice.ts';
+import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
 import { type OpenTransfer, planWallet, sweepEveryMs, type WalletPlan } from '../../domain/cadence/wallet.ts';
 import { coveredWait, type Law } from '../../domain/cadence/watched.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { Reading } from '../../pollers/reading.ts';
-import { pollWallet } from '../../pollers/wallet.ts';
+import { pollWallet } from '../../pollers/status.ts';
 import type { Observed } from '../../store/plan.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type NotedFacts, openText, type WalletFacts, type WalletStore } from '../../store/wallets.ts';

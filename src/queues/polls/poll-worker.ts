@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Job, Worker } from 'bullmq';
-import type { PlannedPoll } from '../../domain/cadence/planned-poll.ts';
+import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
 import type { SubjectPlan } from '../../domain/cadence/subject-plan.ts';
 import { unseenSnapshot } from '../../domain/changes/next-snapshot.ts';
 import { type Claim, parseClaimRoot } from '../../domain/subjects/claim.ts';

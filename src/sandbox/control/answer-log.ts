@@ -1,9 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { contentOf } from '../world/content.ts';
+import { type BoundedLog, createBoundedLog } from '../world/bounded-log.ts';
 import { pathOf } from '../world/path.ts';
-import type { StatusRecord, Step } from '../world/record.ts';
+import { contentOf, type StatusRecord, type Step } from '../world/record.ts';
 import { type Entry, LOG_CAPACITY, type Mention } from '../world/world.ts';
-import { type BoundedLog, createBoundedLog } from './bounded-log.ts';
 
 /** What the open quoting service was asked, and the outputs that it showed in base units, one per quote. */
 export type Quoted = { request: unknown; outputs: readonly string[] };

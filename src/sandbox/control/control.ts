@@ -4,12 +4,12 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { z } from 'zod';
 import { faultSchema } from '../faults/fault.ts';
 import type { Faults } from '../faults/faults.ts';
+import type { BoundedLog } from '../world/bounded-log.ts';
 import { CHAINS } from '../world/chains.ts';
 import { type FundResult, fundSchema } from '../world/funding.ts';
 import { type Market, marketSchema } from '../world/market.ts';
 import type { Subjects, Transition } from '../world/world.ts';
 import type { Answer, Showing } from './answer-log.ts';
-import type { BoundedLog } from './bounded-log.ts';
 import type { CameRequest } from './request-log.ts';
 
 /** The births per second now, and how many transfers have a change still to come. */

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
+import { type BoundedLog, createBoundedLog } from '../world/bounded-log.ts';
 import { pathOf } from '../world/path.ts';
 import { LOG_CAPACITY } from '../world/world.ts';
-import { type BoundedLog, createBoundedLog } from './bounded-log.ts';
 
 /**
  * A request as it came: when (Unix milliseconds), what was asked, and by whom as its `user-agent` says (null: it does

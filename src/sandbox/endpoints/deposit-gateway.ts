@@ -3,7 +3,7 @@ import type { Answering } from '../control/answer-log.ts';
 import type { Distortion } from '../faults/distort.ts';
 import { pathOf } from '../world/path.ts';
 import { type Entry, vaultKey, type World } from '../world/world.ts';
-import { refuse } from './gateway-error.ts';
+import { refuse } from './problem.ts';
 
 const ADDRESS = /^0x[a-fA-F0-9]{40}$/;
 const CHAIN_ID = /^[1-9]\d{0,14}$/;

@@ -6,13 +6,13 @@ import { type Token, tokenAt } from '../world/chains.ts';
 import type { Fundable, Orders } from '../world/orders.ts';
 import type { Submit, Submits } from '../world/submits.ts';
 import type { World } from '../world/world.ts';
-import { fieldErrors } from './field-errors.ts';
 import {
   amount,
   bytes32,
   chainId,
   decimalSeconds,
   evmAddress,
+  fieldErrors,
   quoteId,
   seconds,
   signature,

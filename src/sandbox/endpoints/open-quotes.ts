@@ -8,8 +8,7 @@ import type { Token } from '../world/chains.ts';
 import { address, uuid } from '../world/identifiers.ts';
 import { QUOTE_VALIDITY_SECONDS, VAULT_VALIDITY_SECONDS } from '../world/plan.ts';
 import { bytes, randomStream } from '../world/random.ts';
-import { fieldErrors } from './field-errors.ts';
-import { amount, chainId, evmAddress } from './fields.ts';
+import { amount, chainId, evmAddress, fieldErrors } from './fields.ts';
 import type { FieldError } from './problem.ts';
 
 const text = z.string().min(1);

@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isUnder, pathOf } from '../world/path.ts';
 
@@ -90,7 +91,7 @@ export function sendProblem(
  * The correlation id of an error: a short number at the deposit vaults, which have a service of their own (interface,
  * Problem).
  */
-export function requestIdOf(request: FastifyRequest): string {
+function requestIdOf(request: FastifyRequest): string {
   return isUnder(pathOf(request), '/v1/deposit-gateway') || isUnder(pathOf(request), '/deposit-gateway')
     ? String(Number.parseInt(request.id.slice(0, 4), 16))
     : request.id;
@@ -108,4 +109,21 @@ export function sendInvalidRequest(
 /** Field errors as one line. */
 export function inWords(errors: readonly FieldError[]): string {
   return errors.map((error) => `${error.field}: ${error.detail}`).join('; ');
+}
+
+/** The v1 vocabulary, and `not-found` for a job or vault that is unknown. */
+export type GatewayCode = ProblemCode | 'not-found';
+
+/**
+ * Answers in the deposit-vault endpoints' own error format. The interface says only that it is not a Problem; the sandbox
+ * sends `{ statusCode, error, message, code, requestId }`.
+ */
+export function refuse(
+  reply: FastifyReply,
+  { code, message }: { code: GatewayCode; message: string },
+): FastifyReply {
+  const statusCode = code === 'not-found' ? 404 : PROBLEMS[code].status;
+  const requestId = requestIdOf(reply.request);
+  const body = { statusCode, error: STATUS_CODES[statusCode], message, code, requestId };
+  return reply.code(statusCode).type('application/json').send(JSON.stringify(body));
 }

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Wanted } from '../quotes/pricing.ts';
-import { fieldErrors } from './field-errors.ts';
-import { amount, chainId } from './fields.ts';
+import { amount, chainId, fieldErrors } from './fields.ts';
 import type { FieldError } from './problem.ts';
 
 /** A body of `POST /v1/quotes` whose form is right, or what is wrong with it. Slippage is in millionths. */

@@ -9,11 +9,18 @@ import type { Fundable, Orders } from '../world/orders.ts';
 import { pathOf } from '../world/path.ts';
 import type { Submit, Submits } from '../world/submits.ts';
 import type { World } from '../world/world.ts';
-import { fieldErrors } from './field-errors.ts';
-import { amount, bytes32, chainId, decimalSeconds, evmAddress, seconds, signature } from './fields.ts';
+import {
+  amount,
+  bytes32,
+  chainId,
+  decimalSeconds,
+  evmAddress,
+  fieldErrors,
+  seconds,
+  signature,
+} from './fields.ts';
 import { erc3009Nonce, payloadOf } from './gasless.ts';
-import { type GatewayCode, refuse } from './gateway-error.ts';
-import { inWords } from './problem.ts';
+import { type GatewayCode, inWords, refuse } from './problem.ts';
 
 const createSchema = z.strictObject({
   sourceChainId: chainId,

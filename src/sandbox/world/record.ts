@@ -1,3 +1,6 @@
+import { createHash } from 'node:crypto';
+import { canonicalJson, type JsonValue } from '../../domain/json.ts';
+
 /** The bodies that the upstream's interface names; members in its order. All timestamps are Unix seconds. */
 
 export type TransactionSummary = { chainId: number; txHash: string; token: string; amount: string };
@@ -87,3 +90,16 @@ export type VaultRecord = {
   intentHash?: string;
   sourceChainId: number;
 };
+
+/** Records are replaced, never changed: each is digested once. */
+const digests = new WeakMap<object, string>();
+
+/** A digest of what a record says besides `updatedAt`: equal for records that say the same, in whatever order. */
+export function contentOf(record: object): string {
+  const known = digests.get(record);
+  if (known !== undefined) return known;
+  const said: JsonValue = JSON.parse(JSON.stringify({ ...record, updatedAt: undefined }));
+  const digest = createHash('sha256').update(canonicalJson(said)).digest('base64url').slice(0, 16);
+  digests.set(record, digest);
+  return digest;
+}

@@ -1,4 +1,4 @@
-import { type BoundedLog, createBoundedLog } from '../control/bounded-log.ts';
+import { type BoundedLog, createBoundedLog } from './bounded-log.ts';
 import { lookupKey } from './identifiers.ts';
 import type { Change } from './life.ts';
 import type { TransferPlan } from './plan.ts';

@@ -1,8 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import type { JsonValue } from '../../domain/json.ts';
 import { parseJson } from '../../domain/parse-json.ts';
-import type { Excerpt } from '../http/excerpt.ts';
-import type { HttpAnswer, HttpRequest, NoAnswer, Transport } from '../http/transport.ts';
+import type { Excerpt, HttpAnswer, HttpRequest, NoAnswer, Transport } from '../http/transport.ts';
 import { describeSupport, readProblem, type SupportDetails } from '../wire/problem.ts';
 import type { Reading } from '../wire/wire.ts';
 import { classify } from './classify.ts';

@@ -1,6 +1,5 @@
 import type { Secret } from '../../secret.ts';
-import { excerptWithout } from '../http/excerpt.ts';
-import { MAX_BODY_BYTES, Transport } from '../http/transport.ts';
+import { excerptWithout, MAX_BODY_BYTES, Transport } from '../http/transport.ts';
 import {
   CHAINS_EXPECTED,
   type ChainEntry,
@@ -10,7 +9,6 @@ import {
   TOKENS_EXPECTED,
   type TokenEntry,
 } from '../wire/chain-list.ts';
-import { GASLESS_JOB_EXPECTED, type GaslessJob, readGaslessJob } from '../wire/gasless-job.ts';
 import {
   type CreateVaultRequest,
   createVaultSchema,
@@ -26,9 +24,12 @@ import {
   vaultErc3009Schema,
 } from '../wire/gasless-payload.ts';
 import {
+  GASLESS_JOB_EXPECTED,
   GATEWAY_JOB_EXPECTED,
   GATEWAY_SUBMIT_EXPECTED,
+  type GaslessJob,
   type GatewayJob,
+  readGaslessJob,
   readGatewayJob,
   readVault,
   VAULT_EXPECTED,
@@ -37,8 +38,13 @@ import {
 import { payloadOf } from '../wire/payload.ts';
 import { QUOTE_EXPECTED, type QuoteAnswer, readQuoteAnswer } from '../wire/quote.ts';
 import { type QuoteRequest, quoteRequestSchema } from '../wire/quote-request.ts';
-import { readStatusPage, STATUS_PAGE_EXPECTED, type StatusPage } from '../wire/status-page.ts';
-import { type StatusQuery, statusPath } from '../wire/status-query.ts';
+import {
+  readStatusPage,
+  STATUS_PAGE_EXPECTED,
+  type StatusPage,
+  type StatusQuery,
+  statusPath,
+} from '../wire/status-page.ts';
 import { askAgain, type Patience } from './again.ts';
 import { type Answer, type Asking, ask, KEY_HEADER, type Outcome, type Question } from './ask.ts';
 import {

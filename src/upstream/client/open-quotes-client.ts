@@ -1,6 +1,5 @@
 import type { Secret } from '../../secret.ts';
-import { excerptWithout } from '../http/excerpt.ts';
-import { MAX_BODY_BYTES, Transport } from '../http/transport.ts';
+import { excerptWithout, MAX_BODY_BYTES, Transport } from '../http/transport.ts';
 import {
   type ExactInRequest,
   exactInSchema,

@@ -1,8 +1,8 @@
 import { Agent, type Dispatcher, errors } from 'undici';
 import { proxiedConnector } from '../../network/proxy.ts';
 import { NameResolver } from '../../network/resolver.ts';
+import { redactor, secretsOfUrl } from '../../redact.ts';
 import type { Secret } from '../../secret.ts';
-import { httpDateMs, retryAfterMs } from './http-date.ts';
 
 /** How long an idle socket is kept where the upstream says nothing about it. */
 const KEEP_ALIVE_MS = 20_000;
@@ -170,4 +170,51 @@ function noAnswer(error: unknown): NoAnswer {
     throw error;
   }
   return { kind: 'lost', cause: error instanceof Error ? error : new Error(String(error)) };
+}
+
+/** Enough text for the longest excerpt, however much white space it shrinks by. */
+const SCAN_CHARS = 4096;
+
+/** Turns what the upstream said into printable text of at most so many characters, without the API key. */
+export type Excerpt = (text: string, maxChars: number) => string;
+
+/** An excerpt maker for texts that may echo the key or the proxy's login, in any spelling or cut off in its middle. */
+export function excerptWithout({ apiKey, proxy }: { apiKey: Secret | null; proxy: Secret | null }): Excerpt {
+  const redact = redactor([
+    ...(apiKey === null ? [] : [apiKey.reveal()]),
+    ...(proxy === null ? [] : secretsOfUrl(new URL(proxy.reveal()))),
+  ]);
+  return (text, maxChars) => {
+    const printable = text
+      .slice(0, SCAN_CHARS)
+      .replace(/[\p{C}\p{Z}\s]+/gu, ' ')
+      .trim();
+    return [...redact(printable, { cut: true })].slice(0, maxChars).join('');
+  };
+}
+
+const MAX_RETRY_AFTER_MS = 3_600_000;
+
+/** An HTTP date in milliseconds since 1970; null for anything else. */
+function httpDateMs(text: string | null): number | null {
+  // Date.parse alone also takes "5" and local dates; every form of an HTTP date starts with the day's name.
+  if (text === null || !/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? /.test(text)) return null;
+  // The oldest of the three forms (asctime) names no zone and means GMT.
+  const ms = Date.parse(/(GMT|UTC)$/.test(text) ? text : `${text} GMT`);
+  return Number.isNaN(ms) ? null : ms;
+}
+
+/**
+ * A Retry-After header in whole milliseconds, at most an hour; null when absent or unreadable.
+ * `nowMs` is the moment of the answer, best on the clock that wrote the header.
+ */
+function retryAfterMs(text: string | null, nowMs: number): number | null {
+  if (text === null) return null;
+  const ms = /^\d+(\.\d+)?$/.test(text) ? Math.ceil(Number(text) * 1000) : untilMs(text, nowMs);
+  return ms === null ? null : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
+}
+
+function untilMs(text: string, nowMs: number): number | null {
+  const atMs = httpDateMs(text);
+  return atMs === null ? null : atMs - nowMs;
 }

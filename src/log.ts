@@ -1,4 +1,4 @@
-import { pino } from 'pino';
+import { type DestinationStream, pino } from 'pino';
 
 /** What a log shows of an error. */
 type LoggedError = {
@@ -36,4 +36,32 @@ function commandOf(error: Error): string | undefined {
 /** What Redis says of a command that it does not know, without the arguments that it quotes. */
 export function withoutArguments(text: string): string {
   return text.replaceAll(/, with args beginning with:.*/g, '');
+}
+
+/** Where text goes for good before `write` returns. */
+type Sink = { write(text: string): unknown };
+
+/**
+ * Has the log lines of one turn of the event loop leave together, before the next turn or the end of the process: a write
+ * of its own for each costs a busy daemon as much as the deliveries that they tell of.
+ */
+export function gatheredLines(sink: Sink): DestinationStream {
+  let lines = '';
+  let isScheduled = false;
+  const flush = (): void => {
+    isScheduled = false;
+    if (lines === '') return;
+    const text = lines;
+    lines = '';
+    sink.write(text);
+  };
+  process.on('exit', flush);
+  return {
+    write: (line) => {
+      lines += line;
+      if (isScheduled) return;
+      isScheduled = true;
+      setImmediate(flush);
+    },
+  };
 }

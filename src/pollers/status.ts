@@ -3,8 +3,45 @@ import { UNKNOWN } from '../domain/subjects/kinds.ts';
 import { foldHex, type TxSide, txId } from '../domain/subjects/subject.ts';
 import { readLeg } from '../domain/transfers/transfer.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
-import { strangerFailure } from './asked-id.ts';
+import { strangerFailure } from './gateway.ts';
 import { type Reading, readPage } from './reading.ts';
+
+/** The largest page that the interface allows: the most transfers for one request. */
+const PAGE_LIMIT = 50;
+
+/** Asks for one page of a wallet, of all its transfers or of those in one status: the first, or where a cursor leads. */
+export async function pollWallet(
+  client: UpstreamClient,
+  page: { address: string; status: string | null; cursor: string | null },
+  signal: AbortSignal,
+): Promise<Reading> {
+  const { address: wallet, status, cursor } = page;
+  const query = {
+    wallet,
+    limit: PAGE_LIMIT,
+    ...(status === null ? {} : { status }),
+    ...(cursor === null ? {} : { cursor }),
+  };
+  return readPage(await client.status(query, { signal }));
+}
+
+/** Asks for one intent by its hash. */
+export async function pollIntent(
+  client: UpstreamClient,
+  intent: { hash: string },
+  signal: AbortSignal,
+): Promise<Reading> {
+  return readPage(await client.status({ intentHash: intent.hash }, { signal }));
+}
+
+/** Asks for one quote by its bare UUID (interface, status endpoint, rule 5). */
+export async function pollQuote(
+  client: UpstreamClient,
+  quote: { uuid: string },
+  signal: AbortSignal,
+): Promise<Reading> {
+  return readPage(await client.status({ quoteId: quote.uuid }, { signal }));
+}
 
 /**
  * Asks for the transfer that a transaction belongs to. A record of another transaction is no news of any kind. No records: the upstream does not know the transaction yet.
