@@ -121,7 +121,7 @@ export function accountFacts(
       'intent.step_failed',
       intent,
       one.stepFails,
-      () => !isShownFailing(intent, 'pending'),
+      () => !isShown(intent, 'failed', 'pending'),
     );
     if (failing !== null) checkFailed(failing);
     if (kind === 'quote') {
@@ -129,25 +129,21 @@ export function accountFacts(
         'quote.step_failed',
         subject,
         one.stepFails,
-        () => !isShownFailing(subject, 'submitted'),
+        () => !isShown(subject, 'failed', 'submitted'),
       );
       if (failed !== null) checkFailed(failed);
-      expect(
-        'quote.refund_sent',
-        subject,
-        one.isRefunded,
-        () => !seen.some(({ steps }) => steps.refunded > 0),
-      );
+      expect('quote.refund_sent', subject, one.isRefunded, () => !isShown(subject, 'refunded', 'submitted'));
     }
   }
   for (const key of facts.keys()) account.problems.push(`${key} has no reason`);
   return account;
 
-  /** Whether a failed step was shown after the same status without it: else it is told with the status. */
-  function isShownFailing(subject: string, stands: string): boolean {
+  /** Whether a step was shown so after the same status without it: else that is told with the status. */
+  function isShown(subject: string, part: 'failed' | 'refunded', stands: string): boolean {
     const list = (bySubject.get(subject) ?? []).filter(({ status }) => status === stands);
-    const at = list.findIndex(({ steps }) => steps.failed > 0);
-    return at > 0 && !list.slice(at).every((showing) => isAway(showing));
+    const at = list.findIndex(({ steps }) => steps[part] > 0);
+    const isTaken = (showing: Shown): boolean => !isAway(showing);
+    return at > 0 && list.slice(0, at).some(isTaken) && list.slice(at).some(isTaken);
   }
 
   /** Whether the daemon was away, or may have been before it had stored what an answer showed. */

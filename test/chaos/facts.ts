@@ -25,6 +25,8 @@ const WARN_BEFORE_MS = 7_000;
 const QUOTES = 14;
 const VAULTS = 5;
 const DRAIN_MS = 60_000;
+/** Longer than between two looks at a transfer that is filled. */
+const TOLD_WITHIN_MS = 120_000;
 
 const USDC = {
   base: { chainId: 8453, token: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913' },
@@ -123,7 +125,7 @@ async function run(seed: number): Promise<FactsAccount & { faults: string[] }> {
     const taken = async (): Promise<FactsAccount> =>
       accountFacts(ordered, await shownBy(sandbox), receiver.events, { warnBeforeMs: WARN_BEFORE_MS, away });
     // What is still missing then is missing for good, and the account names it.
-    await eventually('everything was told', async () => isTold(await taken()), DRAIN_MS / 2).catch(
+    await eventually('everything was told', async () => isTold(await taken()), TOLD_WITHIN_MS).catch(
       () => null,
     );
     // What is told too much would come with the next look at each.
