@@ -2,6 +2,7 @@
 //
 //   node scripts/prepare.mjs                what tests, checks and the demo need
 //   node scripts/prepare.mjs --production   what `npm start` needs
+//   node scripts/prepare.mjs --no-redis     what packing needs; with --production, what most commands need
 //   node scripts/prepare.mjs --chaos        what `npm run chaos` needs: also faketime, where it can be installed
 //
 // It runs on the machine's own Node (20 or newer) while nothing is installed yet, so it is plain JavaScript and uses
@@ -39,6 +40,7 @@ const localNode = join(modules, '.bin', 'node');
 const stampFile = join(modules, '.intentwatch-prepared');
 const production = process.argv.includes('--production');
 const chaos = process.argv.includes('--chaos');
+const withoutRedis = process.argv.includes('--no-redis');
 
 /** What stops the script that follows: the message says what to type. */
 class Missing extends Error {}
@@ -240,8 +242,9 @@ function redisAdvice() {
   return `Install ${REDIS_WANTED} with this system's package manager.`;
 }
 
-/** Null when a fit redis-server is on PATH; otherwise what is wrong. */
+/** Null when a fit redis-server is on PATH, or none is needed; otherwise what is wrong. */
 function redisProblem() {
+  if (withoutRedis) return null;
   const file = findOnPath('redis-server');
   if (file === null) return 'redis-server is missing';
   const { status, output } = run(file, ['--version']);

@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { Command } from 'commander';
 import { EXIT, reportFailure } from './commands/exit.ts';
 import { keepHeapSmall } from './heap.ts';

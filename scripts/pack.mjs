@@ -1,0 +1,54 @@
+// Makes what the package has in place of src: JavaScript with types and source maps, in dist. `npm pack` runs it before
+// it packs and takes dist away afterwards; a clone runs its TypeScript as it is and never looks there.
+//
+//   node scripts/pack.mjs            makes dist
+//   node scripts/pack.mjs --remove   takes it away
+//
+// Plain JavaScript: the npm that packs may run on a Node that cannot read the rest.
+
+import { spawnSync } from 'node:child_process';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = resolve(dirname(fileURLToPath(import.meta.url)), '..');
+const dist = join(root, 'dist');
+const lock = join(root, 'npm-shrinkwrap.json');
+
+function remove() {
+  rmSync(dist, { recursive: true, force: true });
+  rmSync(lock, { force: true });
+}
+
+function compile() {
+  const tsc = join(root, 'node_modules/.bin/tsc');
+  const { status } = spawnSync(tsc, ['-p', join(root, 'scripts/tsconfig.pack.json')], { stdio: 'inherit' });
+  if (status !== 0) throw new Error(`tsc ended with ${status}, expected 0`);
+  // Its receiver and its mail server are development dependencies: the demo is for a clone.
+  rmSync(join(dist, 'demo'), { recursive: true });
+}
+
+/** What is read at run time beside JavaScript: the scripts that Redis runs. */
+function copyScripts() {
+  const commands = 'store/commands';
+  cpSync(join(root, 'src', commands), join(dist, commands), {
+    recursive: true,
+    filter: (path) => !path.endsWith('.ts'),
+  });
+}
+
+/** The versions that were tested are the ones that are installed with the package; without what only development needs. */
+function writeLock() {
+  const { packages, ...rest } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
+  const kept = Object.entries(packages).filter(([, { dev }]) => dev !== true);
+  const { devDependencies: _, ...top } = packages[''];
+  const locked = { ...rest, packages: { ...Object.fromEntries(kept), '': top } };
+  writeFileSync(lock, `${JSON.stringify(locked, null, 2)}\n`);
+}
+
+remove();
+if (!process.argv.includes('--remove')) {
+  compile();
+  copyScripts();
+  writeLock();
+}
