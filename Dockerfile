@@ -5,8 +5,13 @@ WORKDIR /clone
 COPY package.json package-lock.json ./
 RUN npm ci --include=dev --no-audit --no-fund
 COPY . ./
-RUN npm pack --pack-destination /tmp \
- && npm install --global --prefix /opt/intentwatch --omit=dev --no-audit --no-fund /tmp/intentwatch-*.tgz
+RUN npm pack --pack-destination /tmp
+# The package, with its dependencies in exactly the versions that were tested.
+WORKDIR /opt/intentwatch
+RUN tar -xzf /tmp/intentwatch-*.tgz --strip-components=1 \
+ && cp /clone/package-lock.json . \
+ && npm ci --omit=dev --no-audit --no-fund \
+ && chmod 755 bin/intentwatch.mjs
 
 FROM node:26.10.0-trixie-slim
 
@@ -21,9 +26,9 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends redis-server \
  && rm -rf /var/lib/apt/lists/*
 
-COPY --from=package /opt/intentwatch /opt/intentwatch
 ENV NODE_ENV=production
-ENV PATH=/opt/intentwatch/bin:$PATH
+COPY --from=package /opt/intentwatch /opt/intentwatch
+RUN ln -s /opt/intentwatch/bin/intentwatch.mjs /usr/local/bin/intentwatch
 
 # All that is ever written: nothing else of the root is nobody's, and it may be mounted read-only with a tmpfs at /tmp.
 # `dataDir: /var/lib/intentwatch` in the config keeps the private server's data on this volume.

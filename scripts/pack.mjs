@@ -7,18 +7,12 @@
 // Plain JavaScript: the npm that packs may run on a Node that cannot read the rest.
 
 import { spawnSync } from 'node:child_process';
-import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, rmSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 const dist = join(root, 'dist');
-const lock = join(root, 'npm-shrinkwrap.json');
-
-function remove() {
-  rmSync(dist, { recursive: true, force: true });
-  rmSync(lock, { force: true });
-}
 
 function compile() {
   const tsc = join(root, 'node_modules/.bin/tsc');
@@ -37,18 +31,8 @@ function copyScripts() {
   });
 }
 
-/** The versions that were tested are the ones that are installed with the package; without what only development needs. */
-function writeLock() {
-  const { packages, ...rest } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
-  const kept = Object.entries(packages).filter(([, { dev }]) => dev !== true);
-  const { devDependencies: _, ...top } = packages[''];
-  const locked = { ...rest, packages: { ...Object.fromEntries(kept), '': top } };
-  writeFileSync(lock, `${JSON.stringify(locked, null, 2)}\n`);
-}
-
-remove();
+rmSync(dist, { recursive: true, force: true });
 if (!process.argv.includes('--remove')) {
   compile();
   copyScripts();
-  writeLock();
 }

@@ -147,6 +147,17 @@ function installedScope() {
   }
 }
 
+/** Whether development dependencies are installed: whoever has them does not lose them by starting the daemon. */
+function developmentIsInstalled() {
+  try {
+    const installed = JSON.parse(readText(join(modules, '.package-lock.json')) ?? '{}').packages ?? {};
+    return Object.values(installed).some(({ dev }) => dev === true);
+  } catch (error) {
+    if (error instanceof SyntaxError) return false;
+    throw error;
+  }
+}
+
 function dependenciesAreReady() {
   const scope = installedScope();
   return scope === 'all' || (production && scope === 'production');
@@ -178,10 +189,13 @@ function npm(args, advice) {
   throw new Missing(`${output.trimEnd()}\nnpm ${args.join(' ')} failed (see above). ${advice}`);
 }
 
+/** Installs the dependencies, and returns which: 'all' or 'production'. */
 function installDependencies() {
-  const args = production ? ['ci', '--omit=dev'] : ['ci', '--include=dev'];
+  const scope = production && !developmentIsInstalled() ? 'production' : 'all';
+  const args = ['ci', scope === 'all' ? '--include=dev' : '--omit=dev'];
   say(`installing dependencies (npm ${args.join(' ')}) …`);
   npm(args, 'When the npm registry can be reached again, type: npm ci');
+  return scope;
 }
 
 // ---- Node -------------------------------------------------------------------------------------------------------
@@ -394,8 +408,7 @@ async function main() {
   const problem = production ? null : redisProblem();
   if (problem !== null) installRedis(problem);
   if (!dependenciesAreReady()) {
-    installDependencies();
-    writeStamp(production ? 'production' : 'all');
+    writeStamp(installDependencies());
   }
   if (!nodeIsReady()) {
     const scope = installedScope();

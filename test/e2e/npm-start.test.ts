@@ -1,7 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { cannedServer } from '../support/canned-server.ts';
+import { makeClone } from '../support/clone.ts';
 import { eventually } from '../support/eventually.ts';
 import { npmEnvironment } from '../support/npm.ts';
 import type { Program } from '../support/program.ts';
@@ -9,7 +10,6 @@ import { isRunning, redisPid } from '../support/redis-pid.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 import { RECEIVER_NAME, Stage } from '../support/stage.ts';
 
-const ROOT = resolve(import.meta.dirname, '../..');
 const LOCK_PROGRAM = join(import.meta.dirname, '../support/lock-program.ts');
 
 /** `npm start` as typed in a clone, with an embedded Redis in `dataDir`, and the pids that it came to. */
@@ -26,8 +26,10 @@ async function npmStart(onTestFinished: (cleanUp: () => Promise<void>) => unknow
     receiver: { url: 'http://127.0.0.1:9/', secret: `whsec_${'A'.repeat(32)}` },
     subscriptions: [{ name: 'orders', intents: [hashOf(1)], receivers: [RECEIVER_NAME] }],
   });
+  const clone = await stage.folder();
+  await makeClone(clone);
   const npm = await stage.command(
-    ['npm', '--prefix', ROOT, 'start', '--', '--config', config],
+    ['npm', '--prefix', clone, 'start', '--', '--config', config],
     npmEnvironment(),
   );
   await npm.line(/"msg":"daemon.started"/);
@@ -75,9 +77,18 @@ test('SIGTERM to everything below npm start does the same', async ({ onTestFinis
   await expectNothingLeft(started);
 });
 
-test('the launcher is the daemon: a signal to it ends it with its own exit code', async ({ onTestFinished }) => {
+test('the launcher is the daemon: a signal to it ends it with its own exit code', async ({
+  onTestFinished,
+}) => {
   const stage = new Stage(onTestFinished);
-  const program = await stage.command([join(ROOT, 'intentwatch'), 'sandbox', '--port=0', '--control-port=0']);
+  const clone = await stage.folder();
+  await makeClone(clone);
+  const program = await stage.command([
+    join(clone, 'intentwatch'),
+    'sandbox',
+    '--port=0',
+    '--control-port=0',
+  ]);
   await program.line(/^upstream:/);
   expect(await program.end('SIGTERM')).toEqual({ code: 0, signal: null, tookMs: expect.any(Number) });
   expect(await isRunning(program.pid)).toBe(false);

@@ -4,7 +4,13 @@ import { basename, join, posix } from 'node:path';
 import { type ImageStage, parseDockerfile, parseIgnoreFile } from './dockerfile.ts';
 
 /** An image as a folder, and how a container of it starts. */
-export type Image = { root: string; env: Record<string, string>; user: string; workdir: string; entrypoint: string[] };
+export type Image = {
+  root: string;
+  env: Record<string, string>;
+  user: string;
+  workdir: string;
+  entrypoint: string[];
+};
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
@@ -19,11 +25,21 @@ export async function buildImage(options: { context: string; base: string; work:
   const { context, base, work } = options;
   const built = new Map<string, Image>();
   let last: Image | null = null;
-  for (const [index, stage] of parseDockerfile(await readFile(join(context, 'Dockerfile'), 'utf8')).entries()) {
+  for (const [index, stage] of parseDockerfile(
+    await readFile(join(context, 'Dockerfile'), 'utf8'),
+  ).entries()) {
     const folder = join(work, `stage-${index}`);
     for (const part of ['upper', 'work', 'root']) await mkdir(join(folder, part), { recursive: true });
     const root = join(folder, 'root');
-    sh(['mount', '-t', 'overlay', 'overlay', '-o', `lowerdir=${base},upperdir=${folder}/upper,workdir=${folder}/work`, root]);
+    sh([
+      'mount',
+      '-t',
+      'overlay',
+      'overlay',
+      '-o',
+      `lowerdir=${base},upperdir=${folder}/upper,workdir=${folder}/work`,
+      root,
+    ]);
     for (const name of ['proc', 'dev']) sh(['mount', '--rbind', `/${name}`, join(root, name)]);
     last = await buildStage(stage, { root, context, built });
     built.set(stage.name ?? String(index), last);
@@ -42,7 +58,18 @@ async function buildStage(
     if (SAID_ONLY.has(keyword)) continue;
     switch (keyword) {
       case 'RUN':
-        sh(['chroot', root, 'env', '-i', '-C', image.workdir, ...pairs({ HOME: '/root', ...image.env }), 'sh', '-c', rest]);
+        sh([
+          'chroot',
+          root,
+          'env',
+          '-i',
+          '-C',
+          image.workdir,
+          ...pairs({ HOME: '/root', ...image.env }),
+          'sh',
+          '-c',
+          rest,
+        ]);
         break;
       case 'COPY':
         await copy(rest.split(/\s+/), { image, context, built });

@@ -21,7 +21,9 @@ if (values.base === undefined) throw new Error('found no --base, expected the ro
 
 if (values.inside !== true) {
   const again = [process.execPath, import.meta.filename, '--base', resolve(values.base), '--inside'];
-  const { status } = spawnSync('unshare', ['--mount', '--propagation=private', ...again], { stdio: 'inherit' });
+  const { status } = spawnSync('unshare', ['--mount', '--propagation=private', ...again], {
+    stdio: 'inherit',
+  });
   process.exitCode = status ?? 1;
 } else {
   const cleanUps: (() => Promise<void>)[] = [];
@@ -71,7 +73,9 @@ async function run(base: string, stage: Stage): Promise<void> {
   const daemon = await stage.command(command(['start', '--config', '/etc/intentwatch/intentwatch.yaml']));
   await daemon.line(/"msg":"daemon.started"/);
   await eventually('a webhook', () => receiver.received.length > 0);
-  process.stdout.write(`webhook: ${receiver.received[0]?.event.type}, verified: ${receiver.received[0]?.verified}\n`);
+  process.stdout.write(
+    `webhook: ${receiver.received[0]?.event.type}, verified: ${receiver.received[0]?.verified}\n`,
+  );
   const { code } = await daemon.end('SIGTERM');
   if (code !== 0 || receiver.received[0]?.verified !== true) throw new Error(`ended with ${code}`);
 }

@@ -2,7 +2,8 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
 /** What an outer `npm test` hands down must not steer the npm of a test; how to reach the registry is kept. */
-const INHERITED = /^npm_(?!config_(registry|cache|userconfig|globalconfig|https?_proxy|proxy|noproxy|cafile)$)/i;
+const INHERITED =
+  /^npm_(?!config_(registry|cache|userconfig|globalconfig|https?_proxy|proxy|noproxy|cafile)$)/i;
 
 /** The environment of this process without what an npm around it has set for its own children. */
 export function npmEnvironment(): Record<string, string> {

@@ -13,12 +13,15 @@ if [ "$1" = -v ]; then echo v20.20.2; exit; fi
 exec '${process.execPath}' --import 'data:text/javascript,Object.defineProperty(process, "version", { value: "v20.20.2" })' "$@"
 `;
 
+/** The Node that npm then installs; a file of its own, for the machine's is the same one in disguise. */
+const NEW_NODE = `#!/bin/sh\nexec '${process.execPath}' "$@"\n`;
+
 /** Does what the npm does that the launcher's first step asks: dependencies, and a Node. */
 const NPM = `#!/bin/sh
 echo "$*" >> npm.log
 case "$*" in
   ci*) mkdir -p node_modules; cp installed.json node_modules/.package-lock.json ;;
-  i*) mkdir -p node_modules/.bin; ln -s '${process.execPath}' node_modules/.bin/node ;;
+  i*) mkdir -p node_modules/.bin; cp new-node node_modules/.bin/node ;;
 esac
 `;
 
@@ -45,6 +48,7 @@ beforeEach(async () => {
     await copyFile(join(ROOT, file), join(root, file));
   await executable('machine/node', OLD_NODE);
   await executable('machine/npm', NPM);
+  await executable('new-node', NEW_NODE);
 });
 
 afterEach(() => rm(root, { recursive: true, force: true }));
@@ -127,7 +131,8 @@ describe('the launcher of a clone', () => {
   });
 
   test('says in one sentence that there is no Node at all', async () => {
-    for (const name of ['dirname', 'readlink']) await symlink(`/usr/bin/${name}`, join(root, 'scripts', name));
+    for (const name of ['dirname', 'readlink'])
+      await symlink(`/usr/bin/${name}`, join(root, 'scripts', name));
     const started = await run([join(root, 'intentwatch'), 'check'], join(root, 'scripts'));
     expect(started).toMatchObject({
       code: 1,

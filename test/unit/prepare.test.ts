@@ -25,7 +25,10 @@ const LOCK = {
   'node_modules/tested-with': { version: '4.5.6', dev: true },
   'node_modules/other-system': { version: '7.8.9', optional: true },
 };
-const ALL = { 'node_modules/used': { version: '1.2.3' }, 'node_modules/tested-with': { version: '4.5.6' } };
+const ALL = {
+  'node_modules/used': { version: '1.2.3' },
+  'node_modules/tested-with': { version: '4.5.6', dev: true },
+};
 const PRODUCTION = { 'node_modules/used': { version: '1.2.3' } };
 
 /** Does what npm does to the files that the script looks at, and notes what it was asked and with which settings. */
@@ -176,6 +179,14 @@ describe('dependencies', () => {
     expect(await prepare({ args: ['--production'] })).toEqual(SILENT);
     expect((await prepare()).stdout).toContain('npm ci --include=dev');
     expect(await prepare({ args: ['--production'] })).toEqual(SILENT);
+  });
+
+  test('for development stay when production finds another out of date', async () => {
+    await prepare();
+    await put('package-lock.json', { packages: { ...LOCK, 'node_modules/used': { version: '2.0.0' } } });
+    await put('all.json', { packages: { ...ALL, 'node_modules/used': { version: '2.0.0' } } });
+    expect((await prepare({ args: ['--production'] })).stdout).toContain('npm ci --include=dev');
+    expect(await prepare()).toEqual(SILENT);
   });
 
   test('show what npm printed when it fails, and how to go on', async () => {
