@@ -221,6 +221,18 @@ function nodeIsReady() {
   return major(nextNodeVersion()) >= OLDEST_NODE;
 }
 
+/** Node needs a library of the compiler's that a bare Debian lacks: installs it, or says how. False where that is not it. */
+function nodeRunsWithItsLibrary() {
+  const { output } = run(localNode, ['-v']);
+  if (!output.includes('libatomic.so.1')) return false;
+  const mayInstall = findOnPath('apt-get') !== null && process.getuid?.() === 0;
+  const failed = mayInstall ? installPackage('libatomic1') : output;
+  if (failed === null && nodeIsReady()) return true;
+  throw new Missing(
+    `${failed ?? output}\nNode ${INSTALLED_NODE} needs libatomic. Type: sudo apt-get install libatomic1`,
+  );
+}
+
 function installNode() {
   const found = nextNodeVersion().trim() || 'no working node';
   const spec = `node@${INSTALLED_NODE}`;
@@ -231,13 +243,13 @@ function installNode() {
   const scope = installedScope() === 'production' ? ['--omit=dev'] : ['--include=dev'];
   const advice = `Install Node ${OLDEST_NODE} or newer, see https://nodejs.org/en/download`;
   npm(['i', '--no-save', '--no-package-lock', ...scope, spec], advice);
-  if (nodeIsReady()) return;
+  if (nodeIsReady() || nodeRunsWithItsLibrary()) return;
   // The package fetches its binary in an install script, which an npm set to ignore scripts has not run.
   const installer = run(process.execPath, ['installArchSpecificPackage.js'], {
     cwd: join(modules, 'node'),
     env: npmEnvironment(),
   });
-  if (!nodeIsReady()) {
+  if (!nodeIsReady() && !nodeRunsWithItsLibrary()) {
     throw new Missing(
       `${installer.output.trimEnd()}\n${spec} was installed but does not run here. ${advice}`,
     );

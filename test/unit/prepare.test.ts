@@ -252,6 +252,41 @@ describe('Node', () => {
   });
 });
 
+describe('the library that Node needs, where a bare Debian lacks it,', () => {
+  const LACKING = `#!/bin/sh
+if [ -e library ]; then echo v26.1.0; exit; fi
+echo 'error while loading shared libraries: libatomic.so.1: cannot open shared object file' >&2
+exit 127
+`;
+
+  beforeEach(async () => {
+    await put('node_modules/.package-lock.json', { packages: ALL });
+    await mkdir(join(root, 'node_modules/.bin'));
+    await writeFile(join(root, 'node_modules/.bin/node'), LACKING);
+    await chmod(join(root, 'node_modules/.bin/node'), 0o755);
+    // The npm that finds it already installed.
+    await command('npm', '#!/bin/sh\n');
+    await command('apt-get', '#!/bin/sh\ncase "$*" in *libatomic1) : > library ;; esac\n');
+  });
+
+  test.runIf(process.getuid?.() === 0)('is installed', async () => {
+    expect(await prepare()).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('installing libatomic1 (apt-get install libatomic1) …'),
+      stderr: '',
+    });
+    expect(await prepare()).toEqual(SILENT);
+  });
+
+  test('is asked for by the command to type where the user is not root', async () => {
+    const { code, stderr } = await prepare(process.getuid?.() === 0 ? { uid: NOBODY } : {});
+    expect(code).toBe(1);
+    expect(stderr.trimEnd().split('\n').at(-1)).toBe(
+      'Node 26 needs libatomic. Type: sudo apt-get install libatomic1',
+    );
+  });
+});
+
 describe('redis-server', () => {
   beforeEach(() => put('node_modules/.package-lock.json', { packages: ALL }));
 
