@@ -58,18 +58,7 @@ async function buildStage(
     if (SAID_ONLY.has(keyword)) continue;
     switch (keyword) {
       case 'RUN':
-        sh([
-          'chroot',
-          root,
-          'env',
-          '-i',
-          '-C',
-          image.workdir,
-          ...pairs({ HOME: '/root', ...image.env }),
-          'sh',
-          '-c',
-          rest,
-        ]);
+        sh(containerCommand({ ...image, env: { HOME: '/root', ...image.env } }, ['sh', '-c', rest]));
         break;
       case 'COPY':
         await copy(rest.split(/\s+/), { image, context, built });
@@ -118,11 +107,11 @@ async function copy(
   }
 }
 
-/** The command that starts a container of an image: read-only, without any capability, as its user. */
+/** The command that runs another in an image as its user: one that is not root has no capability. */
 export function containerCommand(image: Image, args: readonly string[]): string[] {
   const [uid = '', gid = ''] = image.user.split(':');
   const drop = ['--clear-groups', '--inh-caps=-all', '--bounding-set=-all', '--no-new-privs'];
-  const as = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, ...drop];
+  const as = uid === '0' ? [] : ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, ...drop];
   return ['chroot', image.root, ...as, 'env', '-i', '-C', image.workdir, ...pairs(image.env), ...args];
 }
 
