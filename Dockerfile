@@ -1,5 +1,19 @@
-# The daemon and what it needs to run. Build: docker build -t intentwatch .
-FROM node:26-slim
+# The package that `npm pack` makes, and what it needs to run. Build: docker build -t intentwatch .
+FROM node:26.10.0-trixie-slim AS package
+
+WORKDIR /clone
+COPY package.json package-lock.json ./
+RUN npm ci --include=dev --no-audit --no-fund
+COPY . ./
+RUN npm pack --pack-destination /tmp
+# The package, with its dependencies in exactly the versions that were tested.
+WORKDIR /opt/intentwatch
+RUN tar -xzf /tmp/intentwatch-*.tgz --strip-components=1 \
+ && cp /clone/package-lock.json . \
+ && npm ci --omit=dev --no-audit --no-fund \
+ && chmod 755 bin/intentwatch.mjs
+
+FROM node:26.10.0-trixie-slim
 
 ARG VERSION=0.1.0
 LABEL org.opencontainers.image.title="intentwatch" \
@@ -13,17 +27,16 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/*
 
 ENV NODE_ENV=production
-WORKDIR /opt/intentwatch
-COPY package.json package-lock.json ./
-RUN npm ci --omit=dev --no-audit --no-fund && npm cache clean --force
-COPY LICENSE ./
-COPY config ./config
-COPY src ./src
+COPY --from=package /opt/intentwatch /opt/intentwatch
+RUN ln -s /opt/intentwatch/bin/intentwatch.mjs /usr/local/bin/intentwatch
 
+# All that is ever written: nothing else of the root is nobody's, and it may be mounted read-only with a tmpfs at /tmp.
 # `dataDir: /var/lib/intentwatch` in the config keeps the private server's data on this volume.
-RUN mkdir -p /etc/intentwatch /var/lib/intentwatch && chown node:node /var/lib/intentwatch
+RUN mkdir -p /etc/intentwatch /var/lib/intentwatch && chown 65534:65534 /var/lib/intentwatch
 VOLUME /var/lib/intentwatch
-USER node
+# nobody, as a number: Kubernetes' runAsNonRoot knows no names.
+USER 65534:65534
+WORKDIR /etc/intentwatch
 
 # Reachable from outside the container only with `server.host: 0.0.0.0` in the config. A config with another
 # `server.port` needs INTENTWATCH_PORT with the same number, for the health check.
@@ -31,5 +44,5 @@ EXPOSE 9464
 HEALTHCHECK --interval=15s --timeout=5s --start-period=20s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.INTENTWATCH_PORT || 9464) + '/healthz', { signal: AbortSignal.timeout(4000) }).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 
-ENTRYPOINT ["node", "src/main.ts"]
+ENTRYPOINT ["intentwatch"]
 CMD ["start", "--config", "/etc/intentwatch/intentwatch.yaml"]

@@ -2,6 +2,7 @@
 //
 //   node scripts/prepare.mjs                what tests, checks and the demo need
 //   node scripts/prepare.mjs --production   what `npm start` needs
+//   node scripts/prepare.mjs --no-redis     what packing needs; with --production, what most commands need
 //   node scripts/prepare.mjs --chaos        what `npm run chaos` needs: also faketime, where it can be installed
 //
 // It runs on the machine's own Node (20 or newer) while nothing is installed yet, so it is plain JavaScript and uses
@@ -39,6 +40,7 @@ const localNode = join(modules, '.bin', 'node');
 const stampFile = join(modules, '.intentwatch-prepared');
 const production = process.argv.includes('--production');
 const chaos = process.argv.includes('--chaos');
+const withoutRedis = process.argv.includes('--no-redis');
 
 /** What stops the script that follows: the message says what to type. */
 class Missing extends Error {}
@@ -145,6 +147,17 @@ function installedScope() {
   }
 }
 
+/** Whether development dependencies are installed: whoever has them does not lose them by starting the daemon. */
+function developmentIsInstalled() {
+  try {
+    const installed = JSON.parse(readText(join(modules, '.package-lock.json')) ?? '{}').packages ?? {};
+    return Object.values(installed).some(({ dev }) => dev === true);
+  } catch (error) {
+    if (error instanceof SyntaxError) return false;
+    throw error;
+  }
+}
+
 function dependenciesAreReady() {
   const scope = installedScope();
   return scope === 'all' || (production && scope === 'production');
@@ -176,10 +189,13 @@ function npm(args, advice) {
   throw new Missing(`${output.trimEnd()}\nnpm ${args.join(' ')} failed (see above). ${advice}`);
 }
 
+/** Installs the dependencies, and returns which: 'all' or 'production'. */
 function installDependencies() {
-  const args = production ? ['ci', '--omit=dev'] : ['ci', '--include=dev'];
+  const scope = production && !developmentIsInstalled() ? 'production' : 'all';
+  const args = ['ci', scope === 'all' ? '--include=dev' : '--omit=dev'];
   say(`installing dependencies (npm ${args.join(' ')}) …`);
   npm(args, 'When the npm registry can be reached again, type: npm ci');
+  return scope;
 }
 
 // ---- Node -------------------------------------------------------------------------------------------------------
@@ -205,6 +221,18 @@ function nodeIsReady() {
   return major(nextNodeVersion()) >= OLDEST_NODE;
 }
 
+/** Node needs a library of the compiler's that a bare Debian lacks: installs it, or says how. False where that is not it. */
+function nodeRunsWithItsLibrary() {
+  const { output } = run(localNode, ['-v']);
+  if (!output.includes('libatomic.so.1')) return false;
+  const mayInstall = findOnPath('apt-get') !== null && process.getuid?.() === 0;
+  const failed = mayInstall ? installPackage('libatomic1') : output;
+  if (failed === null && nodeIsReady()) return true;
+  throw new Missing(
+    `${failed ?? output}\nNode ${INSTALLED_NODE} needs libatomic. Type: sudo apt-get install libatomic1`,
+  );
+}
+
 function installNode() {
   const found = nextNodeVersion().trim() || 'no working node';
   const spec = `node@${INSTALLED_NODE}`;
@@ -215,13 +243,13 @@ function installNode() {
   const scope = installedScope() === 'production' ? ['--omit=dev'] : ['--include=dev'];
   const advice = `Install Node ${OLDEST_NODE} or newer, see https://nodejs.org/en/download`;
   npm(['i', '--no-save', '--no-package-lock', ...scope, spec], advice);
-  if (nodeIsReady()) return;
+  if (nodeIsReady() || nodeRunsWithItsLibrary()) return;
   // The package fetches its binary in an install script, which an npm set to ignore scripts has not run.
   const installer = run(process.execPath, ['installArchSpecificPackage.js'], {
     cwd: join(modules, 'node'),
     env: npmEnvironment(),
   });
-  if (!nodeIsReady()) {
+  if (!nodeIsReady() && !nodeRunsWithItsLibrary()) {
     throw new Missing(
       `${installer.output.trimEnd()}\n${spec} was installed but does not run here. ${advice}`,
     );
@@ -240,8 +268,9 @@ function redisAdvice() {
   return `Install ${REDIS_WANTED} with this system's package manager.`;
 }
 
-/** Null when a fit redis-server is on PATH; otherwise what is wrong. */
+/** Null when a fit redis-server is on PATH, or none is needed; otherwise what is wrong. */
 function redisProblem() {
+  if (withoutRedis) return null;
   const file = findOnPath('redis-server');
   if (file === null) return 'redis-server is missing';
   const { status, output } = run(file, ['--version']);
@@ -391,8 +420,7 @@ async function main() {
   const problem = production ? null : redisProblem();
   if (problem !== null) installRedis(problem);
   if (!dependenciesAreReady()) {
-    installDependencies();
-    writeStamp(production ? 'production' : 'all');
+    writeStamp(installDependencies());
   }
   if (!nodeIsReady()) {
     const scope = installedScope();

@@ -19,10 +19,12 @@ function seconds(text: string): number {
 }
 
 async function demo(options: { for?: number; seed: number }): Promise<void> {
-  // Loaded only now: the demo's receiver and mail server are development dependencies, which a production install lacks.
+  // Loaded only now: the demo's receiver and mail server are development dependencies, so the package has no demo.
   const { runDemo } = await import('../demo/run.ts').catch((error: unknown) => {
     if (!(error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND')) throw error;
-    throw new Error(`the demo needs the development dependencies; type: npm ci (${error.message})`);
+    throw new Error(
+      'the demo needs the development dependencies; type, in a clone of the repository: npm run demo',
+    );
   });
   await runDemo(options);
 }

@@ -46,7 +46,12 @@ export class Stage {
 
   /** Starts a TypeScript file as a program of its own. */
   async program(file: string, args: readonly string[], env: Record<string, string> = {}): Promise<Program> {
-    const program = await Program.start(file, args, env);
+    return this.command([process.execPath, file, ...args], env);
+  }
+
+  /** Starts any command: its program and its arguments. */
+  async command(command: readonly string[], env: Record<string, string> = {}): Promise<Program> {
+    const program = await Program.run(command, env);
     this.#onFinished(async () => {
       program.send('SIGKILL');
       await program.ending();

@@ -25,7 +25,10 @@ const LOCK = {
   'node_modules/tested-with': { version: '4.5.6', dev: true },
   'node_modules/other-system': { version: '7.8.9', optional: true },
 };
-const ALL = { 'node_modules/used': { version: '1.2.3' }, 'node_modules/tested-with': { version: '4.5.6' } };
+const ALL = {
+  'node_modules/used': { version: '1.2.3' },
+  'node_modules/tested-with': { version: '4.5.6', dev: true },
+};
 const PRODUCTION = { 'node_modules/used': { version: '1.2.3' } };
 
 /** Does what npm does to the files that the script looks at, and notes what it was asked and with which settings. */
@@ -178,6 +181,14 @@ describe('dependencies', () => {
     expect(await prepare({ args: ['--production'] })).toEqual(SILENT);
   });
 
+  test('for development stay when production finds another out of date', async () => {
+    await prepare();
+    await put('package-lock.json', { packages: { ...LOCK, 'node_modules/used': { version: '2.0.0' } } });
+    await put('all.json', { packages: { ...ALL, 'node_modules/used': { version: '2.0.0' } } });
+    expect((await prepare({ args: ['--production'] })).stdout).toContain('npm ci --include=dev');
+    expect(await prepare()).toEqual(SILENT);
+  });
+
   test('show what npm printed when it fails, and how to go on', async () => {
     await put('npm.fails', '');
     const { code, stderr } = await prepare();
@@ -238,6 +249,41 @@ describe('Node', () => {
     await chmod(join(root, 'node_modules/.bin/node'), 0o755);
     expect((await prepare({ args: ['--production'] })).stdout).toContain('this machine has v22.0.0');
     expect((await npmCalls()).at(-1)).toBe('i --no-save --no-package-lock --omit=dev node@26');
+  });
+});
+
+describe('the library that Node needs, where a bare Debian lacks it,', () => {
+  const LACKING = `#!/bin/sh
+if [ -e library ]; then echo v26.1.0; exit; fi
+echo 'error while loading shared libraries: libatomic.so.1: cannot open shared object file' >&2
+exit 127
+`;
+
+  beforeEach(async () => {
+    await put('node_modules/.package-lock.json', { packages: ALL });
+    await mkdir(join(root, 'node_modules/.bin'));
+    await writeFile(join(root, 'node_modules/.bin/node'), LACKING);
+    await chmod(join(root, 'node_modules/.bin/node'), 0o755);
+    // The npm that finds it already installed.
+    await command('npm', '#!/bin/sh\n');
+    await command('apt-get', '#!/bin/sh\ncase "$*" in *libatomic1) : > library ;; esac\n');
+  });
+
+  test.runIf(process.getuid?.() === 0)('is installed', async () => {
+    expect(await prepare()).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('installing libatomic1 (apt-get install libatomic1) …'),
+      stderr: '',
+    });
+    expect(await prepare()).toEqual(SILENT);
+  });
+
+  test('is asked for by the command to type where the user is not root', async () => {
+    const { code, stderr } = await prepare(process.getuid?.() === 0 ? { uid: NOBODY } : {});
+    expect(code).toBe(1);
+    expect(stderr.trimEnd().split('\n').at(-1)).toBe(
+      'Node 26 needs libatomic. Type: sudo apt-get install libatomic1',
+    );
   });
 });
 

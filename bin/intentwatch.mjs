@@ -1,0 +1,22 @@
+#!/usr/bin/env node
+// The program `intentwatch`. Plain JavaScript that any Node reads: one that is too old for the rest is told so in one
+// sentence, where it would print the stack of a syntax error.
+import { existsSync, readFileSync } from 'node:fs';
+
+const packageFile = new URL('../package.json', import.meta.url);
+/** There in a clone, whose TypeScript Node runs as it is. The package has JavaScript made from it instead. */
+const source = new URL('../src/main.ts', import.meta.url);
+
+const found = process.version;
+const oldest = Number(/\d+/.exec(JSON.parse(readFileSync(packageFile, 'utf8')).engines.node));
+const isClone = existsSync(source);
+
+if (Number(/\d+/.exec(found)) < oldest) {
+  const advice = isClone
+    ? 'type, in the clone: ./intentwatch --help'
+    : 'install one (https://nodejs.org/en/download), or type: npx --yes --package node@26 intentwatch --help';
+  process.stderr.write(`intentwatch: found Node ${found}, expected ${oldest} or newer; ${advice}\n`);
+  process.exitCode = 1;
+} else {
+  await import(isClone ? source.href : new URL('../dist/main.js', import.meta.url).href);
+}

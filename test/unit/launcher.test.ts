@@ -1,0 +1,143 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+
+/** A Node that says of itself that it is old, to those who ask `-v` and to the program that it runs. */
+const OLD_NODE = `#!/bin/sh
+if [ "$1" = -v ]; then echo v20.20.2; exit; fi
+exec '${process.execPath}' --import 'data:text/javascript,Object.defineProperty(process, "version", { value: "v20.20.2" })' "$@"
+`;
+
+/** The Node that npm then installs; a file of its own, for the machine's is the same one in disguise. */
+const NEW_NODE = `#!/bin/sh\nexec '${process.execPath}' "$@"\n`;
+
+/** Does what the npm does that the launcher's first step asks: dependencies, and a Node. */
+const NPM = `#!/bin/sh
+echo "$*" >> npm.log
+case "$*" in
+  ci*) mkdir -p node_modules; cp installed.json node_modules/.package-lock.json ;;
+  i*) mkdir -p node_modules/.bin; cp new-node node_modules/.bin/node ;;
+esac
+`;
+
+/** Stands for the whole program. */
+const MAIN = `console.log(JSON.stringify({ pid: process.pid, version: process.version, args: process.argv.slice(2) }));\n`;
+
+/** Whether a file is a Node older than what the program needs. */
+function isOld(node: string): boolean {
+  const major = /^v(\d+)/.exec(spawnSync(node, ['-v'], { encoding: 'utf8' }).stdout ?? '')?.[1];
+  return major !== undefined && Number(major) < 24;
+}
+
+let root = '';
+
+async function executable(file: string, text: string): Promise<void> {
+  await writeFile(join(root, file), text);
+  await chmod(join(root, file), 0o755);
+}
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'intentwatch-launcher-'));
+  for (const folder of ['bin', 'machine', 'scripts', 'tmp']) await mkdir(join(root, folder));
+  for (const file of ['intentwatch', 'bin/intentwatch.mjs', 'scripts/prepare.mjs', 'package.json'])
+    await copyFile(join(ROOT, file), join(root, file));
+  await executable('machine/node', OLD_NODE);
+  await executable('machine/npm', NPM);
+  await executable('new-node', NEW_NODE);
+});
+
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+async function source(): Promise<void> {
+  await mkdir(join(root, 'src'));
+  await writeFile(join(root, 'src/main.ts'), MAIN);
+  const lock = JSON.stringify({ packages: { 'node_modules/used': { version: '1.2.3' } } });
+  await writeFile(join(root, 'package-lock.json'), lock);
+  await writeFile(join(root, 'installed.json'), lock);
+}
+
+async function run(command: readonly string[], path = `${join(root, 'machine')}:/usr/bin:/bin`) {
+  const [program = '', ...args] = command;
+  const child = spawn(program, args, {
+    env: { PATH: path, TMPDIR: join(root, 'tmp') },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const output = { stdout: '', stderr: '' };
+  child.stdout.on('data', (chunk: Buffer) => {
+    output.stdout += chunk.toString();
+  });
+  child.stderr.on('data', (chunk: Buffer) => {
+    output.stderr += chunk.toString();
+  });
+  await once(child, 'close');
+  return { pid: child.pid, code: child.exitCode, ...output };
+}
+
+describe('the command on a Node that is too old', () => {
+  test('says so in one sentence with what to type, from the package', async () => {
+    expect(await run([join(root, 'bin/intentwatch.mjs'), 'check'])).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(
+        /^intentwatch: found Node v20\.20\.2, expected 24 or newer; [^\n]*type: npx --yes --package node@26 intentwatch [^\n]*\n$/,
+      ),
+    });
+  });
+
+  test('names the launcher, from a clone', async () => {
+    await source();
+    expect(await run(['node', join(root, 'bin/intentwatch.mjs'), 'check'])).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr:
+        'intentwatch: found Node v20.20.2, expected 24 or newer; type, in the clone: ./intentwatch --help\n',
+    });
+  });
+
+  test.runIf(isOld('/usr/bin/node'))('does so on a real one', async () => {
+    expect(await run(['/usr/bin/node', join(root, 'bin/intentwatch.mjs'), 'check'])).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^intentwatch: found Node v\d[^\n]*, expected 24 or newer; [^\n]*\n$/),
+    });
+  });
+});
+
+describe('the launcher of a clone', () => {
+  test('installs what is missing, and becomes the program on the Node that was installed', async () => {
+    await source();
+    // From elsewhere and by a link, as somebody has it in ~/bin.
+    await symlink(join(root, 'intentwatch'), join(root, 'tmp/iw'));
+    const { pid, code, stdout, stderr } = await run([join(root, 'tmp/iw'), 'check', '--config', 'a b.yaml']);
+    expect({ code, stderr }).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('installing Node 26 into node_modules'),
+    });
+    // The same process: a signal to the launcher is one to the program.
+    expect(JSON.parse(stdout)).toEqual({
+      pid,
+      version: process.version,
+      args: ['check', '--config', 'a b.yaml'],
+    });
+    const calls = (await readFile(join(root, 'npm.log'), 'utf8')).trim().split('\n');
+    expect(calls.map((call) => call.split(' ')[0])).toEqual(['ci', 'i']);
+
+    expect(await run([join(root, 'intentwatch'), 'keygen'])).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  test('says in one sentence that there is no Node at all', async () => {
+    for (const name of ['dirname', 'readlink'])
+      await symlink(`/usr/bin/${name}`, join(root, 'scripts', name));
+    const started = await run([join(root, 'intentwatch'), 'check'], join(root, 'scripts'));
+    expect(started).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^intentwatch: found no node, expected Node 20 or newer[^\n]*\n$/),
+    });
+  });
+});
