@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { chown, copyFile, mkdir, mkdtemp, writeFile } from 'node:fs/promises';
+import { chown, copyFile, mkdir, mkdtemp, rmdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -16,28 +16,29 @@ import { buildImage, containerCommand, mountReadOnly } from './build.ts';
 // that tag in /usr/local. It is not written to. Needs root (mounts, in a namespace of their own) and the network that the
 // steps need.
 
-const { values } = parseArgs({ options: { base: { type: 'string' }, inside: { type: 'boolean' } } });
+const { values } = parseArgs({ options: { base: { type: 'string' }, work: { type: 'string' } } });
 if (values.base === undefined) throw new Error('found no --base, expected the root of the base image');
 
-if (values.inside !== true) {
-  const again = [process.execPath, import.meta.filename, '--base', resolve(values.base), '--inside'];
+if (values.work === undefined) {
+  const work = await mkdtemp(join(tmpdir(), 'intentwatch-image-'));
+  const again = [process.execPath, import.meta.filename, '--base', resolve(values.base), '--work', work];
   const { status } = spawnSync('unshare', ['--mount', '--propagation=private', ...again], {
     stdio: 'inherit',
   });
   process.exitCode = status ?? 1;
+  // Empty: what was mounted there went with the namespace.
+  await rmdir(work);
 } else {
   const cleanUps: (() => Promise<void>)[] = [];
   try {
-    await run(values.base, new Stage((cleanUp) => cleanUps.push(cleanUp)));
+    await run({ base: values.base, work: values.work }, new Stage((cleanUp) => cleanUps.push(cleanUp)));
     process.stdout.write('the image works\n');
   } finally {
     for (const cleanUp of cleanUps.reverse()) await cleanUp();
   }
-  // The mounts below its folder end with the namespace, so with this process.
 }
 
-async function run(base: string, stage: Stage): Promise<void> {
-  const work = await mkdtemp(join(tmpdir(), 'intentwatch-image-'));
+async function run({ base, work }: { base: string; work: string }, stage: Stage): Promise<void> {
   // What overlays write to cannot itself be an overlay.
   spawnSync('mount', ['-t', 'tmpfs', 'tmpfs', work]);
   const context = resolve(import.meta.dirname, '../..');
