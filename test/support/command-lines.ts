@@ -37,8 +37,8 @@ export async function complaint(line: string, known: ReadonlyMap<string, Command
   if (program === 'npm') return npmComplaint(line, words);
   if (program === 'node') return nodeComplaint(line, words);
   const [name = '', ...rest] = words;
-  // `intentwatch COMMAND --help` stands for any of them.
-  if (name === 'COMMAND') return '';
+  // `intentwatch COMMAND --help` stands for any of them; the program itself has two flags.
+  if (name === 'COMMAND' || (rest.length === 0 && /^--(help|version)$/.test(name))) return '';
   const command = known.get(name);
   if (command === undefined) return `${line}: found no command ${name}`;
   const inner = command.commands.find((one) => one.name() === rest[0]);
