@@ -28,7 +28,9 @@ export function commandLines(text: string): string[] {
     .flatMap(({ code }) => code.replaceAll(/\\\n\s*/g, ' ').split('\n'));
   // Behind several spaces stands what the command does.
   const typed = lines.map((line) => line.trim().split(/ {2,}|\t/)[0] ?? '');
-  return [...typed, ...codeSpans(text)].filter((line) => /^(intentwatch|npm|node) /.test(line));
+  return [...typed, ...codeSpans(text)]
+    .map((line) => line.replace(/^\.\//, ''))
+    .filter((line) => /^(intentwatch|npm|node) /.test(line));
 }
 
 /** What is wrong with a command line, or '' where nothing is. */
