@@ -1,9 +1,8 @@
 import { UNKNOWN, UNSTATED } from '../domain/subjects/kinds.ts';
 import { gatewayJobId, type SubjectId, vaultId } from '../domain/subjects/subject.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
-import type { Endpoint } from '../upstream/client/endpoint.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
-import { type Reading, readPage } from './reading.ts';
+import { type Reading, readPage, strangerFailure } from './reading.ts';
 
 /** Asks for one deposit vault by its address and the chain on which it is funded. */
 export async function pollVault(
@@ -46,25 +45,6 @@ function bareId(id: string): string {
     .slice(id.lastIndexOf(':') + 1)
     .toLowerCase()
     .replace(/^0x/, '');
-}
-
-/** An exact look-up that was answered with something else: no news of any kind. */
-export function strangerFailure(answer: {
-  endpoint: Endpoint;
-  httpStatus: number;
-  found: string;
-  expected: SubjectId;
-}): UpstreamFailure {
-  const { endpoint, httpStatus, found, expected } = answer;
-  return new UpstreamFailure({
-    endpoint,
-    code: 'malformed',
-    found: `a record of ${JSON.stringify(found.slice(0, 100))}`,
-    expected: `a record of ${expected}`,
-    httpStatus,
-    problemCode: null,
-    retryAfterMs: null,
-  });
 }
 
 /**

@@ -1,6 +1,8 @@
 import type { UpstreamRecord } from '../domain/subjects/record.ts';
-import { subjectOfRecord } from '../domain/subjects/subject.ts';
+import { type SubjectId, subjectOfRecord } from '../domain/subjects/subject.ts';
 import type { Answer } from '../upstream/client/ask.ts';
+import type { Endpoint } from '../upstream/client/endpoint.ts';
+import { UpstreamFailure } from '../upstream/client/failure.ts';
 import type { StatusPage, StatusRecord } from '../upstream/wire/status-page.ts';
 
 /**
@@ -42,4 +44,23 @@ function readRecord(record: StatusRecord): UpstreamRecord | null {
     said: record.raw,
     unreadable: record.unreadable,
   };
+}
+
+/** An exact look-up that was answered with something else: no news of any kind. */
+export function strangerFailure(answer: {
+  endpoint: Endpoint;
+  httpStatus: number;
+  found: string;
+  expected: SubjectId;
+}): UpstreamFailure {
+  const { endpoint, httpStatus, found, expected } = answer;
+  return new UpstreamFailure({
+    endpoint,
+    code: 'malformed',
+    found: `a record of ${JSON.stringify(found.slice(0, 100))}`,
+    expected: `a record of ${expected}`,
+    httpStatus,
+    problemCode: null,
+    retryAfterMs: null,
+  });
 }

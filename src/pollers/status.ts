@@ -3,8 +3,7 @@ import { UNKNOWN } from '../domain/subjects/kinds.ts';
 import { foldHex, type TxSide, txId } from '../domain/subjects/subject.ts';
 import { readLeg } from '../domain/transfers/transfer.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
-import { strangerFailure } from './gateway.ts';
-import { type Reading, readPage } from './reading.ts';
+import { type Reading, readPage, strangerFailure } from './reading.ts';
 
 /** The largest page that the interface allows: the most transfers for one request. */
 const PAGE_LIMIT = 50;
@@ -44,7 +43,8 @@ export async function pollQuote(
 }
 
 /**
- * Asks for the transfer that a transaction belongs to. A record of another transaction is no news of any kind. No records: the upstream does not know the transaction yet.
+ * Asks for the transfer that a transaction belongs to. A record of another transaction is no news of any kind. No records:
+ * the upstream does not know the transaction yet.
  */
 export async function pollTx(
   client: UpstreamClient,
