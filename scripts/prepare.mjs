@@ -30,7 +30,7 @@ import { fileURLToPath } from 'node:url';
 
 const OLDEST_NODE = 24;
 const INSTALLED_NODE = 26;
-const OLDEST_REDIS = [6, 2];
+const OLDEST_REDIS = [7, 0];
 const LOCK_WAIT_MS = 15 * 60_000;
 const LOCK_LOOK_MS = 250;
 

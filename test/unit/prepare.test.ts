@@ -315,7 +315,7 @@ describe('redis-server', () => {
     await command('redis-server', redis('6.0.16'));
     const { code, stderr } = await prepare();
     expect(code).toBe(1);
-    expect(stderr).toContain('redis-server has version 6.0.16, but redis-server 6.2 or newer is needed');
+    expect(stderr).toContain('redis-server has version 6.0.16, but redis-server 7.0 or newer is needed');
   });
 
   test('is only warned about for production, where the config may name another', async () => {
