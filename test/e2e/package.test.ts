@@ -61,7 +61,7 @@ test('the package has JavaScript with types and source maps, and nothing of test
   const { stdout } = await promisify(execFile)('tar', ['-tzf', tarball]);
   const files = stdout.split('\n').map((file) => file.replace(/^package\//, ''));
   for (const expected of [
-    ...['bin/intentwatch.mjs', 'dist/main.js', 'dist/main.js.map', 'dist/domain/event.d.ts'],
+    ...['bin/intentwatch.mjs', 'dist/main.js', 'dist/main.js.map', 'dist/domain/events/event.d.ts'],
     ...[
       'dist/store/commands/commit-7.lua',
       'dist/store/commands/include/plan.lua',
