@@ -46,7 +46,7 @@ intent.refundable | The funder can take the money back. | the status says so
 intent.refunded | The money went back; tracking ends. | the status says so
 intent.failed | The upstream calls it failed. | the status says so; it is watched for 7 more days, for a refund may follow
 intent.updated | Something other than the status changed: see \`changes\`. | a member of the record appears or changes
-intent.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before
+intent.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before; this word goes before \`error\` and \`refund_sent\` where one answer shows several
 intent.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
 intent.refund_sent | A refund transaction appeared while the status stands: \`data.transfer.refund\`. | a step of the record shows one more than before
 intent.unknown | The upstream no longer knows a transfer that it knew. | ${LOOKED_UP}
@@ -56,7 +56,7 @@ intent.overdue | It is still under way after \`overdueAfter\`, or after what was
 quote.active | The quote is known and not funded. | it is first seen
 quote.submitted | The quote was funded. | the status says so; the intents it names are watched from then on
 quote.updated | Something other than the status changed, such as the transactions. | a member of the record appears or changes
-quote.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before
+quote.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before; this word goes before \`error\` and \`refund_sent\` where one answer shows several
 quote.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
 quote.refund_sent | A refund transaction appeared while the status stands: \`data.transfer.refund\`. | a step of the record shows one more than before
 quote.expiring | The quote expires soon and is not funded: \`expiresAt\` is in \`data.record\`. | once, \`warnBefore\` ahead of the \`expiresAt\` of a quote that was handed over as JSON and is valid; only for subscriptions that configure \`warnBefore\`
@@ -71,7 +71,7 @@ gasless.permit_sent | The permit was sent (deposit gateway's jobs). | the status
 gasless.completed | The transfer was sent (deposit gateway's jobs); tracking ends. | the status says so
 gasless.failed | The job failed. | the status says so
 gasless.updated | Something other than the status changed, such as the hashes; or a job that says no status (\`data.status\` is empty). | a member of the record appears or changes
-gasless.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before
+gasless.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before; this word goes before \`error\` where one answer shows both
 gasless.error | An error text appeared while the status stands, or before there is one: \`data.transfer.error\`. | \`record.error\` appears
 gasless.unknown | The upstream no longer knows a job that it knew. | ${LOOKED_UP}
 gasless.overdue | The job is still under way after \`overdueAfter\`. | once per stage
@@ -98,7 +98,7 @@ deposit-address.refundable | The money can be taken back. | a page of a wallet s
 deposit-address.refunded | The money went back. | a page of a wallet shows it
 deposit-address.failed | The upstream calls it failed. | a page of a wallet shows it
 deposit-address.updated | Something other than the status changed. | a page of a wallet shows it
-deposit-address.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before
+deposit-address.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before; this word goes before \`error\` and \`refund_sent\` where one answer shows several
 deposit-address.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
 deposit-address.refund_sent | A refund transaction appeared while the status stands: \`data.transfer.refund\`. | a step of the record shows one more than before
 deposit-address.unknown | The upstream no longer knows it. | ${NOT_ALONE}

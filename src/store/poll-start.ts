@@ -27,7 +27,8 @@ export type StoredWalk = { readonly [field: string]: string };
  * A poll that a worker has taken, with all that it knows before its request. `inMs` is the time to its slot of the budget;
  * `planMs` the plan's time then and `virtual` its virtual time at the claim (seconds);
  * `roundSeconds` how long it takes to poll every wallet once, if the whole budget did nothing else; `lateMs` by how much it missed what
- * was promised; `fails` counts failures in a row; `asOf` is the commit counter, `nowMs` Redis time at the slot.
+ * was promised; `isAsked`: somebody asked for it, or the subject is new, so that it is made even where tracking is over;
+ * `fails` counts failures in a row; `asOf` is the commit counter, `nowMs` Redis time at the slot.
  */
 export type PollStart = Known & {
   member: string;
@@ -40,6 +41,7 @@ export type PollStart = Known & {
   price: number;
   roundSeconds: number;
   lane: Lane;
+  isAsked: boolean;
   lateMs: number;
   fails: number;
   asOf: string;
@@ -87,6 +89,7 @@ const REPLY = z.tuple([
   z.string(),
   list,
   z.string(),
+  z.enum(['0', '1']),
 ]);
 
 /** What reads the parts of a start from their stored form. */
@@ -149,6 +152,7 @@ export async function takePoll(
     looked,
     sinces,
     promised,
+    asked,
   ] = read;
   const known = subjects.known(subject, { snapshot, claims, looked, promised });
   const quote = handed ? await handedQuotes.read(subject, handed, verdict) : null;
@@ -163,6 +167,7 @@ export async function takePoll(
     price: priceOf(dv, dt),
     roundSeconds: roundMs / 1_000,
     lane,
+    isAsked: asked === '1',
     lateMs,
     fails,
     asOf,

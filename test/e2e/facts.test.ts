@@ -11,4 +11,4 @@ test.each([
   const { code } = await run.ending();
   expect(run.said()).toMatch(/each told once$/m);
   expect(code).toBe(0);
-});
+}, 600_000);

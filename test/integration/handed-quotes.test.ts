@@ -569,8 +569,14 @@ describe('a transfer whose quote was handed over', () => {
     expect(metrics).toContain('intentwatch_delivered_ratio_count{route="8453:10"} 1');
   });
 
-  test('is told as short also where the quote is found valid only after the transfer has ended', async () => {
+  test.each([
+    ['', 0],
+    [', and the look-up after that fails', 1],
+  ])('is told as short also where the quote is found valid only after the transfer has ended%s', async (_, failures) => {
     const ended = Promise.withResolvers<void>();
+    const endedAt = now() - 6;
+    let isEnded = false;
+    let failed = 0;
     const upstream = await started(
       new ScriptedUpstream(
         async ({ path, query }) => {
@@ -579,7 +585,11 @@ describe('a transfer whose quote was handed over', () => {
             return chains(SIGNER.address);
           }
           if (query.intentHash !== HASH) return shown('submitted');
-          const record = { status: 'settled', updatedAt: now() - 6, sourceTx };
+          if (isEnded && failed < failures) {
+            failed += 1;
+            return { status: 502, body: '{}' };
+          }
+          const record = { status: 'settled', updatedAt: endedAt, sourceTx };
           const delivered = { destinationTx: { ...destinationTx, amount: '900000' } };
           return { records: [{ id: `intent:${HASH}`, type: 'intent', ...record, ...delivered }] };
         },
@@ -590,20 +600,33 @@ describe('a transfer whose quote was handed over', () => {
     const { hook, start } = await watching(upstream.url, quotes, { intents: [HASH] });
     await start();
     await hook.until((all) => all.some(({ type }) => type === 'intent.settled'));
+    isEnded = true;
     ended.resolve();
     const events = await hook.until((all) => all.some(({ type }) => type === 'intent.short'));
     expect(typesOf(events.filter(({ data }) => data.subject.kind === 'intent'))).toEqual([
       'intent.settled',
       'intent.short',
     ]);
+    expect(failed).toBe(failures);
   });
 
-  test('is told as short once where the daemon is killed between the record and that', async () => {
+  test.each([
+    ['at first sight', 0],
+    ['after it was pending', 2],
+  ])('is told as short once where the daemon is killed between the record and that, %s', async (_, pendingLooks) => {
+    let looks = 0;
+    const fundedAt = now() - 8;
     const upstream = await started(
       new ScriptedUpstream(
         ({ path, query }) => {
           if (path === '/v1/chains') return chains(SIGNER.address);
           if (query.intentHash !== HASH) return { ...shown('submitted') };
+          looks += 1;
+          if (looks <= pendingLooks) {
+            return {
+              records: [{ id: `intent:${HASH}`, type: 'intent', status: 'pending', updatedAt: fundedAt }],
+            };
+          }
           const record = { status: 'settled', updatedAt: now() - 6, sourceTx };
           const delivered = { destinationTx: { ...destinationTx, amount: '900000' } };
           return { records: [{ id: `intent:${HASH}`, type: 'intent', ...record, ...delivered }] };
@@ -633,7 +656,8 @@ describe('a transfer whose quote was handed over', () => {
     await hook.until((all) => all.some(({ type }) => type === 'intent.short'));
     const events = new Map(hook.events.map((event) => [event.id, event]));
     const told = [...events.values()].filter(({ data }) => data.subject.kind === 'intent');
-    expect(typesOf(told).toSorted()).toEqual(['intent.settled', 'intent.short']);
+    const types = typesOf(told).filter((type) => type !== 'intent.pending' && type !== 'intent.updated');
+    expect(types.toSorted()).toEqual(['intent.settled', 'intent.short']);
   });
 
   test.each<[string, JsonObject]>([

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'v
 import { intentId, type SubjectId, walletId } from '../../src/domain/subjects/subject.ts';
 import { backoffMs } from '../../src/queues/polls/poll-failures.ts';
 import type { Claimed, ClaimedPoll } from '../../src/store/plan.ts';
+import type { PollStart } from '../../src/store/poll-start.ts';
 import { intents, PlanStage, pollsOf, SUCCESS, wallets } from '../support/plan-stage.ts';
 import { RedisProcess } from '../support/redis-process.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
@@ -442,6 +443,31 @@ describe('what fails', () => {
     stage.nowMs += 200;
     const again = await stage.next();
     expect(again === null ? null : (await stage.take(again))?.lane).toBe('asked');
+  });
+
+  test('and was asked for stays so until a look succeeds, so that it is made even where tracking is over', async () => {
+    await stage.budget(100);
+    await stage.name(intents(1));
+    const look = async (): Promise<PollStart> => {
+      const poll = await stage.next();
+      const start = poll === null ? null : await stage.take(poll);
+      if (start === null) throw new Error('nothing was claimed');
+      return start;
+    };
+    const failed = async (): Promise<PollStart> => {
+      const start = await look();
+      await stage.end(start, 'failed', { restMs: 5_000 });
+      stage.nowMs += 5_100;
+      return start;
+    };
+    expect((await failed()).isAsked).toBe(false);
+    await failed();
+    // Among the failing ones, where it keeps its time.
+    await stage.plan.ask(intents(1));
+    for (let fails = 2; fails < 5; fails += 1) expect(await failed()).toMatchObject({ isAsked: true, fails });
+    await stage.end(await look(), 'next', { restMs: 1_000 });
+    stage.nowMs += 1_100;
+    expect((await look()).isAsked).toBe(false);
   });
 
   test('keeps the alarm that was set for it', async () => {

@@ -26,7 +26,7 @@ import { eventKind, intentId, subjectKind } from '../../domain/subjects/subject.
 import type { Signals } from '../../signals.ts';
 import type { PlanStore } from '../../store/plan.ts';
 import type { Commit, Known, SubjectStore } from '../../store/subjects.ts';
-import { commitFlagged } from './commit-flagged.ts';
+import { type Affected, commitFlagged } from './commit-flagged.ts';
 import type { Learning } from './learning.ts';
 
 /** What committing needs of the daemon. */
@@ -72,7 +72,7 @@ export function planOf(
 
 /**
  * Takes a record in, and tells where less was delivered than its quote's minimum. That is an event of its own behind the one
- * of the record: after a crash between the two the record is read again, and only the second is made.
+ * of the record: after a crash between the two the subject is polled again, and only the second is made.
  */
 export async function commitRecord(
   parts: CommitParts,
@@ -90,12 +90,24 @@ export async function commitRecord(
   if (taken.stored && ratio !== null && deliveredRatio(known.snapshot, promised) === null) {
     parts.signals.emit('transfer.delivered', { route: routeName(snapshot.record), ratio });
   }
-  const event = shortEvent(subject, snapshot, promised);
-  if (event === null) return taken;
   const claims = merge(known.claims, sighting.claims);
-  const happened = { event, roots: null, nowMs: sighting.nowMs };
-  const short = await commitFlagged(parts, { subject, snapshot, claims, promised }, happened);
+  const short = await commitShort(parts, { subject, snapshot, claims, promised }, sighting);
   return short === null ? taken : { ...taken, snapshot: short, stored: true };
+}
+
+/**
+ * Tells where less was delivered than the quote's minimum by what is known, once. Returns the snapshot that stands then; null
+ * where there is nothing to tell, or another process was faster.
+ */
+export async function commitShort(
+  parts: Pick<CommitParts, 'subjects' | 'signals'>,
+  known: Omit<Affected, 'snapshot'> & { snapshot: Snapshot | null },
+  { nowMs }: { nowMs: number },
+): Promise<Snapshot | null> {
+  const { subject, snapshot, promised } = known;
+  const event = snapshot === null ? null : shortEvent(subject, snapshot, promised);
+  if (snapshot === null || event === null) return null;
+  return commitFlagged(parts, { ...known, snapshot }, { event, roots: null, nowMs });
 }
 
 /** Takes in how long a delivery takes by the quote of a transfer, or by the best quote of a priced route. */

@@ -21,7 +21,7 @@ import { type PollStart, takePoll } from '../../store/poll-start.ts';
 import { NOTHING_KNOWN } from '../../store/subjects.ts';
 import { POLL_JOB, type PollJob, TAKE_OVER } from '../names.ts';
 import { commitDue } from './commit-flagged.ts';
-import { commitRecord, planOf } from './commit-record.ts';
+import { commitRecord, commitShort, planOf } from './commit-record.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { missingRecord, type PollFailure, PollFailures } from './poll-failures.ts';
 import {
@@ -220,12 +220,16 @@ export class PollWorker {
   }
 
   async #pollSubject(start: PollStart, signal: AbortSignal): Promise<Ended> {
-    const { subject, lane, handed } = start;
+    const { subject, isAsked, handed } = start;
     // A wallet is never served, by whatever it is shown: it has no record of its own.
     const isAwaited = subjectKind(subject) !== 'wallet' && start.claims.some((claim) => !claim.served);
-    const asked = isAwaited || lane === 'asked' || lane === 'first';
+    const asked = isAwaited || isAsked;
     const unverified = handed !== null && this.#parts.quotes.isDue(handed) ? handed : null;
-    if (!asked && unverified === null && planOf(this.#parts, start, start).isOver) return over('ended');
+    if (!asked && unverified === null && planOf(this.#parts, start, start).isOver) {
+      // A process that was killed may have stored the end of a transfer, and not told yet that it is short.
+      await commitShort(this.#parts, start, start);
+      return over('ended');
+    }
     await this.#slot(start, signal);
     if (unverified !== null) {
       await this.#parts.quotes.verify(unverified.quote, start, signal);

@@ -99,7 +99,8 @@ else
   elseif outcome == 'failed' then
     -- Who asks for it meanwhile does not shorten its backoff, or it would be asked for without end.
     item.fails = item.fails + 1
-    item.lane = again and 'asked' or 'fair'
+    -- Who was asked for stays so: a look that failed has told nobody what it was to find out.
+    item.lane = (again or item.lane == 'asked') and 'asked' or 'fair'
     item.latest = 0
     -- A first failure is tried again like any other look; who goes on failing gets a place of its own.
     rest(plan, member, item, math.max(1, tonumber(ARGV[7])), item.fails < 2 and ':resting' or ':failing')
@@ -107,8 +108,6 @@ else
     if outcome == 'next' then
       item.fails = 0
       item.lane = ARGV[11]
-    else
-      item.lane = (claim.lane == 'first' or claim.lane == 'asked') and claim.lane or 'fair'
     end
     if isSuspect(plan, member) then
       rest(plan, member, item, math.max(1, tonumber(ARGV[7])), ':suspects')

@@ -30,7 +30,7 @@
       ms to poll every wallet once, failures in a row,
       as of, snapshot fields, claims, { subscription, definition, … }, facts, open, handed, verdict, route, walk,
       when it was last looked at with success, { root, since on the upstream's clock, … } of a wallet,
-      what its quote promised of an intent or "" }.
+      what its quote promised of an intent or "", whether it was asked for or is new: 1 or 0 }.
   Claims that nobody wants any more are removed.
 ]]
 -- @include plan
@@ -117,4 +117,6 @@ return {
   redis.call('ZSCORE', lookedKey(plan, subject), subject) or '',
   sinces,
   kindOf(subject) == 'intent' and redis.call('HGET', ARGV[10], subject) or '',
+  -- The lane of the claim may be another: what fails, is suspected or probes was asked for all the same.
+  (item.lane == 'asked' or item.lane == 'first') and '1' or '0',
 }

@@ -203,7 +203,11 @@ local function ask(plan, member, lane)
     setItem(plan, member, item)
     return true
   end
-  if redis.call('ZSCORE', plan.key .. ':failing', member) or redis.call('ZSCORE', plan.key .. ':suspects', member) then return false end
+  if redis.call('ZSCORE', plan.key .. ':failing', member) or redis.call('ZSCORE', plan.key .. ':suspects', member) then
+    item.lane = lane
+    setItem(plan, member, item)
+    return false
+  end
   redis.call('ZREM', plan.key .. ':resting', member)
   redis.call('ZREM', plan.key .. ':fair', member)
   redis.call('ZREM', plan.key .. latestPlace(member), member)
