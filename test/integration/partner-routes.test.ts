@@ -143,7 +143,10 @@ describe('a route that is priced with the key', () => {
       subject: { kind: 'route', id: 'route:v1:base-to-optimism' },
       record: { service: 'v1', solvers: 3, previousOutput: '99940000', outputPerInput: '0.9794' },
     });
-    expect(hook.events[1]?.data.record.quote).toMatchObject({ type: 'exact-in', expiresAt: expect.anything() });
+    expect(hook.events[1]?.data.record.quote).toMatchObject({
+      type: 'exact-in',
+      expiresAt: expect.anything(),
+    });
     expect(JSON.stringify(hook.events)).not.toMatch(/execution|"quotes"/);
     const body = await eventually('the prices at /metrics', async () => {
       const text = await metricsOf(daemon);
@@ -181,7 +184,12 @@ describe('a route that is priced with the key', () => {
   });
 
   test('is not unavailable by a solver error of a moment', async () => {
-    const problem = { type: 'https://x/v1/errors/solver-error', title: 'no', status: 502, code: 'solver-error' };
+    const problem = {
+      type: 'https://x/v1/errors/solver-error',
+      title: 'no',
+      status: 502,
+      code: 'solver-error',
+    };
     let errors = 0;
     const service = await scripted(() =>
       ++errors % 2 === 1
