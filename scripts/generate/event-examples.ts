@@ -369,6 +369,8 @@ const ROUTE = {
   funder: WALLET,
   recipient: WALLET,
   movedBy: 0.01,
+  service: 'open' as const,
+  executions: ['SELF_PUBLISH'],
   everyMs: 30_000,
 };
 

@@ -111,7 +111,7 @@ function valuesOf(set: LabelValues): string {
     case 'learned':
       return 'source and destination chain, as `8453:10`; `*` for any; `other`';
     case 'queues':
-      return '`status`, `gateway`, `quotes`, and `deliver-` with the name of each receiver';
+      return '`status`, `gateway`, `quotes`, `partner-quotes`, and `deliver-` with the name of each receiver';
     default:
       return set.map((word) => `\`${word}\``).join(', ');
   }

@@ -23,7 +23,9 @@ export type UpstreamConfig = {
   gatewayRequestsPerSecond: number;
   /** Budget of the open quoting service over all processes. */
   quotesRequestsPerSecond: number;
-  /** What the open quoting service is told of who asks. */
+  /** Budget of prices that are asked for with the key, over all processes. */
+  partnerQuotesRequestsPerSecond: number;
+  /** What is said of who asks for a price. */
   dAppId: string;
   timeoutMs: number;
   /** The http or https proxy through which both services are asked, with its user and password; `null`: asked directly. */

@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { arrivalRule, watchRules } from '../domain/cadence/watch-rules.ts';
+import type { RouteDefinition } from '../domain/quotes/route.ts';
 import { SURFACES, type Surface } from '../domain/subjects/kinds.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { createNotifier } from '../notifiers/create-notifier.ts';
+import type { PartnerPricing } from '../pollers/partner-route.ts';
 import type { QuotingService } from '../pollers/route.ts';
 import { DeliveryWorker } from '../queues/deliveries/delivery-worker.ts';
 import { Relay } from '../queues/deliveries/relay.ts';
@@ -50,8 +53,8 @@ export type DaemonParts = {
   /** What speaks to the upstream. */
   clients: readonly { close(): Promise<void> }[];
   subjects: SubjectStore;
-  /** Names of the config's routes. */
-  routes: readonly string[];
+  /** The config's routes. */
+  routes: readonly RouteDefinition[];
   registry: Registry;
   handedQuotes: HandedQuotes;
   health: HealthStore;
@@ -110,6 +113,7 @@ export function assemble({
     status: config.upstream.requestsPerSecond,
     gateway: config.upstream.gatewayRequestsPerSecond,
     quotes: config.upstream.quotesRequestsPerSecond,
+    'partner-quotes': config.upstream.partnerQuotesRequestsPerSecond,
   };
 
   const onForeign: OnForeign = (found) => signals.emit('store.foreign', found);
@@ -135,6 +139,10 @@ export function assemble({
   const discovery = new Discovery({ redis, client, store: directories, plan, named: config, log });
   const { directory } = discovery;
   const quoting = quotingService(config, { directory, signals });
+  const routes = routesOf(config.subscriptions);
+  const partner = routes.some(({ service }) => service === 'v1')
+    ? partnerPricing(config, { client, discovery, plan })
+    : null;
   const signers = new QuoteSigners({ client: discovery, shared: () => discovery.signers });
   const quotes = new QuoteVerification({ signers, handedQuotes, subjects, plan, signals, log });
   const sender = new Sender({
@@ -173,6 +181,7 @@ export function assemble({
     keys,
     client,
     quoting,
+    partner,
     subjects,
     registry,
     health,
@@ -189,7 +198,11 @@ export function assemble({
     finished: polling.finished,
     learning,
   };
-  const polled = SURFACES.filter((surface) => surface !== 'quotes' || quoting !== null);
+  const unasked: Partial<Record<Surface, boolean>> = {
+    quotes: quoting === null,
+    'partner-quotes': partner === null,
+  };
+  const polled = SURFACES.filter((surface) => unasked[surface] !== true);
   const process = randomUUID();
   const pollers = polled.map((surface) => {
     const capacity = capacityOf(
@@ -243,7 +256,7 @@ export function assemble({
     redis,
     clients: quoting === null ? [client] : [client, quoting.client],
     subjects,
-    routes: routesOf(config.subscriptions).map(({ name }) => name),
+    routes: routes,
     registry,
     handedQuotes,
     health,
@@ -276,6 +289,24 @@ function quotingService(
     onAnswer: (answer) => signals.emit('upstream.answered', answer),
   });
   return { client, dAppId, directory };
+}
+
+/** Prices with the key. Of their budget are also the chains that are read for the signers, where nobody else read them. */
+function partnerPricing(
+  { upstream: { dAppId } }: Config,
+  { client, discovery, plan }: { client: UpstreamClient; discovery: Discovery; plan: PlanStore },
+): PartnerPricing {
+  const slot = async (signal?: AbortSignal): Promise<void> => {
+    // Null: the surface is not asked as usual, so this poll is a single one that finds out whether it answers.
+    const inMs = await plan.spareSlot('partner-quotes');
+    if (inMs !== null) await wait(inMs, undefined, signal === undefined ? {} : { signal });
+  };
+  const chains = async () => {
+    await slot();
+    return discovery.chains();
+  };
+  const signers = new QuoteSigners({ client: { chains }, shared: () => discovery.signers });
+  return { client, signers, slot, dAppId, directory: discovery.directory };
 }
 
 const LEAST_CAPACITY = 20;

@@ -229,7 +229,7 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
         if (price === null) return [];
         const { outputPerInput, fillEstimateSeconds, solvers } = price;
         const outputRatio = outputPerInput === null ? null : Number(outputPerInput);
-        const route = routes[index] ?? '';
+        const route = routes[index]?.name ?? '';
         return [{ route, outputRatio, feeRatio: feeRatio(price), fillEstimateSeconds, solvers }];
       });
     },

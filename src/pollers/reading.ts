@@ -7,13 +7,14 @@ import type { StatusPage, StatusRecord } from '../upstream/wire/status-page.ts';
 
 /**
  * What one request brought. `dateMs` is the upstream's clock at the answer; `unreadable` says which parts of the
- * answer named no subject.
+ * answer named no subject. `useless`: the failure that the answer comes to, where nothing in it can be used.
  */
 export type Reading = {
   records: UpstreamRecord[];
   nextCursor: string | null;
   dateMs: number | null;
   unreadable: string[];
+  useless?: UpstreamFailure | null;
 };
 
 /** The records of a page of the status endpoint that name a subject. */

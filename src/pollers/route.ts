@@ -1,5 +1,10 @@
 import { isJsonObject } from '../domain/json.ts';
-import { type RouteDefinition, type RouteQuote, routeRecord } from '../domain/quotes/route.ts';
+import {
+  OPEN_EXECUTIONS,
+  type RouteDefinition,
+  type RouteQuote,
+  routeRecord,
+} from '../domain/quotes/route.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
 import type { OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
@@ -24,7 +29,7 @@ export async function pollRoute(
 ): Promise<Reading> {
   const request: ExactInRequest = {
     dAppID: dAppId,
-    intentExecutionTypes: ['SELF_PUBLISH'],
+    intentExecutionTypes: OPEN_EXECUTIONS.filter((one) => route.executions.includes(one)),
     quoteRequest: {
       sourceChainID: route.source.chainId,
       destinationChainID: route.destination.chainId,

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { RouteDefinition } from '../domain/quotes/route.ts';
+import { type RouteDefinition, USUAL_EXECUTIONS } from '../domain/quotes/route.ts';
 import { claimRoot, parseClaimRoot } from '../domain/subjects/claim.ts';
 import { type Surface, surfaceOf } from '../domain/subjects/kinds.ts';
-import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
+import { asSubjectId, ROUTE_SERVICES, type SubjectId } from '../domain/subjects/subject.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
@@ -43,6 +43,9 @@ const END = z.object({ chainId: z.number(), token: z.string() });
 
 const ROUTE = z.object({
   name: z.string(),
+  /** These two are left out by a version that knew the open service only. */
+  service: z.enum(ROUTE_SERVICES).default('open'),
+  executions: z.array(z.string()).default([...USUAL_EXECUTIONS]),
   source: END,
   destination: END,
   amount: z.string(),

@@ -10,37 +10,43 @@ import { Stage } from '../support/stage.ts';
 const { started } = opening();
 
 describe('check --live', () => {
-  test('prices the first route, and fails where the quoting service does', async ({ onTestFinished }) => {
+  test('prices the first route of each service, and fails where the quoting service does', async ({
+    onTestFinished,
+  }) => {
     const sandbox = await started(new Sandbox({ transfersPerSecond: 0 }));
     const stage = new Stage(onTestFinished);
     const file = join(await stage.folder(), 'intentwatch.yaml');
     const { url: baseUrl, quotesUrl } = sandbox;
+    const partner = { ...ROUTE_ITEM, name: 'partner', service: 'v1' };
     const yaml = configYaml({
       baseUrl,
       redisUrl: inject('redisUrl'),
       prefix: testPrefix(),
       receivers: { hook: { url: 'http://127.0.0.1:1' } },
-      subscriptions: [{ name: 'prices', routes: [ROUTE_ITEM], receivers: ['hook'] }],
+      subscriptions: [{ name: 'prices', routes: [ROUTE_ITEM, partner], receivers: ['hook'] }],
       more: { upstream: { baseUrl, quotesUrl, apiKey: 'sandbox-key' } },
     });
     await writeFile(file, yaml);
     const check = async () => {
       const program = await stage.intentwatch(['check', '--live', '--config', file]);
       const { code } = await program.ending();
-      const line = program.stdout.find((one) => one.includes('open quoting service'));
-      return { code, line: line?.replace(/ +/g, ' ') };
+      const lineOf = (text: string) => program.stdout.find((one) => one.includes(text))?.replace(/ +/g, ' ');
+      return { code, line: lineOf('open quoting service'), partner: lineOf('prices with the key') };
     };
+    const partnerLine = `ok prices with the key, ${baseUrl}/v1/quotes answers; 3 signed quotes for the route partner`;
     const name = `open quoting service ${quotesUrl}`;
     expect(await check()).toEqual({
       code: 0,
       line: `ok ${name} answers; 3 solvers for the route base-to-optimism`,
+      partner: partnerLine,
     });
     await fetch(`${sandbox.controlUrl}/faults`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ type: 'error', code: 'service-unavailable', path: '/api/v3' }),
     });
-    const { code, line } = await check();
+    const { code, line, partner: priced } = await check();
+    expect(priced).toBe(partnerLine);
     expect([code, line?.startsWith(`FAILED ${name} upstream open-quotes: found HTTP 503`)]).toEqual([
       75,
       true,

@@ -393,6 +393,8 @@ test('what a priced route says about the time of a delivery is known of transfer
     funder: token,
     recipient: token,
     movedBy: 0.01,
+    service: 'open' as const,
+    executions: ['SELF_PUBLISH'],
     everyMs: 30_000,
   };
   const quote = {
@@ -403,7 +405,7 @@ test('what a priced route says about the time of a delivery is known of transfer
     fillEstimateSeconds: 25,
     said: {},
   };
-  await want('s', routeId('r'));
+  await want('s', routeId({ name: 'r', service: 'open' }));
   await take(routeRecord(definition, [quote]), { nowMs: T0_MS });
   await parts.learning.close();
   const learned = new LearnedStore(redis, keys, { retentionMs: 60_000 });

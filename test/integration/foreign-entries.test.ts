@@ -50,6 +50,8 @@ const ROUTE = {
   funder: '0x1',
   recipient: '0x2',
   movedBy: 0.01,
+  service: 'open' as const,
+  executions: ['SELF_PUBLISH'],
   everyMs: 60_000,
 };
 

@@ -21,7 +21,12 @@ export const ROUTE_ITEM = {
 const { every: _, ...same } = ROUTE_ITEM;
 
 /** The same route as the program sees it. */
-export const ROUTE: RouteDefinition = { ...same, everyMs: 1_000 };
+export const ROUTE: RouteDefinition = {
+  ...same,
+  service: 'open',
+  executions: ['SELF_PUBLISH'],
+  everyMs: 1_000,
+};
 
 /** A solver's quote; each has an id and an expiry of its own, as real ones have. */
 export function quoteOf(output: string, facts: Partial<RouteQuote> & { id?: string } = {}): RouteQuote {

@@ -57,7 +57,7 @@ async function loadIn(folder: string, yaml: string): Promise<Config> {
 
 function wholeWith(part: Record<string, unknown>): object {
   const [subscription] = BASE.subscriptions;
-  if ('quotes' in part) return { ...BASE, subscriptions: [{ ...subscription, ...part }] };
+  if ('quotes' in part || 'routes' in part) return { ...BASE, subscriptions: [{ ...subscription, ...part }] };
   const receivers = NAMED.parse(part.receivers ?? []);
   const names = receivers.map(({ name }) => name);
   const others = BASE.receivers.filter(({ name }) => !names.includes(name));

@@ -34,7 +34,16 @@ describe('a subject id', () => {
       { kind: 'vault', chainId: 8453, address: '0xab' },
     ],
     [asSubjectId('deposit-address:AbC'), 'deposit-address:AbC', { kind: 'deposit-address', id: 'AbC' }],
-    [asSubjectId('route:usdc-base'), 'route:usdc-base', { kind: 'route', name: 'usdc-base' }],
+    [
+      asSubjectId('route:usdc-base'),
+      'route:usdc-base',
+      { kind: 'route', service: 'open', name: 'usdc-base' },
+    ],
+    [
+      routeId({ name: 'usdc-base', service: 'v1' }),
+      'route:v1:usdc-base',
+      { kind: 'route', service: 'v1', name: 'usdc-base' },
+    ],
     [asSubjectId('swap:a:b'), 'swap:a:b', { kind: 'other', word: 'swap', id: 'a:b' }],
     [asSubjectId('constructor:1'), 'constructor:1', { kind: 'other', word: 'constructor', id: '1' }],
   ])('%s is %s and comes apart again', (id, text, key) => {
@@ -70,7 +79,11 @@ describe('a subject id', () => {
 
   test('can be asked for unless only wallet pages show it', () => {
     const pollable = [intentId('0x1'), walletId('0x1'), quoteId('1'), gaslessId('1'), gatewayJobId('1')];
-    for (const id of [...pollable, vaultId({ chainId: 1, address: '0x1' }), routeId('a')])
+    for (const id of [
+      ...pollable,
+      vaultId({ chainId: 1, address: '0x1' }),
+      routeId({ name: 'a', service: 'v1' }),
+    ])
       expect(isPollable(id)).toBe(true);
     for (const text of ['deposit-address:1', 'swap:1']) {
       expect(isPollable(asSubjectId(text))).toBe(false);
@@ -138,7 +151,7 @@ describe('a subscription', () => {
           { address: '0xef', chainId: 1 },
           { address: '0xef', chainId: 10 },
         ],
-        routes: [{ name: 'base-to-optimism' }],
+        routes: [{ name: 'base-to-optimism', service: 'open' }],
       }),
     ).toEqual([
       'wallet:0xab',

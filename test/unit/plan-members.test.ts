@@ -27,7 +27,8 @@ const POLLED: SubjectId[] = [
   gaslessId('j'),
   gatewayJobId('job:1'),
   vaultId({ chainId: 1, address: '0xbb' }),
-  routeId('base-to-optimism'),
+  routeId({ name: 'base-to-optimism', service: 'open' }),
+  routeId({ name: 'base-to-optimism', service: 'v1' }),
 ];
 
 describe('a member of a plan', () => {

@@ -53,6 +53,20 @@ function chains() {
 }
 
 describe('the signers of quotes', () => {
+  test('that were read shortly before a quote are trusted for those that do not hold, where that is asked for', async () => {
+    const { state, client } = chains();
+    const signers = new QuoteSigners({ client });
+    expect(await signers.verify(await quoteBy(old))).toMatchObject({ valid: true });
+    for (let i = 0; i < 3; i++) {
+      const verdict = await signers.verify(await quoteBy(stranger), { trustedForMs: 60_000 });
+      expect(verdict).toMatchObject({ valid: false, part: 'signature' });
+    }
+    expect(state.reads).toBe(1);
+    state.signer = current.address;
+    const strict = await signers.verify(await quoteBy(current), { trustedForMs: 0 });
+    expect([strict.valid, state.reads]).toEqual([true, 2]);
+  });
+
   test('are read once and kept', async () => {
     const { state, client } = chains();
     const signers = new QuoteSigners({ client });

@@ -1,12 +1,15 @@
 import type { Config } from '../../config/config.ts';
-import { readRoute } from '../../domain/quotes/route.ts';
+import { type RouteDefinition, readRoute } from '../../domain/quotes/route.ts';
+import type { RouteService } from '../../domain/subjects/subject.ts';
 import { routesOf } from '../../domain/subjects/subscription.ts';
 import { extendDirectory } from '../../domain/transfers/chains.ts';
 import { contradictions, quoteSigners, takeChains, takeTokens } from '../../domain/transfers/discovered.ts';
+import { pollPartnerRoute } from '../../pollers/partner-route.ts';
 import { pollRoute } from '../../pollers/route.ts';
 import { UpstreamClient } from '../../upstream/client/client.ts';
 import { UpstreamFailure } from '../../upstream/client/failure.ts';
 import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../../upstream/client/open-quotes-client.ts';
+import { QuoteSigners } from '../../upstream/client/quote-signers.ts';
 import { type Check, count, failed, messageOf, seconds } from './finding.ts';
 
 /** An id that no transfer has: a key that works gets `unknown` for it. */
@@ -14,7 +17,13 @@ const NOBODYS_HASH = `0x${'0'.repeat(64)}`;
 
 /** What is asked of the upstream, and of the services beside it. */
 export function upstreamChecks(config: Config): Check[] {
-  return [statusCheck(config), discoveryCheck(config), gatewayCheck(config), ...quotingChecks(config)];
+  return [
+    statusCheck(config),
+    discoveryCheck(config),
+    gatewayCheck(config),
+    ...quotingChecks(config),
+    ...partnerChecks(config),
+  ];
 }
 
 function statusCheck(config: Config): Check {
@@ -82,10 +91,10 @@ function gatewayCheck(config: Config): Check {
   };
 }
 
-/** Prices the first route of the config; nothing where there is none. */
+/** Prices the first route of the config that the open service prices; nothing where there is none. */
 function quotingChecks(config: Config): Check[] {
   const { quotesUrl, dAppId, proxy } = config.upstream;
-  const [route] = routesOf(config.subscriptions);
+  const route = firstRoute(config, 'open');
   if (quotesUrl === null || route === undefined) return [];
   return [
     {
@@ -103,6 +112,38 @@ function quotingChecks(config: Config): Check[] {
       },
     },
   ];
+}
+
+/** Prices the first route of the config that is priced with the key; nothing where there is none. */
+function partnerChecks(config: Config): Check[] {
+  const route = firstRoute(config, 'v1');
+  if (route === undefined) return [];
+  return [
+    {
+      name: `prices with the key, ${config.upstream.baseUrl}/v1/quotes`,
+      ask: (signal) =>
+        withClient(config, async (client) => {
+          const pricing = {
+            client,
+            signers: new QuoteSigners({ client }),
+            slot: async () => {},
+            dAppId: config.upstream.dAppId,
+            directory: extendDirectory(config),
+          };
+          const reading = await pollPartnerRoute(pricing, { route, nowMs: Date.now() }, signal);
+          if (reading.useless) throw reading.useless;
+          const quotes = readRoute(reading.records[0]?.said ?? {})?.solvers ?? 0;
+          return {
+            ok: true,
+            detail: `answers; ${count(quotes, 'signed quote')} for the route ${route.name}`,
+          };
+        }),
+    },
+  ];
+}
+
+function firstRoute(config: Config, service: RouteService): RouteDefinition | undefined {
+  return routesOf(config.subscriptions).find((route) => route.service === service);
 }
 
 async function withClient<T>(config: Config, ask: (client: UpstreamClient) => Promise<T>): Promise<T> {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { canonicalJson, type JsonValue } from '../../domain/json.ts';
-import type { RouteDefinition } from '../../domain/quotes/route.ts';
+import { OPEN_EXECUTIONS, type RouteDefinition, USUAL_EXECUTIONS } from '../../domain/quotes/route.ts';
+import { ROUTE_SERVICES } from '../../domain/subjects/subject.ts';
 import { addressField } from '../fields/addresses.ts';
 import { durationField } from '../fields/duration.ts';
 import { mapping, nameField, textField, wholeNumberField } from '../fields/fields.ts';
@@ -22,11 +23,30 @@ function endField(description: string) {
 export const routeSchema = mapping({
   name: nameField.meta({
     description:
-      "The route's name, in event ids (`route:<name>`) and metrics. The same route wherever it is named.",
+      "The route's name, in event ids (`route:<name>`, with `service: v1` `route:v1:<name>`) and metrics. The same route wherever it is named.",
     label: 'name',
   }),
   source: endField('What is paid.'),
   destination: endField('What arrives.'),
+  service: z.enum(ROUTE_SERVICES, { error: '"open" or "v1"' }).prefault('open').meta({
+    description:
+      'Who is asked: `open`, the open quoting service, or `v1`, `POST /v1/quotes` with the key, for the prices that are tied to it. Both: two routes with names of their own.',
+  }),
+  executions: z
+    .array(
+      textField({
+        pattern: /^[A-Za-z0-9._-]{1,64}$/,
+        expected: 'the name of an execution: 1 to 64 letters, digits, dots, underscores and hyphens',
+      }),
+      { error: 'a list of names of executions' },
+    )
+    .min(1, { error: 'at least one name of an execution' })
+    .optional()
+    .meta({
+      description:
+        'Only quotes with one of these executions are prices of the route. `open`: `SELF_PUBLISH`, `GASLESS`; left out: `SELF_PUBLISH`. `v1`: the `type` of `execution.transaction`, as the service names it, in any case; left out: any.',
+      label: 'list of names',
+    }),
   amount: textField({
     pattern: /^[1-9]\d{0,77}$/,
     expected: 'an amount in base units, digits in quotes like "100000000"',
@@ -44,19 +64,21 @@ export const routeSchema = mapping({
     }),
   every: durationField({ min: '1s', max: '1h' }).prefault('30s').meta({
     description:
-      'How often the quoting service is asked. Less often where `quotesRequestsPerSecond` is too small for all routes.',
+      'How often the service is asked. Less often where `quotesRequestsPerSecond`, or with `service: v1` `partnerQuotesRequestsPerSecond`, is too small for all its routes.',
     label: 'duration',
   }),
 });
 
 /** A route as the rest of the program sees it. */
-export function buildRoute({ every, ...same }: z.output<typeof routeSchema>): RouteDefinition {
-  return { ...same, everyMs: every };
+export function buildRoute({ every, executions, ...same }: z.output<typeof routeSchema>): RouteDefinition {
+  const usual = same.service === 'open' ? USUAL_EXECUTIONS : [];
+  return { ...same, executions: executions ?? usual, everyMs: every };
 }
 
 /**
  * What routes say about each other and about the upstream: one name is one route, in whichever subscriptions it
- * stands, and none can be watched without the address of the quoting service. Reads the tree of the whole config.
+ * stands, and the open service is asked only where its address is known, and for executions that it has. Reads the tree
+ * of the whole config.
  */
 export function checkRoutes(tree: JsonValue): Finding[] {
   const routes = items(member(tree, 'subscriptions')).flatMap((subscription, index) =>
@@ -68,10 +90,11 @@ export function checkRoutes(tree: JsonValue): Finding[] {
   const findings: Finding[] = [];
   const first = new Map<string, string>();
   for (const { path, route } of routes) {
+    findings.push(...foreignExecutions(route, path));
     const parsed = routeSchema.safeParse(route);
     if (!parsed.success) continue;
     const { name } = parsed.data;
-    const text = canonicalJson(parsed.data);
+    const text = canonicalJson({ ...parsed.data, executions: parsed.data.executions ?? null });
     if ((first.get(name) ?? text) !== text) {
       findings.push({
         path: [...path, 'name'],
@@ -82,12 +105,33 @@ export function checkRoutes(tree: JsonValue): Finding[] {
     if (!first.has(name)) first.set(name, text);
   }
   const upstream = member(tree, 'upstream');
-  if (routes.length > 0 && upstream !== undefined && member(upstream, 'quotesUrl') === undefined) {
+  const asksOpen = routes.some(({ route }) => isOpen(route));
+  if (asksOpen && upstream !== undefined && member(upstream, 'quotesUrl') === undefined) {
     findings.push({
       path: ['upstream'],
       found: 'no quotesUrl',
-      expected: 'the URL of the open quoting service as quotesUrl, for a subscription has routes',
+      expected:
+        'the URL of the open quoting service as quotesUrl, for a subscription has routes that it prices',
     });
   }
   return findings;
+}
+
+function isOpen(route: JsonValue): boolean {
+  return member(route, 'service') !== 'v1';
+}
+
+/** Executions that the open service does not have: it would refuse every request. */
+function foreignExecutions(route: JsonValue, path: ConfigPath): Finding[] {
+  if (!isOpen(route)) return [];
+  return items(member(route, 'executions')).flatMap((name, index) =>
+    typeof name !== 'string' || OPEN_EXECUTIONS.some((one) => one === name)
+      ? []
+      : [
+          {
+            path: [...path, 'executions', index],
+            expected: `${OPEN_EXECUTIONS.join(' or ')}, or service: v1`,
+          },
+        ],
+  );
 }

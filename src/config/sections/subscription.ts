@@ -120,7 +120,7 @@ export const subscriptionSchema = mapping({
     .meta({ description: 'Deposit vaults.', label: 'list of mappings' }),
   routes: z.array(routeSchema, { error: 'a list of routes' }).prefault([]).meta({
     description:
-      'Routes that are priced again and again at the open quoting service (`upstream.quotesUrl`): told when they can be had, cannot be had, and when their price has moved.',
+      'Routes that are priced again and again, at the open quoting service (`upstream.quotesUrl`) or with the key: told when they can be had, cannot be had, and when their price has moved.',
     label: 'list of mappings',
   }),
   metadata: z
@@ -214,7 +214,8 @@ const SUBJECT_IDS = {
   },
   routes: (route: JsonValue): string | null => {
     const name = member(route, 'name');
-    return typeof name === 'string' ? routeId(name) : null;
+    const service = member(route, 'service') === 'v1' ? 'v1' : 'open';
+    return typeof name === 'string' ? routeId({ name, service }) : null;
   },
 };
 

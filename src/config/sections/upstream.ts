@@ -16,7 +16,8 @@ export const upstreamSchema = mapping({
     label: 'URL',
   }),
   quotesUrl: baseUrlField.optional().meta({
-    description: 'Where the open quoting service is; needed as soon as a subscription has `routes`.',
+    description:
+      'Where the open quoting service is; needed as soon as a subscription has `routes` that it prices.',
     label: 'URL',
   }),
   apiKey: textField({ pattern: /^[\x21-\x7e]+$/, expected: 'an API key of visible ASCII characters' })
@@ -31,6 +32,10 @@ export const upstreamSchema = mapping({
   quotesRequestsPerSecond: rateField({ max: MAX_REQUESTS_PER_SECOND }).prefault(1).meta({
     description: 'The budget of the open quoting service, over all processes.',
   }),
+  partnerQuotesRequestsPerSecond: rateField({ max: MAX_REQUESTS_PER_SECOND }).prefault(1).meta({
+    description:
+      'The budget of prices that are asked for with the key (routes with `service: v1`), over all processes; apart from `requestsPerSecond`.',
+  }),
   dAppId: textField({
     pattern: /^[A-Za-z0-9._-]{1,64}$/,
     expected: 'a name of 1 to 64 letters, digits, dots, underscores and hyphens',
@@ -38,7 +43,7 @@ export const upstreamSchema = mapping({
     .prefault('intentwatch')
     .meta({
       description:
-        'The name by which the open quoting service knows who asks (`dAppID`); for attribution only.',
+        'The name by which is known who asks for the price of a route: `dAppID` of the open quoting service, `dappId` of `POST /v1/quotes`.',
       label: 'text',
     }),
   timeout: durationField({ min: '100ms', max: '5m' }).prefault('10s').meta({
@@ -101,6 +106,7 @@ export function buildUpstream(section: z.output<typeof upstreamSchema>): Upstrea
     requestsPerSecond: section.requestsPerSecond,
     gatewayRequestsPerSecond: section.gatewayRequestsPerSecond,
     quotesRequestsPerSecond: section.quotesRequestsPerSecond,
+    partnerQuotesRequestsPerSecond: section.partnerQuotesRequestsPerSecond,
     dAppId: section.dAppId,
     timeoutMs: section.timeout,
     proxy: section.proxy ?? null,

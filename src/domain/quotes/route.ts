@@ -1,18 +1,27 @@
 import { z } from 'zod';
 import { canonicalJson, isJsonObject, type JsonObject } from '../json.ts';
 import type { UpstreamRecord } from '../subjects/record.ts';
-import { foldHex, routeId } from '../subjects/subject.ts';
+import { foldHex, type RouteService, routeId } from '../subjects/subject.ts';
 import { COMMON, type Directory } from '../transfers/chains.ts';
 
 /** Where a route begins or ends. */
 export type RouteEnd = { chainId: number; token: string };
 
+/** The executions that the open quoting service can be asked for. */
+export const OPEN_EXECUTIONS = ['SELF_PUBLISH', 'GASLESS'] as const;
+
+/** What the open quoting service is asked for where a route names no executions. */
+export const USUAL_EXECUTIONS: readonly string[] = ['SELF_PUBLISH'];
+
 /**
  * A route that somebody watches, as a subscription defines it: what would arrive for `amount` (base units). `movedBy`
- * is the share by which the output must differ from the one last told to be told again.
+ * is the share by which the output must differ from the one last told to be told again. `executions`: only quotes with one of them are
+ * prices of the route, as `intentExecutionTypes` of the open service or `execution.transaction.type` of v1; none is any.
  */
 export type RouteDefinition = {
   name: string;
+  service: RouteService;
+  executions: readonly string[];
   source: RouteEnd;
   destination: RouteEnd;
   amount: string;
@@ -98,7 +107,8 @@ export function routeRecord(
   quotes: readonly RouteQuote[],
   directory: Directory = COMMON,
 ): UpstreamRecord {
-  const { name, source, destination, movedBy, funder, recipient } = definition;
+  const { service, source, destination, movedBy, funder, recipient } = definition;
+  const subject = routeId(definition);
   const [best] = quotes.filter(isUsableQuote).sort(betterFirst);
   const status = best === undefined ? 'unavailable' : 'available';
   const decimals = {
@@ -106,8 +116,9 @@ export function routeRecord(
     destination: decimalsOf(destination, quotes, directory),
   };
   const said = {
-    id: routeId(name),
+    id: subject,
     type: 'route',
+    service,
     status,
     source: { ...source, decimals: decimals.source },
     destination: { ...destination, decimals: decimals.destination },
@@ -124,7 +135,7 @@ export function routeRecord(
     solvers: countSolvers(quotes),
     quote: best === undefined ? null : shownQuote(best.said),
   };
-  return { subject: routeId(name), status, updatedAt: null, names: [], said, unreadable: [] };
+  return { subject, status, updatedAt: null, names: [], said, unreadable: [] };
 }
 
 /**
@@ -229,11 +240,19 @@ function countSolvers(quotes: readonly RouteQuote[]): number {
   return named.size + usable.filter(({ solver }) => solver === null).length;
 }
 
-/** The quote as it was said, but for `encodedRoute`, which is long and of use only to whoever funds this very quote. */
+/**
+ * The quote as it was said, but for what is long and of use only to whoever funds this very quote: `encodedRoute`, or v1's
+ * `execution`; and but for the other `quotes` of a v1 answer.
+ */
 function shownQuote(said: JsonObject): JsonObject | null {
-  const { quoteData } = said;
+  const shown = withoutFunding(said);
+  return shown === null || canonicalJson(shown).length > LONGEST_QUOTE ? null : shown;
+}
+
+function withoutFunding(said: JsonObject): JsonObject | null {
+  const { quoteData, execution, quotes, ...others } = said;
+  if (typeof said.signature === 'string') return others;
   if (!isJsonObject(quoteData) || !isJsonObject(quoteData.quoteResponse)) return null;
   const { encodedRoute, ...quoteResponse } = quoteData.quoteResponse;
-  const shown = { ...said, quoteData: { ...quoteData, quoteResponse } };
-  return canonicalJson(shown).length > LONGEST_QUOTE ? null : shown;
+  return { ...said, quoteData: { ...quoteData, quoteResponse } };
 }

@@ -2,7 +2,7 @@ import { FINISHED, idle, type Stage, trouble, underWay } from '../cadence/stages
 import { parseSubjectId, SUBJECT_KINDS, type SubjectId, type SubjectKind } from './subject.ts';
 
 /** The upstream's surfaces, each with a budget, a plan and a queue of its own. */
-export const SURFACES = ['status', 'gateway', 'quotes'] as const;
+export const SURFACES = ['status', 'gateway', 'quotes', 'partner-quotes'] as const;
 
 export type Surface = (typeof SURFACES)[number];
 
@@ -197,8 +197,19 @@ const GASLESS_HAPPENINGS = happenings('gasless job', [
   'error',
 ]);
 
-/** The kinds of subjects; the jobs of the deposit gateway have words of their own. */
-const KINDS: { readonly [kind in SubjectKind | 'gateway-job']: Kind } = {
+const PRICED_ROUTE: Omit<Kind, 'surface'> = {
+  ...POLLED,
+  name: 'route',
+  statuses: ROUTE,
+  happenings: {
+    moved: telling({
+      says: 'The output of this route differs from the one told before by more than the configured share.',
+    }),
+  },
+};
+
+/** The kinds of subjects; the jobs of the deposit gateway have words of their own, a route that the key prices its surface. */
+const KINDS: { readonly [kind in SubjectKind | 'gateway-job' | 'partner-route']: Kind } = {
   intent: {
     ...POLLED,
     name: 'transfer',
@@ -264,17 +275,8 @@ const KINDS: { readonly [kind in SubjectKind | 'gateway-job']: Kind } = {
       }),
     },
   },
-  route: {
-    ...POLLED,
-    name: 'route',
-    surface: 'quotes',
-    statuses: ROUTE,
-    happenings: {
-      moved: telling({
-        says: 'The output of this route differs from the one told before by more than the configured share.',
-      }),
-    },
-  },
+  route: { ...PRICED_ROUTE, surface: 'quotes' },
+  'partner-route': { ...PRICED_ROUTE, surface: 'partner-quotes' },
   wallet: { ...POLLED, name: 'wallet', surface: 'status', statuses: {}, happenings: {} },
   'by-tx': { ...POLLED, name: 'transaction', surface: 'status', statuses: {}, happenings: {} },
   other: { ...POLLED, name: 'subject', surface: 'status', isPollable: false, statuses: {}, happenings: {} },
@@ -284,6 +286,7 @@ const KINDS: { readonly [kind in SubjectKind | 'gateway-job']: Kind } = {
 export function kindOf(subject: SubjectId): Kind {
   const key = parseSubjectId(subject);
   if (key?.kind === 'gasless' && key.endpoint === 'gateway') return KINDS['gateway-job'];
+  if (key?.kind === 'route' && key.service === 'v1') return KINDS['partner-route'];
   return KINDS[key?.kind ?? 'other'];
 }
 
@@ -345,5 +348,6 @@ export function tellingOf(kind: string, word: string): Telling | null {
 }
 
 function variants(kind: SubjectKind): Kind[] {
-  return kind === 'gasless' ? [KINDS.gasless, KINDS['gateway-job']] : [KINDS[kind]];
+  if (kind === 'gasless') return [KINDS.gasless, KINDS['gateway-job']];
+  return kind === 'route' ? [KINDS.route, KINDS['partner-route']] : [KINDS[kind]];
 }

@@ -18,8 +18,8 @@ declare const subjectIdBrand: unique symbol;
 /**
  * The identifier of a subject, always with its prefix: `intent:0x…`, `wallet:0x…` (EVM in lower case, others as they
  * are), `quote:<uuid>`, `gasless:<uuid>` (v1 status endpoint), `gasless:gateway:<id>` (the deposit gateway's jobs),
- * `vault:<chainId>:<address in lower case>`, `deposit-address:…`, `route:<name in the config>`,
- * `by-tx:source:<hash>` and `by-tx:destination:<hash>`, which only lead to a transfer.
+ * `vault:<chainId>:<address in lower case>`, `deposit-address:…`, `route:<name in the config>` (priced by the open service),
+ * `route:v1:<name>` (priced with the key), `by-tx:source:<hash>` and `by-tx:destination:<hash>`, which only lead to a transfer.
  */
 export type SubjectId = string & { readonly [subjectIdBrand]: true };
 
@@ -57,9 +57,15 @@ export function txId(side: TxSide, hash: string): SubjectId {
   return `by-tx:${side}:${foldHex(hash)}` as SubjectId;
 }
 
-export function routeId(name: string): SubjectId {
-  return `route:${name}` as SubjectId;
+/** A name has no colon, so that the two services' routes are told apart. */
+export function routeId({ name, service }: { name: string; service: RouteService }): SubjectId {
+  return (service === 'v1' ? `route:v1:${name}` : `route:${name}`) as SubjectId;
 }
+
+/** Who prices a route: the open quoting service, or `POST /v1/quotes` with the key. */
+export const ROUTE_SERVICES = ['open', 'v1'] as const;
+
+export type RouteService = (typeof ROUTE_SERVICES)[number];
 
 export type TxSide = 'source' | 'destination';
 
@@ -71,7 +77,7 @@ export type SubjectKey =
   | { kind: 'gasless'; endpoint: 'status' | 'gateway'; id: string }
   | { kind: 'vault'; chainId: number; address: string }
   | { kind: 'deposit-address'; id: string }
-  | { kind: 'route'; name: string }
+  | { kind: 'route'; service: RouteService; name: string }
   | { kind: 'by-tx'; side: TxSide; hash: string }
   | { kind: 'other'; word: string; id: string };
 
@@ -99,7 +105,10 @@ export function parseSubjectId(text: string): SubjectKey | null {
     case 'deposit-address':
       return { kind: 'deposit-address', id: rest };
     case 'route':
-      return { kind: 'route', name: rest };
+      if (rest === 'v1:') return null;
+      return rest.startsWith('v1:')
+        ? { kind: 'route', service: 'v1', name: rest.slice('v1:'.length) }
+        : { kind: 'route', service: 'open', name: rest };
     case 'by-tx': {
       const [, side, hash] = /^(source|destination):([^:]+)$/.exec(rest) ?? [];
       if (hash === undefined) return null;

@@ -4,6 +4,7 @@ import {
   gatewayJobId,
   intentId,
   quoteId,
+  type RouteService,
   routeId,
   type SubjectId,
   txId,
@@ -20,7 +21,7 @@ export type NamedSubjects = {
   quotes: readonly string[];
   gaslessJobs: readonly { id: string; endpoint: 'status' | 'gateway' }[];
   vaults: readonly { address: string; chainId: number }[];
-  routes: readonly { name: string }[];
+  routes: readonly { name: string; service: RouteService }[];
 };
 
 /** The ids of the subjects that a subscription names, each once. */
@@ -35,7 +36,7 @@ export function subjectsOf(named: NamedSubjects): SubjectId[] {
       job.endpoint === 'gateway' ? gatewayJobId(job.id) : gaslessId(job.id),
     ),
     ...named.vaults.map(vaultId),
-    ...named.routes.map((route) => routeId(route.name)),
+    ...named.routes.map(routeId),
   ];
   return [...new Set(subjects)];
 }

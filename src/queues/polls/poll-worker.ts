@@ -8,6 +8,7 @@ import { type Claim, parseClaimRoot } from '../../domain/subjects/claim.ts';
 import { isPollable, type Surface } from '../../domain/subjects/kinds.ts';
 import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import { asSubjectId, intentId, type SubjectId, subjectKind } from '../../domain/subjects/subject.ts';
+import type { PartnerPricing } from '../../pollers/partner-route.ts';
 import { pollSubject } from '../../pollers/poll-subject.ts';
 import type { Reading } from '../../pollers/reading.ts';
 import type { QuotingService } from '../../pollers/route.ts';
@@ -44,6 +45,8 @@ export type PollParts = WalletParts & {
   quotes: QuoteVerification;
   /** Null where the config names no open quoting service; then no process of it polls routes. */
   quoting: QuotingService | null;
+  /** Null where the config has no route that is priced with the key. */
+  partner: PartnerPricing | null;
 };
 
 /** After an error of our own (Redis away, a bug) a poll is tried again; it counts against nobody. */
@@ -313,6 +316,7 @@ export class PollWorker {
     );
     const answeredMs = start.nowMs + Math.round(performance.now() - askedAt);
     this.#reportUnreadable(subject, reading);
+    if (reading.useless) throw reading.useless;
     const record = reading.records.find((candidate) => candidate.subject === subject);
     if (record === undefined) throw missingRecord(subject, reading);
     const taken = await commitRecord(this.#parts, record, start, {

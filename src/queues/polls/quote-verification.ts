@@ -60,7 +60,7 @@ export class QuoteVerification {
     if (known !== null) return this.#take(quote, known, start);
     let verdict: QuoteVerdict;
     try {
-      verdict = await orAborted(signers.verify(quote.said), signal);
+      verdict = await signers.verify(quote.said, { signal });
     } catch (error) {
       if (!signal.aborted) this.#pausedUntilMs = performance.now() + FAILED_RETRY_MS;
       throw error;
@@ -109,14 +109,4 @@ export class QuoteVerification {
     this.#parts.log.error({ subject, part, reason, recovered }, 'quote.signature_invalid');
     return true;
   }
-}
-
-/** Waits for work that others wait for as well, but no longer than until the signal. */
-async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const ended = new AbortController();
-  const aborted = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true, signal: ended.signal });
-    if (signal.aborted) reject(signal.reason);
-  });
-  return Promise.race([work, aborted]).finally(() => ended.abort());
 }

@@ -1,5 +1,13 @@
 /** The endpoints that are polled. */
-export const ENDPOINTS = ['status', 'gasless-job', 'vault', 'chains', 'tokens', 'open-quotes'] as const;
+export const ENDPOINTS = [
+  'status',
+  'gasless-job',
+  'vault',
+  'chains',
+  'tokens',
+  'quotes',
+  'open-quotes',
+] as const;
 
 /** Endpoints that queue a signed payload: the same bytes sent twice give one job. */
 const SUBMIT_ENDPOINTS = [
@@ -15,7 +23,7 @@ const SUBMIT_ENDPOINTS = [
 export type SubmitEndpoint = (typeof SUBMIT_ENDPOINTS)[number];
 
 /** The name of an endpoint, as metrics and messages show it. */
-export type Endpoint = (typeof ENDPOINTS)[number] | SubmitEndpoint | 'quotes' | 'create-vault';
+export type Endpoint = (typeof ENDPOINTS)[number] | SubmitEndpoint | 'create-vault';
 
 /** Whether an endpoint queues a signed payload. */
 export function isSubmit(endpoint: Endpoint): endpoint is SubmitEndpoint {

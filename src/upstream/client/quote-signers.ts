@@ -54,16 +54,26 @@ export class QuoteSigners {
   /**
    * Verifies a quote against the signer of its source chain. Signers rotate, so a quote is called not valid only by
    * signers that were read after it was given. Throws UpstreamFailure when the chains cannot be read: then nothing is
-   * known.
+   * known. `trustedForMs`: signers that were read so shortly before the quote was given are held to be those of its time,
+   * so that a stream of quotes that do not hold does not have them read for each. The signal ends only the waiting.
    */
-  async verify(quote: JsonValue): Promise<QuoteVerdict> {
+  async verify(
+    quote: JsonValue,
+    { trustedForMs = 0, signal }: { trustedForMs?: number; signal?: AbortSignal } = {},
+  ): Promise<QuoteVerdict> {
+    const work = this.#verify(quote, trustedForMs);
+    return signal === undefined ? work : orAborted(work, signal);
+  }
+
+  async #verify(quote: JsonValue, trustedForMs: number): Promise<QuoteVerdict> {
     if ('part' in readSignedQuote(quote)) return verifyQuoteSignature({ quote, quoteSigner: '' });
     const givenAtMs = performance.now();
     if (givenAtMs - this.#readAtMs() >= this.#freshMs) await this.#read();
     const verdict = await this.#verifyWithKnown(quote);
-    if (verdict.valid || this.#readAtMs() >= givenAtMs) return verdict;
+    const sinceMs = givenAtMs - trustedForMs;
+    if (verdict.valid || this.#readAtMs() >= sinceMs) return verdict;
     // A reading that another caller began earlier may have missed a rotation, so it may take a second one.
-    while (this.#readAtMs() < givenAtMs) await this.#read();
+    while (this.#readAtMs() < sinceMs) await this.#read();
     return this.#verifyWithKnown(quote);
   }
 
@@ -101,4 +111,14 @@ export class QuoteSigners {
     );
     this.#own = { signers: new Map(signers), readAtMs: startedMs };
   }
+}
+
+/** Waits for work that others wait for as well, but no longer than until the signal. */
+async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const ended = new AbortController();
+  const aborted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true, signal: ended.signal });
+    if (signal.aborted) reject(signal.reason);
+  });
+  return Promise.race([work, aborted]).finally(() => ended.abort());
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
+import { OPEN_EXECUTIONS } from '../../domain/quotes/route.ts';
 import { addressField, chainField, digitsField } from './payload.ts';
 import {
   integerMember,
@@ -17,7 +18,7 @@ export const exactInSchema = z.strictObject({
   dAppID: z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, {
     error: 'a name of 1 to 64 letters, digits, dots, underscores and hyphens',
   }),
-  intentExecutionTypes: z.array(z.enum(['SELF_PUBLISH', 'GASLESS'])).min(1),
+  intentExecutionTypes: z.array(z.enum(OPEN_EXECUTIONS)).min(1),
   quoteRequest: z.strictObject({
     sourceChainID: chainField,
     destinationChainID: chainField,

@@ -1,0 +1,210 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { isUsableQuote, type RouteDefinition, type RouteQuote, routeRecord } from '../domain/quotes/route.ts';
+import { foldHex } from '../domain/subjects/subject.ts';
+import type { Directory } from '../domain/transfers/chains.ts';
+import type { Answer } from '../upstream/client/ask.ts';
+import type { UpstreamClient } from '../upstream/client/client.ts';
+import { UpstreamFailure } from '../upstream/client/failure.ts';
+import type { QuoteSigners } from '../upstream/client/quote-signers.ts';
+import type { Quote, QuoteAnswer } from '../upstream/wire/quote.ts';
+import { integerOrNull } from '../upstream/wire/wire.ts';
+import type { Reading } from './reading.ts';
+import type { AskedRoute } from './route.ts';
+
+/**
+ * The v1 API as prices are asked of it, and what the prices are held against. `slot` resolves when the budget of these
+ * prices allows one more request.
+ */
+export type PartnerPricing = {
+  client: Pick<UpstreamClient, 'quote'>;
+  signers: Pick<QuoteSigners, 'known' | 'verify'>;
+  slot: (signal: AbortSignal) => Promise<void>;
+  dAppId: string;
+  directory: Directory;
+};
+
+/** Each signature takes a millisecond of a core; of more quotes, those with the least output do not count. */
+const MOST_QUOTES = 50;
+
+/** A signature that does not hold has the signers read anew, but not when that was done so shortly before. */
+const SIGNERS_TRUSTED_MS = 10_000;
+
+/** `solver-error` may be a moment's (interface, Errors, 2): it is asked once more after this, and in a slot. */
+const AGAIN_AFTER_MS = 500;
+
+/** Codes of 422: every solver rejected the request for a stated reason (interface, Errors). */
+const REJECTED: readonly (string | null)[] = [
+  'chain-not-supported',
+  'no-route-found',
+  'chain-pair-unsupported',
+  'amount-too-low',
+  'amount-too-high',
+  'insufficient-liquidity',
+  'simulation-failed',
+];
+
+/**
+ * Asks `POST /v1/quotes` for the price of a route, with the key. Only a quote of this very route that the service has
+ * signed is a price of it. Nothing is ever sent that funds one. That no solver quotes is a success: nobody serves the route.
+ */
+export async function pollPartnerRoute(
+  pricing: PartnerPricing,
+  { route, nowMs }: AskedRoute,
+  signal: AbortSignal,
+): Promise<Reading> {
+  const { directory } = pricing;
+  const answer = await askForQuotes(pricing, route, signal);
+  if (answer === null) {
+    const records = [routeRecord(route, [], directory)];
+    return { records, nextCursor: null, dateMs: null, unreadable: [] };
+  }
+  const { value, dateMs, httpStatus } = answer;
+  const unreadable = value.unreadableQuotes.map(({ index, reason }) => `quote ${index}: ${reason}`);
+  const quotes: RouteQuote[] = [];
+  const prices: { quote: Quote; price: RouteQuote }[] = [];
+  for (const quote of entriesOf(value)) {
+    const price = priceOf(quote);
+    const flaw = price === null ? NO_OUTPUT : flawOf(quote, route, dateMs ?? nowMs);
+    if (price !== null && flaw === null) prices.push({ quote, price });
+    else unreadable.push(`${nameOf(quote)}: ${flaw}`);
+  }
+  prices.sort((a, b) => (BigInt(a.price.output) < BigInt(b.price.output) ? 1 : -1));
+  for (const { quote, price } of prices.slice(0, MOST_QUOTES)) {
+    const flaw = await signatureFlaw(pricing.signers, quote, signal);
+    if (flaw === null) {
+      quotes.push(price);
+      unreadable.push(...membersOf(quote));
+    } else unreadable.push(`${nameOf(quote)}: ${flaw}`);
+  }
+  if (prices.length > MOST_QUOTES) unreadable.push(`more than ${MOST_QUOTES} quotes`);
+  const common = { nextCursor: null, dateMs, unreadable };
+  if (quotes.length > 0) {
+    return { ...common, records: [routeRecord(route, quotes, directory)] };
+  }
+  const useless = new UpstreamFailure({
+    endpoint: 'quotes',
+    code: 'malformed',
+    found: `${unreadable.length} quotes that cannot be used (${unreadable[0] ?? 'none'})`,
+    expected: 'a signed quote for the route that was asked for',
+    httpStatus,
+    problemCode: null,
+    retryAfterMs: null,
+  });
+  return { ...common, records: [], useless };
+}
+
+const NO_OUTPUT = 'no destination.amountOut of at most 78 digits';
+
+/** The quotes of an answer; null where no solver gives one. */
+async function askForQuotes(
+  { client, dAppId, slot }: PartnerPricing,
+  { source, destination, amount, funder, recipient }: RouteDefinition,
+  signal: AbortSignal,
+): Promise<Answer<QuoteAnswer> | null> {
+  const ask = () =>
+    client.quote(
+      {
+        type: 'exact-in',
+        dappId: dAppId,
+        source: { ...source, funder, amount },
+        destination: { ...destination, recipient },
+        options: { allQuotes: true },
+      },
+      { signal },
+    );
+  try {
+    return await ask();
+  } catch (error) {
+    if (isRejected(error)) return null;
+    if (!isSolverError(error)) throw error;
+  }
+  await wait(AGAIN_AFTER_MS, undefined, { signal });
+  await slot(signal);
+  try {
+    return await ask();
+  } catch (error) {
+    if (isRejected(error) || isSolverError(error)) return null;
+    throw error;
+  }
+}
+
+function isRejected(error: unknown): boolean {
+  return error instanceof UpstreamFailure && error.httpStatus === 422 && REJECTED.includes(error.problemCode);
+}
+
+function isSolverError(error: unknown): boolean {
+  return error instanceof UpstreamFailure && error.httpStatus === 502 && error.problemCode === 'solver-error';
+}
+
+/** The quote at the top may stand among the others as well. */
+function entriesOf(answer: QuoteAnswer): Quote[] {
+  return answer.quotes.some(({ id }) => id === answer.id) ? answer.quotes : [answer, ...answer.quotes];
+}
+
+/** A quote as the domain reads it; null where its output cannot be counted with. v1 names no solver. */
+function priceOf({ destination, fees, raw }: Quote): RouteQuote | null {
+  const price = {
+    solver: null,
+    output: destination.amountOut ?? '',
+    minimumOutput: destination.minAmountOut,
+    fees: fees.map(({ amount, token }) => ({ amount, token, decimals: null, symbol: null })),
+    fillEstimateSeconds: integerOrNull(raw.estimatedFulfillTimeSec),
+    said: raw,
+  };
+  return isUsableQuote(price) ? price : null;
+}
+
+/**
+ * Why a quote is no price of a route, in words; null when it may be one. A member that it leaves out says nothing against
+ * it, but for the execution where the route names some.
+ */
+function flawOf(quote: Quote, route: RouteDefinition, nowMs: number): string | null {
+  const { source, destination, type, expiresAt, transaction } = quote;
+  const members: [name: string, said: string | number | null, asked: string | number][] = [
+    ['type', type, 'exact-in'],
+    ['source.chainId', source.chainId, route.source.chainId],
+    ['source.token', source.token, route.source.token],
+    ['source.funder', source.funder, route.funder],
+    ['source.amount', source.amount, route.amount],
+    ['destination.chainId', destination.chainId, route.destination.chainId],
+    ['destination.token', destination.token, route.destination.token],
+    ['destination.recipient', destination.recipient, route.recipient],
+  ];
+  for (const [name, said, asked] of members) {
+    if (said !== null && foldHex(String(said)) !== foldHex(String(asked))) {
+      return `${name} ${String(said).slice(0, 80)}, expected ${asked}`;
+    }
+  }
+  if (expiresAt * 1_000 < nowMs) {
+    return `expiresAt ${expiresAt}, which has passed (it is ${Math.floor(nowMs / 1_000)})`;
+  }
+  const { executions } = route;
+  const execution = transaction?.type;
+  if (executions.length === 0) return null;
+  if (typeof execution !== 'string')
+    return `no execution.transaction.type, expected ${executions.join(' or ')}`;
+  if (executions.some((one) => one.toLowerCase() === execution.toLowerCase())) return null;
+  return `execution.transaction.type ${execution.slice(0, 80)}, expected ${executions.join(' or ')}`;
+}
+
+/** Why a quote's signature does not hold; null when it does. Throws UpstreamFailure where the signers cannot be read. */
+async function signatureFlaw(
+  signers: PartnerPricing['signers'],
+  { raw }: Quote,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const verdict =
+    (await signers.known(raw)) ?? (await signers.verify(raw, { trustedForMs: SIGNERS_TRUSTED_MS, signal }));
+  return verdict.valid ? null : `its signature does not hold: ${verdict.part}: ${verdict.reason}`;
+}
+
+/** The members of a quote that say nothing, for they are not as the interface describes them. */
+function membersOf(quote: Quote): string[] {
+  return quote.unreadable
+    .filter((name) => (quote.raw[name] ?? null) !== null)
+    .map((name) => `${name} of ${nameOf(quote)} is not as the interface describes it`);
+}
+
+function nameOf({ id }: Quote): string {
+  return `quote ${JSON.stringify(id.slice(0, 100))}`;
+}
