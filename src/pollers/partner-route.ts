@@ -68,7 +68,7 @@ export async function pollPartnerRoute(
     if (price !== null && flaw === null) prices.push({ quote, price });
     else unreadable.push(`${nameOf(quote)}: ${flaw}`);
   }
-  prices.sort((a, b) => (BigInt(a.price.output) < BigInt(b.price.output) ? 1 : -1));
+  prices.sort((a, b) => descending(BigInt(a.price.output), BigInt(b.price.output)));
   for (const { quote, price } of prices.slice(0, MOST_QUOTES)) {
     const flaw = await signatureFlaw(pricing.signers, quote, signal);
     if (flaw === null) {
@@ -91,6 +91,11 @@ export async function pollPartnerRoute(
     retryAfterMs: null,
   });
   return { ...common, records: [], useless };
+}
+
+function descending(a: bigint, b: bigint): number {
+  if (a === b) return 0;
+  return a < b ? 1 : -1;
 }
 
 const NO_OUTPUT = 'no destination.amountOut of at most 78 digits';
