@@ -42,7 +42,7 @@ intent.pending | The transfer is under way. | it is first seen, or goes back to 
 intent.filled | It was delivered on the destination chain. | the status says so; hashes and amounts may follow as \`intent.updated\`
 intent.settled | It is delivered and closed; tracking ends. | minutes to hours after \`filled\`
 intent.expired | It was not delivered in time. | the status says so; a refund may follow
-intent.refundable | The funder can take the money back. | the status says so
+intent.refundable | The money can be taken back: by \`data.transfer.refundRecipient\` where it is known (the open quoting service says it), else it is not said; \`data.transfer.funder\` paid it in. The interface does not say how: it names no request and no call for it. Ask the service, with the id. | the status says so
 intent.refunded | The money went back; tracking ends. | the status says so
 intent.failed | The upstream calls it failed. | the status says so; it is watched for 7 more days, for a refund may follow
 intent.updated | Something other than the status changed: see \`changes\`. | a member of the record appears or changes

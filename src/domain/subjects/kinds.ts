@@ -91,7 +91,7 @@ const TRANSFER: Kind['statuses'] = {
     isAstray: true,
   }),
   refundable: status(trouble(30 * DAY), ['refunded'], {
-    says: 'The transfer was not filled in time; its funds can be claimed back on the source chain.',
+    says: 'The transfer was not filled in time; its funds can be claimed back on the source chain. The interface of the service does not say how: ask it, with the id of the transfer.',
     isTrouble: true,
     isAstray: true,
   }),
