@@ -166,7 +166,7 @@ function priceOf({ destination, fees, raw }: Quote): RouteQuote | null {
 function flawOf(quote: Quote, route: RouteDefinition, nowMs: number): string | null {
   const { source, destination, type, expiresAt, transaction } = quote;
   const members: [name: string, said: string | number | null, asked: string | number][] = [
-    ['type', type, 'exact-in'],
+    ['type', type?.toLowerCase() ?? null, 'exact-in'],
     ['source.chainId', source.chainId, route.source.chainId],
     ['source.token', source.token, route.source.token],
     ['source.funder', source.funder, route.funder],

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { Signals } from '../../src/signals.ts';
-import { type AnswerCase, answerCases, POLLED, type Polled } from '../support/answers.ts';
+import { type AnswerCase, answerCases, POLLED, type Polled, QUOTED_CHAINS } from '../support/answers.ts';
 import { cannedServer, type SeenRequest } from '../support/canned-server.ts';
 import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
@@ -78,6 +78,20 @@ const ASKED: Record<Polled, Asked> = {
     subject: (index) => `route:route-${index}`,
     named: ({ body }) => /"sourceAmount":"(\d+)"/.exec(body)?.[1] ?? null,
   },
+  'v1 quotes': {
+    subscription: (count) => ({
+      routes: numbers(count).map((index) => ({
+        ...ROUTE_ITEM,
+        name: `route-${index}`,
+        service: 'v1',
+        amount: String(100_000_000 + index),
+        every: '1h',
+      })),
+    }),
+    id: (index) => String(100_000_000 + index),
+    subject: (index) => `route:v1:route-${index}`,
+    named: ({ body }) => /"amount":"(\d+)"/.exec(body)?.[1] ?? null,
+  },
 };
 
 const nameOf = (one: AnswerCase | undefined): string => `${one?.member}, ${one?.deviation}`;
@@ -93,6 +107,9 @@ async function becomes(endpoint: Polled): Promise<{ outcomes: Record<string, str
   const server = await cannedServer((request) => {
     const body = byName.get(named(request) ?? '');
     if (body !== undefined) return { status: endpoint === 'open quotes' ? 201 : 200, body };
+    if (request.url.startsWith('/v1/chains') && endpoint === 'v1 quotes') {
+      return { status: 200, body: QUOTED_CHAINS };
+    }
     const hash = queryOf(request, 'intentHash');
     const unknown = { id: `intent:${hash}`, type: 'intent', status: 'unknown', updatedAt: null };
     return { status: 200, body: { results: hash === null ? [] : [unknown], nextCursor: null } };
@@ -123,6 +140,7 @@ async function becomes(endpoint: Polled): Promise<{ outcomes: Record<string, str
           requestsPerSecond: 100,
           gatewayRequestsPerSecond: 50,
           quotesRequestsPerSecond: 50,
+          partnerQuotesRequestsPerSecond: 50,
         },
       },
     },

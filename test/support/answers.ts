@@ -1,3 +1,4 @@
+import { privateKeyToAccount } from 'viem/accounts';
 import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
 import { ROUTE_ITEM } from './routes.ts';
 import { hashOf } from './scripted-upstream.ts';
@@ -11,14 +12,34 @@ type Deviation = (typeof DEVIATIONS)[number];
 export type AnswerCase = { member: string; deviation: Deviation; body: (id: string) => JsonObject };
 
 /** An endpoint that is polled, as the table of answers asks it. */
-export const POLLED = ['status', 'wallet page', 'gasless job', 'vault', 'open quotes'] as const;
+export const POLLED = ['status', 'wallet page', 'gasless job', 'vault', 'open quotes', 'v1 quotes'] as const;
 
 export type Polled = (typeof POLLED)[number];
 
 const ADDRESS = '0x52908400098527886e0f7030069857d2e4169ee7';
 const OTHER = '0x1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a';
 const UUID = '3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
-const INNER = hashOf(0xabc);
+const INNER = `0x${'abc'.padStart(64, '0')}` as const;
+
+const SIGNER = privateKeyToAccount(`0x${'11'.repeat(32)}`);
+const IN_2100 = 4_102_444_800;
+
+/** What `GET /v1/chains` has to say for the signatures of quotes to hold. */
+export const QUOTED_CHAINS = { chains: [{ chainId: 8453, quoteSigner: SIGNER.address }] };
+
+/** A signature covers no price, so that quotes of all amounts have the same. */
+const SIGNATURE = await SIGNER.signTypedData({
+  domain: { name: 'ServiceQuoteV1', version: '1', chainId: 8453 },
+  types: {
+    Quote: [
+      { name: 'id', type: 'string' },
+      { name: 'intentHashes', type: 'bytes32[]' },
+      { name: 'expiresAt', type: 'uint64' },
+    ],
+  },
+  primaryType: 'Quote',
+  message: { id: `quote:${UUID}`, intentHashes: [INNER], expiresAt: BigInt(IN_2100) },
+});
 
 const summary = { chainId: 8453, txHash: hashOf(0xa1), token: ADDRESS, amount: '5000000' };
 const step = {
@@ -37,7 +58,10 @@ const subStatus = {
   state: 'submitted',
 };
 
-/** The members of a right answer of each endpoint; those of the open service stand in `quoteResponse`, but for the first three. */
+/**
+ * The members of a right answer of each endpoint; those of the open service stand in `quoteResponse`, but for the first three.
+ * A dot leads into a member of a v1 quote.
+ */
 const MEMBERS: Readonly<Record<Polled, readonly string[]>> = {
   status: statusMembers(),
   'wallet page': statusMembers(),
@@ -64,6 +88,21 @@ const MEMBERS: Readonly<Record<Polled, readonly string[]>> = {
     'quoteExpiry',
     'estimatedFulfillTimeSec',
     'encodedRoute',
+  ],
+  'v1 quotes': [
+    'id',
+    'type',
+    'signature',
+    'expiresAt',
+    'intentHash',
+    'source.chainId',
+    'source.funder',
+    'destination.amountOut',
+    'destination.minAmountOut',
+    'fees',
+    'steps',
+    'execution.transaction',
+    'quotes',
   ],
 };
 
@@ -149,6 +188,23 @@ function rightAnswer(endpoint: Polled, id: string): JsonObject {
         estimatedFulfillTimeSec: 25,
         encodedRoute: '0xabcd',
       };
+    case 'v1 quotes':
+      return {
+        id: `quote:${UUID}`,
+        type: 'exact-in',
+        signature: SIGNATURE,
+        expiresAt: IN_2100,
+        intentHash: INNER,
+        'source.chainId': 8453,
+        'source.funder': ROUTE_ITEM.funder,
+        'source.amount': id,
+        'destination.amountOut': '99000000',
+        'destination.minAmountOut': '98000000',
+        fees: [{ type: 'solver', amount: '1000', token: ROUTE_ITEM.source.token }],
+        steps: [{ type: 'bridge', intents: [{ intentHash: INNER, role: 'main' }] }],
+        'execution.transaction': { type: 'evm', to: OTHER, data: '0xfeed' },
+        quotes: [],
+      };
   }
 }
 
@@ -169,7 +225,20 @@ function envelope(endpoint: Polled, record: JsonObject): JsonObject {
       );
       return { data: [{ ...Object.fromEntries(said), quoteData: { quoteResponse } }] };
     }
+    case 'v1 quotes':
+      return nested(record);
   }
+}
+
+/** Members with a dot in their name as members of members. */
+function nested(record: JsonObject): JsonObject {
+  const groups = Map.groupBy(Object.entries(record), ([name]) => name.split('.')[0] ?? '');
+  return Object.fromEntries(
+    [...groups].map(([name, members]) => {
+      const inner = members.map(([path, value]): [string, JsonValue] => [path.slice(name.length + 1), value]);
+      return [name, inner[0]?.[0] === '' ? inner[0][1] : Object.fromEntries(inner)];
+    }),
+  );
 }
 
 /** Every answer of the table for an endpoint. */
@@ -184,6 +253,8 @@ export function answerCases(endpoint: Polled): AnswerCase[] {
       }),
     ),
   );
+  // A v1 quote stands in nothing.
+  if (endpoint === 'v1 quotes') return cases;
   const outer = endpoint === 'status' || endpoint === 'wallet page' ? 'results' : 'data';
   const envelopes = DEVIATIONS.map(
     (deviation): AnswerCase => ({
