@@ -24,6 +24,7 @@ import {
   vaultId,
 } from '../../src/domain/subjects/subject.ts';
 import { EXPECTED_LAW } from '../support/law.ts';
+import { snapshotOf } from '../support/snapshot.ts';
 
 const INTENT = intentId('0xaa');
 const DEPOSIT = asSubjectId('deposit-address:0xaa');
@@ -34,27 +35,9 @@ const VAULT = vaultId({ chainId: 1, address: '0xbb' });
 const OTHER = asSubjectId('swap:1');
 
 const NOW_MS = 1_763_638_260_000;
+const snapshot = snapshotOf(NOW_MS);
 const NOW_SECONDS = NOW_MS / 1_000;
 const DAY_MS = 86_400_000;
-
-function snapshot(status: string, more: Partial<Snapshot> = {}): Snapshot {
-  return {
-    version: 4,
-    sequence: 2,
-    commit: 9,
-    status,
-    updatedAt: null,
-    record: { status },
-    observedAtMs: NOW_MS,
-    changedAtMs: NOW_MS,
-    pendingSince: null,
-    flags: [],
-    doubt: null,
-    former: [],
-    told: true,
-    ...more,
-  };
-}
 
 describe('a step', () => {
   test.each<[SubjectId, string, string, Step]>([

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { type PlanContext, planSubject } from '../../src/domain/cadence/subject-plan.ts';
-import type { Snapshot } from '../../src/domain/subjects/record.ts';
 import { intentId, vaultId } from '../../src/domain/subjects/subject.ts';
 import { EXPECTED_LAW } from '../support/law.ts';
+import { snapshotOf } from '../support/snapshot.ts';
 
 const INTENT = intentId('0xaa');
 const VAULT = vaultId({ chainId: 1, address: '0xbb' });
 const NOW_MS = 1_763_638_260_000;
+const snapshot = snapshotOf(NOW_MS);
 const NOW = NOW_MS / 1_000;
 
 const WISHES = new Map([
@@ -22,25 +23,6 @@ const CLAIMS = [...WISHES.keys()].map((name) => ({
   served: true,
 }));
 const ROOTS = Object.fromEntries(CLAIMS.map(({ root }) => [root.slice(0, root.indexOf('|')), root]));
-
-function snapshot(status: string, more: Partial<Snapshot> = {}): Snapshot {
-  return {
-    version: 4,
-    sequence: 2,
-    commit: 9,
-    status,
-    updatedAt: null,
-    record: { status },
-    observedAtMs: NOW_MS,
-    changedAtMs: NOW_MS,
-    pendingSince: null,
-    flags: [],
-    doubt: null,
-    former: [],
-    told: true,
-    ...more,
-  };
-}
 
 function context(more: Partial<PlanContext> = {}): PlanContext {
   return {

@@ -1,5 +1,5 @@
 --[[
-  Has a disabled receiver enabled. The relay does the rest: see queues/resumption.ts.
+  Has a disabled receiver enabled. The relay does the rest: see src/queues/deliveries/resumption.ts.
 
   KEYS[1] receiver   hash    state of the receiver: see include/pace.lua
 

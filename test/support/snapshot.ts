@@ -1,0 +1,21 @@
+import type { Snapshot } from '../../src/domain/subjects/record.ts';
+
+/** A subject that was seen for the fourth time just now, in a status, and told twice. */
+export function snapshotOf(nowMs: number): (status: string, more?: Partial<Snapshot>) => Snapshot {
+  return (status, more = {}) => ({
+    version: 4,
+    sequence: 2,
+    commit: 9,
+    status,
+    updatedAt: null,
+    record: { status },
+    observedAtMs: nowMs,
+    changedAtMs: nowMs,
+    pendingSince: null,
+    flags: [],
+    doubt: null,
+    former: [],
+    told: true,
+    ...more,
+  });
+}
