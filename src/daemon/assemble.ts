@@ -8,12 +8,14 @@ import { SURFACES, type Surface } from '../domain/subjects/kinds.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { createNotifier } from '../notifiers/create-notifier.ts';
-import type { PartnerPricing } from '../pollers/partner-route.ts';
-import type { QuotingService } from '../pollers/route.ts';
+import { type PartnerPricing, pollPartnerRoute } from '../pollers/partner-route.ts';
+import type { Pricing } from '../pollers/poll-subject.ts';
+import { pollRoute, type QuotingService } from '../pollers/route.ts';
 import { DeliveryWorker } from '../queues/deliveries/delivery-worker.ts';
 import { Relay } from '../queues/deliveries/relay.ts';
 import { Sender } from '../queues/deliveries/sender.ts';
 import { Discovery } from '../queues/discovery.ts';
+import { adaptersOf } from '../queues/polls/adapters.ts';
 import { Dispatcher } from '../queues/polls/dispatcher.ts';
 import { Learning } from '../queues/polls/learning.ts';
 import { PollQueues } from '../queues/polls/poll-queues.ts';
@@ -144,7 +146,6 @@ export function assemble({
     ? partnerPricing(config, { client, discovery, plan })
     : null;
   const signers = new QuoteSigners({ client: discovery, shared: () => discovery.signers });
-  const quotes = new QuoteVerification({ signers, handedQuotes, subjects, plan, signals, log });
   const sender = new Sender({
     id: randomUUID(),
     senders: new SenderStore(delivering, keys),
@@ -176,28 +177,15 @@ export function assemble({
     resync,
     keep,
   });
-  const pollParts = {
-    redis,
-    keys,
-    client,
-    quoting,
-    partner,
-    subjects,
-    registry,
-    health,
-    plan,
-    retentionMs,
-    wallets: new WalletStore(redis, keys, { retentionMs }),
-    walks,
-    fullSweepEveryMs: polling.fullSweepEveryMs,
-    handedQuotes,
-    quotes,
-    signals,
-    log,
-    confirmAfterMs: polling.confirmAfterMs,
-    finished: polling.finished,
-    learning,
-  };
+  const wallets = new WalletStore(redis, keys, { retentionMs });
+  const stores = { plan, subjects, registry, handedQuotes, wallets, walks, health };
+  const { confirmAfterMs, finished, fullSweepEveryMs } = polling;
+  const rules = { confirmAfterMs, finished, fullSweepEveryMs, retentionMs };
+  const pollParts = { redis, keys, stores, client, rules, learning, signals, log };
+  const adapters = adaptersOf(pollParts, {
+    quotes: new QuoteVerification({ signers, stores, signals, log }),
+    pricing: pricingOf({ quoting, partner }),
+  });
   const unasked: Partial<Record<Surface, boolean>> = {
     quotes: quoting === null,
     'partner-quotes': partner === null,
@@ -213,7 +201,7 @@ export function assemble({
     return {
       surface,
       dispatcher,
-      worker: new PollWorker(surface, pollParts, { process, dispatcher }),
+      worker: new PollWorker(surface, pollParts, { process, adapters, dispatcher }),
       capacity,
     };
   });
@@ -307,6 +295,20 @@ function partnerPricing(
   };
   const signers = new QuoteSigners({ client: { chains }, shared: () => discovery.signers });
   return { client, signers, slot, dAppId, directory: discovery.directory };
+}
+
+/** Who is asked for prices. */
+function pricingOf({
+  quoting,
+  partner,
+}: {
+  quoting: QuotingService | null;
+  partner: PartnerPricing | null;
+}): Pricing {
+  return {
+    ...(quoting === null ? {} : { open: (asked, signal) => pollRoute(quoting, asked, signal) }),
+    ...(partner === null ? {} : { v1: (asked, signal) => pollPartnerRoute(partner, asked, signal) }),
+  };
 }
 
 const LEAST_CAPACITY = 20;
