@@ -3,7 +3,7 @@ import { virtualSeconds } from '../../src/domain/cadence/wait.ts';
 import { coveredWait, watched } from '../../src/domain/cadence/watched.ts';
 import { intentId, type SubjectId, walletId } from '../../src/domain/subjects/subject.ts';
 import { backoffMs } from '../../src/queues/polls/poll-failures.ts';
-import { nextListing } from '../../src/queues/polls/poll-wallet.ts';
+import { nextListing } from '../../src/queues/polls/wallet-plan.ts';
 import type { ClaimedPoll } from '../../src/store/plan.ts';
 import type { PollStart } from '../../src/store/poll-start.ts';
 import { parseFacts } from '../../src/store/wallets.ts';
