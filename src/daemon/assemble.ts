@@ -12,6 +12,7 @@ import { type PartnerPricing, pollPartnerRoute } from '../pollers/partner-route.
 import type { Pricing } from '../pollers/poll-subject.ts';
 import { pollRoute, type QuotingService } from '../pollers/route.ts';
 import { DeliveryWorker } from '../queues/deliveries/delivery-worker.ts';
+import { Reconcile, type Upkeep } from '../queues/deliveries/reconcile.ts';
 import { Relay } from '../queues/deliveries/relay.ts';
 import { Sender } from '../queues/deliveries/sender.ts';
 import { Discovery } from '../queues/discovery.ts';
@@ -21,7 +22,6 @@ import { Learning } from '../queues/polls/learning.ts';
 import { PollQueues } from '../queues/polls/poll-queues.ts';
 import { PollWorker } from '../queues/polls/poll-worker.ts';
 import { QuoteVerification } from '../queues/polls/quote-verification.ts';
-import { Reconcile, type Upkeep } from '../queues/polls/reconcile.ts';
 import { Walks } from '../queues/polls/walks.ts';
 import type { Signals } from '../signals.ts';
 import { BatchStore } from '../store/batches.ts';

@@ -3,22 +3,11 @@ import type { Directory } from '../../domain/transfers/chains.ts';
 import type { Signals } from '../../signals.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import { redisTimeMs } from '../../store/connection.ts';
-import type { DeliveryStore } from '../../store/deliveries.ts';
-import type { EventLog } from '../../store/event-log.ts';
-import { isHeld, type ReceiverStore } from '../../store/receivers.ts';
-import type { Registry, StoredReceiver } from '../../store/registry.ts';
-import type { RelayLease } from '../../store/relay-lease.ts';
-import { readBatch } from '../deliveries/log-batch.ts';
-import { entitledTo } from '../deliveries/openings.ts';
-
-/** The stores that the check holds against each other. */
-export type ReconcileStores = {
-  registry: Registry;
-  receivers: ReceiverStore;
-  events: EventLog;
-  deliveries: DeliveryStore;
-  lease: RelayLease;
-};
+import { isHeld } from '../../store/receivers.ts';
+import type { StoredReceiver } from '../../store/registry.ts';
+import { readBatch } from './log-batch.ts';
+import { entitledTo } from './openings.ts';
+import type { RelayStores } from './relay-parts.ts';
 
 /** The config that the check sees to: its `digest`, and what brings Redis back to it. */
 export type Upkeep = {
@@ -32,7 +21,7 @@ export type Upkeep = {
 /** What the check works with. `process`: the one that delivers, as in Sender. */
 export type ReconcileParts = {
   redis: RedisClient;
-  stores: ReconcileStores;
+  stores: Pick<RelayStores, 'registry' | 'receivers' | 'events' | 'deliveries' | 'lease'>;
   directory: Directory;
   process: string;
   retentionMs: number;
