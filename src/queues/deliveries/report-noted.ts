@@ -1,11 +1,11 @@
 import type { Logger } from 'pino';
 import { parseDeliveryId } from '../../domain/events/delivery-id.ts';
 import type { Signals } from '../../signals.ts';
-import type { DeliveryStore, Noting } from '../../store/deliveries.ts';
+import type { Noted, Noting } from '../../store/deliveries.ts';
 import type { Letter } from './letters.ts';
 
 /** An attempt that was noted, with the deliveries that it was about, the one that leads among them. */
-type Noted = {
+type Attempted = {
   receiver: string;
   letters: readonly Letter[];
   lead: Letter;
@@ -14,8 +14,8 @@ type Noted = {
 
 /** Says how an attempt went, what became of its deliveries, and of their receiver. */
 export function reportNoted(
-  { receiver, letters, lead, attempt }: Noted,
-  { outcome, moved }: Awaited<ReturnType<DeliveryStore['record']>>,
+  { receiver, letters, lead, attempt }: Attempted,
+  { outcome, moved }: Noted,
   { signals, log }: { signals: Signals; log: Logger },
 ): void {
   const { outcome: result, durationMs, httpStatus, smtpCode, reason } = attempt;

@@ -24,7 +24,7 @@ import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import { eventKind, intentId, subjectKind } from '../../domain/subjects/subject.ts';
 import type { Signals } from '../../signals.ts';
 import type { Commit, Known } from '../../store/subjects.ts';
-import { type Affected, commitFlagged } from './commit-flagged.ts';
+import { commitFlagged } from './commit-flagged.ts';
 import type { Learning } from './learning.ts';
 import type { PollRules, PollStores } from './poll-parts.ts';
 
@@ -98,7 +98,7 @@ export async function commitRecord(
  */
 export async function commitShort(
   parts: Pick<CommitParts, 'stores' | 'signals'>,
-  known: Omit<Affected, 'snapshot'> & { snapshot: Snapshot | null },
+  known: Standing & { promised: Promised | null },
   { nowMs }: { nowMs: number },
 ): Promise<Snapshot | null> {
   const { subject, snapshot, promised } = known;
