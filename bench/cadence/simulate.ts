@@ -5,6 +5,7 @@ import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
 import { coveredWait } from '../../src/domain/cadence/watched.ts';
 import { unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
 import { asSubjectId, type SubjectId } from '../../src/domain/subjects/subject.ts';
+import type { Route } from '../../src/queues/polls/walks.ts';
 import {
   coverMs,
   narrowListing,
@@ -13,8 +14,7 @@ import {
   type PollMoment,
   planListing,
   withNoted,
-} from '../../src/queues/polls/poll-wallet.ts';
-import type { Route } from '../../src/queues/polls/walks.ts';
+} from '../../src/queues/polls/wallet-plan.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { Keys } from '../../src/store/keys.ts';
 import {

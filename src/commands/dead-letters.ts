@@ -90,7 +90,7 @@ async function list(
 ): Promise<void> {
   const names =
     receiver === undefined
-      ? (await parts.registry.receivers()).map(({ name }) => name).sort()
+      ? (await parts.stores.registry.receivers()).map(({ name }) => name).sort()
       : [(await receiverNamed(receiver, parts)).name];
   const nowMs = await redisTimeMs(parts.redis);
   const letters: DeadLetter[] = [];
@@ -149,7 +149,7 @@ function row({ receiver, id, fact, event }: DeadLetter): string[] {
 
 /** The dead letters of a receiver in the order of the log. */
 async function deadLettersOf(receiver: string, parts: Deliveries): Promise<DeadLetter[]> {
-  const { deliveries, events } = parts;
+  const { deliveries, events } = parts.stores;
   const letters: DeadLetter[] = [];
   for (const id of await deliveries.dead(receiver, { sinceMs: 0, count: Number.MAX_SAFE_INTEGER })) {
     const fact = await deliveries.fact(receiver, id);
@@ -170,11 +170,11 @@ async function retry(receiver: string, asked: Wanted, parts: Deliveries): Promis
   const nowMs = await redisTimeMs(parts.redis);
   const wanted = letters.filter((letter) => isWanted(letter, asked, nowMs));
   const gone = wanted.filter(({ event }) => event === null);
-  const held = isHeld(await parts.receivers.condition(receiver));
+  const held = isHeld(await parts.stores.receivers.condition(receiver));
   const ids = wanted.flatMap(({ id, event }) => (event === null ? [] : [id]));
   let renewed = 0;
   for (const some of chunks(ids, RENEWED_AT_ONCE))
-    renewed += (await parts.deliveries.renew('', receiver, some)) ?? 0;
+    renewed += (await parts.stores.deliveries.renew('', receiver, some)) ?? 0;
   const remarks = [
     `${renewed} of ${letters.length} dead letters of ${receiver} are delivered again`,
     ...(held ? ['it is disabled, so they wait until it is enabled'] : []),

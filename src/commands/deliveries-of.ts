@@ -4,6 +4,7 @@ import { parseRedisUrl } from '../config/sections/redis.ts';
 import { COMMON, type Directory, extendDirectory } from '../domain/transfers/chains.ts';
 import { discoveredDirectory } from '../domain/transfers/discovered.ts';
 import { TryAgainError } from '../exit.ts';
+import type { RelayStores } from '../queues/deliveries/relay-parts.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { connect, disconnect } from '../store/connection.ts';
 import { DeliveryStore } from '../store/deliveries.ts';
@@ -23,15 +24,9 @@ import { within } from '../within.ts';
 /** What commands about deliveries work with: the daemon's own stores, on the Redis of its config. */
 export type Deliveries = {
   redis: RedisClient;
-  registry: Registry;
   /** As the daemon knew it last. */
   directory: Directory;
-  receivers: ReceiverStore;
-  deliveries: DeliveryStore;
-  events: EventLog;
-  replays: ReplayStore;
-  setAside: SetAside;
-  lease: RelayLease;
+  stores: RelayStores;
 };
 
 const REDIS_TIMEOUT_MS = 10_000;
@@ -58,17 +53,19 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
     await new SchemaVersion(redis, keys).read();
     return await use({
       redis,
-      registry: new Registry(redis, keys, new SubjectStore(redis, keys, { retentionMs })),
       directory: extendDirectory(
         config,
         discoveredDirectory(COMMON, await new DirectoryStore(redis, keys).read()),
       ),
-      receivers: new ReceiverStore(redis, keys),
-      deliveries: new DeliveryStore(redis, keys, { retentionMs }),
-      events: new EventLog(redis, keys),
-      replays: new ReplayStore(redis, keys, { retentionMs }),
-      setAside: new SetAside(redis, keys),
-      lease: new RelayLease(redis, keys),
+      stores: {
+        registry: new Registry(redis, keys, new SubjectStore(redis, keys, { retentionMs })),
+        receivers: new ReceiverStore(redis, keys),
+        deliveries: new DeliveryStore(redis, keys, { retentionMs }),
+        events: new EventLog(redis, keys),
+        replays: new ReplayStore(redis, keys, { retentionMs }),
+        setAside: new SetAside(redis, keys),
+        lease: new RelayLease(redis, keys),
+      },
     });
   } finally {
     await disconnect(redis);
@@ -76,7 +73,10 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
 }
 
 /** The receiver of a name, in this config or one before it. Throws with the names there are. */
-export async function receiverNamed(name: string, { registry }: Deliveries): Promise<StoredReceiver> {
+export async function receiverNamed(
+  name: string,
+  { stores: { registry } }: Deliveries,
+): Promise<StoredReceiver> {
   const known = await registry.receivers();
   const found = known.find((receiver) => receiver.name === name);
   if (found !== undefined) return found;
@@ -86,6 +86,6 @@ export async function receiverNamed(name: string, { registry }: Deliveries): Pro
 }
 
 /** A remark for what only the relay does, while no process relays. */
-export async function unlessRelayed({ lease }: Deliveries): Promise<string> {
+export async function unlessRelayed({ stores: { lease } }: Deliveries): Promise<string> {
   return (await lease.isHeld()) ? '' : '; no daemon relays now, one will take it up when it runs';
 }

@@ -38,7 +38,7 @@ export function receiversCommand(): Command {
 }
 
 async function list(parts: Deliveries): Promise<void> {
-  const receivers = (await parts.registry.receivers()).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const receivers = (await parts.stores.registry.receivers()).sort((a, b) => (a.name < b.name ? -1 : 1));
   const rows = await Promise.all(receivers.map((receiver) => row(receiver, parts)));
   const head = [
     'NAME',
@@ -56,9 +56,9 @@ async function list(parts: Deliveries): Promise<void> {
 
 async function row(receiver: StoredReceiver, parts: Deliveries): Promise<string[]> {
   const { name, type, removed } = receiver;
-  const condition = await parts.receivers.condition(name);
-  const { pending, dead } = await parts.deliveries.counts(name);
-  const { oldestMs } = await parts.deliveries.depth(name);
+  const condition = await parts.stores.receivers.condition(name);
+  const { pending, dead } = await parts.stores.deliveries.counts(name);
+  const { oldestMs } = await parts.stores.deliveries.depth(name);
   const { lastSuccessAt, lastErrorAt, lastError } = condition;
   return [
     name,
@@ -76,7 +76,7 @@ async function row(receiver: StoredReceiver, parts: Deliveries): Promise<string[
 /** When the receiver is tried again, where that is known: one that works and has nothing to wait for is tried at once. */
 async function nextAttempt(name: string, condition: ReceiverCondition, parts: Deliveries): Promise<string> {
   if (isHeld(condition)) return '';
-  const atMs = condition.notBefore ?? (await parts.deliveries.nextAt(name));
+  const atMs = condition.notBefore ?? (await parts.stores.deliveries.nextAt(name));
   return atMs === null ? '' : utcTimeOfMs(atMs);
 }
 
@@ -95,21 +95,22 @@ async function backlog(
   { pending }: { pending: number },
   parts: Deliveries,
 ): Promise<string> {
-  const cursor = await parts.lease.cursor(receiver.name);
-  const entries = cursor === null ? [] : await parts.events.after(cursor, COUNTED);
-  const { facts } = await readBatch(entries, parts.events);
-  const behind = await entitledTo(receiver, facts, parts);
+  const { registry, lease, events } = parts.stores;
+  const cursor = await lease.cursor(receiver.name);
+  const entries = cursor === null ? [] : await events.after(cursor, COUNTED);
+  const { facts } = await readBatch(entries, events);
+  const behind = await entitledTo(receiver, facts, { registry, directory: parts.directory });
   return `${pending + behind.length}${entries.length === COUNTED ? ' or more' : ''}`;
 }
 
 async function disable(name: string, parts: Deliveries): Promise<void> {
   await receiverNamed(name, parts);
-  const before = await parts.receivers.disable(name);
+  const before = await parts.stores.receivers.disable(name);
   say(before === 'disabled' ? `${name} was disabled already` : `${name} is disabled; its events are kept`);
 }
 
 async function enable(name: string, parts: Deliveries): Promise<void> {
-  const { receivers, deliveries } = parts;
+  const { receivers, deliveries } = parts.stores;
   await receiverNamed(name, parts);
   const { since } = await receivers.condition(name);
   const { pending } = await deliveries.counts(name);
@@ -118,7 +119,7 @@ async function enable(name: string, parts: Deliveries): Promise<void> {
   if (before !== 'disabled' && before !== 'enabling') return say(`${name} was not disabled`);
   const kept = `${pending} held deliveries and ${dead.length} dead letters, then what came since`;
   const endMs = performance.now() + ENABLING_MS;
-  while (performance.now() < endMs && (await parts.lease.isHeld())) {
+  while (performance.now() < endMs && (await parts.stores.lease.isHeld())) {
     if (!isHeld(await receivers.condition(name))) return say(`${name} is enabled: it gets ${kept}`);
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
   }

@@ -35,18 +35,18 @@ export function replayCommand(): Command {
 async function replay(name: string, options: Options, parts: Deliveries): Promise<void> {
   const { removed } = await receiverNamed(name, parts);
   if (removed) throw new Error(`${name} is not in the config any more; put it back first`);
-  if (isHeld(await parts.receivers.condition(name))) {
+  if (isHeld(await parts.stores.receivers.condition(name))) {
     throw new Error(`${name} is disabled; enable it first: intentwatch receivers enable ${name}`);
   }
   const nowMs = await redisTimeMs(parts.redis);
   const sinceMs = momentMs(options.since, nowMs);
   const untilMs = options.until === undefined ? nowMs + 1 : momentMs(options.until, nowMs);
   if (sinceMs >= untilMs) throw new Error('found a --since that is not before --until, expected it to be');
-  const id = await parts.replays.request({
+  const id = await parts.stores.replays.request({
     receiver: name,
     since: `${Math.max(0, sinceMs - 1)}-${Number.MAX_SAFE_INTEGER}`,
     until: `${untilMs}-0`,
-    end: await parts.events.newest(),
+    end: await parts.stores.events.newest(),
     types: options.type ?? null,
   });
   say(
@@ -56,7 +56,7 @@ async function replay(name: string, options: Options, parts: Deliveries): Promis
 }
 
 /** Says how far a replay is until all of its deliveries have ended. It goes on without us. */
-async function watch(id: string, { replays, receivers }: Deliveries): Promise<void> {
+async function watch(id: string, { stores: { replays, receivers } }: Deliveries): Promise<void> {
   const stop = interrupted();
   let stopped = false;
   void stop.wait.then(() => {

@@ -45,12 +45,12 @@ async function replay(parts: Deliveries): Promise<void> {
   const kept = await read(parts);
   let back = 0;
   for (const { entry, reason } of kept) {
-    if (reason === null && (await parts.setAside.putBack(entry))) back += 1;
+    if (reason === null && (await parts.stores.setAside.putBack(entry))) back += 1;
   }
   say(`${back} of ${kept.length} entries are back in the log${back === 0 ? '' : await unlessRelayed(parts)}`);
 }
 
-async function read({ setAside, events }: Deliveries): Promise<Kept[]> {
+async function read({ stores: { setAside, events } }: Deliveries): Promise<Kept[]> {
   const kept: Kept[] = [];
   for (const entry of await setAside.list()) {
     const { unreadable, stoppedBy } = await readBatch([entry], events);

@@ -8,18 +8,20 @@ import { SURFACES, type Surface } from '../domain/subjects/kinds.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { createNotifier } from '../notifiers/create-notifier.ts';
-import type { PartnerPricing } from '../pollers/partner-route.ts';
-import type { QuotingService } from '../pollers/route.ts';
+import { type PartnerPricing, pollPartnerRoute } from '../pollers/partner-route.ts';
+import type { Pricing } from '../pollers/poll-subject.ts';
+import { pollRoute, type QuotingService } from '../pollers/route.ts';
 import { DeliveryWorker } from '../queues/deliveries/delivery-worker.ts';
+import { Reconcile, type Upkeep } from '../queues/deliveries/reconcile.ts';
 import { Relay } from '../queues/deliveries/relay.ts';
 import { Sender } from '../queues/deliveries/sender.ts';
 import { Discovery } from '../queues/discovery.ts';
+import { adaptersOf } from '../queues/polls/adapters.ts';
 import { Dispatcher } from '../queues/polls/dispatcher.ts';
 import { Learning } from '../queues/polls/learning.ts';
 import { PollQueues } from '../queues/polls/poll-queues.ts';
 import { PollWorker } from '../queues/polls/poll-worker.ts';
 import { QuoteVerification } from '../queues/polls/quote-verification.ts';
-import { Reconcile } from '../queues/polls/reconcile.ts';
 import { Walks } from '../queues/polls/walks.ts';
 import type { Signals } from '../signals.ts';
 import { BatchStore } from '../store/batches.ts';
@@ -47,104 +49,91 @@ import { QuoteSigners } from '../upstream/client/quote-signers.ts';
 import { VERSION } from '../version.ts';
 import { eventUrlOf } from './event-lookup.ts';
 
-/** The running parts of a daemon, in the order in which data flows. */
-export type DaemonParts = {
-  redis: RedisClient;
-  /** What speaks to the upstream. */
-  clients: readonly { close(): Promise<void> }[];
+/** What the running parts read and write, as far as others ask for it. */
+export type DaemonStores = {
   subjects: SubjectStore;
-  /** The config's routes. */
-  routes: readonly RouteDefinition[];
   registry: Registry;
   handedQuotes: HandedQuotes;
   health: HealthStore;
   plan: PlanStore;
-  polls: PollQueues;
-  pollers: readonly Poller[];
-  discovery: Discovery;
-  learning: Learning;
-  reconcile: Reconcile;
-  relay: Relay;
   events: EventLog;
   receivers: ReceiverStore;
   deliveries: DeliveryStore;
-  sender: Sender;
-  deliveryWorkers: readonly DeliveryWorker[];
+};
+
+/** What polls. `routes` are the config's; `budgets` are in requests per second. */
+export type Polling = {
+  pollers: readonly Poller[];
+  queues: PollQueues;
+  discovery: Discovery;
+  learning: Learning;
+  routes: readonly RouteDefinition[];
   budgets: Record<Surface, number>;
 };
 
 /** What polls one surface: the dispatcher claims, the worker asks; at most `capacity` polls are under way at once. */
 export type Poller = { surface: Surface; dispatcher: Dispatcher; worker: PollWorker; capacity: number };
 
+/** What delivers. */
+export type Delivering = {
+  relay: Relay;
+  sender: Sender;
+  workers: readonly DeliveryWorker[];
+};
+
+/** The running parts of a daemon. `clients` is what speaks to the upstream. */
+export type DaemonParts = {
+  redis: RedisClient;
+  clients: readonly { close(): Promise<void> }[];
+  stores: DaemonStores;
+  polling: Polling;
+  delivering: Delivering;
+  reconcile: Reconcile;
+};
+
 /**
- * What the parts are made from. What is opened and what is delivered may be very much: `opening` and `delivering` are
+ * The connections of a daemon. What is opened and what is delivered may be very much: `opening` and `delivering` are
  * connections apart, so that no poll waits behind them; `blocking` is one of the relay's own, `waking` of the sender's.
- * `resync` refills a Redis that was emptied, `keep` one that lost a part.
  */
-type Assembly = {
-  config: Config;
+export type Connections = {
   redis: RedisClient;
   opening: RedisClient;
   delivering: RedisClient;
   blocking: RedisClient;
   waking: RedisClient;
+};
+
+/** What the parts are made from. `resync` refills a Redis that was emptied, `keep` one that lost a part. */
+type Assembly = {
+  config: Config;
+  connections: Connections;
   signals: Signals;
   log: Logger;
-  resync: () => Promise<void>;
-  keep: () => Promise<void>;
+  upkeep: Pick<Upkeep, 'resync' | 'keep'>;
 };
 
 /** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
-export function assemble({
-  config,
-  redis,
-  opening,
-  delivering,
-  blocking,
-  waking,
-  signals,
-  log,
-  resync,
-  keep,
-}: Assembly): DaemonParts {
-  const { retentionMs, polling } = config;
+export function assemble({ config, connections, signals, log, upkeep }: Assembly): DaemonParts {
+  const { redis, opening, delivering, waking } = connections;
+  const { retentionMs } = config;
   const keys = new Keys(config.redis.prefix);
-  const budgets = {
-    status: config.upstream.requestsPerSecond,
-    gateway: config.upstream.gatewayRequestsPerSecond,
-    quotes: config.upstream.quotesRequestsPerSecond,
-    'partner-quotes': config.upstream.partnerQuotesRequestsPerSecond,
-  };
-
   const onForeign: OnForeign = (found) => signals.emit('store.foreign', found);
   const kept = { retentionMs, onForeign };
   const subjects = new SubjectStore(redis, keys, kept);
-  const registry = new Registry(redis, keys, subjects, onForeign);
-  const handedQuotes = new HandedQuotes(redis, keys, onForeign);
-  const health = new HealthStore(redis, keys);
-  const events = new EventLog(opening, keys);
-  const deliveries = new DeliveryStore(delivering, keys, kept);
-  const receivers = new ReceiverStore(delivering, keys, onForeign);
-  const replays = new ReplayStore(opening, keys, kept);
-  const lease = new RelayLease(opening, keys, onForeign);
+  const stores: DaemonStores = {
+    subjects,
+    registry: new Registry(redis, keys, subjects, onForeign),
+    handedQuotes: new HandedQuotes(redis, keys, onForeign),
+    health: new HealthStore(redis, keys),
+    plan: new PlanStore(redis, keys),
+    events: new EventLog(opening, keys),
+    receivers: new ReceiverStore(delivering, keys, onForeign),
+    deliveries: new DeliveryStore(delivering, keys, kept),
+  };
+  const { registry, receivers, events, deliveries } = stores;
+  const { clients, polling } = assemblePolling({ config, redis, keys, stores, signals, log, onForeign });
+  const { directory } = polling.discovery;
 
-  const client = new UpstreamClient({
-    ...config.upstream,
-    onAnswer: (answer) => signals.emit('upstream.answered', answer),
-  });
-  const plan = new PlanStore(redis, keys);
-  const polls = new PollQueues({ redis, keys });
-  const walks = new Walks({ redis, keys, plan });
-  const directories = new DirectoryStore(redis, keys, onForeign);
-  const discovery = new Discovery({ redis, client, store: directories, plan, named: config, log });
-  const { directory } = discovery;
-  const quoting = quotingService(config, { directory, signals });
-  const routes = routesOf(config.subscriptions);
-  const partner = routes.some(({ service }) => service === 'v1')
-    ? partnerPricing(config, { client, discovery, plan })
-    : null;
-  const signers = new QuoteSigners({ client: discovery, shared: () => discovery.signers });
-  const quotes = new QuoteVerification({ signers, handedQuotes, subjects, plan, signals, log });
   const sender = new Sender({
     id: randomUUID(),
     senders: new SenderStore(delivering, keys),
@@ -153,97 +142,30 @@ export function assemble({
     deliveries,
     log,
   });
-  const learning = new Learning({
-    redis,
-    learned: new LearnedStore(redis, keys, kept),
-    rules: watchRules(polling),
-    arrivals: arrivalRule(polling),
-    log,
-  });
+  const lease = new RelayLease(opening, keys, onForeign);
   const reconcile = new Reconcile({
     redis,
+    stores: { registry, receivers, events, deliveries, lease },
+    directory,
     process: sender.id,
-    registry,
-    directory,
-    receivers,
-    events,
-    deliveries,
-    lease,
+    retentionMs,
+    upkeep: { ...upkeep, digest: config.digest },
     signals,
     log,
-    retentionMs,
-    digest: config.digest,
-    resync,
-    keep,
   });
-  const pollParts = {
-    redis,
-    keys,
-    client,
-    quoting,
-    partner,
-    subjects,
-    registry,
-    health,
-    plan,
-    retentionMs,
-    wallets: new WalletStore(redis, keys, { retentionMs }),
-    walks,
-    fullSweepEveryMs: polling.fullSweepEveryMs,
-    handedQuotes,
-    quotes,
-    signals,
-    log,
-    confirmAfterMs: polling.confirmAfterMs,
-    finished: polling.finished,
-    learning,
-  };
-  const unasked: Partial<Record<Surface, boolean>> = {
-    quotes: quoting === null,
-    'partner-quotes': partner === null,
-  };
-  const polled = SURFACES.filter((surface) => unasked[surface] !== true);
-  const process = randomUUID();
-  const pollers = polled.map((surface) => {
-    const capacity = capacityOf(
-      budgets[surface],
-      surface === 'quotes' ? OPEN_QUOTES_TIMEOUT_MS : config.upstream.timeoutMs,
-    );
-    const dispatcher = new Dispatcher({ plan, queues: polls, signals, log }, { surface, process, capacity });
-    return {
-      surface,
-      dispatcher,
-      worker: new PollWorker(surface, pollParts, { process, dispatcher }),
-      capacity,
-    };
-  });
-
-  const relay = new Relay({
-    blocking,
-    keys,
+  const relayStores = {
     lease,
     events,
     registry,
-    directory,
     receivers,
     deliveries: new DeliveryStore(opening, keys, kept),
-    replays,
+    replays: new ReplayStore(opening, keys, kept),
     setAside: new SetAside(opening, keys),
-    sender,
-    signals,
-    log,
-  });
-  const deliveryParts = {
-    events,
-    registry,
-    deliveries,
-    batches: new BatchStore(delivering, keys, { retentionMs }),
-    directory,
-    sender,
-    signals,
-    log,
   };
-  const deliveryWorkers = config.receivers.map((receiver) => {
+  const relay = new Relay({ stores: relayStores, directory, sender, signals, log }, connections);
+  const batches = new BatchStore(delivering, keys, { retentionMs });
+  const deliveryParts = { events, registry, deliveries, batches, directory, sender, signals, log };
+  const workers = config.receivers.map((receiver) => {
     const notifier = createNotifier(receiver, {
       smtp: config.smtp,
       version: VERSION,
@@ -252,27 +174,85 @@ export function assemble({
     });
     return new DeliveryWorker(receiver, notifier, deliveryParts);
   });
-  return {
+  return { redis, clients, stores, polling, delivering: { relay, sender, workers }, reconcile };
+}
+
+/** What the parts that poll are made from. */
+type PollingAssembly = {
+  config: Config;
+  redis: RedisClient;
+  keys: Keys;
+  stores: DaemonStores;
+  signals: Signals;
+  log: Logger;
+  onForeign: OnForeign;
+};
+
+/** Constructs what polls. */
+function assemblePolling({
+  config,
+  redis,
+  keys,
+  stores,
+  signals,
+  log,
+  onForeign,
+}: PollingAssembly): Pick<DaemonParts, 'clients' | 'polling'> {
+  const { retentionMs, upstream } = config;
+  const { subjects, registry, handedQuotes, health, plan } = stores;
+  const client = new UpstreamClient({
+    ...upstream,
+    onAnswer: (answer) => signals.emit('upstream.answered', answer),
+  });
+  const queues = new PollQueues({ redis, keys });
+  const directories = new DirectoryStore(redis, keys, onForeign);
+  const discovery = new Discovery({ redis, client, store: directories, plan, named: config, log });
+  const quoting = quotingService(config, { directory: discovery.directory, signals });
+  const routes = routesOf(config.subscriptions);
+  const partner = routes.some(({ service }) => service === 'v1')
+    ? partnerPricing(config, { client, discovery, plan })
+    : null;
+  const learning = new Learning({
     redis,
+    learned: new LearnedStore(redis, keys, { retentionMs, onForeign }),
+    rules: watchRules(config.polling),
+    arrivals: arrivalRule(config.polling),
+    log,
+  });
+  const wallets = new WalletStore(redis, keys, { retentionMs });
+  const walks = new Walks({ redis, keys, plan });
+  const pollStores = { plan, subjects, registry, handedQuotes, wallets, walks, health };
+  const { confirmAfterMs, finished, fullSweepEveryMs } = config.polling;
+  const rules = { confirmAfterMs, finished, fullSweepEveryMs, retentionMs };
+  const parts = { redis, keys, stores: pollStores, client, rules, learning, signals, log };
+  const signers = new QuoteSigners({ client: discovery, shared: () => discovery.signers });
+  const adapters = adaptersOf(parts, {
+    quotes: new QuoteVerification({ signers, stores: pollStores, signals, log }),
+    pricing: pricingOf({ quoting, partner }),
+  });
+
+  const budgets = {
+    status: upstream.requestsPerSecond,
+    gateway: upstream.gatewayRequestsPerSecond,
+    quotes: upstream.quotesRequestsPerSecond,
+    'partner-quotes': upstream.partnerQuotesRequestsPerSecond,
+  };
+  const unasked: Partial<Record<Surface, boolean>> = {
+    quotes: quoting === null,
+    'partner-quotes': partner === null,
+  };
+  const process = randomUUID();
+  const polled = SURFACES.filter((surface) => unasked[surface] !== true);
+  const pollers = polled.map((surface) => {
+    const timeoutMs = surface === 'quotes' ? OPEN_QUOTES_TIMEOUT_MS : upstream.timeoutMs;
+    const capacity = capacityOf(budgets[surface], timeoutMs);
+    const dispatcher = new Dispatcher({ plan, queues, signals, log }, { surface, process, capacity });
+    const worker = new PollWorker(surface, parts, { process, adapters, dispatcher });
+    return { surface, dispatcher, worker, capacity };
+  });
+  return {
     clients: quoting === null ? [client] : [client, quoting.client],
-    subjects,
-    routes: routes,
-    registry,
-    handedQuotes,
-    health,
-    plan,
-    polls,
-    pollers,
-    discovery,
-    learning,
-    reconcile,
-    relay,
-    events,
-    receivers,
-    deliveries,
-    sender,
-    deliveryWorkers,
-    budgets,
+    polling: { pollers, queues, discovery, learning, routes, budgets },
   };
 }
 
@@ -307,6 +287,20 @@ function partnerPricing(
   };
   const signers = new QuoteSigners({ client: { chains }, shared: () => discovery.signers });
   return { client, signers, slot, dAppId, directory: discovery.directory };
+}
+
+/** Who is asked for prices. */
+function pricingOf({
+  quoting,
+  partner,
+}: {
+  quoting: QuotingService | null;
+  partner: PartnerPricing | null;
+}): Pricing {
+  return {
+    ...(quoting === null ? {} : { open: (asked, signal) => pollRoute(quoting, asked, signal) }),
+    ...(partner === null ? {} : { v1: (asked, signal) => pollPartnerRoute(partner, asked, signal) }),
+  };
 }
 
 const LEAST_CAPACITY = 20;

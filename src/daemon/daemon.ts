@@ -131,33 +131,38 @@ export class Daemon {
     const version = await this.#prepareSchema(redis);
     const parts: DaemonParts = assemble({
       config,
-      redis,
-      opening: this.#connect('openings'),
-      delivering: this.#connect('deliveries'),
-      blocking: this.#connect('relay'),
-      waking: this.#connect('sender'),
+      connections: {
+        redis,
+        opening: this.#connect('openings'),
+        delivering: this.#connect('deliveries'),
+        blocking: this.#connect('relay'),
+        waking: this.#connect('sender'),
+      },
       signals: this.signals,
       log: this.#log,
-      resync: async () => {
-        await version.claim();
-        await this.#sync(parts, await parts.plan.setBudgets(parts.budgets));
+      upkeep: {
+        resync: async () => {
+          await version.claim();
+          await this.#sync(parts, await parts.stores.plan.setBudgets(parts.polling.budgets));
+        },
+        keep: () => this.#keep(parts),
       },
-      keep: () => this.#keep(parts),
     });
     this.#parts = parts;
 
-    await parts.learning.start();
-    const lost = await parts.plan.setBudgets(parts.budgets);
-    for (const { dispatcher, worker, capacity } of parts.pollers) {
+    const { polling, delivering } = parts;
+    await polling.learning.start();
+    const lost = await parts.stores.plan.setBudgets(polling.budgets);
+    for (const { dispatcher, worker, capacity } of polling.pollers) {
       worker.start({ capacity });
       dispatcher.start();
     }
     await this.#sync(parts, lost);
-    await parts.discovery.start();
+    await polling.discovery.start();
     await parts.reconcile.start();
-    await parts.sender.start();
-    parts.relay.start();
-    for (const worker of parts.deliveryWorkers) worker.start();
+    await delivering.sender.start();
+    delivering.relay.start();
+    for (const worker of delivering.workers) worker.start();
     const { subscriptions, receivers } = config;
     this.#log.info({ subscriptions: subscriptions.length, receivers: receivers.length }, 'daemon.started');
   }
@@ -187,11 +192,8 @@ export class Daemon {
    * Makes Redis what the config wants: receivers, subscriptions, and polls whatever is new. In a plan that
    * was `lost` everything is: what is wanted may have been kept.
    */
-  async #sync(
-    parts: Pick<DaemonParts, 'plan' | 'pollers' | 'registry' | 'handedQuotes' | 'redis'>,
-    lost: readonly Surface[],
-  ): Promise<void> {
-    const { plan, pollers, registry, handedQuotes, redis } = parts;
+  async #sync({ redis, stores, polling }: DaemonParts, lost: readonly Surface[]): Promise<void> {
+    const { plan, registry, handedQuotes } = stores;
     const newest = await new EventLog(redis, this.#keys()).newest();
     const unverified = await handedQuotes.sync(this.#config.handedQuotes);
     const wanted = wantedOf(this.#config);
@@ -199,13 +201,14 @@ export class Daemon {
     const named = wanted.subscriptions.flatMap(({ subjects }) => subjects);
     await plan.track(named.filter((subject) => lost.includes(surfaceOf(subject))));
     if (unverified.length > 0) await plan.ask(unverified);
-    for (const { dispatcher } of pollers) dispatcher.wake();
+    for (const { dispatcher } of polling.pollers) dispatcher.wake();
   }
 
   /** Sees to it that what the config wants is still there: a failover may have lost any part of it. */
   async #keep(parts: DaemonParts): Promise<void> {
-    const lost = await parts.plan.setBudgets(parts.budgets);
-    const isForgotten = (await parts.registry.isForgotten()) && this.#config.subscriptions.length > 0;
+    const { plan, registry } = parts.stores;
+    const lost = await plan.setBudgets(parts.polling.budgets);
+    const isForgotten = (await registry.isForgotten()) && this.#config.subscriptions.length > 0;
     if (lost.length === 0 && !isForgotten) return;
     this.#log.error({ surfaces: lost, wanted: !isForgotten }, 'plan.lost');
     await this.#sync(parts, lost);
@@ -213,7 +216,7 @@ export class Daemon {
 
   /** Ends polling: polls under way end, nothing new is asked; what was committed is still delivered. */
   async stopPolling(): Promise<void> {
-    const pollers = this.#parts?.pollers ?? [];
+    const pollers = this.#parts?.polling.pollers ?? [];
     for (const { dispatcher } of pollers) dispatcher.stop();
     const abort = AbortSignal.timeout(GRACE_MS);
     await Promise.all(pollers.map(({ worker }) => worker.close(abort)));
@@ -231,12 +234,13 @@ export class Daemon {
     const abort = new AbortController();
     const timer = setTimeout(() => abort.abort(), GRACE_MS);
     if (parts !== null) {
-      const deliveries = parts.deliveryWorkers.map((worker) => worker.close(abort.signal));
-      const { relay, reconcile, learning, discovery } = parts;
-      const polled = this.stopPolling().then(() => learning.close());
-      const flow = [polled, ...deliveries, discovery.close(), relay.close(), reconcile.close()];
+      const { polling, delivering, reconcile } = parts;
+      const { relay, sender } = delivering;
+      const deliveries = delivering.workers.map((worker) => worker.close(abort.signal));
+      const polled = this.stopPolling().then(() => polling.learning.close());
+      const flow = [polled, ...deliveries, polling.discovery.close(), relay.close(), reconcile.close()];
       await within(Promise.allSettled(flow), GRACE_MS + CLOSE_MS / 2);
-      await within(Promise.allSettled([parts.polls.close(), parts.sender.close()]), CLOSE_MS / 4);
+      await within(Promise.allSettled([polling.queues.close(), sender.close()]), CLOSE_MS / 4);
     }
     clearTimeout(timer);
     this.#metrics.close();

@@ -11,10 +11,8 @@ import type { Registry } from '../store/registry.ts';
 
 /** Where events are found, and what chains and tokens are called. */
 type Found = {
-  deliveries: DeliveryStore;
-  events: EventLog;
-  registry: Registry;
-  discovery: { readonly directory: Directory };
+  stores: { deliveries: DeliveryStore; events: EventLog; registry: Registry };
+  polling: { discovery: { readonly directory: Directory } };
 };
 
 /** Finds events for the API; before the daemon's parts run, nobody can tell. */
@@ -22,11 +20,12 @@ export function daemonEvents(parts: () => Found | null): FindEvent {
   return async ({ id, receiver }) => {
     const running = parts();
     if (running === null) throw new Error('the daemon has not started');
-    const { deliveries, events, registry, discovery } = running;
+    const { deliveries, events, registry } = running.stores;
+    const { directory } = running.polling.discovery;
     const fact = await deliveries.fact(receiver, id);
     const event = fact === null ? null : eventOf(await events.at(fact.entry));
     if (fact === null || event === null) return null;
-    return renderEvent(event, fact.roots, await registry.subscriptions(fact.roots), discovery.directory);
+    return renderEvent(event, fact.roots, await registry.subscriptions(fact.roots), directory);
   };
 }
 

@@ -86,7 +86,10 @@ function redisReadiness(monitor: RedisMonitor): ReadinessCheck {
 const KEY_TIMEOUT_MS = 500;
 
 /** A key that the upstream refuses leaves nothing to do but to wait for another. */
-async function keyReadiness({ health }: DaemonParts, monitor: RedisMonitor): Promise<ReadinessCheck> {
+async function keyReadiness(
+  { stores: { health } }: DaemonParts,
+  monitor: RedisMonitor,
+): Promise<ReadinessCheck> {
   const name = 'key';
   const known = monitor.isReachable() ? await within(health.state('status'), KEY_TIMEOUT_MS) : null;
   if (known === null) return { name, ok: true, detail: 'not known without Redis' };
@@ -101,15 +104,15 @@ function refusalOf(message: string): string {
   return code === undefined ? 'see dispatch.error in the log' : `Redis answers ${code}`;
 }
 
-function workerReadiness(parts: DaemonParts): ReadinessCheck {
+function workerReadiness({ polling: { pollers }, delivering }: DaemonParts): ReadinessCheck {
   const workers = [
-    ...parts.pollers.flatMap(({ worker, dispatcher }) => [worker, dispatcher]),
-    ...parts.deliveryWorkers,
+    ...pollers.flatMap(({ worker, dispatcher }) => [worker, dispatcher]),
+    ...delivering.workers,
   ];
-  const failure = parts.pollers.map(({ dispatcher }) => dispatcher.failure()).find((one) => one !== null);
+  const failure = pollers.map(({ dispatcher }) => dispatcher.failure()).find((one) => one !== null);
   if (failure) return { name: 'workers', ok: false, detail: `nothing can be polled: ${refusalOf(failure)}` };
   const idle = workers.filter((worker) => !worker.isRunning()).length;
-  const ok = idle === 0 && parts.relay.isRunning();
+  const ok = idle === 0 && delivering.relay.isRunning();
   const detail = ok
     ? `${workers.length} workers and the relay run`
     : `${idle} of ${workers.length} do not run`;
@@ -136,7 +139,8 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
   };
   return {
     subjects: async () => {
-      const { registry, plan, redis } = running();
+      const { redis, stores } = running();
+      const { registry, plan } = stores;
       const [counts, kinds] = await Promise.all([
         registry.counts(),
         redisTimeMs(redis).then((ms) => plan.waits(ms)),
@@ -148,10 +152,14 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
       return [...counts, ...unseen.filter(({ count }) => count > 0)];
     },
     queues: async () => {
-      const { polls, deliveries, registry } = running();
+      const { stores, polling } = running();
+      const { deliveries, registry } = stores;
       const receivers = await registry.receivers();
       const depths = await Promise.all([
-        ...SURFACES.map(async (surface) => ({ queue: surface as string, ...(await polls.depth(surface)) })),
+        ...SURFACES.map(async (surface) => ({
+          queue: surface as string,
+          ...(await polling.queues.depth(surface)),
+        })),
         ...receivers.map(async ({ name }) => ({
           queue: `deliver-${name}`,
           ...(await deliveries.depth(name)),
@@ -164,7 +172,7 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
       ]);
     },
     deliveries: async () => {
-      const { deliveries, registry } = running();
+      const { deliveries, registry } = running().stores;
       return Promise.all(
         (await registry.receivers()).map(async ({ name, removed }) => ({
           receiver: name,
@@ -174,7 +182,8 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
       );
     },
     receivers: async () => {
-      const { receivers, deliveries, registry, redis } = running();
+      const { redis, stores } = running();
+      const { receivers, deliveries, registry } = stores;
       const known = (await registry.receivers()).filter(({ removed }) => !removed);
       const nowMs = await redisTimeMs(redis);
       return Promise.all(
@@ -195,7 +204,7 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
       );
     },
     surfaces: async () => {
-      const { health, plan } = running();
+      const { health, plan } = running().stores;
       return Promise.all(
         SURFACES.map(async (surface) => ({
           surface,
@@ -205,11 +214,11 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
       );
     },
     waits: async () => {
-      const { plan, redis } = running();
-      return plan.waits(await redisTimeMs(redis));
+      const { stores, redis } = running();
+      return stores.plan.waits(await redisTimeMs(redis));
     },
     learned: async () => {
-      const { stages, law } = running().learning;
+      const { stages, law } = running().polling.learning;
       return {
         stages: stages.map(({ route, watch, observations, curve }) => ({
           route,
@@ -222,8 +231,9 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
       };
     },
     routes: async () => {
-      const { subjects, routes } = running();
-      const known = await subjects.look(routes.map(routeId));
+      const { stores, polling } = running();
+      const { routes } = polling;
+      const known = await stores.subjects.look(routes.map(routeId));
       return known.flatMap(({ snapshot }, index) => {
         const price = snapshot === null ? null : readRoute(snapshot.record);
         if (price === null) return [];

@@ -99,8 +99,7 @@ export async function runDemo(options: { for?: number; seed: number }): Promise<
       watchedSince,
       receiver,
       mailbox,
-      committed,
-      overtaken,
+      daemon: { committed, overtaken },
       mailsDue: mailsDue(),
       say,
     });
@@ -147,12 +146,13 @@ function summarise(run: {
   watchedSince: number;
   receiver: DemoReceiver;
   mailbox: DemoMailbox;
-  committed: ReadonlyMap<string, string>;
-  overtaken: ReadonlySet<string>;
+  /** What it said: the events that it committed, by id, and the subjects of answers that were overtaken. */
+  daemon: { committed: ReadonlyMap<string, string>; overtaken: ReadonlySet<string> };
   mailsDue: number;
   say: (line: string) => void;
 }): string[] {
-  const { sandbox, receiver, mailbox, committed, say } = run;
+  const { sandbox, receiver, mailbox, say } = run;
+  const { committed, overtaken } = run.daemon;
   const ids = receivedIds(receiver);
   const events = receiver.received.filter(
     ({ id }, index, all) => all.findIndex((one) => one.id === id) === index,
@@ -170,7 +170,7 @@ function summarise(run: {
     answers: sandbox.answers().flatMap(({ quoted }) => quoted ?? []),
     events: events.map((received) => received.event).filter(isRoute),
     movedByMillionths: DEMO_MOVED_BY_MILLIONTHS,
-    overtaken: [...run.overtaken].some((subject) => subject.startsWith('route:')),
+    overtaken: [...overtaken].some((subject) => subject.startsWith('route:')),
   });
   const rows: [string, number, string][] = [
     ['transitions made by the upstream', sums.made, 'status changes of watched subjects'],

@@ -7,7 +7,6 @@ import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.
 import { intentId, routeId, type SubjectId, vaultId } from '../../src/domain/subjects/subject.ts';
 import { commitDue } from '../../src/queues/polls/commit-flagged.ts';
 import { type CommitParts, commitRecord, planOf, type Taken } from '../../src/queues/polls/commit-record.ts';
-import { Signals } from '../../src/signals.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { EventLog } from '../../src/store/event-log.ts';
@@ -17,7 +16,7 @@ import { eventOf, type LogEntry } from '../../src/store/log-entry.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { type Known, SubjectStore } from '../../src/store/subjects.ts';
-import { cadenceParts } from '../support/cadence-parts.ts';
+import { commitParts } from '../support/commit-parts.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
@@ -38,14 +37,7 @@ beforeEach(() => {
   keys = new Keys(testPrefix());
   subjects = new SubjectStore(redis, keys, { retentionMs: 60_000 });
   registry = new Registry(redis, keys, subjects);
-  parts = {
-    subjects,
-    plan: new PlanStore(redis, keys),
-    signals: new Signals(),
-    confirmAfterMs: 10 * MINUTE_MS,
-    finished: {},
-    ...cadenceParts(redis, keys),
-  };
+  parts = commitParts(redis, keys, { subjects, plan: new PlanStore(redis, keys) });
 });
 
 afterEach(() => redis.disconnect());

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
-import { Resumption } from '../../src/queues/deliveries/resumption.ts';
+import { resume } from '../../src/queues/deliveries/resumption.ts';
 import { redisTimeMs } from '../../src/store/connection.ts';
 import { deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
@@ -61,13 +61,9 @@ describe('enabling that a crash cuts off', () => {
     const { hook, stage, made, before } = await disabledReceiver();
     await stage.states.enable('hook');
     const log = pino({ level: 'silent' });
-    const resumption = new Resumption({
-      receivers: stage.states,
-      deliveries: stage.deliveries,
-      log,
-    });
+    const stores = { receivers: stage.states, deliveries: stage.deliveries };
     const token = await eventually('the lease is free', () => stage.lease.hold());
-    for (let step = 0; step < steps; step += 1) await resumption.step(token, 'hook');
+    for (let step = 0; step < steps; step += 1) await resume(token, 'hook', { stores, log });
     await stage.lease.release();
 
     await stage.start();

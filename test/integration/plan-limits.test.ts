@@ -3,11 +3,11 @@ import { virtualSeconds } from '../../src/domain/cadence/wait.ts';
 import { coveredWait, watched } from '../../src/domain/cadence/watched.ts';
 import { intentId, type SubjectId, walletId } from '../../src/domain/subjects/subject.ts';
 import { backoffMs } from '../../src/queues/polls/poll-failures.ts';
-import { nextListing } from '../../src/queues/polls/poll-wallet.ts';
+import { nextListing } from '../../src/queues/polls/wallet-plan.ts';
 import type { ClaimedPoll } from '../../src/store/plan.ts';
 import type { PollStart } from '../../src/store/poll-start.ts';
 import { parseFacts } from '../../src/store/wallets.ts';
-import { cadenceParts } from '../support/cadence-parts.ts';
+import { learningOf } from '../support/commit-parts.ts';
 import { intents, PlanStage, SUCCESS, wallets } from '../support/plan-stage.ts';
 
 let stage: PlanStage;
@@ -59,7 +59,7 @@ describe('a filled transfer that only pages showed', () => {
     const [wallet = walletId('0x0')] = many;
     const [filled = intentId('0x0')] = intents(1);
     await stage.name(many);
-    const { learning } = cadenceParts(stage.redis, stage.keys);
+    const learning = learningOf(stage.redis, stage.keys);
     const nowMs = Date.now();
     const seen = { subject: filled, status: 'filled', route: '', sinceMs: nowMs - 60_000 };
     const virtual = coveredWait(seen, { nowMs, law: learning.law });
@@ -91,7 +91,7 @@ describe('beside many wallets', () => {
     await stage.budget(5);
     const [named = intentId('0x0')] = intents(1);
     await stage.name([...wallets(count), named]);
-    const { law } = cadenceParts(stage.redis, stage.keys).learning;
+    const { law } = learningOf(stage.redis, stage.keys);
     const facts = (nowMs: number, virtual: number) =>
       parseFacts({ 'polled:head': String(nowMs), 'virtual:head': String(virtual), pages: '1' }, nowMs);
     const times: number[] = [];

@@ -1,14 +1,13 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import { intentId, type SubjectId, walletId } from '../../src/domain/subjects/subject.ts';
 import { type CommitParts, commitRecord } from '../../src/queues/polls/commit-record.ts';
-import { Signals } from '../../src/signals.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
-import { cadenceParts } from '../support/cadence-parts.ts';
+import { commitParts } from '../support/commit-parts.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
@@ -29,8 +28,7 @@ beforeEach(() => {
   subjects = new SubjectStore(redis, keys, { retentionMs: 60_000 });
   registry = new Registry(redis, keys, subjects);
   plan = new PlanStore(redis, keys);
-  const rules = { confirmAfterMs: 600_000, finished: {}, ...cadenceParts(redis, keys) };
-  parts = { subjects, plan, signals: new Signals(), ...rules };
+  parts = commitParts(redis, keys, { subjects, plan });
 });
 
 afterEach(() => redis.disconnect());

@@ -10,17 +10,17 @@ import type { Watch } from './watch-rules.ts';
 /** What a look told about the timing of a stage. */
 export type Observed = { route: string; watch: Watch; interval: Interval };
 
-/**
- * What a look tells that found a subject in `status` after one before; null where nothing can be learned of it.
- * `seenAtMs` is the last look that stored nothing, null for none.
- */
-export function observed(look: {
+/** A look that found a subject in `status` after one before. `seenAtMs` is the last that stored nothing, null for none. */
+export type Look = {
   subject: SubjectId;
   before: Snapshot;
   seenAtMs: number | null;
   status: string;
   nowMs: number;
-}): Observed | null {
+};
+
+/** What a look tells about the timing of a stage; null where nothing can be learned of it. */
+export function observed(look: Look): Observed | null {
   const { subject, before, status, nowMs } = look;
   const { watch } = stageOf(subject, before.status);
   if (watch === null || before.doubt !== null) return null;

@@ -1,37 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from 'pino';
 import type { Receiver } from '../../config/config.ts';
-import { parseDeliveryId } from '../../domain/events/delivery-id.ts';
-import type { Directory } from '../../domain/transfers/chains.ts';
-import type { AttemptOptions, AttemptResult, Notifier } from '../../notifiers/notifier.ts';
-import type { Signals } from '../../signals.ts';
-import type { BatchStore } from '../../store/batches.ts';
-import type { DeliveryStore, Noting } from '../../store/deliveries.ts';
-import type { EventLog } from '../../store/event-log.ts';
-import type { Registry } from '../../store/registry.ts';
+import type { Notifier } from '../../notifiers/notifier.ts';
 import { Ahead, type Clock } from './ahead.ts';
-import { cutAnswer, judge } from './attempts.ts';
-import { type Letter, letterOf, readLetters } from './letters.ts';
-import type { Sender } from './sender.ts';
-import { takeTurn } from './turn.ts';
+import { type Letter, letterOf } from './letters.ts';
+import { type DeliveryParts, type DeliveryRunner, type Places, runDelivery } from './run-delivery.ts';
 
-/** What a delivery worker works with. */
-export type DeliveryParts = {
-  sender: Sender;
-  events: EventLog;
-  registry: Registry;
-  deliveries: DeliveryStore;
-  batches: BatchStore;
-  directory: Directory;
-  signals: Signals;
-  log: Logger;
-};
-
-/** After an error of our own (Redis away, a bug) a delivery is tried again, or its end noted again. */
+/** After an error of our own (Redis away, a bug) a delivery is tried again. */
 const ERROR_RETRY_MS = 2_000;
-
-/** So long a delivery whose event only a newer version can read is left to one. */
-const NEWER_RETRY_MS = 30_000;
 
 /** How long a receiver is not looked at that nobody says anything about. */
 const LONGEST_LOOK_MS = 30_000;
@@ -39,23 +13,14 @@ const LONGEST_LOOK_MS = 30_000;
 /** How soon it is looked whether what was handed out ahead still waits. */
 const AHEAD_LOOK_MS = 1_000;
 
-/** What is sent at once: one delivery, or those of a batch, the one that leads first; and the one that was handed out for it. */
-type Message = {
-  lead: Letter;
-  letters: readonly Letter[];
-  batch: string | null;
-  process: string | null;
-  held: string;
-};
-
 /**
  * Delivers the events of one receiver. Redis hands it as many deliveries as the receiver's pace allows; it holds each of
  * them until its end is noted, so that none is sent twice by a process that lives.
  */
 export class DeliveryWorker {
   readonly #receiver: Receiver;
-  readonly #notifier: Notifier;
   readonly #parts: DeliveryParts;
+  readonly #runner: DeliveryRunner;
   /** What is being sent, or has been and is not noted yet: id -> its end. */
   readonly #held = new Map<string, Promise<void>>();
   /** Those of them that have a place among what is sent at once: until their end is on its way to Redis. */
@@ -72,8 +37,8 @@ export class DeliveryWorker {
 
   constructor(receiver: Receiver, notifier: Notifier, parts: DeliveryParts) {
     this.#receiver = receiver;
-    this.#notifier = notifier;
     this.#parts = parts;
+    this.#runner = { receiver, notifier, parts, places: this.#heard(), cut: this.#cut.signal };
     // Under a rate limit each has its time, and what is gathered waits by rules of its own.
     const goesAhead = receiver.type === 'webhook' && receiver.rateLimit === null && receiver.concurrency > 1;
     this.#ahead = new Ahead(goesAhead ? receiver.concurrency : 0);
@@ -124,7 +89,7 @@ export class DeliveryWorker {
     await this.#return(this.#ahead.clear());
     await Promise.all(this.#held.values());
     abort.removeEventListener('abort', cut);
-    await this.#notifier.close();
+    await this.#runner.notifier.close();
   }
 
   async #look(): Promise<void> {
@@ -205,6 +170,21 @@ export class DeliveryWorker {
     this.wake();
   }
 
+  /** What the attempts of this receiver tell the worker. */
+  #heard(): Places {
+    return {
+      attempted: (attempt) => this.#return(this.#ahead.saw(attempt)),
+      leave: (id) => this.#giveWay(id),
+      keep: (ids) => {
+        for (const id of ids) if (this.#held.has(id)) this.#place(id);
+      },
+      noted: ({ isDelivered }) => {
+        // A Redis that does not know the script yet notes it behind what was asked for, which then has seen nothing of it.
+        if (!isDelivered || this.#placed.size === 0) this.wake();
+      },
+    };
+  }
+
   #lookIn(ms: number): void {
     clearTimeout(this.#timer);
     if (this.#state !== 'running') return;
@@ -216,7 +196,7 @@ export class DeliveryWorker {
   /** Sees a delivery to its end: sent and noted, or handed back. */
   async #take(letter: Letter, clock: Clock): Promise<void> {
     try {
-      const afterMs = await this.#deliver(letter, clock);
+      const afterMs = await runDelivery(letter, clock, this.#runner);
       if (afterMs !== null) await this.#handBack(letter.id, afterMs);
     } catch (error) {
       const isCut = this.#cut.signal.aborted;
@@ -229,176 +209,4 @@ export class DeliveryWorker {
     const { deliveries, sender } = this.#parts;
     await deliveries.handBack(this.#receiver.name, { process: sender.id, ids: [id], afterMs });
   }
-
-  /** Makes one attempt, if it is the delivery's turn. Returns ms until it comes up again; null when its end is noted. */
-  async #deliver(letter: Letter, clock: Clock): Promise<number | null> {
-    const { name } = this.#receiver;
-    const turn = await takeTurn({ receiver: this.#receiver, letter, nowMs: nowBy(clock) }, this.#parts);
-    if (turn.do === 'wait') return turn.afterMs;
-    const others = turn.members.filter((id) => id !== letter.id);
-    const letters = others.length === 0 ? [letter] : await readLetters(name, turn.members, this.#parts);
-    if (letters.some(({ waits }) => waits)) return NEWER_RETRY_MS;
-    for (const one of letters) {
-      if (one.missing !== null) await this.#end(one, one.missing, clock);
-    }
-    const sent = letters.filter(({ event }) => event !== null);
-    const [first] = sent;
-    if (first === undefined) return null;
-    const lead = letters.length === 1 ? letter : (sent.find(({ id }) => id === letter.id) ?? first);
-    // Another process may have taken it over while this one stood still.
-    if (!this.#parts.sender.isSure()) return 0;
-    // Where the event of the one that leads has gone, another of the batch stands for it, which nobody was handed.
-    const process = lead.id === letter.id ? this.#parts.sender.id : null;
-    const batch = turn.members.length > 1 ? turn.batch : null;
-    await this.#attempt({ lead, letters: sent, batch, process, held: letter.id }, clock);
-    return null;
-  }
-
-  /** Sends one message, about one event or as the batch of several, and notes how it went. */
-  async #attempt(message: Message, clock: Clock): Promise<void> {
-    const { lead, letters } = message;
-    const atMs = Date.now();
-    const replay = lead.fact.replay !== null;
-    const remaining = remainingOf(letters);
-    const result = await this.#send(message, { signal: this.#cut.signal, nowMs: atMs, replay, remaining });
-    const { outcome, durationMs } = result;
-    // Before another one may begin: a receiver that fails gets no more than it is then allowed.
-    const returned = this.#return(this.#ahead.saw({ isDelivered: outcome === 'delivered', durationMs }));
-    const verdict = judge({
-      result,
-      facts: letters.map(({ fact }) => fact),
-      retries: this.#receiver.retries,
-      claimedMs: clock.redisMs,
-      nowMs: nowBy(clock),
-    });
-    const { retryAfterMs: _, answer, ...rest } = result;
-    const attempt = { ...rest, answer: cutAnswer(answer), atMs, nextAtMs: verdict.nextAtMs };
-    const { disableAfterMs } = this.#receiver;
-    const noted = this.#note(letters, lead, {
-      ...verdict,
-      attempt,
-      answer: result.outcome === 'delivered' ? '' : answer,
-      disableAfterMs,
-      process: message.process,
-      nowMs: nowBy(clock),
-    });
-    // What is asked for now reaches Redis behind the note, and so usually finds the receiver as the attempt left it.
-    this.#giveWay(message.held);
-    await Promise.all([returned, noted]);
-    // A Redis that does not know the script yet notes it behind what was asked for, which then has seen nothing of it.
-    if (outcome !== 'delivered' || this.#placed.size === 0) this.wake();
-  }
-
-  async #send({ lead, letters, batch }: Message, options: AttemptOptions): Promise<AttemptResult> {
-    if (batch === null) {
-      if (lead.event === null) throw new Error('there is no event to send');
-      return this.#notifier.deliver(lead.event, options);
-    }
-    const events = letters.flatMap(({ event }) => event ?? []);
-    if (this.#notifier.deliverDigest === undefined) {
-      throw new Error(
-        `receiver ${this.#receiver.name} takes one event at a time, but several are to be sent`,
-      );
-    }
-    return this.#notifier.deliverDigest({ id: batch, events }, options);
-  }
-
-  /** Ends a delivery that has nothing to send. */
-  async #end(letter: Letter, reason: string, clock: Clock): Promise<void> {
-    await this.#note([letter], letter, {
-      attempt: { ...NOT_SENT, reason, atMs: Date.now() },
-      outcome: 'dead',
-      nextAtMs: null,
-      counts: true,
-      answer: '',
-      restMs: null,
-      disableAfterMs: null,
-      process: null,
-      nowMs: nowBy(clock),
-    });
-  }
-
-  /** Notes an attempt with all its deliveries in one step. What has been sent is noted, however long that takes. */
-  async #note(letters: readonly Letter[], lead: Letter, noting: Omit<Noting, 'ids'>): Promise<void> {
-    const { name: receiver } = this.#receiver;
-    const { deliveries, log } = this.#parts;
-    const others = letters.filter(({ id }) => id !== lead.id).map(({ id }) => id);
-    for (;;) {
-      try {
-        const noted = await deliveries.record(receiver, { ...noting, ids: [lead.id, ...others] });
-        this.#tell(letters, lead, noting, noted);
-        return;
-      } catch (error) {
-        log.error({ receiver, delivery: lead.id, error }, 'delivery.error');
-        if (this.#cut.signal.aborted) return;
-        // What cannot be noted keeps its place: a crash would send it again, and so there must not be many of it.
-        for (const { id } of letters) if (this.#held.has(id)) this.#place(id);
-        await sleep(ERROR_RETRY_MS, undefined, { signal: this.#cut.signal }).catch(() => undefined);
-      }
-    }
-  }
-
-  #tell(
-    letters: readonly Letter[],
-    lead: Letter,
-    { attempt }: Pick<Noting, 'attempt'>,
-    { outcome, moved }: Awaited<ReturnType<DeliveryStore['record']>>,
-  ): void {
-    const { name: receiver } = this.#receiver;
-    const { signals, log } = this.#parts;
-    const { outcome: result, durationMs, httpStatus, smtpCode, reason } = attempt;
-    const number = lead.fact.tries + 1;
-    const about = aboutOf(receiver, lead);
-    const durationSeconds = durationMs / 1_000;
-    signals.emit('delivery.attempted', {
-      ...about,
-      attempt: number,
-      outcome: result,
-      durationSeconds,
-      reason,
-    });
-    const level = outcome === 'dead' ? 'error' : result === 'delivered' ? 'info' : 'warn';
-    const line = { ...about, attempt: number, result, httpStatus, smtpCode, durationMs, reason };
-    const { replay, turn } = lead.fact;
-    const more = {
-      ...(turn === null ? {} : { openedAt: new Date(Math.floor(turn / 1_000)).toISOString() }),
-      ...(replay === null ? {} : { replay }),
-      ...(letters.length === 1 ? {} : { events: letters.length }),
-    };
-    log[level]({ ...line, ...more, outcome }, 'delivery.attempted');
-    if (moved !== null) {
-      signals.emit('receiver.moved', { receiver, move: moved, reason });
-      const how = moved === 'recovered' ? 'info' : 'error';
-      log[how]({ receiver, move: moved, reason }, 'receiver.moved');
-    }
-    if (outcome === 'pending') return;
-    for (const letter of letters) signals.emit('delivery.ended', { ...aboutOf(receiver, letter), outcome });
-  }
-}
-
-const NOT_SENT = {
-  outcome: 'failed',
-  httpStatus: null,
-  smtpCode: null,
-  durationMs: 0,
-  answer: '',
-  nextAtMs: null,
-} as const;
-
-function nowBy({ redisMs, ownMs }: Clock): number {
-  return Math.round(redisMs + performance.now() - ownMs);
-}
-
-/** Whom the last attempt left out, where that is the same for all that is sent. */
-function remainingOf(letters: readonly Letter[]): readonly string[] | undefined {
-  const [first, ...others] = letters.map(({ fact }) => fact.attempts.at(-1)?.remaining);
-  return others.every((other) => other?.join() === first?.join()) ? first : undefined;
-}
-
-function aboutOf(
-  receiver: string,
-  { id, event }: Letter,
-): { receiver: string; subject: string | null; eventId: string; eventType: string } {
-  const subject = event?.data.subject.id ?? null;
-  return { receiver, subject, eventId: parseDeliveryId(id).eventId, eventType: event?.type ?? 'unknown' };
 }

@@ -1,15 +1,11 @@
-import type { Logger } from 'pino';
-import type { Directory } from '../../domain/transfers/chains.ts';
-import type { Signals } from '../../signals.ts';
 import { MOST_OPEN } from '../../store/deliveries.ts';
-import type { EventLog } from '../../store/event-log.ts';
 import type { LogEntry } from '../../store/log-entry.ts';
-import type { Registry, StoredReceiver, StoredSubscription } from '../../store/registry.ts';
-import type { RelayLease, Standing } from '../../store/relay-lease.ts';
-import type { SetAside } from '../../store/set-aside.ts';
+import type { StoredReceiver, StoredSubscription } from '../../store/registry.ts';
+import type { Standing } from '../../store/relay-lease.ts';
 import { type LogBatch, NewerEntryError, readBatch } from './log-batch.ts';
-import { type OpeningParts, openDeliveries } from './open-deliveries.ts';
+import { openDeliveries } from './open-deliveries.ts';
 import { type Entitlement, entitlements } from './openings.ts';
+import type { RelayParts } from './relay-parts.ts';
 
 /** How many entries of the log receivers are taken along at once. */
 export const BATCH = 200;
@@ -20,16 +16,10 @@ const MOST_AT_ONCE = 2_000;
 /** A receiver is taken along while this many more of its deliveries may be opened: a few at a time cost as much as many. */
 const LEAST_ROOM = 100;
 
-/** What following works with. `keep` says whether the lease still holds; `failed` hears of a receiver that could not be taken along. */
-export type FollowParts = OpeningParts & {
-  lease: RelayLease;
-  events: EventLog;
-  registry: Registry;
-  directory: Directory;
-  setAside: SetAside;
-  log: Logger;
-  signals: Signals;
-  keep: () => boolean;
+/** The lease under which a round is made. `isHeld` says whether it still is; `failed` hears of a receiver that could not be taken along. */
+export type HeldLease = {
+  token: string;
+  isHeld: () => boolean;
   failed: (receiver: string, error: unknown) => void;
 };
 
@@ -42,7 +32,6 @@ export type Ahead = {
 
 /** Receivers at one place of the log, each with the number of its open deliveries; and what is known to stand behind it. */
 export type Group = {
-  token: string;
   cursor: string;
   ahead: Ahead | null;
   receivers: readonly { receiver: StoredReceiver; open: number }[];
@@ -62,17 +51,19 @@ export function hasRoom({ open }: Pick<Standing, 'open'>): boolean {
  * whether there is more behind it; `fenced` when another process relays now.
  */
 export async function follow(
-  { token, cursor, ahead, receivers }: Group,
-  parts: FollowParts,
+  { cursor, ahead, receivers }: Group,
+  { token, isHeld, failed }: HeldLease,
+  parts: RelayParts,
 ): Promise<Followed | 'fenced' | NewerEntryError> {
-  const { events, lease, keep, failed } = parts;
+  const { stores, directory } = parts;
+  const { events, lease, registry } = stores;
   const entries = ahead?.entries ?? (await events.after(cursor, BATCH));
   const batch = await readBatch(entries, events);
   if (batch.last === null) {
     return batch.stoppedBy === null ? { reached: cursor, more: false } : new NewerEntryError(batch.stoppedBy);
   }
   await setAside(batch, parts);
-  const entitledOf = await entitlements(batch.facts, parts, ahead?.subscriptions);
+  const entitledOf = await entitlements(batch.facts, { registry, directory }, ahead?.subscriptions);
   const passed: string[] = [];
   let atOnce: Promise<boolean>[] = [];
   let opened = 0;
@@ -96,7 +87,7 @@ export async function follow(
     );
     opened += entitled.length;
     if (opened < MOST_AT_ONCE) continue;
-    if ((await Promise.all(atOnce)).includes(false) || !keep()) return 'fenced';
+    if ((await Promise.all(atOnce)).includes(false) || !isHeld()) return 'fenced';
     atOnce = [];
     opened = 0;
   }
@@ -112,9 +103,9 @@ function placeOf(entitled: readonly Entitlement[], otherwise: string): string {
 }
 
 /** Keeps what nobody can read, each once for all receivers, before a cursor goes past it. */
-async function setAside({ unreadable }: LogBatch, { setAside, signals, log }: FollowParts): Promise<void> {
+async function setAside({ unreadable }: LogBatch, { stores, signals, log }: RelayParts): Promise<void> {
   for (const entry of unreadable) {
-    if (!(await setAside.add(entry))) continue;
+    if (!(await stores.setAside.add(entry))) continue;
     signals.emit('relay.set-aside', { entry: entry.id });
     log.error({ entry: entry.id, reason: entry.reason }, 'relay.set_aside');
   }

@@ -1,12 +1,7 @@
 import { deliveryId } from '../../domain/events/delivery-id.ts';
-import type { Signals } from '../../signals.ts';
-import type { DeliveryStore } from '../../store/deliveries.ts';
 import type { StoredReceiver } from '../../store/registry.ts';
 import type { Entitlement } from './openings.ts';
-import type { Sender } from './sender.ts';
-
-/** What opening works with. */
-export type OpeningParts = { deliveries: DeliveryStore; sender: Sender; signals: Signals };
+import type { RelayParts } from './relay-parts.ts';
 
 /**
  * Whose deliveries are opened, under which fencing token, for which replay if it is one, and where the receiver's cursor
@@ -26,7 +21,7 @@ export type OpeningOrder = {
  */
 export async function openDeliveries(
   { token, receiver, entitled, replay, cursor }: OpeningOrder,
-  { deliveries, sender, signals }: OpeningParts,
+  { stores: { deliveries }, sender, signals }: RelayParts,
 ): Promise<boolean> {
   const { name, ordering } = receiver;
   const results = await deliveries.open(token, {

@@ -1,22 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from 'pino';
-import type { Directory } from '../../domain/transfers/chains.ts';
-import type { Signals } from '../../signals.ts';
 import { type RedisClient, SCHEMA_VERSION } from '../../store/commands.ts';
-import type { DeliveryStore } from '../../store/deliveries.ts';
-import type { EventLog } from '../../store/event-log.ts';
-import type { Keys } from '../../store/keys.ts';
-import { compareEntries, type LogEntry } from '../../store/log-entry.ts';
-import type { ReceiverStore } from '../../store/receivers.ts';
-import type { Registry, StoredReceiver } from '../../store/registry.ts';
-import type { RelayLease, Standing } from '../../store/relay-lease.ts';
-import type { ReplayStore } from '../../store/replays.ts';
-import type { SetAside } from '../../store/set-aside.ts';
-import { type Ahead, BATCH, follow, hasRoom } from './follow.ts';
+import type { LogEntry } from '../../store/log-entry.ts';
+import type { StoredReceiver } from '../../store/registry.ts';
+import { type Ahead, BATCH } from './follow.ts';
 import { NewerEntryError } from './log-batch.ts';
-import { replaysUnderWay, takeReplay } from './replays.ts';
-import { Resumption } from './resumption.ts';
-import type { Sender } from './sender.ts';
+import type { RelayParts } from './relay-parts.ts';
+import { IDLE, type Round, type RoundView, relayRound } from './relay-round.ts';
+import { replaysUnderWay } from './replays.ts';
 
 /** How long a quiet relay waits for the next entry; also how often a lease is renewed or asked for. */
 const QUIET_MS = 1_000;
@@ -31,40 +21,11 @@ const RENEW_MS = 1_000;
 /** How long a relay that stands before what only a newer version can read leaves the lease to others. */
 const STAND_ASIDE_MS = 30_000;
 
-/** What the relay works with. `blocking` is a connection of its own, for it waits on it. */
-export type RelayParts = {
-  blocking: RedisClient;
-  keys: Keys;
-  lease: RelayLease;
-  events: EventLog;
-  registry: Registry;
-  directory: Directory;
-  receivers: ReceiverStore;
-  deliveries: DeliveryStore;
-  replays: ReplayStore;
-  setAside: SetAside;
-  sender: Sender;
-  signals: Signals;
-  log: Logger;
-};
+/** What a round is made of, asked for at once: Redis is far away when there is much to do. */
+type View = { newest: string; token: string | null; round: RoundView };
 
-/**
- * What a round came to: whether there is more to do at once, whether a receiver that takes what it gets has no room, and
- * the entry up to which all others have been taken along (null: none were).
- */
-type Round = { more: boolean; full: boolean; reached: string | null };
-
-const IDLE: Round = { more: false, full: false, reached: null };
-
-/** What a round goes by, asked for at once: Redis is far away when there is much to do. */
-type View = {
-  newest: string;
-  token: string | null;
-  known: Map<string, StoredReceiver>;
-  standings: readonly Standing[];
-  replays: Map<string, string>;
-  ahead: Ahead | null;
-};
+/** The connection that the relay waits on, which is its own. */
+type Waiting = { blocking: RedisClient };
 
 /**
  * Moves the cursor of every receiver along the event log and opens the deliveries that follow from it. One process
@@ -73,7 +34,7 @@ type View = {
  */
 export class Relay {
   readonly #parts: RelayParts;
-  readonly #resumption: Resumption;
+  readonly #blocking: RedisClient;
   #running: Promise<void> | null = null;
   #closing = false;
   #holding = false;
@@ -89,9 +50,9 @@ export class Relay {
   /** What ended the wait before this round. */
   #came: Pick<Ahead, 'after' | 'entries'> | null = null;
 
-  constructor(parts: RelayParts) {
+  constructor(parts: RelayParts, { blocking }: Waiting) {
     this.#parts = parts;
-    this.#resumption = new Resumption(parts);
+    this.#blocking = blocking;
   }
 
   start(): void {
@@ -105,11 +66,11 @@ export class Relay {
   async #run(): Promise<void> {
     while (!this.#closing) {
       try {
-        const view = await this.#look();
-        const { more, full, reached } = await this.#round(view);
+        const { newest, token, round } = await this.#look();
+        const { more, full, reached } = token === null ? IDLE : await this.#round(token, round);
         if (more || this.#closing) continue;
         // From where all have been taken along to, not from the newest entry: more may have come amid the round.
-        await this.#wait(reached ?? view.newest, full ? FULL_MS : QUIET_MS);
+        await this.#wait(reached ?? newest, full ? FULL_MS : QUIET_MS);
       } catch (error) {
         if (this.#closing) return;
         if (error instanceof NewerEntryError) {
@@ -132,7 +93,7 @@ export class Relay {
   }
 
   async #renew(): Promise<void> {
-    this.#token = await this.#parts.lease.hold();
+    this.#token = await this.#parts.stores.lease.hold();
     this.#hold(this.#token !== null);
   }
 
@@ -148,17 +109,19 @@ export class Relay {
     clearInterval(this.#timer);
     this.#token = null;
     await this.#renewing;
-    await this.#parts.lease.release();
+    await this.#parts.stores.lease.release();
     this.#hold(false);
   }
 
-  /** Whether a round goes on: the lease under which it began still holds. */
-  #keep(token: string): boolean {
-    return !this.#closing && this.#token === token;
+  async #round(token: string, view: RoundView): Promise<Round> {
+    // It goes on while the lease under which it began still holds.
+    const isHeld = (): boolean => !this.#closing && this.#token === token;
+    const lease = { token, isHeld, failed: (name: string, error: unknown) => this.#note(name, error) };
+    return relayRound(view, lease, this.#parts);
   }
 
   async #look(): Promise<View> {
-    const { events, registry, lease, replays } = this.#parts;
+    const { events, registry, lease, replays } = this.#parts.stores;
     const [names, before, came] = [this.#names, this.#token, this.#came];
     this.#came = null;
     const [newest, token, receivers, underWay, guessed, subscriptions] = await Promise.all([
@@ -180,79 +143,7 @@ export class Relay {
     const isSame = token === before && names.join() === this.#names.join();
     const standings = isSame || token === null ? guessed : await lease.standing(this.#names);
     const ahead = came === null ? null : { ...came, subscriptions };
-    return { newest, token, known, standings, replays: underWay, ahead };
-  }
-
-  /** One round over all receivers. */
-  async #round(view: View): Promise<Round> {
-    const { token, known, standings, replays } = view;
-    if (token === null) return IDLE;
-    const open = standings.filter(({ state }) => state !== 'disabled' && state !== 'enabling');
-    const enabling = standings.filter(({ state }) => state === 'enabling');
-    let moved = false;
-    for (const { name } of enabling) {
-      if (!this.#keep(token)) return { ...IDLE, more: moved };
-      moved = (await this.#each(name, () => this.#resumption.step(token, name))) || moved;
-    }
-    const { more, reached, stopped } = await this.#follow(token, { ...view, standings: open });
-    const replayed = await this.#replay(token, { standings: open, known, replays });
-    if (stopped !== null && !moved && !more && !replayed) throw stopped;
-    const full = open.some((standing) => !hasRoom(standing) && standing.state === 'ok');
-    return { more: moved || more || replayed, full, reached };
-  }
-
-  /** Takes receivers along the log: those at the same place together, so that what they are owed is read once for all. */
-  async #follow(
-    token: string,
-    { standings, known, ahead }: Pick<View, 'standings' | 'known' | 'ahead'>,
-  ): Promise<{ more: boolean; reached: string | null; stopped: NewerEntryError | null }> {
-    let more = false;
-    let reached: string | null = null;
-    let stopped: NewerEntryError | null = null;
-    for (const [cursor, group] of Map.groupBy(standings.filter(hasRoom), ({ cursor }) => cursor)) {
-      const receivers = group.flatMap(({ name, open }) => {
-        const receiver = known.get(name);
-        return receiver === undefined ? [] : [{ receiver, open }];
-      });
-      const came = await follow(
-        { token, cursor, receivers, ahead: ahead?.after === cursor ? ahead : null },
-        { ...this.#parts, keep: () => this.#keep(token), failed: (name, error) => this.#note(name, error) },
-      );
-      // The others are taken along as far as they can be read before the lease goes.
-      if (came instanceof NewerEntryError) stopped = came;
-      else if (came === 'fenced') return { more: false, reached: null, stopped: null };
-      else {
-        more ||= came.more;
-        if (reached === null || compareEntries(came.reached, reached) < 0) reached = came.reached;
-      }
-    }
-    return { more, reached, stopped };
-  }
-
-  async #replay(
-    token: string,
-    { standings, known, replays }: Pick<View, 'standings' | 'known' | 'replays'>,
-  ): Promise<boolean> {
-    let moved = false;
-    for (const { name } of replays.size === 0 ? [] : standings) {
-      const id = replays.get(name);
-      const receiver = known.get(name);
-      if (id === undefined || receiver === undefined) continue;
-      if (!this.#keep(token)) return moved;
-      moved = (await this.#each(name, () => takeReplay({ token, receiver, id }, this.#parts))) || moved;
-    }
-    return moved;
-  }
-
-  /** Works on one receiver, whose error holds up no other. */
-  async #each(name: string, work: () => Promise<boolean>): Promise<boolean> {
-    try {
-      return await work();
-    } catch (error) {
-      if (error instanceof NewerEntryError) throw error;
-      this.#note(name, error);
-      return false;
-    }
+    return { newest, token, round: { known, standings, replays: underWay, ahead } };
   }
 
   #hold(holding: boolean): void {
@@ -284,12 +175,12 @@ export class Relay {
 
   /** Waits for a new entry; without the lease, for the time to ask for it again. */
   async #wait(newest: string, ms: number): Promise<void> {
-    const { blocking, events } = this.#parts;
+    const { events } = this.#parts.stores;
     if (!this.#holding) {
       await this.#rest(QUIET_MS);
       return;
     }
-    const entries = await events.awaitAfter(newest, { blocking, count: BATCH, waitMs: ms });
+    const entries = await events.awaitAfter(newest, { blocking: this.#blocking, count: BATCH, waitMs: ms });
     if (entries.length > 0) this.#came = { after: newest, entries };
   }
 

@@ -1,21 +1,18 @@
 import { wantsType } from '../../domain/events/filter.ts';
 import { MOST_OPEN } from '../../store/deliveries.ts';
-import type { EventLog } from '../../store/event-log.ts';
 import { compareEntries } from '../../store/log-entry.ts';
 import type { StoredReceiver } from '../../store/registry.ts';
 import type { Replay, ReplayStore } from '../../store/replays.ts';
 import { NewerEntryError, readBatch } from './log-batch.ts';
-import { type OpeningParts, openDeliveries } from './open-deliveries.ts';
-import { type EntitlementParts, entitledTo } from './openings.ts';
+import { openDeliveries } from './open-deliveries.ts';
+import { entitledTo } from './openings.ts';
+import type { RelayParts } from './relay-parts.ts';
 
 /** How many entries of the log a replay is taken along in one round. */
 const BATCH = 200;
 
 /** A replay goes on while its receiver has fewer open deliveries: what is new must find room. */
 const MOST_PENDING = MOST_OPEN / 2;
-
-/** What replays work with. */
-export type ReplayParts = OpeningParts & EntitlementParts & { events: EventLog; replays: ReplayStore };
 
 /** The replays under way, by receiver, the first asked for first. */
 export async function replaysUnderWay(replays: ReplayStore): Promise<Map<string, string>> {
@@ -34,9 +31,10 @@ export async function replaysUnderWay(replays: ReplayStore): Promise<Map<string,
  */
 export async function takeReplay(
   { token, receiver, id }: { token: string; receiver: StoredReceiver; id: string },
-  parts: ReplayParts,
+  parts: RelayParts,
 ): Promise<boolean> {
-  const { events, replays, deliveries } = parts;
+  const { stores, directory } = parts;
+  const { events, registry, replays, deliveries } = stores;
   const replay = await replays.read(id);
   if (replay === null || (await deliveries.counts(receiver.name)).pending >= MOST_PENDING) return false;
   const entries = (await events.after(replay.cursor, BATCH)).filter(
@@ -48,7 +46,7 @@ export async function takeReplay(
     ({ event, place }) =>
       isInRange(place, replay) && (replay.types === null || wantsType(replay.types, event.type)),
   );
-  const entitled = await entitledTo(receiver, wanted, parts);
+  const entitled = await entitledTo(receiver, wanted, { registry, directory });
   if (!(await openDeliveries({ token, receiver, entitled, replay: id, cursor: null }, parts))) return false;
   const ended = entries.length < BATCH && stoppedBy === null;
   return replays.advance(token, id, { cursor: last ?? replay.end, read, ended });

@@ -6,14 +6,17 @@ import { makeEvent } from '../../domain/events/make-event.ts';
 import type { Snapshot } from '../../domain/subjects/record.ts';
 import { eventKind, subjectKind } from '../../domain/subjects/subject.ts';
 import type { Signals } from '../../signals.ts';
-import type { SubjectStore } from '../../store/subjects.ts';
+import type { PollStores } from './poll-parts.ts';
+
+/** What the events that no answer made are committed with. */
+type FlaggedParts = { stores: Pick<PollStores, 'subjects'>; signals: Signals };
 
 /** A subject that something happens to, with what its quote promised, where that is known. */
 export type Affected = Standing & { snapshot: Snapshot; promised: Promised | null };
 
 /** Commits the events that the clock has brought about, each once. Returns the snapshot that stands then. */
 export async function commitDue(
-  parts: { subjects: SubjectStore; signals: Signals },
+  parts: FlaggedParts,
   known: Affected,
   { due, nowMs }: { due: readonly DueEvent[]; nowMs: number },
 ): Promise<Snapshot> {
@@ -31,7 +34,7 @@ export async function commitDue(
  * ones that are told, null for all. Returns the snapshot that stands then; null when another process was faster.
  */
 export async function commitFlagged(
-  parts: { subjects: SubjectStore; signals: Signals },
+  parts: FlaggedParts,
   known: Affected,
   happened: { event: FlaggedEvent; roots: string[] | null; nowMs: number },
 ): Promise<Snapshot | null> {
@@ -56,7 +59,7 @@ export async function commitFlagged(
     nowMs: happened.nowMs,
   });
   const { roots } = happened;
-  const result = await parts.subjects.commit({
+  const result = await parts.stores.subjects.commit({
     subject,
     asOf: String(commit),
     token: event.id,

@@ -1,4 +1,3 @@
-import type { FinishedStatuses } from '../../domain/cadence/next-poll.ts';
 import { routeName } from '../../domain/cadence/route-name.ts';
 import {
   type PlanContext,
@@ -24,19 +23,17 @@ import { isPollable, UNKNOWN } from '../../domain/subjects/kinds.ts';
 import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import { eventKind, intentId, subjectKind } from '../../domain/subjects/subject.ts';
 import type { Signals } from '../../signals.ts';
-import type { PlanStore } from '../../store/plan.ts';
-import type { Commit, Known, SubjectStore } from '../../store/subjects.ts';
-import { type Affected, commitFlagged } from './commit-flagged.ts';
+import type { Commit, Known } from '../../store/subjects.ts';
+import { commitFlagged } from './commit-flagged.ts';
 import type { Learning } from './learning.ts';
+import type { PollRules, PollStores } from './poll-parts.ts';
 
-/** What committing needs of the daemon. */
+/** What records are committed with. */
 export type CommitParts = {
-  subjects: SubjectStore;
-  plan: PlanStore;
-  signals: Signals;
-  confirmAfterMs: number;
-  finished: FinishedStatuses;
+  stores: Pick<PollStores, 'subjects' | 'plan'>;
+  rules: Pick<PollRules, 'confirmAfterMs' | 'finished'>;
   learning: Learning;
+  signals: Signals;
 };
 
 /**
@@ -61,7 +58,7 @@ export type Taken = {
 
 /** What is to come for a subject, by the config and by what was learned. */
 export function planOf(
-  { finished, learning }: Pick<CommitParts, 'finished' | 'learning'>,
+  { rules: { finished }, learning }: Pick<CommitParts, 'rules' | 'learning'>,
   standing: Standing,
   context: Omit<PlanContext, 'law' | 'finished' | 'learnedMs'>,
 ): SubjectPlan {
@@ -100,8 +97,8 @@ export async function commitRecord(
  * where there is nothing to tell, or another process was faster.
  */
 export async function commitShort(
-  parts: Pick<CommitParts, 'subjects' | 'signals'>,
-  known: Omit<Affected, 'snapshot'> & { snapshot: Snapshot | null },
+  parts: Pick<CommitParts, 'stores' | 'signals'>,
+  known: Standing & { promised: Promised | null },
   { nowMs }: { nowMs: number },
 ): Promise<Snapshot | null> {
   const { subject, snapshot, promised } = known;
@@ -149,11 +146,11 @@ async function takeRecord(
   const told = commit.event !== undefined || (known.snapshot?.told ?? false);
   const after = commit.snapshot ? { ...commit.snapshot, commit: 0, told } : known.snapshot;
   const track = firstPoll(parts, record, after, sighting);
-  const result = await parts.subjects.commit(track === null ? commit : { ...commit, track });
+  const result = await parts.stores.subjects.commit(track === null ? commit : { ...commit, track });
   if (result.outcome === 'superseded') {
     const kind = subjectKind(subject);
     parts.signals.emit('record.decided', { subject, kind, outcome: 'superseded', reason: null });
-    if (!sighting.exact && isPollable(subject)) await parts.plan.ask([subject]);
+    if (!sighting.exact && isPollable(subject)) await parts.stores.plan.ask([subject]);
     return { outcome: 'superseded', snapshot: known.snapshot, stored: false };
   }
   signalDecision(parts.signals, record, decision);
@@ -190,7 +187,7 @@ function decideRecord(
     nowMs: sighting.nowMs,
     exact: sighting.exact,
     history: fresh.every((claim) => isHistoryFor(claim, seenAt)),
-    confirmAfterMs: parts.confirmAfterMs,
+    confirmAfterMs: parts.rules.confirmAfterMs,
   });
 }
 
@@ -290,7 +287,7 @@ async function claimNamed(
   const kind = subjectKind(record.subject);
   if (kind !== 'quote' && kind !== 'gasless' && kind !== 'vault') return;
   for (const hash of record.names) {
-    await parts.subjects.claim(intentId(hash), claims);
+    await parts.stores.subjects.claim(intentId(hash), claims);
   }
 }
 

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Arrived } from '../../domain/cadence/arrivals.ts';
 import { type Knowledge, knowledgeOf } from '../../domain/cadence/knowledge.ts';
 import { type Increment, increments } from '../../domain/cadence/learning.ts';
-import { type Observed, observed } from '../../domain/cadence/observed.ts';
+import { type Look, type Observed, observed } from '../../domain/cadence/observed.ts';
 import { ANY_ROUTE, routeName } from '../../domain/cadence/route-name.ts';
 import type { OpenTransfer } from '../../domain/cadence/wallet.ts';
 import type { ArrivalRule, Lesson, WatchRules } from '../../domain/cadence/watch-rules.ts';
@@ -82,7 +82,7 @@ export class Learning {
   }
 
   /** Takes in that a subject was found in a status, after a look before. */
-  saw(look: Parameters<typeof observed>[0]): void {
+  saw(look: Look): void {
     const seen = observed(look);
     if (seen === null) return;
     this.#add(seen, seen.route);

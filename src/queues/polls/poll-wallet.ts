@@ -1,33 +1,29 @@
 import { hash } from 'node:crypto';
-import { arrivalsPerSecond, withArrivals } from '../../domain/cadence/arrivals.ts';
-import { type Listing, NARROW_STATUSES } from '../../domain/cadence/listing-choice.ts';
-import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
-import { type OpenTransfer, planWallet, sweepEveryMs, type WalletPlan } from '../../domain/cadence/wallet.ts';
-import { coveredWait, type Law } from '../../domain/cadence/watched.ts';
+import { withArrivals } from '../../domain/cadence/arrivals.ts';
+import type { Listing } from '../../domain/cadence/listing-choice.ts';
+import { type OpenTransfer, sweepEveryMs } from '../../domain/cadence/wallet.ts';
+import { coveredWait } from '../../domain/cadence/watched.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { Reading } from '../../pollers/reading.ts';
 import { pollWallet } from '../../pollers/status.ts';
 import type { Observed } from '../../store/plan.ts';
 import type { PollStart } from '../../store/poll-start.ts';
-import { type NotedFacts, openText, type WalletFacts, type WalletStore } from '../../store/wallets.ts';
-import type { UpstreamClient } from '../../upstream/client/client.ts';
+import { type NotedFacts, openText, type WalletFacts } from '../../store/wallets.ts';
+import type { PollFailure } from './poll-failures.ts';
+import type { PollParts } from './poll-parts.ts';
+import { type Adapter, answered, failed, over, type Polled } from './polled.ts';
 import { type PageTaken, takePage } from './take-page.ts';
-import type { Walk, WalkPage, Walks } from './walks.ts';
-
-/** What polling a wallet needs of the daemon. */
-export type WalletParts = Parameters<typeof takePage>[0] & {
-  client: UpstreamClient;
-  wallets: WalletStore;
-  walks: Walks;
-  /** The shortest time from one sweep of all pages of a wallet to the next, ms. */
-  fullSweepEveryMs: number;
-};
-
-/** When a wallet, or a page of its walk, is polled next, and what the poll observed; null for a walk that is over. */
-export type WalletPolled = { next: PlannedPoll | null; observed: Observed };
-
-/** How long an observation about an upstream's pages that costs requests is believed. */
-const BELIEVED_MS = 3_600_000;
+import { reportUnreadable } from './unreadable.ts';
+import { parseWalk, type Walk, type WalkPage } from './walks.ts';
+import {
+  comesNewestFirst,
+  coverMs,
+  narrowListing,
+  nextListing,
+  nextPage,
+  planListing,
+  withNoted,
+} from './wallet-plan.ts';
 
 /** A transfer that no listing has shown for so long is left to its own look-ups. */
 const FORGOTTEN_AFTER_MS = 3_600_000;
@@ -35,32 +31,55 @@ const FORGOTTEN_AFTER_MS = 3_600_000;
 /** An answer that says the same as the one before is taken in anew after this, so that what it shows is kept. */
 const TAKEN_EVERY_MS = 600_000;
 
-/** A transfer that pages show is not looked up by itself for so long, or for so many rounds over all wallets. */
-const COVER_MS = 30_000;
-const COVER_ROUNDS = 3;
-
-export function coverMs({ roundSeconds }: PollMoment): number {
-  return Math.max(COVER_MS, 1_000 * COVER_ROUNDS * roundSeconds);
-}
-
-/** The next page of a sweep over all pages is worth its request after so long at a price of 1, and overdue after that. */
-const SWEEP_SECONDS = 10;
-const SWEEP_LATEST_MS = 120_000;
-
 /** One page of a wallet that is asked for. */
 type Page = { wallet: SubjectId; listing: Listing; cursor: string | null };
 
-/** A poll under way. `onReading` hears of every answer. */
-type Run = { start: PollStart; signal: AbortSignal; onReading: (reading: Reading) => void };
+/** A poll under way. */
+type Run = { start: PollStart; signal: AbortSignal };
 
 /** What the poll has found out so far, to be noted with its end. */
 type Draft = { facts: NotedFacts; open: Map<string, OpenTransfer>; ended: string[]; shown: string[] };
+
+/** A page of a walk that fails so often ends the walk; the next one comes by itself. */
+const PAGE_TRIES = 5;
+
+/** Polls wallets. One is never over: it has no record of its own. */
+export function walletAdapter(parts: PollParts): Adapter {
+  return {
+    isOver: async () => false,
+    poll: (start, signal) => pollListing(parts, { start, signal }),
+    failed: async (start, failure) => failedWallet(parts, start, failure),
+  };
+}
+
+/** Polls the page of a wallet that a walk reads next. */
+export function pageAdapter(parts: PollParts, { member, subject, walk: stored }: PollStart): Adapter {
+  const walk = parseWalk(subject, member.split(':')[1] ?? '', stored ?? {});
+  return {
+    isOver: async () => walk === null,
+    poll: async (start, signal) => (walk === null ? over('ended') : pollPage(parts, walk, { start, signal })),
+    failed: async (start, failure) => {
+      if (walk === null) return failedWallet(parts, start, failure);
+      // Any 400 on a cursor means that it has expired: the next poll of the first page begins the walk anew.
+      if (failure.code === 'invalid-request' || walk.tries + 1 >= PAGE_TRIES) {
+        await breakWalk(parts, walk, start.nowMs);
+        return over('failed');
+      }
+      if (failure.own) await parts.stores.walks.noteFailure(walk);
+      return failedWallet(parts, start, failure);
+    },
+  };
+}
+
+function failedWallet(parts: PollParts, start: PollStart, failure: PollFailure): Polled {
+  return failure.own ? failed(failure, failedListing(parts, start, failure.afterMs)) : failed(failure);
+}
 
 /**
  * Polls a wallet: asks for the listing that is due first, takes in what it shows, and follows it where it leads on. Throws
  * UpstreamFailure, or the signal's reason.
  */
-export async function pollWalletListing(parts: WalletParts, run: Run): Promise<WalletPolled> {
+async function pollListing(parts: PollParts, run: Run): Promise<Polled> {
   const { start } = run;
   const { subject: wallet, facts, nowMs } = start;
   const draft = openDraft(start);
@@ -89,14 +108,14 @@ export async function pollWalletListing(parts: WalletParts, run: Run): Promise<W
   if (listing === 'head') await followHead(parts, { start, reading, taken, draft });
   else if (taken !== null) await followNarrowed(parts, { listing, start, reading, draft });
   const after = { facts: withNoted(facts, draft.facts), open: [...draft.open.values()] };
-  return { next: nextListing(law, start, after), observed: observedOf(parts, start, draft, taken) };
+  return answered(nextListing(law, start, after), observedOf(parts, start, draft, taken));
 }
 
 /**
  * What is noted of a wallet whose poll failed: the listing that it was to poll comes again after `afterMs` at the soonest,
  * so that the others are asked for when the wallet itself is.
  */
-export function failedListing(parts: WalletParts, start: PollStart, afterMs: number): Observed {
+function failedListing(parts: PollParts, start: PollStart, afterMs: number): Observed {
   const { open, facts, nowMs, virtual } = start;
   const { listing } = planListing(parts.learning.law, start, { facts, open }).plan;
   return {
@@ -106,7 +125,7 @@ export function failedListing(parts: WalletParts, start: PollStart, afterMs: num
 }
 
 /** Asks for the next page of a walk, and takes it in. */
-export async function pollWalkPage(parts: WalletParts, walk: WalkPage, run: Run): Promise<WalletPolled> {
+async function pollPage(parts: PollParts, walk: WalkPage, run: Run): Promise<Polled> {
   const { wallet, route, cursor, page } = walk;
   const { start } = run;
   const listing = narrowListing(route);
@@ -121,33 +140,26 @@ export async function pollWalkPage(parts: WalletParts, walk: WalkPage, run: Run)
   const isOver = reading.nextCursor === null || (route === 'new' && !taken.allMoved);
   if (!isOver) {
     const from = { page, cursor: reading.nextCursor ?? '', nowMs: start.nowMs };
-    const goesOn = (await parts.walks.isPresent(walk)) && (await parts.walks.next(walk, from));
-    if (goesOn) return { next: nextPage(route), observed: observedOf(parts, start, draft, taken) };
+    const goesOn = (await parts.stores.walks.isPresent(walk)) && (await parts.stores.walks.next(walk, from));
+    if (goesOn) return answered(nextPage(route), observedOf(parts, start, draft, taken));
     await breakWalk(parts, walk, start.nowMs);
-    return { next: null, observed: observedOf(parts, start, draft, taken) };
+    return answered(null, observedOf(parts, start, draft, taken));
   }
-  await parts.walks.end(walk);
+  await parts.stores.walks.end(walk);
   const beganMs = Number(walk.id);
   if (route === 'all') Object.assign(draft.facts, { sweptAtMs: beganMs, pages: page });
   if (listing !== 'head') await recheckThoseThatLeft(parts, { draft, listing, sinceMs: beganMs });
-  return { next: null, observed: observedOf(parts, start, draft, taken) };
+  return answered(null, observedOf(parts, start, draft, taken));
 }
 
 /** Ends a walk that cannot go on. What it was to read is left to the next of its kind, and new transfers to a sweep. */
-export async function breakWalk(
-  parts: Pick<WalletParts, 'walks' | 'wallets'>,
+async function breakWalk(
+  { stores: { walks, wallets } }: Pick<PollParts, 'stores'>,
   walk: Walk,
   nowMs: number,
 ): Promise<void> {
-  if (walk.route === 'new') await parts.wallets.note(walk.wallet, { missedAtMs: nowMs });
-  await parts.walks.end(walk, 'broken');
-}
-
-/** A page of a sweep waits its turn; the others are about what moves now. */
-export function nextPage(route: string): PlannedPoll {
-  return route === 'all'
-    ? { virtualSeconds: SWEEP_SECONDS, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: null, unseen: false }
-    : { virtualSeconds: 0, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: 0, unseen: false };
+  if (walk.route === 'new') await wallets.note(walk.wallet, { missedAtMs: nowMs });
+  await walks.end(walk, 'broken');
 }
 
 function openDraft({ open, nowMs }: PollStart): Draft {
@@ -160,85 +172,9 @@ function openDraft({ open, nowMs }: PollStart): Draft {
   };
 }
 
-/** When a poll is made, as far as its plan goes by it: Redis time, and the plan's virtual time and price. */
-export type PollMoment = Pick<PollStart, 'nowMs' | 'virtual' | 'price' | 'roundSeconds'>;
-
-/** What is asked for next, by all that is known of the wallet, and in which listing new transfers appear (`finder`). */
-export function planListing(
-  law: Law,
-  { nowMs, virtual, price, roundSeconds, fromMs = nowMs }: PollMoment & { fromMs?: number },
-  { facts, open }: { facts: WalletFacts; open: readonly OpenTransfer[] },
-): { plan: WalletPlan; finder: Listing } {
-  const narrows = nowMs - facts.unnarrowedAtMs > BELIEVED_MS;
-  const headFinds = facts.pages === 1 || comesNewestFirst(facts, nowMs);
-  const plan = planWallet({
-    open,
-    polled: facts.polled,
-    headTakenAtMs: facts.takenAtMs.head ?? 0,
-    nowMs,
-    fromMs,
-    virtual,
-    price,
-    roundSeconds,
-    narrows,
-    headFinds,
-    arrivalsPerSecond: arrivalsPerSecond(facts.arrivals, { usualPerSecond: law.usualArrivals, nowMs }),
-    law,
-  });
-  return { plan, finder: headFinds || !narrows ? 'head' : 'pending' };
-}
-
-/**
- * However much is expected of a wallet, it is polled so often at most while all are polled once, where that is seconds:
- * polling it still more often gains less than the others lose.
- */
-const LOOKS_A_ROUND = 4;
-const MOST_AHEAD_SECONDS = 10;
-
-/** When a wallet that was polled just now is polled again. */
-export function nextListing(
-  law: Law,
-  moment: PollMoment,
-  known: Parameters<typeof planListing>[2],
-): PlannedPoll {
-  const ahead = Math.min(MOST_AHEAD_SECONDS, moment.roundSeconds / LOOKS_A_ROUND);
-  const fromMs = moment.nowMs + 1_000 * Math.max(law.arrivals.limits.leastSeconds, ahead);
-  return planListing(law, { ...moment, fromMs }, known).plan;
-}
-
-/** The facts with what this poll has found out, as the next will read them. */
-export function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
-  const number = (fact: keyof NotedFacts, known: number): number => Number(noted[fact] ?? known);
-  const polled = { ...facts.polled };
-  const takenAtMs = { ...facts.takenAtMs };
-  for (const listing of ['head', ...NARROW_STATUSES] as const) {
-    const atMs = noted[`polled:${listing}`];
-    if (atMs !== undefined)
-      polled[listing] = { atMs: Number(atMs), virtual: Number(noted[`virtual:${listing}`] ?? 0) };
-    const taken = noted[`taken:${listing}`];
-    if (taken !== undefined) takenAtMs[listing] = Number(taken);
-  }
-  return {
-    ...facts,
-    polled,
-    takenAtMs,
-    sweptAtMs: number('sweptAtMs', facts.sweptAtMs),
-    pages: number('pages', facts.pages),
-    orderAtMs: number('orderAtMs', facts.orderAtMs),
-    disorderAtMs: number('disorderAtMs', facts.disorderAtMs),
-    unnarrowedAtMs: number('unnarrowedAtMs', facts.unnarrowedAtMs),
-    headAnsweredAtMs: number('headAnsweredAtMs', facts.headAnsweredAtMs),
-    arrivals: {
-      seen: number('arrivals:seen', facts.arrivals.seen),
-      watchedSeconds: number('arrivals:watchedSeconds', facts.arrivals.watchedSeconds),
-      atMs: number('arrivals:atMs', facts.arrivals.atMs),
-    },
-  };
-}
-
 /** Asks for a page. `answeredMs` is when its answer came (Redis time). */
 async function readPage(
-  parts: WalletParts,
+  parts: PollParts,
   { wallet, listing, cursor }: Page,
   run: Run,
 ): Promise<{ reading: Reading; answeredMs: number }> {
@@ -246,13 +182,13 @@ async function readPage(
   const status = listing === 'head' ? null : listing;
   const askedAt = performance.now();
   const reading = await pollWallet(parts.client, { address, status, cursor }, run.signal);
-  run.onReading(reading);
+  reportUnreadable(parts, wallet, reading);
   return { reading, answeredMs: run.start.nowMs + Math.round(performance.now() - askedAt) };
 }
 
 /** Takes in what a page shows, and notes it. */
 async function takeIn(
-  parts: WalletParts,
+  parts: PollParts,
   page: { reading: Reading; answeredMs: number; atHead: boolean; sinceMs: number },
   { run, draft }: { run: Run; draft: Draft },
 ): Promise<PageTaken> {
@@ -308,7 +244,7 @@ function shownBefore({ open }: Draft, facts: WalletFacts, listing: Listing): Ope
 
 /** Reads on behind the head where there is reason to: pages that were not read for long, or a head of news only. */
 async function followHead(
-  parts: WalletParts,
+  parts: PollParts,
   head: { start: PollStart; reading: Reading; taken: PageTaken | null; draft: Draft },
 ): Promise<void> {
   const { start, taken, reading, draft } = head;
@@ -321,15 +257,15 @@ async function followHead(
   const { nextCursor: cursor } = reading;
   const allMoved = taken?.allMoved ?? false;
   const newestFirst = taken?.order !== 'other' && comesNewestFirst(facts, nowMs);
-  const everyMs = sweepEveryMs({ leastMs: parts.fullSweepEveryMs, pages: facts.pages, newestFirst });
+  const everyMs = sweepEveryMs({ leastMs: parts.rules.fullSweepEveryMs, pages: facts.pages, newestFirst });
   // Only a sweep that begins later reads the past for who has just subscribed, and new transfers that were left unread.
   const owedMs = Math.max(...start.claims.map(({ atMs }) => atMs), facts.missedAtMs);
   const isOwed = facts.sweptAtMs < owedMs || (allMoved && !newestFirst);
   const isDue = isOwed || nowMs - facts.sweptAtMs >= everyMs;
   const route = isDue ? 'all' : allMoved ? 'new' : null;
   if (route === null) return;
-  if (await parts.walks.mayBegin({ wallet, route }, nowMs)) {
-    return parts.walks.begin({ wallet, route }, { cursor, nowMs, sinceMs: facts.headAnsweredAtMs });
+  if (await parts.stores.walks.mayBegin({ wallet, route }, nowMs)) {
+    return parts.stores.walks.begin({ wallet, route }, { cursor, nowMs, sinceMs: facts.headAnsweredAtMs });
   }
   // The walk that is under way began at an earlier head: it does not read what lies between that one and this.
   if (allMoved) draft.facts.missedAtMs = nowMs;
@@ -337,7 +273,7 @@ async function followHead(
 
 /** Notes how many new transfers came since the last poll of the listing in which they appear. */
 function noteArrivals(
-  parts: WalletParts,
+  parts: PollParts,
   poll: { facts: WalletFacts; listing: Listing; draft: Draft; nowMs: number; seen: number },
 ): void {
   const { facts, listing, draft, nowMs, seen } = poll;
@@ -360,14 +296,9 @@ function noteOrder(draft: Draft, { taken, nowMs }: { taken: PageTaken; nowMs: nu
   if (taken.order === 'other') draft.facts.disorderAtMs = nowMs;
 }
 
-/** Whether new transfers come first: it was seen, and nothing contradicted it of late. */
-function comesNewestFirst({ orderAtMs, disorderAtMs }: WalletFacts, nowMs: number): boolean {
-  return orderAtMs > 0 && nowMs - disorderAtMs > BELIEVED_MS;
-}
-
 /** Reads on behind the first page of the transfers in one status; at its end, looks up those that are not there any more. */
 async function followNarrowed(
-  parts: WalletParts,
+  parts: PollParts,
   first: { listing: Listing; start: PollStart; reading: Reading; draft: Draft },
 ): Promise<void> {
   const { listing, start, reading, draft } = first;
@@ -381,23 +312,26 @@ async function followNarrowed(
   if (reading.nextCursor === null) {
     return recheckThoseThatLeft(parts, { draft, listing, sinceMs: nowMs });
   }
-  if (!(await parts.walks.mayBegin({ wallet, route: listing }, nowMs))) return;
-  await parts.walks.begin({ wallet, route: listing }, { cursor: reading.nextCursor, nowMs, sinceMs: nowMs });
+  if (!(await parts.stores.walks.mayBegin({ wallet, route: listing }, nowMs))) return;
+  await parts.stores.walks.begin(
+    { wallet, route: listing },
+    { cursor: reading.nextCursor, nowMs, sinceMs: nowMs },
+  );
 }
 
 /** A transfer that was in a status, and is not listed there since a moment, has most likely moved on. */
 async function recheckThoseThatLeft(
-  parts: WalletParts,
+  parts: PollParts,
   { draft, listing, sinceMs }: { draft: Draft; listing: Listing; sinceMs: number },
 ): Promise<void> {
   const left = [...draft.open.values()].filter(
     ({ status, seenAtMs }) => status === listing && seenAtMs < sinceMs,
   );
-  if (left.length > 0) await parts.plan.recheck(left.map(({ subject }) => subject));
+  if (left.length > 0) await parts.stores.plan.recheck(left.map(({ subject }) => subject));
 }
 
 function observedOf(
-  { learning: { law } }: WalletParts,
+  { learning: { law } }: PollParts,
   start: PollStart,
   draft: Draft,
   taken: PageTaken | null,
@@ -425,9 +359,4 @@ function observedOf(
       }),
     coverMs: coverMs(start),
   };
-}
-
-/** The listing whose pages a walk reads. */
-export function narrowListing(route: string): Listing {
-  return NARROW_STATUSES.find((status) => status === route) ?? 'head';
 }

@@ -5,12 +5,21 @@ import { type HandedQuote, type HandedState, signatureInvalid } from '../../doma
 import type { QuoteVerdict } from '../../domain/quotes/quote-signature.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { Signals } from '../../signals.ts';
-import type { HandedQuotes } from '../../store/handed-quotes.ts';
-import type { PlanStore } from '../../store/plan.ts';
+import { NOTHING_OBSERVED } from '../../store/plan.ts';
 import type { PollStart } from '../../store/poll-start.ts';
-import type { SubjectStore } from '../../store/subjects.ts';
 import type { QuoteSigners } from '../../upstream/client/quote-signers.ts';
 import { commitFlagged } from './commit-flagged.ts';
+import type { PollFailure } from './poll-failures.ts';
+import type { PollStores } from './poll-parts.ts';
+import { type Adapter, AT_ONCE, failed, type Polled } from './polled.ts';
+
+/** What quotes are verified with. */
+type VerificationParts = {
+  signers: QuoteSigners;
+  stores: Pick<PollStores, 'handedQuotes' | 'subjects' | 'plan'>;
+  signals: Signals;
+  log: Logger;
+};
 
 /** After chains that could not be read, nobody asks for them for so long: the budget is for the polls. */
 const FAILED_RETRY_MS = 30_000;
@@ -22,39 +31,44 @@ const UNDECIDED_RETRY_MS = 60_000;
  * Verifies the quotes that were handed over, each once per content: what was found out is kept, for a signer that
  * rotates later says nothing about a quote that was valid. What cannot be found out now is tried again, without an event.
  */
-export class QuoteVerification {
-  readonly #parts: {
-    signers: QuoteSigners;
-    handedQuotes: HandedQuotes;
-    subjects: SubjectStore;
-    plan: PlanStore;
-    signals: Signals;
-    log: Logger;
-  };
+export class QuoteVerification implements Adapter {
+  readonly #parts: VerificationParts;
   /** Until when (own clock, ms) the chains are not read again, for all quotes and for single ones. */
   #pausedUntilMs = 0;
   readonly #undecidedUntilMs = new Map<SubjectId, number>();
 
-  constructor(parts: {
-    signers: QuoteSigners;
-    handedQuotes: HandedQuotes;
-    subjects: SubjectStore;
-    plan: PlanStore;
-    signals: Signals;
-    log: Logger;
-  }) {
+  constructor(parts: VerificationParts) {
     this.#parts = parts;
   }
 
   /** Whether a quote is to be verified now. */
-  isDue({ quote, verdict }: HandedState): boolean {
+  isDue(handed: HandedState | null): boolean {
+    if (handed === null) return false;
     const nowMs = performance.now();
-    const untilMs = Math.max(this.#pausedUntilMs, this.#undecidedUntilMs.get(quote.subject) ?? 0);
-    return verdict === null && nowMs >= untilMs;
+    const untilMs = Math.max(this.#pausedUntilMs, this.#undecidedUntilMs.get(handed.quote.subject) ?? 0);
+    return handed.verdict === null && nowMs >= untilMs;
+  }
+
+  /** What was handed over is verified also where tracking is over. */
+  async isOver(): Promise<boolean> {
+    return false;
+  }
+
+  /** Verifies the quote that was handed over; it is polled itself with the next slot. */
+  async poll(start: PollStart, signal: AbortSignal): Promise<Polled> {
+    if (start.handed !== null) await this.#verify(start.handed.quote, start, signal);
+    // The request of this slot may be made, and what is known has changed: the quote itself is asked for with the next.
+    const next = { ...AT_ONCE, alarmMs: 0 };
+    return { end: 'next', next, observed: NOTHING_OBSERVED, outcome: 'verified' };
+  }
+
+  /** After chains that could not be read, the quote is tried again like any other subject. */
+  async failed(_start: PollStart, failure: PollFailure): Promise<Polled> {
+    return failed(failure);
   }
 
   /** Verifies a quote, with the one request that a poll may make. Throws UpstreamFailure, or the signal's reason. */
-  async verify(quote: HandedQuote, start: PollStart, signal: AbortSignal): Promise<void> {
+  async #verify(quote: HandedQuote, start: PollStart, signal: AbortSignal): Promise<void> {
     const { signers } = this.#parts;
     const known = await signers.known(quote.said);
     if (known !== null) return this.#take(quote, known, start);
@@ -69,7 +83,10 @@ export class QuoteVerification {
   }
 
   async #take(quote: HandedQuote, verdict: QuoteVerdict, start: PollStart): Promise<void> {
-    const { handedQuotes, log } = this.#parts;
+    const {
+      stores: { handedQuotes },
+      log,
+    } = this.#parts;
     const { subject } = quote;
     if (!verdict.valid && verdict.part === 'quoteSigner') {
       // The upstream does not say who signs for that chain: nothing is known about the quote.
@@ -87,9 +104,9 @@ export class QuoteVerification {
   /** What was known of a transfer before its quote was, or has ended, is held against what that promises. */
   async #compareAgain(intent: SubjectId | null): Promise<void> {
     if (intent === null) return;
-    const [known] = await this.#parts.subjects.look([intent]);
+    const [known] = await this.#parts.stores.subjects.look([intent]);
     // Also one that nothing is known of yet: a look-up of it may be under way.
-    if (known !== undefined && known.claims.length > 0) await this.#parts.plan.ask([intent]);
+    if (known !== undefined && known.claims.length > 0) await this.#parts.stores.plan.ask([intent]);
   }
 
   /** Makes the event, unless it was made. False when another process was faster: then the next poll finds what it did. */

@@ -1,4 +1,3 @@
-import type { Logger } from 'pino';
 import { stageSinceMs } from '../../domain/cadence/next-poll.ts';
 import { routeName } from '../../domain/cadence/route-name.ts';
 import { type OpenTransfer, type Order, orderOf } from '../../domain/cadence/wallet.ts';
@@ -12,7 +11,8 @@ import type { Observed } from '../../store/plan.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { Registry } from '../../store/registry.ts';
 import { NOTHING_KNOWN } from '../../store/subjects.ts';
-import { type CommitParts, commitRecord, planOf } from './commit-record.ts';
+import { commitRecord, planOf } from './commit-record.ts';
+import type { PollParts } from './poll-parts.ts';
 
 /**
  * What a page of a wallet showed: which transfers are under way and which have ended, in which order, and whether every
@@ -33,15 +33,15 @@ export type PageTaken = {
 /** A page as it was answered (Redis time, ms), what was known before it was asked for, and since when news are told apart. */
 type Page = { reading: Reading; answeredMs: number; start: PollStart; sinceMs: number };
 
+/** What pages are taken in with. */
+type PageParts = Pick<PollParts, 'stores' | 'rules' | 'learning' | 'signals' | 'log'>;
+
 /** Takes in every record of a wallet page, each under the claims of those who watch the wallet. */
-export async function takePage(
-  parts: CommitParts & { registry: Registry; log: Logger; retentionMs: number },
-  page: Page,
-): Promise<PageTaken> {
+export async function takePage(parts: PageParts, page: Page): Promise<PageTaken> {
   const { reading, answeredMs, start } = page;
-  const claims = await pageClaims(parts.registry, page);
+  const claims = await pageClaims(parts.stores.registry, page);
   const { once, again } = separate(reading.records);
-  const known = await parts.subjects.look(once.map((record) => record.subject));
+  const known = await parts.stores.subjects.look(once.map((record) => record.subject));
   const results = await Promise.allSettled(
     once.map(async (record, index) => {
       const state = known[index] ?? NOTHING_KNOWN;
@@ -65,7 +65,7 @@ export async function takePage(
     return result?.status === 'fulfilled' && result.value.outcome === 'stale';
   });
   const asked = [...new Set([...behind.map(({ subject }) => subject), ...again])].filter(isPollable);
-  if (asked.length > 0) await parts.plan.recheck(asked);
+  if (asked.length > 0) await parts.stores.plan.recheck(asked);
 
   const isNew = known.map(({ snapshot }) => snapshot === null);
   // A transfer between two watched wallets may be known through the other one, and is new to this one's pages all the same.
@@ -106,7 +106,8 @@ export async function takePage(
     if (!isOver && before !== null && seenAtMs === null) untracked.push(subject);
     // What a page shows behind its time, or twice, has just been asked for, which must not be taken away.
     if (before === null || !isCurrent || again.includes(subject)) continue;
-    if (isOver && seenAtMs !== null) await parts.plan.retire(subject, snapshot.commit, parts.retentionMs);
+    if (isOver && seenAtMs !== null)
+      await parts.stores.plan.retire(subject, snapshot.commit, parts.rules.retentionMs);
     if (!isOver && isCoveredByPages({ before, snapshot, claims: others })) {
       const stage = openTransfer(subject, snapshot, nowMs);
       const wait = coveredWait(stage, { nowMs, law: parts.learning.law });
@@ -114,7 +115,7 @@ export async function takePage(
     }
   }
   // Tracked again: its entry in the plan was lost, or its tracking had ended with a status that it has left.
-  if (untracked.length > 0) await parts.plan.track(untracked);
+  if (untracked.length > 0) await parts.stores.plan.track(untracked);
   return taken;
 }
 

@@ -18,14 +18,14 @@ export type Pace = { transfersPerSecond: number; livingTransfers: number };
 /** What the control port shows and moves. */
 export type Controls = {
   subjects(): Subjects;
-  transitions: BoundedLog<Transition>;
-  answers: BoundedLog<Answer>;
-  showings: BoundedLog<Showing>;
-  requests: BoundedLog<CameRequest>;
-  pace(): Pace;
-  setPace(transfersPerSecond: number): void;
-  market(): Market;
-  setMarket(change: z.infer<typeof marketSchema>): Market;
+  logs: {
+    transitions: BoundedLog<Transition>;
+    answers: BoundedLog<Answer>;
+    showings: BoundedLog<Showing>;
+    requests: BoundedLog<CameRequest>;
+  };
+  pace: { read(): Pace; set(transfersPerSecond: number): void };
+  market: { read(): Market; set(change: z.infer<typeof marketSchema>): Market };
   fund(wanted: z.infer<typeof fundSchema>): FundResult;
   faults: Faults;
   /** Gives a chain, or every chain, a new key for quotes. */
@@ -73,22 +73,22 @@ export function createControl(controls: Controls): FastifyInstance {
   }
 
   app.get('/subjects', () => controls.subjects());
-  app.get('/transitions', (request, reply) => sendLog(request, reply, controls.transitions));
-  app.get('/answers', (request, reply) => sendLog(request, reply, controls.answers));
-  app.get('/showings', (request, reply) => sendLog(request, reply, controls.showings));
-  app.get('/requests', (request, reply) => sendLog(request, reply, controls.requests));
-  app.get('/pace', () => controls.pace());
+  app.get('/transitions', (request, reply) => sendLog(request, reply, controls.logs.transitions));
+  app.get('/answers', (request, reply) => sendLog(request, reply, controls.logs.answers));
+  app.get('/showings', (request, reply) => sendLog(request, reply, controls.logs.showings));
+  app.get('/requests', (request, reply) => sendLog(request, reply, controls.logs.requests));
+  app.get('/pace', () => controls.pace.read());
   app.post('/pace', (request, reply) => {
     const body = paceSchema.safeParse(request.body);
     if (!body.success) return refuseInput(reply, body.error);
-    controls.setPace(body.data.transfersPerSecond);
-    return reply.send(controls.pace());
+    controls.pace.set(body.data.transfersPerSecond);
+    return reply.send(controls.pace.read());
   });
-  app.get('/market', () => controls.market());
+  app.get('/market', () => controls.market.read());
   app.post('/market', (request, reply) => {
     const body = marketSchema.safeParse(request.body);
     if (!body.success) return refuseInput(reply, body.error);
-    return reply.send(controls.setMarket(body.data));
+    return reply.send(controls.market.set(body.data));
   });
   app.post('/fund', (request, reply) => {
     const body = fundSchema.safeParse(request.body);

@@ -3,7 +3,7 @@ import { bytesToHex } from 'viem';
 import { z } from 'zod';
 import type { Answering } from '../control/answer-log.ts';
 import { portalAddress, type QuoteDesk } from '../quotes/quote-desk.ts';
-import { findRoute, type Place, type Route, refuseAmount } from '../quotes/route.ts';
+import { findRoute, type Place, type Route, type RouteEnds, refuseAmount } from '../quotes/route.ts';
 import type { Token } from '../world/chains.ts';
 import { address, uuid } from '../world/identifiers.ts';
 import { QUOTE_VALIDITY_SECONDS, VAULT_VALIDITY_SECONDS } from '../world/plan.ts';
@@ -149,7 +149,7 @@ function firstChain(source: Place, destination: Place): number {
   return source.chain.chainId === 1 ? 10 : 1;
 }
 
-function routeEnds({ quoteRequest }: Body): Parameters<typeof findRoute>[0] {
+function routeEnds({ quoteRequest }: Body): RouteEnds {
   const addresses = (names: readonly ('sourceToken' | 'destinationToken' | 'funder' | 'recipient')[]) =>
     names.map((name) => ({ field: `quoteRequest.${name}`, value: quoteRequest[name] }));
   return {

@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import fastify, { type FastifyError, type FastifyInstance } from 'fastify';
-import type { Answering } from '../control/answer-log.ts';
-import type { RequestLog } from '../control/request-log.ts';
-import { addFaultHooks, type Spoilings } from '../faults/fault-hooks.ts';
-import type { Faults } from '../faults/faults.ts';
+import { addFaultHooks } from '../faults/fault-hooks.ts';
 import type { QuoteDesk } from '../quotes/quote-desk.ts';
 import { pathOf } from '../world/path.ts';
 import { addOpenQuotes, refuseOpen } from './open-quotes.ts';
+import type { PortParts } from './port-parts.ts';
 import { PROBLEMS } from './problem.ts';
 
 /** The port of the open quoting service: no key, and errors of its own form. */
@@ -14,21 +12,14 @@ export function createOpenService({
   seed,
   timeScale,
   desk,
-  answering,
-  requests,
-  nowMs,
-  faults,
-  spoilings,
+  port,
 }: {
   seed: number;
   timeScale: number;
   desk: QuoteDesk;
-  answering: Answering;
-  requests: RequestLog;
-  nowMs: () => number;
-  faults: Faults;
-  spoilings: Spoilings;
+  port: PortParts;
 }): FastifyInstance {
+  const { answering, requests, nowMs } = port;
   const app = fastify({
     genReqId: () => randomUUID(),
     exposeHeadRoutes: false,
@@ -40,9 +31,7 @@ export function createOpenService({
   });
   requests.watch(app);
   addFaultHooks(app, {
-    faults,
-    spoilings,
-    nowMs,
+    ...port,
     refuse: (_request, reply, code) => {
       const { status: statusCode, title } = PROBLEMS[code];
       return refuseOpen(reply, { statusCode, errors: [{ field: 'request', detail: title }] });

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Answering } from '../control/answer-log.ts';
 import type { QuoteDesk, QuoteOrder } from '../quotes/quote-desk.ts';
-import { findRoute, refuseAmount } from '../quotes/route.ts';
+import { findRoute, type RouteEnds, refuseAmount } from '../quotes/route.ts';
 import { type ProblemCode, sendInvalidRequest, sendProblem } from './problem.ts';
 import { parseQuoteRequest, type QuoteBody } from './quote-request.ts';
 
@@ -67,7 +67,7 @@ export function addQuotes(
   });
 }
 
-function routeEnds({ source, destination }: QuoteBody): Parameters<typeof findRoute>[0] {
+function routeEnds({ source, destination }: QuoteBody): RouteEnds {
   return {
     source: {
       chainId: source.chainId,

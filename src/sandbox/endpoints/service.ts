@@ -1,10 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify';
-import type { Answering } from '../control/answer-log.ts';
-import type { RequestLog } from '../control/request-log.ts';
 import type { Distortion } from '../faults/distort.ts';
-import { addFaultHooks, type Spoilings } from '../faults/fault-hooks.ts';
-import type { Faults } from '../faults/faults.ts';
+import { addFaultHooks } from '../faults/fault-hooks.ts';
 import type { QuoteDesk } from '../quotes/quote-desk.ts';
 import type { QuoteSigners } from '../quotes/quote-signers.ts';
 import type { Orders } from '../world/orders.ts';
@@ -15,29 +12,32 @@ import { createAuthorization, refuseAtTheGate } from './authorize.ts';
 import { addDepositGateway } from './deposit-gateway.ts';
 import { addDiscovery } from './discovery.ts';
 import { addGasless } from './gasless.ts';
+import type { PortParts } from './port-parts.ts';
 import { PROBLEMS, refuse, sendProblem } from './problem.ts';
 import { addQuotes } from './quotes.ts';
 import { addStatus } from './status.ts';
 import { addVaults } from './vaults.ts';
 
-/** What the main port serves from. */
-export type ServiceParts = {
-  world: World;
-  answering: Answering;
-  requests: RequestLog;
+/** What the main port serves from: the world as it is, who quotes, and what is ordered. */
+type ServiceParts = {
   apiKey: string;
-  signers: QuoteSigners;
-  desk: QuoteDesk;
-  orders: Orders;
-  submits: Submits;
-  faults: Faults;
-  spoilings: Spoilings;
+  world: World;
   distortion: Distortion;
-  nowMs: () => number;
+  quoting: { signers: QuoteSigners; desk: QuoteDesk };
+  ordering: { orders: Orders; submits: Submits };
+  port: PortParts;
 };
 
 /** The main port: what the upstream's clients see. */
-export function createService({ apiKey, ...parts }: ServiceParts): FastifyInstance {
+export function createService({
+  apiKey,
+  world,
+  distortion,
+  quoting: { signers, desk },
+  ordering: { orders, submits },
+  port,
+}: ServiceParts): FastifyInstance {
+  const { answering } = port;
   const app = fastify({
     genReqId: () => randomUUID(),
     exposeHeadRoutes: false,
@@ -48,10 +48,10 @@ export function createService({ apiKey, ...parts }: ServiceParts): FastifyInstan
       sendProblem(request, reply, { code: 'endpoint-not-found', detail: 'the path is malformed' });
     },
   });
-  app.addHook('onRequest', async (request) => parts.answering.came(request));
-  parts.requests.watch(app);
+  app.addHook('onRequest', async (request) => answering.came(request));
+  port.requests.watch(app);
   addFaultHooks(app, {
-    ...parts,
+    ...port,
     refuse: (request, reply, code) =>
       isAtGateway(request) && code !== 'invalid-api-key'
         ? refuse(reply, { code, message: PROBLEMS[code].title })
@@ -71,12 +71,12 @@ export function createService({ apiKey, ...parts }: ServiceParts): FastifyInstan
     if (isAtGateway(request)) return refuse(reply, { code, message: error.message });
     return sendProblem(request, reply, { code, detail: error.message });
   });
-  addStatus(app, parts);
-  addDiscovery(app, parts);
-  addQuotes(app, parts);
-  addGasless(app, parts);
-  addDepositGateway(app, parts);
-  addVaults(app, parts);
+  addStatus(app, { world, answering, distortion });
+  addDiscovery(app, { answering, signers });
+  addQuotes(app, { answering, desk });
+  addGasless(app, { world, answering, orders, submits });
+  addDepositGateway(app, { world, answering, distortion });
+  addVaults(app, { world, answering, orders, submits, desk });
   return app;
 }
 

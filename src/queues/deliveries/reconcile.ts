@@ -3,33 +3,31 @@ import type { Directory } from '../../domain/transfers/chains.ts';
 import type { Signals } from '../../signals.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import { redisTimeMs } from '../../store/connection.ts';
-import type { DeliveryStore } from '../../store/deliveries.ts';
-import type { EventLog } from '../../store/event-log.ts';
-import { isHeld, type ReceiverStore } from '../../store/receivers.ts';
-import type { Registry, StoredReceiver } from '../../store/registry.ts';
-import type { RelayLease } from '../../store/relay-lease.ts';
-import { readBatch } from '../deliveries/log-batch.ts';
-import { entitledTo } from '../deliveries/openings.ts';
+import { isHeld } from '../../store/receivers.ts';
+import type { StoredReceiver } from '../../store/registry.ts';
+import { readBatch } from './log-batch.ts';
+import { entitledTo } from './openings.ts';
+import type { RelayStores } from './relay-parts.ts';
 
-/** What the check works with. */
-export type ReconcileParts = {
-  redis: RedisClient;
-  registry: Registry;
-  directory: Directory;
-  receivers: ReceiverStore;
-  events: EventLog;
-  deliveries: DeliveryStore;
-  lease: RelayLease;
-  /** The process that delivers, as in Sender. */
-  process: string;
-  signals: Signals;
-  log: Logger;
-  retentionMs: number;
+/** The config that the check sees to: its `digest`, and what brings Redis back to it. */
+export type Upkeep = {
   digest: string;
   /** Makes the registry what the config wants; for a Redis that has lost everything. */
   resync: () => Promise<void>;
   /** Holds plans and registry against the config; while that is the newest of all processes. */
   keep: () => Promise<void>;
+};
+
+/** What the check works with. `process`: the one that delivers, as in Sender. */
+export type ReconcileParts = {
+  redis: RedisClient;
+  stores: Pick<RelayStores, 'registry' | 'receivers' | 'events' | 'deliveries' | 'lease'>;
+  directory: Directory;
+  process: string;
+  retentionMs: number;
+  upkeep: Upkeep;
+  signals: Signals;
+  log: Logger;
 };
 
 const EVERY_MS = 5_000;
@@ -74,7 +72,8 @@ export class Reconcile {
   async #check(): Promise<void> {
     try {
       const nowMs = await redisTimeMs(this.#parts.redis);
-      for (const { name } of await this.#parts.registry.receivers()) await this.#repairDeliveries(name);
+      for (const { name } of await this.#parts.stores.registry.receivers())
+        await this.#repairDeliveries(name);
       await this.#trim(nowMs);
       await this.#compareConfig();
       this.#lastRoundMs = Date.now();
@@ -85,14 +84,16 @@ export class Reconcile {
 
   /** An open delivery that has come off its receiver's queue is queued again. What was handed to the dead goes back too. */
   async #repairDeliveries(receiver: string): Promise<void> {
-    const { deliveries, process } = this.#parts;
+    const { stores, process } = this.#parts;
+    const { deliveries } = stores;
     for (const id of await deliveries.repair(receiver)) this.#report('delivery-missing', `${receiver} ${id}`);
     await deliveries.takeOver(receiver, process);
   }
 
   /** Trims the log to the retention, a hard cap, and says which receivers lose events that they had not got yet. */
   async #trim(nowMs: number): Promise<void> {
-    const { registry, events, deliveries, signals, log, receivers, retentionMs } = this.#parts;
+    const { stores, signals, log, retentionMs } = this.#parts;
+    const { registry, events, deliveries, receivers } = stores;
     const beforeMs = nowMs - retentionMs;
     await registry.prune(beforeMs);
     for (const receiver of await registry.receivers()) {
@@ -110,7 +111,8 @@ export class Reconcile {
 
   /** How many events a receiver loses now: those behind its cursor, and the open deliveries of one that is disabled. */
   async #dropped(receiver: StoredReceiver, beforeMs: number): Promise<{ count: number; cursor: string }> {
-    const { events, deliveries, lease, receivers } = this.#parts;
+    const { stores, directory } = this.#parts;
+    const { registry, events, deliveries, lease, receivers } = stores;
     const held = isHeld(await receivers.condition(receiver.name));
     const givenUp = held ? await deliveries.giveUp(receiver.name, beforeMs) : 0;
     const cursor = await lease.cursor(receiver.name);
@@ -119,27 +121,25 @@ export class Reconcile {
     }
     const entries = await events.between(cursor, { before: `${beforeMs}-0`, count: COUNTED });
     const { facts } = await readBatch(entries, events);
-    const entitled = await entitledTo(receiver, facts, this.#parts);
+    const entitled = await entitledTo(receiver, facts, { registry, directory });
     return { count: givenUp + entitled.length, cursor };
   }
 
   /** Notices a Redis that was emptied, and another process that runs a newer config. */
   async #compareConfig(): Promise<void> {
-    const newest = await this.#parts.registry.newestDigest();
+    const { stores, upkeep, log } = this.#parts;
+    const newest = await stores.registry.newestDigest();
     if (newest === null) {
-      this.#parts.log.error('redis.emptied');
-      await this.#parts.resync();
+      log.error('redis.emptied');
+      await upkeep.resync();
       return;
     }
-    const strange = newest !== this.#parts.digest;
+    const strange = newest !== upkeep.digest;
     if (strange && !this.#strangeConfig) {
-      this.#parts.log.warn(
-        { mine: this.#parts.digest.slice(0, 12), newest: newest.slice(0, 12) },
-        'config.differs',
-      );
+      log.warn({ mine: upkeep.digest.slice(0, 12), newest: newest.slice(0, 12) }, 'config.differs');
     }
     this.#strangeConfig = strange;
-    if (!strange) await this.#parts.keep();
+    if (!strange) await upkeep.keep();
   }
 
   #report(what: 'delivery-missing', subject: string): void {

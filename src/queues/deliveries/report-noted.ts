@@ -1,0 +1,56 @@
+import type { Logger } from 'pino';
+import { parseDeliveryId } from '../../domain/events/delivery-id.ts';
+import type { Signals } from '../../signals.ts';
+import type { Noted, Noting } from '../../store/deliveries.ts';
+import type { Letter } from './letters.ts';
+
+/** An attempt that was noted, with the deliveries that it was about, the one that leads among them. */
+type Attempted = {
+  receiver: string;
+  letters: readonly Letter[];
+  lead: Letter;
+  attempt: Noting['attempt'];
+};
+
+/** Says how an attempt went, what became of its deliveries, and of their receiver. */
+export function reportNoted(
+  { receiver, letters, lead, attempt }: Attempted,
+  { outcome, moved }: Noted,
+  { signals, log }: { signals: Signals; log: Logger },
+): void {
+  const { outcome: result, durationMs, httpStatus, smtpCode, reason } = attempt;
+  const number = lead.fact.tries + 1;
+  const about = aboutOf(receiver, lead);
+  const durationSeconds = durationMs / 1_000;
+  signals.emit('delivery.attempted', {
+    ...about,
+    attempt: number,
+    outcome: result,
+    durationSeconds,
+    reason,
+  });
+  const level = outcome === 'dead' ? 'error' : result === 'delivered' ? 'info' : 'warn';
+  const line = { ...about, attempt: number, result, httpStatus, smtpCode, durationMs, reason };
+  const { replay, turn } = lead.fact;
+  const more = {
+    ...(turn === null ? {} : { openedAt: new Date(Math.floor(turn / 1_000)).toISOString() }),
+    ...(replay === null ? {} : { replay }),
+    ...(letters.length === 1 ? {} : { events: letters.length }),
+  };
+  log[level]({ ...line, ...more, outcome }, 'delivery.attempted');
+  if (moved !== null) {
+    signals.emit('receiver.moved', { receiver, move: moved, reason });
+    const how = moved === 'recovered' ? 'info' : 'error';
+    log[how]({ receiver, move: moved, reason }, 'receiver.moved');
+  }
+  if (outcome === 'pending') return;
+  for (const letter of letters) signals.emit('delivery.ended', { ...aboutOf(receiver, letter), outcome });
+}
+
+function aboutOf(
+  receiver: string,
+  { id, event }: Letter,
+): { receiver: string; subject: string | null; eventId: string; eventType: string } {
+  const subject = event?.data.subject.id ?? null;
+  return { receiver, subject, eventId: parseDeliveryId(id).eventId, eventType: event?.type ?? 'unknown' };
+}

@@ -1,0 +1,231 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { Receiver } from '../../config/config.ts';
+import type { Directory } from '../../domain/transfers/chains.ts';
+import type { AttemptResult, Notifier } from '../../notifiers/notifier.ts';
+import type { Signals } from '../../signals.ts';
+import type { BatchStore } from '../../store/batches.ts';
+import type { DeliveryStore, Noting } from '../../store/deliveries.ts';
+import type { EventLog } from '../../store/event-log.ts';
+import type { Registry } from '../../store/registry.ts';
+import type { Clock } from './ahead.ts';
+import { cutAnswer, judge } from './attempts.ts';
+import { type Letter, readLetters } from './letters.ts';
+import { reportNoted } from './report-noted.ts';
+import type { Sender } from './sender.ts';
+import { type Turn, takeTurn } from './turn.ts';
+
+/** What deliveries are made with. */
+export type DeliveryParts = {
+  sender: Sender;
+  events: EventLog;
+  registry: Registry;
+  deliveries: DeliveryStore;
+  batches: BatchStore;
+  directory: Directory;
+  signals: Signals;
+  log: Logger;
+};
+
+/** What hears how the attempts of a receiver go. */
+export type Places = {
+  /** An attempt has ended. Resolves when what is not to be sent now has been handed back. */
+  attempted: (attempt: { isDelivered: boolean; durationMs: number }) => Promise<void>;
+  /** The end of a delivery is on its way to Redis: another may begin. */
+  leave: (id: string) => void;
+  /** The ends of these could not be noted yet. */
+  keep: (ids: readonly string[]) => void;
+  /** The end of an attempt is noted. */
+  noted: (attempt: { isDelivered: boolean }) => void;
+};
+
+/** Who runs the deliveries of one receiver; `cut` ends attempts at shutdown. */
+export type DeliveryRunner = {
+  receiver: Receiver;
+  notifier: Notifier;
+  parts: DeliveryParts;
+  places: Places;
+  cut: AbortSignal;
+};
+
+/** What is sent at once: one delivery, or those of a batch, the one that leads first; and the process that was handed it. */
+type Message = {
+  lead: Letter;
+  letters: readonly Letter[];
+  batch: string | null;
+  process: string | null;
+};
+
+/** After an error of our own (Redis away, a bug) the end of a delivery is noted again. */
+const ERROR_RETRY_MS = 2_000;
+
+/** So long a delivery whose event only a newer version can read is left to one. */
+const NEWER_RETRY_MS = 30_000;
+
+/**
+ * Runs one delivery that was handed out: finds out whether it is sent now, and with which others; reads their events; makes
+ * the attempt; judges it; and notes how it ended. Returns ms until it comes up again; null when its end is noted.
+ */
+export async function runDelivery(
+  letter: Letter,
+  clock: Clock,
+  runner: DeliveryRunner,
+): Promise<number | null> {
+  const { receiver, parts, places } = runner;
+  const turn = await takeTurn({ receiver, letter, nowMs: nowBy(clock) }, parts);
+  if (turn.do === 'wait') return turn.afterMs;
+  const letters = await read(letter, turn, runner);
+  if (letters.some(({ waits }) => waits)) return NEWER_RETRY_MS;
+  for (const one of letters) {
+    if (one.missing !== null) await noteMissing(one, one.missing, { clock, runner });
+  }
+  const message = messageOf(letter, letters, { turn, process: parts.sender.id });
+  if (message === null) return null;
+  // Another process may have taken it over while this one stood still.
+  if (!parts.sender.isSure()) return 0;
+  const attempt = await makeAttempt(message, runner);
+  const isDelivered = attempt.result.outcome === 'delivered';
+  // Before another one may begin: a receiver that fails gets no more than it is then allowed.
+  const returned = places.attempted({ isDelivered, durationMs: attempt.result.durationMs });
+  const noted = note(message, notingOf(message, attempt, { clock, receiver }), runner);
+  // What is asked for now reaches Redis behind the note, and so usually finds the receiver as the attempt left it.
+  places.leave(letter.id);
+  await Promise.all([returned, noted]);
+  places.noted({ isDelivered });
+  return null;
+}
+
+/** The deliveries that are sent at once, with their events. */
+async function read(
+  letter: Letter,
+  { members }: SendingTurn,
+  { receiver, parts }: DeliveryRunner,
+): Promise<Letter[]> {
+  const isAlone = members.every((id) => id === letter.id);
+  return isAlone ? [letter] : readLetters(receiver.name, members, parts);
+}
+
+/** What is to be sent of some deliveries; null when there is nothing. */
+function messageOf(
+  letter: Letter,
+  letters: readonly Letter[],
+  { turn, process }: { turn: SendingTurn; process: string },
+): Message | null {
+  const sent = letters.filter(({ event }) => event !== null);
+  const [first] = sent;
+  if (first === undefined) return null;
+  const lead = letters.length === 1 ? letter : (sent.find(({ id }) => id === letter.id) ?? first);
+  const batch = turn.members.length > 1 ? turn.batch : null;
+  // Where the event of the one that leads has gone, another of the batch stands for it, which nobody was handed.
+  return { lead, letters: sent, batch, process: lead.id === letter.id ? process : null };
+}
+
+/** An attempt that was made, and when (own clock, ms). */
+type Attempt = { result: AttemptResult; atMs: number };
+
+/** Sends one message, about one event or as the batch of several. */
+async function makeAttempt(
+  { lead, letters, batch }: Message,
+  { receiver, notifier, cut }: DeliveryRunner,
+): Promise<Attempt> {
+  const atMs = Date.now();
+  const replay = lead.fact.replay !== null;
+  const options = { signal: cut, nowMs: atMs, replay, remaining: remainingOf(letters) };
+  if (batch === null) {
+    if (lead.event === null) throw new Error('there is no event to send');
+    return { result: await notifier.deliver(lead.event, options), atMs };
+  }
+  const events = letters.flatMap(({ event }) => event ?? []);
+  if (notifier.deliverDigest === undefined) {
+    throw new Error(`receiver ${receiver.name} takes one event at a time, but several are to be sent`);
+  }
+  return { result: await notifier.deliverDigest({ id: batch, events }, options), atMs };
+}
+
+/** What is noted of an attempt: what follows from it, and what is kept of the answer. */
+function notingOf(
+  { letters, process }: Message,
+  { result, atMs }: Attempt,
+  { clock, receiver }: { clock: Clock; receiver: Receiver },
+): Omit<Noting, 'ids'> {
+  const verdict = judge({
+    result,
+    facts: letters.map(({ fact }) => fact),
+    retries: receiver.retries,
+    claimedMs: clock.redisMs,
+    nowMs: nowBy(clock),
+  });
+  const { retryAfterMs: _, answer, ...rest } = result;
+  return {
+    ...verdict,
+    attempt: { ...rest, answer: cutAnswer(answer), atMs, nextAtMs: verdict.nextAtMs },
+    answer: result.outcome === 'delivered' ? '' : answer,
+    disableAfterMs: receiver.disableAfterMs,
+    process,
+    nowMs: nowBy(clock),
+  };
+}
+
+/** Ends a delivery that has nothing to send. */
+async function noteMissing(
+  letter: Letter,
+  reason: string,
+  { clock, runner }: { clock: Clock; runner: DeliveryRunner },
+): Promise<void> {
+  const noting: Omit<Noting, 'ids'> = {
+    attempt: { ...NOT_SENT, reason, atMs: Date.now() },
+    outcome: 'dead',
+    nextAtMs: null,
+    counts: true,
+    answer: '',
+    restMs: null,
+    disableAfterMs: null,
+    process: null,
+    nowMs: nowBy(clock),
+  };
+  await note({ letters: [letter], lead: letter }, noting, runner);
+}
+
+/** Notes an attempt with all its deliveries in one step. What has been sent is noted, however long that takes. */
+async function note(
+  { letters, lead }: Pick<Message, 'letters' | 'lead'>,
+  noting: Omit<Noting, 'ids'>,
+  { receiver: { name: receiver }, parts, places, cut }: DeliveryRunner,
+): Promise<void> {
+  const { deliveries, log } = parts;
+  const others = letters.filter(({ id }) => id !== lead.id).map(({ id }) => id);
+  for (;;) {
+    try {
+      const noted = await deliveries.record(receiver, { ...noting, ids: [lead.id, ...others] });
+      reportNoted({ receiver, letters, lead, attempt: noting.attempt }, noted, parts);
+      return;
+    } catch (error) {
+      log.error({ receiver, delivery: lead.id, error }, 'delivery.error');
+      if (cut.aborted) return;
+      // What cannot be noted keeps its place: a crash would send it again, and so there must not be many of it.
+      places.keep(letters.map(({ id }) => id));
+      await sleep(ERROR_RETRY_MS, undefined, { signal: cut }).catch(() => undefined);
+    }
+  }
+}
+
+type SendingTurn = Extract<Turn, { do: 'send' }>;
+
+const NOT_SENT = {
+  outcome: 'failed',
+  httpStatus: null,
+  smtpCode: null,
+  durationMs: 0,
+  answer: '',
+  nextAtMs: null,
+} as const;
+
+function nowBy({ redisMs, ownMs }: Clock): number {
+  return Math.round(redisMs + performance.now() - ownMs);
+}
+
+/** Whom the last attempt left out, where that is the same for all that is sent. */
+function remainingOf(letters: readonly Letter[]): readonly string[] | undefined {
+  const [first, ...others] = letters.map(({ fact }) => fact.attempts.at(-1)?.remaining);
+  return others.every((other) => other?.join() === first?.join()) ? first : undefined;
+}

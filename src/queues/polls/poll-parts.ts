@@ -1,0 +1,45 @@
+import type { Logger } from 'pino';
+import type { FinishedStatuses } from '../../domain/cadence/next-poll.ts';
+import type { Signals } from '../../signals.ts';
+import type { RedisClient } from '../../store/commands.ts';
+import type { HandedQuotes } from '../../store/handed-quotes.ts';
+import type { HealthStore } from '../../store/health.ts';
+import type { Keys } from '../../store/keys.ts';
+import type { PlanStore } from '../../store/plan.ts';
+import type { Registry } from '../../store/registry.ts';
+import type { SubjectStore } from '../../store/subjects.ts';
+import type { WalletStore } from '../../store/wallets.ts';
+import type { UpstreamClient } from '../../upstream/client/client.ts';
+import type { Learning } from './learning.ts';
+import type { Walks } from './walks.ts';
+
+/** What polls read and write. */
+export type PollStores = {
+  plan: PlanStore;
+  subjects: SubjectStore;
+  registry: Registry;
+  handedQuotes: HandedQuotes;
+  wallets: WalletStore;
+  walks: Walks;
+  health: HealthStore;
+};
+
+/** The settings that polls go by. `fullSweepEveryMs`: the shortest time from one sweep of all pages of a wallet to the next. */
+export type PollRules = {
+  confirmAfterMs: number;
+  finished: FinishedStatuses;
+  fullSweepEveryMs: number;
+  retentionMs: number;
+};
+
+/** What polls are made with. */
+export type PollParts = {
+  redis: RedisClient;
+  keys: Keys;
+  stores: PollStores;
+  client: UpstreamClient;
+  rules: PollRules;
+  learning: Learning;
+  signals: Signals;
+  log: Logger;
+};

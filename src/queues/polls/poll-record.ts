@@ -1,0 +1,94 @@
+import { performance } from 'node:perf_hooks';
+import type { SubjectPlan } from '../../domain/cadence/subject-plan.ts';
+import { unseenSnapshot } from '../../domain/changes/next-snapshot.ts';
+import { type Claim, parseClaimRoot } from '../../domain/subjects/claim.ts';
+import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
+import { asSubjectId, type SubjectId } from '../../domain/subjects/subject.ts';
+import type { PollTarget } from '../../pollers/poll-subject.ts';
+import type { Reading } from '../../pollers/reading.ts';
+import type { PollStart } from '../../store/poll-start.ts';
+import { commitDue } from './commit-flagged.ts';
+import { commitRecord, commitShort, planOf } from './commit-record.ts';
+import { missingRecord } from './poll-failures.ts';
+import type { PollParts } from './poll-parts.ts';
+import { type Adapter, AFTER_SUPERSEDED, answered, failed } from './polled.ts';
+import { openTransfer } from './take-page.ts';
+import { reportUnreadable } from './unreadable.ts';
+
+/** Asks the upstream about a subject. Throws UpstreamFailure, or the signal's reason. */
+export type Ask = (target: PollTarget, signal: AbortSignal) => Promise<Reading>;
+
+/** Polls subjects that have a record of their own: asks, takes the record in, makes what the clock has brought about, and plans. */
+export function recordAdapter(parts: PollParts, ask: Ask): Adapter {
+  return {
+    isOver: (start) => isOver(parts, start),
+    poll: async (start, signal) => {
+      const { record, answeredMs } = await askForRecord(parts, { ask, start }, signal);
+      const taken = await commitRecord(parts, record, start, {
+        asOf: start.asOf,
+        nowMs: answeredMs,
+        price: start.price,
+        exact: true,
+        claims: start.claims.filter((claim) => !claim.served),
+      });
+      if (taken.outcome === 'superseded') return answered(AFTER_SUPERSEDED);
+      // A doubt is not told, but looked at again soon.
+      const doubt = taken.outcome === 'stale' ? { key: '', sinceMs: start.nowMs } : null;
+      const snapshot = taken.snapshot === null ? null : { ...taken.snapshot, doubt };
+      const plan = planOf(parts, { ...start, snapshot }, start);
+      let standing = snapshot ?? unseenSnapshot(start.nowMs);
+      if (doubt === null) {
+        const affected = { ...start, snapshot: standing };
+        standing = await commitDue(parts, affected, { due: plan.due, nowMs: start.nowMs });
+      }
+      if (taken.stored && snapshot !== null) await noteTransfer(parts, start, standing, plan);
+      return answered(plan.next());
+    },
+    failed: async (_start, failure) => failed(failure),
+  };
+}
+
+/** Whether the tracking of a subject is over, and nobody waits for an answer about it. */
+export async function isOver(parts: PollParts, start: PollStart): Promise<boolean> {
+  const isAwaited = start.claims.some((claim) => !claim.served);
+  if (isAwaited || start.isAsked || !planOf(parts, start, start).isOver) return false;
+  // A process that was killed may have stored the end of a transfer, and not told yet that it is short.
+  await commitShort(parts, start, start);
+  return true;
+}
+
+/** Makes the request of a poll. Returns the record of its subject, and when the answer came (Redis time). */
+async function askForRecord(
+  parts: PollParts,
+  { ask, start }: { ask: Ask; start: PollStart },
+  signal: AbortSignal,
+): Promise<{ record: UpstreamRecord; answeredMs: number }> {
+  const { subject, route, nowMs } = start;
+  const askedAt = performance.now();
+  const reading = await ask({ subject, route, nowMs }, signal);
+  const answeredMs = nowMs + Math.round(performance.now() - askedAt);
+  reportUnreadable(parts, subject, reading);
+  if (reading.useless) throw reading.useless;
+  const record = reading.records.find((candidate) => candidate.subject === subject);
+  if (record === undefined) throw missingRecord(subject, reading);
+  return { record, answeredMs };
+}
+
+/** Notes with the wallets of a transfer what a look-up of its own showed. */
+async function noteTransfer(
+  { stores: { wallets } }: PollParts,
+  { subject, nowMs, claims }: PollStart,
+  snapshot: Snapshot,
+  { isOver }: SubjectPlan,
+): Promise<void> {
+  const transfer = openTransfer(subject, snapshot, nowMs);
+  await wallets.noteTransfer(walletRoots(claims), { ...transfer, isOver });
+}
+
+/** The wallets among the claims on a subject, as subjects. */
+function walletRoots(claims: readonly Claim[]): SubjectId[] {
+  return claims
+    .map((claim) => parseClaimRoot(claim.root).subject)
+    .filter((subject) => subject.startsWith('wallet:'))
+    .map(asSubjectId);
+}

@@ -1,0 +1,58 @@
+import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
+import type { PollOutcome } from '../../signals.ts';
+import { NOTHING_OBSERVED, type Observed, type PollEnd } from '../../store/plan.ts';
+import type { PollStart } from '../../store/poll-start.ts';
+import type { PollFailure } from './poll-failures.ts';
+
+/** How a poll ended: what becomes of its subject, when it is polled next, what it observed, and what is counted. */
+export type Polled = { end: PollEnd; next: PlannedPoll; observed: Observed; outcome: PollOutcome };
+
+/** How a kind of subject is polled. */
+export type Adapter = {
+  /** Whether nothing is left to find out. */
+  isOver: (start: PollStart) => Promise<boolean>;
+  /** Makes the one request, takes in what it brings, and plans the next poll. Throws UpstreamFailure, or the signal's reason. */
+  poll: (start: PollStart, signal: AbortSignal) => Promise<Polled>;
+  /** What becomes of the subject after a request that failed. */
+  failed: (start: PollStart, failure: PollFailure) => Promise<Polled>;
+};
+
+/** The next poll as soon as there is a slot for it. */
+export const AT_ONCE: PlannedPoll = {
+  virtualSeconds: 0,
+  restMs: 0,
+  latestMs: null,
+  alarmMs: null,
+  unseen: false,
+};
+
+/** A superseded answer is asked for again at once: it raced with a newer one. */
+const SUPERSEDED_RETRY_MS = 250;
+
+/** The next poll after an answer that raced with a newer one. */
+export const AFTER_SUPERSEDED: PlannedPoll = {
+  ...AT_ONCE,
+  restMs: SUPERSEDED_RETRY_MS,
+  alarmMs: SUPERSEDED_RETRY_MS,
+};
+
+/** A poll after which nothing is left to do. */
+export function over(outcome: PollOutcome): Polled {
+  return { end: 'finish', next: AT_ONCE, observed: NOTHING_OBSERVED, outcome };
+}
+
+/** A poll that was answered; `next` is null where nothing is left to do. */
+export function answered(next: PlannedPoll | null, observed: Observed = NOTHING_OBSERVED): Polled {
+  if (next === null) return { ...over('answered'), observed };
+  return { end: 'next', next, observed, outcome: 'answered' };
+}
+
+/** A poll that failed: its subject waits alone, or the surface is what failed. */
+export function failed(failure: PollFailure, observed: Observed = NOTHING_OBSERVED): Polled {
+  return {
+    end: failure.own ? 'failed' : 'back',
+    next: { ...AT_ONCE, restMs: failure.afterMs },
+    observed,
+    outcome: 'failed',
+  };
+}

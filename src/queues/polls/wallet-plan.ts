@@ -1,0 +1,114 @@
+import { arrivalsPerSecond } from '../../domain/cadence/arrivals.ts';
+import { type Listing, NARROW_STATUSES } from '../../domain/cadence/listing-choice.ts';
+import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
+import { type OpenTransfer, planWallet, type WalletPlan } from '../../domain/cadence/wallet.ts';
+import type { Law } from '../../domain/cadence/watched.ts';
+import type { PollStart } from '../../store/poll-start.ts';
+import type { NotedFacts, WalletFacts } from '../../store/wallets.ts';
+
+/** How long an observation about an upstream's pages that costs requests is believed. */
+const BELIEVED_MS = 3_600_000;
+
+/** The next page of a sweep over all pages is worth its request after so long at a price of 1, and overdue after that. */
+const SWEEP_SECONDS = 10;
+const SWEEP_LATEST_MS = 120_000;
+
+/** A transfer that pages show is not looked up by itself for so long, or for so many rounds over all wallets. */
+const COVER_MS = 30_000;
+const COVER_ROUNDS = 3;
+
+export function coverMs({ roundSeconds }: PollMoment): number {
+  return Math.max(COVER_MS, 1_000 * COVER_ROUNDS * roundSeconds);
+}
+
+/** When a poll is made, as far as its plan goes by it: Redis time, and the plan's virtual time and price. */
+export type PollMoment = Pick<PollStart, 'nowMs' | 'virtual' | 'price' | 'roundSeconds'>;
+
+/** What is known of a wallet when it is planned. */
+type KnownWallet = { facts: WalletFacts; open: readonly OpenTransfer[] };
+
+/** What is asked for next, by all that is known of the wallet, and in which listing new transfers appear (`finder`). */
+export function planListing(
+  law: Law,
+  { nowMs, virtual, price, roundSeconds, fromMs = nowMs }: PollMoment & { fromMs?: number },
+  { facts, open }: KnownWallet,
+): { plan: WalletPlan; finder: Listing } {
+  const narrows = nowMs - facts.unnarrowedAtMs > BELIEVED_MS;
+  const headFinds = facts.pages === 1 || comesNewestFirst(facts, nowMs);
+  const plan = planWallet({
+    open,
+    polled: facts.polled,
+    headTakenAtMs: facts.takenAtMs.head ?? 0,
+    nowMs,
+    fromMs,
+    virtual,
+    price,
+    roundSeconds,
+    narrows,
+    headFinds,
+    arrivalsPerSecond: arrivalsPerSecond(facts.arrivals, { usualPerSecond: law.usualArrivals, nowMs }),
+    law,
+  });
+  return { plan, finder: headFinds || !narrows ? 'head' : 'pending' };
+}
+
+/**
+ * However much is expected of a wallet, it is polled so often at most while all are polled once, where that is seconds:
+ * polling it still more often gains less than the others lose.
+ */
+const LOOKS_A_ROUND = 4;
+const MOST_AHEAD_SECONDS = 10;
+
+/** When a wallet that was polled just now is polled again. */
+export function nextListing(law: Law, moment: PollMoment, known: KnownWallet): PlannedPoll {
+  const ahead = Math.min(MOST_AHEAD_SECONDS, moment.roundSeconds / LOOKS_A_ROUND);
+  const fromMs = moment.nowMs + 1_000 * Math.max(law.arrivals.limits.leastSeconds, ahead);
+  return planListing(law, { ...moment, fromMs }, known).plan;
+}
+
+/** The facts with what this poll has found out, as the next will read them. */
+export function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
+  const number = (fact: keyof NotedFacts, known: number): number => Number(noted[fact] ?? known);
+  const polled = { ...facts.polled };
+  const takenAtMs = { ...facts.takenAtMs };
+  for (const listing of ['head', ...NARROW_STATUSES] as const) {
+    const atMs = noted[`polled:${listing}`];
+    if (atMs !== undefined)
+      polled[listing] = { atMs: Number(atMs), virtual: Number(noted[`virtual:${listing}`] ?? 0) };
+    const taken = noted[`taken:${listing}`];
+    if (taken !== undefined) takenAtMs[listing] = Number(taken);
+  }
+  return {
+    ...facts,
+    polled,
+    takenAtMs,
+    sweptAtMs: number('sweptAtMs', facts.sweptAtMs),
+    pages: number('pages', facts.pages),
+    orderAtMs: number('orderAtMs', facts.orderAtMs),
+    disorderAtMs: number('disorderAtMs', facts.disorderAtMs),
+    unnarrowedAtMs: number('unnarrowedAtMs', facts.unnarrowedAtMs),
+    headAnsweredAtMs: number('headAnsweredAtMs', facts.headAnsweredAtMs),
+    arrivals: {
+      seen: number('arrivals:seen', facts.arrivals.seen),
+      watchedSeconds: number('arrivals:watchedSeconds', facts.arrivals.watchedSeconds),
+      atMs: number('arrivals:atMs', facts.arrivals.atMs),
+    },
+  };
+}
+
+/** Whether new transfers come first: it was seen, and nothing contradicted it of late. */
+export function comesNewestFirst({ orderAtMs, disorderAtMs }: WalletFacts, nowMs: number): boolean {
+  return orderAtMs > 0 && nowMs - disorderAtMs > BELIEVED_MS;
+}
+
+/** A page of a sweep waits its turn; the others are about what moves now. */
+export function nextPage(route: string): PlannedPoll {
+  return route === 'all'
+    ? { virtualSeconds: SWEEP_SECONDS, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: null, unseen: false }
+    : { virtualSeconds: 0, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: 0, unseen: false };
+}
+
+/** The listing whose pages a walk reads. */
+export function narrowListing(route: string): Listing {
+  return NARROW_STATUSES.find((status) => status === route) ?? 'head';
+}

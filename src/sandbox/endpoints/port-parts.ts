@@ -1,0 +1,13 @@
+import type { Answering } from '../control/answer-log.ts';
+import type { RequestLog } from '../control/request-log.ts';
+import type { Spoilings } from '../faults/fault-hooks.ts';
+import type { Faults } from '../faults/faults.ts';
+
+/** What the ports that a client sees have in common: what came and was answered, the faults, and the clock. */
+export type PortParts = {
+  answering: Answering;
+  requests: RequestLog;
+  faults: Faults;
+  spoilings: Spoilings;
+  nowMs: () => number;
+};

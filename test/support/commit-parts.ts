@@ -1,0 +1,25 @@
+import { pino } from 'pino';
+import { ARRIVAL_RULE, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
+import type { CommitParts } from '../../src/queues/polls/commit-record.ts';
+import { Learning } from '../../src/queues/polls/learning.ts';
+import { Signals } from '../../src/signals.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
+import type { Keys } from '../../src/store/keys.ts';
+import { LearnedStore } from '../../src/store/learned.ts';
+
+/** What is learned, at the defaults; not started, so that what is known stands still. */
+export function learningOf(redis: RedisClient, keys: Keys): Learning {
+  const log = pino({ level: 'silent' });
+  const learned = new LearnedStore(redis, keys, { retentionMs: 60_000 });
+  return new Learning({ redis, learned, rules: WATCH_RULES, arrivals: ARRIVAL_RULE, log });
+}
+
+/** What records are committed with, at the defaults, into the stores of a test. */
+export function commitParts(redis: RedisClient, keys: Keys, stores: CommitParts['stores']): CommitParts {
+  return {
+    stores,
+    rules: { confirmAfterMs: 600_000, finished: {} },
+    learning: learningOf(redis, keys),
+    signals: new Signals(),
+  };
+}
