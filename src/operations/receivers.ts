@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { entitledTo } from '../queues/deliveries/entitlements.ts';
 import { readBatch } from '../queues/deliveries/log-batch.ts';
-import { entitledTo } from '../queues/deliveries/openings.ts';
 import { isHeld, RECEIVER_STATES, type ReceiverCondition, type ReceiverState } from '../store/receivers.ts';
 import type { StoredReceiver } from '../store/registry.ts';
 import { RefusedError } from './errors.ts';

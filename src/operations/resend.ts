@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { entitledTo } from '../queues/deliveries/openings.ts';
+import { entitledTo } from '../queues/deliveries/entitlements.ts';
 import { factsAt } from '../queues/deliveries/replays.ts';
 import { redisTimeMs } from '../store/connection.ts';
 import { eventOf } from '../store/log-entry.ts';

@@ -5,7 +5,7 @@ import { parseJson } from '../../domain/parse-json.ts';
 import { RefusedError, UnknownError } from '../../operations/errors.ts';
 import { LostPlaceError } from '../../operations/events.ts';
 import type { FindEvent } from '../../operations/find-event.ts';
-import { within } from '../../within.ts';
+import { withTimeout } from '../../with-timeout.ts';
 import type { EventLinks } from '../event-links.ts';
 import { sendProblem } from '../problem.ts';
 import { Access, type ApiTokens } from './access.ts';
@@ -118,7 +118,7 @@ function partsOf({ parts }: ApiOptions): ApiParts {
 }
 
 async function timed(call: () => Promise<Answer>, { timeoutMs = TIMEOUT_MS }: ApiRoute): Promise<Answer> {
-  const answer = await within(call(), timeoutMs);
+  const answer = await withTimeout(call(), timeoutMs);
   if (answer !== null) return answer;
   throw new ProblemError(503, 'Redis gave no answer in time; try again later', { 'retry-after': '5' });
 }
