@@ -103,13 +103,13 @@ export type Connections = {
   waking: RedisClient;
 };
 
-/** What the parts are made from. `resync` refills a Redis that was emptied, `keep` one that lost a part. */
-type Assembly = {
+/** What the parts are made from. */
+export type Assembly = {
   config: Config;
   connections: Connections;
   signals: Signals;
   log: Logger;
-  upkeep: Pick<Upkeep, 'resync' | 'keep'>;
+  upkeep: Upkeep;
 };
 
 /** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
@@ -149,7 +149,7 @@ export function assemble({ config, connections, signals, log, upkeep }: Assembly
     directory,
     process: sender.id,
     retentionMs,
-    upkeep: { ...upkeep, digest: config.digest },
+    upkeep,
     signals,
     log,
   });

@@ -12,6 +12,10 @@ import type { RelayStores } from './relay-parts.ts';
 /** The config that the check sees to: its `digest`, and what brings Redis back to it. */
 export type Upkeep = {
   digest: string;
+  /** Whether another config of this process takes its place: then it sees to nothing. */
+  isReplaced: () => boolean;
+  /** Whether Redis may hold a part of another config that was given up. */
+  isTorn: () => boolean;
   /** Makes the registry what the config wants; for a Redis that has lost everything. */
   resync: () => Promise<void>;
   /** Holds plans and registry against the config; while that is the newest of all processes. */
@@ -129,8 +133,9 @@ export class Reconcile {
   async #compareConfig(): Promise<void> {
     const { stores, upkeep, log } = this.#parts;
     const newest = await stores.registry.newestDigest();
-    if (newest === null) {
-      log.error('redis.emptied');
+    if (upkeep.isReplaced()) return;
+    if (newest === null || upkeep.isTorn()) {
+      if (newest === null) log.error('redis.emptied');
       await upkeep.resync();
       return;
     }
