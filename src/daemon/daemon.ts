@@ -23,7 +23,7 @@ import { SchemaWatch } from '../store/schema-watch.ts';
 import { checkRedis } from '../store/startup-checks.ts';
 import type { ForeignEntry } from '../store/stored.ts';
 import { VERSION } from '../version.ts';
-import { within } from '../within.ts';
+import { withTimeout } from '../with-timeout.ts';
 import { type ConfigChanges, changesBetween, isEmpty } from './config-changes.ts';
 import { daemonEvents } from './event-lookup.ts';
 import { Generation } from './generation.ts';
@@ -253,12 +253,12 @@ export class Daemon {
     this.#schemaWatch?.close();
     this.#reloads?.close();
     const timer = setTimeout(() => this.#cut.abort(), GRACE_MS);
-    await within(this.#applying, CLOSE_MS / 4);
+    await withTimeout(this.#applying, CLOSE_MS / 4);
     await Promise.all([this.#generation?.close(this.#cut.signal), ...this.#draining]);
     clearTimeout(timer);
     this.#metrics.close();
-    await within(this.#server.close(), CLOSE_MS / 4);
-    await within(Promise.allSettled([...this.#connections].map(disconnect)), CLOSE_MS / 4);
+    await withTimeout(this.#server.close(), CLOSE_MS / 4);
+    await withTimeout(Promise.allSettled([...this.#connections].map(disconnect)), CLOSE_MS / 4);
     await this.#embedded?.close();
     this.#log.info('daemon.stopped');
   }

@@ -5,7 +5,7 @@ import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
 import type { Wanted } from '../store/registry.ts';
 import type { SchemaVersion } from '../store/schema-version.ts';
-import { within } from '../within.ts';
+import { withTimeout } from '../with-timeout.ts';
 import { type Assembly, assemble, type DaemonParts } from './assemble.ts';
 
 /** How long what is left may take once attempts and polls have been cut off. */
@@ -172,9 +172,9 @@ export class Generation {
 
   async #end(): Promise<void> {
     const { polling, delivering, clients } = this.parts;
-    await within(Promise.allSettled([polling.queues.close(), delivering.sender.close()]), CUT_MS / 2);
+    await withTimeout(Promise.allSettled([polling.queues.close(), delivering.sender.close()]), CUT_MS / 2);
     const rest = [...clients.map((client) => client.close()), this.#options.release()];
-    await within(Promise.allSettled(rest), CUT_MS / 2);
+    await withTimeout(Promise.allSettled(rest), CUT_MS / 2);
   }
 }
 
@@ -185,7 +185,7 @@ async function settledOrCut(work: readonly Promise<unknown>[], cut: AbortSignal)
   cut.addEventListener('abort', begin);
   if (cut.aborted) begin();
   const settled = Promise.allSettled(work);
-  await Promise.race([settled, promise.then(() => within(settled, CUT_MS))]);
+  await Promise.race([settled, promise.then(() => withTimeout(settled, CUT_MS))]);
   cut.removeEventListener('abort', begin);
 }
 
