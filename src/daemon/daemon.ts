@@ -6,7 +6,6 @@ import type { Event } from '../domain/events/event.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
 import { type MetricNames, Metrics } from '../metrics/metrics.ts';
 import { scheduleMigration } from '../queues/migrate-schedule.ts';
-import { EventLinks } from '../server/event-links.ts';
 import { LoopWatch } from '../server/loop-watch.ts';
 import { Server } from '../server/server.ts';
 import { Signals } from '../signals.ts';
@@ -24,8 +23,9 @@ import { checkRedis } from '../store/startup-checks.ts';
 import type { ForeignEntry } from '../store/stored.ts';
 import { VERSION } from '../version.ts';
 import { withTimeout } from '../with-timeout.ts';
+import { apiOptionsOf } from './api.ts';
+import type { Connections } from './assemble.ts';
 import { type ConfigChanges, changesBetween, isEmpty } from './config-changes.ts';
-import { daemonEvents } from './event-lookup.ts';
 import { Generation } from './generation.ts';
 import { daemonHealth, daemonMetricSources, daemonReadiness, daemonStanding } from './readiness.ts';
 import { ConfigReloads, type ReloadResult } from './reloads.ts';
@@ -46,7 +46,7 @@ class UnusableRedisError extends Error {
 }
 
 /** What all configs of a process work with. */
-type Shared = { redis: RedisClient; opening: RedisClient; delivering: RedisClient; version: SchemaVersion };
+type Shared = Omit<Connections, 'blocking' | 'waking'> & { version: SchemaVersion };
 
 /** The whole program: from a config to running parts, and back. */
 export class Daemon {
@@ -113,14 +113,7 @@ export class Daemon {
       metrics: this.#metrics,
       readiness,
       health: daemonHealth(this.#monitor, this.#loop),
-      api:
-        config.server.token === null
-          ? null
-          : {
-              token: config.server.token,
-              links: new EventLinks(config.server.token),
-              findEvent: daemonEvents(() => this.#generation?.parts ?? null),
-            },
+      api: apiOptionsOf(config.server, () => this.#generation?.parts.operations ?? null),
     });
   }
 
@@ -157,6 +150,7 @@ export class Daemon {
       redis,
       opening: this.#connect('openings'),
       delivering: this.#connect('deliveries'),
+      asking: this.#connect('api'),
       version: await this.#prepareSchema(redis),
     };
     const generation = this.#generate(config, this.#shared);
@@ -205,10 +199,10 @@ export class Daemon {
   }
 
   /** All that a config decides, on connections that it shares and two of its own, on which it waits. */
-  #generate(config: Config, { redis, opening, delivering, version }: Shared): Generation {
+  #generate(config: Config, { version, ...shared }: Shared): Generation {
     const [blocking, waking] = [this.#connect('relay'), this.#connect('sender')];
     const release = () => Promise.allSettled([blocking, waking].map((own) => this.#disconnect(own)));
-    const connections = { redis, opening, delivering, blocking, waking };
+    const connections = { ...shared, blocking, waking };
     const { signals } = this;
     try {
       return new Generation({ config, connections, signals, log: this.#log, version, release });

@@ -1,5 +1,4 @@
-import { inject } from 'vitest';
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { account } from '../../src/demo/account.ts';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
@@ -24,7 +23,10 @@ const SLOW_MACHINE_MS = 3_000;
 const PAGE = z.object({ results: z.array(z.object({ id: z.string() })) });
 
 /** The wallets of every transfer, as the upstream shows them. */
-async function walletsByTransfer(sandbox: Sandbox, wallets: readonly string[]): Promise<Map<string, Set<string>>> {
+async function walletsByTransfer(
+  sandbox: Sandbox,
+  wallets: readonly string[],
+): Promise<Map<string, Set<string>>> {
   const known = new Map<string, Set<string>>();
   for (const wallet of wallets) {
     const answer = await fetch(`${sandbox.url}${statusPath({ wallet, limit: 50 })}`, {
@@ -72,7 +74,10 @@ test('1,000 wallets in and 500 out under load: nothing is lost, nothing invented
   sandbox.setPace(BIRTHS_PER_SECOND);
   await hook.until((events) => events.length >= 200);
 
-  await write({ ...config, subscriptions: [{ name: 's', wallets: [...stay, ...come], receivers: ['hook'] }] });
+  await write({
+    ...config,
+    subscriptions: [{ name: 's', wallets: [...stay, ...come], receivers: ['hook'] }],
+  });
   const reloadingMs = Date.now();
   expect(await daemon.reload()).toMatchObject({
     ok: true,
@@ -84,14 +89,18 @@ test('1,000 wallets in and 500 out under load: nothing is lost, nothing invented
   sandbox.setPace(0);
   await eventually('all transfers have ended', () => sandbox.pace().livingTransfers === 0);
   const transitions = sandbox.transitions();
-  await eventually('nothing new is told for a while', quiet(() => hook.events.length));
+  await eventually(
+    'nothing new is told for a while',
+    quiet(() => hook.events.length),
+  );
   await daemon.stopPolling();
   const showings = sandbox.showings();
   const walletsOf = await walletsByTransfer(sandbox, wallets);
   const has = (subject: string, some: readonly string[]): boolean =>
     some.some((wallet) => walletsOf.get(subject)?.has(wallet) === true);
   const isStaying = (subject: string): boolean => has(subject, stay);
-  const isComing = (subject: string): boolean => !has(subject, stay) && !has(subject, out) && has(subject, come);
+  const isComing = (subject: string): boolean =>
+    !has(subject, stay) && !has(subject, out) && has(subject, come);
   const isGone = (subject: string): boolean => !has(subject, stay) && !has(subject, come);
   const told = lastTold(hook.events);
   const untold = [
@@ -119,8 +128,7 @@ test('1,000 wallets in and 500 out under load: nothing is lost, nothing invented
   }
   const bornMs = new Map(transitions.toReversed().map(({ subject, at }) => [subject, at]));
   const invented = events.filter(
-    ({ data: { subject } }) =>
-      isGone(subject.id) && (bornMs.get(subject.id) ?? 0) > reloadedMs + SETTLED_MS,
+    ({ data: { subject } }) => isGone(subject.id) && (bornMs.get(subject.id) ?? 0) > reloadedMs + SETTLED_MS,
   );
   expect(invented).toEqual([]);
   const goneBefore = events.filter(({ data }) => isGone(data.subject.id));
