@@ -19,6 +19,7 @@ import { ReplayStore } from '../store/replays.ts';
 import { SchemaVersion } from '../store/schema-version.ts';
 import { SetAside } from '../store/set-aside.ts';
 import { SubjectStore } from '../store/subjects.ts';
+import { TrackedStore } from '../store/tracked.ts';
 import { withTimeout } from '../with-timeout.ts';
 
 /** What commands about deliveries work with, on the Redis of their config. */
@@ -61,6 +62,7 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
         setAside: new SetAside(redis, keys),
         lease: new RelayLease(redis, keys),
         answers: new AnswerStore(redis, keys),
+        tracked: new TrackedStore(redis, keys, { retentionMs }),
       },
     });
   } finally {

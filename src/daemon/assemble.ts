@@ -44,6 +44,7 @@ import { SenderStore, WakeLog } from '../store/senders.ts';
 import { SetAside } from '../store/set-aside.ts';
 import type { OnForeign } from '../store/stored.ts';
 import { SubjectStore } from '../store/subjects.ts';
+import { TrackedStore } from '../store/tracked.ts';
 import { WalletStore } from '../store/wallets.ts';
 import { UpstreamClient } from '../upstream/client/client.ts';
 import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
@@ -56,6 +57,7 @@ export type DaemonStores = {
   subjects: SubjectStore;
   registry: Registry;
   handedQuotes: HandedQuotes;
+  tracked: TrackedStore;
   health: HealthStore;
   plan: PlanStore;
   events: EventLog;
@@ -129,13 +131,14 @@ export function assemble({ config, connections, signals, log, upkeep }: Assembly
     subjects,
     registry: new Registry(redis, keys, subjects, onForeign),
     handedQuotes: new HandedQuotes(redis, keys, onForeign),
+    tracked: new TrackedStore(redis, keys, kept),
     health: new HealthStore(redis, keys),
     plan: new PlanStore(redis, keys),
     events: new EventLog(opening, keys),
     receivers: new ReceiverStore(delivering, keys, onForeign),
     deliveries: new DeliveryStore(delivering, keys, kept),
   };
-  const { registry, receivers, events, deliveries } = stores;
+  const { registry, receivers, events, deliveries, tracked, handedQuotes } = stores;
   const { clients, polling } = assemblePolling({ config, redis, keys, stores, signals, log, onForeign });
   const { directory } = polling.discovery;
 
@@ -150,7 +153,7 @@ export function assemble({ config, connections, signals, log, upkeep }: Assembly
   const lease = new RelayLease(opening, keys, onForeign);
   const reconcile = new Reconcile({
     redis,
-    stores: { registry, receivers, events, deliveries, lease },
+    stores: { registry, receivers, events, deliveries, lease, tracked, handedQuotes },
     directory,
     process: sender.id,
     retentionMs,
@@ -213,6 +216,7 @@ function assembleOperations({
       replays: new ReplayStore(redis, keys, kept),
       setAside: new SetAside(redis, keys),
       answers: new AnswerStore(redis, keys),
+      tracked: new TrackedStore(redis, keys, kept),
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { type Surface, surfaceOf } from '../domain/subjects/kinds.ts';
+import { SURFACES, type Surface, surfaceOf } from '../domain/subjects/kinds.ts';
 import { routesOf, subjectsOf } from '../domain/subjects/subscription.ts';
 import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
@@ -126,7 +126,7 @@ export class Generation {
    */
   async #sync(lost: readonly Surface[]): Promise<void> {
     const { redis, stores, polling } = this.parts;
-    const { plan, registry, handedQuotes } = stores;
+    const { plan, registry, handedQuotes, tracked } = stores;
     const newest = await new EventLog(redis, new Keys(this.config.redis.prefix)).newest();
     const unverified = await handedQuotes.sync(this.config.handedQuotes);
     const wanted = wantedOf(this.config);
@@ -134,6 +134,12 @@ export class Generation {
     const named = wanted.subscriptions.flatMap(({ subjects }) => subjects);
     await plan.track(named.filter((subject) => lost.includes(surfaceOf(subject))));
     if (unverified.length > 0) await plan.ask(unverified);
+    if (lost.length > 0) {
+      for await (const some of tracked.all()) {
+        await registry.wantTracked(some);
+        await plan.track(some.filter((subject) => lost.includes(surfaceOf(subject))));
+      }
+    }
     for (const { dispatcher } of polling.pollers) dispatcher.wake();
   }
 
@@ -144,7 +150,7 @@ export class Generation {
     const isForgotten = (await registry.isForgotten()) && this.config.subscriptions.length > 0;
     if (lost.length === 0 && !isForgotten) return;
     this.#options.log.error({ surfaces: lost, wanted: !isForgotten }, 'plan.lost');
-    await this.#sync(lost);
+    await this.#sync(isForgotten ? SURFACES : lost);
   }
 
   /** Ends polling: polls under way end, or are cut off; what was committed is still delivered. */

@@ -2,13 +2,14 @@ import type { Directory } from '../domain/transfers/chains.ts';
 import type { RelayStores } from '../queues/deliveries/relay-parts.ts';
 import type { AnswerStore } from '../store/answers.ts';
 import type { RedisClient } from '../store/commands.ts';
+import type { TrackedStore } from '../store/tracked.ts';
 
 /** What operators see and act with, whether they ask a running daemon or the command line: its own stores. */
 export type OperationParts = {
   redis: RedisClient;
   /** What chains and tokens are called, as the daemon knew it last. */
   directory: Directory;
-  stores: RelayStores & { answers: AnswerStore };
+  stores: RelayStores & { answers: AnswerStore; tracked: TrackedStore };
 };
 
 /** What was asked for is not there: the message says what was found and what is known. */

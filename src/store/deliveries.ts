@@ -146,6 +146,7 @@ export class DeliveryStore {
         String(most),
         intervalMs === null ? '' : String(intervalMs),
         keys.delivery(receiver, ''),
+        keys.tracked,
         ...held,
       ),
     );

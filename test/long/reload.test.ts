@@ -78,7 +78,6 @@ test('1,000 wallets in and 500 out under load: nothing is lost, nothing invented
     ...config,
     subscriptions: [{ name: 's', wallets: [...stay, ...come], receivers: ['hook'] }],
   });
-  const reloadingMs = Date.now();
   expect(await daemon.reload()).toMatchObject({
     ok: true,
     changes: { subjects: { added: IN, removed: OUT } },
@@ -113,7 +112,7 @@ test('1,000 wallets in and 500 out under load: nothing is lost, nothing invented
   expect(new Set(events.map(({ id }) => id)).size).toBe(events.length);
   for (const [isWatched, sinceMs] of [
     [isStaying, startedMs],
-    [isComing, reloadingMs],
+    [isComing, reloadedMs],
   ] as const) {
     const sums = account({
       transitions,

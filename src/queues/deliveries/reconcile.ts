@@ -6,6 +6,8 @@ import { redisTimeMs } from '../../store/connection.ts';
 import { isHeld } from '../../store/receivers.ts';
 import type { StoredReceiver } from '../../store/registry.ts';
 import { entitledTo } from './entitlements.ts';
+import type { HandedQuotes } from '../../store/handed-quotes.ts';
+import type { TrackedStore } from '../../store/tracked.ts';
 import { readBatch } from './log-batch.ts';
 import type { RelayStores } from './relay-parts.ts';
 
@@ -25,7 +27,10 @@ export type Upkeep = {
 /** What the check works with. `process`: the one that delivers, as in Sender. */
 export type ReconcileParts = {
   redis: RedisClient;
-  stores: Pick<RelayStores, 'registry' | 'receivers' | 'events' | 'deliveries' | 'lease'>;
+  stores: Pick<RelayStores, 'registry' | 'receivers' | 'events' | 'deliveries' | 'lease'> & {
+    tracked: TrackedStore;
+    handedQuotes: HandedQuotes;
+  };
   directory: Directory;
   process: string;
   retentionMs: number;
@@ -49,6 +54,8 @@ export class Reconcile {
   #round: Promise<void> = Promise.resolve();
   #closing = false;
   #strangeConfig = false;
+  /** How many subjects were tracked by themselves at the last check. */
+  #tracked = 0;
   #lastRoundMs: number | null = null;
 
   constructor(parts: ReconcileParts) {
@@ -97,9 +104,10 @@ export class Reconcile {
   /** Trims the log to the retention, a hard cap, and says which receivers lose events that they had not got yet. */
   async #trim(nowMs: number): Promise<void> {
     const { stores, signals, log, retentionMs } = this.#parts;
-    const { registry, events, deliveries, receivers } = stores;
+    const { registry, events, deliveries, receivers, tracked, handedQuotes } = stores;
     const beforeMs = nowMs - retentionMs;
     await registry.prune(beforeMs);
+    await tracked.prune(beforeMs, (quote) => handedQuotes.isOwn(quote));
     for (const receiver of await registry.receivers()) {
       const { name } = receiver;
       await deliveries.trim(name, beforeMs);
@@ -135,7 +143,7 @@ export class Reconcile {
     const newest = await stores.registry.newestDigest();
     if (upkeep.isReplaced()) return;
     if (newest === null || upkeep.isTorn()) {
-      if (newest === null) log.error('redis.emptied');
+      if (newest === null) this.#reportEmptied();
       await upkeep.resync();
       return;
     }
@@ -144,7 +152,15 @@ export class Reconcile {
       log.warn({ mine: upkeep.digest.slice(0, 12), newest: newest.slice(0, 12) }, 'config.differs');
     }
     this.#strangeConfig = strange;
+    this.#tracked = await stores.tracked.count();
     if (!strange) await upkeep.keep();
+  }
+
+  /** What the config names is wanted anew; what was tracked by itself stood nowhere else. */
+  #reportEmptied(): void {
+    this.#parts.log.error('redis.emptied');
+    if (this.#tracked > 0) this.#parts.log.error({ subjects: this.#tracked }, 'tracked.lost');
+    this.#tracked = 0;
   }
 
   #report(what: 'delivery-missing', subject: string): void {
