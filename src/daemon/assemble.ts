@@ -227,7 +227,7 @@ function assemblePolling({
   const parts = { redis, keys, stores: pollStores, client, rules, learning, signals, log };
   const signers = new QuoteSigners({ client: discovery, shared: () => discovery.signers });
   const adapters = adaptersOf(parts, {
-    quotes: new QuoteVerification({ signers, stores: pollStores, signals, log }),
+    quotes: new QuoteVerification({ signers, stores: pollStores, learning, signals, log }),
     pricing: pricingOf({ quoting, partner }),
   });
 

@@ -1,5 +1,6 @@
 import { usualArrivals } from './arrivals.ts';
 import { type DecayClock, weightAt } from './decay.ts';
+import type { StageEnds } from './expected.ts';
 import {
   type Expectation,
   endedShares,
@@ -7,9 +8,16 @@ import {
   type HazardCurve,
   quantileSeconds,
 } from './hazard.ts';
-import { learnedHazard, type Tally } from './learning.ts';
+import { emptyTally, learnedAstray, learnedHazard, type Tally } from './learning.ts';
 import { ANY_ROUTE } from './route-name.ts';
-import { type ArrivalRule, type Lesson, WATCHES, type Watch, type WatchRules } from './watch-rules.ts';
+import {
+  type ArrivalRule,
+  astrayOf,
+  type Lesson,
+  WATCHES,
+  type Watch,
+  type WatchRules,
+} from './watch-rules.ts';
 
 /** What was seen counts half after this. */
 export const LEARNED_HALF_LIFE_MS = 86_400_000;
@@ -17,8 +25,17 @@ export const LEARNED_HALF_LIFE_MS = 86_400_000;
 /** What all processes have seen of one stage on one route, or of the arrivals of new transfers. */
 export type StoredTally = { route: string; lesson: Lesson; tally: Tally; landmarkMs: number };
 
-/** What is known of one stage on one route. `observations` counts ends that were seen, decayed. */
-export type LearnedStage = { route: string; watch: Watch; observations: number; curve: HazardCurve };
+/**
+ * What is known of one stage on one route. `observations` counts ends that were seen, decayed; `astray` those that left
+ * their way instead.
+ */
+export type LearnedStage = {
+  route: string;
+  watch: Watch;
+  observations: number;
+  curve: HazardCurve;
+  astray: number;
+};
 
 /** How often new transfers come: how many were seen, decayed, and how many are usual in a wallet per second. */
 export type LearnedArrivals = { observations: number; usualPerSecond: number };
@@ -28,6 +45,12 @@ export type Knowledge = {
   curve: (route: string, watch: Watch) => HazardCurve;
   /** After how many seconds 99 of 100 that ever end have ended; null while too little was seen and no quote said it. */
   p99Seconds: (route: string, watch: Watch) => number | null;
+  /** How a stage ends on a route, as usual or astray; null while too little was seen. */
+  ends: (route: string, watch: Watch) => StageEnds | null;
+  /** The hazard of leaving a stage astray. */
+  astray: (route: string, watch: Watch) => HazardCurve;
+  /** How many were counted on a route, decayed. */
+  counted: (route: string, lesson: Lesson) => number;
   stages: readonly LearnedStage[];
   arrivals: LearnedArrivals;
   /** Of transfers on any route, the share that is filled by an age (see `endedShares`). */
@@ -78,20 +101,20 @@ export function knowledgeOf(
     return seconds === null ? rules[watch].expectation : estimated(rules[watch].expectation, seconds);
   };
   const expected = new Map(WATCHES.map((watch) => [watch, expectedHazard(rules[watch].expectation)]));
-  const stages: LearnedStage[] = [];
-  const arrived = { seen: 0, watchedSeconds: 0 };
-  for (const { route, lesson, tally, landmarkMs } of stored) {
-    const clock: DecayClock = { landmarkMs, halfLifeMs: LEARNED_HALF_LIFE_MS };
-    const weight = weightAt(Math.max(nowMs, landmarkMs), clock);
-    const observations = sum(tally.ended) / weight;
-    if (lesson === 'arrivals') {
-      arrived.seen += observations;
-      arrived.watchedSeconds += sum(tally.watchedSeconds) / weight;
-    } else {
-      const curve = learnedHazard(expectation(route, lesson), tally, weight);
-      stages.push({ route, watch: lesson, observations, curve });
-    }
-  }
+  const tallies = new Map(stored.map((one) => [nameOf(one.route, one.lesson), atPresent(one, nowMs)]));
+  const tallyOf = (route: string, lesson: Lesson): Tally =>
+    tallies.get(nameOf(route, lesson)) ?? emptyTally();
+  const counted = (route: string, lesson: Lesson): number => sum(tallyOf(route, lesson).ended);
+  const stages = stored.flatMap(({ route, lesson }): LearnedStage[] => {
+    const watch = WATCHES.find((one) => one === lesson);
+    if (watch === undefined) return [];
+    const curve = learnedHazard(expectation(route, watch), tallyOf(route, watch), 1);
+    return [
+      { route, watch, observations: counted(route, watch), curve, astray: counted(route, astrayOf(watch)) },
+    ];
+  });
+  const { ended, watchedSeconds } = tallyOf(ANY_ROUTE, 'arrivals');
+  const arrived = { seen: sum(ended), watchedSeconds: sum(watchedSeconds) };
   const byName = new Map(stages.map((stage) => [nameOf(stage.route, stage.watch), stage]));
   const best = (route: string, watch: Watch): LearnedStage | undefined => {
     const own = byName.get(nameOf(route, watch));
@@ -110,8 +133,20 @@ export function knowledgeOf(
     fromQuotes.set(route, known);
     return known;
   };
+  const astray = (route: string, watch: Watch): HazardCurve => {
+    const name = best(route, watch)?.route ?? ANY_ROUTE;
+    const { watchedSeconds } = tallyOf(name, watch);
+    return learnedAstray(expectation(name, watch), { ...tallyOf(name, astrayOf(watch)), watchedSeconds });
+  };
   return {
     curve,
+    astray,
+    counted,
+    ends: (route, watch) => {
+      const known = best(route, watch);
+      if (known === undefined || known.observations < ENOUGH_OF_A_ROUTE) return null;
+      return { usual: known.curve, astray: astray(route, watch) };
+    },
     filledShares: endedShares(curve(ANY_ROUTE, 'pending')),
     p99Seconds: (route, watch) => {
       const known = best(route, watch);
@@ -127,10 +162,18 @@ export function knowledgeOf(
   };
 }
 
+/** The sums of a tally as they count at a moment: what was added earlier has decayed. */
+function atPresent({ tally, landmarkMs }: StoredTally, nowMs: number): Tally {
+  const clock: DecayClock = { landmarkMs, halfLifeMs: LEARNED_HALF_LIFE_MS };
+  const weight = weightAt(Math.max(nowMs, landmarkMs), clock);
+  const decayed = (sums: readonly number[]): number[] => sums.map((one) => one / weight);
+  return { ended: decayed(tally.ended), watchedSeconds: decayed(tally.watchedSeconds) };
+}
+
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
 }
 
-function nameOf(route: string, watch: Watch): string {
-  return `${route}|${watch}`;
+function nameOf(route: string, lesson: Lesson): string {
+  return `${route}|${lesson}`;
 }
