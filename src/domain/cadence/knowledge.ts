@@ -25,17 +25,8 @@ export const LEARNED_HALF_LIFE_MS = 86_400_000;
 /** What all processes have seen of one stage on one route, or of the arrivals of new transfers. */
 export type StoredTally = { route: string; lesson: Lesson; tally: Tally; landmarkMs: number };
 
-/**
- * What is known of one stage on one route. `observations` counts ends that were seen, decayed; `astray` those that left
- * their way instead.
- */
-export type LearnedStage = {
-  route: string;
-  watch: Watch;
-  observations: number;
-  curve: HazardCurve;
-  astray: number;
-};
+/** What is known of one stage on one route. `observations` counts ends that were seen, decayed. */
+export type LearnedStage = { route: string; watch: Watch; observations: number; curve: HazardCurve };
 
 /** How often new transfers come: how many were seen, decayed, and how many are usual in a wallet per second. */
 export type LearnedArrivals = { observations: number; usualPerSecond: number };
@@ -58,7 +49,7 @@ export type Knowledge = {
 };
 
 /** A route of which less was seen goes by what was learned on all of them: so much does the expectation weigh. */
-const ENOUGH_OF_A_ROUTE = 20;
+export const ENOUGH_OF_A_ROUTE = 20;
 
 /** So many ends have to be seen before their 99th percentile means something. */
 const ENOUGH_FOR_P99 = 50;
@@ -109,9 +100,7 @@ export function knowledgeOf(
     const watch = WATCHES.find((one) => one === lesson);
     if (watch === undefined) return [];
     const curve = learnedHazard(expectation(route, watch), tallyOf(route, watch), 1);
-    return [
-      { route, watch, observations: counted(route, watch), curve, astray: counted(route, astrayOf(watch)) },
-    ];
+    return [{ route, watch, observations: counted(route, watch), curve }];
   });
   const { ended, watchedSeconds } = tallyOf(ANY_ROUTE, 'arrivals');
   const arrived = { seen: sum(ended), watchedSeconds: sum(watchedSeconds) };
