@@ -15,6 +15,7 @@ const FLOW: readonly (readonly string[])[] = [
   ['signals.ts'],
   ['pollers', 'notifiers'],
   ['queues'],
+  ['operations'],
   ['metrics', 'server'],
   ['daemon', 'sandbox'],
   ['exit.ts'],

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, relative, resolve } from 'node:path';
 import { generateAnswerFiles } from './generate/answers.ts';
+import { generateApiFiles } from './generate/api.ts';
 import { generateConfigFiles } from './generate/config.ts';
 import { generateConformanceFiles } from './generate/conformance.ts';
 import { generateEventFiles } from './generate/events.ts';
@@ -15,6 +16,7 @@ export type GeneratedFile = { path: string; name: string; content: string };
 export async function generatedFiles(): Promise<GeneratedFile[]> {
   const parts = await Promise.all([
     generateAnswerFiles(),
+    generateApiFiles(),
     generateConfigFiles(),
     generateConformanceFiles(),
     generateEventFiles(),

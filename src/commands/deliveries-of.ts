@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
 import { loadConfig } from '../config/file/load.ts';
 import { parseRedisUrl } from '../config/sections/redis.ts';
-import { COMMON, type Directory, extendDirectory } from '../domain/transfers/chains.ts';
+import { COMMON, extendDirectory } from '../domain/transfers/chains.ts';
 import { discoveredDirectory } from '../domain/transfers/discovered.ts';
 import { TryAgainError } from '../exit.ts';
-import type { RelayStores } from '../queues/deliveries/relay-parts.ts';
-import type { RedisClient } from '../store/commands.ts';
+import type { OperationParts } from '../operations/parts.ts';
+import { AnswerStore } from '../store/answers.ts';
 import { connect, disconnect } from '../store/connection.ts';
 import { DeliveryStore } from '../store/deliveries.ts';
 import { DirectoryStore } from '../store/directory.ts';
@@ -21,13 +21,8 @@ import { SetAside } from '../store/set-aside.ts';
 import { SubjectStore } from '../store/subjects.ts';
 import { within } from '../within.ts';
 
-/** What commands about deliveries work with: the daemon's own stores, on the Redis of its config. */
-export type Deliveries = {
-  redis: RedisClient;
-  /** As the daemon knew it last. */
-  directory: Directory;
-  stores: RelayStores;
-};
+/** What commands about deliveries work with, on the Redis of their config. */
+export type Deliveries = OperationParts;
 
 const REDIS_TIMEOUT_MS = 10_000;
 
@@ -65,6 +60,7 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
         replays: new ReplayStore(redis, keys, { retentionMs }),
         setAside: new SetAside(redis, keys),
         lease: new RelayLease(redis, keys),
+        answers: new AnswerStore(redis, keys),
       },
     });
   } finally {

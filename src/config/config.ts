@@ -50,7 +50,8 @@ export type ServerConfig = {
   host: string;
   /** 0 lets the system choose. */
   port: number;
-  token: Secret | null;
+  /** Who may use the API: one token to read, several to do all. */
+  tokens: { read: Secret | null; admin: readonly Secret[] };
   /** How receivers reach the server, without a trailing slash; the base of links in events. */
   publicUrl: string | null;
 };

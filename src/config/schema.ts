@@ -12,7 +12,7 @@ import { checkQuoteFiles } from './sections/quote-files.ts';
 import { buildReceiver, checkReceiver, receiverSchema } from './sections/receiver.ts';
 import { buildRedis, redisSchema } from './sections/redis.ts';
 import { checkRoutes } from './sections/route.ts';
-import { buildServer, serverSchema } from './sections/server.ts';
+import { buildServer, checkServer, serverSchema } from './sections/server.ts';
 import { buildSmtp, smtpSchema } from './sections/smtp.ts';
 import { buildSubscription, checkSubscription, subscriptionSchema } from './sections/subscription.ts';
 import { buildUpstream, checkUpstream, upstreamSchema } from './sections/upstream.ts';
@@ -97,6 +97,7 @@ export function checkConfig(
   const known = { receivers: receiverNames, shown: [...new Set(shownNames)], quotes };
   return [
     ...under(['upstream'], checkUpstream(member(tree, 'upstream'))),
+    ...under(['server'], checkServer(member(tree, 'server'))),
     ...under(['polling'], checkPolling(member(tree, 'polling'))),
     ...receivers.flatMap((item, index) => under(['receivers', index], checkReceiver(item, { hasSmtp }))),
     ...repeatedNames(receivers, 'receivers'),

@@ -8,6 +8,7 @@ import { SURFACES, type Surface } from '../domain/subjects/kinds.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { createNotifier } from '../notifiers/create-notifier.ts';
+import type { OperationParts } from '../operations/parts.ts';
 import { type PartnerPricing, pollPartnerRoute } from '../pollers/partner-route.ts';
 import type { Pricing } from '../pollers/poll-subject.ts';
 import { pollRoute, type QuotingService } from '../pollers/route.ts';
@@ -24,6 +25,7 @@ import { PollWorker } from '../queues/polls/poll-worker.ts';
 import { QuoteVerification } from '../queues/polls/quote-verification.ts';
 import { Walks } from '../queues/polls/walks.ts';
 import type { Signals } from '../signals.ts';
+import { AnswerStore } from '../store/answers.ts';
 import { BatchStore } from '../store/batches.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { DeliveryStore } from '../store/deliveries.ts';
@@ -47,7 +49,7 @@ import { UpstreamClient } from '../upstream/client/client.ts';
 import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
 import { QuoteSigners } from '../upstream/client/quote-signers.ts';
 import { VERSION } from '../version.ts';
-import { eventUrlOf } from './event-lookup.ts';
+import { eventUrlOf } from './api.ts';
 
 /** What the running parts read and write, as far as others ask for it. */
 export type DaemonStores = {
@@ -89,16 +91,19 @@ export type DaemonParts = {
   polling: Polling;
   delivering: Delivering;
   reconcile: Reconcile;
+  operations: OperationParts;
 };
 
 /**
  * The connections of a daemon. What is opened and what is delivered may be very much: `opening` and `delivering` are
- * connections apart, so that no poll waits behind them; `blocking` is one of the relay's own, `waking` of the sender's.
+ * connections apart, so that no poll waits behind them; `asking` is that of the API; `blocking` is one of the relay's own,
+ * `waking` of the sender's.
  */
 export type Connections = {
   redis: RedisClient;
   opening: RedisClient;
   delivering: RedisClient;
+  asking: RedisClient;
   blocking: RedisClient;
   waking: RedisClient;
 };
@@ -174,7 +179,42 @@ export function assemble({ config, connections, signals, log, upkeep }: Assembly
     });
     return new DeliveryWorker(receiver, notifier, deliveryParts);
   });
-  return { redis, clients, stores, polling, delivering: { relay, sender, workers }, reconcile };
+  const operations = assembleOperations({ config, redis: connections.asking, keys, directory, onForeign });
+  return { redis, clients, stores, polling, delivering: { relay, sender, workers }, reconcile, operations };
+}
+
+/** What the operations of the API are made from. */
+type OperationAssembly = {
+  config: Config;
+  redis: RedisClient;
+  keys: Keys;
+  directory: Directory;
+  onForeign: OnForeign;
+};
+
+/** Constructs what the API sees and acts with. */
+function assembleOperations({
+  config,
+  redis,
+  keys,
+  directory,
+  onForeign,
+}: OperationAssembly): OperationParts {
+  const kept = { retentionMs: config.retentionMs, onForeign };
+  return {
+    redis,
+    directory,
+    stores: {
+      lease: new RelayLease(redis, keys, onForeign),
+      events: new EventLog(redis, keys),
+      registry: new Registry(redis, keys, new SubjectStore(redis, keys, kept), onForeign),
+      receivers: new ReceiverStore(redis, keys, onForeign),
+      deliveries: new DeliveryStore(redis, keys, kept),
+      replays: new ReplayStore(redis, keys, kept),
+      setAside: new SetAside(redis, keys),
+      answers: new AnswerStore(redis, keys),
+    },
+  };
 }
 
 /** What the parts that poll are made from. */

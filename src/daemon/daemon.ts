@@ -6,7 +6,6 @@ import { type Surface, surfaceOf } from '../domain/subjects/kinds.ts';
 import { routesOf, subjectsOf } from '../domain/subjects/subscription.ts';
 import { Metrics } from '../metrics/metrics.ts';
 import { scheduleMigration } from '../queues/migrate-schedule.ts';
-import { EventLinks } from '../server/event-links.ts';
 import { LoopWatch } from '../server/loop-watch.ts';
 import { Server } from '../server/server.ts';
 import { Signals } from '../signals.ts';
@@ -26,8 +25,8 @@ import { checkRedis } from '../store/startup-checks.ts';
 import type { ForeignEntry } from '../store/stored.ts';
 import { VERSION } from '../version.ts';
 import { within } from '../within.ts';
+import { apiOptionsOf } from './api.ts';
 import { assemble, type DaemonParts } from './assemble.ts';
-import { daemonEvents } from './event-lookup.ts';
 import { daemonHealth, daemonMetricSources, daemonReadiness, daemonStanding } from './readiness.ts';
 
 /** How long work in flight may take at shutdown before it is handed back, and all the rest after that. */
@@ -88,14 +87,7 @@ export class Daemon {
       metrics: this.#metrics,
       readiness,
       health: daemonHealth(this.#monitor, this.#loop),
-      api:
-        config.server.token === null
-          ? null
-          : {
-              token: config.server.token,
-              links: new EventLinks(config.server.token),
-              findEvent: daemonEvents(() => this.#parts),
-            },
+      api: apiOptionsOf(config.server, () => this.#parts?.operations ?? null),
     });
   }
 
@@ -135,6 +127,7 @@ export class Daemon {
         redis,
         opening: this.#connect('openings'),
         delivering: this.#connect('deliveries'),
+        asking: this.#connect('api'),
         blocking: this.#connect('relay'),
         waking: this.#connect('sender'),
       },

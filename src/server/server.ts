@@ -1,6 +1,6 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { within } from '../within.ts';
-import { type ApiOptions, routeApi } from './api.ts';
+import { API_BASE, type ApiOptions, announcesBody, routeApi } from './api/api.ts';
 import { sendProblem } from './problem.ts';
 
 /** What readiness says of one thing. */
@@ -33,6 +33,8 @@ const LIMITS = {
   // Without a byte, also of an answer that nobody reads.
   connectionTimeout: 30_000,
   keepAliveTimeout: 20_000,
+  // The ids of subjects are parts of paths.
+  routerOptions: { maxParamLength: 500 },
   http: { headersTimeout: 5_000, connectionsCheckingInterval: 1_000, maxHeaderSize: 16 * 1_024 },
 } as const;
 
@@ -67,12 +69,10 @@ export class Server {
     await this.#app.close();
   }
 
-  /** Nothing here takes a body: the headers that announce one are answered, and the connection ends. */
+  /** Where no body is taken, the headers that announce one are answered, and the connection ends. */
   #refuseBodies(): void {
-    this.#app.addHook('onRequest', async ({ headers }, reply) => {
-      const announced =
-        headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
-      if (!announced) return;
+    this.#app.addHook('onRequest', async (request, reply) => {
+      if (takesBody(request.routeOptions.config) || !announcesBody(request)) return;
       reply.header('connection', 'close');
       return sendProblem(reply, 413, 'found a request with a body, expected none');
     });
@@ -100,7 +100,9 @@ export class Server {
         .send({ status: ready ? 'ready' : 'not ready', notReady, checks });
     });
     const known =
-      api === null ? '/metrics, /healthz or /readyz' : '/metrics, /healthz, /readyz or /v1/events/{id}';
+      api === null
+        ? '/metrics, /healthz or /readyz'
+        : `/metrics, /healthz, /readyz or what ${API_BASE}/openapi.json describes`;
     this.#app.setNotFoundHandler((request, reply) =>
       sendProblem(reply, 404, `found ${request.method} ${pathOf(request.url)}, expected GET ${known}`),
     );
@@ -117,6 +119,11 @@ async function askReadiness(readiness: ServerOptions['readiness']): Promise<Read
     // Not its message: whoever asks here has no token, and a message may quote anything.
     return unusable(`the checks failed with ${error instanceof Error ? error.name : 'no error'}`);
   }
+}
+
+/** Whether a route was declared with a body. */
+function takesBody(config: object): boolean {
+  return 'takesBody' in config && config.takesBody === true;
 }
 
 /** The path of a request without its query, which may hold a secret. */

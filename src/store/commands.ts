@@ -44,6 +44,7 @@ declare module 'ioredis' {
     iwAdvanceSchema(...keysAndArgs: string[]): Result<number, Context>;
     iwSetAside(...keysAndArgs: string[]): Result<number, Context>;
     iwReturnEntry(...keysAndArgs: string[]): Result<string, Context>;
+    iwBeginAnswer(...keysAndArgs: string[]): Result<string[], Context>;
     iwAppendEvent(...keysAndArgs: string[]): Result<string, Context>;
   }
 }

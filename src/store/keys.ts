@@ -193,6 +193,16 @@ export class Keys {
     return `${this.root}:replays`;
   }
 
+  /** hash: what was asked of the API under a name (`Idempotency-Key`), and the answer. Kept for a day. */
+  answer(name: string): string {
+    return `${this.root}:answer:${name}`;
+  }
+
+  /** zset: name of a request to the API -> when it was first used, ms. Kept for a day. */
+  get answers(): string {
+    return `${this.root}:answers`;
+  }
+
   /** zset: delivery id -> when it was opened, ms, of a receiver's deliveries that are neither delivered nor dead. */
   pending(receiver: string): string {
     return `${this.root}:pending:${receiver}`;

@@ -403,7 +403,7 @@ describe('an event that is larger than 20 kB', () => {
     const notifier = createNotifier(webhookReceiver(receiver.url, { name: 'backend' }), {
       smtp: null,
       version: '1.2.3',
-      eventUrl: ({ id, receiver: name }) => `https://watch.example.com/v1/events/${id}?receiver=${name}`,
+      eventUrl: ({ id, receiver: name }) => `https://watch.example.com/api/v1/events/${id}?receiver=${name}`,
     });
     closers.push(() => notifier.close());
     const large = { ...EVENT, data: { ...EVENT.data, record: { id: 'x', note: 'y'.repeat(30_000) } } };
@@ -418,7 +418,7 @@ describe('an event that is larger than 20 kB', () => {
       data: {
         record: { id: 'x' },
         recordTruncated: true,
-        recordUrl: `https://watch.example.com/v1/events/${EVENT.id}?receiver=backend`,
+        recordUrl: `https://watch.example.com/api/v1/events/${EVENT.id}?receiver=backend`,
       },
     });
   });

@@ -206,7 +206,7 @@ test('an event that was cut is whole behind its link, as its receiver gets it', 
   const { recordTruncated, recordUrl, ...cut } = event.data;
   expect([recordTruncated, cut.record.note]).toEqual([true, undefined]);
   const path = String(recordUrl).replace('https://watch.example.com/a', '');
-  expect(path.startsWith(`/v1/events/${event.id}?receiver=hook&`)).toBe(true);
+  expect(path.startsWith(`/api/v1/events/${event.id}?receiver=hook&`)).toBe(true);
   // It opens this event for this receiver, and what another one is told stays closed.
   const answer = await fetch(`${daemon.url}${path}`);
   const others = await fetch(`${daemon.url}${path.replace('receiver=hook', 'receiver=other')}`);

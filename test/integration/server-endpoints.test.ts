@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { type MetricSources, Metrics } from '../../src/metrics/metrics.ts';
 import { Secret } from '../../src/secret.ts';
-import type { ApiOptions } from '../../src/server/api.ts';
+import type { ApiOptions } from '../../src/server/api/api.ts';
 import { EventLinks } from '../../src/server/event-links.ts';
 import { type ReadinessCheck, Server } from '../../src/server/server.ts';
 import { Signals } from '../../src/signals.ts';
@@ -157,7 +157,7 @@ describe('an unknown path', () => {
   });
 });
 
-describe('/v1/events/{id}', () => {
+describe('/api/v1/events/{id}', () => {
   const ID = `evt_${'0123456789'.repeat(4)}`;
   const TOKEN = 'token-4711';
   const event: RenderedEvent = {
@@ -179,15 +179,16 @@ describe('/v1/events/{id}', () => {
     },
   };
   const api: ApiOptions = {
-    token: new Secret(TOKEN),
+    tokens: { read: null, admin: [new Secret(TOKEN)] },
     links: new EventLinks(new Secret(TOKEN)),
+    parts: () => null,
     findEvent: async ({ id, receiver }) => (id === ID && receiver === 'backend' ? event : null),
   };
   const authorization = `Bearer ${TOKEN}`;
 
   test('gives the event of a receiver whole to whoever has the token', async () => {
     const { url } = await serve({ api });
-    const answer = await fetch(`${url}/v1/events/${ID}?receiver=backend`, { headers: { authorization } });
+    const answer = await fetch(`${url}/api/v1/events/${ID}?receiver=backend`, { headers: { authorization } });
     expect([answer.status, await answer.json()]).toEqual([200, event]);
     expect(answer.headers.get('cache-control')).toBe('no-store');
   });
@@ -200,7 +201,7 @@ describe('/v1/events/{id}', () => {
     ['another scheme', { authorization: `Basic ${TOKEN}` }],
   ])('is 401 with %s, whatever is asked for', async (_, headers) => {
     const { url } = await serve({ api });
-    for (const path of [`/v1/events/${ID}?receiver=backend`, '/v1/events/evt_1']) {
+    for (const path of [`/api/v1/events/${ID}?receiver=backend`, '/api/v1/events/evt_1']) {
       const answer = await fetch(`${url}${path}`, { headers });
       expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
       expect(await answer.text()).not.toContain(TOKEN);
@@ -210,13 +211,13 @@ describe('/v1/events/{id}', () => {
   test.each([
     ['another event', `evt_${'1'.repeat(40)}?receiver=backend`, 404],
     ['another receiver', `${ID}?receiver=other`, 404],
-    ['what is no event id', 'evt_1?receiver=backend', 404],
+    ['what is no event id', 'evt_1?receiver=backend', 400],
     ['no receiver', ID, 400],
     ['what is no name of a receiver', `${ID}?receiver=${encodeURIComponent('a b')}`, 400],
     ['two receivers', `${ID}?receiver=backend&receiver=other`, 400],
   ])('is a problem for %s', async (_, path, status) => {
     const { url } = await serve({ api });
-    const answer = await fetch(`${url}/v1/events/${path}`, { headers: { authorization } });
+    const answer = await fetch(`${url}/api/v1/events/${path}`, { headers: { authorization } });
     expect(answer.status).toBe(status);
     expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json/);
   });
@@ -226,7 +227,7 @@ describe('/v1/events/{id}', () => {
     ['hangs', () => new Promise<never>(() => undefined)],
   ])('is 503 when the search %s, without the message of an error', async (_, findEvent) => {
     const { url } = await serve({ api: { ...api, findEvent } });
-    const answer = await fetch(`${url}/v1/events/${ID}?receiver=backend`, { headers: { authorization } });
+    const answer = await fetch(`${url}/api/v1/events/${ID}?receiver=backend`, { headers: { authorization } });
     expect(answer.status).toBe(503);
     expect(await answer.text()).not.toContain('secret');
   });
@@ -238,7 +239,7 @@ describe('/v1/events/{id}', () => {
       new URLSearchParams(links.query({ id: ID, receiver }, nowMs));
     const follow = async (query: URLSearchParams, id = ID): Promise<{ status: number; text: string }> => {
       const { url } = await serve({ api });
-      const answer = await fetch(`${url}/v1/events/${id}?${query}`);
+      const answer = await fetch(`${url}/api/v1/events/${id}?${query}`);
       if (answer.status !== 200)
         expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json/);
       return { status: answer.status, text: await answer.text() };
@@ -289,7 +290,7 @@ describe('/v1/events/{id}', () => {
 
   test('does not exist where there is no token', async () => {
     const { url } = await serve();
-    const answer = await fetch(`${url}/v1/events/${ID}?receiver=backend`, { headers: { authorization } });
+    const answer = await fetch(`${url}/api/v1/events/${ID}?receiver=backend`, { headers: { authorization } });
     expect(answer.status).toBe(404);
     expect(await answer.json()).toMatchObject({ detail: expect.stringContaining('expected GET /metrics') });
   });

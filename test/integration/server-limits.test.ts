@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts';
 import { Stage } from '../support/stage.ts';
 
 const TOKEN = 'a-token-of-some-length';
-const EVENT = `/v1/events/evt_${'0'.repeat(40)}?receiver=backend`;
+const EVENT = `/api/v1/events/evt_${'0'.repeat(40)}?receiver=backend`;
 const MIB = Buffer.alloc(1_024 * 1_024 - 1, 'x');
 
 type Served = { url: string; port: number; rssMiB: () => Promise<number> };

@@ -12,6 +12,11 @@ const server = new Server({
   metrics: { expose: async () => ({ contentType: 'text/plain', body: 'up 1\n' }) },
   readiness: async () => [],
   health: () => [],
-  api: { token, links: new EventLinks(token), findEvent: async () => null },
+  api: {
+    tokens: { read: null, admin: [token] },
+    links: new EventLinks(token),
+    findEvent: async () => null,
+    parts: () => null,
+  },
 });
 process.stdout.write(`${(await server.start()).url}\n`);

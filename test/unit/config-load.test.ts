@@ -48,7 +48,7 @@ test('a file with only what is required gets the documented defaults', async () 
     redis: { url: null, prefix: 'intentwatch' },
     dataDir: join(folder, 'data'),
     retentionMs: 30 * 86_400_000,
-    server: { host: '127.0.0.1', port: 9464, token: null, publicUrl: null },
+    server: { host: '127.0.0.1', port: 9464, tokens: { read: null, admin: [] }, publicUrl: null },
     smtp: null,
     polling: {
       confirmAfterMs: 600_000,
@@ -125,7 +125,7 @@ test('a file with every key is read as it says', async () => {
   expect(config.dataDir).toBe(resolve(folder, '../state'));
   expect(config.retentionMs).toBe(5 * 86_400_000);
   expect(config.server).toMatchObject({ host: '::1', port: 0, publicUrl: 'https://watch.example.com/a' });
-  expect(config.server.token?.reveal()).toBe('token-of-16-char');
+  expect(config.server.tokens.admin[0]?.reveal()).toBe('token-of-16-char');
   expect(config.smtp?.url.reveal()).toBe('smtps://u:p@mail.example.com');
   expect(config.smtp?.from).toBe('"Transfers, all" <transfers@example.com>');
   expect(config.polling).toEqual({

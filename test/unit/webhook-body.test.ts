@@ -5,7 +5,7 @@ import { RENDERED_EVENT } from '../../src/domain/events/event-schema.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { renderBody } from '../../src/notifiers/webhook/render.ts';
 
-const RECORD_URL = 'https://watch.example.com/v1/events/evt_1?receiver=backend';
+const RECORD_URL = 'https://watch.example.com/api/v1/events/evt_1?receiver=backend';
 
 function eventWith(record: JsonObject, more: Partial<RenderedEvent['data']> = {}): RenderedEvent {
   return {

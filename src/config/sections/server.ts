@@ -1,8 +1,17 @@
 import type { z } from 'zod';
+import type { JsonValue } from '../../domain/json.ts';
 import { Secret } from '../../secret.ts';
 import type { ServerConfig } from '../config.ts';
 import { mapping, textField, wholeNumberField } from '../fields/fields.ts';
 import { baseUrlField } from '../fields/urls.ts';
+import { type Finding, member } from '../file/tree.ts';
+
+const tokenField = textField({
+  pattern: /^[\x21-\x7e]{16,}$/,
+  expected: 'a token of 16 or more visible ASCII characters',
+})
+  .transform((token) => new Secret(token))
+  .optional();
 
 /** The `server` section. */
 export const serverSchema = mapping({
@@ -12,21 +21,29 @@ export const serverSchema = mapping({
   port: wholeNumberField({ min: 0, max: 65_535 })
     .prefault(9464)
     .meta({ description: 'The port; 0 takes a free one.' }),
-  token: textField({
-    pattern: /^[\x21-\x7e]{16,}$/,
-    expected: 'a token of 16 or more visible ASCII characters',
-  })
-    .transform((token) => new Secret(token))
-    .optional()
-    .meta({
-      description:
-        'The token that the API asks for, 16 characters or longer. `/metrics`, `/healthz` and `/readyz` never need it.',
+  token: tokenField.meta({
+    description:
+      'A token that lets its bearer do all that the API can, 16 characters or longer. Without any token the API is on only where `host` is a loopback address. `/metrics`, `/healthz` and `/readyz` never need one.',
+    label: 'text',
+    writeOnly: true,
+  }),
+  tokens: mapping({
+    read: tokenField.meta({
+      description: 'A token that lets its bearer read, and change nothing.',
       label: 'text',
       writeOnly: true,
     }),
+    admin: tokenField.meta({
+      description: 'A token like `server.token`, beside it.',
+      label: 'text',
+      writeOnly: true,
+    }),
+  })
+    .optional()
+    .meta({ description: 'Tokens of the API by what they allow.' }),
   publicUrl: baseUrlField.optional().meta({
     description:
-      'How receivers reach this server from outside, for the links in events that were cut. Left out, or without `token`, they have none.',
+      'How receivers reach this server from outside, for the links in events that were cut. Left out, or without an admin token, they have none.',
     label: 'URL',
   }),
 }).meta({
@@ -39,7 +56,19 @@ export function buildServer(section: z.output<typeof serverSchema>): ServerConfi
   return {
     host: section.host,
     port: section.port,
-    token: section.token ?? null,
+    tokens: {
+      read: section.tokens?.read ?? null,
+      admin: [section.token, section.tokens?.admin].filter((token) => token !== undefined),
+    },
     publicUrl: section.publicUrl ?? null,
   };
+}
+
+/** What the tokens say about each other: a token for reading that is an admin's as well would change things. */
+export function checkServer(tree: JsonValue | undefined): Finding[] {
+  const tokens = member(tree, 'tokens');
+  const read = member(tokens, 'read');
+  if (typeof read !== 'string') return [];
+  const isAdmins = [member(tree, 'token'), member(tokens, 'admin')].includes(read);
+  return isAdmins ? [{ path: ['tokens', 'read'], expected: 'another token than an admin token' }] : [];
 }

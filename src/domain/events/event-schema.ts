@@ -64,7 +64,7 @@ const CUT = {
     .string()
     .exactOptional()
     .describe(
-      'Where the event can be read whole, by whoever has this link, for 7 to 8 days after the attempt. Only beside `recordTruncated`, where `server.publicUrl` and `server.token` are set.',
+      'Where the event can be read whole, by whoever has this link, for 7 to 8 days after the attempt. Only beside `recordTruncated`, where `server.publicUrl` and an admin token of the API are set.',
     ),
 };
 

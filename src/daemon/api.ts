@@ -1,0 +1,38 @@
+import type { ServerConfig } from '../config/config.ts';
+import type { EventUrl } from '../notifiers/notifier.ts';
+import { findEvent } from '../operations/find-event.ts';
+import type { OperationParts } from '../operations/parts.ts';
+import { isLoopbackHost } from '../server/api/access.ts';
+import { API_BASE, type ApiOptions } from '../server/api/api.ts';
+import { EventLinks } from '../server/event-links.ts';
+
+/** The API of a daemon; null where it has no token and can be reached from elsewhere. */
+export function apiOptionsOf(server: ServerConfig, parts: () => OperationParts | null): ApiOptions | null {
+  const { host, tokens } = server;
+  const hasToken = tokens.read !== null || tokens.admin.length > 0;
+  if (!hasToken && !isLoopbackHost(host)) return null;
+  return {
+    tokens,
+    links: linksOf(server),
+    findEvent: async (wanted) => {
+      const running = parts();
+      if (running === null) throw new Error('the daemon has not started');
+      return findEvent(wanted, running);
+    },
+    parts,
+  };
+}
+
+/** Signs links by the first admin token; null where there is none. */
+function linksOf({ tokens }: ServerConfig): EventLinks | null {
+  const [token] = tokens.admin;
+  return token === undefined ? null : new EventLinks(token);
+}
+
+/** Links to where the API shows an event; null where nobody could follow them. */
+export function eventUrlOf(server: ServerConfig): EventUrl | null {
+  const links = linksOf(server);
+  const { publicUrl } = server;
+  if (publicUrl === null || links === null) return null;
+  return (event, nowMs) => `${publicUrl}${API_BASE}/events/${event.id}?${links.query(event, nowMs)}`;
+}

@@ -1,0 +1,146 @@
+import { z } from 'zod';
+import type { FindEvent } from '../../operations/find-event.ts';
+import type { OperationParts } from '../../operations/parts.ts';
+
+/** What a token must allow for a route: `read` changes nothing. */
+export type Scope = 'read' | 'admin';
+
+/** What a route is answered with: a body as JSON, or a text that comes in parts for as long as it is read. */
+export type Answer =
+  | { status: number; body: unknown; headers?: Readonly<Record<string, string>> }
+  | { status: number; stream: AsyncIterable<string>; contentType: string };
+
+/** One kind of answer of a route, for the document. */
+export type AnswerShape = { description: string; schema: z.ZodType; contentType?: string };
+
+/**
+ * What a route works with. `parts` throws a problem before the daemon has started; `signal` says that whoever asked is
+ * gone; `key` names the request, so that one that is made twice is done once (null: it has no name); `routes` are all that there are.
+ */
+export type RouteContext = {
+  parts: () => OperationParts;
+  findEvent: FindEvent;
+  signal: AbortSignal;
+  key: string | null;
+  routes: readonly ApiRoute[];
+};
+
+/** What the document says of a route, and who may use it. */
+export type RouteFacts = {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Below `/api/v1`, with parameters as `{name}`. */
+  path: string;
+  /** Its name in clients that are made from the document. */
+  operation: string;
+  group: 'events' | 'subjects' | 'receivers' | 'deliveries' | 'document';
+  summary: string;
+  description?: string;
+  scope: Scope;
+  /** A signed link to the very event may stand for the token. */
+  acceptsLink?: true;
+  /** It may take longer than other requests, and holds one of the places for those that follow the log. */
+  follows?: true;
+  answers: Readonly<Record<number, AnswerShape>>;
+  /** The problems that it has beside those that every route has. */
+  problems?: Readonly<Record<number, string>>;
+};
+
+type Input<P, Q, B> = { params: P; query: Q; body: B };
+
+type RouteSpec<P, Q, B> = RouteFacts & {
+  params: z.ZodType<P>;
+  query: z.ZodType<Q>;
+  body: z.ZodType<B>;
+  handle: (input: Input<P, Q, B>, context: RouteContext) => Promise<Answer>;
+};
+
+/** A request as it came: nothing of it is believed. */
+export type RawInput = { params: unknown; query: unknown; body: unknown };
+
+/** What is wrong with a place of a request: `query.limit` and the like. */
+export type InputIssue = { place: string; found: string; expected: string };
+
+/** A route of the API: declared once, for the server, the document and the tests. */
+export type ApiRoute = RouteFacts & {
+  params: z.ZodType;
+  query: z.ZodType;
+  body: z.ZodType;
+  takesBody: boolean;
+  /** Reads the request; a list says what is wrong with it. */
+  read: (raw: RawInput) => InputIssue[] | ((context: RouteContext) => Promise<Answer>);
+};
+
+const NO_BODY = z.undefined({ error: 'no body' });
+
+/** For routes without parameters, query and body: what they have replaces it. */
+export const NO_INPUT = { params: z.strictObject({}), query: z.strictObject({}), body: NO_BODY };
+
+/** Declares a route. */
+export function defineRoute<P, Q, B>({ handle, ...route }: RouteSpec<P, Q, B>): ApiRoute {
+  const { params, query, body } = route;
+  return {
+    ...route,
+    takesBody: !Object.is(body, NO_BODY),
+    read: (raw) => {
+      const read = {
+        params: params.safeParse(raw.params),
+        query: query.safeParse(raw.query),
+        body: body.safeParse(raw.body),
+      };
+      if (!read.params.success || !read.query.success || !read.body.success) {
+        return (['params', 'query', 'body'] as const).flatMap((part) =>
+          issuesOf(part, read[part].error, raw[part]),
+        );
+      }
+      const input = { params: read.params.data, query: read.query.data, body: read.body.data };
+      return (context) => handle(input, context);
+    },
+  };
+}
+
+const MOST_SHOWN = 60;
+
+function issuesOf(part: keyof RawInput, error: z.ZodError | undefined, raw: unknown): InputIssue[] {
+  return (error?.issues ?? []).flatMap((issue) => {
+    const path = issue.path.map(String);
+    if (issue.code === 'unrecognized_keys') {
+      return issue.keys.map((key) => ({
+        place: [part, ...path, key].join('.').slice(0, MOST_SHOWN),
+        found: 'a member that is not known here',
+        expected: 'none of this name',
+      }));
+    }
+    const value = valueAt(raw, issue.path);
+    return [{ place: [part, ...path].join('.'), found: foundOf(part, value), expected: expectedOf(issue) }];
+  });
+}
+
+function expectedOf(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'invalid_value') return `one of ${issue.values.map(String).join(', ')}`;
+  return issue.message;
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  const [key, ...rest] = path;
+  if (key === undefined) return value;
+  if (typeof value !== 'object' || value === null) return undefined;
+  return valueAt(Object.entries(value).find(([name]) => name === String(key))?.[1], rest);
+}
+
+/** What was found, in a line. A text of a body may be a secret, and is not shown. */
+function foundOf(part: keyof RawInput, value: unknown): string {
+  switch (typeof value) {
+    case 'undefined':
+      return 'nothing';
+    case 'number':
+    case 'boolean':
+      return String(value);
+    case 'string':
+      if (part === 'body') return `a text of ${value.length} characters`;
+      return value.length > MOST_SHOWN
+        ? `${JSON.stringify(value.slice(0, MOST_SHOWN))}…`
+        : JSON.stringify(value);
+    default:
+      return value === null ? 'null' : Array.isArray(value) ? 'a list' : 'an object';
+  }
+}

@@ -1,0 +1,65 @@
+import { z } from 'zod';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+
+/** How long the answer to a named request is kept, and how long one that has no answer yet counts as under way. */
+const KEPT_MS = 86_400_000;
+const UNDER_WAY_MS = 60_000;
+
+/** How many named requests are remembered at once. */
+const MOST_KEPT = 10_000;
+
+/** A kept answer that is longer than this is left out: the request is remembered all the same. */
+const MOST_CHARACTERS = 65_536;
+
+/** An answer as it was given. */
+export type KeptAnswer = { status: number; body: string };
+
+/**
+ * What stands about a named request. `new`: it is ours to do; `answered`: it was done, with this answer; `underWay`: it is
+ * being done; `other`: the name was another request's; `full`: no more names can be remembered now.
+ */
+export type NamedRequest =
+  | { state: 'new' | 'underWay' | 'other' | 'full' }
+  | { state: 'answered'; answer: KeptAnswer };
+
+const BEGUN = z.tuple([z.enum(['new', 'underWay', 'other', 'full', 'answered']), z.string(), z.string()]);
+
+/** The answers to requests that carry a name of their own, so that one that is made twice is done once. */
+export class AnswerStore {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+
+  constructor(redis: RedisClient, keys: Keys) {
+    this.#redis = redis;
+    this.#keys = keys;
+  }
+
+  /** Begins a request; `fingerprint` is what of it must be the same for it to be the same request. */
+  async begin(name: string, fingerprint: string): Promise<NamedRequest> {
+    const [state, status, body] = BEGUN.parse(
+      await this.#redis.iwBeginAnswer(
+        this.#keys.answer(name),
+        this.#keys.answers,
+        name,
+        fingerprint,
+        String(UNDER_WAY_MS),
+        String(KEPT_MS),
+        String(MOST_KEPT),
+      ),
+    );
+    return state === 'answered' ? { state, answer: { status: Number(status), body } } : { state };
+  }
+
+  /** Keeps the answer to a request. */
+  async end(name: string, { status, body }: KeptAnswer): Promise<void> {
+    const key = this.#keys.answer(name);
+    const kept = body.length > MOST_CHARACTERS ? '' : body;
+    await this.#redis.multi().hset(key, { status, body: kept }).pexpire(key, KEPT_MS).exec();
+  }
+
+  /** Forgets a request that came to nothing: it can be made again. */
+  async forget(name: string): Promise<void> {
+    await this.#redis.multi().del(this.#keys.answer(name)).zrem(this.#keys.answers, name).exec();
+  }
+}
