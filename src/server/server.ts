@@ -1,5 +1,5 @@
 import fastify, { type FastifyInstance } from 'fastify';
-import { within } from '../within.ts';
+import { withTimeout } from '../with-timeout.ts';
 import { API_BASE, type ApiOptions, announcesBody, routeApi } from './api/api.ts';
 import { sendProblem } from './problem.ts';
 
@@ -113,7 +113,7 @@ export class Server {
 async function askReadiness(readiness: ServerOptions['readiness']): Promise<ReadinessCheck[]> {
   const unusable = (detail: string): ReadinessCheck[] => [{ name: 'readiness', ok: false, detail }];
   try {
-    const checks = await within(readiness(), READINESS_TIMEOUT_MS);
+    const checks = await withTimeout(readiness(), READINESS_TIMEOUT_MS);
     return checks ?? unusable(`the checks gave no answer within ${READINESS_TIMEOUT_MS / 1_000} s`);
   } catch (error) {
     // Not its message: whoever asks here has no token, and a message may quote anything.

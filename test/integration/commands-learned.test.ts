@@ -33,20 +33,20 @@ test('prints what was learned, the most observed first, and has it forgotten', a
   expect(await learned()).toMatchObject({ code: 0, stdout: ['nothing learned yet'] });
   const store = new LearnedStore(redis, new Keys(prefix), { retentionMs: 60_000 });
   const bins = (ended: number) => [{ bin: 10, ended, watchedSeconds: ended * 2 }];
-  await store.add({ route: '8453:10', lesson: 'pending', increments: bins(40) });
-  await store.add({ route: '*', lesson: 'pending', increments: bins(70) });
+  await store.add({ route: '8453:10', statistic: 'pending', increments: bins(40) });
+  await store.add({ route: '*', statistic: 'pending', increments: bins(70) });
   await store.add({
     route: '*',
-    lesson: 'arrivals',
+    statistic: 'arrivals',
     increments: [{ bin: 0, ended: 3, watchedSeconds: 300 }],
   });
   await store.add({
     route: '8453:10',
-    lesson: 'pending-astray',
+    statistic: 'pending-astray',
     increments: [{ bin: 0, ended: 10, watchedSeconds: 0 }],
   });
-  for (const lesson of ['overdue', 'refunded'] as const)
-    await store.add({ route: '8453:10', lesson, increments: [{ bin: 0, ended: 5, watchedSeconds: 0 }] });
+  for (const statistic of ['overdue', 'refunded'] as const)
+    await store.add({ route: '8453:10', statistic, increments: [{ bin: 0, ended: 5, watchedSeconds: 0 }] });
   const { stdout } = await learned();
   expect(stdout.at(-1)).toMatch(/^new transfers: one in \d+(\.\d)? s in a usual wallet, 3 observed$/);
   expect(stdout.slice(0, 3).map((line) => line.split(/\s{2,}/).slice(0, 3))).toEqual([

@@ -5,7 +5,7 @@ import { type Knowledge, knowledgeOf, type StoredTally } from '../../src/domain/
 import { emptyTally, type Increment, increments, withIncrements } from '../../src/domain/cadence/learning.ts';
 import { type Look, observed } from '../../src/domain/cadence/observed.ts';
 import { ANY_ROUTE } from '../../src/domain/cadence/route-name.ts';
-import { ARRIVAL_RULE, astrayOf, type Lesson, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
+import { ARRIVAL_RULE, astrayOf, type Statistic, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
 import { unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
 import {
   gaslessId,
@@ -40,15 +40,15 @@ function lives(seed: number, count: number): Life[] {
 /** What is known after transfers were polled so often, each from its first second on. */
 function learnedFrom(seen: readonly Life[], everySeconds: number): Knowledge {
   const given = { rules: WATCH_RULES, arrivals: ARRIVAL_RULE, nowMs: START_MS };
-  const tallies = new Map<Lesson, StoredTally>();
-  const add = (lesson: Lesson, more: readonly Increment[]): void => {
-    const known = tallies.get(lesson) ?? {
+  const tallies = new Map<Statistic, StoredTally>();
+  const add = (statistic: Statistic, more: readonly Increment[]): void => {
+    const known = tallies.get(statistic) ?? {
       route: ANY_ROUTE,
-      lesson,
+      statistic,
       tally: emptyTally(),
       landmarkMs: START_MS,
     };
-    tallies.set(lesson, { ...known, tally: withIncrements(known.tally, more, 1) });
+    tallies.set(statistic, { ...known, tally: withIncrements(known.tally, more, 1) });
   };
   let knowledge = knowledgeOf([], given);
   for (const [index, { endsSeconds, status }] of seen.entries()) {

@@ -13,7 +13,7 @@ import { ANY_ROUTE } from './route-name.ts';
 import {
   type ArrivalRule,
   astrayOf,
-  type Lesson,
+  type Statistic,
   WATCHES,
   type Watch,
   type WatchRules,
@@ -23,7 +23,7 @@ import {
 export const LEARNED_HALF_LIFE_MS = 86_400_000;
 
 /** What all processes have seen of one stage on one route, or of the arrivals of new transfers. */
-export type StoredTally = { route: string; lesson: Lesson; tally: Tally; landmarkMs: number };
+export type StoredTally = { route: string; statistic: Statistic; tally: Tally; landmarkMs: number };
 
 /** What is known of one stage on one route. `observations` counts ends that were seen, decayed. */
 export type LearnedStage = { route: string; watch: Watch; observations: number; curve: HazardCurve };
@@ -41,7 +41,7 @@ export type Knowledge = {
   /** The hazard of leaving a stage astray. */
   astray: (route: string, watch: Watch) => HazardCurve;
   /** How many were counted on a route, decayed. */
-  counted: (route: string, lesson: Lesson) => number;
+  counted: (route: string, statistic: Statistic) => number;
   stages: readonly LearnedStage[];
   arrivals: LearnedArrivals;
   /** Of transfers on any route, the share that is filled by an age (see `endedShares`). */
@@ -92,12 +92,12 @@ export function knowledgeOf(
     return seconds === null ? rules[watch].expectation : estimated(rules[watch].expectation, seconds);
   };
   const expected = new Map(WATCHES.map((watch) => [watch, expectedHazard(rules[watch].expectation)]));
-  const tallies = new Map(stored.map((one) => [nameOf(one.route, one.lesson), atPresent(one, nowMs)]));
-  const tallyOf = (route: string, lesson: Lesson): Tally =>
-    tallies.get(nameOf(route, lesson)) ?? emptyTally();
-  const counted = (route: string, lesson: Lesson): number => sum(tallyOf(route, lesson).ended);
-  const stages = stored.flatMap(({ route, lesson }): LearnedStage[] => {
-    const watch = WATCHES.find((one) => one === lesson);
+  const tallies = new Map(stored.map((one) => [nameOf(one.route, one.statistic), atPresent(one, nowMs)]));
+  const tallyOf = (route: string, statistic: Statistic): Tally =>
+    tallies.get(nameOf(route, statistic)) ?? emptyTally();
+  const counted = (route: string, statistic: Statistic): number => sum(tallyOf(route, statistic).ended);
+  const stages = stored.flatMap(({ route, statistic }): LearnedStage[] => {
+    const watch = WATCHES.find((one) => one === statistic);
     if (watch === undefined) return [];
     const curve = learnedHazard(expectation(route, watch), tallyOf(route, watch), 1);
     return [{ route, watch, observations: counted(route, watch), curve }];
@@ -163,6 +163,6 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
 }
 
-function nameOf(route: string, lesson: Lesson): string {
-  return `${route}|${lesson}`;
+function nameOf(route: string, statistic: Statistic): string {
+  return `${route}|${statistic}`;
 }

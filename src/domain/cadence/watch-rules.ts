@@ -18,9 +18,9 @@ export function astrayOf(watch: Watch): `${Watch}-astray` {
  * What is learned: how long each watch takes, and how many go astray meanwhile; how often new transfers come; how many
  * transfers are told as overdue, and how many are paid back.
  */
-export const LESSONS = [...WATCHES, ...WATCHES.map(astrayOf), 'arrivals', 'overdue', 'refunded'] as const;
+export const STATISTICS = [...WATCHES, ...WATCHES.map(astrayOf), 'arrivals', 'overdue', 'refunded'] as const;
 
-export type Lesson = (typeof LESSONS)[number];
+export type Statistic = (typeof STATISTICS)[number];
 
 /**
  * How a stage in which a transfer is under way is watched: what a second of delay of its end is worth, how often it is

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { parseJson } from '../../domain/parse-json.ts';
 import type { FindEvent } from '../../operations/find-event.ts';
 import { type OperationParts, RefusedError, UnknownError } from '../../operations/parts.ts';
-import { within } from '../../within.ts';
+import { withTimeout } from '../../with-timeout.ts';
 import type { EventLinks } from '../event-links.ts';
 import { sendProblem } from '../problem.ts';
 import { Access, type ApiTokens } from './access.ts';
@@ -114,7 +114,7 @@ function partsOf({ parts }: ApiOptions): OperationParts {
 }
 
 async function timed(call: () => Promise<Answer>): Promise<Answer> {
-  const answer = await within(call(), TIMEOUT_MS);
+  const answer = await withTimeout(call(), TIMEOUT_MS);
   if (answer !== null) return answer;
   throw new ProblemError(503, 'Redis gave no answer in time; try again later', { 'retry-after': '5' });
 }
