@@ -5,9 +5,9 @@ import { loadConfig } from '../config/file/load.ts';
 import { parseRedisUrl } from '../config/sections/redis.ts';
 import { type Corridor, corridorsOf } from '../domain/cadence/corridors.ts';
 import { quantileSeconds } from '../domain/cadence/hazard.ts';
-import { type Knowledge, knowledgeOf, type LearnedStage } from '../domain/cadence/knowledge.ts';
+import type { Knowledge, LearnedStage } from '../domain/cadence/knowledge.ts';
 import { arrivalRule, watchRules } from '../domain/cadence/watch-rules.ts';
-import { connect, disconnect, redisTimeMs } from '../store/connection.ts';
+import { connect, disconnect } from '../store/connection.ts';
 import { findEmbedded } from '../store/embedded.ts';
 import { Keys } from '../store/keys.ts';
 import { LearnedStore } from '../store/learned.ts';
@@ -48,7 +48,7 @@ async function learned(options: Options): Promise<void> {
     const store = new LearnedStore(redis, keys, { retentionMs: config.retentionMs });
     const read = async (): Promise<string> => {
       await new SchemaVersion(redis, keys).read();
-      return answer(options, { config, store, nowMs: () => redisTimeMs(redis) });
+      return answer(options, { config, store });
     };
     const text = await withTimeout(read(), TIMEOUT_MS);
     if (text === null) throw new Error(`Redis gave no answer within ${TIMEOUT_MS / 1_000} s`);
@@ -60,7 +60,7 @@ async function learned(options: Options): Promise<void> {
 
 async function answer(
   { json, reset }: Options,
-  { config, store, nowMs }: { config: Config; store: LearnedStore; nowMs: () => Promise<number> },
+  { config, store }: { config: Config; store: LearnedStore },
 ): Promise<string> {
   if (reset !== undefined) {
     const route = reset === true ? null : reset;
@@ -69,9 +69,8 @@ async function answer(
       throw new Error(`found nothing learned on ${route}, expected a route of \`learned\``);
     return `forgot ${gone} ${gone === 1 ? 'entry' : 'entries'}\n`;
   }
-  const rules = watchRules(config.polling);
-  const arrivals = arrivalRule(config.polling);
-  const known = knowledgeOf(await store.all(), { rules, arrivals, nowMs: await nowMs() });
+  const { polling } = config;
+  const known = await store.knowledge({ rules: watchRules(polling), arrivals: arrivalRule(polling) });
   return json ? `${JSON.stringify(described(known), null, 2)}\n` : textOf(described(known));
 }
 

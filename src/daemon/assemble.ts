@@ -253,7 +253,6 @@ function assemblePolling({
     ? partnerPricing(config, { client, discovery, plan })
     : null;
   const learning = new Learning({
-    redis,
     learned: new LearnedStore(redis, keys, { retentionMs, onForeign }),
     rules: watchRules(config.polling),
     arrivals: arrivalRule(config.polling),

@@ -44,7 +44,7 @@ afterEach(() => redis.disconnect());
 
 function process(): Learning {
   const log = pino({ level: 'silent' });
-  return new Learning({ redis, learned, rules: WATCH_RULES, arrivals: ARRIVAL_RULE, log });
+  return new Learning({ learned, rules: WATCH_RULES, arrivals: ARRIVAL_RULE, log });
 }
 
 /** Has a process see transfers fill between 9 and 10 s. */

@@ -43,6 +43,8 @@ export type Knowledge = {
   /** How many were counted on a route, decayed. */
   counted: (route: string, statistic: Statistic) => number;
   stages: readonly LearnedStage[];
+  /** How long quotes say that a delivery takes: route -> seconds. */
+  estimates: ReadonlyMap<string, number>;
   arrivals: LearnedArrivals;
   /** Of transfers on any route, the share that is filled by an age (see `endedShares`). */
   filledShares: readonly number[];
@@ -55,7 +57,7 @@ export const ENOUGH_OF_A_ROUTE = 20;
 const ENOUGH_FOR_P99 = 50;
 
 /** What knowledge begins from. `estimates`: route -> how long quotes say that a delivery takes, seconds. */
-type Rules = {
+export type KnowledgeRules = {
   rules: WatchRules;
   arrivals: ArrivalRule;
   nowMs: number;
@@ -83,7 +85,7 @@ function estimateOf(estimates: ReadonlyMap<string, number>, route: string): numb
 /** What follows from the tallies for the present moment. */
 export function knowledgeOf(
   stored: readonly StoredTally[],
-  { rules, arrivals, nowMs, estimates = new Map() }: Rules,
+  { rules, arrivals, nowMs, estimates = new Map() }: KnowledgeRules,
 ): Knowledge {
   const estimate = (route: string, watch: Watch): number | null =>
     watch === 'pending' ? estimateOf(estimates, route) : null;
@@ -144,6 +146,7 @@ export function knowledgeOf(
       return estimate(route, watch) === null ? null : quantileSeconds(curve(route, watch), 0.99);
     },
     stages,
+    estimates,
     arrivals: {
       observations: arrived.seen,
       usualPerSecond: usualArrivals(arrived, arrivals.everySeconds),

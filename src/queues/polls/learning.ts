@@ -18,13 +18,10 @@ import type { ExpectedBy } from '../../domain/events/event-schema.ts';
 import { stageOf } from '../../domain/subjects/lifecycle.ts';
 import type { Snapshot } from '../../domain/subjects/record.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
-import type { RedisClient } from '../../store/commands.ts';
-import { redisTimeMs } from '../../store/connection.ts';
 import type { LearnedStore } from '../../store/learned.ts';
 
 /** What learning works with, and the rules that it begins from. */
 export type LearningParts = {
-  redis: RedisClient;
   learned: LearnedStore;
   rules: WatchRules;
   arrivals: ArrivalRule;
@@ -50,7 +47,6 @@ export class Learning {
   readonly #batches = new Map<string, Batch>();
   /** The estimates of quotes that are not written yet, and what is known to be: route -> seconds. */
   readonly #unwritten = new Map<string, number>();
-  #estimates: ReadonlyMap<string, number> = new Map();
   #knowledge: Knowledge;
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> = Promise.resolve();
@@ -142,7 +138,7 @@ export class Learning {
 
   /** Takes in how long a quote says that a delivery takes between two chains. */
   sawEstimate(route: string, seconds: number): void {
-    if (route === ANY_ROUTE || this.#estimates.get(route) === seconds) return;
+    if (route === ANY_ROUTE || this.#knowledge.estimates.get(route) === seconds) return;
     if (Number.isInteger(seconds) && seconds > 0 && seconds <= LONGEST_ESTIMATE)
       this.#unwritten.set(route, seconds);
   }
@@ -196,11 +192,7 @@ export class Learning {
   }
 
   async #read(): Promise<void> {
-    const { redis, learned, rules, arrivals } = this.#parts;
-    const stored = await learned.all();
-    this.#estimates = await learned.estimates();
-    const nowMs = await redisTimeMs(redis);
-    this.#knowledge = knowledgeOf(stored, { rules, arrivals, nowMs, estimates: this.#estimates });
+    this.#knowledge = await this.#parts.learned.knowledge(this.#parts);
   }
 
   /** Writes what was seen last. */
