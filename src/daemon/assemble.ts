@@ -8,6 +8,7 @@ import { SURFACES, type Surface } from '../domain/subjects/kinds.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { createNotifier } from '../notifiers/create-notifier.ts';
+import { LogTail } from '../operations/log-tail.ts';
 import type { OperationParts } from '../operations/parts.ts';
 import { type PartnerPricing, pollPartnerRoute } from '../pollers/partner-route.ts';
 import type { Pricing } from '../pollers/poll-subject.ts';
@@ -24,10 +25,12 @@ import { PollQueues } from '../queues/polls/poll-queues.ts';
 import { PollWorker } from '../queues/polls/poll-worker.ts';
 import { QuoteVerification } from '../queues/polls/quote-verification.ts';
 import { Sweeps } from '../queues/polls/sweeps.ts';
+import type { ApiParts } from '../server/api/route.ts';
 import type { Signals } from '../signals.ts';
 import { AnswerStore } from '../store/answers.ts';
 import { BatchStore } from '../store/batches.ts';
 import type { RedisClient } from '../store/commands.ts';
+import { ConsumerStore } from '../store/consumers.ts';
 import { DeliveryStore } from '../store/deliveries.ts';
 import { DirectoryStore } from '../store/directory.ts';
 import { EventLog } from '../store/event-log.ts';
@@ -91,13 +94,13 @@ export type DaemonParts = {
   polling: Polling;
   delivering: Delivering;
   reconcile: Reconcile;
-  operations: OperationParts;
+  api: ApiParts;
 };
 
 /**
  * The connections of a daemon. What is opened and what is delivered may be very much: `opening` and `delivering` are
  * connections apart, so that no poll waits behind them; `asking` is that of the API; `blocking` is one of the relay's own,
- * `waking` of the sender's.
+ * `waking` of the sender's, `following` of those who follow the log.
  */
 export type Connections = {
   redis: RedisClient;
@@ -106,6 +109,7 @@ export type Connections = {
   asking: RedisClient;
   blocking: RedisClient;
   waking: RedisClient;
+  following: RedisClient;
 };
 
 /** What the parts are made from. `resync` refills a Redis that was emptied, `keep` one that lost a part. */
@@ -150,7 +154,7 @@ export function assemble({ config, connections, signals, log, upkeep }: Assembly
   const lease = new RelayLease(opening, keys, onForeign);
   const reconcile = new Reconcile({
     redis,
-    stores: { registry, receivers, events, deliveries, lease },
+    stores: { subjects, registry, receivers, events, deliveries, lease },
     directory,
     process: sender.id,
     retentionMs,
@@ -170,52 +174,51 @@ export function assemble({ config, connections, signals, log, upkeep }: Assembly
   const relay = new Relay({ stores: relayStores, directory, sender, signals, log }, connections);
   const batches = new BatchStore(delivering, keys, { retentionMs });
   const deliveryParts = { events, registry, deliveries, batches, directory, sender, signals, log };
+  const notifierOptions = {
+    smtp: config.smtp,
+    version: VERSION,
+    eventUrl: eventUrlOf(config.server),
+    directory,
+  };
   const workers = config.receivers.map((receiver) => {
-    const notifier = createNotifier(receiver, {
-      smtp: config.smtp,
-      version: VERSION,
-      eventUrl: eventUrlOf(config.server),
-      directory,
-    });
+    const notifier = createNotifier(receiver, notifierOptions);
     return new DeliveryWorker(receiver, notifier, deliveryParts);
   });
-  const operations = assembleOperations({ config, redis: connections.asking, keys, directory, onForeign });
-  return { redis, clients, stores, polling, delivering: { relay, sender, workers }, reconcile, operations };
+  const operations = assembleOperations(config, { redis: connections.asking, keys, directory, onForeign });
+  const tail = new LogTail(operations.stores.events, connections.following);
+  const setup = { receivers: config.receivers, options: notifierOptions };
+  const api = { operations, tail, setup: () => setup };
+  return { redis, clients, stores, polling, delivering: { relay, sender, workers }, reconcile, api };
 }
 
-/** What the operations of the API are made from. */
-type OperationAssembly = {
-  config: Config;
-  redis: RedisClient;
-  keys: Keys;
-  directory: Directory;
-  onForeign: OnForeign;
-};
-
-/** Constructs what the API sees and acts with. */
-function assembleOperations({
-  config,
-  redis,
-  keys,
-  directory,
-  onForeign,
-}: OperationAssembly): OperationParts {
-  const kept = { retentionMs: config.retentionMs, onForeign };
+/** Constructs what the API sees and acts with, on a connection of its own. */
+export function assembleOperations(
+  { retentionMs }: Pick<Config, 'retentionMs'>,
+  { redis, keys, directory, onForeign }: OperationAssembly,
+): OperationParts {
+  const kept = { retentionMs, onForeign };
+  const subjects = new SubjectStore(redis, keys, kept);
   return {
     redis,
     directory,
     stores: {
       lease: new RelayLease(redis, keys, onForeign),
       events: new EventLog(redis, keys),
-      registry: new Registry(redis, keys, new SubjectStore(redis, keys, kept), onForeign),
+      subjects,
+      plan: new PlanStore(redis, keys),
+      registry: new Registry(redis, keys, subjects, onForeign),
       receivers: new ReceiverStore(redis, keys, onForeign),
       deliveries: new DeliveryStore(redis, keys, kept),
       replays: new ReplayStore(redis, keys, kept),
       setAside: new SetAside(redis, keys),
       answers: new AnswerStore(redis, keys),
+      consumers: new ConsumerStore(redis, keys),
     },
   };
 }
+
+/** What operations are made from. */
+type OperationAssembly = { redis: RedisClient; keys: Keys; directory: Directory; onForeign: OnForeign };
 
 /** What the parts that poll are made from. */
 type PollingAssembly = {

@@ -87,7 +87,7 @@ export class Daemon {
       metrics: this.#metrics,
       readiness,
       health: daemonHealth(this.#monitor, this.#loop),
-      api: apiOptionsOf(config.server, () => this.#parts?.operations ?? null),
+      api: apiOptionsOf(config.server, () => this.#parts?.api ?? null),
     });
   }
 
@@ -130,6 +130,7 @@ export class Daemon {
         asking: this.#connect('api'),
         blocking: this.#connect('relay'),
         waking: this.#connect('sender'),
+        following: this.#connect('followers'),
       },
       signals: this.signals,
       log: this.#log,
@@ -227,7 +228,8 @@ export class Daemon {
     const abort = new AbortController();
     const timer = setTimeout(() => abort.abort(), GRACE_MS);
     if (parts !== null) {
-      const { polling, delivering, reconcile } = parts;
+      const { polling, delivering, reconcile, api } = parts;
+      api.tail.close();
       const { relay, sender } = delivering;
       const deliveries = delivering.workers.map((worker) => worker.close(abort.signal));
       const polled = this.stopPolling().then(() => polling.learning.close());

@@ -5,6 +5,7 @@ import type { RedisClient } from '../../store/commands.ts';
 import { redisTimeMs } from '../../store/connection.ts';
 import { isHeld } from '../../store/receivers.ts';
 import type { StoredReceiver } from '../../store/registry.ts';
+import type { SubjectStore } from '../../store/subjects.ts';
 import { entitledTo } from './entitlements.ts';
 import { readBatch } from './log-batch.ts';
 import type { RelayStores } from './relay-parts.ts';
@@ -21,7 +22,9 @@ export type Upkeep = {
 /** What the check works with. `process`: the one that delivers, as in Sender. */
 export type ReconcileParts = {
   redis: RedisClient;
-  stores: Pick<RelayStores, 'registry' | 'receivers' | 'events' | 'deliveries' | 'lease'>;
+  stores: Pick<RelayStores, 'registry' | 'receivers' | 'events' | 'deliveries' | 'lease'> & {
+    subjects: Pick<SubjectStore, 'trimChanged'>;
+  };
   directory: Directory;
   process: string;
   retentionMs: number;
@@ -107,6 +110,7 @@ export class Reconcile {
       }
     }
     await events.trim(beforeMs);
+    await stores.subjects.trimChanged(beforeMs);
   }
 
   /** How many events a receiver loses now: those behind its cursor, and the open deliveries of one that is disabled. */
