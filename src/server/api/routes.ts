@@ -1,5 +1,6 @@
 import type { ApiRoute } from './route.ts';
 import { acknowledgeEvents, removeConsumer } from './routes/consumers.ts';
+import { listCorridors } from './routes/corridors.ts';
 import { readDocument } from './routes/document.ts';
 import { readEvent } from './routes/event.ts';
 import { listEvents, streamEvents } from './routes/log.ts';
@@ -20,6 +21,7 @@ export const ROUTES: readonly ApiRoute[] = [
   listWatched,
   readSubject,
   recheckSubject,
+  listCorridors,
   listEvents,
   streamEvents,
   readEvent,
