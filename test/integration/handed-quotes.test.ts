@@ -10,7 +10,7 @@ import { z } from 'zod';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
-import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { signalled, startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf, type Scripted, ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -99,7 +99,7 @@ async function watching(baseUrl: string, quotes: (string | { file: string })[], 
     baseUrl,
     redisUrl: inject('redisUrl'),
     prefix: testPrefix(),
-    receivers: { hook: { url: hook.url } },
+    receivers: { hook: { url: hook.url, more: { ordering: 'subject' } } },
     subscriptions: [{ name: 's', quotes, receivers: ['hook'], ...more }],
   };
   const start = async () => {
@@ -273,14 +273,16 @@ describe('a quote that was handed over', () => {
     const { hook, config, start } = await watching(upstream.url, [
       { file: await quoteFile(await signedQuote(now() - 10, OTHER_SIGNER)) },
     ]);
-    await start();
-    const events = await hook.until((all) => all.length === 1);
+    const { signals } = await start();
+    await hook.until((all) => all.length === 1);
     // Nothing that it says is believed before it is verified, its expiry neither.
     await upstream.asks(({ path }) => path === '/v1/intents/status');
-    expect(typesOf(events)).toEqual(['quote.active']);
+    await signalled<{ outcome: string }>((take) => signals.on('poll.ended', take));
     const redis = new Redis(inject('redisUrl'));
     later(() => redis.quit());
     expect(await redis.hgetall(`{${config.prefix}}:verdicts`)).toEqual({});
+    expect(await redis.xlen(`{${config.prefix}}:events`)).toBe(1);
+    expect(typesOf(hook.events)).toEqual(['quote.active']);
   });
 
   test('is told as invalid later where the chains could not be read at first', async () => {
@@ -653,7 +655,9 @@ describe('a transfer whose quote was handed over', () => {
     await eventually('the daemon was killed', () => existsSync(marker));
     await daemon.kill();
     await daemon.start();
-    await hook.until((all) => ['intent.settled', 'intent.short'].every((wanted) => all.some(({ type }) => type === wanted)));
+    await hook.until((all) =>
+      ['intent.settled', 'intent.short'].every((wanted) => all.some(({ type }) => type === wanted)),
+    );
     const events = new Map(hook.events.map((event) => [event.id, event]));
     const told = [...events.values()].filter(({ data }) => data.subject.kind === 'intent');
     const types = typesOf(told).filter((type) => type !== 'intent.pending' && type !== 'intent.updated');

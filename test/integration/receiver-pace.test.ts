@@ -113,7 +113,7 @@ describe('a receiver that was away', () => {
     const before = away.came.length;
     for (let probe = 1; probe <= 3; probe += 1) {
       await passWait(stage, 'away');
-      await away.until((came) => came.length === before + probe);
+      await away.until((came) => came.length >= before + probe);
     }
     expect(new Set(away.ids.slice(before, before + 3)).size).toBe(3);
     expect(await stage.deliveries.counts('away')).toEqual({ pending: 200, dead: 0 });
