@@ -14,49 +14,35 @@ import { signalled, startDaemon, TestReceiver, testPrefix } from '../support/dae
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf, type Scripted, ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { IN_2100, QUOTE_CHAIN, QUOTE_SIGNER, signQuote } from '../support/signed-quote.ts';
 
 const { later, started, child } = opening();
 
 const UUID = '3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
 const ID = `quote:${UUID}`;
 const HASH: Hex = `0x${'ab'.repeat(32)}`;
-const CHAIN = 8453;
-const FAR = 4_102_444_800;
-const SIGNER = privateKeyToAccount(`0x${'11'.repeat(32)}`);
 const OTHER_SIGNER = privateKeyToAccount(`0x${'22'.repeat(32)}`);
 
 /** The order of secp256k1. */
 const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
-const QUOTE_TYPES = {
-  Quote: [
-    { name: 'id', type: 'string' },
-    { name: 'intentHashes', type: 'bytes32[]' },
-    { name: 'expiresAt', type: 'uint64' },
-  ],
-} as const;
-
-async function signedQuote(expiresAt = FAR, signer = SIGNER): Promise<JsonObject> {
-  const signature = await signer.signTypedData({
-    domain: { name: 'ServiceQuoteV1', version: '1', chainId: CHAIN },
-    types: QUOTE_TYPES,
-    primaryType: 'Quote',
-    message: { id: ID, intentHashes: [HASH], expiresAt: BigInt(expiresAt) },
-  });
+async function signedQuote(expiresAt = IN_2100, signer = QUOTE_SIGNER): Promise<JsonObject> {
+  const covered = { id: ID, intentHashes: [HASH], expiresAt: BigInt(expiresAt), chainId: QUOTE_CHAIN };
+  const signature = await signQuote(covered, signer);
   return {
     id: ID,
     type: 'exact-in',
     signature,
     expiresAt,
     intentHash: HASH,
-    source: { chainId: CHAIN },
+    source: { chainId: QUOTE_CHAIN },
     steps: [{ type: 'BRIDGE', intents: [{ intentHash: HASH, role: 'primary' }] }],
   };
 }
 
 const chains = (signer: string | null): Scripted => ({
   status: 200,
-  body: JSON.stringify([{ chainId: CHAIN, quoteSigner: signer }]),
+  body: JSON.stringify([{ chainId: QUOTE_CHAIN, quoteSigner: signer }]),
 });
 
 const unknown = (id = ID): Scripted => ({
@@ -119,9 +105,12 @@ function now(): number {
 describe('a quote that was handed over', () => {
   test('is verified before anything is asked about it, and followed in silence when it is valid', async () => {
     const upstream = await started(
-      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : shown('active')), {
-        lists: true,
-      }),
+      new ScriptedUpstream(
+        ({ path }) => (path === '/v1/chains' ? chains(QUOTE_SIGNER.address) : shown('active')),
+        {
+          lists: true,
+        },
+      ),
     );
     const { hook, start } = await watching(upstream.url, [{ file: await quoteFile(await signedQuote()) }]);
     await start();
@@ -137,9 +126,12 @@ describe('a quote that was handed over', () => {
     ['a high s', (signature: string) => withHighS(signature)],
   ])('and signed with %s holds, so that its expiry is told', async (_, rewrite) => {
     const upstream = await started(
-      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : shown('active')), {
-        lists: true,
-      }),
+      new ScriptedUpstream(
+        ({ path }) => (path === '/v1/chains' ? chains(QUOTE_SIGNER.address) : shown('active')),
+        {
+          lists: true,
+        },
+      ),
     );
     const quote = await signedQuote(now() - 10);
     const file = await quoteFile({ ...quote, signature: rewrite(String(quote.signature)) });
@@ -151,7 +143,7 @@ describe('a quote that was handed over', () => {
 
   test.each<[string, (quote: JsonObject) => JsonObject, object]>([
     ['another key', (quote) => quote, { part: 'signature', recovered: OTHER_SIGNER.address }],
-    ['an expiry that was moved', (quote) => ({ ...quote, expiresAt: FAR + 1 }), { part: 'signature' }],
+    ['an expiry that was moved', (quote) => ({ ...quote, expiresAt: IN_2100 + 1 }), { part: 'signature' }],
     [
       'an intent that was added',
       ({ steps, ...quote }) => ({ ...quote, steps: [...z.array(z.json()).parse(steps), step(hashOf(9))] }),
@@ -161,12 +153,12 @@ describe('a quote that was handed over', () => {
     ['no expiry', ({ expiresAt: _, ...quote }) => quote, { part: 'expiresAt', recovered: null }],
   ])('and has %s is told as invalid, with the part that is wrong', async (name, alter, signature) => {
     const upstream = await started(
-      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : unknown()), {
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(QUOTE_SIGNER.address) : unknown()), {
         lists: true,
       }),
     );
-    const signer = name === 'another key' ? OTHER_SIGNER : SIGNER;
-    const file = await quoteFile(alter(await signedQuote(FAR, signer)));
+    const signer = name === 'another key' ? OTHER_SIGNER : QUOTE_SIGNER;
+    const file = await quoteFile(alter(await signedQuote(IN_2100, signer)));
     const { hook, start } = await watching(upstream.url, [{ file }]);
     await start();
     const [event] = await hook.until((all) => all.length === 1);
@@ -184,7 +176,7 @@ describe('a quote that was handed over', () => {
   test('and is invalid is told so once, also over a restart, and followed all the same', async () => {
     let status = unknown();
     const upstream = await started(
-      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : status), {
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(QUOTE_SIGNER.address) : status), {
         lists: true,
       }),
     );
@@ -207,11 +199,14 @@ describe('a quote that was handed over', () => {
 
   test('and is invalid is told so once, also when the process ends between the event and our note of it', async () => {
     const upstream = await started(
-      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : shown('active')), {
-        lists: true,
-      }),
+      new ScriptedUpstream(
+        ({ path }) => (path === '/v1/chains' ? chains(QUOTE_SIGNER.address) : shown('active')),
+        {
+          lists: true,
+        },
+      ),
     );
-    const file = await quoteFile(await signedQuote(FAR, OTHER_SIGNER));
+    const file = await quoteFile(await signedQuote(IN_2100, OTHER_SIGNER));
     const { hook, config, start } = await watching(upstream.url, [{ file }]);
     const { daemon } = await start();
     await hook.until((all) => all.length === 2);
@@ -228,7 +223,7 @@ describe('a quote that was handed over', () => {
   });
 
   test('is verified once: a signer that rotates later takes nothing back', async () => {
-    let signer = SIGNER.address;
+    let signer = QUOTE_SIGNER.address;
     let status = shown('active');
     const upstream = await started(
       new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(signer) : status), { lists: true }),
@@ -245,11 +240,11 @@ describe('a quote that was handed over', () => {
 
   test('is verified anew with another content', async () => {
     const upstream = await started(
-      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : unknown()), {
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(QUOTE_SIGNER.address) : unknown()), {
         lists: true,
       }),
     );
-    const file = await quoteFile({ ...(await signedQuote(now() - 10)), expiresAt: FAR });
+    const file = await quoteFile({ ...(await signedQuote(now() - 10)), expiresAt: IN_2100 });
     const { hook, start } = await watching(upstream.url, [{ file }]);
     const { daemon } = await start();
     await hook.until((all) => all.length === 1);
@@ -291,13 +286,13 @@ describe('a quote that was handed over', () => {
       new ScriptedUpstream(
         ({ path }) => {
           if (path !== '/v1/chains') return shown('active');
-          return away ? { status: 503, body: '' } : chains(SIGNER.address);
+          return away ? { status: 503, body: '' } : chains(QUOTE_SIGNER.address);
         },
         { lists: true },
       ),
     );
     const { hook, start } = await watching(upstream.url, [
-      { file: await quoteFile(await signedQuote(FAR, OTHER_SIGNER)) },
+      { file: await quoteFile(await signedQuote(IN_2100, OTHER_SIGNER)) },
     ]);
     const { daemon } = await start();
     await hook.until((all) => all.length === 1);
@@ -314,7 +309,7 @@ describe('a quote that was handed over', () => {
   test('expires by the clock, once, after a look that shows it unfunded, and can be known later', async () => {
     let status = unknown();
     const upstream = await started(
-      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : status), {
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(QUOTE_SIGNER.address) : status), {
         lists: true,
       }),
     );
@@ -347,7 +342,7 @@ describe('a quote that was handed over', () => {
     const old = { id: ID, type: 'quote', status: 'active', updatedAt: now() - 3 * 86_400 };
     const upstream = await started(
       new ScriptedUpstream(
-        ({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : { records: [old] }),
+        ({ path }) => (path === '/v1/chains' ? chains(QUOTE_SIGNER.address) : { records: [old] }),
         { lists: true },
       ),
     );
@@ -372,7 +367,7 @@ describe('a quote that was handed over', () => {
     const upstream = await started(
       new ScriptedUpstream(
         ({ path }) => {
-          if (path === '/v1/chains') return chains(SIGNER.address);
+          if (path === '/v1/chains') return chains(QUOTE_SIGNER.address);
           return Date.now() < expiresAt * 1_000 ? shown('active') : shown('submitted');
         },
         { lists: true },
@@ -454,7 +449,7 @@ const USDC_OPTIMISM = '0x0b2c639c533813f4aa9d7837caf62653d097ff85';
 describe('before a quote expires', () => {
   const watched = async (status: Scripted, expiresAt: number, more: object = {}) => {
     const upstream = await started(
-      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(SIGNER.address) : status), {
+      new ScriptedUpstream(({ path }) => (path === '/v1/chains' ? chains(QUOTE_SIGNER.address) : status), {
         lists: true,
       }),
     );
@@ -489,7 +484,7 @@ describe('a transfer whose quote was handed over', () => {
   };
   const destinationTx = { chainId: 10, txHash: `0x${'d7'.repeat(32)}`, token: TOKENS.destination };
   const sourceTx = {
-    chainId: CHAIN,
+    chainId: QUOTE_CHAIN,
     txHash: `0x${'51'.repeat(32)}`,
     token: TOKENS.source,
     amount: '1000000',
@@ -512,7 +507,7 @@ describe('a transfer whose quote was handed over', () => {
     const upstream = await started(
       new ScriptedUpstream(
         ({ path, query }) => {
-          if (path === '/v1/chains') return chains(SIGNER.address);
+          if (path === '/v1/chains') return chains(QUOTE_SIGNER.address);
           if (query.intentHash !== HASH)
             return {
               records: [
@@ -584,7 +579,7 @@ describe('a transfer whose quote was handed over', () => {
         async ({ path, query }) => {
           if (path === '/v1/chains') {
             await ended.promise;
-            return chains(SIGNER.address);
+            return chains(QUOTE_SIGNER.address);
           }
           if (query.intentHash !== HASH) return shown('submitted');
           if (isEnded && failed < failures) {
@@ -621,7 +616,7 @@ describe('a transfer whose quote was handed over', () => {
     const upstream = await started(
       new ScriptedUpstream(
         ({ path, query }) => {
-          if (path === '/v1/chains') return chains(SIGNER.address);
+          if (path === '/v1/chains') return chains(QUOTE_SIGNER.address);
           if (query.intentHash !== HASH) return { ...shown('submitted') };
           looks += 1;
           if (looks <= pendingLooks) {
