@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/connection.ts';
-import { deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
+import { deliveryStage, happen, hourOfEvents } from '../support/delivery-stage.ts';
 import { type Came, Hook } from '../support/hook.ts';
 import { appendEvents, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
@@ -38,8 +38,7 @@ test('the events of a transfer wait for the one before them, through its retries
   );
   const stage = await deliveryStage(open, { hook: { hook, more: ORDERED } });
   await stage.start();
-  const made = hourOfEvents(50, { fromMs: (await redisTimeMs(stage.redis)) + 1_000, transfers: 10 });
-  await appendEvents(stage.redis, stage.keys, made);
+  const made = await happen(stage, 50, 10);
   await stage.drained('hook');
 
   expect(sequencesOf(hook.came, slow)).toEqual([1, 1, 1, 2, 3, 4, 5]);
@@ -82,8 +81,7 @@ test('without ordering, one that fails is overtaken', async () => {
   const more = { retries: { delays: ['300ms'], jitter: 0 } };
   const stage = await deliveryStage(open, { hook: { hook, more } });
   await stage.start();
-  const made = hourOfEvents(2, { fromMs: (await redisTimeMs(stage.redis)) + 1_000, transfers: 1 });
-  await appendEvents(stage.redis, stage.keys, made);
+  const _made = await happen(stage, 2, 1);
   await stage.drained('hook');
   const sequences = hook.came.map(({ event }) => event.data.sequence);
   // The two of the beginning are under way at the same time.
