@@ -33,8 +33,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/redis-server.ts'],
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     pool: 'forks',
     // Each test has servers, folders and Redis keys of its own: files can share a process, which saves its start each time.
     isolate: false,
