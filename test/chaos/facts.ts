@@ -143,8 +143,12 @@ async function run(seed: number, slower: number): Promise<Outcome> {
     const within = async (what: string, holds: () => Promise<boolean>): Promise<unknown> =>
       eventually(what, holds, TOLD_WITHIN_MS).catch(() => null);
     await within('the last of each was shown', async () => isShownToTheEnd(ordered, await shownBy(sandbox)));
-    // What is told too much would come with the next look at each.
-    await wait(2_000);
+    // What is told too much would come with the next look at each wallet, whose answer is taken when it is asked for again.
+    const sinceMs = Date.now();
+    await within('each wallet was looked at again', async () => {
+      const asked = (await sandbox.requests(sinceMs)).map(({ query }) => query.wallet?.toLowerCase());
+      return wallets.every((wallet) => asked.filter((one) => one === wallet.toLowerCase()).length >= 2);
+    });
     // What an answer has just shown takes its time to be told: what comes after this moment is not asked for.
     const shown = await shownBy(sandbox);
     const taken = (): FactsAccount =>

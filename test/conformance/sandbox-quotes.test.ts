@@ -2,6 +2,7 @@ import { type Hex, recoverTypedDataAddress } from 'viem';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { signedData } from '../support/signed-quote.ts';
 
 const FUNDER = '0x52908400098527886E0F7030069857D2E4169EE7';
 const USDC_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
@@ -116,19 +117,8 @@ async function signerOf(chainId: number): Promise<string | undefined> {
 
 function recover({ id, intentHash, steps, expiresAt, signature }: Quote, chainId: number): Promise<Hex> {
   const hashes = [intentHash, ...steps.flatMap(({ intents }) => intents.map((intent) => intent.intentHash))];
-  return recoverTypedDataAddress({
-    domain: { name: 'ServiceQuoteV1', version: '1', chainId },
-    types: {
-      Quote: [
-        { name: 'id', type: 'string' },
-        { name: 'intentHashes', type: 'bytes32[]' },
-        { name: 'expiresAt', type: 'uint64' },
-      ],
-    },
-    primaryType: 'Quote',
-    message: { id, intentHashes: [...new Set(hashes)].sort(), expiresAt: BigInt(expiresAt) },
-    signature,
-  });
+  const covered = { id, intentHashes: [...new Set(hashes)].sort(), expiresAt: BigInt(expiresAt), chainId };
+  return recoverTypedDataAddress({ ...signedData(covered), signature });
 }
 
 async function statusOf(filter: string): Promise<Record<string, unknown>> {

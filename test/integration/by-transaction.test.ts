@@ -32,7 +32,7 @@ async function watching(answers: readonly Scripted[], named: object) {
       baseUrl: upstream.url,
       redisUrl: inject('redisUrl'),
       prefix: testPrefix(),
-      receivers: { hook: { url: hook.url } },
+      receivers: { hook: { url: hook.url, more: { ordering: 'subject' } } },
       subscriptions: [{ name: 's', ...named, receivers: ['hook'], metadata: { order: '1042' } }],
     },
     (line) => lines.push(LINE.parse(JSON.parse(line))),

@@ -6,9 +6,9 @@ import { describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { redisTimeMs } from '../../src/store/connection.ts';
 import { configYaml, type TestConfig } from '../support/daemon.ts';
-import { type DeliveryStage, deliveryStage, hourOfEvents, ROOT } from '../support/delivery-stage.ts';
+import { deliveryStage, happen, hourOfEvents, ROOT } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
-import { appendEvents, type MadeEvent, madeEventId } from '../support/log-entries.ts';
+import { appendEvents, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 import { freePort } from '../support/port.ts';
 import { Program } from '../support/program.ts';
@@ -32,12 +32,6 @@ async function run(...args: string[]): Promise<{ code: number | null; out: strin
   const program = await Program.start(MAIN, args);
   const { code } = await program.ending();
   return { code, out: program.stdout.join('\n'), err: program.stderr.join('\n') };
-}
-
-async function happen({ redis, keys }: DeliveryStage, count: number): Promise<MadeEvent[]> {
-  const made = hourOfEvents(count, { fromMs: await redisTimeMs(redis), transfers: count });
-  await appendEvents(redis, keys, made);
-  return made;
 }
 
 /** A daemon with one receiver, and its config as a file. */

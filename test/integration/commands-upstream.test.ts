@@ -2,7 +2,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Hex } from 'viem';
-import { privateKeyToAccount } from 'viem/accounts';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import {
   type CannedAnswer,
@@ -11,6 +10,7 @@ import {
   type SeenRequest,
 } from '../support/canned-server.ts';
 import { Program } from '../support/program.ts';
+import { IN_2100, QUOTE_CHAIN, QUOTE_SIGNER, signQuote } from '../support/signed-quote.ts';
 
 const MAIN = resolve(import.meta.dirname, '../../src/main.ts');
 const KEY = 'sk-live-0123456789abcdef';
@@ -20,7 +20,6 @@ const USDC_OPTIMISM = '0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85';
 const UUID = '3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
 const INTENT: Hex = `0x${'a'.repeat(64)}`;
 const TX: Hex = `0x${'5'.repeat(64)}`;
-const signer = privateKeyToAccount(`0x${'11'.repeat(32)}`);
 
 const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -52,18 +51,12 @@ async function fileOf(value: unknown): Promise<string> {
 let quote: Record<string, unknown>;
 
 beforeAll(async () => {
-  const expiresAt = 4102444800;
-  const signature = await signer.signTypedData({
-    domain: { name: 'ServiceQuoteV1', version: '1', chainId: 8453 },
-    types: {
-      Quote: [
-        { name: 'id', type: 'string' },
-        { name: 'intentHashes', type: 'bytes32[]' },
-        { name: 'expiresAt', type: 'uint64' },
-      ],
-    },
-    primaryType: 'Quote',
-    message: { id: `quote:${UUID}`, intentHashes: [INTENT], expiresAt: BigInt(expiresAt) },
+  const expiresAt = IN_2100;
+  const signature = await signQuote({
+    id: `quote:${UUID}`,
+    intentHashes: [INTENT],
+    expiresAt: BigInt(expiresAt),
+    chainId: QUOTE_CHAIN,
   });
   quote = {
     id: `quote:${UUID}`,
@@ -88,7 +81,7 @@ beforeAll(async () => {
   };
 });
 
-const CHAINS = { chains: [{ chainId: 8453, name: 'Base', kind: 'evm', quoteSigner: signer.address }] };
+const CHAINS = { chains: [{ chainId: 8453, name: 'Base', kind: 'evm', quoteSigner: QUOTE_SIGNER.address }] };
 
 const upstream = ({ url }: SeenRequest): CannedAnswer => {
   if (url === '/v1/chains') return { status: 200, body: CHAINS };
@@ -100,12 +93,15 @@ const upstream = ({ url }: SeenRequest): CannedAnswer => {
 describe('verify-quote', () => {
   test('says that a quote is valid, with the signer given and nobody asked', async () => {
     const file = await fileOf({ ...quote, quotes: [quote] });
-    const { code, out } = await run(['verify-quote', file, '--signer', signer.address.toLowerCase()], {});
+    const { code, out } = await run(
+      ['verify-quote', file, '--signer', QUOTE_SIGNER.address.toLowerCase()],
+      {},
+    );
     expect(out).toBe(
       ['quote', 'quotes[0]']
         .map(
           (name) =>
-            `${name}: valid, quote:${UUID}, signed by ${signer.address} for Base, 1 intent, expires 2100-01-01T00:00:00Z`,
+            `${name}: valid, quote:${UUID}, signed by ${QUOTE_SIGNER.address} for Base, 1 intent, expires 2100-01-01T00:00:00Z`,
         )
         .join('\n'),
     );
@@ -265,7 +261,7 @@ describe('quote', () => {
       ['fee, protocol', '0.0001 USDC'],
       ['expires', '2100-01-01T00:00:00Z'],
       ['intent', INTENT],
-      ['signature', `valid, signed by ${signer.address}`],
+      ['signature', `valid, signed by ${QUOTE_SIGNER.address}`],
     ]);
     expect(code).toBe(0);
   });
@@ -305,7 +301,7 @@ describe('quote', () => {
   test('--json prints what verify-quote takes', async () => {
     const server = await serve(upstream);
     const { out } = await run(['quote', ...ROUTE, '--amount', '1', '--json', '--base-url', server.url]);
-    const verified = await run(['verify-quote', await fileOf(out), '--signer', signer.address], {});
+    const verified = await run(['verify-quote', await fileOf(out), '--signer', QUOTE_SIGNER.address], {});
     expect(verified.out).toContain('quote: valid');
   });
 
@@ -317,7 +313,7 @@ describe('quote', () => {
       '--amount-out',
       '5',
       '--recipient',
-      signer.address,
+      QUOTE_SIGNER.address,
       '--all',
       '--json',
     ];
@@ -327,7 +323,7 @@ describe('quote', () => {
       dappId: 'intentwatch',
       options: { allQuotes: true },
       source: { chainId: 8453, token: USDC_BASE, funder: OWNER },
-      destination: { chainId: 10, token: USDC_OPTIMISM, recipient: signer.address, amountOut: '5' },
+      destination: { chainId: 10, token: USDC_OPTIMISM, recipient: QUOTE_SIGNER.address, amountOut: '5' },
     });
   });
 

@@ -44,17 +44,17 @@ describe('a daemon that is killed', () => {
     // What died with its process is found out when its lease has run out.
     const isPoison = (line: LogLine): boolean => line.subject === `intent:${poison}` && line.crashes === 3;
     await daemon.until((lines) => lines.some((line) => line.msg === 'poll.crashed' && isPoison(line)));
+    const redis = new Redis(inject('redisUrl'));
+    later(() => redis.quit());
+    // Put off, never dropped.
+    const next = await redis.zscore(`{${prefix}}:plan:status:suspects`, `intent:${poison}`);
+    expect(Number(next)).toBeGreaterThan(Date.now() + 15_000);
     const before = othersAsked;
     await server.asks(({ query }) => query.intentHash === other);
     await server.asks(({ query }) => query.intentHash === other);
 
     expect(deaths).toBe(3);
     expect(othersAsked).toBeGreaterThan(before);
-    const redis = new Redis(inject('redisUrl'));
-    later(() => redis.quit());
-    // Put off, never dropped.
-    const next = await redis.zscore(`{${prefix}}:plan:status:suspects`, `intent:${poison}`);
-    expect(Number(next)).toBeGreaterThan(Date.now() + 15_000);
     expect(await redis.hget(`{${prefix}}:plan:status:crashes`, `intent:${other}`)).toBeNull();
     // A webhook that was in flight when its process died comes again.
     expect(new Set(hook.events.map((event) => event.data.subject.id))).toEqual(new Set([`intent:${other}`]));

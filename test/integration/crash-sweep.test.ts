@@ -2,6 +2,7 @@ import { Redis } from 'ioredis';
 import { describe, expect, inject, test } from 'vitest';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { TestReceiver, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 
 const { later, started, child } = opening();
@@ -26,13 +27,13 @@ describe('a daemon that is killed', () => {
 
     const first = child(config);
     await first.start();
-    while ((await stored()) < 1_500) await redis.ping();
+    await eventually('the sweep is under way', async () => (await stored()) >= 1_500);
     await first.kill();
     const atKill = await stored();
     expect(atKill).toBeLessThan(5_000);
     const second = child(config);
     await second.start();
-    while ((await stored()) < 5_000) await redis.ping();
+    await eventually('all are stored', async () => (await stored()) >= 5_000);
     sandbox.setPace(2);
     const events = await hook.until((all) => all.some((event) => event.type === 'intent.filled'));
 

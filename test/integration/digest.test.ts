@@ -1,63 +1,16 @@
 import { describe, expect, test } from 'vitest';
-import { redisTimeMs } from '../../src/store/connection.ts';
-import { startDaemon } from '../support/daemon.ts';
-import { type DeliveryStage, deliveryStage, hourOfEvents, ROOT } from '../support/delivery-stage.ts';
+import { happen } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
-import { appendEvents, type MadeEvent, madeEventId } from '../support/log-entries.ts';
-import { eventsOf, Mailbox } from '../support/mailbox.ts';
+import { madeEventId } from '../support/log-entries.ts';
+import { happenLater, mailStage, waiting } from '../support/mail-stage.ts';
+import { eventsOf } from '../support/mailbox.ts';
 import { opening } from '../support/opening.ts';
-import { hashOf } from '../support/scripted-upstream.ts';
 
 const open = opening();
 
-/** What every mail receiver of these tests has in its config, and what one test adds. */
-function mailConfig(url: string, more: object): object {
-  return {
-    smtp: { url, from: 'Intentwatch <transfers@example.com>' },
-    receivers: [
-      { name: 'oncall', type: 'email', to: ['a@example.com'], retries: { delays: ['1ms'] }, ...more },
-    ],
-    subscriptions: [{ name: 's', intents: [hashOf(77)], receivers: ['oncall'] }],
-  };
-}
-
-/** A stage with one receiver of mail. */
-async function mailStage(more: object): Promise<{ mailbox: Mailbox; stage: DeliveryStage }> {
-  const mailbox = await open.started(new Mailbox());
-  return { mailbox, stage: await deliveryStage(open, {}, mailConfig(mailbox.url, more)) };
-}
-
-/** Appends events of so many transfers, from now on. */
-async function happen(
-  { redis, keys }: DeliveryStage,
-  count: number,
-  transfers = count,
-): Promise<MadeEvent[]> {
-  const made = hourOfEvents(count, { fromMs: (await redisTimeMs(redis)) + 1_000, transfers });
-  await appendEvents(redis, keys, made);
-  return made;
-}
-
-/** Two more events, after those that were made. */
-async function happenLater({ redis, keys }: DeliveryStage, made: readonly MadeEvent[]): Promise<MadeEvent[]> {
-  const atMs = made.at(-1)?.atMs ?? 0;
-  const more = [1, 2].map((step) => ({
-    subject: `intent:${hashOf(5_000 + step)}`,
-    sequence: 1,
-    atMs: atMs + step * 1_000,
-    root: ROOT,
-  }));
-  await appendEvents(redis, keys, more);
-  return more;
-}
-
-async function waiting({ redis, keys }: DeliveryStage, count: number): Promise<void> {
-  await eventually(`${count} wait`, async () => (await redis.zcard(keys.waiting('oncall'))) === count);
-}
-
 describe('a receiver with a digest', () => {
   test('gets what happens within its time as one mail, in order', async () => {
-    const { mailbox, stage } = await mailStage({ digest: { every: '2s' } });
+    const { mailbox, stage } = await mailStage(open, { digest: { every: '2s' } });
     await stage.start();
     const made = await happen(stage, 12, 4);
     await stage.drained('oncall');
@@ -70,7 +23,7 @@ describe('a receiver with a digest', () => {
   });
 
   test('gets one at once when enough wait, and the next event waits again', async () => {
-    const { mailbox, stage } = await mailStage({ digest: { every: '1h', max: 5 } });
+    const { mailbox, stage } = await mailStage(open, { digest: { every: '1h', max: 5 } });
     await stage.start();
     const made = await happen(stage, 6);
     await mailbox.until((mails) => mails.length === 1);
@@ -79,7 +32,7 @@ describe('a receiver with a digest', () => {
   });
 
   test('gets a single event as an ordinary mail', async () => {
-    const { mailbox, stage } = await mailStage({ digest: { every: '1s' } });
+    const { mailbox, stage } = await mailStage(open, { digest: { every: '1s' } });
     await stage.start();
     const [made] = await happen(stage, 1);
     await stage.drained('oncall');
@@ -89,7 +42,7 @@ describe('a receiver with a digest', () => {
   });
 
   test('gets what belongs to one transfer together also where the events of a transfer come in order', async () => {
-    const { mailbox, stage } = await mailStage({ digest: { every: '2s' }, ordering: 'subject' });
+    const { mailbox, stage } = await mailStage(open, { digest: { every: '2s' }, ordering: 'subject' });
     await stage.start();
     const made = await happen(stage, 9, 3);
     await stage.drained('oncall');
@@ -97,7 +50,7 @@ describe('a receiver with a digest', () => {
   });
 
   test('gets what was held while it was disabled in digests', async () => {
-    const { mailbox, stage } = await mailStage({ digest: { every: '2s' } });
+    const { mailbox, stage } = await mailStage(open, { digest: { every: '2s' } });
     await stage.start();
     await stage.states.disable('oncall');
     const made = await happen(stage, 20);
@@ -109,7 +62,7 @@ describe('a receiver with a digest', () => {
 
 describe('a digest that the server does not take', () => {
   test('for now is sent again as it was, and each of its events knows both attempts', async () => {
-    const { mailbox, stage } = await mailStage({ digest: { every: '1h', max: 5 } });
+    const { mailbox, stage } = await mailStage(open, { digest: { every: '1h', max: 5 } });
     mailbox.answer = () => (mailbox.mails.length === 0 ? { code: 451, text: '4.7.1 later' } : null);
     await stage.start();
     const made = await happen(stage, 5);
@@ -128,7 +81,7 @@ describe('a digest that the server does not take', () => {
   });
 
   test("for good makes each of its events a dead letter with the server's words, and opened again they are sent", async () => {
-    const { mailbox, stage } = await mailStage({ digest: { every: '1h', max: 5 } });
+    const { mailbox, stage } = await mailStage(open, { digest: { every: '1h', max: 5 } });
     mailbox.answer = () => ({ code: 554, text: '5.7.1 looks like spam' });
     await stage.start();
     const made = await happen(stage, 5);
@@ -153,7 +106,7 @@ function never(): never {
 }
 
 test('a digest cut off by a kill -9 between the answer and our note is sent again with the same Message-ID', async () => {
-  const { mailbox, stage } = await mailStage({ digest: { every: '1h', max: 5 } });
+  const { mailbox, stage } = await mailStage(open, { digest: { every: '1h', max: 5 } });
   // The server has the mail, and its answer never comes.
   mailbox.answer = () => 'nothing';
   const daemon = open.child(stage.config);
@@ -177,30 +130,4 @@ test('a digest cut off by a kill -9 between the answer and our note is sent agai
   expect(second?.subject).toBe(first?.subject);
   expect(second?.text).toBe(first?.text);
   expect(second?.html).toBe(first?.html);
-});
-
-const MINUTE_MS = 60_000;
-
-/** A minute of the day in UTC, as the config writes it. */
-function timeOfDay(atMs: number): string {
-  return new Date(atMs).toISOString().slice(11, 16);
-}
-
-test('quiet hours hold every event and send one digest at their end, on the minute; then each is a mail again', async () => {
-  const { mailbox, stage } = await mailStage({});
-  // The next whole minute that leaves time to start.
-  const endMs = Math.ceil(((await redisTimeMs(stage.redis)) + 5_000) / MINUTE_MS) * MINUTE_MS;
-  const quietHours = { from: timeOfDay(endMs - 60 * MINUTE_MS), to: timeOfDay(endMs), timeZone: 'UTC' };
-  const config = { ...stage.config, more: mailConfig(mailbox.url, { quietHours }) };
-  const { daemon } = await startDaemon(config);
-  open.later(() => daemon.close());
-  const made = await happen(stage, 7);
-  await waiting(stage, 7);
-  expect(mailbox.mails).toEqual([]);
-  await mailbox.until((mails) => mails.length === 1);
-  expect(await redisTimeMs(stage.redis)).toBeGreaterThanOrEqual(endMs);
-  expect(mailbox.mails.map(eventsOf)).toEqual([made.map(madeEventId)]);
-  const day = await happenLater(stage, made);
-  await mailbox.until((mails) => mails.length === 3);
-  expect(mailbox.mails.slice(1).map(eventsOf)).toEqual(day.map((event) => [madeEventId(event)]));
 });

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import { describe, expect, inject, test } from 'vitest';
 import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
 
@@ -52,7 +53,10 @@ describe('a finished subject', () => {
     later(() => redis.quit());
     const first = await startDaemon(config);
     await hook.until((events) => events.length === 1);
-    while ((await redis.hlen(`{${prefix}}:plan:status:items`)) > 0) await redis.ping();
+    await eventually(
+      'it is polled no more',
+      async () => (await redis.hlen(`{${prefix}}:plan:status:items`)) === 0,
+    );
     await first.daemon.close();
 
     expect(await redis.pttl(`{${prefix}}:subject:intent:${HASH}`)).toBe(-1);

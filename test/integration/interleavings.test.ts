@@ -3,6 +3,7 @@ import { describe, expect, inject, test } from 'vitest';
 import type { Daemon } from '../../src/daemon/daemon.ts';
 import type { Signals } from '../../src/signals.ts';
 import { signalled, startDaemon, type TestConfig, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
@@ -194,12 +195,12 @@ describe('a process that is cut off at the worst moment', () => {
     };
     const dying = await startDaemon({ ...config, redisUrl: proxy.url });
     later(() => dying.daemon.close());
-    while (!moved) await direct.ping();
+    await eventually('the cursor moves', () => moved);
     await daemon(config);
     await hook.until((events) => new Set(events.map((event) => event.id)).size === 3);
     const newest = async (): Promise<string | undefined> =>
       (await direct.xrevrange(`{${prefix}}:events`, '+', '-', 'COUNT', 1))[0]?.[0];
-    while ((await cursor()) !== (await newest())) await direct.ping();
+    await eventually('the relay is at the end', async () => (await cursor()) === (await newest()));
 
     expect(hook.events.map((event) => event.data.subject.id).sort()).toEqual(
       [1, 2, 3].map((number) => `intent:${hashOf(number)}`),

@@ -80,7 +80,7 @@ describe('a filled transfer that only pages showed', () => {
       );
     }
     expect(firstMs ?? Number.POSITIVE_INFINITY).toBeLessThan(2 * 1_000 * limits.mostSeconds);
-  }, 120_000);
+  });
 });
 
 describe('beside many wallets', () => {
@@ -136,7 +136,7 @@ describe('beside many wallets', () => {
     times.push(stage.nowMs - beganMs);
     const gaps = times.slice(1).map((at, index) => (at - (times[index] ?? 0)) / 1_000);
     expect(Math.max(...gaps)).toBeLessThan(2 * most);
-  }, 120_000);
+  });
 });
 
 describe('what pages show', () => {

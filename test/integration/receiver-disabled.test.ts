@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/connection.ts';
-import { type DeliveryStage, deliveryStage, HOUR_MS, hourOfEvents, ROOT } from '../support/delivery-stage.ts';
+import { deliveryStage, HOUR_MS, happen, hourOfEvents, ROOT } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
-import { appendEvents, type MadeEvent, madeEventId } from '../support/log-entries.ts';
+import { appendEvents, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 
 const open = opening();
@@ -11,13 +11,6 @@ const open = opening();
 const RELAY_BATCH = 200;
 
 const QUICK = { retries: { delays: ['1ms', '1ms', '1ms', '1ms', '1ms'], jitter: 0 } };
-
-/** Appends events from now on. */
-async function happen({ redis, keys }: DeliveryStage, count: number, transfers = 10): Promise<MadeEvent[]> {
-  const made = hourOfEvents(count, { fromMs: (await redisTimeMs(redis)) + 1_000, transfers });
-  await appendEvents(redis, keys, made);
-  return made;
-}
 
 describe('500 events of an hour in which a receiver is disabled', () => {
   test.each([
@@ -63,7 +56,7 @@ describe('a receiver whose deliveries fail', () => {
       rest: { hook: rest, more: { events: ['*'] } },
     });
     await stage.start();
-    const [made] = await happen(stage, 1);
+    const [made] = await happen(stage, 1, 10);
     if (made === undefined) throw new Error('no event was made');
     const [failing] = await operator.until((came) => came.length === 1);
     expect(failing?.event).toMatchObject({
@@ -101,7 +94,7 @@ describe('a receiver whose deliveries fail', () => {
       operator: { hook: operator, more: { events: ['receiver.*'] } },
     });
     await stage.start();
-    await happen(stage, 3);
+    await happen(stage, 3, 10);
     await stage.drained('bad');
     expect(await stage.states.condition('bad')).toMatchObject({ state: 'ok' });
     await appendEvents(stage.redis, stage.keys, [
@@ -120,7 +113,7 @@ describe('a receiver whose deliveries fail', () => {
       operator: { hook: operator, more: { events: ['receiver.*'] } },
     });
     await stage.start();
-    const early = await happen(stage, 4);
+    const early = await happen(stage, 4, 10);
     await stage.drained('bad');
     expect(await stage.deliveries.counts('bad')).toEqual({ pending: 0, dead: 4 });
     // The failures began an hour ago; the next one ends the span.
@@ -164,7 +157,7 @@ describe('a receiver whose deliveries fail', () => {
       operator: { hook: operator, more: { events: ['receiver.*'] } },
     });
     await stage.start();
-    const made = await happen(stage, 30);
+    const made = await happen(stage, 30, 10);
     const [disabled] = await operator.until((came) => came.length === 1);
     expect(disabled?.event).toMatchObject({ type: 'receiver.disabled', data: { record: { by: 'gone' } } });
     expect((await stage.deliveries.counts('gone')).dead).toBe(0);

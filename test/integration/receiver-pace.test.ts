@@ -2,24 +2,13 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/connection.ts';
-import { type DeliveryStage, deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
+import { type DeliveryStage, deliveryStage, happen } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Came, Hook } from '../support/hook.ts';
-import { appendEvents, type MadeEvent, madeEventId } from '../support/log-entries.ts';
+import { madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 
 const open = opening();
-
-/** Appends events from now on. */
-async function happen(
-  { redis, keys }: DeliveryStage,
-  count: number,
-  transfers = count,
-): Promise<MadeEvent[]> {
-  const made = hourOfEvents(count, { fromMs: (await redisTimeMs(redis)) + 1_000, transfers });
-  await appendEvents(redis, keys, made);
-  return made;
-}
 
 /** Has the time come at which a receiver that rests or fails is tried again, as if that had passed. */
 async function passWait(stage: DeliveryStage, receiver: string): Promise<void> {
@@ -113,7 +102,7 @@ describe('a receiver that was away', () => {
     const before = away.came.length;
     for (let probe = 1; probe <= 3; probe += 1) {
       await passWait(stage, 'away');
-      await away.until((came) => came.length === before + probe);
+      await away.until((came) => came.length >= before + probe);
     }
     expect(new Set(away.ids.slice(before, before + 3)).size).toBe(3);
     expect(await stage.deliveries.counts('away')).toEqual({ pending: 200, dead: 0 });
@@ -190,8 +179,7 @@ test('what waits for another try is tried in time by another process when the on
   const daemons = [await stage.start(), await stage.start()];
   const tried = Promise.withResolvers<(typeof daemons)[number]>();
   for (const one of daemons) one.signals.on('delivery.attempted', () => tried.resolve(one));
-  const made = hourOfEvents(1, { fromMs: (await redisTimeMs(stage.redis)) + 1_000, transfers: 1 });
-  await appendEvents(stage.redis, stage.keys, made);
+  const _made = await happen(stage, 1);
   await (await tried.promise).daemon.close();
   const since = performance.now();
   await hook.until((came) => came.length === 2);

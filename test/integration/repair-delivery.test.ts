@@ -4,6 +4,7 @@ import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
 import { Keys } from '../../src/store/keys.ts';
 import { signalled, startDaemon, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
 
@@ -40,8 +41,10 @@ test('a delivery that has come off its queue is queued again by the repeating ch
   open.later(() => redis.quit());
   // The first attempt has failed; the delivery waits for the second, and is taken off the queue.
   const later = `${new Keys(prefix).queue('hook')}:later`;
-  let waiting: string | undefined;
-  while (waiting === undefined) [waiting] = await redis.zrange(later, '0', '-1');
+  const waiting = await eventually(
+    'the first attempt has failed',
+    async () => (await redis.zrange(later, '0', '-1'))[0] ?? null,
+  );
   const repaired = signalled(
     (take: (repair: { what: string }) => void) => signals.on('repair.done', take),
     ({ what }) => what === 'delivery-missing',

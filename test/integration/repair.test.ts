@@ -2,6 +2,7 @@ import { Redis } from 'ioredis';
 import { beforeEach, describe, expect, inject, test } from 'vitest';
 import type { Signals } from '../../src/signals.ts';
 import { signalled, startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
 
@@ -47,6 +48,11 @@ async function isFilled(): Promise<void> {
   await hook.until((events) => events.some((event) => event.type === 'intent.filled'));
 }
 
+/** Takes the subject out of the plan. Between two polls it rests; while it is polled it cannot be taken away. */
+async function takeAway(): Promise<void> {
+  await eventually('it rests', async () => (await redis.zrem(`${plan}:resting`, `intent:${HASH}`)) > 0);
+}
+
 /** Resolves when the check has put the subject back into the plan. */
 async function repaired(): Promise<void> {
   await signalled(
@@ -59,8 +65,7 @@ describe('the repeating check', () => {
   test('puts back a subject that stands nowhere in the plan, and counts it', async () => {
     await hook.until((events) => events.length === 1);
     const repair = repaired();
-    // Between two polls it rests; while it is polled it cannot be taken away.
-    while ((await redis.zrem(`${plan}:resting`, `intent:${HASH}`)) === 0) await redis.ping();
+    await takeAway();
     fill();
     await repair;
     await isFilled();
@@ -70,7 +75,9 @@ describe('the repeating check', () => {
     await hook.until((events) => events.length === 1);
     const repair = repaired();
     const far = Date.now() + 86_400_000;
-    while ((await redis.zadd(`${plan}:resting`, 'XX', 'CH', far, `intent:${HASH}`)) === 0) await redis.ping();
+    await eventually('it rests', async () =>
+      Boolean(await redis.zadd(`${plan}:resting`, 'XX', 'CH', far, `intent:${HASH}`)),
+    );
     fill();
     await repair;
     await isFilled();
@@ -83,7 +90,7 @@ describe('the repeating check', () => {
       ({ count }) => count > 0,
     );
     // As if a process had claimed it, and had died before the job was in the queue.
-    while ((await redis.zrem(`${plan}:resting`, `intent:${HASH}`)) === 0) await redis.ping();
+    await takeAway();
     await redis
       .multi()
       .hset(`${plan}:claims`, `intent:${HASH}`, `lost gone 0 0 ${Date.now()} fair 0`)

@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest';
-import { redisTimeMs } from '../../src/store/connection.ts';
-import { deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
+import { deliveryStage, happen } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
-import { appendEvents } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 
 const open = opening();
@@ -20,8 +18,7 @@ test('what a process was handed ahead for a quick receiver is not kept from othe
   };
   const stage = await deliveryStage(open, { hook: { hook, more: { concurrency: CONCURRENCY } } });
   const { daemon } = await stage.start();
-  const made = hourOfEvents(EVENTS, { fromMs: (await redisTimeMs(stage.redis)) + 1_000, transfers: EVENTS });
-  await appendEvents(stage.redis, stage.keys, made);
+  const _made = await happen(stage, EVENTS);
   await eventually('all places are taken', () => hook.came.length === QUICK + CONCURRENCY);
   const queue = stage.keys.queue('hook');
   await eventually('only what is being sent is in hand', async () => {

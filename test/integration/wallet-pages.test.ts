@@ -19,7 +19,7 @@ async function watching(
     baseUrl: upstream.url,
     redisUrl: inject('redisUrl'),
     prefix: testPrefix(),
-    receivers: { hook: { url: hook.url } },
+    receivers: { hook: { url: hook.url, more: { ordering: 'subject' } } },
     subscriptions: [{ name: 's', wallets: [WALLET], receivers: ['hook'], ...options.subscription }],
     more: options.more ?? {},
   });

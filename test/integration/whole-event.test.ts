@@ -1,5 +1,3 @@
-import { type ParsedMail, simpleParser } from 'mailparser';
-import { SMTPServer } from 'smtp-server';
 import { expect, test } from 'vitest';
 import type { Event, RenderedEvent } from '../../src/domain/events/event.ts';
 import { EVENT, RENDERED_EVENT, TRANSFER, type TransferFacts } from '../../src/domain/events/event-schema.ts';
@@ -9,8 +7,8 @@ import { startDaemon } from '../support/daemon.ts';
 import { deliveryStage, HOUR_MS, ROOT } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
+import { Mailbox } from '../support/mailbox.ts';
 import { opening } from '../support/opening.ts';
-import { freePort } from '../support/port.ts';
 import { wholeOf } from '../support/whole.ts';
 
 const open = opening();
@@ -130,8 +128,7 @@ const TOLD_OF_TRANSFER: Readonly<Record<keyof TransferFacts, string | null>> = {
 test('an event with every member of its schema goes through commit, log and relay to every kind of receiver', async () => {
   const hooks = { whole: new Hook(), slack: new Hook(), discord: new Hook() };
   for (const hook of Object.values(hooks)) await open.started(hook);
-  const inbox: ParsedMail[] = [];
-  const smtpPort = await mailServer(inbox);
+  const mailbox = await open.started(new Mailbox());
   const stage = await deliveryStage(open, {});
   const { redis, keys } = stage;
   const webhook = (name: keyof typeof hooks, more: object) => ({
@@ -152,7 +149,7 @@ test('an event with every member of its schema goes through commit, log and rela
       },
     ],
     more: {
-      smtp: { url: `smtp://127.0.0.1:${smtpPort}`, from: 'watch@example.com' },
+      smtp: { url: mailbox.url, from: 'watch@example.com' },
       receivers: [
         webhook('whole', { secrets: [`whsec_${Buffer.alloc(32, 7).toString('base64')}`] }),
         webhook('slack', { format: 'slack' }),
@@ -196,7 +193,7 @@ test('an event with every member of its schema goes through commit, log and rela
 
   const [slack] = await hooks.slack.until((all) => all.length > 0);
   const [discord] = await hooks.discord.until((all) => all.length > 0);
-  const mail = await eventually('the mail came', () => inbox[0] ?? null);
+  const [mail] = await mailbox.until((mails) => mails.length > 0);
   const members = [...Object.keys(RENDERED_EVENT.shape), ...promised, ...ONLY_CUT];
   expect(Object.keys(TOLD).sort()).toEqual([...members].sort());
   const told = Object.values(TOLD).filter((one) => one !== null);
@@ -209,8 +206,8 @@ test('an event with every member of its schema goes through commit, log and rela
     { where: 'slack', said: slack?.body ?? '', texts: everywhere },
     // What could be markup has a backslash before it.
     { where: 'discord', said: (discord?.body ?? '').replaceAll('\\', ''), texts: everywhere },
-    { where: 'text', said: mail.text ?? '', texts: [...everywhere, ...mails] },
-    { where: 'html', said: mail.html === false ? '' : mail.html, texts: [...everywhere, ...mails] },
+    { where: 'text', said: mail?.text ?? '', texts: [...everywhere, ...mails] },
+    { where: 'html', said: mail?.html || '', texts: [...everywhere, ...mails] },
   ]) {
     const words = said.replaceAll(/\s+/g, ' ');
     for (const text of texts) expect(words, `${where} says ${text}`).toContain(text);
@@ -218,20 +215,3 @@ test('an event with every member of its schema goes through commit, log and rela
   await eventually('all attempts are told', () => attempted.length === 4);
   expect(new Set(attempted)).toEqual(new Set([WHOLE.data.subject.id]));
 });
-
-/** A server that takes every mail. Returns its port. */
-async function mailServer(inbox: ParsedMail[]): Promise<number> {
-  const port = await freePort();
-  const server = new SMTPServer({
-    disabledCommands: ['AUTH', 'STARTTLS'],
-    onData: (stream, _session, done) => {
-      simpleParser(stream).then((mail) => {
-        inbox.push(mail);
-        done();
-      }, done);
-    },
-  });
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  open.later(() => new Promise<void>((resolve) => server.close(() => resolve())));
-  return port;
-}

@@ -1,7 +1,7 @@
-import { privateKeyToAccount } from 'viem/accounts';
 import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
 import { ROUTE_ITEM } from './routes.ts';
 import { hashOf } from './scripted-upstream.ts';
+import { IN_2100, QUOTE_CHAIN, QUOTE_SIGNER, signQuote } from './signed-quote.ts';
 
 /** How a member of an answer differs from what the interface describes. */
 const DEVIATIONS = ['missing', 'null', 'other form', 'other case', 'other type', 'empty', 'extra'] as const;
@@ -21,24 +21,15 @@ const OTHER = '0x1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a';
 const UUID = '3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
 const INNER = `0x${'abc'.padStart(64, '0')}` as const;
 
-const SIGNER = privateKeyToAccount(`0x${'11'.repeat(32)}`);
-const IN_2100 = 4_102_444_800;
-
 /** What `GET /v1/chains` has to say for the signatures of quotes to hold. */
-export const QUOTED_CHAINS = { chains: [{ chainId: 8453, quoteSigner: SIGNER.address }] };
+export const QUOTED_CHAINS = { chains: [{ chainId: QUOTE_CHAIN, quoteSigner: QUOTE_SIGNER.address }] };
 
 /** A signature covers no price, so that quotes of all amounts have the same. */
-const SIGNATURE = await SIGNER.signTypedData({
-  domain: { name: 'ServiceQuoteV1', version: '1', chainId: 8453 },
-  types: {
-    Quote: [
-      { name: 'id', type: 'string' },
-      { name: 'intentHashes', type: 'bytes32[]' },
-      { name: 'expiresAt', type: 'uint64' },
-    ],
-  },
-  primaryType: 'Quote',
-  message: { id: `quote:${UUID}`, intentHashes: [INNER], expiresAt: BigInt(IN_2100) },
+const SIGNATURE = await signQuote({
+  id: `quote:${UUID}`,
+  intentHashes: [INNER],
+  expiresAt: BigInt(IN_2100),
+  chainId: QUOTE_CHAIN,
 });
 
 const summary = { chainId: 8453, txHash: hashOf(0xa1), token: ADDRESS, amount: '5000000' };

@@ -2,7 +2,7 @@ import { inject } from 'vitest';
 import type { Daemon } from '../../src/daemon/daemon.ts';
 import type { Signals } from '../../src/signals.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
-import { connect, disconnect } from '../../src/store/connection.ts';
+import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
 import { DeliveryStore } from '../../src/store/deliveries.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
@@ -12,7 +12,7 @@ import { ReplayStore } from '../../src/store/replays.ts';
 import { startDaemon, type TestConfig, testPrefix } from './daemon.ts';
 import { eventually } from './eventually.ts';
 import type { Hook } from './hook.ts';
-import type { MadeEvent } from './log-entries.ts';
+import { appendEvents, type MadeEvent } from './log-entries.ts';
 import type { opening } from './opening.ts';
 import { hashOf, ScriptedUpstream } from './scripted-upstream.ts';
 
@@ -101,4 +101,15 @@ export function hourOfEvents(
     atMs: fromMs + Math.floor((index * HOUR_MS) / count),
     root: ROOT,
   }));
+}
+
+/** Appends so many events of several transfers, from now on over an hour. */
+export async function happen(
+  { redis, keys }: Pick<DeliveryStage, 'redis' | 'keys'>,
+  count: number,
+  transfers = count,
+): Promise<MadeEvent[]> {
+  const made = hourOfEvents(count, { fromMs: (await redisTimeMs(redis)) + 1_000, transfers });
+  await appendEvents(redis, keys, made);
+  return made;
 }

@@ -7,7 +7,7 @@ const EVERY_MS = 50;
 export async function eventually<T>(
   awaited: string,
   ask: () => Promise<T | null | false> | T | null | false,
-  forMs = 90_000,
+  forMs = 170_000,
 ): Promise<T> {
   const endMs = performance.now() + forMs;
   for (;;) {

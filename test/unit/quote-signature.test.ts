@@ -7,31 +7,13 @@ import {
   readSignedQuote,
   verifyQuoteSignature,
 } from '../../src/domain/quotes/quote-signature.ts';
+import { QUOTE_CHAIN, QUOTE_SIGNER, signQuote } from '../support/signed-quote.ts';
 
-const signer = privateKeyToAccount(`0x${'11'.repeat(32)}`);
+const signer = QUOTE_SIGNER;
 const solanaSigner = privateKeyToAccount(`0x${'22'.repeat(32)}`);
-const BASE = 8453;
+const BASE = QUOTE_CHAIN;
 const SOLANA = 1399811149;
 const hash = (digit: string): Hex => `0x${digit.repeat(64)}`;
-
-type Covered = { id: string; intentHashes: Hex[]; expiresAt: bigint; chainId: number };
-
-/** Signs exactly these values: what goes into the message is written out, not computed by the code under test. */
-function sign(covered: Covered, account = signer): Promise<Hex> {
-  const { id, intentHashes, expiresAt, chainId } = covered;
-  return account.signTypedData({
-    domain: { name: 'ServiceQuoteV1', version: '1', chainId },
-    types: {
-      Quote: [
-        { name: 'id', type: 'string' },
-        { name: 'intentHashes', type: 'bytes32[]' },
-        { name: 'expiresAt', type: 'uint64' },
-      ],
-    },
-    primaryType: 'Quote',
-    message: { id, intentHashes, expiresAt },
-  });
-}
 
 const ID = 'quote:3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
 const EXPIRES_AT = 1795174524;
@@ -42,7 +24,7 @@ async function signedQuote(chainId = BASE, account = signer): Promise<JsonObject
   return {
     id: ID,
     type: 'exact-in',
-    signature: await sign({ id: ID, intentHashes, expiresAt: BigInt(EXPIRES_AT), chainId }, account),
+    signature: await signQuote({ id: ID, intentHashes, expiresAt: BigInt(EXPIRES_AT), chainId }, account),
     expiresAt: EXPIRES_AT,
     intentHash: `0x${'B'.repeat(64)}`,
     source: { chainId, funder: '0x52908400098527886e0f7030069857d2e4169ee7' },
@@ -92,7 +74,7 @@ describe('a quote', () => {
       intentHash: hash('d'),
       expiresAt: 5,
       source: { chainId: 1 },
-      signature: await sign(covered),
+      signature: await signQuote(covered),
     };
     expect(await verify(bare)).toMatchObject({ valid: true });
     expect(await verify({ ...bare, steps: [] })).toMatchObject({ valid: true });
@@ -102,7 +84,7 @@ describe('a quote', () => {
   test('that expires later than JavaScript counts is valid by its digits', async () => {
     const expiresAt = 2n ** 64n - 1n;
     const covered = { id: ID, intentHashes: [hash('d')], expiresAt, chainId: 1 };
-    const signature = await sign(covered);
+    const signature = await signQuote(covered);
     const quote = {
       id: ID,
       intentHash: hash('d'),

@@ -6,25 +6,18 @@ import type { Answer } from '../../src/upstream/client/ask.ts';
 import { UpstreamFailure } from '../../src/upstream/client/failure.ts';
 import { QuoteSigners } from '../../src/upstream/client/quote-signers.ts';
 import { type ChainEntry, type Listing, readChains, readTokens } from '../../src/upstream/wire/chain-list.ts';
+import { QUOTE_CHAIN, QUOTE_SIGNER, signQuote } from '../support/signed-quote.ts';
 
-const old = privateKeyToAccount(`0x${'11'.repeat(32)}`);
+const old = QUOTE_SIGNER;
 const current = privateKeyToAccount(`0x${'22'.repeat(32)}`);
 const stranger = privateKeyToAccount(`0x${'33'.repeat(32)}`);
 const INTENT: Hex = `0x${'a'.repeat(64)}`;
 
-async function quoteBy(account: typeof old, chainId = 8453): Promise<JsonObject> {
-  const signature = await account.signTypedData({
-    domain: { name: 'ServiceQuoteV1', version: '1', chainId },
-    types: {
-      Quote: [
-        { name: 'id', type: 'string' },
-        { name: 'intentHashes', type: 'bytes32[]' },
-        { name: 'expiresAt', type: 'uint64' },
-      ],
-    },
-    primaryType: 'Quote',
-    message: { id: 'quote:1', intentHashes: [INTENT], expiresAt: 5n },
-  });
+async function quoteBy(account: typeof old, chainId = QUOTE_CHAIN): Promise<JsonObject> {
+  const signature = await signQuote(
+    { id: 'quote:1', intentHashes: [INTENT], expiresAt: 5n, chainId },
+    account,
+  );
   return { id: 'quote:1', signature, expiresAt: 5, intentHash: INTENT, source: { chainId } };
 }
 

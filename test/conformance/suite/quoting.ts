@@ -1,5 +1,6 @@
 import { type Hex, isHex, recoverTypedDataAddress } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
+import { signedData } from '../../support/signed-quote.ts';
 import { ask, bodyOf, type Reply } from './ask.ts';
 import { isMembers } from './breakage.ts';
 import { holds, list, read, text } from './expectation.ts';
@@ -94,29 +95,6 @@ export function hashesOf(quote: unknown): Hex[] {
   );
   const hashes = [text(quote, 'intentHash'), ...inner].map((hash) => hash.toLowerCase());
   return [...new Set(hashes)].sort().map(hex);
-}
-
-/** What a quote's signature is over. */
-export function signedData(quote: {
-  id: string;
-  intentHashes: readonly Hex[];
-  expiresAt: bigint;
-  chainId: number;
-  name?: string;
-}) {
-  const { id, intentHashes, expiresAt, chainId, name = 'ServiceQuoteV1' } = quote;
-  return {
-    domain: { name, version: '1', chainId },
-    types: {
-      Quote: [
-        { name: 'id', type: 'string' },
-        { name: 'intentHashes', type: 'bytes32[]' },
-        { name: 'expiresAt', type: 'uint64' },
-      ],
-    },
-    primaryType: 'Quote',
-    message: { id, intentHashes, expiresAt },
-  } as const;
 }
 
 /** Who signed a quote, in lower case; `chainId` is that of the domain. Fails when nobody can have. */

@@ -1,5 +1,6 @@
 import type { Hex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
+import { signedData } from '../../../support/signed-quote.ts';
 import { bodyOf } from '../ask.ts';
 import { type Breakage, isMembers, jsonOf, member } from '../breakage.ts';
 import { holds, list, read, same, text } from '../expectation.ts';
@@ -11,7 +12,6 @@ import {
   QUOTES,
   quoteRequest,
   quoteSigner,
-  signedData,
   signerOf,
 } from '../quoting.ts';
 import { given, inSection, type Rule, type Target } from '../rule.ts';

@@ -1,0 +1,162 @@
+import { Redis } from 'ioredis';
+import { describe, expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
+import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { eventually } from '../support/eventually.ts';
+import { opening } from '../support/opening.ts';
+import { now, QUOTE_ID, quoteStage, signedQuote, typesOf, UNKNOWN } from '../support/quote-stage.ts';
+import type { Scripted } from '../support/scripted-upstream.ts';
+
+const open = opening();
+const { later, started } = open;
+const { serving, shown, quoteFile, watching } = quoteStage(open);
+
+describe('a quote that was handed over', () => {
+  test('expires by the clock, once, after a look that shows it unfunded, and can be known later', async () => {
+    let status = UNKNOWN;
+    const upstream = await serving(() => status);
+    const expiresAt = now() + 3;
+    const { hook, start } = await watching(upstream.url, [
+      { file: await quoteFile(await signedQuote(expiresAt)) },
+    ]);
+    const { daemon } = await start();
+    const [event] = await hook.until((all) => all.length === 1);
+    expect(event).toMatchObject({
+      type: 'quote.expired',
+      data: { sequence: 1, status: 'unknown', changes: [], record: { id: QUOTE_ID, expiresAt } },
+    });
+    expect(Date.parse(event?.timestamp ?? '')).toBeGreaterThanOrEqual(expiresAt * 1_000);
+    await daemon.close();
+    status = shown('active');
+    const again = await start();
+    await hook.until((all) => all.length === 2);
+    await again.daemon.close();
+    status = shown('submitted');
+    await start();
+    expect(typesOf(await hook.until((all) => all.length === 3))).toEqual([
+      'quote.expired',
+      'quote.active',
+      'quote.submitted',
+    ]);
+  });
+
+  test('has a look due right after its end, however rarely it is polled by then', async () => {
+    const old = { id: QUOTE_ID, type: 'quote', status: 'active', updatedAt: now() - 3 * 86_400 };
+    const upstream = await serving(() => ({ records: [old] }));
+    const expiresAt = now() + 60;
+    const { hook, config, start } = await watching(upstream.url, [
+      { file: await quoteFile(await signedQuote(expiresAt)) },
+    ]);
+    await start();
+    await hook.until((all) => all.length === 1);
+    const redis = new Redis(inject('redisUrl'));
+    later(() => redis.quit());
+    const dueMs = await eventually('the plan of the next look', async () => {
+      const planned = Number(await redis.zscore(`{${config.prefix}}:plan:status:alarms`, QUOTE_ID));
+      return planned > 0 && planned;
+    });
+    expect(dueMs - expiresAt * 1_000).toBeGreaterThan(0);
+    expect(dueMs - expiresAt * 1_000).toBeLessThan(10_000);
+  });
+
+  test('does not expire when the look after its end shows that it was funded', async () => {
+    const expiresAt = now() + 2;
+    const upstream = await serving(() =>
+      Date.now() < expiresAt * 1_000 ? shown('active') : shown('submitted'),
+    );
+    const { hook, start } = await watching(upstream.url, [
+      { file: await quoteFile(await signedQuote(expiresAt)) },
+    ]);
+    await start();
+    await hook.until((all) => typesOf(all).includes('quote.submitted'));
+    await upstream.asks(({ path }) => path === '/v1/intents/status');
+    expect(typesOf(hook.events)).not.toContain('quote.expired');
+  });
+});
+
+describe('quotes of the sandbox', () => {
+  const QUOTE = z.looseObject({ id: z.string(), source: z.looseObject({ chainId: z.number() }) });
+
+  test('are told as they are: funded in time, expired, altered, signed by a signer of before', async () => {
+    const sandbox = await started(new Sandbox({ timeScale: 60, transfersPerSecond: 0 }));
+    const { url, controlUrl } = sandbox;
+    const post = async (target: string, body: object): Promise<unknown> => {
+      const headers = { 'content-type': 'application/json', 'x-api-key': 'sandbox-key' };
+      const answer = await fetch(target, { method: 'POST', headers, body: JSON.stringify(body) });
+      return answer.json();
+    };
+    const quote = async () =>
+      QUOTE.parse(
+        await post(`${url}/v1/quotes`, {
+          type: 'exact-in',
+          dappId: 'test',
+          slippage: 0.005,
+          source: { chainId: 8453, token: USDC_BASE, funder: OWNER, amount: '100000000' },
+          destination: { chainId: 10, token: USDC_OPTIMISM, recipient: OWNER },
+        }),
+      );
+    const old = await quote();
+    await post(`${controlUrl}/rotate-signer`, {});
+    const [funded, expired, altered] = [await quote(), await quote(), await quote()];
+    const files = await Promise.all(
+      [old, funded, expired, { ...altered, source: { ...altered.source, chainId: 10 } }].map(async (one) => ({
+        file: await quoteFile(z.record(z.string(), z.json()).parse(one)),
+      })),
+    );
+    await post(`${controlUrl}/fund`, { quoteId: funded.id });
+    const { hook, start } = await watching(url, files);
+    await start();
+    const of = (events: readonly RenderedEvent[], id: string): string[] =>
+      events.filter(({ data }) => data.subject.id === id).map(({ type }) => type);
+    const events = await hook.until(
+      (all) =>
+        of(all, expired.id).includes('quote.expired') &&
+        of(all, funded.id).length > 0 &&
+        [old.id, altered.id].every((id) => of(all, id).length > 1),
+    );
+    expect(of(events, expired.id)).toEqual(['quote.active', 'quote.expired']);
+    expect(of(events, funded.id)[0]).toBe('quote.submitted');
+    expect(of(events, funded.id)).not.toContain('quote.expired');
+    for (const id of [old.id, altered.id]) {
+      expect(of(events, id)).toEqual(['quote.signature_invalid', 'quote.active']);
+    }
+    const parts = events.flatMap(
+      ({ data }) =>
+        z.object({ signature: z.object({ part: z.string() }) }).safeParse(data.record).data?.signature.part ??
+        [],
+    );
+    expect(parts.sort()).toEqual(['signature', 'source.chainId']);
+  });
+});
+
+const OWNER = '0x52908400098527886e0f7030069857d2e4169ee7';
+const USDC_BASE = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
+const USDC_OPTIMISM = '0x0b2c639c533813f4aa9d7837caf62653d097ff85';
+
+describe('before a quote expires', () => {
+  const watched = async (status: Scripted, expiresAt: number, more: object = {}) => {
+    const upstream = await serving(() => status);
+    const file = await quoteFile(await signedQuote(expiresAt));
+    const { hook, start } = await watching(upstream.url, [{ file }], more);
+    await start();
+    return hook;
+  };
+
+  test('that is told to who wants it, once, and then its end', async () => {
+    const hook = await watched(shown('active'), now() + 12, { warnBefore: '8s' });
+    const events = await hook.until((all) => all.length === 3);
+    expect(typesOf(events)).toEqual(['quote.active', 'quote.expiring', 'quote.expired']);
+    expect(events[1]?.data).toMatchObject({ status: 'active', changes: [], record: { id: QUOTE_ID } });
+  });
+
+  test('nothing is told where nobody wants it, and no warning of what is past', async () => {
+    const wanted = [{}, { warnBefore: '1m' }];
+    const hooks = [await watched(shown('active'), now() + 3, wanted[0])];
+    hooks.push(await watched(shown('active'), now() - 10, wanted[1]));
+    for (const hook of hooks) {
+      const events = await hook.until((all) => all.length === 2);
+      expect(typesOf(events)).toEqual(['quote.active', 'quote.expired']);
+    }
+  });
+});

@@ -1,0 +1,11 @@
+import { join } from 'node:path';
+import { Program } from './program.ts';
+
+const RUN = join(import.meta.dirname, '../chaos/facts.ts');
+
+/** Has `npm run facts` run one seed to its end: its exit code, and the last of what it said. */
+export async function factsRun(seed: number): Promise<{ code: number | null; said: string }> {
+  const run = await Program.start(RUN, ['--seed', String(seed)]);
+  const { code } = await run.ending();
+  return { code, said: run.said() };
+}

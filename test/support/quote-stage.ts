@@ -1,0 +1,117 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Hex } from 'viem';
+import { inject } from 'vitest';
+import type { Daemon } from '../../src/daemon/daemon.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import type { Signals } from '../../src/signals.ts';
+import { startDaemon, type TestConfig, TestReceiver, testPrefix } from './daemon.ts';
+import type { opening } from './opening.ts';
+import { type Scripted, ScriptedUpstream } from './scripted-upstream.ts';
+import { IN_2100, QUOTE_CHAIN, QUOTE_SIGNER, signQuote } from './signed-quote.ts';
+
+/** The one quote that is handed over, and its one intent. */
+export const QUOTE_ID = 'quote:3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
+export const QUOTE_INTENT: Hex = `0x${'ab'.repeat(32)}`;
+
+/** Unix seconds. */
+export function now(): number {
+  return Math.floor(Date.now() / 1_000);
+}
+
+/** The quote as the upstream made it. */
+export async function signedQuote(expiresAt = IN_2100, signer = QUOTE_SIGNER): Promise<JsonObject> {
+  const covered = {
+    id: QUOTE_ID,
+    intentHashes: [QUOTE_INTENT],
+    expiresAt: BigInt(expiresAt),
+    chainId: QUOTE_CHAIN,
+  };
+  return {
+    id: QUOTE_ID,
+    type: 'exact-in',
+    signature: await signQuote(covered, signer),
+    expiresAt,
+    intentHash: QUOTE_INTENT,
+    source: { chainId: QUOTE_CHAIN },
+    steps: [{ type: 'BRIDGE', intents: [{ intentHash: QUOTE_INTENT, role: 'primary' }] }],
+  };
+}
+
+/** The chains, with a signer that signs, none, or what is no signer. */
+export function chainsWith(signer: string | null): Scripted {
+  return { status: 200, body: JSON.stringify([{ chainId: QUOTE_CHAIN, quoteSigner: signer }]) };
+}
+
+/** The upstream does not know the quote. */
+export const UNKNOWN: Scripted = {
+  records: [{ id: QUOTE_ID, type: 'quote', status: 'unknown', updatedAt: null }],
+};
+
+/** The types of events in their order. */
+export function typesOf(events: readonly RenderedEvent[]): string[] {
+  return events.map(({ type }) => type);
+}
+
+/** How a test watches quotes: `start` can be called again, for a restart. */
+export type Watching = {
+  hook: TestReceiver;
+  config: TestConfig;
+  start: () => Promise<{ daemon: Daemon; signals: Signals }>;
+};
+
+/** What tests of handed quotes share: an upstream, files of quotes, and daemons that watch them. */
+export function quoteStage({ later, started }: ReturnType<typeof opening>) {
+  // Recent, for old ones are watched no longer, and the same for every look.
+  const times = { active: now() - 20, submitted: now() - 10 };
+  return {
+    /** The upstream shows the quote in a status, into which it has come a moment ago. */
+    shown: (status: keyof typeof times, more: JsonObject = {}): Scripted => ({
+      records: [{ id: QUOTE_ID, type: 'quote', status, updatedAt: times[status], steps: [], ...more }],
+    }),
+
+    /** An upstream that shows what it is told to, and publishes the signer unless it is told other chains. */
+    serving: (
+      answer: ScriptedUpstream['answer'],
+      chains: () => Scripted | Promise<Scripted> = () => chainsWith(QUOTE_SIGNER.address),
+    ): Promise<ScriptedUpstream> =>
+      started(
+        new ScriptedUpstream((asked) => (asked.path === '/v1/chains' ? chains() : answer(asked)), {
+          lists: true,
+        }),
+      ),
+
+    /** Writes a quote into a file, gone after the test. */
+    quoteFile: async (quote: JsonObject): Promise<string> => {
+      const folder = await mkdtemp(join(tmpdir(), 'intentwatch-quote-'));
+      later(() => rm(folder, { recursive: true }));
+      const file = join(folder, 'quote.json');
+      await writeFile(file, JSON.stringify(quote));
+      return file;
+    },
+
+    /** A config with quotes, whose receiver gets the events of a subject in order. */
+    watching: async (
+      baseUrl: string,
+      quotes: (string | { file: string })[],
+      more: object = {},
+    ): Promise<Watching> => {
+      const hook = await started(new TestReceiver());
+      const config: TestConfig = {
+        baseUrl,
+        redisUrl: inject('redisUrl'),
+        prefix: testPrefix(),
+        receivers: { hook: { url: hook.url, more: { ordering: 'subject' } } },
+        subscriptions: [{ name: 's', quotes, receivers: ['hook'], ...more }],
+      };
+      const start = async () => {
+        const running = await startDaemon(config);
+        later(() => running.daemon.close());
+        return running;
+      };
+      return { hook, config, start };
+    },
+  };
+}
