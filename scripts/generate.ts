@@ -3,6 +3,7 @@ import { dirname, relative, resolve } from 'node:path';
 import { generateAnswerFiles } from './generate/answers.ts';
 import { generateConfigFiles } from './generate/config.ts';
 import { generateConformanceFiles } from './generate/conformance.ts';
+import { generateConsumerFiles } from './generate/consumer.ts';
 import { generateEventFiles } from './generate/events.ts';
 import { generateMetricsFiles } from './generate/metrics.ts';
 
@@ -17,6 +18,7 @@ export async function generatedFiles(): Promise<GeneratedFile[]> {
     generateAnswerFiles(),
     generateConfigFiles(),
     generateConformanceFiles(),
+    generateConsumerFiles(),
     generateEventFiles(),
     generateMetricsFiles(),
   ]);
