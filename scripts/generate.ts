@@ -6,6 +6,7 @@ import { generateConformanceFiles } from './generate/conformance.ts';
 import { generateConsumerFiles } from './generate/consumer.ts';
 import { generateEventFiles } from './generate/events.ts';
 import { generateMetricsFiles } from './generate/metrics.ts';
+import { generateVectorFiles } from './generate/vectors.ts';
 
 const root = resolve(import.meta.dirname, '..');
 
@@ -21,6 +22,7 @@ export async function generatedFiles(): Promise<GeneratedFile[]> {
     generateConsumerFiles(),
     generateEventFiles(),
     generateMetricsFiles(),
+    generateVectorFiles(),
   ]);
   const files = parts.flat().map(({ path, content }) => {
     const absolute = resolve(root, path);
