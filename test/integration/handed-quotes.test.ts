@@ -653,7 +653,9 @@ describe('a transfer whose quote was handed over', () => {
     await eventually('the daemon was killed', () => existsSync(marker));
     await daemon.kill();
     await daemon.start();
-    await hook.until((all) => ['intent.settled', 'intent.short'].every((wanted) => all.some(({ type }) => type === wanted)));
+    await hook.until((all) =>
+      ['intent.settled', 'intent.short'].every((wanted) => all.some(({ type }) => type === wanted)),
+    );
     const events = new Map(hook.events.map((event) => [event.id, event]));
     const told = [...events.values()].filter(({ data }) => data.subject.kind === 'intent');
     const types = typesOf(told).filter((type) => type !== 'intent.pending' && type !== 'intent.updated');

@@ -44,7 +44,7 @@ export class PostgresProcess {
     this.url = `postgres://postgres@127.0.0.1:${parts.port}/postgres`;
   }
 
-  /** Makes a cluster and starts it; resolves when it takes connections. It keeps what it commits, as in production. */
+  /** Makes a cluster and starts it; resolves when it takes connections. It does not wait for the disk: it is never killed. */
   static async start(): Promise<PostgresProcess> {
     const bin = postgresFolder();
     if (bin === null) throw new Error('found no initdb, expected Postgres: apt-get install postgresql');
@@ -59,7 +59,12 @@ export class PostgresProcess {
     );
     if (made.status !== 0) throw new Error(`initdb ended with ${made.status}: ${made.stderr}`);
     const port = await freePort();
-    const settings = { port: String(port), listen_addresses: '127.0.0.1', unix_socket_directories: '' };
+    const settings = {
+      port: String(port),
+      listen_addresses: '127.0.0.1',
+      unix_socket_directories: '',
+      fsync: 'off',
+    };
     const args = Object.entries(settings).flatMap(([key, value]) => ['-c', `${key}=${value}`]);
     const child = spawn(join(bin, 'postgres'), ['-D', data, ...args], {
       ...user,

@@ -1,35 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import { z } from 'zod';
-import {
-  type AnyEvent,
-  claimEventInSqlite,
-  createVerifier,
-  SQLITE_TABLES,
-  WebhookError,
-} from '../../consumer/src/index.ts';
-
-const VECTORS = z
-  .object({
-    verification: z.array(
-      z.object({
-        name: z.string(),
-        verdict: z.string(),
-        secrets: z.array(z.string()),
-        now: z.int(),
-        headers: z.array(z.tuple([z.string(), z.string()])),
-        body: z.base64(),
-      }),
-    ),
-    handling: z.array(
-      z.object({
-        name: z.string(),
-        deliveries: z.array(z.object({ event: z.custom<AnyEvent>(), verdict: z.string() })),
-      }),
-    ),
-  })
-  .parse(JSON.parse(readFileSync(new URL('../../consumer/vectors.json', import.meta.url), 'utf8')));
+import { claimEventInSqlite, createVerifier, SQLITE_TABLES, WebhookError } from '../../consumer/src/index.ts';
+import { VECTORS } from '../support/consumer-vectors.ts';
 
 type Pairs = readonly (readonly [string, string])[];
 

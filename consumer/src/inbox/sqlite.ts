@@ -22,6 +22,9 @@ export type SqliteInboxOptions<Database extends SqliteDatabase> = {
   consumer?: string;
 };
 
+/** The end of the last transaction of each connection, which several inboxes may share. */
+const LAST = new WeakMap<SqliteDatabase, Promise<unknown>>();
+
 /**
  * Keeps in SQLite which events were handled. Events are handled one after another. Another process that writes is waited
  * for as long as the connection's busy timeout says; then the webhook fails, and comes again.
@@ -30,7 +33,6 @@ export function createSqliteInbox<Database extends SqliteDatabase>({
   database,
   consumer = DEFAULT_CONSUMER,
 }: SqliteInboxOptions<Database>): Inbox<Database> {
-  let last: Promise<unknown> = Promise.resolve();
   /** One transaction at a time: they share a connection. */
   const transaction = <T>(work: () => T | Promise<T>): Promise<T> => {
     const run = async (): Promise<T> => {
@@ -44,8 +46,11 @@ export function createSqliteInbox<Database extends SqliteDatabase>({
         throw error;
       }
     };
-    const done = last.then(run);
-    last = done.catch(() => undefined);
+    const done = (LAST.get(database) ?? Promise.resolve()).then(run);
+    LAST.set(
+      database,
+      done.catch(() => undefined),
+    );
     return done;
   };
   return {
