@@ -90,9 +90,9 @@ export class PostgresProcess {
     });
   }
 
-  /** Ends the server at once, whoever is connected, and removes its data. */
+  /** Ends the server when the last client has gone, and removes its data. */
   async close(): Promise<void> {
-    this.#child.kill('SIGINT');
+    this.#child.kill('SIGTERM');
     await this.#exited;
     await rm(this.#folder, { recursive: true, force: true });
   }
