@@ -22,13 +22,18 @@ import {
   withIncrements,
 } from '../../src/domain/cadence/learning.ts';
 import { ANY_ROUTE } from '../../src/domain/cadence/route-name.ts';
-import { ARRIVAL_RULE, type Lesson, WATCH_RULES, type Watch } from '../../src/domain/cadence/watch-rules.ts';
-import type { Law } from '../../src/domain/cadence/watched.ts';
+import {
+  ARRIVAL_RULE,
+  type Statistic,
+  WATCH_RULES,
+  type Watch,
+} from '../../src/domain/cadence/watch-rules.ts';
+import type { CadenceModel } from '../../src/domain/cadence/watched.ts';
 import { type Load, ROUTES } from './workload.ts';
 
 /** What a run goes by, and what it learns. */
 export type Teacher = {
-  law: Law;
+  model: CadenceModel;
   saw: (route: string, watch: Watch, interval: Interval) => void;
   sawArrivals: (arrived: { seen: number; watchedSeconds: number }) => void;
   /** Takes up what was learned by a moment (ms). */
@@ -42,13 +47,13 @@ export function apprentice(startMs: number): Teacher {
   const given = { rules: WATCH_RULES, arrivals: ARRIVAL_RULE };
   let knowledge: Knowledge = knowledgeOf([], { ...given, nowMs: startMs });
   let weight = 1;
-  const add = (route: string, lesson: Lesson, seen: readonly Increment[]): void => {
-    const name = `${route}:${lesson}`;
-    const known = stored.get(name) ?? { route, lesson, tally: emptyTally(), landmarkMs: startMs };
+  const add = (route: string, statistic: Statistic, seen: readonly Increment[]): void => {
+    const name = `${route}:${statistic}`;
+    const known = stored.get(name) ?? { route, statistic, tally: emptyTally(), landmarkMs: startMs };
     stored.set(name, { ...known, tally: withIncrements(known.tally, seen, weight) });
   };
   const teacher: Teacher = {
-    law: lawOf(knowledge),
+    model: modelOf(knowledge),
     saw: (route, watch, interval) => {
       const seen = increments(knowledge.curve(route, watch), interval);
       add(route, watch, seen);
@@ -60,13 +65,13 @@ export function apprentice(startMs: number): Teacher {
     refresh: (nowMs) => {
       weight = weightAt(nowMs, clock);
       knowledge = knowledgeOf([...stored.values()], { ...given, nowMs });
-      teacher.law = lawOf(knowledge);
+      teacher.model = modelOf(knowledge);
     },
   };
   return teacher;
 }
 
-function lawOf({ curve, filledShares, arrivals }: Knowledge): Law {
+function modelOf({ curve, filledShares, arrivals }: Knowledge): CadenceModel {
   return {
     rules: WATCH_RULES,
     arrivals: ARRIVAL_RULE,
@@ -91,7 +96,7 @@ export function sage(load: Load): Teacher {
   });
   const perSecond = load.perSecond / load.wallets;
   return {
-    law: {
+    model: {
       rules: WATCH_RULES,
       arrivals: ARRIVAL_RULE,
       usualArrivals: usualArrivals({ seen: perSecond * 1e9, watchedSeconds: 1e9 }, ARRIVAL_RULE.everySeconds),

@@ -5,7 +5,7 @@ import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
 import { coveredWait } from '../../src/domain/cadence/watched.ts';
 import { unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
 import { asSubjectId, type SubjectId } from '../../src/domain/subjects/subject.ts';
-import type { Route } from '../../src/queues/polls/walks.ts';
+import type { SweepScope } from '../../src/queues/polls/sweeps.ts';
 import {
   coverMs,
   narrowListing,
@@ -54,7 +54,7 @@ type Wallet = {
   facts: WalletFacts;
   open: Map<string, OpenTransfer>;
   rate: number;
-  walks: Map<Route, { beganMs: number; sinceMs: number; before: number }>;
+  sweeps: Map<SweepScope, { beganMs: number; sinceMs: number; before: number }>;
   isSwept: boolean;
 };
 
@@ -107,7 +107,7 @@ export class Simulation {
       facts: parseFacts({}, START_MS),
       open: new Map(),
       rate,
-      walks: new Map(),
+      sweeps: new Map(),
       isSwept: false,
     }));
     const never = (): Float64Array => new Float64Array(transfers.length).fill(Number.POSITIVE_INFINITY);
@@ -205,8 +205,8 @@ export class Simulation {
         arrivals: { seen: wallet.rate * 1e9, watchedSeconds: 1e9, atMs: nowMs },
       };
     const { facts } = wallet;
-    const { law } = this.#teacher;
-    const { plan, finder } = planListing(law, moment, { facts, open: [...wallet.open.values()] });
+    const { model } = this.#teacher;
+    const { plan, finder } = planListing(model, moment, { facts, open: [...wallet.open.values()] });
     const { listing } = plan;
     const noted: NotedFacts = {
       [`polled:${listing}`]: nowMs,
@@ -229,7 +229,7 @@ export class Simulation {
     if (listing === 'head') noted.headAnsweredAtMs = nowMs;
     this.#follow(wallet, listing, { taken, nowMs });
     wallet.facts = withNoted(facts, noted);
-    const next = nextListing(law, moment, { facts: wallet.facts, open: [...wallet.open.values()] });
+    const next = nextListing(model, moment, { facts: wallet.facts, open: [...wallet.open.values()] });
     return {
       next,
       observed: { ...NOTHING_OBSERVED, shown: taken.shown, covered: taken.covered, coverMs: coverMs(moment) },
@@ -242,7 +242,7 @@ export class Simulation {
     listing: Listing,
     { taken, nowMs }: { taken: { isLast: boolean; allMoved: boolean; oldest: number }; nowMs: number },
   ): void {
-    const { subject, facts, walks } = wallet;
+    const { subject, facts, sweeps } = wallet;
     if (taken.isLast) {
       if (listing === 'head') wallet.isSwept = true;
       else this.#recheckThoseThatLeft(wallet, { listing, sinceMs: nowMs }, nowMs);
@@ -250,25 +250,25 @@ export class Simulation {
     }
     const route = listing !== 'head' ? listing : !wallet.isSwept ? 'all' : taken.allMoved ? 'new' : null;
     if (route === null) return;
-    if (walks.has(route)) {
-      // The walk under way began at an earlier head: what lies between is left to a sweep.
+    if (sweeps.has(route)) {
+      // The sweep under way began at an earlier head: what lies between is left to a full sweep.
       if (route === 'new') wallet.isSwept = false;
       return;
     }
-    walks.set(route, { beganMs: nowMs, sinceMs: facts.headAnsweredAtMs, before: taken.oldest });
+    sweeps.set(route, { beganMs: nowMs, sinceMs: facts.headAnsweredAtMs, before: taken.oldest });
     const member = pageMember(subject, route);
     if (route === 'all') this.#later(this.#plan.track([member]));
     else this.#later(this.#plan.ask([member]));
   }
 
-  /** The next page of a listing that has several, as `pollWalkPage` of the daemon. */
+  /** The next page of a listing that has several, as `pollSweepPage` of the daemon. */
   #pollPage(member: string, { nowMs, roundSeconds, ...moment }: PollMoment): Polled {
     const { subject, route } = parseMember(member);
     const wallet = this.#walletOf(subject);
-    const walk = wallet.walks.get(route ?? '');
-    if (route === null || walk === undefined) return { next: null, observed: NOTHING_OBSERVED };
+    const sweep = wallet.sweeps.get(route ?? '');
+    if (route === null || sweep === undefined) return { next: null, observed: NOTHING_OBSERVED };
     const listing = narrowListing(route);
-    const page = { listing, before: walk.before, sinceMs: walk.sinceMs };
+    const page = { listing, before: sweep.before, sinceMs: sweep.sinceMs };
     const taken = this.#takePage(wallet, page, nowMs);
     const observed = {
       ...NOTHING_OBSERVED,
@@ -277,12 +277,12 @@ export class Simulation {
       coverMs: coverMs({ ...moment, nowMs, roundSeconds }),
     };
     if (!taken.isLast && (route !== 'new' || taken.allMoved)) {
-      walk.before = taken.oldest;
+      sweep.before = taken.oldest;
       return { next: nextPage(route), observed };
     }
-    wallet.walks.delete(route);
+    wallet.sweeps.delete(route);
     if (route === 'all') wallet.isSwept = true;
-    if (listing !== 'head') this.#recheckThoseThatLeft(wallet, { listing, sinceMs: walk.beganMs }, nowMs);
+    if (listing !== 'head') this.#recheckThoseThatLeft(wallet, { listing, sinceMs: sweep.beganMs }, nowMs);
     return { next: null, observed };
   }
 
@@ -325,7 +325,7 @@ export class Simulation {
       wallet.open.set(subject, open);
       if (isNew) this.#track(subject, wallet.subject);
       else {
-        const wait = coveredWait(open, { nowMs, law: this.#teacher.law });
+        const wait = coveredWait(open, { nowMs, model: this.#teacher.model });
         taken.covered.push({ subject, alarmMs: null, ...wait });
       }
     }
@@ -418,7 +418,10 @@ export class Simulation {
       nowMs,
       namedAtMs: nowMs,
       price,
-      law: { ...this.#teacher.law, curve: (_, watch) => this.#teacher.law.curve(transfer.route.name, watch) },
+      model: {
+        ...this.#teacher.model,
+        curve: (_, watch) => this.#teacher.model.curve(transfer.route.name, watch),
+      },
       finished: {},
       alarmsMs: [],
     });

@@ -75,7 +75,7 @@ const FAILED_SUB_STATUS = {
 /** The quote of the stories as it was handed over, as far as an event shows it. */
 const HANDED: HandedQuote = {
   subject: quoteId(UUID),
-  said: {
+  raw: {
     id: `quote:${UUID}`,
     intentHash: HASH,
     expiresAt: START_SECONDS + 300,
@@ -224,7 +224,7 @@ export function exampleEvents(): Map<string, RenderedEvent> {
   return examples;
 }
 
-/** The events that a series of answers makes. An answer in doubt is given again until it is accepted. */
+/** The events that a series of answers makes. An answer in unconfirmed is given again until it is accepted. */
 function tell(subject: SubjectId, moments: readonly Moment[]): Event[] {
   const events: Event[] = [];
   let snapshot: Snapshot | null = null;
@@ -243,7 +243,7 @@ function tell(subject: SubjectId, moments: readonly Moment[]): Event[] {
     let decision = decide(snapshot, record, { ...context, nowMs });
     if (decision.outcome === 'stale' && snapshot !== null) {
       nowMs += CONFIRM_AFTER_MS;
-      decision = decide({ ...snapshot, doubt: decision.doubt }, record, { ...context, nowMs });
+      decision = decide({ ...snapshot, unconfirmed: decision.unconfirmed }, record, { ...context, nowMs });
     }
     if (decision.outcome !== 'first' && decision.outcome !== 'changed') {
       throw new Error(`found ${decision.outcome} for ${subject} as ${moment.status}, expected an event`);
@@ -291,7 +291,7 @@ function flaggedEvent(
   subject: SubjectId,
   { snapshot, event, nowMs }: { snapshot: Snapshot; event: FlaggedEvent; nowMs: number },
 ): Event {
-  const record = { ...snapshot.record, ...event.said };
+  const record = { ...snapshot.record, ...event.raw };
   const { transition } = event;
   const before = { record: null, waitingSince: waitingSince(subject, snapshot) };
   return eventOf(subject, { snapshot: { ...snapshot, record }, transition, before, nowMs });
@@ -352,13 +352,13 @@ function recordOf(
   const isGateway = key?.kind === 'vault' || (key?.kind === 'gasless' && key.endpoint === 'gateway');
   const updatedAt = isGateway || status === 'unknown' ? null : START_SECONDS + at;
   const amount = sourceTx.amount;
-  let said: JsonObject = { id: subject, type: eventKind(subject), status, updatedAt, ...members };
-  if (isGateway && status === 'unknown') said = { status };
+  let raw: JsonObject = { id: subject, type: eventKind(subject), status, updatedAt, ...members };
+  if (isGateway && status === 'unknown') raw = { status };
   else if (key?.kind === 'vault') {
     const { address: vaultAddress, chainId: sourceChainId } = key;
-    said = { vaultAddress, amount, deadline: START_SECONDS + 300, state: status, sourceChainId, ...members };
-  } else if (key?.kind === 'gasless' && isGateway) said = { id: key.id, status, amount, ...members };
-  return { subject, status, updatedAt, names: [], said, unreadable: [] };
+    raw = { vaultAddress, amount, deadline: START_SECONDS + 300, state: status, sourceChainId, ...members };
+  } else if (key?.kind === 'gasless' && isGateway) raw = { id: key.id, status, amount, ...members };
+  return { subject, status, updatedAt, names: [], raw, unreadable: [] };
 }
 
 const ROUTE = {
@@ -380,7 +380,7 @@ function openQuote(output: string, index: number): RouteQuote {
   const token = { address: USDC_BASE, decimals: 6, symbol: 'USDC' };
   const solver = `0x${`${index + 1}a`.repeat(20)}`;
   const minimumOutput = String((BigInt(output) * 995n) / 1_000n);
-  const said = {
+  const raw = {
     quoteID: `quote:${UUID}`,
     quoteResponseID: `quoteResponse:${UUID}`,
     solverID: solver,
@@ -399,7 +399,7 @@ function openQuote(output: string, index: number): RouteQuote {
     },
   };
   const fee = { amount, token: token.address, decimals: token.decimals, symbol: token.symbol };
-  return { solver, output, minimumOutput, fees: [fee], fillEstimateSeconds: 25, said };
+  return { solver, output, minimumOutput, fees: [fee], fillEstimateSeconds: 25, raw };
 }
 
 const RECORDS_OF_RECEIVERS: { readonly [word: string]: JsonObject } = {

@@ -19,7 +19,7 @@ import { ReplayStore } from '../store/replays.ts';
 import { SchemaVersion } from '../store/schema-version.ts';
 import { SetAside } from '../store/set-aside.ts';
 import { SubjectStore } from '../store/subjects.ts';
-import { within } from '../within.ts';
+import { withTimeout } from '../with-timeout.ts';
 
 /** What commands about deliveries work with: the daemon's own stores, on the Redis of its config. */
 export type Deliveries = {
@@ -47,7 +47,7 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
   });
   const keys = new Keys(config.redis.prefix);
   try {
-    if ((await within(redis.ping(), REDIS_TIMEOUT_MS)) === null) {
+    if ((await withTimeout(redis.ping(), REDIS_TIMEOUT_MS)) === null) {
       throw new TryAgainError(`Redis cannot be reached: ${reason}`);
     }
     await new SchemaVersion(redis, keys).read();

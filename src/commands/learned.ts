@@ -11,7 +11,7 @@ import { findEmbedded } from '../store/embedded.ts';
 import { Keys } from '../store/keys.ts';
 import { LearnedStore } from '../store/learned.ts';
 import { SchemaVersion } from '../store/schema-version.ts';
-import { within } from '../within.ts';
+import { withTimeout } from '../with-timeout.ts';
 import { CONFIG_DEFAULT } from './start.ts';
 import { table } from './table.ts';
 
@@ -49,9 +49,9 @@ async function learned(options: Options): Promise<void> {
       await new SchemaVersion(redis, keys).read();
       return answer(options, { config, store, nowMs: () => redisTimeMs(redis) });
     };
-    const said = await within(read(), TIMEOUT_MS);
-    if (said === null) throw new Error(`Redis gave no answer within ${TIMEOUT_MS / 1_000} s`);
-    process.stdout.write(said);
+    const text = await withTimeout(read(), TIMEOUT_MS);
+    if (text === null) throw new Error(`Redis gave no answer within ${TIMEOUT_MS / 1_000} s`);
+    process.stdout.write(text);
   } finally {
     await disconnect(redis);
   }

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
+import { entitledTo } from '../queues/deliveries/entitlements.ts';
 import { readBatch } from '../queues/deliveries/log-batch.ts';
-import { entitledTo } from '../queues/deliveries/openings.ts';
 import { isHeld, type ReceiverCondition } from '../store/receivers.ts';
 import type { StoredReceiver } from '../store/registry.ts';
 import { type Deliveries, receiverNamed, unlessRelayed, withDeliveries } from './deliveries-of.ts';

@@ -62,7 +62,7 @@ async function watch(id: string, { stores: { replays, receivers } }: Deliveries)
   void stop.wait.then(() => {
     stopped = true;
   });
-  let said = { text: '', atMs: 0 };
+  let shown = { text: '', atMs: 0 };
   for (;;) {
     const now = await replays.read(id);
     if (now === null) throw new Error(`replay ${id} is past its retention`);
@@ -78,9 +78,9 @@ async function watch(id: string, { stores: { replays, receivers } }: Deliveries)
     }
     const held = isHeld(await receivers.condition(now.receiver)) ? `; ${now.receiver} is disabled` : '';
     const text = `${progress(now)}${held}`;
-    if (text !== said.text && performance.now() - said.atMs >= SAY_EVERY_MS) {
+    if (text !== shown.text && performance.now() - shown.atMs >= SAY_EVERY_MS) {
       say(text);
-      said = { text, atMs: performance.now() };
+      shown = { text, atMs: performance.now() };
     }
     await Promise.race([stop.wait, new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))]);
   }

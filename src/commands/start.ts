@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { loadConfig } from '../config/file/load.ts';
 import { Daemon } from '../daemon/daemon.ts';
 import { EXIT, interrupted, reportFailure } from '../exit.ts';
-import { gatheredLines, loggedError } from '../log.ts';
+import { bufferedLines, loggedError } from '../log.ts';
 
 export const CONFIG_DEFAULT = './intentwatch.yaml';
 
@@ -28,7 +28,7 @@ async function start(options: { config: string; logLevel: string }): Promise<voi
   const config = await loadConfig(resolve(options.config), process.env);
   const log = pino(
     { level: options.logLevel, base: null, serializers: { error: loggedError } },
-    gatheredLines(pino.destination({ dest: 1, sync: true })),
+    bufferedLines(pino.destination({ dest: 1, sync: true })),
   );
   const stop = interrupted();
   const daemon = new Daemon({ config, log });

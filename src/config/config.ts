@@ -1,7 +1,7 @@
 import type { OverdueAfter } from '../domain/cadence/timed.ts';
 import type { PollingLimits } from '../domain/cadence/watch-rules.ts';
+import type { BatchingRules } from '../domain/events/batching.ts';
 import type { EventFilter } from '../domain/events/filter.ts';
-import type { GatheringRules } from '../domain/events/gathering.ts';
 import type { HandedQuote } from '../domain/quotes/handed-quote.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
 import type { AddedChain, AddedToken } from '../domain/transfers/chains.ts';
@@ -144,7 +144,7 @@ export type EmailReceiver = {
   /** The span of nothing but failures that disables the receiver. */
   disableAfterMs: number;
   /** What makes events wait for each other. */
-  gathering: GatheringRules;
+  batching: BatchingRules;
 };
 
 /** Where notices go. */

@@ -22,7 +22,7 @@ import { Learning } from '../queues/polls/learning.ts';
 import { PollQueues } from '../queues/polls/poll-queues.ts';
 import { PollWorker } from '../queues/polls/poll-worker.ts';
 import { QuoteVerification } from '../queues/polls/quote-verification.ts';
-import { Walks } from '../queues/polls/walks.ts';
+import { Sweeps } from '../queues/polls/sweeps.ts';
 import type { Signals } from '../signals.ts';
 import { BatchStore } from '../store/batches.ts';
 import type { RedisClient } from '../store/commands.ts';
@@ -220,8 +220,8 @@ function assemblePolling({
     log,
   });
   const wallets = new WalletStore(redis, keys, { retentionMs });
-  const walks = new Walks({ redis, keys, plan });
-  const pollStores = { plan, subjects, registry, handedQuotes, wallets, walks, health };
+  const sweeps = new Sweeps({ redis, keys, plan });
+  const pollStores = { plan, subjects, registry, handedQuotes, wallets, sweeps, health };
   const { confirmAfterMs, finished, fullSweepEveryMs } = config.polling;
   const rules = { confirmAfterMs, finished, fullSweepEveryMs, retentionMs };
   const parts = { redis, keys, stores: pollStores, client, rules, learning, signals, log };

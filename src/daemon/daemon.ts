@@ -25,7 +25,7 @@ import { SchemaWatch } from '../store/schema-watch.ts';
 import { checkRedis } from '../store/startup-checks.ts';
 import type { ForeignEntry } from '../store/stored.ts';
 import { VERSION } from '../version.ts';
-import { within } from '../within.ts';
+import { withTimeout } from '../with-timeout.ts';
 import { assemble, type DaemonParts } from './assemble.ts';
 import { daemonEvents } from './event-lookup.ts';
 import { daemonHealth, daemonMetricSources, daemonReadiness, daemonStanding } from './readiness.ts';
@@ -239,16 +239,16 @@ export class Daemon {
       const deliveries = delivering.workers.map((worker) => worker.close(abort.signal));
       const polled = this.stopPolling().then(() => polling.learning.close());
       const flow = [polled, ...deliveries, polling.discovery.close(), relay.close(), reconcile.close()];
-      await within(Promise.allSettled(flow), GRACE_MS + CLOSE_MS / 2);
-      await within(Promise.allSettled([polling.queues.close(), sender.close()]), CLOSE_MS / 4);
+      await withTimeout(Promise.allSettled(flow), GRACE_MS + CLOSE_MS / 2);
+      await withTimeout(Promise.allSettled([polling.queues.close(), sender.close()]), CLOSE_MS / 4);
     }
     clearTimeout(timer);
     this.#metrics.close();
-    await within(
+    await withTimeout(
       Promise.allSettled([this.#server, ...(parts?.clients ?? [])].map((part) => part.close())),
       CLOSE_MS / 4,
     );
-    await within(Promise.allSettled(this.#connections.map(disconnect)), CLOSE_MS / 2);
+    await withTimeout(Promise.allSettled(this.#connections.map(disconnect)), CLOSE_MS / 2);
     await this.#embedded?.close();
     this.#log.info('daemon.stopped');
   }

@@ -10,7 +10,7 @@ import { redisTimeMs } from '../store/connection.ts';
 import { isKept } from '../store/persistence.ts';
 import type { RedisMonitor } from '../store/redis-monitor.ts';
 import { CLOCK_WARNING_MS } from '../store/startup-checks.ts';
-import { within } from '../within.ts';
+import { withTimeout } from '../with-timeout.ts';
 import type { DaemonParts } from './assemble.ts';
 
 /** The reconcile check runs every few seconds; one that has not for so long is a daemon that stands still. */
@@ -91,7 +91,7 @@ async function keyReadiness(
   monitor: RedisMonitor,
 ): Promise<ReadinessCheck> {
   const name = 'key';
-  const known = monitor.isReachable() ? await within(health.state('status'), KEY_TIMEOUT_MS) : null;
+  const known = monitor.isReachable() ? await withTimeout(health.state('status'), KEY_TIMEOUT_MS) : null;
   if (known === null) return { name, ok: true, detail: 'not known without Redis' };
   const ok = known.state !== 'unauthorized';
   const detail = ok ? 'not refused' : 'the upstream refuses the API key; check upstream.apiKey';
@@ -218,7 +218,7 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
       return stores.plan.waits(await redisTimeMs(redis));
     },
     learned: async () => {
-      const { stages, law } = running().polling.learning;
+      const { stages, model } = running().polling.learning;
       return {
         stages: stages.map(({ route, watch, observations, curve }) => ({
           route,
@@ -227,7 +227,7 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
           medianSeconds: quantileSeconds(curve, 0.5),
           p99Seconds: quantileSeconds(curve, 0.99),
         })),
-        newTransfersPerSecond: law.usualArrivals,
+        newTransfersPerSecond: model.usualArrivals,
       };
     },
     routes: async () => {

@@ -40,13 +40,13 @@ export type Story = { problems: string[]; tolerated: Record<Tolerance, number>; 
 type Facts = RenderedEvent['data'];
 
 /**
- * What the watcher knows: the last record it took in; `isTold`: an event has been made of it; `left`: the statuses and
+ * What the watcher knows: the last record it took in; `isReported`: an event has been made of it; `left`: the statuses and
  * contents that it has left at this time, to which it returns only when look-ups have confirmed it.
  */
 type Known = Pick<Sighting, 'status' | 'updatedAt' | 'content'> & {
-  isTold: boolean;
+  isReported: boolean;
   left: readonly string[];
-  doubt: { key: string; sinceMs: number } | null;
+  unconfirmed: { key: string; sinceMs: number } | null;
 };
 
 /** One way in which the answers so far explain the first `told` events. */
@@ -99,27 +99,30 @@ function take(way: Way, step: Step): Way[] {
     if (sighting.status === UNKNOWN) return [way];
     const history =
       rules.historyBefore !== null && sighting.updatedAt !== null && sighting.updatedAt < rules.historyBefore;
-    const silent = history ? [tolerate(replaced(way, sighting, { isTold: false }), 'history')] : [];
-    return [...silent, ...toldAs(way, step, { from: null, regression: false, whole: true })];
+    const silent = history ? [tolerate(replaced(way, sighting, { isReported: false }), 'history')] : [];
+    return [...silent, ...reportedAs(way, step, { from: null, regression: false, whole: true })];
   }
   if (known.status === UNKNOWN) {
     if (sighting.status === UNKNOWN) return [way];
-    return toldAs(way, step, { from: UNKNOWN, regression: false, whole: false });
+    return reportedAs(way, step, { from: UNKNOWN, regression: false, whole: false });
   }
   if (isStale(step.subject, known, sighting)) return takeStale(way, known, step);
   const isNewer = isAfter(sighting, known);
   if (sighting.status !== known.status) {
     const regression = isBackward(step.subject, known.status, sighting.status);
-    return toldAs(way, step, { from: known.status, regression, whole: isNewer });
+    return reportedAs(way, step, { from: known.status, regression, whole: isNewer });
   }
   // What was left at another time says nothing of this one.
   const left = isNewer ? [] : known.left;
-  const same: Way = { ...way, known: { ...known, updatedAt: timeOf(sighting, known), left, doubt: null } };
+  const same: Way = {
+    ...way,
+    known: { ...known, updatedAt: timeOf(sighting, known), left, unconfirmed: null },
+  };
   const ways = [same];
-  if (!known.isTold) ways.push(...toldAs(way, step, { from: null, regression: false, whole: false }));
+  if (!known.isReported) ways.push(...reportedAs(way, step, { from: null, regression: false, whole: false }));
   if (known.left.includes(sighting.content)) ways.push(...takeStale(way, known, step));
   if (sighting.content !== known.content) {
-    ways.push(...toldAs(way, step, { from: known.status, regression: false, whole: false }));
+    ways.push(...reportedAs(way, step, { from: known.status, regression: false, whole: false }));
   }
   return ways;
 }
@@ -130,26 +133,29 @@ function takeStale(way: Way, known: Known, step: Step): Way[] {
   const ignored = sighting.status === known.status ? way : tolerate(way, 'stale');
   if (sighting.isPage) return [ignored];
   const key = `${sighting.status}@${sighting.updatedAt}`;
-  const sinceMs = known.doubt?.key === key ? known.doubt.sinceMs : sighting.at;
-  const doubting = { ...ignored, known: { ...known, doubt: { key, sinceMs } } };
+  const sinceMs = known.unconfirmed?.key === key ? known.unconfirmed.sinceMs : sighting.at;
+  const unconfirming = { ...ignored, known: { ...known, unconfirmed: { key, sinceMs } } };
   const isTimeless = known.updatedAt === null && sighting.updatedAt === null && sighting.status !== UNKNOWN;
   const confirmAfterMs = isTimeless
     ? Math.min(rules.confirmAfterMs, TIMELESS_CONFIRM_MS)
     : rules.confirmAfterMs;
-  if (sighting.at - sinceMs < confirmAfterMs - rules.slackMs) return [doubting];
+  if (sighting.at - sinceMs < confirmAfterMs - rules.slackMs) return [unconfirming];
   const how = { from: known.status, regression: sighting.status !== UNKNOWN, whole: false };
   // What counts in spite of a time that is known replaces that time as well, also by none.
   const timeless: Way = { ...way, known: { ...known, updatedAt: null } };
-  const silent = replaced(timeless, sighting, { isTold: known.isTold });
-  const confirmed = [...(sighting.status === known.status ? [silent] : []), ...toldAs(timeless, step, how)];
-  return [doubting, ...confirmed.map((one) => tolerate(one, 'confirmed'))];
+  const silent = replaced(timeless, sighting, { isReported: known.isReported });
+  const confirmed = [
+    ...(sighting.status === known.status ? [silent] : []),
+    ...reportedAs(timeless, step, how),
+  ];
+  return [unconfirming, ...confirmed.map((one) => tolerate(one, 'confirmed'))];
 }
 
 /**
  * The way on where the next event tells of this answer: a first sight (`from` null), a new status, or other changes in
  * the same one. Nothing where it does not. `whole`: the event's record must be the answer's, nothing kept from before.
  */
-function toldAs(
+function reportedAs(
   way: Way,
   { sighting, events }: Step,
   how: { from: string | null; regression: boolean; whole: boolean },
@@ -163,7 +169,7 @@ function toldAs(
     (event.regression ?? false) === how.regression &&
     event.changes.length > 0 &&
     (!how.whole || contentOf(event.record) === sighting.content);
-  return fits ? [{ ...replaced(way, sighting, { isTold: true }), told: way.told + 1 }] : [];
+  return fits ? [{ ...replaced(way, sighting, { isReported: true }), told: way.told + 1 }] : [];
 }
 
 /** The way, and those on which events that time made came next. */
@@ -194,10 +200,17 @@ function timeOf(sighting: Sighting, known: Known | null): number | null {
   return sighting.updatedAt ?? known?.updatedAt ?? null;
 }
 
-function replaced(way: Way, sighting: Sighting, { isTold }: { isTold: boolean }): Way {
+function replaced(way: Way, sighting: Sighting, { isReported }: { isReported: boolean }): Way {
   const { status, content } = sighting;
   const updatedAt = timeOf(sighting, way.known);
-  const known = { status, content, updatedAt, isTold, doubt: null, left: leftBy(way.known, sighting) };
+  const known = {
+    status,
+    content,
+    updatedAt,
+    isReported,
+    unconfirmed: null,
+    left: leftBy(way.known, sighting),
+  };
   return { ...way, known };
 }
 

@@ -1,4 +1,4 @@
-import { within } from '../within.ts';
+import { withTimeout } from '../with-timeout.ts';
 import type { Instruments } from './instruments.ts';
 import {
   showDeliveries,
@@ -71,7 +71,7 @@ export class Collection {
     if (this.#asking.has(source)) return null;
     this.#asking.add(source);
     try {
-      return await within(
+      return await withTimeout(
         ask().finally(() => this.#asking.delete(source)),
         TIMEOUT_MS,
       );

@@ -1,6 +1,6 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { Signals } from '../signals.ts';
-import { within } from '../within.ts';
+import { withTimeout } from '../with-timeout.ts';
 import { Collection } from './collection.ts';
 import { Instruments } from './instruments.ts';
 import { recordSignals } from './record-signals.ts';
@@ -62,7 +62,7 @@ export class Metrics {
 
   async #showStanding(): Promise<void> {
     const standing = this.#standing;
-    const ready = await within(standing.ready(), READY_TIMEOUT_MS).catch(() => false);
+    const ready = await withTimeout(standing.ready(), READY_TIMEOUT_MS).catch(() => false);
     this.#instruments.set('ready', {}, ready === true ? 1 : 0);
     this.#instruments.set('redisReachable', {}, standing.redisReachable() ? 1 : 0);
     const kept = standing.redisPersistent();

@@ -5,7 +5,7 @@ import { statusLabel } from './label-values.ts';
 import type { MetricSources } from './sources.ts';
 
 /** What a source said; null when it said nothing, which leaves its gauges out. */
-type Said<Name extends keyof MetricSources> = Awaited<ReturnType<MetricSources[Name]>> | null;
+type SourceAnswer<Name extends keyof MetricSources> = Awaited<ReturnType<MetricSources[Name]>> | null;
 
 /** How many receivers that left the config are shown by name; the others add up. */
 const REMOVED_SHOWN = 20;
@@ -13,22 +13,22 @@ const REMOVED_SHOWN = 20;
 /** How many routes are shown by name. */
 const LEARNED_SHOWN = 50;
 
-export function showSubjects(metrics: Instruments, said: Said<'subjects'>): void {
-  const readings = said?.map(({ kind, status, count }) => ({
+export function showSubjects(metrics: Instruments, answer: SourceAnswer<'subjects'>): void {
+  const readings = answer?.map(({ kind, status, count }) => ({
     labels: { kind, status: statusLabel(kind, status) },
     value: count,
   }));
   metrics.show('subjects', readings ?? null);
 }
 
-export function showQueues(metrics: Instruments, said: Said<'queues'>): void {
-  const readings = said?.map(({ queue, state, count }) => ({ labels: { queue, state }, value: count }));
+export function showQueues(metrics: Instruments, answer: SourceAnswer<'queues'>): void {
+  const readings = answer?.map(({ queue, state, count }) => ({ labels: { queue, state }, value: count }));
   metrics.show('queueDepth', readings ?? null);
 }
 
 /** A receiver that left the config is shown while it has a backlog, the largest backlogs by name. */
-export function showDeliveries(metrics: Instruments, said: Said<'deliveries'>): void {
-  const shown = said?.filter(({ removed, pending, dead }) => !removed || pending > 0 || dead > 0) ?? null;
+export function showDeliveries(metrics: Instruments, answer: SourceAnswer<'deliveries'>): void {
+  const shown = answer?.filter(({ removed, pending, dead }) => !removed || pending > 0 || dead > 0) ?? null;
   const removed = (shown ?? [])
     .filter((receiver) => receiver.removed)
     .sort((a, b) => b.pending + b.dead - (a.pending + a.dead))
@@ -40,13 +40,13 @@ export function showDeliveries(metrics: Instruments, said: Said<'deliveries'>): 
   metrics.show('deadLetters', values('dead'), removed);
 }
 
-export function showReceivers(metrics: Instruments, said: Said<'receivers'>): void {
-  const states = said?.flatMap(({ receiver, state: current }) =>
+export function showReceivers(metrics: Instruments, answer: SourceAnswer<'receivers'>): void {
+  const states = answer?.flatMap(({ receiver, state: current }) =>
     RECEIVER_STATES.map((state) => ({ labels: { receiver, state }, value: state === current ? 1 : 0 })),
   );
   metrics.show('receiverState', states ?? null);
-  const values = (pick: (one: NonNullable<typeof said>[number]) => number) =>
-    said?.map((one) => ({ labels: { receiver: one.receiver }, value: pick(one) })) ?? null;
+  const values = (pick: (one: NonNullable<typeof answer>[number]) => number) =>
+    answer?.map((one) => ({ labels: { receiver: one.receiver }, value: pick(one) })) ?? null;
   metrics.show(
     'receiverFull',
     values(({ full }) => (full ? 1 : 0)),
@@ -61,13 +61,13 @@ export function showReceivers(metrics: Instruments, said: Said<'receivers'>): vo
   );
 }
 
-export function showSurfaces(metrics: Instruments, said: Said<'surfaces'>): void {
-  const states = said?.flatMap(({ surface, state: current }) =>
+export function showSurfaces(metrics: Instruments, answer: SourceAnswer<'surfaces'>): void {
+  const states = answer?.flatMap(({ surface, state: current }) =>
     HEALTH_STATES.map((state) => ({ labels: { surface, state }, value: state === current ? 1 : 0 })),
   );
   metrics.show('upstreamState', states ?? null);
-  const values = (pick: (plan: NonNullable<typeof said>[number]) => number) =>
-    said?.map((plan) => ({ labels: { surface: plan.surface }, value: pick(plan) })) ?? null;
+  const values = (pick: (plan: NonNullable<typeof answer>[number]) => number) =>
+    answer?.map((plan) => ({ labels: { surface: plan.surface }, value: pick(plan) })) ?? null;
   metrics.show(
     'budget',
     values(({ budget }) => budget),
@@ -88,43 +88,43 @@ export function showSurfaces(metrics: Instruments, said: Said<'surfaces'>): void
     'overdue',
     values(({ overdueSeconds }) => overdueSeconds),
   );
-  const suspects = said?.reduce((sum, plan) => sum + plan.suspects, 0);
+  const suspects = answer?.reduce((sum, plan) => sum + plan.suspects, 0);
   metrics.show('crashing', suspects === undefined ? null : [{ labels: {}, value: suspects }]);
 }
 
-export function showWaits(metrics: Instruments, said: Said<'waits'>): void {
-  const longest = said?.map(({ kind, longestSeconds }) => ({ labels: { kind }, value: longestSeconds }));
+export function showWaits(metrics: Instruments, answer: SourceAnswer<'waits'>): void {
+  const longest = answer?.map(({ kind, longestSeconds }) => ({ labels: { kind }, value: longestSeconds }));
   metrics.show('longestWait', longest ?? null);
 }
 
 /** The routes of which most was seen, by name; of the others only how much was seen. */
-export function showLearned(metrics: Instruments, said: Said<'learned'>): void {
+export function showLearned(metrics: Instruments, answer: SourceAnswer<'learned'>): void {
   const seen = new Map<string, number>();
-  for (const { route, observations } of said?.stages ?? []) {
+  for (const { route, observations } of answer?.stages ?? []) {
     seen.set(route, (seen.get(route) ?? 0) + observations);
   }
   const names = [...seen].sort((a, b) => b[1] - a[1]).slice(0, LEARNED_SHOWN);
   const shown = names.map(([route]) => route);
-  const observations = said?.stages.map(({ route, stage, observations: value }) => ({
+  const observations = answer?.stages.map(({ route, stage, observations: value }) => ({
     labels: { route, stage },
     value,
   }));
   metrics.show('learnedObservations', observations ?? null, shown);
-  const seconds = said?.stages
+  const seconds = answer?.stages
     .filter(({ route }) => shown.includes(route))
     .flatMap(({ route, stage, medianSeconds, p99Seconds }) => [
       { labels: { route, stage, quantile: '0.5' }, value: medianSeconds },
       { labels: { route, stage, quantile: '0.99' }, value: p99Seconds },
     ]);
   metrics.show('learnedSeconds', seconds ?? null, shown);
-  const arrivals = said === null ? null : [{ labels: {}, value: said.newTransfersPerSecond }];
+  const arrivals = answer === null ? null : [{ labels: {}, value: answer.newTransfersPerSecond }];
   metrics.show('learnedNewTransfers', arrivals);
 }
 
 /** What a quote did not say is left out: a 0 would be a price. */
-export function showRoutes(metrics: Instruments, said: Said<'routes'>): void {
+export function showRoutes(metrics: Instruments, answer: SourceAnswer<'routes'>): void {
   const values = (pick: 'outputRatio' | 'feeRatio' | 'fillEstimateSeconds' | 'solvers') =>
-    said?.flatMap((price) => {
+    answer?.flatMap((price) => {
       const value = price[pick];
       return value === null ? [] : [{ labels: { route: price.route }, value }];
     }) ?? null;

@@ -1,7 +1,7 @@
 import type { LookupAddress, RecordWithTtl } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
 import { isIP, type LookupFunction } from 'node:net';
-import { within } from '../within.ts';
+import { withTimeout } from '../with-timeout.ts';
 import { type ResolvConf, SystemNames } from './system-names.ts';
 
 /** A name that leads nowhere (`ENOTFOUND`), or for which no name server has an answer now (`EAI_AGAIN`). */
@@ -150,7 +150,7 @@ export class NameResolver {
     ];
     await Promise.race(both);
     const otherMs = answers.some(({ records }) => records.length > 0) ? OTHER_FAMILY_MS : this.#timeoutMs;
-    await within(Promise.all(both), otherMs);
+    await withTimeout(Promise.all(both), otherMs);
     const records = answers.flatMap((answer) => answer.records);
     const addresses = records.map(({ address }) => addressOf(address)).sort((a, b) => a.family - b.family);
     const goodMs = Math.min(ANSWER_MS, ...records.map(({ ttl }) => ttl * 1_000));

@@ -25,7 +25,7 @@ export async function pollVault(
       status: value.state ?? UNSTATED,
       updatedAt: null,
       names: value.intentHash === null ? [] : [value.intentHash],
-      said: value.raw,
+      raw: value.raw,
       unreadable: value.unreadable,
     };
     return { records: [record], nextCursor: null, dateMs, unreadable: [] };
@@ -36,8 +36,8 @@ export async function pollVault(
  * Whether an answer's id is the one that was asked for, in whatever form: with a prefix (`gasless:…`), in another case,
  * an address without `0x`. An exact look-up knows what it asked for; the id only has to name nothing else.
  */
-function isSameId(said: string, asked: string): boolean {
-  return bareId(said) === bareId(asked);
+function isSameId(answered: string, asked: string): boolean {
+  return bareId(answered) === bareId(asked);
 }
 
 function bareId(id: string): string {
@@ -63,7 +63,7 @@ async function orUnknown(subject: SubjectId, ask: () => Promise<Reading>): Promi
       status: UNKNOWN,
       updatedAt: null,
       names: [],
-      said: { status: UNKNOWN },
+      raw: { status: UNKNOWN },
       unreadable: [],
     };
     return { records: [record], nextCursor: null, dateMs: null, unreadable: [] };
@@ -88,7 +88,7 @@ export async function pollGasless(
       status: value.status ?? UNSTATED,
       updatedAt: null,
       names: value.intentHash === null ? [] : [value.intentHash],
-      said: value.raw,
+      raw: value.raw,
       unreadable: value.unreadable,
     };
     return { records: [record], nextCursor: null, dateMs, unreadable: [] };

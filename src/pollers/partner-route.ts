@@ -154,7 +154,7 @@ function priceOf({ destination, fees, raw }: Quote): RouteQuote | null {
     minimumOutput: destination.minAmountOut,
     fees: fees.map(({ amount, token }) => ({ amount, token, decimals: null, symbol: null })),
     fillEstimateSeconds: integerOrNull(raw.estimatedFulfillTimeSec),
-    said: raw,
+    raw,
   };
   return isUsableQuote(price) ? price : null;
 }
@@ -165,7 +165,7 @@ function priceOf({ destination, fees, raw }: Quote): RouteQuote | null {
  */
 function flawOf(quote: Quote, route: RouteDefinition, nowMs: number): string | null {
   const { source, destination, type, expiresAt, transaction } = quote;
-  const members: [name: string, said: string | number | null, asked: string | number][] = [
+  const members: [name: string, answered: string | number | null, asked: string | number][] = [
     ['type', type?.toLowerCase() ?? null, 'exact-in'],
     ['source.chainId', source.chainId, route.source.chainId],
     ['source.token', source.token, route.source.token],
@@ -175,9 +175,9 @@ function flawOf(quote: Quote, route: RouteDefinition, nowMs: number): string | n
     ['destination.token', destination.token, route.destination.token],
     ['destination.recipient', destination.recipient, route.recipient],
   ];
-  for (const [name, said, asked] of members) {
-    if (said !== null && foldHex(String(said)) !== foldHex(String(asked))) {
-      return `${name} ${String(said).slice(0, 80)}, expected ${asked}`;
+  for (const [name, answered, asked] of members) {
+    if (answered !== null && foldHex(String(answered)) !== foldHex(String(asked))) {
+      return `${name} ${String(answered).slice(0, 80)}, expected ${asked}`;
     }
   }
   if (expiresAt * 1_000 < nowMs) {

@@ -42,7 +42,7 @@ function readRecord(record: StatusRecord): UpstreamRecord | null {
     status: record.status,
     updatedAt: record.updatedAt,
     names: record.intentHashes,
-    said: record.raw,
+    raw: record.raw,
     unreadable: record.unreadable,
   };
 }

@@ -15,7 +15,7 @@ export function routeQuote(open: OpenQuote): RouteQuote {
     minimumOutput: open.minimumDestinationAmount,
     fees: open.fees,
     fillEstimateSeconds: open.estimatedFulfillSeconds,
-    said: open.raw,
+    raw: open.raw,
   };
 }
 
@@ -47,18 +47,18 @@ export function flawOf(open: OpenQuote, { request, directory, nowMs }: AskedPric
 
 function otherMember(response: JsonObject, asked: Record<string, string | number>): string | null {
   for (const [name, value] of Object.entries(asked)) {
-    const said = textOf(response[name]);
-    if (said !== null && foldHex(said) !== foldHex(String(value))) {
-      return `${name} ${said.slice(0, 80)}, expected ${value}`;
+    const answered = textOf(response[name]);
+    if (answered !== null && foldHex(answered) !== foldHex(String(value))) {
+      return `${name} ${answered.slice(0, 80)}, expected ${value}`;
     }
   }
   return null;
 }
 
 function otherExecution(response: JsonObject, asked: readonly string[]): string | null {
-  const said = textOf(response.intentExecutionType);
-  if (said === null || asked.includes(said.toUpperCase())) return null;
-  return `intentExecutionType ${said.slice(0, 80)}, expected ${asked.join(' or ')}`;
+  const answered = textOf(response.intentExecutionType);
+  if (answered === null || asked.includes(answered.toUpperCase())) return null;
+  return `intentExecutionType ${answered.slice(0, 80)}, expected ${asked.join(' or ')}`;
 }
 
 function expiry({ quoteExpiry }: OpenQuote, nowMs: number): string | null {

@@ -139,7 +139,7 @@ export class Discovery {
       }
       const nowMs = await redisTimeMs(redis);
       if (ageMs(this.#stored, nowMs) < this.#mostAgeMs) return;
-      if (await store.takeTurn(LEAST_MS)) await this.#read();
+      if (await store.decideBatch(LEAST_MS)) await this.#read();
     } catch (error) {
       if (!this.#aborted.signal.aborted) log.warn({ error }, 'directory.error');
     }

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { RenderedEvent } from '../domain/events/event.ts';
 import type { Secret } from '../secret.ts';
-import { within } from '../within.ts';
+import { withTimeout } from '../with-timeout.ts';
 import type { EventLinks } from './event-links.ts';
 import { FailedLogins } from './failed-logins.ts';
 import { sendProblem } from './problem.ts';
@@ -62,7 +62,7 @@ async function askedWithin(
   wanted: { id: string; receiver: string },
 ): Promise<{ event: RenderedEvent | null } | null> {
   try {
-    return await within(
+    return await withTimeout(
       findEvent(wanted).then((event) => ({ event })),
       FIND_TIMEOUT_MS,
     );

@@ -1,5 +1,5 @@
 import fastify, { type FastifyInstance } from 'fastify';
-import { within } from '../within.ts';
+import { withTimeout } from '../with-timeout.ts';
 import { type ApiOptions, routeApi } from './api.ts';
 import { sendProblem } from './problem.ts';
 
@@ -111,7 +111,7 @@ export class Server {
 async function askReadiness(readiness: ServerOptions['readiness']): Promise<ReadinessCheck[]> {
   const unusable = (detail: string): ReadinessCheck[] => [{ name: 'readiness', ok: false, detail }];
   try {
-    const checks = await within(readiness(), READINESS_TIMEOUT_MS);
+    const checks = await withTimeout(readiness(), READINESS_TIMEOUT_MS);
     return checks ?? unusable(`the checks gave no answer within ${READINESS_TIMEOUT_MS / 1_000} s`);
   } catch (error) {
     // Not its message: whoever asks here has no token, and a message may quote anything.

@@ -1,4 +1,4 @@
-import { MOST_IN_DIGEST } from '../domain/events/gathering.ts';
+import { MOST_IN_DIGEST } from '../domain/events/batching.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
@@ -24,9 +24,9 @@ export class BatchStore {
   }
 
   /** The batch that a delivery is in, else how it waits; `joins` has it wait from now on. */
-  async gather(receiver: string, id: string, { joins }: { joins: boolean }): Promise<Batch | Waiting> {
+  async join(receiver: string, id: string, { joins }: { joins: boolean }): Promise<Batch | Waiting> {
     const keys = this.#keys;
-    const [batch = '', first = '', ...rest] = await this.#redis.iwGather(
+    const [batch = '', first = '', ...rest] = await this.#redis.iwJoinBatch(
       keys.delivery(receiver, id),
       keys.waiting(receiver),
       id,
@@ -41,9 +41,9 @@ export class BatchStore {
   }
 
   /** Freezes a batch that a delivery leads: alone, or with those that wait. Null when it was frozen before. */
-  async freeze(receiver: string, id: string, { alone }: { alone: boolean }): Promise<Batch | null> {
+  async close(receiver: string, id: string, { alone }: { alone: boolean }): Promise<Batch | null> {
     const keys = this.#keys;
-    const [batch, ...members] = await this.#redis.iwFreeze(
+    const [batch, ...members] = await this.#redis.iwCloseBatch(
       keys.delivery(receiver, id),
       keys.waiting(receiver),
       id,

@@ -34,8 +34,8 @@ declare module 'ioredis' {
     iwAdvance(...keysAndArgs: string[]): Result<number, Context>;
     iwRecordAttempt(...keysAndArgs: string[]): Result<string[], Context>;
     iwRenewDeliveries(...keysAndArgs: string[]): Result<number, Context>;
-    iwGather(...keysAndArgs: string[]): Result<string[], Context>;
-    iwFreeze(...keysAndArgs: string[]): Result<string[], Context>;
+    iwJoinBatch(...keysAndArgs: string[]): Result<string[], Context>;
+    iwCloseBatch(...keysAndArgs: string[]): Result<string[], Context>;
     iwDisable(...keysAndArgs: string[]): Result<string, Context>;
     iwEnable(...keysAndArgs: string[]): Result<string, Context>;
     iwResume(...keysAndArgs: string[]): Result<string, Context>;

@@ -2,9 +2,9 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import type { Host, RedisTarget } from '../config/sections/redis.ts';
 import { withoutArguments } from '../log.ts';
 import { redactor, secretsOfLogin } from '../redact.ts';
-import { within } from '../within.ts';
+import { withTimeout } from '../with-timeout.ts';
+import { combineWrites } from './combine-writes.ts';
 import { defineCommands, type RedisClient } from './commands.ts';
-import { gatherWrites } from './gather-writes.ts';
 import { leaveWhenSilent } from './silence.ts';
 
 type OpenOptions = RedisOptions & { replyMapping: 'legacy' };
@@ -141,7 +141,7 @@ function open(target: RedisTarget, options: OpenOptions): RedisClient {
 /** Leaves a silent server, also on duplicates of the connection: BullMQ makes one for each worker to wait on. */
 function watched(redis: Redis): Redis {
   leaveWhenSilent(redis);
-  gatherWrites(redis);
+  combineWrites(redis);
   const duplicate = redis.duplicate.bind(redis);
   redis.duplicate = (override) => watched(duplicate(override));
   return redis;
@@ -156,7 +156,7 @@ function watched(redis: Redis): Redis {
 function watchedCluster(cluster: Cluster, named: readonly Host[], startupNodes: Host[]): Cluster {
   cluster.on('+node', (node: Redis) => {
     leaveWhenSilent(node);
-    gatherWrites(node);
+    combineWrites(node);
   });
   cluster.on('refresh', () => {
     const seen = cluster.nodes().map(({ options: { host = '', port = 0 } }) => ({ host, port }));
@@ -177,7 +177,7 @@ const QUIT_TIMEOUT_MS = 500;
 /** Closes a connection: politely when Redis answers, at once when it does not. */
 export async function disconnect(redis: RedisClient): Promise<void> {
   if (redis.status === 'ready') {
-    await within(redis.quit(), QUIT_TIMEOUT_MS).catch(() => null);
+    await withTimeout(redis.quit(), QUIT_TIMEOUT_MS).catch(() => null);
   }
   redis.disconnect();
 }

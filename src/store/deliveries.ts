@@ -317,15 +317,15 @@ export class DeliveryStore {
     receiver: string,
   ): Promise<{ waiting: number; delayed: number; active: number; oldestMs: number | null }> {
     const queue = this.#keys.queue(receiver);
-    const [waiting, later, gathered, active, oldest] = await Promise.all([
+    const [waiting, later, batched, active, oldest] = await Promise.all([
       this.#redis.zcard(`${queue}:due`),
       this.#redis.zcard(`${queue}:later`),
-      this.#redis.zcard(`${queue}:gathered`),
+      this.#redis.zcard(`${queue}:batched`),
       this.#redis.hlen(`${queue}:sending`),
       this.#redis.zrange(this.#keys.pending(receiver), '0', '0', 'WITHSCORES'),
     ]);
     const oldestMs = oldest[1] === undefined ? null : Number(oldest[1]);
-    return { waiting, delayed: later + gathered, active, oldestMs };
+    return { waiting, delayed: later + batched, active, oldestMs };
   }
 
   /** When the next attempt is due by the deliveries' own times (ms); null where none waits for one. */

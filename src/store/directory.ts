@@ -77,7 +77,7 @@ export class DirectoryStore {
   }
 
   /** Whether it is this process's turn to ask the upstream: nobody else's for so long from now on. */
-  async takeTurn(forMs: number): Promise<boolean> {
+  async decideBatch(forMs: number): Promise<boolean> {
     return (await this.#redis.set(this.#keys.directoryTurn, '1', 'PX', forMs, 'NX')) === 'OK';
   }
 

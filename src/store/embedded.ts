@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmod, rm } from 'node:fs/promises';
 import type { RedisTarget } from '../config/sections/redis.ts';
-import { within } from '../within.ts';
+import { withTimeout } from '../with-timeout.ts';
 import { askSocket, embeddedSocket, makeSocketPath, removeSocket } from './embedded-socket.ts';
 import { FolderInUse, FolderLock } from './folder-lock.ts';
 
@@ -118,9 +118,9 @@ export class EmbeddedRedis {
       detached: true,
     });
     this.#child = child;
-    let said = '';
+    let output = '';
     const listen = (chunk: Buffer): void => {
-      said = `${said}${chunk.toString()}`.slice(-2_000);
+      output = `${output}${chunk.toString()}`.slice(-2_000);
     };
     child.stdout.on('data', listen);
     child.stderr.on('data', listen);
@@ -137,8 +137,8 @@ export class EmbeddedRedis {
     while ((await askSocket(socket)) !== 'answers') {
       if (ended !== null || Date.now() > endMs) {
         child.stdin.end();
-        await within(exit, STOP_TIMEOUT_MS);
-        throw startError(ended, said);
+        await withTimeout(exit, STOP_TIMEOUT_MS);
+        throw startError(ended, output);
       }
       await pause(20);
     }
@@ -168,7 +168,7 @@ export class EmbeddedRedis {
       const exited = new Promise<true>((resolve) => child.once('exit', () => resolve(true)));
       child.stdin?.end();
       const hasEnded =
-        child.exitCode !== null || child.signalCode !== null || (await within(exited, STOP_TIMEOUT_MS));
+        child.exitCode !== null || child.signalCode !== null || (await withTimeout(exited, STOP_TIMEOUT_MS));
       // By the socket of one that has not ended the next daemon knows that it is there.
       if (hasEnded) await removeSocket(this.#dataDir);
     }
@@ -187,8 +187,8 @@ export async function findEmbedded(dataDir: string): Promise<RedisTarget> {
   );
 }
 
-function startError(ended: { code: number | null } | null, said: string): EmbeddedRedisError {
-  const words = said.trim().split('\n').slice(-3).join(' | ');
+function startError(ended: { code: number | null } | null, output: string): EmbeddedRedisError {
+  const words = output.trim().split('\n').slice(-3).join(' | ');
   if (ended?.code === 127 || ended?.code === null) {
     return new EmbeddedRedisError(
       'not-installed',

@@ -11,11 +11,11 @@ import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
 const CHUNK = 1_000;
 
 /** The intent that a quote becomes. */
-function intentOf({ said: { intentHash } }: HandedQuote): SubjectId | null {
+function intentOf({ raw: { intentHash } }: HandedQuote): SubjectId | null {
   return typeof intentHash === 'string' && intentHash !== '' ? intentId(intentHash) : null;
 }
 
-const SAID = JSON_TEXT.pipe(z.record(z.string(), z.json()));
+const QUOTE_TEXT = JSON_TEXT.pipe(z.record(z.string(), z.json()));
 
 /** The quotes that were handed over as JSON, and what was found out about their signatures; the same for all processes. */
 export class HandedQuotes {
@@ -41,8 +41,8 @@ export class HandedQuotes {
       await this.#redis.hdel(handedQuotes, ...unwanted);
       await this.#redis.hdel(verdicts, ...unwanted);
     }
-    for (const { subject, said } of quotes) {
-      await this.#redis.hset(handedQuotes, subject, canonicalJson(said));
+    for (const { subject, raw } of quotes) {
+      await this.#redis.hset(handedQuotes, subject, canonicalJson(raw));
     }
     const states = await Promise.all(quotes.map(({ subject }) => this.of(subject)));
     await this.#syncPromised(states.flatMap((state) => (state?.verdict === 'valid' ? [state.quote] : [])));
@@ -64,11 +64,11 @@ export class HandedQuotes {
   async read(subject: SubjectId, text: string, verdict: string | null): Promise<HandedState | null> {
     const { handedQuotes } = this.#keys;
     const where = `${handedQuotes} ${subject}`;
-    const said =
-      readStored(SAID, text, { what: 'quote', where, onForeign: this.#onForeign }) ??
+    const raw =
+      readStored(QUOTE_TEXT, text, { what: 'quote', where, onForeign: this.#onForeign }) ??
       (await this.#rewrite(subject));
-    if (said === null) return null;
-    const quote = { subject, said };
+    if (raw === null) return null;
+    const quote = { subject, raw };
     const [word, fingerprint] = verdict?.split(':') ?? [];
     const decided = (word === 'valid' || word === 'invalid') && fingerprint === fingerprintOf(quote);
     return { quote, verdict: decided ? word : null };
@@ -78,8 +78,8 @@ export class HandedQuotes {
   async #rewrite(subject: SubjectId): Promise<JsonObject | null> {
     const own = this.#own.find((quote) => quote.subject === subject);
     if (own === undefined) return null;
-    await this.#redis.hset(this.#keys.handedQuotes, subject, canonicalJson(own.said));
-    return own.said;
+    await this.#redis.hset(this.#keys.handedQuotes, subject, canonicalJson(own.raw));
+    return own.raw;
   }
 
   /** Keeps what was found out about a quote as it was handed over. */

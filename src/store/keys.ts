@@ -199,7 +199,7 @@ export class Keys {
   }
 
   /**
-   * Base of the keys that say where each open delivery of a receiver is: `:due`, `:later`, `:gathered`, `:sending` (see
+   * Base of the keys that say where each open delivery of a receiver is: `:due`, `:later`, `:batched`, `:sending` (see
    * commands/include/queue.lua). As long as there are some.
    */
   queue(receiver: string): string {
@@ -237,11 +237,11 @@ export class Keys {
   }
 
   /**
-   * hash: the present walk over the pages of a wallet, of all of them (`all`) or of those in one status: `id`, `state`,
-   * the `page` that was queued last, and a field per cursor that it followed. Outlives a walk's interval.
+   * hash: the present sweep over the pages of a wallet, of all of them (`all`) or of those in one status: `id`, `state`,
+   * the `page` that was queued last, and a field per cursor that it followed. Outlives a sweep's interval.
    */
-  walk(wallet: SubjectId, listing: string): string {
-    return `${this.root}:walk:${listing}:${wallet}`;
+  sweep(wallet: SubjectId, listing: string): string {
+    return `${this.root}:sweep:${listing}:${wallet}`;
   }
 
   /** hash: what was observed of a wallet's pages: `looked:<listing>`, `pages`, … Kept for the retention. */

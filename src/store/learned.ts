@@ -4,7 +4,7 @@ import { LARGEST_WEIGHT } from '../domain/cadence/decay.ts';
 import { LEARNED_HALF_LIFE_MS, type StoredTally } from '../domain/cadence/knowledge.ts';
 import type { Increment } from '../domain/cadence/learning.ts';
 import { ANY_ROUTE } from '../domain/cadence/route-name.ts';
-import { LESSONS, type Lesson } from '../domain/cadence/watch-rules.ts';
+import { STATISTICS, type Statistic } from '../domain/cadence/watch-rules.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import type { OnForeign } from './stored.ts';
@@ -12,7 +12,7 @@ import type { OnForeign } from './stored.ts';
 /** What records say of their chains cannot make more entries than this. */
 const MOST_NAMES = 2_000;
 
-const LESSON = z.enum(LESSONS);
+const STATISTIC = z.enum(STATISTICS);
 
 /** What was learned of the timing of stages and of new transfers, shared by all processes. */
 export class LearnedStore {
@@ -29,8 +29,8 @@ export class LearnedStore {
   }
 
   /** Adds what was seen of one stage on one route, or of new transfers. */
-  async add(seen: { route: string; lesson: Lesson; increments: Iterable<Increment> }): Promise<void> {
-    const name = `${seen.route}:${seen.lesson}`;
+  async add(seen: { route: string; statistic: Statistic; increments: Iterable<Increment> }): Promise<void> {
+    const name = `${seen.route}:${seen.statistic}`;
     const parts = [...seen.increments].flatMap(({ bin, ended, watchedSeconds }) =>
       [bin, ended, watchedSeconds].map(String),
     );
@@ -91,7 +91,7 @@ export class LearnedStore {
     await this.#redis.multi().del(this.#keys.learned(name)).srem(this.#keys.learnedNames, name).exec();
   }
 
-  /** Forgets what was learned on a route, or on all of them. Returns how many lessons that were. */
+  /** Forgets what was learned on a route, or on all of them. Returns how many statistics that were. */
   async reset(route: string | null): Promise<number> {
     const names = await this.#redis.smembers(this.#keys.learnedNames);
     const gone = names.filter((name) => route === null || parseName(name)?.route === route);
@@ -101,10 +101,10 @@ export class LearnedStore {
 }
 
 /** `8453:10:pending`, `8453:*:pending`, `*:pending`, `*:arrivals`. */
-function parseName(name: string): { route: string; lesson: Lesson } | null {
+function parseName(name: string): { route: string; statistic: Statistic } | null {
   const colon = name.lastIndexOf(':');
-  const lesson = LESSON.safeParse(name.slice(colon + 1));
-  return lesson.success ? { route: name.slice(0, colon) || ANY_ROUTE, lesson: lesson.data } : null;
+  const statistic = STATISTIC.safeParse(name.slice(colon + 1));
+  return statistic.success ? { route: name.slice(0, colon) || ANY_ROUTE, statistic: statistic.data } : null;
 }
 
 function isCount(value: number): boolean {

@@ -11,17 +11,17 @@ export type PlanClock = () => string;
 
 export const REDIS_TIME: PlanClock = () => '';
 
-/** One entry of a plan: a subject, or the next page of a walk over the pages of a wallet. */
+/** One entry of a plan: a subject, or the next page of a sweep over the pages of a wallet. */
 export type PlanMember = SubjectId | PageMember;
 
-/** `page:<route of the walk>:<wallet>`. */
+/** `page:<route of the sweep>:<wallet>`. */
 export type PageMember = `page:${string}`;
 
 export function pageMember(wallet: SubjectId, route: string): PageMember {
   return `page:${route}:${wallet}`;
 }
 
-/** The subject of a member, and the route of the walk where it is a page. */
+/** The subject of a member, and the route of the sweep where it is a page. */
 export function parseMember(member: string): { subject: SubjectId; route: string | null } {
   const match = /^page:([^:]*):(.+)$/.exec(member);
   if (match === null) return { subject: asSubjectId(member), route: null };
@@ -201,7 +201,7 @@ export class PlanStore {
     const keys = this.#keys;
     const { member, subject, token, surface } = look;
     const { observed } = noted;
-    const said = await this.#redis.iwEndPoll(
+    const ended = await this.#redis.iwEndPoll(
       keys.plan(surface),
       keys.surface(surface),
       keys.subject(subject),
@@ -235,7 +235,7 @@ export class PlanStore {
         coverMs: observed.coverMs,
       }),
     );
-    return said === 'stale' ? null : said === 'answer';
+    return ended === 'stale' ? null : ended === 'answer';
   }
 
   /** Another slot for a look that missed its own; in how many ms it is. */

@@ -20,8 +20,8 @@ import type { Registry, StoredSubscription } from './registry.ts';
 import { type Known, pairs, type SubjectStore } from './subjects.ts';
 import { type OpenTransfers, parseFacts, parseOpen, type WalletFacts } from './wallets.ts';
 
-/** The present state of a walk over the pages of a wallet, as it is stored. */
-export type StoredWalk = { readonly [field: string]: string };
+/** The present state of a sweep over the pages of a wallet, as it is stored. */
+export type StoredSweep = { readonly [field: string]: string };
 
 /**
  * A poll that a worker has taken, with all that it knows before its request. `inMs` is the time to its slot of the budget;
@@ -53,8 +53,8 @@ export type PollStart = Known & {
   handed: HandedState | null;
   /** What the name of a route means; null for any other subject. */
   route: RouteDefinition | null;
-  /** The walk of which a page is polled; null for the subject itself. */
-  walk: StoredWalk | null;
+  /** The sweep of which a page is polled; null for the subject itself. */
+  sweep: StoredSweep | null;
   /** Root -> `<ms of the claim>:<the same moment on the upstream's clock, seconds>`, as far as it is known. */
   subscribedAt: ReadonlyMap<string, string>;
 };
@@ -109,7 +109,7 @@ export async function takePoll(
   process: string,
 ): Promise<PollStart | null> {
   const { redis, keys, subjects, registry, handedQuotes, atMs = REDIS_TIME } = parts;
-  const { subject, route: walkRoute } = parseMember(member);
+  const { subject, route: sweepScope } = parseMember(member);
   const surface = surfaceOf(subject);
   const key = parseSubjectId(subject);
   const reply = await redis.iwTakePoll(
@@ -124,7 +124,7 @@ export async function takePoll(
     keys.open(subject),
     keys.handedQuotes,
     keys.verdicts,
-    keys.walk(subject, walkRoute ?? ''),
+    keys.sweep(subject, sweepScope ?? ''),
     member,
     token,
     process,
@@ -148,7 +148,7 @@ export async function takePoll(
     handed,
     verdict,
     route,
-    walk,
+    sweep,
     looked,
     sinces,
     promised,
@@ -179,7 +179,7 @@ export async function takePoll(
     open: parseOpen(pairs(open)),
     handed: quote,
     route: route && key?.kind === 'route' ? await registry.readRoute(key.name, route) : null,
-    walk: walkRoute === null ? null : pairs(walk),
+    sweep: sweepScope === null ? null : pairs(sweep),
     subscribedAt: new Map(Object.entries(pairs(sinces))),
   };
 }

@@ -1,4 +1,4 @@
-import { within } from '../within.ts';
+import { withTimeout } from '../with-timeout.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import { isKept, type Persistence, readPersistence } from './persistence.ts';
@@ -48,7 +48,7 @@ export class RedisMonitor {
   #ticks = 0;
   #freshSince: number | null = null;
   #inspectedAt: number | null = null;
-  #toldAt = 0;
+  #reportedAt = 0;
   #persistence: Persistence | null = null;
   #clockSkewMs: number | null = null;
 
@@ -169,15 +169,15 @@ export class RedisMonitor {
     const before = this.#persistence;
     this.#persistence = persistence;
     const isNews = before !== null && before.kind !== persistence.kind;
-    const isDue = isKept(persistence) === false && this.#ticks - this.#toldAt >= REPEAT_EVERY;
+    const isDue = isKept(persistence) === false && this.#ticks - this.#reportedAt >= REPEAT_EVERY;
     if (!isNews && !isDue) return;
-    this.#toldAt = this.#ticks;
+    this.#reportedAt = this.#ticks;
     this.#options.onPersistence(persistence);
   }
 
   async #tryFresh(): Promise<void> {
     const fresh = this.#options.openFresh();
-    const answer = await within(fresh.exists(this.#options.key), FRESH_TIMEOUT_TICKS * TICK_MS).catch(
+    const answer = await withTimeout(fresh.exists(this.#options.key), FRESH_TIMEOUT_TICKS * TICK_MS).catch(
       () => null,
     );
     fresh.disconnect();

@@ -4,7 +4,7 @@ import type { Event } from '../domain/events/event.ts';
 import { PROMISED, type Promised } from '../domain/events/event-schema.ts';
 import type { Claim } from '../domain/subjects/claim.ts';
 import { isPollable, surfaceOf } from '../domain/subjects/kinds.ts';
-import { type Doubt, SNAPSHOT, SNAPSHOT_DRAFT, type Snapshot } from '../domain/subjects/record.ts';
+import { SNAPSHOT, SNAPSHOT_DRAFT, type Snapshot, type Unconfirmed } from '../domain/subjects/record.ts';
 import { eventKind, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
@@ -32,7 +32,7 @@ export type Commit = {
   claims: readonly Claim[];
   snapshot?: SnapshotDraft;
   event?: { event: Event; updatedAt: number | null; first: boolean; roots: string[] | null };
-  doubt?: Doubt | 'clear';
+  unconfirmed?: Unconfirmed | 'clear';
   flag?: string;
   /** Begins to track the subject, where nobody does: first polled after so many virtual seconds and ms of rest, and so many ms later at most. */
   track?: { virtualSeconds: number; restMs: number; latestMs: number };
@@ -112,7 +112,7 @@ export class SubjectStore {
   }
 
   async commit(commit: Commit): Promise<CommitResult> {
-    const { subject, snapshot, event, doubt } = commit;
+    const { subject, snapshot, event, unconfirmed } = commit;
     const keys = this.#keys;
     const meta = event && {
       id: event.event.id,
@@ -137,7 +137,11 @@ export class SubjectStore {
       meta ? JSON.stringify(meta) : '',
       claimsArgument(commit.claims),
       commit.track === undefined || !isPollable(subject) ? '' : String(commit.track.virtualSeconds),
-      doubt === undefined ? '' : doubt === 'clear' ? '-' : `${doubt.sinceMs}|${doubt.key}`,
+      unconfirmed === undefined
+        ? ''
+        : unconfirmed === 'clear'
+          ? '-'
+          : `${unconfirmed.sinceMs}|${unconfirmed.key}`,
       commit.flag ?? '',
       String(this.#retentionMs),
       String(Math.round(commit.track?.restMs ?? 0)),
@@ -221,7 +225,7 @@ function parseSnapshot(fields: { [field: string]: string }): {
     pendingSince: readMember(shape.pendingSince, fields.pendingSince),
     flags: readMember(shape.flags, fields.flags) ?? [],
     former: [],
-    doubt: null,
+    unconfirmed: null,
     told,
     salvaged: true,
   };

@@ -150,7 +150,7 @@ async function run(seed: number, slower: number): Promise<Outcome> {
     const taken = (): FactsAccount =>
       accountFacts(ordered, shown, receiver.events, { warnBeforeMs: WARN_BEFORE_MS, away });
     // What is still missing then is missing for good, and the account names it.
-    await within('everything was told', async () => isTold(taken()));
+    await within('everything was told', async () => isReported(taken()));
     const account = taken();
     const evidence =
       account.problems.length === 0
@@ -188,7 +188,7 @@ function isShownToTheEnd(ordered: readonly Ordered[], shown: readonly Shown[]): 
   });
 }
 
-function isTold({ problems }: FactsAccount): boolean {
+function isReported({ problems }: FactsAccount): boolean {
   return !problems.some((problem) => problem.endsWith('was not told'));
 }
 

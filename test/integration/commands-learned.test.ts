@@ -33,11 +33,11 @@ test('prints what was learned, the most observed first, and has it forgotten', a
   expect(await learned()).toMatchObject({ code: 0, stdout: ['nothing learned yet'] });
   const store = new LearnedStore(redis, new Keys(prefix), { retentionMs: 60_000 });
   const bins = (ended: number) => [{ bin: 10, ended, watchedSeconds: ended * 2 }];
-  await store.add({ route: '8453:10', lesson: 'pending', increments: bins(40) });
-  await store.add({ route: '*', lesson: 'pending', increments: bins(70) });
+  await store.add({ route: '8453:10', statistic: 'pending', increments: bins(40) });
+  await store.add({ route: '*', statistic: 'pending', increments: bins(70) });
   await store.add({
     route: '*',
-    lesson: 'arrivals',
+    statistic: 'arrivals',
     increments: [{ bin: 0, ended: 3, watchedSeconds: 300 }],
   });
   const { stdout } = await learned();

@@ -51,8 +51,8 @@ async function look(subject: SubjectId): Promise<Known & { asOf: string }> {
 }
 
 function record(status: string, updatedAt: number | null, more: JsonObject = {}): UpstreamRecord {
-  const said = { id: INTENT, type: 'intent', status, updatedAt, ...more };
-  return { subject: INTENT, status, updatedAt, names: [], said, unreadable: [] };
+  const raw = { id: INTENT, type: 'intent', status, updatedAt, ...more };
+  return { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
 }
 
 /** Has a subscription want a subject, as a config would. */
@@ -85,11 +85,11 @@ async function want(subscription: string, subject: SubjectId): Promise<Claim> {
 
 /** Takes a record in, as a poll at a moment would: an exact look-up, or a page under some claims. */
 async function take(
-  said: UpstreamRecord,
+  raw: UpstreamRecord,
   how: { nowMs: number; claims?: readonly Claim[]; asOf?: string },
 ): Promise<Taken> {
-  const start = await look(said.subject);
-  return commitRecord(parts, said, start, {
+  const start = await look(raw.subject);
+  return commitRecord(parts, raw, start, {
     asOf: how.asOf ?? start.asOf,
     nowMs: how.nowMs,
     price: 1,
@@ -298,7 +298,7 @@ describe('an event of time', () => {
 
     const learned = new LearnedStore(redis, keys, { retentionMs: 60_000 });
     const increments = [{ bin: 10, ended: 5_000, watchedSeconds: 5_000 }];
-    await learned.add({ route: '*', lesson: 'pending', increments });
+    await learned.add({ route: '*', statistic: 'pending', increments });
     await parts.learning.start();
     await pass(known, context);
     await parts.learning.close();
@@ -308,8 +308,8 @@ describe('an event of time', () => {
   test('comes once, also when two processes see the moment pass at the same time', async () => {
     const vault = vaultId({ chainId: 8453, address: '0x3333333333333333333333333333333333333333' });
     await want('s', vault);
-    const said = { vaultAddress: '0x33', state: 'PENDING', deadline: T0 };
-    const seen = { subject: vault, status: 'PENDING', updatedAt: null, names: [], said, unreadable: [] };
+    const raw = { vaultAddress: '0x33', state: 'PENDING', deadline: T0 };
+    const seen = { subject: vault, status: 'PENDING', updatedAt: null, names: [], raw, unreadable: [] };
     const { snapshot } = await take(seen, { nowMs: T0_MS });
     if (snapshot === null) throw new Error('no snapshot');
     const { claims } = await look(vault);
@@ -395,7 +395,7 @@ test('what a priced route says about the time of a delivery is known of transfer
     minimumOutput: '98',
     fees: [],
     fillEstimateSeconds: 25,
-    said: {},
+    raw: {},
   };
   await want('s', routeId({ name: 'r', service: 'open' }));
   await take(routeRecord(definition, [quote]), { nowMs: T0_MS });

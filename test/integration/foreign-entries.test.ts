@@ -188,11 +188,11 @@ describe('a fact of a delivery', () => {
   });
 });
 
-test('a batch of another shape is gathered anew', async () => {
+test('a batch of another shape is made anew', async () => {
   const batches = new BatchStore(redis, keys, options());
   await redis.hset(keys.delivery('a', 'd'), { outcome: 'pending', entry: '1-1', roots: '[]', batch: 'b' });
   await redis.hset(keys.batch('a', 'b'), { leader: 'd', members: 'no JSON' });
-  expect(await batches.gather('a', 'd', { joins: true })).toMatchObject({ isWaiting: true, waiting: 1 });
+  expect(await batches.join('a', 'd', { joins: true })).toMatchObject({ isWaiting: true, waiting: 1 });
 });
 
 test('a time of another shape since when something is wanted begins anew', async () => {
@@ -214,12 +214,12 @@ test('what was learned is read but for the entries of another shape, which go', 
   const learned = new LearnedStore(redis, keys, options());
   await learned.add({
     route: '1:10',
-    lesson: 'pending',
+    statistic: 'pending',
     increments: [{ bin: 0, ended: 1, watchedSeconds: 5 }],
   });
   await learned.add({
     route: '1:11',
-    lesson: 'pending',
+    statistic: 'pending',
     increments: [{ bin: 0, ended: 1, watchedSeconds: 5 }],
   });
   await redis.hset(keys.learned('1:11:pending'), 'e0', 'many');
@@ -232,11 +232,11 @@ test('what was learned is read but for the entries of another shape, which go', 
 test('a quote of another shape is written anew by a process that hands it over', async () => {
   const { onForeign } = options();
   const subject = quoteId('11111111-1111-4111-8111-111111111111');
-  const said = { id: subject, expiresAt: 5 };
+  const raw = { id: subject, expiresAt: 5 };
   const quotes = new HandedQuotes(redis, keys, onForeign);
-  await quotes.sync([{ subject, said }]);
+  await quotes.sync([{ subject, raw }]);
   await redis.hset(keys.handedQuotes, subject, 'no JSON');
-  expect((await quotes.of(subject))?.quote).toEqual({ subject, said });
+  expect((await quotes.of(subject))?.quote).toEqual({ subject, raw });
   expect(await new HandedQuotes(redis, keys).of(subject)).not.toBe(null);
 });
 

@@ -24,7 +24,7 @@ const SNAPSHOT: Snapshot = {
   changedAtMs: NOW_MS - 10_000,
   pendingSince: null,
   flags: [],
-  doubt: null,
+  unconfirmed: null,
   former: [],
   told: true,
 };
@@ -65,12 +65,12 @@ describe('what looks show', () => {
     await Promise.all([one.close(), other.close()]);
     const again = process();
     await again.start();
-    const at = (learning: Learning, route: string) => learning.law.curve(route, 'pending')[binOf(9.5)] ?? 0;
+    const at = (learning: Learning, route: string) => learning.model.curve(route, 'pending')[binOf(9.5)] ?? 0;
     expect(at(again, '1:10')).toBeGreaterThan(3 * at(process(), '1:10'));
     expect(at(again, '5:6')).toBeCloseTo(at(again, '1:10'), 3);
-    const seen = (await learned.all()).map(({ route, lesson, tally }) => [
+    const seen = (await learned.all()).map(({ route, statistic, tally }) => [
       route,
-      lesson,
+      statistic,
       Math.round(tally.ended.reduce((sum, ended) => sum + ended, 0)),
     ]);
     expect(seen.sort()).toEqual([
@@ -82,7 +82,7 @@ describe('what looks show', () => {
   });
 
   test('is brought to a new landmark when its weight grows out of hand, and stays the same', async () => {
-    const at = { route: '1:10', lesson: 'pending' as const };
+    const at = { route: '1:10', statistic: 'pending' as const };
     await learned.add({ ...at, increments: [{ bin: 3, ended: 8, watchedSeconds: 16 }] });
     const key = keys.learned('1:10:pending');
     const old = Number(await redis.hget(key, 'landmark')) - 65 * LEARNED_HALF_LIFE_MS;
@@ -96,7 +96,11 @@ describe('what looks show', () => {
 
   test('can be forgotten, on one route or on all', async () => {
     for (const route of ['1:10', '1:*', '*']) {
-      await learned.add({ route, lesson: 'filled', increments: [{ bin: 3, ended: 8, watchedSeconds: 16 }] });
+      await learned.add({
+        route,
+        statistic: 'filled',
+        increments: [{ bin: 3, ended: 8, watchedSeconds: 16 }],
+      });
     }
     expect(await learned.reset('1:10')).toBe(1);
     expect((await learned.all()).map(({ route }) => route).sort()).toEqual(['*', '1:*']);

@@ -99,7 +99,7 @@ const RECEIVER: EmailReceiver = {
   rateLimit: null,
   ordering: 'none',
   disableAfterMs: 1_000,
-  gathering: { digest: null, quietHours: null },
+  batching: { digest: null, quietHours: null },
 };
 
 test.skipIf(python === undefined)(

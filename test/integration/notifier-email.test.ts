@@ -129,7 +129,7 @@ function notifierFor(url: string, changes: Partial<EmailReceiver> = {}): Notifie
     rateLimit: null,
     ordering: 'none',
     disableAfterMs: 432_000_000,
-    gathering: { digest: null, quietHours: null },
+    batching: { digest: null, quietHours: null },
     ...changes,
   };
   const smtp = { url: new Secret(url), from: 'Intentwatch <transfers@example.com>' };

@@ -62,8 +62,8 @@ describe('a filled transfer that only pages showed', () => {
     const learning = learningOf(stage.redis, stage.keys);
     const nowMs = Date.now();
     const seen = { subject: filled, status: 'filled', route: '', sinceMs: nowMs - 60_000 };
-    const virtual = coveredWait(seen, { nowMs, law: learning.law });
-    const { limits } = watched(seen, { nowMs, law: learning.law });
+    const virtual = coveredWait(seen, { nowMs, model: learning.model });
+    const { limits } = watched(seen, { nowMs, model: learning.model });
     await stage.run(60, async () => SUCCESS, 200);
     await shownBy(wallet, [filled]);
     await pageShows([filled], virtual.virtualSeconds);
@@ -91,7 +91,7 @@ describe('beside many wallets', () => {
     await stage.budget(5);
     const [named = intentId('0x0')] = intents(1);
     await stage.name([...wallets(count), named]);
-    const { law } = learningOf(stage.redis, stage.keys);
+    const { model } = learningOf(stage.redis, stage.keys);
     const facts = (nowMs: number, virtual: number) =>
       parseFacts({ 'polled:head': String(nowMs), 'virtual:head': String(virtual), pages: '1' }, nowMs);
     const times: number[] = [];
@@ -105,7 +105,7 @@ describe('beside many wallets', () => {
         const nowMs = stage.nowMs;
         if (member === named) {
           times.push(nowMs - beganMs);
-          const { term, limits } = watched({ subject: named, status, route: '', sinceMs }, { nowMs, law });
+          const { term, limits } = watched({ subject: named, status, route: '', sinceMs }, { nowMs, model });
           most = limits.mostSeconds;
           const terms = term === null ? [] : [term(nowMs)];
           return {
@@ -118,7 +118,7 @@ describe('beside many wallets', () => {
           };
         }
         const next = nextListing(
-          law,
+          model,
           { nowMs, virtual, price, roundSeconds },
           { facts: facts(nowMs, virtual), open: [] },
         );

@@ -51,8 +51,8 @@ async function show(status: string, updatedAt: number): Promise<number> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
   const [wallet, known] = await subjects.look([WALLET, INTENT]);
   if (wallet === undefined || known === undefined) throw new Error('nothing was looked up');
-  const said = { id: INTENT, type: 'intent', status, updatedAt };
-  const record = { subject: INTENT, status, updatedAt, names: [], said, unreadable: [] };
+  const raw = { id: INTENT, type: 'intent', status, updatedAt };
+  const record = { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
   const { snapshot } = await commitRecord(parts, record, known, {
     asOf,
     nowMs: NOW_MS,

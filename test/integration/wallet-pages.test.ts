@@ -138,7 +138,7 @@ describe('what stands behind the first page of a wallet, long before the next sw
     expect(events.map(({ data }) => data.subject.id).sort()).toEqual([`intent:${HASH}`, `intent:${hash}`]);
   });
 
-  test('is read where the walk over new transfers was cut short', async () => {
+  test('is read where the sweep over new transfers was cut short', async () => {
     const updatedAt = Math.floor(Date.now() / 1_000) + 60;
     const head = Array.from({ length: 20 }, (_, index) =>
       intentRecord(hashOf(100 + index), 'settled', updatedAt + 100 - index),

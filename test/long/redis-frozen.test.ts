@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { connect } from '../../src/store/connection.ts';
-import { within } from '../../src/within.ts';
+import { withTimeout } from '../../src/with-timeout.ts';
 import type { ChildDaemon } from '../support/child-daemon.ts';
 import { TestReceiver, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
@@ -178,7 +178,7 @@ test('a Sentinel that answers nobody is passed over', async () => {
   }));
   const redis = connect({ kind: 'sentinel', hosts, group: 'watched', tls: false });
   later(async () => redis.disconnect());
-  expect(await within(redis.ping(), SOON_MS)).toBe('PONG');
+  expect(await withTimeout(redis.ping(), SOON_MS)).toBe('PONG');
 });
 
 describe('a server that is gone', () => {

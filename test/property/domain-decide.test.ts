@@ -18,8 +18,8 @@ type Answer = { status: string; updatedAt: number | null; content: JsonObject };
 type Look = { exact?: boolean; history?: boolean; nowMs?: number };
 
 function record({ status, updatedAt, content }: Answer): UpstreamRecord {
-  const said = { id: 'gasless:a', type: 'gasless', ...content, status, updatedAt };
-  return { subject: SUBJECT, status, updatedAt, names: [], said, unreadable: [] };
+  const raw = { id: 'gasless:a', type: 'gasless', ...content, status, updatedAt };
+  return { subject: SUBJECT, status, updatedAt, names: [], raw, unreadable: [] };
 }
 
 function look(snapshot: Snapshot | null, answer: Answer, context: Look = {}): Decision {
@@ -30,9 +30,11 @@ function look(snapshot: Snapshot | null, answer: Answer, context: Look = {}): De
 /** What stands after a decision was stored, as the commit does it. */
 function stored(before: Snapshot | null, decision: Decision, nowMs = NOW_MS): Snapshot | null {
   if (decision.outcome === 'stale') {
-    return before === null || decision.doubt === null ? before : { ...before, doubt: decision.doubt };
+    return before === null || decision.unconfirmed === null
+      ? before
+      : { ...before, unconfirmed: decision.unconfirmed };
   }
-  if (decision.accepted === null) return before === null ? null : { ...before, doubt: null };
+  if (decision.accepted === null) return before === null ? null : { ...before, unconfirmed: null };
   const event = decision.outcome === 'first' || decision.outcome === 'changed';
   const told = event || before?.told === true;
   return { ...nextSnapshot(before, decision.accepted, { subject: SUBJECT, nowMs, event }), commit: 1, told };
@@ -148,11 +150,11 @@ describe('answers at one time', () => {
           const shown = [...sequence.slice(0, fullestAt), full, ...sequence.slice(fullestAt), full, ...weak];
           let snapshot: Snapshot | null = null;
           let sawFullest = false;
-          for (const said of shown) {
-            const decision = look(snapshot, { status: 'pending', updatedAt: 100, content: said });
+          for (const raw of shown) {
+            const decision = look(snapshot, { status: 'pending', updatedAt: 100, content: raw });
             if (sawFullest) expect(isEvent(decision)).toBe(false);
             else if (decision.outcome === 'changed') early += 1;
-            sawFullest ||= said === full;
+            sawFullest ||= raw === full;
             snapshot = stored(snapshot, decision);
           }
           const { record: last } = snapshot ?? { record: {} };
@@ -212,9 +214,9 @@ describe('any answer', () => {
             const decision = look(snapshot, one, { exact, nowMs });
             expect(decision.outcome).toBe('stale');
             snapshot = stored(snapshot, decision, nowMs);
-            expect({ ...snapshot, doubt: null }).toEqual(start);
+            expect({ ...snapshot, unconfirmed: null }).toEqual(start);
             const page = look(snapshot, one, { exact: false, nowMs: nowMs + 10 * CONFIRM_MS });
-            expect(page).toMatchObject({ outcome: 'stale', doubt: null });
+            expect(page).toMatchObject({ outcome: 'stale', unconfirmed: null });
           }
         },
       ),
@@ -242,7 +244,11 @@ describe('any answer', () => {
         const decision = look(snapshot, later, { nowMs });
         expect(decision.outcome).not.toBe('stale');
         snapshot = stored(snapshot, decision, nowMs);
-        expect(snapshot).toMatchObject({ status: later.status, updatedAt: later.updatedAt, doubt: null });
+        expect(snapshot).toMatchObject({
+          status: later.status,
+          updatedAt: later.updatedAt,
+          unconfirmed: null,
+        });
         accepted += 1;
       }),
       { numRuns: 1_000 },
@@ -298,10 +304,10 @@ describe('answers with ever newer times', () => {
         let snapshot: Snapshot | null = null;
         for (const [index, { status, content: shown, exact }] of chapters.entries()) {
           if (status === 'unknown') continue;
-          const said = { status, updatedAt: 100 + index, content: shown };
-          snapshot = stored(snapshot, look(snapshot, said, { exact }));
+          const raw = { status, updatedAt: 100 + index, content: shown };
+          snapshot = stored(snapshot, look(snapshot, raw, { exact }));
           const before = snapshot?.record ?? {};
-          const difference = diffRecords(before, record(said).said, { reading: 'replaces', unreadable: [] });
+          const difference = diffRecords(before, record(raw).raw, { reading: 'replaces', unreadable: [] });
           expect(difference.changes).toEqual([]);
           expect(snapshot?.updatedAt).toBe(100 + index);
         }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { LISTINGS } from '../../src/domain/cadence/listing-choice.ts';
 import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
 import { intentId, walletId } from '../../src/domain/subjects/subject.ts';
-import { parseWalk } from '../../src/queues/polls/walks.ts';
+import { parseSweep } from '../../src/queues/polls/sweeps.ts';
 import { openText, parseFacts, parseOpen } from '../../src/store/wallets.ts';
 
 /** What another version, another program or a hand may have written: any text, any JSON, and numbers that are none. */
@@ -87,16 +87,16 @@ test('facts of a wallet are numbers, whatever is stored in their place', () => {
   );
 });
 
-test('a walk goes on with a page and a cursor, or not at all, whatever is stored of it', () => {
+test('a sweep goes on with a page and a cursor, or not at all, whatever is stored of it', () => {
   const fields = fc.constantFrom('id', 'state', 'page', 'cursor', 'tries', 'movedAtMs');
   fc.assert(
     fc.property(fc.dictionary(fields, fc.oneof(foreign, fc.constant('running'))), (stored) => {
-      const walk = parseWalk(walletId('0xaa'), 'all', stored);
-      if (walk === null) return;
-      expect(Number.isInteger(walk.page)).toBe(true);
-      expect(Number.isInteger(walk.tries)).toBe(true);
-      expect(Number.isFinite(Number(walk.id))).toBe(true);
-      expect(walk.cursor).not.toBe('');
+      const sweep = parseSweep(walletId('0xaa'), 'all', stored);
+      if (sweep === null) return;
+      expect(Number.isInteger(sweep.page)).toBe(true);
+      expect(Number.isInteger(sweep.tries)).toBe(true);
+      expect(Number.isFinite(Number(sweep.id))).toBe(true);
+      expect(sweep.cursor).not.toBe('');
     }),
     { numRuns: 2_000 },
   );

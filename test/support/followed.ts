@@ -27,13 +27,14 @@ export class Followed {
     const context = { nowMs, exact, history, confirmAfterMs: 600_000 };
     const decision = decide(snapshot, this.#record(answer), context);
     if (decision.outcome === 'stale') {
-      if (snapshot !== null && decision.doubt !== null)
-        this.snapshot = { ...snapshot, doubt: decision.doubt };
+      if (snapshot !== null && decision.unconfirmed !== null)
+        this.snapshot = { ...snapshot, unconfirmed: decision.unconfirmed };
       return decision;
     }
     const event = decision.outcome === 'first' || decision.outcome === 'changed';
     if (event) this.told.push(decision.transition);
-    if (decision.accepted === null) this.snapshot = snapshot === null ? null : { ...snapshot, doubt: null };
+    if (decision.accepted === null)
+      this.snapshot = snapshot === null ? null : { ...snapshot, unconfirmed: null };
     else {
       const draft = nextSnapshot(snapshot, decision.accepted, { subject, nowMs, event });
       this.snapshot = { ...draft, commit: 1, told: event || snapshot?.told === true };
@@ -47,7 +48,7 @@ export class Followed {
   }
 
   #record({ status, updatedAt = null, more = {}, unreadable = [] }: Answer): UpstreamRecord {
-    const said = { ...more, [statusMember(this.subject)]: status, updatedAt };
-    return { subject: this.subject, status, updatedAt, names: [], said, unreadable };
+    const raw = { ...more, [statusMember(this.subject)]: status, updatedAt };
+    return { subject: this.subject, status, updatedAt, names: [], raw, unreadable };
   }
 }

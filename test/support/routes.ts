@@ -37,7 +37,7 @@ export function quoteOf(output: string, facts: Partial<RouteQuote> & { id?: stri
     minimumOutput: null,
     fees: [],
     fillEstimateSeconds: 25,
-    said: {
+    raw: {
       quoteID: id,
       quoteData: { quoteResponse: { destinationAmount: output, encodedRoute: `0x${'ab'.repeat(128)}` } },
     },

@@ -13,7 +13,7 @@ export function snapshotOf(nowMs: number): (status: string, more?: Partial<Snaps
     changedAtMs: nowMs,
     pendingSince: null,
     flags: [],
-    doubt: null,
+    unconfirmed: null,
     former: [],
     told: true,
     ...more,

@@ -194,7 +194,7 @@ test('a file with every key is read as it says', async () => {
     concurrency: 2,
     rateLimit: 2,
     filter: { wallets: null, chains: null, minAmount: '1' },
-    gathering: {
+    batching: {
       digest: { everyMs: 900_000, max: 20 },
       quietHours: { fromMinute: 1320, toMinute: 450, timeZone: 'Europe/Paris' },
     },
@@ -259,7 +259,7 @@ test('a quote that is handed over is kept as far as its signature covers it and 
   expect(handedQuotes).toEqual([
     {
       subject: 'quote:9a7e3c1d-2b4f-4e6a-8c5d-7f1b9e3a6d20',
-      said: {
+      raw: {
         id: 'quote:9A7E3C1D-2B4F-4E6A-8C5D-7F1B9E3A6D20',
         signature: `0x${'11'.repeat(64)}1b`,
         expiresAt: 1_795_174_500,

@@ -20,30 +20,30 @@ function answer(
   more: JsonObject = {},
   unreadable: string[] = [],
 ): UpstreamRecord {
-  const said = { id: 'intent:0xaa', type: 'intent', status, updatedAt, ...more };
-  return { subject: INTENT, status, updatedAt, names: [], said, unreadable };
+  const raw = { id: 'intent:0xaa', type: 'intent', status, updatedAt, ...more };
+  return { subject: INTENT, status, updatedAt, names: [], raw, unreadable };
 }
 
-function gateway(subject: SubjectId, said: JsonObject): UpstreamRecord {
-  const status = String(said.state ?? said.status);
-  return { subject, status, updatedAt: null, names: [], said, unreadable: [] };
+function gateway(subject: SubjectId, raw: JsonObject): UpstreamRecord {
+  const status = String(raw.state ?? raw.status);
+  return { subject, status, updatedAt: null, names: [], raw, unreadable: [] };
 }
 
 /** The snapshot that an answer left behind, with one event. */
 function known(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
-  const { status, updatedAt, said } = record;
+  const { status, updatedAt, raw } = record;
   return {
     version: 1,
     sequence: 1,
     commit: 1,
     status,
     updatedAt,
-    record: said,
+    record: raw,
     observedAtMs: NOW_MS - 5_000,
     changedAtMs: NOW_MS - 5_000,
     pendingSince: null,
     flags: [],
-    doubt: null,
+    unconfirmed: null,
     former: [],
     told: true,
     ...more,
@@ -74,7 +74,7 @@ describe('first sight', () => {
     const record = answer('filled', 100);
     expect(decide(null, record, { ...context, history: true })).toEqual({
       outcome: 'history',
-      accepted: { status: 'filled', updatedAt: 100, record: record.said },
+      accepted: { status: 'filled', updatedAt: 100, record: record.raw },
     });
   });
 
@@ -186,7 +186,7 @@ describe('an answer that tells nothing', () => {
   test('moves the stored time forward without an event', () => {
     expect(decide(known(pending), answer('pending', 101, { txHash: '0xAB' }), EXACT)).toEqual({
       outcome: 'unchanged',
-      accepted: { status: 'pending', updatedAt: 101, record: { ...pending.said, updatedAt: 101 } },
+      accepted: { status: 'pending', updatedAt: 101, record: { ...pending.raw, updatedAt: 101 } },
     });
   });
 
@@ -219,7 +219,7 @@ describe('a change', () => {
     const record = answer('filled', 101, { destinationTx: { txHash: '0x02' } });
     expect(decide(known(pending), record, EXACT)).toEqual({
       outcome: 'changed',
-      accepted: { status: 'filled', updatedAt: 101, record: record.said },
+      accepted: { status: 'filled', updatedAt: 101, record: record.raw },
       transition: {
         type: 'intent.filled',
         status: 'filled',
@@ -234,7 +234,7 @@ describe('a change', () => {
   test.each([100, null])('of the status forward at the time %s keeps what was known', (updatedAt) => {
     expect(decide(known(pending), answer('filled', updatedAt), EXACT)).toMatchObject({
       outcome: 'changed',
-      accepted: { status: 'filled', updatedAt: 100, record: { ...pending.said, status: 'filled' } },
+      accepted: { status: 'filled', updatedAt: 100, record: { ...pending.raw, status: 'filled' } },
       transition: { type: 'intent.filled', changes: ['status'], regression: false },
     });
   });
@@ -294,7 +294,7 @@ describe('a change', () => {
   test('never comes of a member that an answer at a newer time omits', () => {
     expect(decide(known(pending), answer('pending', 101), EXACT)).toEqual({
       outcome: 'unchanged',
-      accepted: { status: 'pending', updatedAt: 101, record: { ...pending.said, updatedAt: 101 } },
+      accepted: { status: 'pending', updatedAt: 101, record: { ...pending.raw, updatedAt: 101 } },
     });
   });
 
@@ -330,7 +330,7 @@ describe('a subject whose answers carry no time', () => {
     expect(decide(known(published), pending, EXACT)).toMatchObject({
       outcome: 'stale',
       reason: 'backward',
-      doubt: { key: 'pending@' },
+      unconfirmed: { key: 'pending@' },
     });
   });
 

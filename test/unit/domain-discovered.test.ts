@@ -60,7 +60,7 @@ describe('a token that the upstream lists', () => {
     const address = tokens[0]?.address ?? '';
     expect(directory(tokens).token('8453', address)).toBeNull();
     expect(contradictions(COMMON, { chains: [], tokens })).toEqual([
-      { chainId: '8453', address, known: 6, said: 18 },
+      { chainId: '8453', address, known: 6, listed: 18 },
     ]);
   });
 

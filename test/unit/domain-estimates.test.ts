@@ -11,7 +11,7 @@ function seen(route: string, { count, ageSeconds }: { count: number; ageSeconds:
   const only = (value: number): number[] => AGE_BINS.map((_, bin) => (bin === binOf(ageSeconds) ? value : 0));
   return {
     route,
-    lesson: 'pending',
+    statistic: 'pending',
     tally: { ended: only(count), watchedSeconds: only(count * ageSeconds * 0.1) },
     landmarkMs: NOW_MS,
   };

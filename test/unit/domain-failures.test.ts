@@ -25,8 +25,8 @@ function typeOf(before: JsonObject, after: JsonObject, unreadable: string[] = []
     record: { status: 'pending', ...before },
     told: true,
   };
-  const said = { status: 'pending', ...after };
-  const record = { subject: SUBJECT, status: 'pending', updatedAt: T + 1, names: [], said, unreadable };
+  const raw = { status: 'pending', ...after };
+  const record = { subject: SUBJECT, status: 'pending', updatedAt: T + 1, names: [], raw, unreadable };
   const context = { nowMs: (T + 2) * 1_000, exact: true, history: false, confirmAfterMs: 1 };
   const decision = decide(snapshot, record, context);
   return decision.outcome === 'changed' ? decision.transition.type : null;
@@ -109,12 +109,12 @@ describe('what happens while the status stands', () => {
 describe('a job that says no status', () => {
   const subject = gatewayJobId('7');
   const context = { nowMs: (T + 2) * 1_000, exact: true, history: false, confirmAfterMs: 1 };
-  const said = (more: JsonObject) => ({
+  const raw = (more: JsonObject) => ({
     subject,
     status: '',
     updatedAt: null,
     names: [],
-    said: more,
+    raw: more,
     unreadable: [],
   });
 
@@ -122,7 +122,7 @@ describe('a job that says no status', () => {
     ['with an error text', { id: '7', error: 'no gas' }, 'gasless.error'],
     ['without one', { id: '7', amount: '1' }, 'gasless.updated'],
   ])('%s, is told at first sight as what it is', (_, record, type) => {
-    expect(decide(null, said(record), context)).toMatchObject({
+    expect(decide(null, raw(record), context)).toMatchObject({
       outcome: 'first',
       transition: { type, status: '' },
     });

@@ -23,7 +23,7 @@ const SNAPSHOT: Snapshot = {
   changedAtMs: NOW_MS - 50_000,
   pendingSince: null,
   flags: [],
-  doubt: null,
+  unconfirmed: null,
   former: [],
   told: true,
 };
@@ -71,12 +71,12 @@ describe('what a look tells', () => {
     expect(observed({ ...look, status })?.interval.ended).toBe(ended);
   });
 
-  test('is nothing where the stage has no law, is in doubt, went back, or was seen at this moment', () => {
+  test('is nothing where the stage has no model, is unconfirmed, went back, or was seen at this moment', () => {
     expect(observed({ ...look, subject: quoteId('q'), before: { ...SNAPSHOT, status: 'active' } })).toBe(
       null,
     );
-    const doubt = { key: 'x', sinceMs: NOW_MS };
-    expect(observed({ ...look, before: { ...SNAPSHOT, doubt } })).toBe(null);
+    const unconfirmed = { key: 'x', sinceMs: NOW_MS };
+    expect(observed({ ...look, before: { ...SNAPSHOT, unconfirmed } })).toBe(null);
     expect(observed({ ...look, before: { ...SNAPSHOT, status: 'filled' } })).toBe(null);
     expect(observed({ ...look, seenAtMs: NOW_MS })).toBe(null);
   });
@@ -89,7 +89,7 @@ describe('what is known of a route', () => {
     const bin = binOf(10);
     return {
       route,
-      lesson: 'pending',
+      statistic: 'pending',
       landmarkMs,
       tally: { ended: zeros.with(bin, ends), watchedSeconds: zeros.with(bin, ends * 2) },
     };
@@ -127,7 +127,7 @@ describe('what is known of a route', () => {
         [
           {
             route: '*',
-            lesson: 'arrivals',
+            statistic: 'arrivals',
             landmarkMs: NOW_MS,
             tally: { ended: zeros.with(0, seen), watchedSeconds: zeros.with(0, watchedSeconds) },
           },

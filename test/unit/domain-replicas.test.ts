@@ -81,7 +81,7 @@ describe('replicas of which one lags', () => {
       }
       expect(followed.told.map(({ status }) => status)).toEqual(states.map(({ status }) => status));
       expect(followed.told.some(({ regression }) => regression)).toBe(false);
-      expect(followed.snapshot?.doubt).toBe(null);
+      expect(followed.snapshot?.unconfirmed).toBe(null);
     }
   });
 
@@ -200,7 +200,7 @@ describe('a genuine return', () => {
     expect(followed.told).toHaveLength(2);
   });
 
-  test('stays in doubt by what returned, also while other members go on', () => {
+  test('stays unconfirmed by what returned, also while other members go on', () => {
     const followed = new Followed(JOB);
     followed.look(queued);
     followed.look(sent);

@@ -155,13 +155,13 @@ describe('the record of a route', () => {
       best,
       quoteOf('99000000', { minimumOutput: '98000000', fillEstimateSeconds: 10 }),
     ];
-    expect(routeRecord(ROUTE, all).said.quote).toMatchObject({ quoteID: 'quote:b' });
-    expect(routeRecord(ROUTE, all).said).toMatchObject({ minimumOutput: '98000000', fillEstimateSeconds: 9 });
+    expect(routeRecord(ROUTE, all).raw.quote).toMatchObject({ quoteID: 'quote:b' });
+    expect(routeRecord(ROUTE, all).raw).toMatchObject({ minimumOutput: '98000000', fillEstimateSeconds: 9 });
   });
 
   test('counts solvers, each once, and quotes without one as one each', () => {
     const all = ['0xAB', '0xab', '0x02', null, null].map((solver) => quoteOf('99000000', { solver }));
-    expect(routeRecord(ROUTE, all).said.solvers).toBe(4);
+    expect(routeRecord(ROUTE, all).raw.solvers).toBe(4);
   });
 
   test('sums fees per token, and tells their share of the amount', () => {
@@ -170,10 +170,10 @@ describe('the record of a route', () => {
       fee('30000', USDC_BASE.toUpperCase().replace('0X', '0x')),
       fee('99', '0x07'),
     ];
-    const { said } = routeRecord(ROUTE, [
+    const { raw } = routeRecord(ROUTE, [
       quoteOf('50000000', { fees: [...fees, fee('500000', USDC_OPTIMISM)] }),
     ]);
-    const route = readRoute(said);
+    const route = readRoute(raw);
     expect(route?.fees.map(({ token, amount }) => [token, amount])).toEqual([
       ['0x07', '99'],
       [USDC_OPTIMISM, '500000'],
@@ -187,15 +187,15 @@ describe('the record of a route', () => {
       ...ROUTE,
       destination: { chainId: 56, token: '0x8ac76a51cc950d9822d68b83fe1ad97b32cd580d' },
     };
-    expect(routeRecord(bnb, quotes('99870000000000000000')).said.outputPerInput).toBe('0.9987');
-    expect(routeRecord(ROUTE, quotes('100000000')).said.outputPerInput).toBe('1');
-    expect(routeRecord({ ...ROUTE, amount: '3' }, quotes('1')).said.outputPerInput).toBe('0.333333333333');
+    expect(routeRecord(bnb, quotes('99870000000000000000')).raw.outputPerInput).toBe('0.9987');
+    expect(routeRecord(ROUTE, quotes('100000000')).raw.outputPerInput).toBe('1');
+    expect(routeRecord({ ...ROUTE, amount: '3' }, quotes('1')).raw.outputPerInput).toBe('0.333333333333');
   });
 
   test('leaves out fees that are no amount together', () => {
     const fees = [fee('9'.repeat(78), USDC_BASE), fee('1', USDC_BASE), fee('7', USDC_OPTIMISM)];
     const answer = [quoteOf('50000000', { fees })];
-    expect(readRoute(routeRecord(ROUTE, answer).said)?.fees.map(({ amount }) => amount)).toEqual(['7']);
+    expect(readRoute(routeRecord(ROUTE, answer).raw)?.fees.map(({ amount }) => amount)).toEqual(['7']);
     expect(tell([answer]).events).toEqual(['route.available 50000000 (was null)']);
   });
 
@@ -206,30 +206,30 @@ describe('the record of a route', () => {
       routeRecord(
         definition,
         decimals.map((one) => quoteOf('50', { fees: [fee('1', token, one)] })),
-      ).said.outputPerInput;
+      ).raw.outputPerInput;
     expect(ratioWith(8)).toBe('0.00005');
     expect(ratioWith(8, 18)).toBe('0.0000005');
   });
 
   test('leaves out encodedRoute, and a quote that is long even so', () => {
     const long = quoteOf('99000000');
-    const said: JsonObject = { ...long.said, note: 'x'.repeat(15_000) };
-    const { quote } = routeRecord(ROUTE, [long]).said;
+    const raw: JsonObject = { ...long.raw, note: 'x'.repeat(15_000) };
+    const { quote } = routeRecord(ROUTE, [long]).raw;
     expect(canonicalJson(quote ?? null)).toBe(
       '{"quoteData":{"quoteResponse":{"destinationAmount":"99000000"}},"quoteID":"quote:99000000"}',
     );
-    expect(routeRecord(ROUTE, [{ ...long, said }]).said).toMatchObject({ quote: null, output: '99000000' });
+    expect(routeRecord(ROUTE, [{ ...long, raw }]).raw).toMatchObject({ quote: null, output: '99000000' });
   });
 
   test('stays below 20 kB whatever a solver says', () => {
     const fees = Array.from({ length: 5_000 }, (_, index) =>
       fee('1', `0x${index.toString(16)}`.padEnd(99, '0')),
     );
-    const said = { quoteID: 'q', quoteData: { quoteResponse: { x: 'y'.repeat(11_800) } } };
+    const raw = { quoteID: 'q', quoteData: { quoteResponse: { x: 'y'.repeat(11_800) } } };
     const record = routeRecord(ROUTE, [
-      quoteOf('9'.repeat(78), { fees, said, minimumOutput: '8'.repeat(5_000) }),
+      quoteOf('9'.repeat(78), { fees, raw, minimumOutput: '8'.repeat(5_000) }),
     ]);
-    expect(canonicalJson(record.said).length).toBeLessThan(18_000);
+    expect(canonicalJson(record.raw).length).toBeLessThan(18_000);
   });
 
   test('of another kind is none of a route', () => {

@@ -23,7 +23,7 @@ import {
   subjectKind,
   vaultId,
 } from '../../src/domain/subjects/subject.ts';
-import { EXPECTED_LAW } from '../support/law.ts';
+import { EXPECTED_MODEL } from '../support/expected-model.ts';
 import { snapshotOf } from '../support/snapshot.ts';
 
 const INTENT = intentId('0xaa');
@@ -98,7 +98,7 @@ describe('the next snapshot', () => {
       changedAtMs: NOW_MS,
       pendingSince: 100,
       flags: [],
-      doubt: null,
+      unconfirmed: null,
       former: [],
     });
     expect(nextSnapshot(null, accepted, { ...context, event: false })).toEqual({ ...first, sequence: 0 });
@@ -114,12 +114,12 @@ describe('the next snapshot', () => {
   test.each([
     'pending',
     'PENDING',
-  ])('keeps stage, flags and age in the same status (%s), and ends a doubt', (status) => {
+  ])('keeps stage, flags and age in the same status (%s), and confirms what was unconfirmed', (status) => {
     const before = snapshot('pending', {
       pendingSince: 50,
       flags: ['overdue:1000'],
       changedAtMs: NOW_MS - 9,
-      doubt: { key: 'x', sinceMs: 1 },
+      unconfirmed: { key: 'x', sinceMs: 1 },
     });
     expect(
       nextSnapshot(before, { ...accepted, status }, { subject: INTENT, nowMs: NOW_MS, event: true }),
@@ -128,7 +128,7 @@ describe('the next snapshot', () => {
       flags: ['overdue:1000'],
       changedAtMs: NOW_MS - 9,
       observedAtMs: NOW_MS,
-      doubt: null,
+      unconfirmed: null,
     });
   });
 
@@ -195,7 +195,7 @@ describe('what the clock brings about', () => {
             skipped: false,
             regression: false,
           },
-          said: {},
+          raw: {},
         },
       },
     ]);
@@ -282,7 +282,7 @@ describe('what the clock brings about', () => {
 });
 
 describe('the end of a quote that was handed over', () => {
-  const quote = { subject: QUOTE, said: { id: QUOTE, expiresAt: NOW_SECONDS + 60 } };
+  const quote = { subject: QUOTE, raw: { id: QUOTE, expiresAt: NOW_SECONDS + 60 } };
   const valid = clock([], { quote, verdict: 'valid' });
   const moments = (found: Snapshot, context = valid): [number, string][] =>
     timedMoments(QUOTE, found, context).map(({ atMs, event }) => [atMs, event.transition.type]);
@@ -293,7 +293,7 @@ describe('the end of a quote that was handed over', () => {
     expect(moments(snapshot('Active'))).toEqual(expired);
     expect(moments(unseenSnapshot(NOW_MS))).toEqual(expired);
     const [moment] = timedMoments(QUOTE, snapshot('active'), valid);
-    expect(moment?.event.said).toEqual({ id: QUOTE, expiresAt: NOW_SECONDS + 60 });
+    expect(moment?.event.raw).toEqual({ id: QUOTE, expiresAt: NOW_SECONDS + 60 });
   });
 
   test('is warned of before, once in its life', () => {
@@ -345,7 +345,7 @@ describe('the next poll', () => {
     nowMs: NOW_MS,
     namedAtMs: NOW_MS,
     price: 1,
-    law: EXPECTED_LAW,
+    model: EXPECTED_MODEL,
     finished: {},
     alarmsMs: [],
   };
@@ -390,7 +390,7 @@ describe('the next poll', () => {
     expect(filled(6 * DAY_MS)).toMatchObject({ restMs: 5_000, latestMs: 3_600_000 });
   });
 
-  test('of a gasless job and of a funded vault goes by a law of their own', () => {
+  test('of a gasless job and of a funded vault goes by a model of their own', () => {
     const of = (subject: SubjectId, status: string) =>
       next({ subject, snapshot: snapshot(status, { changedAtMs: NOW_MS - 10_000 }) });
     expect(of(JOB, 'submitted').virtualSeconds).toBeLessThan(of(INTENT, 'pending').virtualSeconds);
@@ -409,7 +409,7 @@ describe('the next poll', () => {
     expect(unseen(-3_600_000)).toEqual(unseen(0));
   });
 
-  test('gets rarer with the age of a stage without law, to ten minutes at most', () => {
+  test('gets rarer with the age of a stage without a model, to ten minutes at most', () => {
     const aged = (ageMs: number) =>
       next({ snapshot: snapshot('refundable', { changedAtMs: NOW_MS - ageMs }) }).virtualSeconds;
     expect(aged(60_000)).toBeCloseTo(60, 6);
@@ -425,7 +425,7 @@ describe('the next poll', () => {
     expect(at(NOW_SECONDS + 3_000)).toBeCloseTo(60, 6);
   });
 
-  test('of a stage without law is the same in virtual time at any price', () => {
+  test('of a stage without a model is the same in virtual time at any price', () => {
     for (const price of [0.01, 1, 100]) {
       expect(next({ snapshot: snapshot('refundable'), price }).virtualSeconds).toBeCloseTo(60, 6);
     }
@@ -439,11 +439,13 @@ describe('the next poll', () => {
     expect(at()).toBeNull();
   });
 
-  test('in doubt is asked for soon, and never finishes', () => {
-    const doubt = { key: 'pending@99', sinceMs: NOW_MS };
-    expect(next({ snapshot: snapshot('settled', { doubt }) }).alarmMs).toBe(16_000);
-    expect(next({ snapshot: snapshot('filled', { doubt }) }).alarmMs).toBe(16_000);
-    expect(next({ snapshot: snapshot('filled', { doubt }), alarmsMs: [NOW_MS + 5_000] }).alarmMs).toBe(6_000);
+  test('while unconfirmed is asked for soon, and never finishes', () => {
+    const unconfirmed = { key: 'pending@99', sinceMs: NOW_MS };
+    expect(next({ snapshot: snapshot('settled', { unconfirmed }) }).alarmMs).toBe(16_000);
+    expect(next({ snapshot: snapshot('filled', { unconfirmed }) }).alarmMs).toBe(16_000);
+    expect(next({ snapshot: snapshot('filled', { unconfirmed }), alarmsMs: [NOW_MS + 5_000] }).alarmMs).toBe(
+      6_000,
+    );
   });
 });
 
@@ -487,7 +489,7 @@ describe('tracking', () => {
       for (const status of [...statuses, 'constructor', '__proto__']) {
         const stage = stageOf(subject, status);
         if (stage.watch === null) expect(stage.everyMs).toBeGreaterThan(0);
-        else expect(EXPECTED_LAW.rules[stage.watch].weight).toBeGreaterThan(0);
+        else expect(EXPECTED_MODEL.rules[stage.watch].weight).toBeGreaterThan(0);
       }
     }
   });

@@ -13,25 +13,25 @@ const PAGE: DecideContext = { ...EXACT, exact: false };
 
 /** An answer about an intent, with the members of a record that is otherwise empty. */
 function answer(status: string, updatedAt: number | null, more: JsonObject = {}): UpstreamRecord {
-  const said = { id: 'intent:0xaa', type: 'intent', status, updatedAt, ...more };
-  return { subject: INTENT, status, updatedAt, names: [], said, unreadable: [] };
+  const raw = { id: 'intent:0xaa', type: 'intent', status, updatedAt, ...more };
+  return { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
 }
 
 /** The snapshot that an answer left behind, with one event. */
 function known(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
-  const { status, updatedAt, said } = record;
+  const { status, updatedAt, raw } = record;
   return {
     version: 1,
     sequence: 1,
     commit: 1,
     status,
     updatedAt,
-    record: said,
+    record: raw,
     observedAtMs: NOW_MS - 5_000,
     changedAtMs: NOW_MS - 5_000,
     pendingSince: null,
     flags: [],
-    doubt: null,
+    unconfirmed: null,
     former: [],
     told: true,
     ...more,
@@ -50,18 +50,18 @@ describe('a stale answer', () => {
     ['a backward step at the same time', answer('pending', 100), 'backward'],
     ['a backward step without a time', answer('pending', null), 'backward'],
   ])('is neither stored nor told: %s', (_, record, reason) => {
-    expect(decide(known(filled), record, PAGE)).toEqual({ outcome: 'stale', reason, doubt: null });
-    const doubt = { key: `${record.status.toLowerCase()}@${record.updatedAt ?? ''}`, sinceMs: NOW_MS };
-    expect(decide(known(filled), record, EXACT)).toEqual({ outcome: 'stale', reason, doubt });
+    expect(decide(known(filled), record, PAGE)).toEqual({ outcome: 'stale', reason, unconfirmed: null });
+    const unconfirmed = { key: `${record.status.toLowerCase()}@${record.updatedAt ?? ''}`, sinceMs: NOW_MS };
+    expect(decide(known(filled), record, EXACT)).toEqual({ outcome: 'stale', reason, unconfirmed });
   });
 
   test('keeps the clock running while exact look-ups repeat it', () => {
     const sinceMs = NOW_MS - TEN_MINUTES_MS + 1;
-    const snapshot = known(filled, { doubt: { key: 'filled@99', sinceMs } });
+    const snapshot = known(filled, { unconfirmed: { key: 'filled@99', sinceMs } });
     expect(decide(snapshot, answer('filled', 99), EXACT)).toEqual({
       outcome: 'stale',
       reason: 'older',
-      doubt: { key: 'filled@99', sinceMs },
+      unconfirmed: { key: 'filled@99', sinceMs },
     });
   });
 
@@ -70,19 +70,19 @@ describe('a stale answer', () => {
     ['another status', answer('pending', 99), 'pending@99'],
     ['unknown', answer('unknown', null), 'unknown@'],
   ])('starts the clock anew when it becomes %s', (_, record, key) => {
-    const snapshot = known(filled, { doubt: { key: 'filled@99', sinceMs: 0 } });
+    const snapshot = known(filled, { unconfirmed: { key: 'filled@99', sinceMs: 0 } });
     expect(decide(snapshot, record, EXACT)).toMatchObject({
       outcome: 'stale',
-      doubt: { key, sinceMs: NOW_MS },
+      unconfirmed: { key, sinceMs: NOW_MS },
     });
   });
 
   test('is accepted as a regression once exact look-ups have repeated it for ten minutes', () => {
-    const doubt = { key: 'pending@99', sinceMs: NOW_MS - TEN_MINUTES_MS };
+    const unconfirmed = { key: 'pending@99', sinceMs: NOW_MS - TEN_MINUTES_MS };
     const record = answer('pending', 99);
-    expect(decide(known(filled, { doubt }), record, EXACT)).toEqual({
+    expect(decide(known(filled, { unconfirmed }), record, EXACT)).toEqual({
       outcome: 'changed',
-      accepted: { status: 'pending', updatedAt: 99, record: record.said },
+      accepted: { status: 'pending', updatedAt: 99, record: record.raw },
       transition: {
         type: 'intent.pending',
         status: 'pending',
@@ -95,26 +95,26 @@ describe('a stale answer', () => {
   });
 
   test('is never accepted from a page, however long it was repeated', () => {
-    const doubt = { key: 'pending@99', sinceMs: 0 };
-    expect(decide(known(filled, { doubt }), answer('pending', 99), PAGE)).toEqual({
+    const unconfirmed = { key: 'pending@99', sinceMs: 0 };
+    expect(decide(known(filled, { unconfirmed }), answer('pending', 99), PAGE)).toEqual({
       outcome: 'stale',
       reason: 'older',
-      doubt: null,
+      unconfirmed: null,
     });
   });
 
   test('that confirms nothing but an older time takes the time and makes no event', () => {
-    const doubt = { key: 'filled@99', sinceMs: 0 };
-    expect(decide(known(filled, { doubt }), answer('filled', 99), EXACT)).toEqual({
+    const unconfirmed = { key: 'filled@99', sinceMs: 0 };
+    expect(decide(known(filled, { unconfirmed }), answer('filled', 99), EXACT)).toEqual({
       outcome: 'unchanged',
-      accepted: { status: 'filled', updatedAt: 99, record: { ...filled.said, updatedAt: 99 } },
+      accepted: { status: 'filled', updatedAt: 99, record: { ...filled.raw, updatedAt: 99 } },
     });
   });
 
   test('that confirms other content at an older time is an update with regression', () => {
-    const doubt = { key: 'filled@99', sinceMs: 0 };
+    const unconfirmed = { key: 'filled@99', sinceMs: 0 };
     const record = answer('filled', 99, { destinationTx: { txHash: '0x02' } });
-    expect(decide(known(filled, { doubt }), record, EXACT)).toMatchObject({
+    expect(decide(known(filled, { unconfirmed }), record, EXACT)).toMatchObject({
       outcome: 'changed',
       accepted: { updatedAt: 99 },
       transition: { type: 'intent.updated', changes: ['destinationTx.txHash'], regression: true },
@@ -122,8 +122,8 @@ describe('a stale answer', () => {
   });
 
   test('that confirms unknown is told as unknown, without regression', () => {
-    const doubt = { key: 'unknown@', sinceMs: NOW_MS - TEN_MINUTES_MS };
-    expect(decide(known(filled, { doubt }), answer('unknown', null), EXACT)).toMatchObject({
+    const unconfirmed = { key: 'unknown@', sinceMs: NOW_MS - TEN_MINUTES_MS };
+    expect(decide(known(filled, { unconfirmed }), answer('unknown', null), EXACT)).toMatchObject({
       outcome: 'changed',
       accepted: { status: 'unknown', updatedAt: null },
       transition: { type: 'intent.unknown', previousStatus: 'filled', regression: false, skipped: false },

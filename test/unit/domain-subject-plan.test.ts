@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type PlanContext, planSubject } from '../../src/domain/cadence/subject-plan.ts';
 import { intentId, vaultId } from '../../src/domain/subjects/subject.ts';
-import { EXPECTED_LAW } from '../support/law.ts';
+import { EXPECTED_MODEL } from '../support/expected-model.ts';
 import { snapshotOf } from '../support/snapshot.ts';
 
 const INTENT = intentId('0xaa');
@@ -28,7 +28,7 @@ function context(more: Partial<PlanContext> = {}): PlanContext {
   return {
     nowMs: NOW_MS,
     price: 1,
-    law: EXPECTED_LAW,
+    model: EXPECTED_MODEL,
     finished: {},
     learnedMs: null,
     subscriptions: WISHES,

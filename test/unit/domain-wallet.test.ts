@@ -11,7 +11,7 @@ import {
 } from '../../src/domain/cadence/wallet.ts';
 import { arrivalRule } from '../../src/domain/cadence/watch-rules.ts';
 import { intentId } from '../../src/domain/subjects/subject.ts';
-import { EXPECTED_LAW } from '../support/law.ts';
+import { EXPECTED_MODEL } from '../support/expected-model.ts';
 
 const NOW = 1_000_000_000;
 const HEAD = NOW - 2_000;
@@ -53,7 +53,7 @@ const base: WalletView = {
   narrows: true,
   headFinds: true,
   arrivalsPerSecond: 1e-4,
-  law: EXPECTED_LAW,
+  model: EXPECTED_MODEL,
 };
 
 describe('what is asked for a wallet next', () => {
@@ -90,7 +90,7 @@ describe('what is asked for a wallet next', () => {
 
   test('goes by a shortest and a longest wait of the config', () => {
     const arrivals = arrivalRule({ shortestSeconds: 5, longestSeconds: 120 });
-    const view = { ...base, roundSeconds: 100, law: { ...EXPECTED_LAW, arrivals } };
+    const view = { ...base, roundSeconds: 100, model: { ...EXPECTED_MODEL, arrivals } };
     expect(planWallet(view)).toMatchObject({ restMs: 3_000, latestMs: 118_000 });
   });
 
@@ -102,9 +102,11 @@ describe('what is asked for a wallet next', () => {
   });
 
   test('comes sooner the more of those born since may have been filled by then', () => {
-    const law = { ...EXPECTED_LAW, filledShares: EXPECTED_LAW.filledShares.map(() => 0) };
+    const model = { ...EXPECTED_MODEL, filledShares: EXPECTED_MODEL.filledShares.map(() => 0) };
     const awaiting = { ...base, arrivalsPerSecond: 0.01 };
-    expect(planWallet(awaiting).virtualSeconds).toBeLessThan(planWallet({ ...awaiting, law }).virtualSeconds);
+    expect(planWallet(awaiting).virtualSeconds).toBeLessThan(
+      planWallet({ ...awaiting, model }).virtualSeconds,
+    );
   });
 
   test('is the head while it shows all that is under way, sooner than for one of them', () => {

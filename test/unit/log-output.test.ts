@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { gatheredLines } from '../../src/log.ts';
+import { bufferedLines } from '../../src/log.ts';
 
 test('lines of one turn are written together before the next, in their order', async () => {
   const written: string[] = [];
-  const output = gatheredLines({ write: (text) => written.push(text) });
+  const output = bufferedLines({ write: (text) => written.push(text) });
   output.write('one\n');
   output.write('two\n');
   expect(written).toEqual([]);

@@ -14,7 +14,7 @@ import {
   walletId,
 } from '../../src/domain/subjects/subject.ts';
 import { backoffMs } from '../../src/queues/polls/poll-failures.ts';
-import { parseWalk } from '../../src/queues/polls/walks.ts';
+import { parseSweep } from '../../src/queues/polls/sweeps.ts';
 import { pageMember, parseMember, priceOf } from '../../src/store/plan.ts';
 
 const WALLET = walletId('0xAA');
@@ -36,7 +36,7 @@ describe('a member of a plan', () => {
     expect(parseMember(subject)).toEqual({ subject, route: null });
   });
 
-  test.each(['all', 'new', 'pending'])('the next page of the walk %s belongs to its wallet', (route) => {
+  test.each(['all', 'new', 'pending'])('the next page of the sweep %s belongs to its wallet', (route) => {
     expect(parseMember(pageMember(WALLET, route))).toEqual({ subject: WALLET, route });
   });
 
@@ -102,13 +102,13 @@ describe('a subject that fails', () => {
   });
 });
 
-describe('a stored walk', () => {
+describe('a stored sweep', () => {
   const stored = { id: '1763638260000', state: 'running', page: '3', cursor: 'c3', tries: '2' };
 
   test('goes on with its next page', () => {
-    expect(parseWalk(WALLET, 'all', stored)).toEqual({
+    expect(parseSweep(WALLET, 'all', stored)).toEqual({
       wallet: WALLET,
-      route: 'all',
+      scope: 'all',
       id: '1763638260000',
       page: 3,
       cursor: 'c3',
@@ -116,7 +116,7 @@ describe('a stored walk', () => {
       sinceMs: 0,
     });
     const { tries: _, ...untried } = stored;
-    expect(parseWalk(WALLET, 'all', untried)).toMatchObject({ tries: 0 });
+    expect(parseSweep(WALLET, 'all', untried)).toMatchObject({ tries: 0 });
   });
 
   test.each([
@@ -129,12 +129,12 @@ describe('a stored walk', () => {
     ['has an empty page', { ...stored, page: '' }],
     ['has a page that is no number', { ...stored, page: '3.5' }],
     ['is gone', {}],
-  ])('that %s goes on no more', (_, walk) => {
-    expect(parseWalk(WALLET, 'all', walk)).toBeNull();
+  ])('that %s goes on no more', (_, sweep) => {
+    expect(parseSweep(WALLET, 'all', sweep)).toBeNull();
   });
 
   test('of which the tries cannot be read begins to count anew, so that it is given up some day', () => {
-    expect(parseWalk(WALLET, 'all', { ...stored, tries: 'many' })).toMatchObject({ tries: 0 });
+    expect(parseSweep(WALLET, 'all', { ...stored, tries: 'many' })).toMatchObject({ tries: 0 });
   });
 });
 

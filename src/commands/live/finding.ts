@@ -1,6 +1,6 @@
 import { UpstreamFailure } from '../../upstream/client/failure.ts';
 import { refusalReport } from '../../upstream/client/refusal.ts';
-import { within } from '../../within.ts';
+import { withTimeout } from '../../with-timeout.ts';
 
 /** What one look at the outside found. `refused`: asking again does not help, the config has to change. */
 export type Finding = { name: string; ok: boolean; detail: string; refused?: true };
@@ -20,7 +20,7 @@ const LIMIT_MS = 12_000;
 export async function runCheck({ name, ask, explain = failed }: Check): Promise<Finding> {
   const ending = new AbortController();
   const asked = ask(ending.signal).catch(explain);
-  const found = await within(asked, LIMIT_MS);
+  const found = await withTimeout(asked, LIMIT_MS);
   ending.abort();
   return { name, ...(found ?? explain(new Error(`no whole answer within ${LIMIT_MS / 1_000} s`))) };
 }

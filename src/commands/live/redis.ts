@@ -56,9 +56,9 @@ function embeddedCheck({ dataDir }: Config): Check {
 
 async function redisServerVersion(signal: AbortSignal): Promise<string> {
   const child = spawn('redis-server', ['--version'], { stdio: ['ignore', 'pipe', 'ignore'], signal });
-  let said = '';
+  let output = '';
   child.stdout.on('data', (chunk: Buffer) => {
-    said += chunk.toString();
+    output += chunk.toString();
   });
   await new Promise<void>((done, fail) => {
     child.once('error', () =>
@@ -70,5 +70,5 @@ async function redisServerVersion(signal: AbortSignal): Promise<string> {
     );
     child.once('close', () => done());
   });
-  return `redis-server ${/v=(\S+)/.exec(said)?.[1] ?? 'of an unknown version'}`;
+  return `redis-server ${/v=(\S+)/.exec(output)?.[1] ?? 'of an unknown version'}`;
 }

@@ -104,7 +104,7 @@ function quotingChecks(config: Config): Check[] {
         try {
           const service = { client, dAppId, directory: extendDirectory(config) };
           const { records } = await pollRoute(service, { route, nowMs: Date.now() }, signal);
-          const solvers = readRoute(records[0]?.said ?? {})?.solvers ?? 0;
+          const solvers = readRoute(records[0]?.raw ?? {})?.solvers ?? 0;
           return { ok: true, detail: `answers; ${count(solvers, 'solver')} for the route ${route.name}` };
         } finally {
           await client.close();
@@ -132,7 +132,7 @@ function partnerChecks(config: Config): Check[] {
           };
           const reading = await pollPartnerRoute(pricing, { route, nowMs: Date.now() }, signal);
           if (reading.useless) throw reading.useless;
-          const quotes = readRoute(reading.records[0]?.said ?? {})?.solvers ?? 0;
+          const quotes = readRoute(reading.records[0]?.raw ?? {})?.solvers ?? 0;
           return {
             ok: true,
             detail: `answers; ${count(quotes, 'signed quote')} for the route ${route.name}`,

@@ -28,7 +28,7 @@ export function checkQuoteFiles(tree: JsonValue, quotes: ReadonlyMap<string, Han
   return quoteFilesOf(tree).flatMap(({ path, file }) => {
     const quote = quotes.get(file);
     if (quote === undefined) return [];
-    const content = canonicalJson(quote.said);
+    const content = canonicalJson(quote.raw);
     const known = first.get(quote.subject) ?? content;
     first.set(quote.subject, known);
     if (known === content) return [];

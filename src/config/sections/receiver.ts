@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
 import type { Receiver, ReceiverTls, Retries, WebhookFormat } from '../config.ts';
+import { batchingFields, buildBatching, checkQuietHours } from '../fields/batching.ts';
 import { durationField } from '../fields/duration.ts';
 import { flagField, mapping, nameField, rateField, textField, wholeNumberField } from '../fields/fields.ts';
 import { buildFilter, filterFields } from '../fields/filter.ts';
-import { buildGathering, checkQuietHours, gatheringFields } from '../fields/gathering.ts';
 import { headersField } from '../fields/headers.ts';
 import { networksField } from '../fields/networks.ts';
 import { expiringSecretField, SECRET_EXPECTED, signingSecretField } from '../fields/signing-secret.ts';
@@ -175,7 +175,7 @@ const emailSchema = mapping({
   }),
   ordering: orderingField,
   disableAfter: disableAfterField,
-  ...gatheringFields,
+  ...batchingFields,
 }).meta({
   title: 'email',
   description: 'A receiver with `type: email`: a list of mail addresses. Needs the `smtp` section.',
@@ -235,7 +235,7 @@ export function buildReceiver(
         type: 'email',
         to: item.to,
         rateLimit: item.rateLimit ?? null,
-        gathering: buildGathering(item),
+        batching: buildBatching(item),
       };
   }
 }

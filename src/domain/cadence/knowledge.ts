@@ -9,13 +9,13 @@ import {
 } from './hazard.ts';
 import { learnedHazard, type Tally } from './learning.ts';
 import { ANY_ROUTE } from './route-name.ts';
-import { type ArrivalRule, type Lesson, WATCHES, type Watch, type WatchRules } from './watch-rules.ts';
+import { type ArrivalRule, type Statistic, WATCHES, type Watch, type WatchRules } from './watch-rules.ts';
 
 /** What was seen counts half after this. */
 export const LEARNED_HALF_LIFE_MS = 86_400_000;
 
 /** What all processes have seen of one stage on one route, or of the arrivals of new transfers. */
-export type StoredTally = { route: string; lesson: Lesson; tally: Tally; landmarkMs: number };
+export type StoredTally = { route: string; statistic: Statistic; tally: Tally; landmarkMs: number };
 
 /** What is known of one stage on one route. `observations` counts ends that were seen, decayed. */
 export type LearnedStage = { route: string; watch: Watch; observations: number; curve: HazardCurve };
@@ -80,16 +80,16 @@ export function knowledgeOf(
   const expected = new Map(WATCHES.map((watch) => [watch, expectedHazard(rules[watch].expectation)]));
   const stages: LearnedStage[] = [];
   const arrived = { seen: 0, watchedSeconds: 0 };
-  for (const { route, lesson, tally, landmarkMs } of stored) {
+  for (const { route, statistic, tally, landmarkMs } of stored) {
     const clock: DecayClock = { landmarkMs, halfLifeMs: LEARNED_HALF_LIFE_MS };
     const weight = weightAt(Math.max(nowMs, landmarkMs), clock);
     const observations = sum(tally.ended) / weight;
-    if (lesson === 'arrivals') {
+    if (statistic === 'arrivals') {
       arrived.seen += observations;
       arrived.watchedSeconds += sum(tally.watchedSeconds) / weight;
     } else {
-      const curve = learnedHazard(expectation(route, lesson), tally, weight);
-      stages.push({ route, watch: lesson, observations, curve });
+      const curve = learnedHazard(expectation(route, statistic), tally, weight);
+      stages.push({ route, watch: statistic, observations, curve });
     }
   }
   const byName = new Map(stages.map((stage) => [nameOf(stage.route, stage.watch), stage]));

@@ -3,7 +3,7 @@ import type { Snapshot } from '../subjects/record.ts';
 import { type SubjectId, subjectKind } from '../subjects/subject.ts';
 import { ANY_ROUTE, routeName } from './route-name.ts';
 import { virtualSeconds } from './wait.ts';
-import { type Law, watched } from './watched.ts';
+import { type CadenceModel, watched } from './watched.ts';
 
 /** Statuses, in lower case, that end tracking at once, by kind, in place of the built-in ones of that kind. */
 export type FinishedStatuses = { readonly [kind: string]: readonly string[] | undefined };
@@ -18,15 +18,15 @@ export type CadenceInput = {
   nowMs: number;
   namedAtMs: number;
   price: number;
-  law: Law;
+  model: CadenceModel;
   finished: FinishedStatuses;
   alarmsMs: readonly number[];
 };
 
 export type NextPoll = { next: 'finish' } | ({ next: 'poll' } & PlannedPoll);
 
-/** While an answer is in doubt, exact look-ups confirm it at this interval. */
-const DOUBT_EVERY_MS = 15_000;
+/** While an answer is unconfirmed, exact look-ups confirm it at this interval. */
+const UNCONFIRMED_EVERY_MS = 15_000;
 
 /** A poll for what the clock brings about comes so long after its moment. */
 const AFTER_ALARM_MS = 1_000;
@@ -36,14 +36,14 @@ const KEPT_OPEN_MS = 7 * 86_400_000;
 
 /** Says when a subject is polled next, or that it is finished. Its last poll was just now. */
 export function nextPoll(input: CadenceInput): NextPoll {
-  const { subject, snapshot, nowMs, price, law } = input;
+  const { subject, snapshot, nowMs, price, model } = input;
   if (isFinished(input)) return { next: 'finish' };
   const route = snapshot === null ? ANY_ROUTE : routeName(snapshot.record);
   const sinceMs = snapshot === null ? Math.min(nowMs, input.namedAtMs) : stageSinceMs(snapshot);
   const stage = { subject, status: snapshot?.status ?? null, route, sinceMs };
-  const { term, constant, limits } = watched(stage, { nowMs, law });
+  const { term, constant, limits } = watched(stage, { nowMs, model });
   const terms = term === null ? [] : [term(Math.max(nowMs, sinceMs))];
-  const inDoubt = snapshot !== null && snapshot.doubt !== null;
+  const isUnconfirmed = snapshot !== null && snapshot.unconfirmed !== null;
   const unseen = snapshot === null;
   return {
     next: 'poll',
@@ -51,7 +51,7 @@ export function nextPoll(input: CadenceInput): NextPoll {
     // What is unseen comes as soon as it may: it rests for the whole interval that its rate stands for.
     restMs: 1_000 * Math.max(limits.leastSeconds, unseen ? Math.sqrt(2 / constant) : 0),
     latestMs: unseen ? null : 1_000 * limits.mostSeconds,
-    alarmMs: firstAlarm([...input.alarmsMs, ...(inDoubt ? [nowMs + DOUBT_EVERY_MS] : [])], nowMs),
+    alarmMs: firstAlarm([...input.alarmsMs, ...(isUnconfirmed ? [nowMs + UNCONFIRMED_EVERY_MS] : [])], nowMs),
     unseen,
   };
 }
@@ -76,12 +76,12 @@ export function nextRoutePoll({ everyMs }: { everyMs: number }): PlannedPoll {
 /** A route that has waited longer than its interval by this is overdue. */
 const LATE_ROUTE_MS = 1_000;
 
-/** Whether tracking of a subject has ended. A subject in doubt never has. */
+/** Whether tracking of a subject has ended. One whose last answer is unconfirmed never has. */
 export function isFinished(
   input: Pick<CadenceInput, 'subject' | 'snapshot' | 'nowMs' | 'finished'>,
 ): boolean {
   const { subject, snapshot, nowMs, finished } = input;
-  if (snapshot === null || snapshot.doubt !== null) return false;
+  if (snapshot === null || snapshot.unconfirmed !== null) return false;
   const configured = finished[subjectKind(subject)];
   if (configured?.includes(snapshot.status.toLowerCase())) return true;
   const stage = stageOf(subject, snapshot.status);

@@ -23,7 +23,7 @@ export type Look = {
 export function observed(look: Look): Observed | null {
   const { subject, before, status, nowMs } = look;
   const { watch } = stageOf(subject, before.status);
-  if (watch === null || before.doubt !== null) return null;
+  if (watch === null || before.unconfirmed !== null) return null;
   const step = stepBetween(subject, before.status, status);
   if (step === 'backward' || step === 'other') return null;
   const sinceMs = stageSinceMs(before);

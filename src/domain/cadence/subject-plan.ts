@@ -12,7 +12,7 @@ import {
   type PlannedPoll,
 } from './next-poll.ts';
 import { type OverdueAfter, type TimedEvent, timedMoments } from './timed.ts';
-import type { Law } from './watched.ts';
+import type { CadenceModel } from './watched.ts';
 
 /** A subject as it stands, and who wants it. `snapshot` is null where the upstream has not shown it yet. */
 export type Standing = { subject: SubjectId; snapshot: Snapshot | null; claims: readonly Claim[] };
@@ -27,7 +27,7 @@ type Wishes = { overdueAfterMs: OverdueAfter | null; warnBeforeMs: number | null
 export type PlanContext = {
   nowMs: number;
   price: number;
-  law: Law;
+  model: CadenceModel;
   finished: FinishedStatuses;
   learnedMs: number | null;
   subscriptions: ReadonlyMap<string, Wishes>;
@@ -52,7 +52,7 @@ export type SubjectPlan = {
 /** Plans what is to come for a subject from how it stands. */
 export function planSubject(standing: Standing, context: PlanContext): SubjectPlan {
   const { subject, snapshot, claims } = standing;
-  const { nowMs, price, law, finished, route } = context;
+  const { nowMs, price, model, finished, route } = context;
   const moments = momentsOf(standing, context);
   const due = moments.filter(({ atMs }) => atMs <= nowMs);
   const alarmsMs = moments.map(({ atMs }) => atMs);
@@ -63,7 +63,7 @@ export function planSubject(standing: Standing, context: PlanContext): SubjectPl
     next: () => {
       if (route !== null) return nextRoutePoll(route);
       const namedAtMs = Math.min(nowMs, ...claims.map(({ atMs }) => atMs));
-      const next = nextPoll({ subject, snapshot, nowMs, namedAtMs, price, law, finished, alarmsMs });
+      const next = nextPoll({ subject, snapshot, nowMs, namedAtMs, price, model, finished, alarmsMs });
       return next.next === 'finish' ? null : next;
     },
   };

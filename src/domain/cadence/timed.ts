@@ -43,12 +43,12 @@ export function timedMoments(
   const moments: { atMs: number; event: TimedEvent }[] = [];
   const deadlineMs = vaultDeadlineMs(subject, snapshot);
   if (deadlineMs !== null) {
-    moments.push(...expiry({ atMs: deadlineMs, prefix: '', said: {} }, { subject, snapshot, warnBeforeMs }));
+    moments.push(...expiry({ atMs: deadlineMs, prefix: '', raw: {} }, { subject, snapshot, warnBeforeMs }));
   }
   const expiryMs = handed === null ? null : quoteExpiryMs(handed, snapshot);
   if (handed !== null && expiryMs !== null) {
-    const said = { id: subject, expiresAt: handed.quote.said.expiresAt ?? null };
-    moments.push(...expiry({ atMs: expiryMs, prefix: 'quote:', said }, { subject, snapshot, warnBeforeMs }));
+    const raw = { id: subject, expiresAt: handed.quote.raw.expiresAt ?? null };
+    moments.push(...expiry({ atMs: expiryMs, prefix: 'quote:', raw }, { subject, snapshot, warnBeforeMs }));
   }
   if (snapshot.pendingSince !== null && stageOf(subject, snapshot.status).waiting) {
     for (const [after, ms] of new Map(overdue.map((time) => [time.after, time.ms]))) {
@@ -57,7 +57,7 @@ export function timedMoments(
         event: {
           flag: `overdue:${after}`,
           transition: byClock(subject, snapshot, 'overdue'),
-          said: {},
+          raw: {},
           ...FOR_ALL,
           overdueAfter: after,
         },
@@ -73,14 +73,14 @@ type Moment = { atMs: number; event: TimedEvent };
 
 /** The end of what is not funded by then, and the warnings before it. `prefix` keeps the flags of what has one life. */
 function expiry(
-  { atMs, prefix, said }: { atMs: number; prefix: string; said: JsonObject },
+  { atMs, prefix, raw }: { atMs: number; prefix: string; raw: JsonObject },
   of: { subject: SubjectId; snapshot: Snapshot; warnBeforeMs: readonly number[] },
 ): Moment[] {
   const { subject, snapshot } = of;
   const moment = (word: string, flag: string): FlaggedEvent => ({
     flag: `${prefix}${flag}`,
     transition: byClock(subject, snapshot, word),
-    said,
+    raw,
   });
   return [
     ...[...new Set(of.warnBeforeMs)].map((ms) => ({
@@ -114,7 +114,7 @@ export function quoteFlags(subject: SubjectId, status: string): string[] {
 /** When an unfunded quote expires. What a signature does not prove is not believed: null unless the quote is valid. */
 function quoteExpiryMs({ quote, verdict }: HandedState, snapshot: Snapshot): number | null {
   const isOpen = isUnfunded(quote.subject, snapshot.status) && !snapshot.flags.includes(CONSUMED);
-  return verdict === 'valid' && isOpen ? secondsAsMs(quote.said.expiresAt) : null;
+  return verdict === 'valid' && isOpen ? secondsAsMs(quote.raw.expiresAt) : null;
 }
 
 /** Whole seconds, as a number or as its digits, as everywhere in the upstream's records. */

@@ -2,7 +2,7 @@ import type { SubjectId } from '../subjects/subject.ts';
 import { type Arrivals, chooseListings, type Listing } from './listing-choice.ts';
 import type { PlannedPoll } from './next-poll.ts';
 import { keepable, type Limits, type Term, tightest, virtualSeconds } from './wait.ts';
-import { type Law, watched } from './watched.ts';
+import { type CadenceModel, watched } from './watched.ts';
 
 /**
  * A transfer of a wallet that has not ended. `status` is in lower case, `route` as in `routeName`, `sinceMs` when it came into its status, `seenAtMs` when
@@ -82,7 +82,7 @@ export type WalletView = {
   headFinds: boolean;
   /** How often new transfers come. */
   arrivalsPerSecond: number;
-  law: Law;
+  model: CadenceModel;
 };
 
 /**
@@ -91,8 +91,8 @@ export type WalletView = {
  * listing of those that are pending, and more rarely among the others.
  */
 export function planWallet(view: WalletView): WalletPlan {
-  const { open, polled, nowMs, price, narrows, law } = view;
-  const restMs = 1_000 * law.arrivals.limits.leastSeconds;
+  const { open, polled, nowMs, price, narrows, model } = view;
+  const restMs = 1_000 * model.arrivals.limits.leastSeconds;
   // The head says how many pages there are and in which order, on which all else depends.
   if (polled.head === undefined) {
     return { ...HEAD_FIRST, latestMs: restMs };
@@ -101,7 +101,7 @@ export function planWallet(view: WalletView): WalletPlan {
     .toSorted((a, b) => a.sinceMs - b.sinceMs)
     .map((transfer) => ({
       ...transfer,
-      ...watched(transfer, { nowMs, law }),
+      ...watched(transfer, { nowMs, model }),
       onHead: transfer.headAtMs !== null && transfer.headAtMs === view.headTakenAtMs,
     }));
   const arrivals = awaited(view);
@@ -116,14 +116,17 @@ export function planWallet(view: WalletView): WalletPlan {
       const worth = virtualSeconds({
         terms: [
           ...shown.flatMap(({ term }) => (term === null ? [] : [term(atMs)])),
-          ...(news === undefined ? [] : [unseenFills(news, law)]),
+          ...(news === undefined ? [] : [unseenFills(news, model)]),
         ],
         constant: shown.reduce((sum, { constant }) => sum + constant, news?.rate ?? 0),
         price,
       });
       const limits = bounded(
         tightest([...shown, ...(news === undefined ? [] : [news])].map((one) => one.limits)),
-        { roundSeconds: view.roundSeconds, finds: news !== undefined && news.limits === law.arrivals.limits },
+        {
+          roundSeconds: view.roundSeconds,
+          finds: news !== undefined && news.limits === model.arrivals.limits,
+        },
       );
       const pages = pagesOf(listing, open);
       // Never polled, it has waited since what it would show was seen.
@@ -194,15 +197,15 @@ function pagesOf(listing: Listing, open: readonly OpenTransfer[]): number {
 }
 
 /** What a look may bring of transfers that were born since the last one: some have had the time to be filled. */
-function unseenFills({ fillRate }: Arrivals, law: Law): Term {
-  return { curve: law.filledShares, ageSeconds: 0, weight: fillRate };
+function unseenFills({ fillRate }: Arrivals, model: CadenceModel): Term {
+  return { curve: model.filledShares, ageSeconds: 0, weight: fillRate };
 }
 
 /** Where new transfers are awaited, and how often. */
 function awaited(view: WalletView): Arrivals[] {
-  const { weight, limits } = view.law.arrivals;
+  const { weight, limits } = view.model.arrivals;
   const rate = weight * view.arrivalsPerSecond;
-  const fillRate = view.law.rules.pending.weight * view.arrivalsPerSecond;
+  const fillRate = view.model.rules.pending.weight * view.arrivalsPerSecond;
   if (view.headFinds || !view.narrows) return [{ listing: 'head', rate, fillRate, limits }];
   const rarely = {
     rate: rate / STRAY_FACTOR ** 2,

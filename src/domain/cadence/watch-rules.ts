@@ -10,9 +10,9 @@ export const WATCHES = ['pending', 'filled', 'gasless', 'vault'] as const;
 export type Watch = (typeof WATCHES)[number];
 
 /** What is learned: how long each watch takes, and how often new transfers come. */
-export const LESSONS = [...WATCHES, 'arrivals'] as const;
+export const STATISTICS = [...WATCHES, 'arrivals'] as const;
 
-export type Lesson = (typeof LESSONS)[number];
+export type Statistic = (typeof STATISTICS)[number];
 
 /**
  * How a stage in which a transfer is under way is watched: what a second of delay of its end is worth, how often it is

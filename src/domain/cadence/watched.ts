@@ -9,7 +9,7 @@ import type { ArrivalRule, Watch, WatchRules } from './watch-rules.ts';
  * What the cadence goes by: the rules of the config, the hazard of what is waited for on a route, and how many new
  * transfers are usual in a wallet per second.
  */
-export type Law = {
+export type CadenceModel = {
   rules: WatchRules;
   arrivals: ArrivalRule;
   usualArrivals: number;
@@ -23,7 +23,7 @@ export type StageSeen = { subject: SubjectId; status: string | null; route: stri
 
 /**
  * What a poll of a stage may bring. `hazard`: the present chance of a change per second; `term` makes the term of a poll
- * whose last was at a moment; where no law is known it is null, and `constant` is the weighted rate of changes.
+ * whose last was at a moment; where no model is known it is null, and `constant` is the weighted rate of changes.
  */
 export type Watched = {
   hazard: number;
@@ -33,7 +33,7 @@ export type Watched = {
   constant: number;
 };
 
-/** A stage without law is polled at most so much more often than its interval says, and at least so much more rarely. */
+/** A stage without a model is polled at most so much more often than its interval says, and at least so much more rarely. */
 const LEAST_SHARE = 0.2;
 const MOST_FACTOR = 6;
 
@@ -43,7 +43,7 @@ const MOST_FACTOR = 6;
  */
 export function coveredWait(
   stage: StageSeen,
-  now: { nowMs: number; law: Law },
+  now: { nowMs: number; model: CadenceModel },
 ): { virtualSeconds: number; latestMs: number } {
   const { weight, hazard, limits } = watched(stage, now);
   return {
@@ -53,26 +53,26 @@ export function coveredWait(
 }
 
 /**
- * What a poll of a stage may bring. A stage with an interval but no law is taken for one with a constant hazard: that at
+ * What a poll of a stage may bring. A stage with an interval but no model is taken for one with a constant hazard: that at
  * which the interval is right at a price of 1. So all waits go with the square root of the price.
  */
-export function watched(stage: StageSeen, now: { nowMs: number; law: Law }): Watched {
+export function watched(stage: StageSeen, now: { nowMs: number; model: CadenceModel }): Watched {
   const { subject, status, route, sinceMs } = stage;
-  const { nowMs, law } = now;
+  const { nowMs, model } = now;
   const ageSeconds = Math.max(0, nowMs - sinceMs) / 1_000;
   const known = stageOf(subject, status);
   if (known.watch === null) {
     const everySeconds = stageInterval(known, ageSeconds);
     const rate = 2 / everySeconds ** 2;
-    const { leastSeconds, mostSeconds } = law.rules.pending.limits;
+    const { leastSeconds, mostSeconds } = model.rules.pending.limits;
     const limits = keepable({
       leastSeconds: Math.max(known.leastFactor * leastSeconds, LEAST_SHARE * everySeconds),
       mostSeconds: Math.max(mostSeconds, MOST_FACTOR * everySeconds),
     });
     return { hazard: rate, weight: 1, limits, term: null, constant: rate };
   }
-  const { weight, limits } = law.rules[known.watch];
-  const curve = law.curve(route, known.watch);
+  const { weight, limits } = model.rules[known.watch];
+  const curve = model.curve(route, known.watch);
   return {
     hazard: rateAt(curve, ageSeconds),
     weight,

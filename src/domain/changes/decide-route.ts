@@ -4,16 +4,16 @@ import type { Snapshot, UpstreamRecord } from '../subjects/record.ts';
 import type { Decision, Transition } from './decision.ts';
 
 /** Members of a route's record in which a difference is no news by itself: each answer has its own quote. */
-const SILENT = new Set(['quote', 'previousOutput', 'toldOutput', 'movedBy']);
+const SILENT = new Set(['quote', 'previousOutput', 'reportedOutput', 'movedBy']);
 
 /**
  * What an answer means for a route. It is held against what was last told, not against the last answer: so a slow drift
  * is told as well, and what only wobbles is not. What is not told is stored all the same, for those who watch.
  */
 export function decideRoute(snapshot: Snapshot | null, record: UpstreamRecord): Decision {
-  const { status, said } = record;
-  const accepted = (more: JsonObject) => ({ status, updatedAt: null, record: { ...said, ...more } });
-  const answer = readRoute(said);
+  const { status, raw } = record;
+  const accepted = (more: JsonObject) => ({ status, updatedAt: null, record: { ...raw, ...more } });
+  const answer = readRoute(raw);
   if (answer === null) throw new Error(`${record.subject} has a record that is none of a route`);
   const transition = (word: string, changes: string[]): Transition => ({
     type: `route.${word}`,
@@ -24,35 +24,35 @@ export function decideRoute(snapshot: Snapshot | null, record: UpstreamRecord): 
     regression: false,
   });
   if (snapshot === null) {
-    const changes = Object.keys(said).filter((key) => !SILENT.has(key));
+    const changes = Object.keys(raw).filter((key) => !SILENT.has(key));
     return { outcome: 'first', accepted: accepted({}), transition: transition(status, changes) };
   }
   const known = readRoute(snapshot.record);
-  const changes = changedMembers(snapshot.record, said);
+  const changes = changedMembers(snapshot.record, raw);
   if (known === null || isOtherRoute(known, answer)) {
     return { outcome: 'changed', accepted: accepted({}), transition: transition(status, changes) };
   }
-  const told = known.toldOutput ?? known.output;
+  const reported = known.reportedOutput ?? known.output;
   if (status !== snapshot.status) {
     return {
       outcome: 'changed',
-      accepted: accepted({ previousOutput: told }),
+      accepted: accepted({ previousOutput: reported }),
       transition: transition(status, changes),
     };
   }
   // Amounts of one token in other units are not compared: what was told before says nothing about the new ones.
   if (hasOtherUnits(known, answer)) return { outcome: 'unchanged', accepted: accepted({}) };
-  if (answer.output !== null && told !== null && isBeyond(answer.output, told, answer.movedBy)) {
+  if (answer.output !== null && reported !== null && isBeyond(answer.output, reported, answer.movedBy)) {
     return {
       outcome: 'changed',
-      accepted: accepted({ previousOutput: told }),
+      accepted: accepted({ previousOutput: reported }),
       transition: transition('moved', [...new Set([...changes, 'output'])]),
     };
   }
   const { previousOutput } = known;
   const silent = accepted({
     previousOutput,
-    ...(told === null || told === answer.output ? {} : { toldOutput: told }),
+    ...(reported === null || reported === answer.output ? {} : { reportedOutput: reported }),
   });
   const isSame = canonicalJson(silent.record) === canonicalJson(snapshot.record);
   return { outcome: 'unchanged', accepted: isSame ? null : silent };
@@ -74,8 +74,8 @@ function asked({ source, destination, amount, funder, recipient }: RouteSummary)
   return canonicalJson([...ends, amount, funder, recipient]);
 }
 
-function changedMembers(stored: JsonObject, said: JsonObject): string[] {
-  return Object.keys(said).filter(
-    (key) => !SILENT.has(key) && canonicalJson(stored[key] ?? null) !== canonicalJson(said[key] ?? null),
+function changedMembers(stored: JsonObject, raw: JsonObject): string[] {
+  return Object.keys(raw).filter(
+    (key) => !SILENT.has(key) && canonicalJson(stored[key] ?? null) !== canonicalJson(raw[key] ?? null),
   );
 }

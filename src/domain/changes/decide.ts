@@ -1,7 +1,7 @@
 import { canonicalJson, type JsonObject } from '../json.ts';
 import { statusMember, UNKNOWN, UNSTATED } from '../subjects/kinds.ts';
 import { stepBetween } from '../subjects/lifecycle.ts';
-import type { Doubt, Snapshot, UpstreamRecord } from '../subjects/record.ts';
+import type { Snapshot, Unconfirmed, UpstreamRecord } from '../subjects/record.ts';
 import { eventKind, type SubjectId, subjectKind } from '../subjects/subject.ts';
 import { decideRoute } from './decide-route.ts';
 import type { Accepted, Decision, StaleReason } from './decision.ts';
@@ -11,7 +11,7 @@ import { returnedValues } from './former.ts';
 
 /**
  * Where no answer carries a time, nothing but look-ups can tell a genuine return from a replica that lags. Four of them
- * in a row, 15 s apart, end the doubt within a minute.
+ * in a row, 15 s apart, confirm it within a minute.
  */
 const TIMELESS_CONFIRM_MS = 45_000;
 
@@ -41,10 +41,10 @@ export function decide(snapshot: Snapshot | null, record: UpstreamRecord, contex
   const judged = judge(snapshot, record);
   if ('fresh' in judged) return judged.fresh;
   const { reason } = judged;
-  if (!context.exact) return { outcome: 'stale', reason, doubt: null };
-  const doubt = doubtOf(snapshot, judged, context.nowMs);
-  if (context.nowMs - doubt.sinceMs < confirmAfterMs(snapshot, record, { reason, ...context })) {
-    return { outcome: 'stale', reason, doubt };
+  if (!context.exact) return { outcome: 'stale', reason, unconfirmed: null };
+  const unconfirmed = unconfirmedOf(snapshot, judged, context.nowMs);
+  if (context.nowMs - unconfirmed.sinceMs < confirmAfterMs(snapshot, record, { reason, ...context })) {
+    return { outcome: 'stale', reason, unconfirmed };
   }
   return changed(snapshot, record, { reading: 'replaces', regression: reason !== 'unknown' });
 }
@@ -58,7 +58,7 @@ function decideSalvaged(snapshot: Snapshot, record: UpstreamRecord): Decision | 
   const isSame =
     snapshot.status === '' || snapshot.status.toLowerCase() === record.status.toLowerCase() || !snapshot.told;
   if (isSame || subjectKind(record.subject) === 'route')
-    return { outcome: 'unchanged', accepted: asSaid(record) };
+    return { outcome: 'unchanged', accepted: acceptedOf(record) };
   return 'fresh' in judge(snapshot, record)
     ? changed(snapshot, record, { reading: 'replaces', regression: false })
     : null;
@@ -73,7 +73,7 @@ function decideUnseen(
   // An id that the upstream has not indexed yet is no news: polling goes on.
   if (isUnknown(record.status)) return null;
   if (snapshot === null) {
-    const accepted = asSaid(record);
+    const accepted = acceptedOf(record);
     return context.history ? { outcome: 'history', accepted } : first(record, accepted);
   }
   if (context.history) return null;
@@ -108,7 +108,7 @@ function first(record: UpstreamRecord, { status, updatedAt, record: content }: A
 /** What an answer that is not stale means for what is known. */
 type Fresh = Extract<Decision, { outcome: 'unchanged' | 'changed' }>;
 
-/** What an answer says that cannot be believed at once, as keys of a doubt. */
+/** What an answer says that cannot be believed at once, as keys of what is unconfirmed. */
 type Stale = { reason: StaleReason; keys: readonly string[] };
 
 function judge(snapshot: Snapshot, record: UpstreamRecord): { fresh: Fresh } | Stale {
@@ -132,9 +132,11 @@ function withoutUnreadable(accepted: Accepted, { unreadable }: UpstreamRecord): 
   return { ...accepted, record: Object.fromEntries(readable) };
 }
 
-/** The doubt goes on while answers repeat what it is about, whatever else they say. */
-function doubtOf({ doubt }: Snapshot, { keys }: Stale, nowMs: number): Doubt {
-  return doubt !== null && keys.includes(doubt.key) ? doubt : { key: keys[0] ?? '', sinceMs: nowMs };
+/** What is unconfirmed stays so while answers repeat what it is about, whatever else they say. */
+function unconfirmedOf({ unconfirmed }: Snapshot, { keys }: Stale, nowMs: number): Unconfirmed {
+  return unconfirmed !== null && keys.includes(unconfirmed.key)
+    ? unconfirmed
+    : { key: keys[0] ?? '', sinceMs: nowMs };
 }
 
 function confirmAfterMs(
@@ -161,7 +163,7 @@ function changed(
 ): Fresh {
   const step = stepBetween(record.subject, snapshot.status, record.status);
   const moved = step !== 'same';
-  const { changes, merged } = diffRecords(snapshot.record, record.said, {
+  const { changes, merged } = diffRecords(snapshot.record, record.raw, {
     reading: how.reading,
     unreadable: record.unreadable,
   });
@@ -179,7 +181,7 @@ function changed(
   const whole = moved && how.reading === 'replaces';
   return {
     outcome: 'changed',
-    accepted: whole ? asSaid(record) : accepted,
+    accepted: whole ? acceptedOf(record) : accepted,
     transition: {
       type: eventType(record.subject, word),
       status: record.status,
@@ -195,13 +197,13 @@ function accept(snapshot: Snapshot, record: UpstreamRecord, merged: JsonObject):
   return { status: record.status, updatedAt: record.updatedAt ?? snapshot.updatedAt, record: merged };
 }
 
-function asSaid(record: UpstreamRecord): Accepted {
-  return { status: record.status, updatedAt: record.updatedAt, record: record.said };
+function acceptedOf(record: UpstreamRecord): Accepted {
+  return { status: record.status, updatedAt: record.updatedAt, record: record.raw };
 }
 
-function compareTimes(stored: number | null, said: number | null): 'older' | 'same' | 'newer' {
-  if (stored === null || said === null || stored === said) return 'same';
-  return said < stored ? 'older' : 'newer';
+function compareTimes(stored: number | null, answered: number | null): 'older' | 'same' | 'newer' {
+  if (stored === null || answered === null || stored === answered) return 'same';
+  return answered < stored ? 'older' : 'newer';
 }
 
 function isUnknown(status: string): boolean {

@@ -21,11 +21,11 @@ const IGNORED = new Set(['updatedAt', 'id']);
 /** Compares a stored record with a newly said one. Both are whole records; `unreadable` members are not said. */
 export function diffRecords(
   stored: JsonObject,
-  said: JsonObject,
+  answered: JsonObject,
   options: { reading: Reading; unreadable: readonly string[] },
 ): Difference {
   const readable = Object.fromEntries(
-    Object.entries(said).filter(
+    Object.entries(answered).filter(
       ([key]) => !options.unreadable.includes(key) || member(stored, key) === undefined,
     ),
   );
@@ -37,9 +37,9 @@ export function diffRecords(
 
 type Walk = { path: string; reading: Reading; changes: string[] };
 
-function mergeObject(stored: JsonObject, said: JsonObject, walk: Walk): JsonObject {
+function mergeObject(stored: JsonObject, answered: JsonObject, walk: Walk): JsonObject {
   const merged: JsonObject = { ...stored };
-  for (const [key, value] of Object.entries(said)) {
+  for (const [key, value] of Object.entries(answered)) {
     const path = walk.path === '' ? key : `${walk.path}.${key}`;
     const nameElement = setNames(key, { top: walk.path === '' });
     merged[key] = mergeValue(member(stored, key), value, { ...walk, path }, nameElement);
@@ -54,38 +54,38 @@ function member(object: JsonObject, key: string): JsonValue | undefined {
 
 function mergeValue(
   stored: JsonValue | undefined,
-  said: JsonValue,
+  answered: JsonValue,
   walk: Walk,
   nameElement?: NameElement,
 ): JsonValue {
   if (stored === undefined || stored === null) {
-    if (!isEmpty(said)) walk.changes.push(walk.path);
-    return said;
+    if (!isEmpty(answered)) walk.changes.push(walk.path);
+    return answered;
   }
-  if (isEmpty(said)) {
+  if (isEmpty(answered)) {
     if (walk.reading === 'grows') return stored;
     if (!isEmpty(stored)) walk.changes.push(walk.path);
-    return said;
+    return answered;
   }
-  if (isJsonObject(stored) && isJsonObject(said)) return mergeObject(stored, said, walk);
-  if (Array.isArray(stored) && Array.isArray(said)) {
-    return nameElement ? mergeSet(stored, said, walk, nameElement) : mergeList(stored, said, walk);
+  if (isJsonObject(stored) && isJsonObject(answered)) return mergeObject(stored, answered, walk);
+  if (Array.isArray(stored) && Array.isArray(answered)) {
+    return nameElement ? mergeSet(stored, answered, walk, nameElement) : mergeList(stored, answered, walk);
   }
-  if (fold(stored) !== fold(said)) {
+  if (fold(stored) !== fold(answered)) {
     walk.changes.push(walk.path);
-    return said;
+    return answered;
   }
   return stored;
 }
 
 /** Elements are matched by their place. A longer list at one `updatedAt` goes on where the stored one ended. */
-function mergeList(stored: JsonValue[], said: JsonValue[], walk: Walk): JsonValue[] {
-  const isLonger = said.length > stored.length;
-  if (walk.reading === 'grows' && said.length < stored.length) return stored;
-  if (stored.length !== said.length) walk.changes.push(walk.path);
-  if (stored.length !== said.length && !(walk.reading === 'grows' && isLonger)) return said;
+function mergeList(stored: JsonValue[], answered: JsonValue[], walk: Walk): JsonValue[] {
+  const isLonger = answered.length > stored.length;
+  if (walk.reading === 'grows' && answered.length < stored.length) return stored;
+  if (stored.length !== answered.length) walk.changes.push(walk.path);
+  if (stored.length !== answered.length && !(walk.reading === 'grows' && isLonger)) return answered;
   const changes = isLonger ? [] : walk.changes;
-  return said.map((value, index) => {
+  return answered.map((value, index) => {
     const path = `${walk.path}[${index}]`;
     const before = stored[index];
     if (before === undefined) return value;
@@ -96,17 +96,22 @@ function mergeList(stored: JsonValue[], said: JsonValue[], walk: Walk): JsonValu
 }
 
 /** Whether two elements at one place are different steps: then nothing of the one may pass into the other. */
-function isOtherStep(stored: JsonValue, said: JsonValue): boolean {
-  if (!isJsonObject(stored) || !isJsonObject(said)) return false;
+function isOtherStep(stored: JsonValue, answered: JsonValue): boolean {
+  if (!isJsonObject(stored) || !isJsonObject(answered)) return false;
   return ['type', 'intentHash'].some((key) => {
-    const [before, after] = [member(stored, key) ?? null, member(said, key) ?? null];
+    const [before, after] = [member(stored, key) ?? null, member(answered, key) ?? null];
     return !isEmpty(before) && !isEmpty(after) && fold(before) !== fold(after);
   });
 }
 
-function mergeSet(stored: JsonValue[], said: JsonValue[], walk: Walk, nameElement: NameElement): JsonValue[] {
+function mergeSet(
+  stored: JsonValue[],
+  answered: JsonValue[],
+  walk: Walk,
+  nameElement: NameElement,
+): JsonValue[] {
   const inner: Walk = { ...walk, changes: [] };
-  const { pairs, left } = pairElements(distinct(stored), distinct(said), nameElement);
+  const { pairs, left } = pairElements(distinct(stored), distinct(answered), nameElement);
   const merged = pairs.map(({ known, element }) => {
     if (known !== undefined) return mergeValue(known, element, inner);
     inner.changes.push(walk.path);

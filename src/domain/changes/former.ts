@@ -43,9 +43,11 @@ function valuesBetween(from: State, to: State, subject: SubjectId): { left: stri
   const after = new Set([`status=${to.status.toLowerCase()}`]);
   for (const key of Object.keys({ ...from.record, ...to.record })) {
     if (apart.has(key)) continue;
-    const [known, said] = [from, to].map(({ record }) => (Object.hasOwn(record, key) ? record[key] : null));
-    addValues(before, key, known ?? null, said ?? null);
-    addValues(after, key, said ?? null, known ?? null);
+    const [known, answered] = [from, to].map(({ record }) =>
+      Object.hasOwn(record, key) ? record[key] : null,
+    );
+    addValues(before, key, known ?? null, answered ?? null);
+    addValues(after, key, answered ?? null, known ?? null);
   }
   return { left: [...before.difference(after)], entered: [...after.difference(before)] };
 }

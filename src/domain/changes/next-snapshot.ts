@@ -35,7 +35,7 @@ export function nextSnapshot(
       moved ? keptFlags(before, waiting && wasWaiting) : before.flags,
       quoteFlags(subject, accepted.status),
     ),
-    doubt: null,
+    unconfirmed: null,
     former: formerAfter(before, accepted, subject),
   };
 }
@@ -82,7 +82,7 @@ export function unseenSnapshot(nowMs: number): Snapshot {
     changedAtMs: nowMs,
     pendingSince: null,
     flags: [],
-    doubt: null,
+    unconfirmed: null,
     former: [],
     told: false,
   };

@@ -17,11 +17,11 @@ const MOST_COMPARISONS = 500_000;
  */
 export function pairElements(
   stored: readonly JsonValue[],
-  said: readonly JsonValue[],
+  answered: readonly JsonValue[],
   nameElement: NameElement,
 ): { pairs: Pair[]; left: JsonValue[] } {
   const byText = new Map(stored.map((element) => [fold(element), element]));
-  const pairs: Pair[] = said.map((element) => ({ element, known: byText.get(fold(element)) }));
+  const pairs: Pair[] = answered.map((element) => ({ element, known: byText.get(fold(element)) }));
   const spoken = new Set<JsonValue>(pairs.flatMap(({ known }) => (known === undefined ? [] : [known])));
   const names = new Set(stored.map(nameElement));
   const open = pairs.filter(({ known, element }) => known === undefined && names.has(nameElement(element)));

@@ -1,4 +1,4 @@
-import { knownStatuses, type Telling, telling, tellingOf, toldKind } from '../subjects/kinds.ts';
+import { eventKind, knownStatuses, type Telling, telling, tellingOf } from '../subjects/kinds.ts';
 import { SUBJECT_KINDS } from '../subjects/subject.ts';
 
 /** Events about the daemon's surroundings; they reach only receivers whose `events` name them. */
@@ -36,7 +36,7 @@ export const TEST_TYPE = 'intentwatch.test';
 /** Every event type that can be foreseen. An unknown status of the upstream's makes a type of its own beside these. */
 export const EVENT_TYPES: readonly string[] = [
   ...SUBJECT_KINDS.flatMap((kind) =>
-    [...new Set([...knownStatuses(kind), ...Object.keys(toldKind(kind).happenings)])].map(
+    [...new Set([...knownStatuses(kind), ...Object.keys(eventKind(kind).happenings)])].map(
       (word) => `${kind}.${word}`,
     ),
   ),

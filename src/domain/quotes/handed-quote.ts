@@ -5,8 +5,8 @@ import type { Snapshot } from '../subjects/record.ts';
 import { quoteId, type SubjectId } from '../subjects/subject.ts';
 import type { QuotePart } from './quote-signature.ts';
 
-/** A quote that was handed over as the JSON of `POST /v1/quotes`. `said` is all that its signature covers and what it promises, as it was. */
-export type HandedQuote = { subject: SubjectId; said: JsonObject };
+/** A quote that was handed over as the JSON of `POST /v1/quotes`. `raw` is all that its signature covers and what it promises, as it was. */
+export type HandedQuote = { subject: SubjectId; raw: JsonObject };
 
 /** A quote that was handed over, and whether its signature holds; null until that could be found out. */
 export type HandedState = { quote: HandedQuote; verdict: 'valid' | 'invalid' | null };
@@ -22,12 +22,12 @@ export function readHandedQuote(json: JsonValue): HandedQuote | null {
   if (!isJsonObject(json) || typeof json.id !== 'string') return null;
   const [, uuid] = /^quote:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i.exec(json.id) ?? [];
   if (uuid === undefined) return null;
-  return { subject: quoteId(uuid), said: membersOf(json, KEPT) };
+  return { subject: quoteId(uuid), raw: membersOf(json, KEPT) };
 }
 
 /** Names what is signed of a quote: one that is handed over with another content is verified again. */
-export function fingerprintOf({ said }: HandedQuote): string {
-  return sha256(stringToBytes(canonicalJson(membersOf(said, SIGNED)))).slice(2, 34);
+export function fingerprintOf({ raw }: HandedQuote): string {
+  return sha256(stringToBytes(canonicalJson(membersOf(raw, SIGNED)))).slice(2, 34);
 }
 
 function membersOf(json: JsonObject, names: readonly string[]): JsonObject {
@@ -51,6 +51,6 @@ export function signatureInvalid(
       skipped: false,
       regression: false,
     },
-    said: { id: quote.subject, signature: { valid: false, part, reason, recovered } },
+    raw: { id: quote.subject, signature: { valid: false, part, reason, recovered } },
   };
 }

@@ -14,8 +14,8 @@ const LONGEST_WORD = 100;
 const LONGEST_ESTIMATE = 7 * 86_400;
 
 /** What a quote that was handed over promises; what it does not say, or not in the shape of the interface, is left out. */
-export function promisedBy({ subject, said }: HandedQuote): Promised {
-  const [source, destination] = [said.source, said.destination].map((end) => (isJsonObject(end) ? end : {}));
+export function promisedBy({ subject, raw }: HandedQuote): Promised {
+  const [source, destination] = [raw.source, raw.destination].map((end) => (isJsonObject(end) ? end : {}));
   const ends = (end: JsonObject = {}) => ({ chainId: wordOf(end.chainId), token: wordOf(end.token) });
   const parts: JsonObject = {
     quote: subject,
@@ -26,8 +26,8 @@ export function promisedBy({ subject, said }: HandedQuote): Promised {
       minimum: amountOf(destination?.minAmountOut),
       recipient: wordOf(destination?.recipient),
     },
-    fees: feesOf(said.fees),
-    estimateSeconds: estimateOf(said.estimatedFulfillTimeSec),
+    fees: feesOf(raw.fees),
+    estimateSeconds: estimateOf(raw.estimatedFulfillTimeSec),
   };
   return PROMISED.parse(withoutNulls(parts));
 }

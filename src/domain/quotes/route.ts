@@ -39,14 +39,14 @@ export type RouteFee = {
   symbol: string | null;
 };
 
-/** One solver's quote for a route. Amounts are base units; `said` is all that was said about it. */
+/** One solver's quote for a route. Amounts are base units; `raw` is all that was said about it. */
 export type RouteQuote = {
   solver: string | null;
   output: string;
   minimumOutput: string | null;
   fees: readonly RouteFee[];
   fillEstimateSeconds: number | null;
-  said: JsonObject;
+  raw: JsonObject;
 };
 
 /** An amount with more digits than any token has is no amount, and arithmetic on it would take time without bound. */
@@ -73,7 +73,7 @@ const ROUTE_RECORD = z.object({
   output: amount.nullable(),
   previousOutput: amount.nullable(),
   /** In a snapshot: the output that was last told, where the present one differs from it. */
-  toldOutput: amount.optional(),
+  reportedOutput: amount.optional(),
   minimumOutput: amount.nullable(),
   outputPerInput: z.string().nullable(),
   fees: z.array(
@@ -115,7 +115,7 @@ export function routeRecord(
     source: decimalsOf(source, quotes, directory),
     destination: decimalsOf(destination, quotes, directory),
   };
-  const said = {
+  const raw = {
     id: subject,
     type: 'route',
     service,
@@ -133,9 +133,9 @@ export function routeRecord(
     fees: best === undefined ? [] : sumFees(best.fees),
     fillEstimateSeconds: best?.fillEstimateSeconds ?? null,
     solvers: countSolvers(quotes),
-    quote: best === undefined ? null : shownQuote(best.said),
+    quote: best === undefined ? null : shownQuote(best.raw),
   };
-  return { subject, status, updatedAt: null, names: [], said, unreadable: [] };
+  return { subject, status, updatedAt: null, names: [], raw, unreadable: [] };
 }
 
 /**
@@ -168,7 +168,7 @@ function betterFirst(a: RouteQuote, b: RouteQuote): number {
     descending(a.output, b.output) ||
     descending(usableAmount(a.minimumOutput) ?? '0', usableAmount(b.minimumOutput) ?? '0') ||
     (a.fillEstimateSeconds ?? Number.MAX_SAFE_INTEGER) - (b.fillEstimateSeconds ?? Number.MAX_SAFE_INTEGER) ||
-    (canonicalJson(a.said) < canonicalJson(b.said) ? -1 : 1)
+    (canonicalJson(a.raw) < canonicalJson(b.raw) ? -1 : 1)
   );
 }
 
@@ -189,12 +189,12 @@ function decimalsOf(
 ): number | null {
   const known = directory.token(String(chainId), token);
   if (known !== null) return known.decimals;
-  const said = quotes
+  const decimals = quotes
     .flatMap(({ fees }) => fees)
     .filter((fee) => fee.token !== null && foldHex(fee.token) === foldHex(token))
     .map((fee) => fee.decimals)
     .filter((decimals) => decimals !== null && decimals >= 0 && decimals <= 36);
-  return new Set(said).size === 1 ? (said[0] ?? null) : null;
+  return new Set(decimals).size === 1 ? (decimals[0] ?? null) : null;
 }
 
 function outputPerInput(
@@ -244,15 +244,15 @@ function countSolvers(quotes: readonly RouteQuote[]): number {
  * The quote as it was said, but for what is long and of use only to whoever funds this very quote: `encodedRoute`, or v1's
  * `execution`; and but for the other `quotes` of a v1 answer.
  */
-function shownQuote(said: JsonObject): JsonObject | null {
-  const shown = withoutFunding(said);
+function shownQuote(raw: JsonObject): JsonObject | null {
+  const shown = withoutFunding(raw);
   return shown === null || canonicalJson(shown).length > LONGEST_QUOTE ? null : shown;
 }
 
-function withoutFunding(said: JsonObject): JsonObject | null {
-  const { quoteData, execution, quotes, ...others } = said;
-  if (typeof said.signature === 'string') return others;
+function withoutFunding(raw: JsonObject): JsonObject | null {
+  const { quoteData, execution, quotes, ...others } = raw;
+  if (typeof raw.signature === 'string') return others;
   if (!isJsonObject(quoteData) || !isJsonObject(quoteData.quoteResponse)) return null;
   const { encodedRoute, ...quoteResponse } = quoteData.quoteResponse;
-  return { ...said, quoteData: { ...quoteData, quoteResponse } };
+  return { ...raw, quoteData: { ...quoteData, quoteResponse } };
 }

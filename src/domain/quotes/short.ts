@@ -32,7 +32,7 @@ export function shortEvent(
       skipped: false,
       regression: false,
     },
-    said: {},
+    raw: {},
   };
 }
 

@@ -45,17 +45,17 @@ export type Kind = {
   happenings: { readonly [word: string]: Telling };
 };
 
-type Said = { says?: string; title?: string; isTrouble?: true };
+type Wording = { says?: string; title?: string; isTrouble?: true };
 
 /** How something is told, as far as it is said. */
-export function telling({ says, title, isTrouble }: Said): Telling {
+export function telling({ says, title, isTrouble }: Wording): Telling {
   return { says: says ?? null, title: title ?? null, isTrouble: isTrouble ?? false };
 }
 
 function status(
   stage: Stage,
   next: readonly string[],
-  more: Said & { isAstray?: true; isUnfunded?: true } = {},
+  more: Wording & { isAstray?: true; isUnfunded?: true } = {},
 ): Status {
   const { isAstray, isUnfunded } = more;
   return {
@@ -311,7 +311,7 @@ export function surfaceKinds(surface: Surface): SubjectKind[] {
 
 /** The statuses that are known of the subjects of a kind, in lower case. Any other word passes as well. */
 export function knownStatuses(kind: SubjectKind): string[] {
-  return Object.keys(toldKind(kind).statuses);
+  return Object.keys(eventKind(kind).statuses);
 }
 
 /** Whether the upstream can be asked for this subject alone; the others are only seen on wallet pages. */
@@ -325,7 +325,7 @@ export function statusMember(subject: SubjectId): string {
 }
 
 /** A kind as it is told, with the statuses of all its subjects; of a kind of the upstream's own nothing but its name is known. */
-export function toldKind(kind: string): Pick<Kind, 'name' | 'statuses' | 'happenings'> {
+export function eventKind(kind: string): Pick<Kind, 'name' | 'statuses' | 'happenings'> {
   const known = SUBJECT_KINDS.find((one) => one === kind);
   if (known !== undefined) {
     const statuses = Object.fromEntries(variants(known).flatMap((one) => Object.entries(one.statuses)));
@@ -340,7 +340,7 @@ export function toldKind(kind: string): Pick<Kind, 'name' | 'statuses' | 'happen
 
 /** How a word of an event of a kind is told: a status, or something else that happened; null for a word that is not known. */
 export function tellingOf(kind: string, word: string): Telling | null {
-  const { statuses, happenings } = toldKind(kind);
+  const { statuses, happenings } = eventKind(kind);
   for (const table of [happenings, statuses]) {
     if (Object.hasOwn(table, word)) return table[word] ?? null;
   }

@@ -4,7 +4,7 @@ import type { SubjectId } from './subject.ts';
 
 /**
  * What the upstream said about a subject, parsed. `updatedAt` is in Unix seconds; null when the answer had none.
- * `said` is the record whole, unknown members included; `unreadable` lists the top-level members of `said` that did
+ * `raw` is the record whole, unknown members included; `unreadable` lists the top-level members of `raw` that did
  * not have the shape of the interface. `names` are the intent hashes that the record mentions.
  */
 export type UpstreamRecord = {
@@ -12,12 +12,12 @@ export type UpstreamRecord = {
   status: string;
   updatedAt: number | null;
   names: string[];
-  said: JsonObject;
+  raw: JsonObject;
   unreadable: string[];
 };
 
 /** A stale answer that exact look-ups keep giving: what of it they repeat, and since when (Redis time, ms). */
-export type Doubt = { key: string; sinceMs: number };
+export type Unconfirmed = { key: string; sinceMs: number };
 
 const INTEGER = z.codec(z.string().regex(/^-?\d+$/), z.number(), { decode: Number, encode: String });
 
@@ -44,13 +44,13 @@ const listOf = (separator: string) =>
     encode: (list) => list.join(separator),
   });
 
-const DOUBT = z.codec(z.string().optional(), z.custom<Doubt>().nullable(), {
+const UNCONFIRMED = z.codec(z.string().optional(), z.custom<Unconfirmed>().nullable(), {
   decode: (text) => {
     if (text === undefined) return null;
     const bar = text.indexOf('|');
     return { sinceMs: Number(text.slice(0, bar)), key: text.slice(bar + 1) };
   },
-  encode: (doubt) => (doubt === null ? undefined : `${doubt.sinceMs}|${doubt.key}`),
+  encode: (unconfirmed) => (unconfirmed === null ? undefined : `${unconfirmed.sinceMs}|${unconfirmed.key}`),
 });
 
 /** What a new snapshot says: members on one side, the texts of a hash in Redis on the other. */
@@ -82,7 +82,7 @@ export const SNAPSHOT = z.object({
   ...WRITTEN,
   /** The number that the commit counter had when it was written. */
   commit: INTEGER,
-  doubt: DOUBT,
+  unconfirmed: UNCONFIRMED,
   /** The latest event that everybody was entitled to who had claimed the subject. */
   eventId: z.string().optional(),
 });

@@ -112,15 +112,17 @@ export function discoveredDirectory(base: Directory, { chains, tokens }: Discove
     },
     token: (chainId, address): Token | null => {
       const common = base.token(chainId, address);
-      const said = known.get(tokenKey(chainId, address));
-      if (said === undefined) return common;
-      return contradiction(said, common) === null ? { symbol: said.symbol, decimals: said.decimals } : null;
+      const listed = known.get(tokenKey(chainId, address));
+      if (listed === undefined) return common;
+      return contradiction(listed, common) === null
+        ? { symbol: listed.symbol, decimals: listed.decimals }
+        : null;
     },
   };
 }
 
 /** A token of which other decimals were said than are known. */
-export type Contradiction = { chainId: string; address: string; known: number; said: number };
+export type Contradiction = { chainId: string; address: string; known: number; listed: number };
 
 /** The tokens whose decimals the upstream contradicts: those that it said first, or those of `base`. */
 export function contradictions(base: Directory, { tokens }: Discovered): Contradiction[] {
@@ -134,9 +136,9 @@ export function contradictions(base: Directory, { tokens }: Discovered): Contrad
 function contradiction(
   { decimals, contradicted }: DiscoveredToken,
   common: Token | null,
-): { known: number; said: number } | null {
-  if (common !== null && common.decimals !== decimals) return { known: common.decimals, said: decimals };
-  return contradicted === null ? null : { known: decimals, said: contradicted };
+): { known: number; listed: number } | null {
+  if (common !== null && common.decimals !== decimals) return { known: common.decimals, listed: decimals };
+  return contradicted === null ? null : { known: decimals, listed: contradicted };
 }
 
 /** The signers of quotes by source chain. */

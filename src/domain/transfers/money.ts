@@ -6,14 +6,14 @@ import { toUnits } from './amounts.ts';
 import type { Directory } from './chains.ts';
 
 /** An amount of a token on a chain, as far as it is said. */
-export type Said = {
+export type RawAmount = {
   amount?: string | null | undefined;
   token?: string | null | undefined;
   chainId?: string | null | undefined;
 };
 
 /** An amount as an event tells it; null where it is no whole number of base units. */
-export function money({ amount, token, chainId }: Said, directory: Directory): JsonObject | null {
+export function money({ amount, token, chainId }: RawAmount, directory: Directory): JsonObject | null {
   const digits = amountOf(amount ?? undefined);
   if (digits === null) return null;
   const place = { token: wordOf(token ?? undefined), chainId: wordOf(chainId ?? undefined) };

@@ -117,7 +117,7 @@ function legRows(
 /** The record's members that no other row tells, those with a name first. */
 function recordRows(event: RenderedEvent, transfer: Transfer): Row[] {
   const { record } = event.data;
-  const told = new Set([...toldMembers(record, transfer), ...promiseMembers(event)]);
+  const told = new Set([...shownMembers(record, transfer), ...promiseMembers(event)]);
   const rest = Object.keys(record).filter((key) => !told.has(key));
   const named = rest.filter((key) => NAMED_MEMBERS.has(key));
   const others = rest.filter((key) => !NAMED_MEMBERS.has(key)).slice(0, MAX_OTHER_ROWS);
@@ -129,7 +129,7 @@ function recordRows(event: RenderedEvent, transfer: Transfer): Row[] {
 }
 
 /** The members that the rows of the transfer tell; what could not be read there stays to be told on its own. */
-function toldMembers(record: JsonObject, { source, destination, refund }: Transfer): Set<string> {
+function shownMembers(record: JsonObject, { source, destination, refund }: Transfer): Set<string> {
   const legs = [source, destination, refund].filter((leg) => leg !== null);
   const told = new Set([...TOLD_MEMBERS, ...legs.flatMap(({ members }) => members)]);
   const transaction = readText(record.txHash);

@@ -1,6 +1,6 @@
 import type { RenderedEvent } from '../../domain/events/event.ts';
 import { isOperatorKind, tellingOfType } from '../../domain/events/event-types.ts';
-import { toldKind } from '../../domain/subjects/kinds.ts';
+import { eventKind } from '../../domain/subjects/kinds.ts';
 import { describeAmount } from '../../domain/transfers/amounts.ts';
 import { chainName, type Directory } from '../../domain/transfers/chains.ts';
 import type { Leg, Transfer } from '../../domain/transfers/transfer.ts';
@@ -16,7 +16,7 @@ export function isOperatorEvent(event: RenderedEvent): boolean {
 
 /** The name of a kind in running text. */
 export function kindName(kind: string): string {
-  return kind === 'upstream' ? 'transfer service' : toldKind(kind).name;
+  return kind === 'upstream' ? 'transfer service' : eventKind(kind).name;
 }
 
 /** What an event's words are made from beside itself: the transfer in its record, and the names of chains and tokens. */

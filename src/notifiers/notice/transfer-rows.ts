@@ -48,9 +48,9 @@ export function troubleRows({ data: { transfer } }: RenderedEvent): Row[] {
 /** What was promised of a transfer, beside what its record tells: amounts, fees, and who gets them. */
 export function promiseRows({ data }: RenderedEvent, { destination }: Transfer): Row[] {
   const { promised, minimum, fees = [], funder, recipient, refundRecipient, delivered } = data.transfer ?? {};
-  const isTold = delivered === undefined && destination?.amount === promised?.amount;
+  const isReported = delivered === undefined && destination?.amount === promised?.amount;
   return [
-    ...rowIf('Promised', promised === undefined || isTold ? '' : amount(promised)),
+    ...rowIf('Promised', promised === undefined || isReported ? '' : amount(promised)),
     ...rowIf('At least', minimum === undefined ? '' : amount(minimum)),
     ...rowIf('Fees', fees.map((fee) => [amount(fee), fee.kind].filter(Boolean).join(' ')).join(', ')),
     ...rowIf('From', funder ?? ''),

@@ -1,10 +1,10 @@
-import type { Letter } from './letters.ts';
+import type { PendingDelivery } from './pending-delivery.ts';
 
 /** When something was handed out: Redis time, and our own clock at that moment. */
 export type Clock = { redisMs: number; ownMs: number };
 
 /** A delivery that was handed out, and when. */
-export type Handed = { letter: Letter; clock: Clock };
+export type Handed = { delivery: PendingDelivery; clock: Clock };
 
 /** An attempt that takes no longer than this is quick. */
 const QUICK_MS = 200;
@@ -38,11 +38,11 @@ export class Ahead {
   }
 
   get ids(): string[] {
-    return this.#waiting.map(({ letter }) => letter.id);
+    return this.#waiting.map(({ delivery }) => delivery.id);
   }
 
   has(id: string): boolean {
-    return this.#waiting.some(({ letter }) => letter.id === id);
+    return this.#waiting.some(({ delivery }) => delivery.id === id);
   }
 
   add(handed: Handed): void {

@@ -1,7 +1,7 @@
 import type { Receiver } from '../../config/config.ts';
 import type { Notifier } from '../../notifiers/notifier.ts';
 import { Ahead, type Clock } from './ahead.ts';
-import { type Letter, letterOf } from './letters.ts';
+import { type PendingDelivery, pendingDelivery } from './pending-delivery.ts';
 import { type DeliveryParts, type DeliveryRunner, type Places, runDelivery } from './run-delivery.ts';
 
 /** After an error of our own (Redis away, a bug) a delivery is tried again. */
@@ -32,14 +32,14 @@ export class DeliveryWorker {
   readonly #cut = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | null = null;
-  #lookAgain = false;
+  #isWokenAgain = false;
   #state: 'new' | 'running' | 'closing' = 'new';
 
   constructor(receiver: Receiver, notifier: Notifier, parts: DeliveryParts) {
     this.#receiver = receiver;
     this.#parts = parts;
     this.#runner = { receiver, notifier, parts, places: this.#heard(), cut: this.#cut.signal };
-    // Under a rate limit each has its time, and what is gathered waits by rules of its own.
+    // Under a rate limit each has its time, and what waits for a batch has rules of its own.
     const goesAhead = receiver.type === 'webhook' && receiver.rateLimit === null && receiver.concurrency > 1;
     this.#ahead = new Ahead(goesAhead ? receiver.concurrency : 0);
   }
@@ -58,7 +58,7 @@ export class DeliveryWorker {
   wake(): void {
     if (this.#state !== 'running') return;
     if (this.#looking !== null) {
-      this.#lookAgain = true;
+      this.#isWokenAgain = true;
       return;
     }
     clearTimeout(this.#timer);
@@ -71,8 +71,8 @@ export class DeliveryWorker {
       })
       .finally(() => {
         this.#looking = null;
-        if (this.#lookAgain) {
-          this.#lookAgain = false;
+        if (this.#isWokenAgain) {
+          this.#isWokenAgain = false;
           this.wake();
         }
       });
@@ -115,7 +115,7 @@ export class DeliveryWorker {
         this.#dueAgain.add(claimed.id);
         continue;
       }
-      this.#ahead.add({ letter: letterOf(claimed, texts, this.#parts), clock });
+      this.#ahead.add({ delivery: pendingDelivery(claimed, texts, this.#parts), clock });
     }
     this.#begin();
     if (!this.#ahead.isOpen) await this.#return(this.#ahead.clear());
@@ -128,15 +128,15 @@ export class DeliveryWorker {
     while (this.#state === 'running' && this.#places() > 0) {
       const handed = this.#ahead.next();
       if (handed === null) return;
-      const { letter, clock } = handed;
-      this.#place(letter.id);
-      const end = this.#take(letter, clock).finally(() => {
-        this.#held.delete(letter.id);
-        this.#giveWay(letter.id);
+      const { delivery, clock } = handed;
+      this.#place(delivery.id);
+      const end = this.#take(delivery, clock).finally(() => {
+        this.#held.delete(delivery.id);
+        this.#giveWay(delivery.id);
         // No longer among what is held, it is queued and handed out anew.
-        if (this.#dueAgain.delete(letter.id)) this.wake();
+        if (this.#dueAgain.delete(delivery.id)) this.wake();
       });
-      this.#held.set(letter.id, end);
+      this.#held.set(delivery.id, end);
     }
   }
 
@@ -194,14 +194,14 @@ export class DeliveryWorker {
   }
 
   /** Sees a delivery to its end: sent and noted, or handed back. */
-  async #take(letter: Letter, clock: Clock): Promise<void> {
+  async #take(delivery: PendingDelivery, clock: Clock): Promise<void> {
     try {
-      const afterMs = await runDelivery(letter, clock, this.#runner);
-      if (afterMs !== null) await this.#handBack(letter.id, afterMs);
+      const afterMs = await runDelivery(delivery, clock, this.#runner);
+      if (afterMs !== null) await this.#handBack(delivery.id, afterMs);
     } catch (error) {
       const isCut = this.#cut.signal.aborted;
-      if (!isCut) this.#parts.log.error({ delivery: letter.id, error }, 'delivery.error');
-      await this.#handBack(letter.id, isCut ? null : ERROR_RETRY_MS).catch(() => undefined);
+      if (!isCut) this.#parts.log.error({ delivery: delivery.id, error }, 'delivery.error');
+      await this.#handBack(delivery.id, isCut ? null : ERROR_RETRY_MS).catch(() => undefined);
     }
   }
 

@@ -2,9 +2,9 @@ import { MOST_OPEN } from '../../store/deliveries.ts';
 import type { LogEntry } from '../../store/log-entry.ts';
 import type { StoredReceiver, StoredSubscription } from '../../store/registry.ts';
 import type { Standing } from '../../store/relay-lease.ts';
+import { type Entitlement, entitlements } from './entitlements.ts';
 import { type LogBatch, NewerEntryError, readBatch } from './log-batch.ts';
 import { openDeliveries } from './open-deliveries.ts';
-import { type Entitlement, entitlements } from './openings.ts';
 import type { RelayParts } from './relay-parts.ts';
 
 /** How many entries of the log receivers are taken along at once. */

@@ -1,6 +1,6 @@
 import { deliveryId } from '../../domain/events/delivery-id.ts';
 import type { StoredReceiver } from '../../store/registry.ts';
-import type { Entitlement } from './openings.ts';
+import type { Entitlement } from './entitlements.ts';
 import type { RelayParts } from './relay-parts.ts';
 
 /**

@@ -5,8 +5,8 @@ import type { RedisClient } from '../../store/commands.ts';
 import { redisTimeMs } from '../../store/connection.ts';
 import { isHeld } from '../../store/receivers.ts';
 import type { StoredReceiver } from '../../store/registry.ts';
+import { entitledTo } from './entitlements.ts';
 import { readBatch } from './log-batch.ts';
-import { entitledTo } from './openings.ts';
 import type { RelayStores } from './relay-parts.ts';
 
 /** The config that the check sees to: its `digest`, and what brings Redis back to it. */

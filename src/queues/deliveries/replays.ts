@@ -3,9 +3,9 @@ import { MOST_OPEN } from '../../store/deliveries.ts';
 import { compareEntries } from '../../store/log-entry.ts';
 import type { StoredReceiver } from '../../store/registry.ts';
 import type { Replay, ReplayStore } from '../../store/replays.ts';
+import { entitledTo } from './entitlements.ts';
 import { NewerEntryError, readBatch } from './log-batch.ts';
 import { openDeliveries } from './open-deliveries.ts';
-import { entitledTo } from './openings.ts';
 import type { RelayParts } from './relay-parts.ts';
 
 /** How many entries of the log a replay is taken along in one round. */

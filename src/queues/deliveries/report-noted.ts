@@ -2,19 +2,19 @@ import type { Logger } from 'pino';
 import { parseDeliveryId } from '../../domain/events/delivery-id.ts';
 import type { Signals } from '../../signals.ts';
 import type { Noted, Noting } from '../../store/deliveries.ts';
-import type { Letter } from './letters.ts';
+import type { PendingDelivery } from './pending-delivery.ts';
 
 /** An attempt that was noted, with the deliveries that it was about, the one that leads among them. */
 type Attempted = {
   receiver: string;
-  letters: readonly Letter[];
-  lead: Letter;
+  deliveries: readonly PendingDelivery[];
+  lead: PendingDelivery;
   attempt: Noting['attempt'];
 };
 
 /** Says how an attempt went, what became of its deliveries, and of their receiver. */
 export function reportNoted(
-  { receiver, letters, lead, attempt }: Attempted,
+  { receiver, deliveries, lead, attempt }: Attempted,
   { outcome, moved }: Noted,
   { signals, log }: { signals: Signals; log: Logger },
 ): void {
@@ -35,7 +35,7 @@ export function reportNoted(
   const more = {
     ...(turn === null ? {} : { openedAt: new Date(Math.floor(turn / 1_000)).toISOString() }),
     ...(replay === null ? {} : { replay }),
-    ...(letters.length === 1 ? {} : { events: letters.length }),
+    ...(deliveries.length === 1 ? {} : { events: deliveries.length }),
   };
   log[level]({ ...line, ...more, outcome }, 'delivery.attempted');
   if (moved !== null) {
@@ -44,12 +44,13 @@ export function reportNoted(
     log[how]({ receiver, move: moved, reason }, 'receiver.moved');
   }
   if (outcome === 'pending') return;
-  for (const letter of letters) signals.emit('delivery.ended', { ...aboutOf(receiver, letter), outcome });
+  for (const delivery of deliveries)
+    signals.emit('delivery.ended', { ...aboutOf(receiver, delivery), outcome });
 }
 
 function aboutOf(
   receiver: string,
-  { id, event }: Letter,
+  { id, event }: PendingDelivery,
 ): { receiver: string; subject: string | null; eventId: string; eventType: string } {
   const subject = event?.data.subject.id ?? null;
   return { receiver, subject, eventId: parseDeliveryId(id).eventId, eventType: event?.type ?? 'unknown' };

@@ -10,10 +10,10 @@ import type { EventLog } from '../../store/event-log.ts';
 import type { Registry } from '../../store/registry.ts';
 import type { Clock } from './ahead.ts';
 import { cutAnswer, judge } from './attempts.ts';
-import { type Letter, readLetters } from './letters.ts';
+import { type BatchDecision, decideBatch } from './batch-decision.ts';
+import { type PendingDelivery, readPending } from './pending-delivery.ts';
 import { reportNoted } from './report-noted.ts';
 import type { Sender } from './sender.ts';
-import { type Turn, takeTurn } from './turn.ts';
 
 /** What deliveries are made with. */
 export type DeliveryParts = {
@@ -50,8 +50,8 @@ export type DeliveryRunner = {
 
 /** What is sent at once: one delivery, or those of a batch, the one that leads first; and the process that was handed it. */
 type Message = {
-  lead: Letter;
-  letters: readonly Letter[];
+  lead: PendingDelivery;
+  deliveries: readonly PendingDelivery[];
   batch: string | null;
   process: string | null;
 };
@@ -67,19 +67,19 @@ const NEWER_RETRY_MS = 30_000;
  * the attempt; judges it; and notes how it ended. Returns ms until it comes up again; null when its end is noted.
  */
 export async function runDelivery(
-  letter: Letter,
+  delivery: PendingDelivery,
   clock: Clock,
   runner: DeliveryRunner,
 ): Promise<number | null> {
   const { receiver, parts, places } = runner;
-  const turn = await takeTurn({ receiver, letter, nowMs: nowBy(clock) }, parts);
-  if (turn.do === 'wait') return turn.afterMs;
-  const letters = await read(letter, turn, runner);
-  if (letters.some(({ waits }) => waits)) return NEWER_RETRY_MS;
-  for (const one of letters) {
+  const decision = await decideBatch({ receiver, delivery, nowMs: nowBy(clock) }, parts);
+  if (decision.do === 'wait') return decision.afterMs;
+  const deliveries = await read(delivery, decision, runner);
+  if (deliveries.some(({ waits }) => waits)) return NEWER_RETRY_MS;
+  for (const one of deliveries) {
     if (one.missing !== null) await noteMissing(one, one.missing, { clock, runner });
   }
-  const message = messageOf(letter, letters, { turn, process: parts.sender.id });
+  const message = messageOf(delivery, deliveries, { decision, process: parts.sender.id });
   if (message === null) return null;
   // Another process may have taken it over while this one stood still.
   if (!parts.sender.isSure()) return 0;
@@ -89,7 +89,7 @@ export async function runDelivery(
   const returned = places.attempted({ isDelivered, durationMs: attempt.result.durationMs });
   const noted = note(message, notingOf(message, attempt, { clock, receiver }), runner);
   // What is asked for now reaches Redis behind the note, and so usually finds the receiver as the attempt left it.
-  places.leave(letter.id);
+  places.leave(delivery.id);
   await Promise.all([returned, noted]);
   places.noted({ isDelivered });
   return null;
@@ -97,27 +97,27 @@ export async function runDelivery(
 
 /** The deliveries that are sent at once, with their events. */
 async function read(
-  letter: Letter,
-  { members }: SendingTurn,
+  delivery: PendingDelivery,
+  { members }: SendDecision,
   { receiver, parts }: DeliveryRunner,
-): Promise<Letter[]> {
-  const isAlone = members.every((id) => id === letter.id);
-  return isAlone ? [letter] : readLetters(receiver.name, members, parts);
+): Promise<PendingDelivery[]> {
+  const isAlone = members.every((id) => id === delivery.id);
+  return isAlone ? [delivery] : readPending(receiver.name, members, parts);
 }
 
 /** What is to be sent of some deliveries; null when there is nothing. */
 function messageOf(
-  letter: Letter,
-  letters: readonly Letter[],
-  { turn, process }: { turn: SendingTurn; process: string },
+  delivery: PendingDelivery,
+  deliveries: readonly PendingDelivery[],
+  { decision, process }: { decision: SendDecision; process: string },
 ): Message | null {
-  const sent = letters.filter(({ event }) => event !== null);
+  const sent = deliveries.filter(({ event }) => event !== null);
   const [first] = sent;
   if (first === undefined) return null;
-  const lead = letters.length === 1 ? letter : (sent.find(({ id }) => id === letter.id) ?? first);
-  const batch = turn.members.length > 1 ? turn.batch : null;
+  const lead = deliveries.length === 1 ? delivery : (sent.find(({ id }) => id === delivery.id) ?? first);
+  const batch = decision.members.length > 1 ? decision.batch : null;
   // Where the event of the one that leads has gone, another of the batch stands for it, which nobody was handed.
-  return { lead, letters: sent, batch, process: lead.id === letter.id ? process : null };
+  return { lead, deliveries: sent, batch, process: lead.id === delivery.id ? process : null };
 }
 
 /** An attempt that was made, and when (own clock, ms). */
@@ -125,17 +125,17 @@ type Attempt = { result: AttemptResult; atMs: number };
 
 /** Sends one message, about one event or as the batch of several. */
 async function makeAttempt(
-  { lead, letters, batch }: Message,
+  { lead, deliveries, batch }: Message,
   { receiver, notifier, cut }: DeliveryRunner,
 ): Promise<Attempt> {
   const atMs = Date.now();
   const replay = lead.fact.replay !== null;
-  const options = { signal: cut, nowMs: atMs, replay, remaining: remainingOf(letters) };
+  const options = { signal: cut, nowMs: atMs, replay, remaining: remainingOf(deliveries) };
   if (batch === null) {
     if (lead.event === null) throw new Error('there is no event to send');
     return { result: await notifier.deliver(lead.event, options), atMs };
   }
-  const events = letters.flatMap(({ event }) => event ?? []);
+  const events = deliveries.flatMap(({ event }) => event ?? []);
   if (notifier.deliverDigest === undefined) {
     throw new Error(`receiver ${receiver.name} takes one event at a time, but several are to be sent`);
   }
@@ -144,13 +144,13 @@ async function makeAttempt(
 
 /** What is noted of an attempt: what follows from it, and what is kept of the answer. */
 function notingOf(
-  { letters, process }: Message,
+  { deliveries, process }: Message,
   { result, atMs }: Attempt,
   { clock, receiver }: { clock: Clock; receiver: Receiver },
 ): Omit<Noting, 'ids'> {
   const verdict = judge({
     result,
-    facts: letters.map(({ fact }) => fact),
+    facts: deliveries.map(({ fact }) => fact),
     retries: receiver.retries,
     claimedMs: clock.redisMs,
     nowMs: nowBy(clock),
@@ -168,7 +168,7 @@ function notingOf(
 
 /** Ends a delivery that has nothing to send. */
 async function noteMissing(
-  letter: Letter,
+  delivery: PendingDelivery,
   reason: string,
   { clock, runner }: { clock: Clock; runner: DeliveryRunner },
 ): Promise<void> {
@@ -183,33 +183,33 @@ async function noteMissing(
     process: null,
     nowMs: nowBy(clock),
   };
-  await note({ letters: [letter], lead: letter }, noting, runner);
+  await note({ deliveries: [delivery], lead: delivery }, noting, runner);
 }
 
 /** Notes an attempt with all its deliveries in one step. What has been sent is noted, however long that takes. */
 async function note(
-  { letters, lead }: Pick<Message, 'letters' | 'lead'>,
+  { deliveries, lead }: Pick<Message, 'deliveries' | 'lead'>,
   noting: Omit<Noting, 'ids'>,
   { receiver: { name: receiver }, parts, places, cut }: DeliveryRunner,
 ): Promise<void> {
-  const { deliveries, log } = parts;
-  const others = letters.filter(({ id }) => id !== lead.id).map(({ id }) => id);
+  const { deliveries: store, log } = parts;
+  const others = deliveries.filter(({ id }) => id !== lead.id).map(({ id }) => id);
   for (;;) {
     try {
-      const noted = await deliveries.record(receiver, { ...noting, ids: [lead.id, ...others] });
-      reportNoted({ receiver, letters, lead, attempt: noting.attempt }, noted, parts);
+      const noted = await store.record(receiver, { ...noting, ids: [lead.id, ...others] });
+      reportNoted({ receiver, deliveries, lead, attempt: noting.attempt }, noted, parts);
       return;
     } catch (error) {
       log.error({ receiver, delivery: lead.id, error }, 'delivery.error');
       if (cut.aborted) return;
       // What cannot be noted keeps its place: a crash would send it again, and so there must not be many of it.
-      places.keep(letters.map(({ id }) => id));
+      places.keep(deliveries.map(({ id }) => id));
       await sleep(ERROR_RETRY_MS, undefined, { signal: cut }).catch(() => undefined);
     }
   }
 }
 
-type SendingTurn = Extract<Turn, { do: 'send' }>;
+type SendDecision = Extract<BatchDecision, { do: 'send' }>;
 
 const NOT_SENT = {
   outcome: 'failed',
@@ -225,7 +225,7 @@ function nowBy({ redisMs, ownMs }: Clock): number {
 }
 
 /** Whom the last attempt left out, where that is the same for all that is sent. */
-function remainingOf(letters: readonly Letter[]): readonly string[] | undefined {
-  const [first, ...others] = letters.map(({ fact }) => fact.attempts.at(-1)?.remaining);
+function remainingOf(deliveries: readonly PendingDelivery[]): readonly string[] | undefined {
+  const [first, ...others] = deliveries.map(({ fact }) => fact.attempts.at(-1)?.remaining);
   return others.every((other) => other?.join() === first?.join()) ? first : undefined;
 }

@@ -28,7 +28,7 @@ export function adaptersOf(
     quote: ({ handed }) => (quotes.isDue(handed) ? quotes : record),
     'by-tx': () => transaction,
     route: () => route,
-    wallet: (start) => (start.walk === null ? wallet : pageAdapter(parts, start)),
+    wallet: (start) => (start.sweep === null ? wallet : pageAdapter(parts, start)),
     'deposit-address': () => record,
     other: () => record,
   };

@@ -39,7 +39,7 @@ export async function commitFlagged(
   happened: { event: FlaggedEvent; roots: string[] | null; nowMs: number },
 ): Promise<Snapshot | null> {
   const { subject, snapshot, claims } = known;
-  const { flag, transition, said } = happened.event;
+  const { flag, transition, raw } = happened.event;
   const { commit, told, ...present } = snapshot;
   const draft: SnapshotDraft = {
     ...present,
@@ -51,7 +51,7 @@ export async function commitFlagged(
     subject: { kind: eventKind(subject), id: subject },
     sequence: draft.sequence,
     transition,
-    record: { ...snapshot.record, ...said },
+    record: { ...snapshot.record, ...raw },
     updatedAt: snapshot.updatedAt,
     waitingSince: waitingSince(subject, snapshot),
     promised: known.promised,

@@ -60,11 +60,11 @@ export type Taken = {
 export function planOf(
   { rules: { finished }, learning }: Pick<CommitParts, 'rules' | 'learning'>,
   standing: Standing,
-  context: Omit<PlanContext, 'law' | 'finished' | 'learnedMs'>,
+  context: Omit<PlanContext, 'model' | 'finished' | 'learnedMs'>,
 ): SubjectPlan {
   const { subject, snapshot } = standing;
   const learnedMs = snapshot === null ? null : learning.overdueAfterMs(subject, snapshot);
-  return planSubject(standing, { ...context, learnedMs, finished, law: learning.law });
+  return planSubject(standing, { ...context, learnedMs, finished, model: learning.model });
 }
 
 /**
@@ -108,9 +108,9 @@ export async function commitShort(
 }
 
 /** Takes in how long a delivery takes by the quote of a transfer, or by the best quote of a priced route. */
-function noteEstimate({ learning }: CommitParts, { said }: UpstreamRecord, promised: Promised | null): void {
-  const priced = readRoute(said)?.fillEstimateSeconds ?? null;
-  if (priced !== null) learning.sawEstimate(routeName(said), priced);
+function noteEstimate({ learning }: CommitParts, { raw }: UpstreamRecord, promised: Promised | null): void {
+  const priced = readRoute(raw)?.fillEstimateSeconds ?? null;
+  if (priced !== null) learning.sawEstimate(routeName(raw), priced);
   const { source, destination, estimateSeconds } = promised ?? {};
   if (source?.chainId === undefined || destination?.chainId === undefined) return;
   if (estimateSeconds !== undefined) {
@@ -124,13 +124,13 @@ function noteEstimate({ learning }: CommitParts, { said }: UpstreamRecord, promi
  */
 async function takeRecord(
   parts: CommitParts,
-  said: UpstreamRecord,
+  raw: UpstreamRecord,
   known: Known,
   sighting: Sighting,
 ): Promise<Taken> {
-  const record = withStatus(said, known.snapshot);
+  const record = withStatus(raw, known.snapshot);
   const { subject } = record;
-  const fresh = sighting.claims.filter((claim) => !isServed(known.claims, claim));
+  const fresh = sighting.claims.filter((claim) => !isNotified(known.claims, claim));
   const decision = decideRecord(parts, record, known, fresh, sighting);
   if (known.snapshot === null && record.status.toLowerCase() === UNKNOWN) {
     signalDecision(parts.signals, record, decision);
@@ -164,7 +164,7 @@ async function takeRecord(
   };
 }
 
-/** Takes in what an answer told about the timing of a stage. One that is in doubt tells nothing. */
+/** Takes in what an answer told about the timing of a stage. One that is unconfirmed tells nothing. */
 function learn(
   parts: CommitParts,
   { subject, status }: UpstreamRecord,
@@ -202,18 +202,19 @@ function commitOf(
   const { nowMs, asOf, fresh } = context;
   const before = known.snapshot;
   const base: Commit = { subject, asOf, token: '-', claims: fresh };
-  const settled: Pick<Commit, 'doubt'> = before?.doubt ? { doubt: 'clear' } : {};
+  const settled: Pick<Commit, 'unconfirmed'> = before?.unconfirmed ? { unconfirmed: 'clear' } : {};
   switch (decision.outcome) {
     case 'stale': {
-      const { doubt } = decision;
+      const { unconfirmed } = decision;
       const news =
-        doubt !== null && (doubt.key !== before?.doubt?.key || doubt.sinceMs !== before.doubt.sinceMs);
+        unconfirmed !== null &&
+        (unconfirmed.key !== before?.unconfirmed?.key || unconfirmed.sinceMs !== before.unconfirmed.sinceMs);
       if (!news && fresh.length === 0) return null;
-      return news ? { ...base, doubt } : base;
+      return news ? { ...base, unconfirmed } : base;
     }
     case 'unchanged': {
       if (decision.accepted === null) {
-        return fresh.length === 0 && !before?.doubt ? null : { ...base, ...settled };
+        return fresh.length === 0 && !before?.unconfirmed ? null : { ...base, ...settled };
       }
       const snapshot = nextSnapshot(before, decision.accepted, { subject, nowMs, event: false });
       return { ...base, ...settled, snapshot, token: tokenOf(subject, snapshot) };
@@ -291,7 +292,7 @@ async function claimNamed(
   }
 }
 
-function isServed(claims: readonly Claim[], claim: Claim): boolean {
+function isNotified(claims: readonly Claim[], claim: Claim): boolean {
   return claims.some((known) => known.served && known.root === claim.root && known.atMs === claim.atMs);
 }
 

@@ -4,7 +4,7 @@ import type { Surface } from '../../domain/subjects/kinds.ts';
 import type { Signals } from '../../signals.ts';
 import type { ClaimedPoll, PlanStore } from '../../store/plan.ts';
 import { parseMember } from '../../store/plan.ts';
-import { within } from '../../within.ts';
+import { withTimeout } from '../../with-timeout.ts';
 import { LoadLimit } from './load-limit.ts';
 import type { PollQueues } from './poll-queues.ts';
 
@@ -79,7 +79,7 @@ export class Dispatcher {
     this.#running = this.#run();
     this.#timers = [
       setInterval(() => {
-        this.#renewing ??= within(this.#renew(), MOST_MS).finally(() => {
+        this.#renewing ??= withTimeout(this.#renew(), MOST_MS).finally(() => {
           this.#renewing = null;
         });
       }, RENEW_EVERY_MS),
@@ -226,7 +226,7 @@ export class Dispatcher {
     if (this.#repairing) return;
     this.#repairing = true;
     try {
-      for (const member of (await within(this.#parts.plan.repair(surface), MOST_MS)) ?? []) {
+      for (const member of (await withTimeout(this.#parts.plan.repair(surface), MOST_MS)) ?? []) {
         const { subject } = parseMember(member);
         this.#parts.signals.emit('repair.done', { what: 'poll-missing', subject });
         this.#parts.log.warn({ what: 'poll-missing', subject }, 'repair.done');

@@ -5,8 +5,8 @@ import { type Increment, increments } from '../../domain/cadence/learning.ts';
 import { type Look, type Observed, observed } from '../../domain/cadence/observed.ts';
 import { ANY_ROUTE, routeName } from '../../domain/cadence/route-name.ts';
 import type { OpenTransfer } from '../../domain/cadence/wallet.ts';
-import type { ArrivalRule, Lesson, WatchRules } from '../../domain/cadence/watch-rules.ts';
-import type { Law } from '../../domain/cadence/watched.ts';
+import type { ArrivalRule, Statistic, WatchRules } from '../../domain/cadence/watch-rules.ts';
+import type { CadenceModel } from '../../domain/cadence/watched.ts';
 import { stageOf } from '../../domain/subjects/lifecycle.ts';
 import type { Snapshot } from '../../domain/subjects/record.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
@@ -31,7 +31,7 @@ const LONGEST_ESTIMATE = 7 * 86_400;
 /** What other processes saw is taken in with every so many writes. */
 const READ_EVERY = 5;
 
-type Batch = { route: string; lesson: Lesson; bins: Map<number, Increment> };
+type Batch = { route: string; statistic: Statistic; bins: Map<number, Increment> };
 
 /**
  * Learns how long stages take, from what every look shows, and shares it with the other processes: what was seen is
@@ -40,8 +40,8 @@ type Batch = { route: string; lesson: Lesson; bins: Map<number, Increment> };
 export class Learning {
   readonly #parts: LearningParts;
   readonly #batches = new Map<string, Batch>();
-  /** What quotes said that is not written yet, and what is known to be: route -> seconds. */
-  readonly #said = new Map<string, number>();
+  /** The estimates of quotes that are not written yet, and what is known to be: route -> seconds. */
+  readonly #unwritten = new Map<string, number>();
   #estimates: ReadonlyMap<string, number> = new Map();
   #knowledge: Knowledge;
   #timer: NodeJS.Timeout | null = null;
@@ -61,7 +61,7 @@ export class Learning {
   }
 
   /** What the cadence goes by now. */
-  get law(): Law {
+  get model(): CadenceModel {
     const { rules, arrivals } = this.#parts;
     const { curve, filledShares } = this.#knowledge;
     const usualArrivals = this.#knowledge.arrivals.usualPerSecond;
@@ -104,7 +104,7 @@ export class Learning {
 
   #add({ watch, interval, route: seenOn }: Observed, route: string): void {
     for (const increment of increments(this.#knowledge.curve(seenOn, watch), interval)) {
-      this.#count({ route, lesson: watch }, increment);
+      this.#count({ route, statistic: watch }, increment);
     }
   }
 
@@ -112,20 +112,20 @@ export class Learning {
   sawEstimate(route: string, seconds: number): void {
     if (route === ANY_ROUTE || this.#estimates.get(route) === seconds) return;
     if (Number.isInteger(seconds) && seconds > 0 && seconds <= LONGEST_ESTIMATE)
-      this.#said.set(route, seconds);
+      this.#unwritten.set(route, seconds);
   }
 
   /** Takes in how many new transfers a look at a wallet showed. */
   sawArrivals({ seen, watchedSeconds }: Arrived): void {
-    this.#count({ route: ANY_ROUTE, lesson: 'arrivals' }, { bin: 0, ended: seen, watchedSeconds });
+    this.#count({ route: ANY_ROUTE, statistic: 'arrivals' }, { bin: 0, ended: seen, watchedSeconds });
   }
 
   #count(
-    { route, lesson }: { route: string; lesson: Lesson },
+    { route, statistic }: { route: string; statistic: Statistic },
     { bin, ended, watchedSeconds }: Increment,
   ): void {
-    const name = `${route}:${lesson}`;
-    const batch = this.#batches.get(name) ?? { route, lesson, bins: new Map<number, Increment>() };
+    const name = `${route}:${statistic}`;
+    const batch = this.#batches.get(name) ?? { route, statistic, bins: new Map<number, Increment>() };
     this.#batches.set(name, batch);
     const sum = batch.bins.get(bin) ?? { bin, ended: 0, watchedSeconds: 0 };
     batch.bins.set(bin, {
@@ -155,11 +155,11 @@ export class Learning {
   async #write(): Promise<void> {
     const batches = [...this.#batches.values()];
     this.#batches.clear();
-    const said = new Map(this.#said);
-    this.#said.clear();
-    await this.#parts.learned.estimate(said);
-    for (const { route, lesson, bins } of batches) {
-      await this.#parts.learned.add({ route, lesson, increments: bins.values() });
+    const estimates = new Map(this.#unwritten);
+    this.#unwritten.clear();
+    await this.#parts.learned.estimate(estimates);
+    for (const { route, statistic, bins } of batches) {
+      await this.#parts.learned.add({ route, statistic, increments: bins.values() });
     }
   }
 

@@ -22,7 +22,7 @@ export type PollFailure = {
 };
 
 /** What a failure says of its surface. */
-type Said = { reason: string; retryAfterMs: number | null; support: SupportDetails };
+type FailureDetails = { reason: string; retryAfterMs: number | null; support: SupportDetails };
 
 /** A subject that fails is tried again after this, twice as long each time in a row, up to the longest. */
 const BACKOFF_MS = 2_500;
@@ -88,18 +88,18 @@ export class PollFailures {
     const { code, retryAfterMs, support } = error;
     const reason = refusalReport(error) ?? error.message;
     const isProbe = start.lane === 'probe';
-    const said = { reason, retryAfterMs, support };
+    const details = { reason, retryAfterMs, support };
     switch (code) {
       case 'unauthorized':
       case 'forbidden': {
         // Where no key was sent, or a page came, it is the path or something in between that is wrong.
-        if (!isAboutKey(error)) return this.#unreachable(error, start, said);
+        if (!isAboutKey(error)) return this.#unreachable(error, start, details);
         const kind = KEY_REFUSED.includes(error.problemCode) ? 'refused' : 'denied';
-        await this.#note(start, kind, said);
+        await this.#note(start, kind, details);
         return { code, reason, support, own: kind === 'denied' && !isProbe, afterMs: backoffMs(start.fails) };
       }
       case 'rate-limited':
-        await this.#note(start, 'throttled', said);
+        await this.#note(start, 'throttled', details);
         // It waits longer than the others, which may have been throttled for it alone.
         return { code, reason, support, own: !isProbe, afterMs: backoffMs(start.fails) };
       case 'unavailable':
@@ -107,32 +107,36 @@ export class PollFailures {
       case 'malformed':
       case 'not-found':
         // A page that says 404, or HTML with status 200, is an upstream that cannot be used as much as a closed port.
-        return this.#unreachable(error, start, said);
+        return this.#unreachable(error, start, details);
       case 'invalid-request':
-        await this.#note(start, 'ok', said);
+        await this.#note(start, 'ok', details);
         return { code, reason, support, own: true, afterMs: backoffMs(start.fails, INVALID_BACKOFF_MS) };
     }
   }
 
-  async #unreachable({ code }: UpstreamFailure, start: PollStart, said: Said): Promise<PollFailure> {
-    await this.#note(start, 'unreachable', said);
-    const leastMs = Math.min(LONGEST_RETRY_AFTER_MS, said.retryAfterMs ?? 0);
+  async #unreachable(
+    { code }: UpstreamFailure,
+    start: PollStart,
+    details: FailureDetails,
+  ): Promise<PollFailure> {
+    await this.#note(start, 'unreachable', details);
+    const leastMs = Math.min(LONGEST_RETRY_AFTER_MS, details.retryAfterMs ?? 0);
     const afterMs = backoffMs(start.fails, leastMs);
-    return { code, reason: said.reason, support: said.support, own: start.lane !== 'probe', afterMs };
+    return { code, reason: details.reason, support: details.support, own: start.lane !== 'probe', afterMs };
   }
 
-  async #note(start: PollStart, kind: AnswerKind, said: Said): Promise<void> {
+  async #note(start: PollStart, kind: AnswerKind, details: FailureDetails): Promise<void> {
     const { before, after, pauseMs } = await this.#health.note(this.#surface, {
       kind,
       member: start.member,
       sentAtMs: start.planMs,
-      ...said,
+      ...details,
     });
     if (pauseMs !== null) {
       this.#signals.emit('upstream.paused', { surface: this.#surface, seconds: pauseMs / 1_000 });
     }
     if (before === after) return;
-    const { reason, support } = said;
+    const { reason, support } = details;
     this.#signals.emit('upstream.moved', { surface: this.#surface, before, after, reason });
     this.#log[after === 'ok' ? 'info' : 'error'](
       { surface: this.#surface, before, after, reason, ...support },

@@ -11,7 +11,7 @@ import type { SubjectStore } from '../../store/subjects.ts';
 import type { WalletStore } from '../../store/wallets.ts';
 import type { UpstreamClient } from '../../upstream/client/client.ts';
 import type { Learning } from './learning.ts';
-import type { Walks } from './walks.ts';
+import type { Sweeps } from './sweeps.ts';
 
 /** What polls read and write. */
 export type PollStores = {
@@ -20,7 +20,7 @@ export type PollStores = {
   registry: Registry;
   handedQuotes: HandedQuotes;
   wallets: WalletStore;
-  walks: Walks;
+  sweeps: Sweeps;
   health: HealthStore;
 };
 

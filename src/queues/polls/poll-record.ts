@@ -32,12 +32,12 @@ export function recordAdapter(parts: PollParts, ask: Ask): Adapter {
         claims: start.claims.filter((claim) => !claim.served),
       });
       if (taken.outcome === 'superseded') return answered(AFTER_SUPERSEDED);
-      // A doubt is not told, but looked at again soon.
-      const doubt = taken.outcome === 'stale' ? { key: '', sinceMs: start.nowMs } : null;
-      const snapshot = taken.snapshot === null ? null : { ...taken.snapshot, doubt };
+      // What is unconfirmed makes no event, but is looked at again soon.
+      const unconfirmed = taken.outcome === 'stale' ? { key: '', sinceMs: start.nowMs } : null;
+      const snapshot = taken.snapshot === null ? null : { ...taken.snapshot, unconfirmed };
       const plan = planOf(parts, { ...start, snapshot }, start);
       let standing = snapshot ?? unseenSnapshot(start.nowMs);
-      if (doubt === null) {
+      if (unconfirmed === null) {
         const affected = { ...start, snapshot: standing };
         standing = await commitDue(parts, affected, { due: plan.due, nowMs: start.nowMs });
       }

@@ -12,9 +12,9 @@ import { type NotedFacts, openText, type WalletFacts } from '../../store/wallets
 import type { PollFailure } from './poll-failures.ts';
 import type { PollParts } from './poll-parts.ts';
 import { type Adapter, answered, failed, over, type Polled } from './polled.ts';
+import { parseSweep, type Sweep, type SweepPage } from './sweeps.ts';
 import { type PageTaken, takePage } from './take-page.ts';
 import { reportUnreadable } from './unreadable.ts';
-import { parseWalk, type Walk, type WalkPage } from './walks.ts';
 import {
   comesNewestFirst,
   coverMs,
@@ -40,7 +40,7 @@ type Run = { start: PollStart; signal: AbortSignal };
 /** What the poll has found out so far, to be noted with its end. */
 type Draft = { facts: NotedFacts; open: Map<string, OpenTransfer>; ended: string[]; shown: string[] };
 
-/** A page of a walk that fails so often ends the walk; the next one comes by itself. */
+/** A page of a sweep that fails so often ends the sweep; the next one comes by itself. */
 const PAGE_TRIES = 5;
 
 /** Polls wallets. One is never over: it has no record of its own. */
@@ -52,20 +52,21 @@ export function walletAdapter(parts: PollParts): Adapter {
   };
 }
 
-/** Polls the page of a wallet that a walk reads next. */
-export function pageAdapter(parts: PollParts, { member, subject, walk: stored }: PollStart): Adapter {
-  const walk = parseWalk(subject, member.split(':')[1] ?? '', stored ?? {});
+/** Polls the page of a wallet that a sweep reads next. */
+export function pageAdapter(parts: PollParts, { member, subject, sweep: stored }: PollStart): Adapter {
+  const sweep = parseSweep(subject, member.split(':')[1] ?? '', stored ?? {});
   return {
-    isOver: async () => walk === null,
-    poll: async (start, signal) => (walk === null ? over('ended') : pollPage(parts, walk, { start, signal })),
+    isOver: async () => sweep === null,
+    poll: async (start, signal) =>
+      sweep === null ? over('ended') : pollPage(parts, sweep, { start, signal }),
     failed: async (start, failure) => {
-      if (walk === null) return failedWallet(parts, start, failure);
-      // Any 400 on a cursor means that it has expired: the next poll of the first page begins the walk anew.
-      if (failure.code === 'invalid-request' || walk.tries + 1 >= PAGE_TRIES) {
-        await breakWalk(parts, walk, start.nowMs);
+      if (sweep === null) return failedWallet(parts, start, failure);
+      // Any 400 on a cursor means that it has expired: the next poll of the first page begins the sweep anew.
+      if (failure.code === 'invalid-request' || sweep.tries + 1 >= PAGE_TRIES) {
+        await breakSweep(parts, sweep, start.nowMs);
         return over('failed');
       }
-      if (failure.own) await parts.stores.walks.noteFailure(walk);
+      if (failure.own) await parts.stores.sweeps.noteFailure(sweep);
       return failedWallet(parts, start, failure);
     },
   };
@@ -83,8 +84,8 @@ async function pollListing(parts: PollParts, run: Run): Promise<Polled> {
   const { start } = run;
   const { subject: wallet, facts, nowMs } = start;
   const draft = openDraft(start);
-  const { law } = parts.learning;
-  const before = planListing(law, start, { facts, open: [...draft.open.values()] });
+  const { model } = parts.learning;
+  const before = planListing(model, start, { facts, open: [...draft.open.values()] });
   const { listing } = before.plan;
   const { reading, answeredMs } = await readPage(parts, { wallet, listing, cursor: null }, run);
   const print = fingerprint(reading, start);
@@ -108,7 +109,7 @@ async function pollListing(parts: PollParts, run: Run): Promise<Polled> {
   if (listing === 'head') await followHead(parts, { start, reading, taken, draft });
   else if (taken !== null) await followNarrowed(parts, { listing, start, reading, draft });
   const after = { facts: withNoted(facts, draft.facts), open: [...draft.open.values()] };
-  return answered(nextListing(law, start, after), observedOf(parts, start, draft, taken));
+  return answered(nextListing(model, start, after), observedOf(parts, start, draft, taken));
 }
 
 /**
@@ -117,49 +118,50 @@ async function pollListing(parts: PollParts, run: Run): Promise<Polled> {
  */
 function failedListing(parts: PollParts, start: PollStart, afterMs: number): Observed {
   const { open, facts, nowMs, virtual } = start;
-  const { listing } = planListing(parts.learning.law, start, { facts, open }).plan;
+  const { listing } = planListing(parts.learning.model, start, { facts, open }).plan;
   return {
     ...observedOf(parts, start, openDraft(start), null),
     facts: { [`polled:${listing}`]: nowMs + Math.round(afterMs), [`virtual:${listing}`]: virtual },
   };
 }
 
-/** Asks for the next page of a walk, and takes it in. */
-async function pollPage(parts: PollParts, walk: WalkPage, run: Run): Promise<Polled> {
-  const { wallet, route, cursor, page } = walk;
+/** Asks for the next page of a sweep, and takes it in. */
+async function pollPage(parts: PollParts, sweep: SweepPage, run: Run): Promise<Polled> {
+  const { wallet, scope, cursor, page } = sweep;
   const { start } = run;
-  const listing = narrowListing(route);
+  const listing = narrowListing(scope);
   const draft = openDraft(start);
   const { reading, answeredMs } = await readPage(parts, { wallet, listing, cursor }, run);
   const taken = await takeIn(
     parts,
-    { reading, answeredMs, atHead: false, sinceMs: walk.sinceMs },
+    { reading, answeredMs, atHead: false, sinceMs: sweep.sinceMs },
     { run, draft },
   );
   if (listing === 'head') noteOrder(draft, { taken, nowMs: start.nowMs });
-  const isOver = reading.nextCursor === null || (route === 'new' && !taken.allMoved);
+  const isOver = reading.nextCursor === null || (scope === 'new' && !taken.allMoved);
   if (!isOver) {
     const from = { page, cursor: reading.nextCursor ?? '', nowMs: start.nowMs };
-    const goesOn = (await parts.stores.walks.isPresent(walk)) && (await parts.stores.walks.next(walk, from));
-    if (goesOn) return answered(nextPage(route), observedOf(parts, start, draft, taken));
-    await breakWalk(parts, walk, start.nowMs);
+    const goesOn =
+      (await parts.stores.sweeps.isPresent(sweep)) && (await parts.stores.sweeps.next(sweep, from));
+    if (goesOn) return answered(nextPage(scope), observedOf(parts, start, draft, taken));
+    await breakSweep(parts, sweep, start.nowMs);
     return answered(null, observedOf(parts, start, draft, taken));
   }
-  await parts.stores.walks.end(walk);
-  const beganMs = Number(walk.id);
-  if (route === 'all') Object.assign(draft.facts, { sweptAtMs: beganMs, pages: page });
+  await parts.stores.sweeps.end(sweep);
+  const beganMs = Number(sweep.id);
+  if (scope === 'all') Object.assign(draft.facts, { sweptAtMs: beganMs, pages: page });
   if (listing !== 'head') await recheckThoseThatLeft(parts, { draft, listing, sinceMs: beganMs });
   return answered(null, observedOf(parts, start, draft, taken));
 }
 
-/** Ends a walk that cannot go on. What it was to read is left to the next of its kind, and new transfers to a sweep. */
-async function breakWalk(
-  { stores: { walks, wallets } }: Pick<PollParts, 'stores'>,
-  walk: Walk,
+/** Ends a sweep that cannot go on. What it was to read is left to the next of its kind, and new transfers to a full sweep. */
+async function breakSweep(
+  { stores: { sweeps, wallets } }: Pick<PollParts, 'stores'>,
+  sweep: Sweep,
   nowMs: number,
 ): Promise<void> {
-  if (walk.route === 'new') await wallets.note(walk.wallet, { missedAtMs: nowMs });
-  await walks.end(walk, 'broken');
+  if (sweep.scope === 'new') await wallets.note(sweep.wallet, { missedAtMs: nowMs });
+  await sweeps.end(sweep, 'broken');
 }
 
 function openDraft({ open, nowMs }: PollStart): Draft {
@@ -209,13 +211,13 @@ async function takeIn(
 
 /** What tells one answer from another: all that it says, in its order, and who wants to hear of it. */
 function fingerprint(reading: Reading, { claims }: PollStart): string {
-  const said = JSON.stringify([
-    reading.records.map((record) => record.said),
+  const raw = JSON.stringify([
+    reading.records.map((record) => record.raw),
     reading.nextCursor,
     reading.unreadable.length,
     claims.map(({ root, atMs }) => [root, atMs]),
   ]);
-  return hash('sha256', said).slice(0, 32);
+  return hash('sha256', raw).slice(0, 32);
 }
 
 /** Whether an answer says just what the one before it said, of which nothing was new. */
@@ -258,16 +260,16 @@ async function followHead(
   const allMoved = taken?.allMoved ?? false;
   const newestFirst = taken?.order !== 'other' && comesNewestFirst(facts, nowMs);
   const everyMs = sweepEveryMs({ leastMs: parts.rules.fullSweepEveryMs, pages: facts.pages, newestFirst });
-  // Only a sweep that begins later reads the past for who has just subscribed, and new transfers that were left unread.
+  // Only a full sweep that begins later reads the past for who has just subscribed, and new transfers that were left unread.
   const owedMs = Math.max(...start.claims.map(({ atMs }) => atMs), facts.missedAtMs);
   const isOwed = facts.sweptAtMs < owedMs || (allMoved && !newestFirst);
   const isDue = isOwed || nowMs - facts.sweptAtMs >= everyMs;
-  const route = isDue ? 'all' : allMoved ? 'new' : null;
-  if (route === null) return;
-  if (await parts.stores.walks.mayBegin({ wallet, route }, nowMs)) {
-    return parts.stores.walks.begin({ wallet, route }, { cursor, nowMs, sinceMs: facts.headAnsweredAtMs });
+  const scope = isDue ? 'all' : allMoved ? 'new' : null;
+  if (scope === null) return;
+  if (await parts.stores.sweeps.mayBegin({ wallet, scope }, nowMs)) {
+    return parts.stores.sweeps.begin({ wallet, scope }, { cursor, nowMs, sinceMs: facts.headAnsweredAtMs });
   }
-  // The walk that is under way began at an earlier head: it does not read what lies between that one and this.
+  // The sweep that is under way began at an earlier head: it does not read what lies between that one and this.
   if (allMoved) draft.facts.missedAtMs = nowMs;
 }
 
@@ -312,9 +314,9 @@ async function followNarrowed(
   if (reading.nextCursor === null) {
     return recheckThoseThatLeft(parts, { draft, listing, sinceMs: nowMs });
   }
-  if (!(await parts.stores.walks.mayBegin({ wallet, route: listing }, nowMs))) return;
-  await parts.stores.walks.begin(
-    { wallet, route: listing },
+  if (!(await parts.stores.sweeps.mayBegin({ wallet, scope: listing }, nowMs))) return;
+  await parts.stores.sweeps.begin(
+    { wallet, scope: listing },
     { cursor: reading.nextCursor, nowMs, sinceMs: nowMs },
   );
 }
@@ -331,7 +333,7 @@ async function recheckThoseThatLeft(
 }
 
 function observedOf(
-  { learning: { law } }: PollParts,
+  { learning: { model } }: PollParts,
   start: PollStart,
   draft: Draft,
   taken: PageTaken | null,
@@ -355,7 +357,7 @@ function observedOf(
       draft.shown.flatMap((subject) => {
         const transfer = draft.open.get(subject);
         if (transfer === undefined) return [];
-        return [{ subject, alarmMs: null, ...coveredWait(transfer, { nowMs, law }) }];
+        return [{ subject, alarmMs: null, ...coveredWait(transfer, { nowMs, model }) }];
       }),
     coverMs: coverMs(start),
   };

@@ -70,11 +70,11 @@ export class QuoteVerification implements Adapter {
   /** Verifies a quote, with the one request that a poll may make. Throws UpstreamFailure, or the signal's reason. */
   async #verify(quote: HandedQuote, start: PollStart, signal: AbortSignal): Promise<void> {
     const { signers } = this.#parts;
-    const known = await signers.known(quote.said);
+    const known = await signers.known(quote.raw);
     if (known !== null) return this.#take(quote, known, start);
     let verdict: QuoteVerdict;
     try {
-      verdict = await signers.verify(quote.said, { signal });
+      verdict = await signers.verify(quote.raw, { signal });
     } catch (error) {
       if (!signal.aborted) this.#pausedUntilMs = performance.now() + FAILED_RETRY_MS;
       throw error;

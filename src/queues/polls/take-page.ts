@@ -110,7 +110,7 @@ export async function takePage(parts: PageParts, page: Page): Promise<PageTaken>
       await parts.stores.plan.retire(subject, snapshot.commit, parts.rules.retentionMs);
     if (!isOver && isCoveredByPages({ before, snapshot, claims: others })) {
       const stage = openTransfer(subject, snapshot, nowMs);
-      const wait = coveredWait(stage, { nowMs, law: parts.learning.law });
+      const wait = coveredWait(stage, { nowMs, model: parts.learning.model });
       taken.covered.push({ subject, alarmMs, ...wait });
     }
   }
@@ -121,7 +121,7 @@ export async function takePage(parts: PageParts, page: Page): Promise<PageTaken>
 
 /**
  * Whether pages that show a transfer spare it look-ups of its own: not what somebody named, nor what waits for its first
- * answer or is in doubt.
+ * answer or is unconfirmed.
  */
 function isCoveredByPages(shown: {
   before: Snapshot;
@@ -130,8 +130,8 @@ function isCoveredByPages(shown: {
 }): boolean {
   const { before, snapshot, claims } = shown;
   return (
-    snapshot.doubt === null &&
-    before.doubt === null &&
+    snapshot.unconfirmed === null &&
+    before.unconfirmed === null &&
     claims.every(({ root, served }) => served && parseClaimRoot(root).subject.startsWith('wallet:'))
   );
 }

@@ -27,8 +27,8 @@ export function reportUnreadable(
 }
 
 /** A member that is not as the interface describes it says nothing, and is counted; null is how a member says nothing. */
-function unreadableMembers({ subject, said, unreadable }: UpstreamRecord): string[] {
+function unreadableMembers({ subject, raw, unreadable }: UpstreamRecord): string[] {
   return unreadable
-    .filter((name) => (said[name] ?? null) !== null)
+    .filter((name) => (raw[name] ?? null) !== null)
     .map((member) => `${member} of ${subject} is not as the interface describes it`);
 }

@@ -2,7 +2,7 @@ import { arrivalsPerSecond } from '../../domain/cadence/arrivals.ts';
 import { type Listing, NARROW_STATUSES } from '../../domain/cadence/listing-choice.ts';
 import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
 import { type OpenTransfer, planWallet, type WalletPlan } from '../../domain/cadence/wallet.ts';
-import type { Law } from '../../domain/cadence/watched.ts';
+import type { CadenceModel } from '../../domain/cadence/watched.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { NotedFacts, WalletFacts } from '../../store/wallets.ts';
 
@@ -29,7 +29,7 @@ type KnownWallet = { facts: WalletFacts; open: readonly OpenTransfer[] };
 
 /** What is asked for next, by all that is known of the wallet, and in which listing new transfers appear (`finder`). */
 export function planListing(
-  law: Law,
+  model: CadenceModel,
   { nowMs, virtual, price, roundSeconds, fromMs = nowMs }: PollMoment & { fromMs?: number },
   { facts, open }: KnownWallet,
 ): { plan: WalletPlan; finder: Listing } {
@@ -46,8 +46,8 @@ export function planListing(
     roundSeconds,
     narrows,
     headFinds,
-    arrivalsPerSecond: arrivalsPerSecond(facts.arrivals, { usualPerSecond: law.usualArrivals, nowMs }),
-    law,
+    arrivalsPerSecond: arrivalsPerSecond(facts.arrivals, { usualPerSecond: model.usualArrivals, nowMs }),
+    model,
   });
   return { plan, finder: headFinds || !narrows ? 'head' : 'pending' };
 }
@@ -60,10 +60,10 @@ const LOOKS_A_ROUND = 4;
 const MOST_AHEAD_SECONDS = 10;
 
 /** When a wallet that was polled just now is polled again. */
-export function nextListing(law: Law, moment: PollMoment, known: KnownWallet): PlannedPoll {
+export function nextListing(model: CadenceModel, moment: PollMoment, known: KnownWallet): PlannedPoll {
   const ahead = Math.min(MOST_AHEAD_SECONDS, moment.roundSeconds / LOOKS_A_ROUND);
-  const fromMs = moment.nowMs + 1_000 * Math.max(law.arrivals.limits.leastSeconds, ahead);
-  return planListing(law, { ...moment, fromMs }, known).plan;
+  const fromMs = moment.nowMs + 1_000 * Math.max(model.arrivals.limits.leastSeconds, ahead);
+  return planListing(model, { ...moment, fromMs }, known).plan;
 }
 
 /** The facts with what this poll has found out, as the next will read them. */
@@ -101,14 +101,14 @@ export function comesNewestFirst({ orderAtMs, disorderAtMs }: WalletFacts, nowMs
   return orderAtMs > 0 && nowMs - disorderAtMs > BELIEVED_MS;
 }
 
-/** A page of a sweep waits its turn; the others are about what moves now. */
-export function nextPage(route: string): PlannedPoll {
-  return route === 'all'
+/** A page of a full sweep waits its turn; the others are about what moves now. */
+export function nextPage(scope: string): PlannedPoll {
+  return scope === 'all'
     ? { virtualSeconds: SWEEP_SECONDS, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: null, unseen: false }
     : { virtualSeconds: 0, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: 0, unseen: false };
 }
 
-/** The listing whose pages a walk reads. */
-export function narrowListing(route: string): Listing {
-  return NARROW_STATUSES.find((status) => status === route) ?? 'head';
+/** The listing whose pages a sweep reads. */
+export function narrowListing(scope: string): Listing {
+  return NARROW_STATUSES.find((status) => status === scope) ?? 'head';
 }

@@ -132,9 +132,9 @@ export function addOpenQuotes(
     const route = findRoute(routeEnds(body));
     if (route.type === 'invalid') return refuseOpen(reply, { statusCode: 400, errors: route.errors });
     const { sourceAmount } = body.quoteRequest;
-    const isServed = route.type === 'route' && refuseAmount(sourceAmount, route.destination.chain) === null;
-    const prices = isServed ? desk.prices({ type: 'exact-in', amount: sourceAmount }) : [];
-    const data = isServed ? entries({ body, route, prices }) : [];
+    const isNotified = route.type === 'route' && refuseAmount(sourceAmount, route.destination.chain) === null;
+    const prices = isNotified ? desk.prices({ type: 'exact-in', amount: sourceAmount }) : [];
+    const data = isNotified ? entries({ body, route, prices }) : [];
     const quoted = {
       request: { ...body.quoteRequest, sourceAmount: sourceAmount.toString() },
       outputs: prices.map(({ price }) => price.destinationAmount.toString()),

@@ -38,7 +38,7 @@ for index = 1, #sending, 2 do
 end
 
 bringForward(queue, queue.later, whole(now), prefix, 500)
-bringForward(queue, queue.gathered, whole(now), prefix, 500)
+bringForward(queue, queue.batched, whole(now), prefix, 500)
 
 local intervalMs = tonumber(ARGV[3])
 local allowed = paceAllows(KEYS[1], now, tonumber(ARGV[2]), underWay, intervalMs)
@@ -94,7 +94,7 @@ if intervalMs and #claimed > 0 then redis.call('HSET', KEYS[1], 'slot', whole(no
 local waitMs = allowed.waitMs
 if not waitMs and #claimed > 0 and intervalMs and not allowed.cautious then waitMs = intervalMs end
 if not waitMs and not isHeld(stateOf(KEYS[1])) then
-  for _, list in ipairs({ queue.later, queue.gathered }) do
+  for _, list in ipairs({ queue.later, queue.batched }) do
     local first = redis.call('ZRANGE', list, 0, 0, 'WITHSCORES')
     if first[2] then waitMs = math.min(waitMs or math.huge, math.max(0, tonumber(first[2]) - now)) end
   end

@@ -18,7 +18,7 @@
   ARGV[7] event meta JSON { id, updatedAt: seconds or false, first: bool, roots: list or false }
   ARGV[8] claims     JSON array of { root, at: ms as text, before: seconds as text or "" }
   ARGV[9] track      virtual seconds until its first look, if nobody tracks it yet; "" for not at all
-  ARGV[10] doubt     "" leaves it, "-" clears it, "<since ms>|<key>" sets it
+  ARGV[10] unconfirmed     "" leaves it, "-" clears it, "<since ms>|<key>" sets it
   ARGV[11] flag      event of time to be marked as made; "" for none
   ARGV[12] keep      ms for which a subject that nobody tracks is kept
   ARGV[13] rest      ms that a subject which is tracked from now on rests before its first look
@@ -154,9 +154,9 @@ end
 if outcome ~= 'committed' then return { outcome, string.format('%.0f', snapshotCommit), '' } end
 
 if ARGV[10] == '-' then
-  redis.call('HDEL', KEYS[1], 'doubt')
+  redis.call('HDEL', KEYS[1], 'unconfirmed')
 elseif ARGV[10] ~= '' then
-  redis.call('HSET', KEYS[1], 'doubt', ARGV[10])
+  redis.call('HSET', KEYS[1], 'unconfirmed', ARGV[10])
 end
 
 local function isNamed()

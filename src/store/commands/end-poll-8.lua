@@ -10,7 +10,7 @@
   KEYS[7] facts      hash    what was observed of the pages of a wallet
   KEYS[8] open       hash    transfers of a wallet that have not ended
 
-  ARGV[1] member     as in the plan: the subject, or a page of its walk
+  ARGV[1] member     as in the plan: the subject, or a page of its sweep
   ARGV[2] token      of the taken claim
   ARGV[3] the plan's time, ms; "" for that of Redis
   ARGV[4] subject id
@@ -79,7 +79,7 @@ end
 -- What an alarm was set for is still to come where nothing was learned.
 if outcome == 'next' or outcome == 'finish' then redis.call('ZREM', key .. ':alarms', member) end
 
--- A page is tracked as long as its walk goes on; a subject as long as somebody wants it.
+-- A page is tracked as long as its sweep goes on; a subject as long as somebody wants it.
 local wanted, named = wantedBy(subject, KEYS[4], KEYS[5])
 local again = item.again and wanted
 if not wanted or (outcome == 'finish' and not again) then

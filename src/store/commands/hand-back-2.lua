@@ -21,7 +21,7 @@ for index = 5, #ARGV do
   if holderOf(queue, id) == ARGV[1] then
     redis.call('HDEL', queue.sending, id)
     if ARGV[3] == '' then setDue(queue, id, ARGV[4] .. id)
-    else redis.call('ZADD', queue.gathered, whole(timeMs() + tonumber(ARGV[3])), id) end
+    else redis.call('ZADD', queue.batched, whole(timeMs() + tonumber(ARGV[3])), id) end
     count = count + 1
   end
 end

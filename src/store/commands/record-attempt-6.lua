@@ -100,7 +100,7 @@ local function finish(id, outcome)
   end
   if outcome == 'dead' then
     redis.call('ZADD', KEYS[3], nowMs, id)
-    -- Opened again, it is gathered anew.
+    -- Opened again, it joins a batch anew.
     redis.call('HDEL', key, 'batch', 'nextAt')
   else
     -- What is over needs little: which event it was, and to whom it led.

@@ -12,9 +12,9 @@
   KEYS[9] open           hash    transfers of a wallet that have not ended
   KEYS[10] handed        hash    quote -> what was handed over of it
   KEYS[11] verdicts      hash    quote -> what was found out about its signature
-  KEYS[12] walk          hash    the walk over pages of which one is looked at
+  KEYS[12] sweep          hash    the sweep over pages of which one is looked at
 
-  ARGV[1] member         as in the plan: the subject, or a page of its walk
+  ARGV[1] member         as in the plan: the subject, or a page of its sweep
   ARGV[2] token          of the claim
   ARGV[3] process id
   ARGV[4] the plan's time, ms; "" for that of Redis
@@ -28,7 +28,7 @@
   Returns nothing when the claim is another's by now, or the member is not tracked any more. Else
     { token, ms to its slot, plan time, Redis time, lane, how late, virtual time, dv, dt,
       ms to poll every wallet once, failures in a row,
-      as of, snapshot fields, claims, { subscription, definition, … }, facts, open, handed, verdict, route, walk,
+      as of, snapshot fields, claims, { subscription, definition, … }, facts, open, handed, verdict, route, sweep,
       when it was last looked at with success, { root, since on the upstream's clock, … } of a wallet,
       what its quote promised of an intent or "", whether it was asked for or is new: 1 or 0 }.
   Claims that nobody wants any more are removed.

@@ -106,12 +106,12 @@ function readEnvelope(body: JsonValue, members: Members): Reading<{ raw: JsonObj
   const { data } = body;
   if (!isJsonObject(data)) return { mismatch: `${kindOf(data)} as data` };
   const unreadable = unreadableMembers(data, members);
-  const readable = Object.keys(members).filter((name) => !isUnsaid(data[name]) && !unreadable.includes(name));
+  const readable = Object.keys(members).filter((name) => !isAbsent(data[name]) && !unreadable.includes(name));
   if (readable.length > 0) return { value: { raw: data, unreadable } };
   return { mismatch: `none of ${Object.keys(members).join(', ')} in data` };
 }
 
-function isUnsaid(value: JsonValue | undefined): boolean {
+function isAbsent(value: JsonValue | undefined): boolean {
   return value === undefined || value === null || value === '';
 }
 

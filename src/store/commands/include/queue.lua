@@ -4,11 +4,11 @@
 
   <queue>:due       zset  id -> its turn, microseconds: what was opened first goes first
   <queue>:later     zset  id -> when it is tried again, ms
-  <queue>:gathered  zset  id -> when it comes up again, ms: it waits to be sent together with others, or for a newer version
+  <queue>:batched  zset  id -> when it comes up again, ms: it waits to be sent together with others, or for a newer version
   <queue>:sending   hash  id -> `<process>:<ms>`, who sends it and since when
 ]]
 local function openQueue(base)
-  return { due = base .. ':due', later = base .. ':later', gathered = base .. ':gathered', sending = base .. ':sending' }
+  return { due = base .. ':due', later = base .. ':later', batched = base .. ':batched', sending = base .. ':sending' }
 end
 
 local function setDue(queue, id, key)
@@ -17,13 +17,13 @@ end
 
 local function isQueued(queue, id)
   return redis.call('ZSCORE', queue.due, id) or redis.call('ZSCORE', queue.later, id)
-    or redis.call('ZSCORE', queue.gathered, id) or redis.call('HEXISTS', queue.sending, id) == 1
+    or redis.call('ZSCORE', queue.batched, id) or redis.call('HEXISTS', queue.sending, id) == 1
 end
 
 local function takeOff(queue, id)
   redis.call('ZREM', queue.due, id)
   redis.call('ZREM', queue.later, id)
-  redis.call('ZREM', queue.gathered, id)
+  redis.call('ZREM', queue.batched, id)
   redis.call('HDEL', queue.sending, id)
 end
 

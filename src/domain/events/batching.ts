@@ -1,10 +1,10 @@
 import { type QuietHours, quietUntilMs } from './quiet-hours.ts';
 
-/** When the events of a receiver are gathered: `everyMs` after the first, or at once when `max` wait. */
+/** When the events of a receiver are sent together: `everyMs` after the first, or at once when `max` wait. */
 export type DigestRule = { everyMs: number; max: number };
 
 /** What makes events wait for each other; with neither, each is sent by itself at once. */
-export type GatheringRules = { digest: DigestRule | null; quietHours: QuietHours | null };
+export type BatchingRules = { digest: DigestRule | null; quietHours: QuietHours | null };
 
 /** How many events one digest holds at most. */
 export const MOST_IN_DIGEST = 100;
@@ -13,19 +13,19 @@ export const MOST_IN_DIGEST = 100;
  * A delivery that may be due. `joinedAtMs` is since when it waits (Redis time), now if it does not; `waiting` counts all
  * that wait.
  */
-export type Gathered = { joinedAtMs: number; isWaiting: boolean; waiting: number };
+export type BatchState = { joinedAtMs: number; isWaiting: boolean; waiting: number };
 
 /**
  * What is to be done about a delivery: `wait` until a moment, send it `alone`, or send all that wait `together`.
  * `reason` says why.
  */
 export type Plan =
-  | { do: 'wait'; untilMs: number; reason: 'quiet' | 'gathering' }
+  | { do: 'wait'; untilMs: number; reason: 'quiet' | 'batching' }
   | { do: 'alone'; reason: 'immediate' }
   | { do: 'together'; reason: 'enough' | 'time' | 'quiet-is-over' };
 
 /** Whether a delivery that comes up now joins those that wait. */
-export function joinsWaiting({ digest, quietHours }: GatheringRules, nowMs: number): boolean {
+export function joinsWaiting({ digest, quietHours }: BatchingRules, nowMs: number): boolean {
   return digest !== null || (quietHours !== null && quietUntilMs(quietHours, nowMs) !== null);
 }
 
@@ -33,9 +33,9 @@ export function joinsWaiting({ digest, quietHours }: GatheringRules, nowMs: numb
  * Decides about a delivery that comes up. Every delivery comes up when it is due, and the first that is takes all that
  * wait with it: so a digest goes out when the oldest is due, and the next one's time begins with the first event after.
  */
-export function planGathering(rules: GatheringRules, gathered: Gathered, nowMs: number): Plan {
+export function planBatch(rules: BatchingRules, batch: BatchState, nowMs: number): Plan {
   const { digest, quietHours } = rules;
-  const { joinedAtMs, isWaiting, waiting } = gathered;
+  const { joinedAtMs, isWaiting, waiting } = batch;
   const quietEndMs = quietHours === null ? null : quietUntilMs(quietHours, nowMs);
   if (quietEndMs !== null) return { do: 'wait', untilMs: quietEndMs, reason: 'quiet' };
   if (digest === null)
@@ -46,5 +46,5 @@ export function planGathering(rules: GatheringRules, gathered: Gathered, nowMs: 
   const dueMs = joinedAtMs + digest.everyMs;
   return dueMs <= nowMs
     ? { do: 'together', reason: 'time' }
-    : { do: 'wait', untilMs: dueMs, reason: 'gathering' };
+    : { do: 'wait', untilMs: dueMs, reason: 'batching' };
 }

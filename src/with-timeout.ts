@@ -1,5 +1,5 @@
 /** What work resolves to; null when it takes longer than `ms`. Leaves no timer behind, and does not stop the work. */
-export async function within<T>(work: Promise<T>, ms: number): Promise<T | null> {
+export async function withTimeout<T>(work: Promise<T>, ms: number): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<null>((resolve) => {
     timer = setTimeout(() => resolve(null), ms);

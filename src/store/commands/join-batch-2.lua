@@ -17,7 +17,7 @@ local batch = redis.call('HGET', KEYS[1], 'batch')
 if batch then
   local key = ARGV[4] .. batch
   local leader = redis.call('HGET', key, 'leader')
-  -- A batch of another shape is none: the delivery is gathered anew.
+  -- A batch of another shape is none: the delivery joins a batch anew.
   local read, members = pcall(cjson.decode, redis.call('HGET', key, 'members') or '')
   if leader and read and type(members) == 'table' and #members > 0 then
     if redis.call('HGET', ARGV[3] .. leader, 'outcome') ~= 'pending' then

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { GatheringRules } from '../../domain/events/gathering.ts';
-import { MOST_IN_DIGEST } from '../../domain/events/gathering.ts';
+import type { BatchingRules } from '../../domain/events/batching.ts';
+import { MOST_IN_DIGEST } from '../../domain/events/batching.ts';
 import { isTimeZone } from '../../domain/events/quiet-hours.ts';
 import type { JsonValue } from '../../domain/json.ts';
 import { type Finding, member } from '../file/tree.ts';
@@ -20,7 +20,7 @@ const timeZoneField = z
   .refine((name) => /^[A-Za-z]/.test(name) && isTimeZone(name), { error: TIME_ZONE });
 
 /** The keys of a receiver that make its events wait for each other. */
-export const gatheringFields = {
+export const batchingFields = {
   digest: mapping({
     every: durationField({ min: '1s', max: '7d' }).meta({
       description: 'How long the first event waits for others; so one digest goes out in this time at most.',
@@ -53,13 +53,13 @@ export const gatheringFields = {
     .meta({ description: 'When no mail is sent.' }),
 };
 
-type GatheringFields = {
+type BatchingFields = {
   digest?: { every: number; max: number } | undefined;
   quietHours?: { from: number; to: number; timeZone: string } | undefined;
 };
 
 /** The rules as the rest of the program sees them. */
-export function buildGathering({ digest, quietHours }: GatheringFields): GatheringRules {
+export function buildBatching({ digest, quietHours }: BatchingFields): BatchingRules {
   return {
     digest: digest === undefined ? null : { everyMs: digest.every, max: digest.max },
     quietHours:

@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
  * Has the commands of one turn of the event loop leave together: a poll beside hundreds of others costs a fraction of the
  * writes. What is written keeps its order, and leaves before the turn ends.
  */
-export function gatherWrites(redis: Redis): void {
+export function combineWrites(redis: Redis): void {
   redis.on('connect', () => {
     const { stream } = redis;
     const write = stream.write.bind(stream);

@@ -1,11 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  type GatheringRules,
-  joinsWaiting,
-  type Plan,
-  planGathering,
-} from '../../src/domain/events/gathering.ts';
+import { type BatchingRules, joinsWaiting, type Plan, planBatch } from '../../src/domain/events/batching.ts';
 
 const DIGEST = { everyMs: 900_000, max: 3 };
 const NIGHT = { fromMinute: 22 * 60, toMinute: 7 * 60, timeZone: 'UTC' };
@@ -14,11 +9,11 @@ const MIDNIGHT_MS = Date.parse('2026-11-21T00:00:00Z');
 const MORNING_MS = Date.parse('2026-11-21T07:00:00Z');
 
 function plan(
-  rules: GatheringRules,
+  rules: BatchingRules,
   nowMs: number,
-  gathered: { joinedAtMs: number; isWaiting?: boolean; waiting?: number },
+  state: { joinedAtMs: number; isWaiting?: boolean; waiting?: number },
 ): Plan {
-  return planGathering(rules, { isWaiting: true, waiting: 1, ...gathered }, nowMs);
+  return planBatch(rules, { isWaiting: true, waiting: 1, ...state }, nowMs);
 }
 
 describe('with neither digest nor quiet hours, or by day', () => {
@@ -42,7 +37,7 @@ describe('a digest', () => {
     expect(plan(rules, NOON_MS + 1, { joinedAtMs: NOON_MS })).toEqual({
       do: 'wait',
       untilMs: NOON_MS + 900_000,
-      reason: 'gathering',
+      reason: 'batching',
     });
   });
 
@@ -108,10 +103,10 @@ test('whatever waits is due when the moment comes that it was told to wait for, 
   fc.assert(
     fc.property(rules, fc.nat({ max: 86_400_000 }), fc.nat({ max: 86_400_000 }), (rules, sinceMs, ageMs) => {
       let nowMs = NOON_MS + sinceMs + ageMs;
-      const gathered = { joinedAtMs: NOON_MS + sinceMs, isWaiting: true, waiting: 1 };
+      const state = { joinedAtMs: NOON_MS + sinceMs, isWaiting: true, waiting: 1 };
       let turns = 0;
       for (;;) {
-        const next = planGathering(rules, gathered, nowMs);
+        const next = planBatch(rules, state, nowMs);
         if (next.do !== 'wait') break;
         expect(next.untilMs).toBeGreaterThan(nowMs);
         nowMs = next.untilMs;
@@ -119,7 +114,7 @@ test('whatever waits is due when the moment comes that it was told to wait for, 
         // Its time, and quiet hours before and after it.
         expect(turns).toBeLessThanOrEqual(3);
       }
-      expect(planGathering(rules, gathered, nowMs).do).toBe('together');
+      expect(planBatch(rules, state, nowMs).do).toBe('together');
     }),
   );
 });

@@ -10,7 +10,7 @@ import type { Registry, StoredSubscription } from '../../store/registry.ts';
  * An open delivery with its event as the receiver gets it; null when there is none, and `missing` says why. `waits`: a
  * newer version has it.
  */
-export type Letter = {
+export type PendingDelivery = {
   id: string;
   fact: DeliveryFact;
   event: RenderedEvent | null;
@@ -18,51 +18,51 @@ export type Letter = {
   waits: boolean;
 };
 
-/** What letters are read from. */
-type LetterParts = {
+/** What open deliveries and their events are read from. */
+type DeliverySources = {
   deliveries: DeliveryStore;
   events: EventLog;
   registry: Registry;
   directory: Directory;
 };
 
-/** The letter of a delivery that was handed out with its entry of the log. */
-export function letterOf(
+/** A delivery that was handed out with its entry of the log. */
+export function pendingDelivery(
   { id, fact, entry }: Claimed,
   subscriptions: ReadonlyMap<string, StoredSubscription>,
-  { events, directory }: Pick<LetterParts, 'events' | 'directory'>,
-): Letter {
+  { events, directory }: Pick<DeliverySources, 'events' | 'directory'>,
+): PendingDelivery {
   const stored = entry === null ? null : events.read(fact.entry, entry);
-  return letter({ id, fact, entry: stored }, subscriptions, directory);
+  return withEvent({ id, fact, entry: stored }, subscriptions, directory);
 }
 
 /** Reads the deliveries of one message, in the order of the log; those that have ended are left out. */
-export async function readLetters(
+export async function readPending(
   receiver: string,
   ids: readonly string[],
-  { deliveries, events, registry, directory }: LetterParts,
-): Promise<Letter[]> {
-  const letters = await Promise.all(
-    ids.map(async (id): Promise<Letter | null> => {
+  { deliveries, events, registry, directory }: DeliverySources,
+): Promise<PendingDelivery[]> {
+  const read = await Promise.all(
+    ids.map(async (id): Promise<PendingDelivery | null> => {
       const fact = await deliveries.fact(receiver, id);
       if (fact?.outcome !== 'pending') return null;
       const [entry, subscriptions] = await Promise.all([
         events.at(fact.entry),
         registry.subscriptions(fact.roots),
       ]);
-      return letter({ id, fact, entry }, subscriptions, directory);
+      return withEvent({ id, fact, entry }, subscriptions, directory);
     }),
   );
-  return letters
-    .filter((letter) => letter !== null)
+  return read
+    .filter((delivery) => delivery !== null)
     .sort((one, other) => compareEntries(one.fact.entry, other.fact.entry));
 }
 
-function letter(
+function withEvent(
   { id, fact, entry }: { id: string; fact: DeliveryFact; entry: LogEntry | null },
   subscriptions: ReadonlyMap<string, StoredSubscription>,
   directory: Directory,
-): Letter {
+): PendingDelivery {
   const event = eventOf(entry);
   if (event !== null) {
     const rendered = renderEvent(event, fact.roots, subscriptions, directory);
