@@ -4,8 +4,10 @@ import { generateAnswerFiles } from './generate/answers.ts';
 import { generateApiFiles } from './generate/api.ts';
 import { generateConfigFiles } from './generate/config.ts';
 import { generateConformanceFiles } from './generate/conformance.ts';
+import { generateConsumerFiles } from './generate/consumer.ts';
 import { generateEventFiles } from './generate/events.ts';
 import { generateMetricsFiles } from './generate/metrics.ts';
+import { generateVectorFiles } from './generate/vectors.ts';
 
 const root = resolve(import.meta.dirname, '..');
 
@@ -19,8 +21,10 @@ export async function generatedFiles(): Promise<GeneratedFile[]> {
     generateApiFiles(),
     generateConfigFiles(),
     generateConformanceFiles(),
+    generateConsumerFiles(),
     generateEventFiles(),
     generateMetricsFiles(),
+    generateVectorFiles(),
   ]);
   const files = parts.flat().map(({ path, content }) => {
     const absolute = resolve(root, path);

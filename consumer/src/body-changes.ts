@@ -1,0 +1,43 @@
+const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
+
+/** Whether a signature fits other bytes than those that came. */
+export type Fits = (body: Buffer) => boolean;
+
+/**
+ * What a proxy or a framework has done to a body whose signature does not fit, or null where none of the usual changes
+ * explains it. It only says why: such a body is refused.
+ */
+export function howChanged(
+  bytes: Buffer,
+  { encoding, fits }: { encoding: string | null; fits: Fits },
+): string | null {
+  if (encoding !== null) return `it came with content-encoding ${JSON.stringify(encoding.slice(0, 40))}`;
+  if (bytes.length === 0) return 'it is empty';
+  const change = CHANGES.find(({ undo }) => {
+    const before = undo(bytes);
+    return before !== null && !before.equals(bytes) && fits(before);
+  });
+  return change?.says ?? null;
+}
+
+const CHANGES: readonly { says: string; undo: (bytes: Buffer) => Buffer | null }[] = [
+  { says: 'something parsed the JSON and wrote it anew', undo: compact },
+  {
+    says: 'a line break or spaces were added at its end',
+    undo: (bytes) => Buffer.from(bytes.toString('latin1').trimEnd(), 'latin1'),
+  },
+  {
+    says: 'a byte order mark was added',
+    undo: (bytes) => (bytes.subarray(0, 3).equals(BOM) ? bytes.subarray(3) : null),
+  },
+  { says: 'its UTF-8 was taken for Latin-1', undo: (bytes) => Buffer.from(bytes.toString('utf8'), 'latin1') },
+];
+
+/** The JSON as its sender writes it. Null where it is none; another order of members stays another. */
+function compact(bytes: Buffer): Buffer | null {
+  try {
+    return Buffer.from(JSON.stringify(JSON.parse(bytes.toString('utf8'))));
+  } catch {
+    return null;
+  }
+}

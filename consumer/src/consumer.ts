@@ -1,0 +1,139 @@
+import { ACCEPTED, type Answer, answerOf } from './answer.ts';
+import { bodyTooLarge, RetryLater, WebhookError } from './error.ts';
+import type { AnyEvent } from './event.ts';
+import { type EventsOf, type Handler, type Handlers, HandlerTable, type Pattern } from './handlers.ts';
+import type { Inbox } from './inbox/inbox.ts';
+import { createVerifier, type VerifiedWebhook, type VerifyOptions, type WebhookRequest } from './verify.ts';
+
+const DEFAULT_MAX_BODY_BYTES = 65_536;
+
+/** What a handler is told beside the event. `attemptedAt` is when this attempt was made; `isReplay`: it was sent once more. */
+export type Context = { attemptedAt: Date; isReplay: boolean };
+
+/** What a handler is told where there is an inbox. */
+export type InboxContext<Tx> = Context & {
+  /** What to write with: what is written is stored together with the event's id, or not at all. */
+  tx: Tx;
+  /** Whether a newer event of the same subject was handled before. */
+  isStale: boolean;
+  /** The `sequence` of the subject's event that was handled last; null for none. */
+  lastSequence: number | null;
+};
+
+/** How webhooks are received. */
+export type ConsumerOptions = VerifyOptions & {
+  /** The largest body that is read. The daemon's stay below 20 kB. Default: 65,536. */
+  maxBodyBytes?: number;
+  /** Is told of every webhook that is not answered 2xx. Default: `console.error`. */
+  onError?: (error: unknown, webhook: { id: string | null }) => void;
+};
+
+/** What is added where there is an inbox. */
+export type InboxOptions<Tx> = {
+  inbox: Inbox<Tx>;
+  /** What becomes of an event that is older than one of its subject that was handled. Default: `handle`. */
+  stale?: 'handle' | 'skip';
+};
+
+/** Receives webhooks. The adapters give it what came, and answer what it says. */
+export type Consumer<C> = {
+  readonly maxBodyBytes: number;
+  /**
+   * Has a handler run for a type (`intent.filled`), for the types of a kind that have none (`intent.*`), or for all others
+   * (`*`), types included that this version does not know. Of those that fit, only the closest runs.
+   */
+  on<const P extends Pattern>(pattern: P, handler: Handler<EventsOf<P>, C>): Consumer<C>;
+  /** Has handlers run for several types. */
+  on(handlers: Partial<Handlers<C>>): Consumer<C>;
+  /** Verifies and handles a webhook. It never rejects: the answer says what went wrong. */
+  receive(request: WebhookRequest): Promise<Answer>;
+  /** What to answer where a webhook could not even be read; it tells `onError`. */
+  refuse(error: unknown): Answer;
+};
+
+/** Runs what was registered for a verified event, or does nothing where that is right. */
+type Run<C> = (webhook: VerifiedWebhook, handler: Handler<AnyEvent, C>) => Promise<void>;
+
+/** Makes a consumer whose handlers run once in effect: the inbox keeps which events they have handled. */
+export function createConsumer<Tx>(options: ConsumerOptions & InboxOptions<Tx>): Consumer<InboxContext<Tx>>;
+/** Makes a consumer whose handlers may run more than once for an event: they have to know it by its id. */
+export function createConsumer(options: ConsumerOptions & { inbox?: never }): Consumer<Context>;
+export function createConsumer<Tx>(
+  options: ConsumerOptions & Partial<InboxOptions<Tx>>,
+): Consumer<InboxContext<Tx>> | Consumer<Context> {
+  const { inbox, stale = 'handle' } = options;
+  if (inbox === undefined)
+    return consumerOf<Context>(options, async ({ event, attemptedAt, isReplay }, handler) => {
+      await handler(event, { attemptedAt, isReplay });
+    });
+  return consumerOf<InboxContext<Tx>>(options, async ({ event, attemptedAt, isReplay }, handler) => {
+    await inbox.run(event, async (tx, claim) => {
+      if (claim.isStale && stale === 'skip') return;
+      await handler(event, { attemptedAt, isReplay, tx, ...claim });
+    });
+  });
+}
+
+function consumerOf<C>(options: ConsumerOptions, run: Run<C>): Consumer<C> {
+  const { maxBodyBytes = DEFAULT_MAX_BODY_BYTES, onError = reportOnConsole } = options;
+  const verify = createVerifier(options);
+  const handlers = new HandlerTable<C>();
+  /** By event id: what comes again while it is handled waits for the same end, without a connection of its own. */
+  const underWay = new Map<string, Promise<void>>();
+
+  const handle = async (webhook: VerifiedWebhook): Promise<void> => {
+    const handler = handlers.for(webhook.event);
+    if (handler === null) return;
+    const { id } = webhook;
+    const known = underWay.get(id);
+    if (known !== undefined) return known;
+    const ending = run(webhook, handler).finally(() => underWay.delete(id));
+    underWay.set(id, ending);
+    return ending;
+  };
+
+  const fail = (error: unknown, id: string | null): Answer => {
+    onError(error, { id });
+    if (error instanceof WebhookError)
+      return answerOf(error.status, { code: error.code, detail: error.message });
+    if (error instanceof RetryLater)
+      return answerOf(503, {
+        code: 'retry_later',
+        detail: 'to be sent again later',
+        retryAfter: error.seconds,
+      });
+    return answerOf(500, { code: 'handler_failed', detail: 'the handler failed; its log says why' });
+  };
+
+  const consumer: Consumer<C> = {
+    maxBodyBytes,
+    on<const P extends Pattern>(
+      first: P | Partial<Handlers<C>>,
+      handler?: Handler<EventsOf<P>, C>,
+    ): Consumer<C> {
+      if (typeof first === 'object') handlers.addAll(first);
+      else if (handler !== undefined) handlers.add(first, handler);
+      return consumer;
+    },
+    async receive(request) {
+      let id: string | null = null;
+      try {
+        if (request.body?.byteLength > maxBodyBytes) throw bodyTooLarge(maxBodyBytes);
+        const webhook = verify(request);
+        id = webhook.id;
+        await handle(webhook);
+        return ACCEPTED;
+      } catch (error) {
+        return fail(error, id);
+      }
+    },
+    refuse: (error) => fail(error, null),
+  };
+  return consumer;
+}
+
+function reportOnConsole(error: unknown, { id }: { id: string | null }): void {
+  // Of a refused webhook its reason is enough; of a handler that failed, where it did.
+  const said = error instanceof WebhookError ? `${error.code}: ${error.message}` : error;
+  console.error(`webhook ${id ?? 'refused'}:`, said);
+}

@@ -1,0 +1,342 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import {
+  type AnyEvent,
+  claimEvent,
+  createConsumer,
+  createPostgresInbox,
+  createSqliteInbox,
+  type Inbox,
+} from '../../consumer/src/index.ts';
+import { VECTORS } from '../support/consumer-vectors.ts';
+import { eventually } from '../support/eventually.ts';
+import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
+import { renderedEvent } from '../support/rendered-event.ts';
+import { signedRequest } from '../support/signed-request.ts';
+import { WEBHOOK_SECRET } from '../support/webhook-receiver.ts';
+
+/** A database with the inbox and a table of effects, whatever writes to it. */
+type Stage = {
+  /** Runs a handler that notes its event; `fail` throws after that. */
+  take: (event: AnyEvent, options?: { consumer?: string; fail?: Error }) => Promise<boolean>;
+  inbox: (options?: { consumer?: string }) => Inbox<unknown>;
+  effects: () => Promise<string[]>;
+  /** Moves the time at which everything was handled so far. */
+  age: (days: number) => Promise<void>;
+};
+
+function eventOf(letter: string, sequence = 1): AnyEvent {
+  const event = renderedEvent(`evt_${letter.repeat(40)}`);
+  return { ...event, data: { ...event.data, sequence } };
+}
+
+/** What any inbox has to do. */
+function promises(stage: () => Stage): void {
+  test('an event is handled once', async () => {
+    expect(await stage().take(eventOf('a'))).toBe(true);
+    expect(await stage().take(eventOf('a'))).toBe(false);
+    expect(await stage().effects()).toEqual([eventOf('a').id]);
+  });
+
+  test('what a handler wrote before it failed is gone with the id, and the event is handled when it comes again', async () => {
+    await expect(stage().take(eventOf('a'), { fail: new Error('no') })).rejects.toThrow('no');
+    expect(await stage().effects()).toEqual([]);
+    expect(await stage().take(eventOf('a'))).toBe(true);
+    expect(await stage().effects()).toEqual([eventOf('a').id]);
+  });
+
+  test('consumers with names of their own handle an event each', async () => {
+    for (const consumer of ['billing', 'support'])
+      expect(await stage().take(eventOf('a'), { consumer })).toBe(true);
+    expect(await stage().take(eventOf('a'), { consumer: 'billing' })).toBe(false);
+  });
+
+  test.each(VECTORS.handling)('$name', async ({ deliveries }) => {
+    const inbox = stage().inbox();
+    for (const { event, verdict } of deliveries) {
+      let said = 'handled';
+      await inbox.run(event, async (_tx, { isStale }) => {
+        said = isStale ? 'stale' : 'new';
+      });
+      expect(said).toBe(verdict);
+    }
+  });
+
+  test('a consumer tells its handler that an event is stale, or skips it', async () => {
+    const told: [number, boolean, number | null][] = [];
+    for (const [stale, consumer] of [
+      ['handle', 'telling'],
+      ['skip', 'skipping'],
+    ] as const) {
+      const receiver = createConsumer({
+        secrets: WEBHOOK_SECRET,
+        inbox: stage().inbox({ consumer }),
+        stale,
+      }).on('intent.filled', ({ data }, { isStale, lastSequence }) =>
+        told.push([data.sequence, isStale, lastSequence]),
+      );
+      for (const event of [eventOf('c', 3), eventOf('b', 2), eventOf('b', 2), eventOf('d', 4)])
+        expect(await receiver.receive(signedRequest(event))).toMatchObject({ status: 204 });
+    }
+    const handled: [number, boolean, number | null][] = [
+      [3, false, null],
+      [2, true, 3],
+      [4, false, 3],
+    ];
+    expect(told).toEqual([...handled, ...handled.filter(([, isStale]) => !isStale)]);
+  });
+
+  test('what was handled long ago is forgotten, the rest is not', async () => {
+    await stage().take(eventOf('a'));
+    await stage().age(61);
+    await stage().take(eventOf('b', 2));
+    expect(await stage().inbox().prune()).toBe(1);
+    expect(await stage().take(eventOf('b', 2))).toBe(false);
+    expect(await stage().take(eventOf('a'))).toBe(true);
+  });
+
+  test('its tables are made where they are missing, by several at once', async () => {
+    await Promise.all([1, 2, 3, 4].map(() => stage().inbox().createTables()));
+    expect(await stage().take(eventOf('a'))).toBe(true);
+  });
+}
+
+const NOT_INSTALLED = postgresFolder() === null ? ' (not run: there is no Postgres on this machine)' : '';
+
+describe.skipIf(NOT_INSTALLED !== '')(`the inbox in Postgres${NOT_INSTALLED}`, () => {
+  let server: PostgresProcess;
+  let pool: pg.Pool;
+  let stage: Stage;
+
+  beforeAll(async () => {
+    server = await PostgresProcess.start();
+  });
+  afterAll(() => server.close());
+
+  beforeEach(async () => {
+    const admin = new pg.Client(server.url);
+    await admin.connect();
+    const name = `t${Math.random().toString(36).slice(2)}`;
+    await admin.query(`CREATE DATABASE ${name}`);
+    await admin.end();
+    pool = new pg.Pool({ connectionString: server.url.replace(/postgres$/, name), max: 5 });
+    await createPostgresInbox({ pool }).createTables();
+    await pool.query('CREATE TABLE effects (event_id text NOT NULL)');
+    stage = {
+      take: (event, { fail, ...options } = {}) =>
+        createPostgresInbox({ pool, ...options }).run(event, async (tx) => {
+          await tx.query('INSERT INTO effects VALUES ($1)', [event.id]);
+          if (fail !== undefined) throw fail;
+        }),
+      inbox: (options) => createPostgresInbox({ pool, ...options }),
+      effects,
+      age: async (days) => {
+        for (const table of ['inbox', 'subjects'])
+          await pool.query(`UPDATE intentwatch_${table} SET handled_at = now() - make_interval(days => $1)`, [
+            days,
+          ]);
+      },
+    };
+  });
+  afterEach(() => pool.end());
+
+  const effects = async (): Promise<string[]> => {
+    const { rows } = await pool.query<{ event_id: string }>('SELECT event_id FROM effects');
+    return rows.map(({ event_id }) => event_id);
+  };
+
+  /** Resolves when a transaction waits for another. */
+  const somebodyWaits = (): Promise<unknown> =>
+    eventually('a transaction waits for another', async () => {
+      const { rowCount } = await pool.query(
+        `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      return rowCount === 1;
+    });
+
+  promises(() => stage);
+
+  test.each([
+    ['has handled it', undefined, false],
+    ['failed', new Error('no'), true],
+  ])('an event that comes twice at once waits for the one that began, which %s', async (_what, error, isTaken) => {
+    const begun = Promise.withResolvers<void>();
+    const end = Promise.withResolvers<void>();
+    const first = createPostgresInbox({ pool }).run(eventOf('a'), async (tx) => {
+      await tx.query('INSERT INTO effects VALUES ($1)', ['first']);
+      begun.resolve();
+      await end.promise;
+      if (error !== undefined) throw error;
+    });
+    const firstEnded = first.catch(() => undefined);
+    await begun.promise;
+    const second = stage.take(eventOf('a'));
+    await somebodyWaits();
+    end.resolve();
+    await firstEnded;
+    expect(await second).toBe(isTaken);
+    expect(await effects()).toEqual(isTaken ? [eventOf('a').id] : ['first']);
+  });
+
+  test.each([
+    'handled before',
+    'new',
+  ])('two events of a subject that is %s wait for each other', async (which) => {
+    if (which !== 'new') await stage.take(eventOf('z', 1));
+    const begun = Promise.withResolvers<void>();
+    const end = Promise.withResolvers<void>();
+    const newer = stage.inbox().run(eventOf('c', 3), async () => {
+      begun.resolve();
+      await end.promise;
+    });
+    await begun.promise;
+    let isStale = false;
+    const older = stage.inbox().run(eventOf('b', 2), async (_tx, claim) => {
+      isStale = claim.isStale;
+    });
+    await somebodyWaits();
+    end.resolve();
+    expect(await Promise.all([newer, older])).toEqual([true, true]);
+    expect(isStale).toBe(true);
+  });
+
+  test.each([
+    'pool',
+    'transaction',
+  ])('a handler that hides the error of a statement does not have its event taken for handled (%s)', async (way) => {
+    const transaction = async (work: (client: pg.PoolClient) => Promise<void>): Promise<void> => {
+      const client = await pool.connect();
+      try {
+        await client.query('BEGIN');
+        await work(client);
+        await client.query('COMMIT');
+      } catch (error) {
+        await client.query('ROLLBACK');
+        throw error;
+      } finally {
+        client.release();
+      }
+    };
+    const inbox: Inbox<pg.PoolClient> = createPostgresInbox(way === 'pool' ? { pool } : { transaction });
+    const hidden = inbox.run(eventOf('a'), async (tx) => {
+      await tx.query('INSERT INTO effects VALUES ($1)', [eventOf('a').id]);
+      await tx.query('SELECT 1 / 0').catch(() => undefined);
+    });
+    await expect(hidden).rejects.toThrow('current transaction is aborted');
+    expect(await stage.take(eventOf('a'))).toBe(true);
+  });
+
+  test('a connection that is lost in the middle costs the attempt, and nothing else', async () => {
+    const lost = stage.inbox().run(eventOf('a'), async () => {
+      await pool.query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+           WHERE datname = current_database() AND state = 'idle in transaction'`,
+      );
+    });
+    await expect(lost).rejects.toThrow();
+    expect(await stage.take(eventOf('a'))).toBe(true);
+    expect(await effects()).toEqual([eventOf('a').id]);
+  });
+
+  test('in transactions of the strictest kind what comes twice at once is handled once', async () => {
+    const options = { ...pool.options, options: '-c default_transaction_isolation=serializable' };
+    const strict = new pg.Pool(options);
+    const ends = await Promise.allSettled(
+      [1, 2, 3, 4].map(() =>
+        createPostgresInbox({ pool: strict }).run(eventOf('a'), async (tx) => {
+          await tx.query('INSERT INTO effects VALUES ($1)', [eventOf('a').id]);
+        }),
+      ),
+    );
+    await strict.end();
+    for (const end of ends)
+      if (end.status === 'rejected') expect(end.reason).toMatchObject({ code: '40001' });
+    expect(await stage.take(eventOf('a'))).toBe(false);
+    expect(await effects()).toEqual([eventOf('a').id]);
+  });
+
+  test('an event is taken in a transaction of the caller', async () => {
+    const client = await pool.connect();
+    await client.query('BEGIN');
+    expect(await claimEvent(client, eventOf('a'))).toEqual({ lastSequence: null, isStale: false });
+    await client.query('ROLLBACK');
+    await client.query('BEGIN');
+    expect(await claimEvent(client, eventOf('a'))).toEqual({ lastSequence: null, isStale: false });
+    await client.query('COMMIT');
+    expect(await claimEvent(client, eventOf('a'))).toBeNull();
+    client.release();
+  });
+});
+
+describe('the inbox in SQLite', () => {
+  let folder = '';
+  let database: DatabaseSync;
+  let stage: Stage;
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'intentwatch-inbox-'));
+    database = new DatabaseSync(join(folder, 'inbox.db'));
+    await createSqliteInbox({ database }).createTables();
+    database.exec('CREATE TABLE effects (event_id TEXT NOT NULL)');
+    stage = {
+      take: (event, { fail, ...options } = {}) =>
+        createSqliteInbox({ database, ...options }).run(event, async (tx) => {
+          tx.prepare('INSERT INTO effects VALUES (?)').run(event.id);
+          await Promise.resolve();
+          if (fail !== undefined) throw fail;
+        }),
+      inbox: (options) => createSqliteInbox({ database, ...options }),
+      effects,
+      age: async (days) => {
+        for (const table of ['inbox', 'subjects'])
+          database
+            .prepare(`UPDATE intentwatch_${table} SET handled_at = ?`)
+            .run(Date.now() - days * 86_400_000);
+      },
+    };
+  });
+  afterEach(() => {
+    database.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const effects = async (): Promise<string[]> =>
+    database
+      .prepare('SELECT event_id FROM effects')
+      .all()
+      .map(({ event_id }) => String(event_id));
+
+  promises(() => stage);
+
+  test('events that come at once are handled one after another', async () => {
+    const inbox = createSqliteInbox({ database });
+    const steps: string[] = [];
+    const take = (event: AnyEvent): Promise<boolean> =>
+      inbox.run(event, async () => {
+        steps.push(`begin ${event.data.sequence}`);
+        await new Promise((resolve) => setImmediate(resolve));
+        steps.push(`end ${event.data.sequence}`);
+      });
+    expect(await Promise.all([take(eventOf('a', 1)), take(eventOf('b', 2)), take(eventOf('a', 1))])).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    expect(steps).toEqual(['begin 1', 'end 1', 'begin 2', 'end 2']);
+  });
+
+  test('while another process writes, the webhook fails, and is handled when it comes again', async () => {
+    const other = new DatabaseSync(join(folder, 'inbox.db'));
+    other.exec('BEGIN IMMEDIATE');
+    database.exec('PRAGMA busy_timeout = 20');
+    await expect(stage.take(eventOf('a'))).rejects.toThrow('database is locked');
+    other.exec('COMMIT');
+    other.close();
+    expect(await stage.take(eventOf('a'))).toBe(true);
+    expect(await effects()).toEqual([eventOf('a').id]);
+  });
+});

@@ -1,0 +1,69 @@
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, test } from 'vitest';
+import { claimEventInSqlite, createVerifier, SQLITE_TABLES, WebhookError } from '../../consumer/src/index.ts';
+import { VECTORS } from '../support/consumer-vectors.ts';
+
+type Pairs = readonly (readonly [string, string])[];
+
+/** Headers as the frameworks have them. */
+const HEADERS: readonly [form: string, of: (pairs: Pairs) => Record<string, string | string[]> | Headers][] =
+  [
+    ['lists where they repeat', listed],
+    [
+      'of the Fetch API',
+      (pairs) => new Headers(pairs.map(([name, value]): [string, string] => [name, value])),
+    ],
+    ['of node:http', joined],
+  ];
+
+function listed(pairs: Pairs): Record<string, string[]> {
+  const lists: Record<string, string[]> = {};
+  for (const [name, value] of pairs) lists[name] = [...(lists[name] ?? []), value];
+  return lists;
+}
+
+function joined(pairs: Pairs): Record<string, string> {
+  const lists = Object.entries(listed(pairs.map(([name, value]) => [name.toLowerCase(), value])));
+  return Object.fromEntries(lists.map(([name, values]) => [name, values.join(', ')]));
+}
+
+describe.each(HEADERS)('with headers %s', (_form, headersOf) => {
+  test.each(VECTORS.verification)('$name: $verdict', ({ verdict, secrets, now, headers, body }) => {
+    const verify = createVerifier({ secrets, now: () => now * 1_000 });
+    const verdictOf = (): string => {
+      try {
+        verify({ headers: headersOf(headers), body: Buffer.from(body, 'base64') });
+        return 'accepted';
+      } catch (error) {
+        if (error instanceof WebhookError) return error.code;
+        throw error;
+      }
+    };
+    expect(verdictOf()).toBe(verdict);
+  });
+});
+
+test.each(VECTORS.handling)('the inbox of SQLite: $name', ({ deliveries }) => {
+  const database = new DatabaseSync(':memory:');
+  database.exec(SQLITE_TABLES);
+  for (const { event, verdict } of deliveries) {
+    const claim = claimEventInSqlite(database, event);
+    expect(claim === null ? 'handled' : claim.isStale ? 'stale' : 'new').toBe(verdict);
+  }
+});
+
+test('every reason to refuse that a sender can cause has a vector', () => {
+  const codes = new Set(VECTORS.verification.map(({ verdict }) => verdict));
+  expect([...codes].sort()).toEqual([
+    'accepted',
+    'body_changed',
+    'event_invalid',
+    'header_missing',
+    'header_repeated',
+    'signature_kind',
+    'signature_mismatch',
+    'timestamp_invalid',
+    'timestamp_too_new',
+    'timestamp_too_old',
+  ]);
+});
