@@ -165,14 +165,24 @@ export class Sandbox {
   async start(): Promise<void> {
     this.#director.begin(this.#nowMs());
     try {
-      await this.#service.listen({ host: this.#host, port: this.#ports.service });
-      await this.#openService.listen({ host: this.#host, port: this.#ports.quotes });
-      await this.#control.listen({ host: this.#host, port: this.#ports.control });
+      await this.#listen(this.#service, 'port', this.#ports.service);
+      await this.#listen(this.#openService, 'quotesPort', this.#ports.quotes);
+      await this.#listen(this.#control, 'controlPort', this.#ports.control);
     } catch (error) {
       await this.close();
       throw error;
     }
     this.#timeline.start();
+  }
+
+  async #listen(app: FastifyInstance, option: keyof SandboxOptions, port: number): Promise<void> {
+    try {
+      await app.listen({ host: this.#host, port });
+    } catch (cause) {
+      if (!(cause instanceof Error && 'code' in cause && cause.code === 'EADDRINUSE')) throw cause;
+      const found = `found ${port}, which is in use on ${this.#host}`;
+      throw new Error(`sandbox option ${option}: ${found}, expected a free port (0 takes any)`, { cause });
+    }
   }
 
   async close(): Promise<void> {

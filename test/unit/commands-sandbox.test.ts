@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { sandboxCommand } from '../../src/commands/sandbox.ts';
 import type { Fault } from '../../src/sandbox/faults/fault.ts';
+import { Sandbox } from '../../src/sandbox/sandbox.ts';
 
 /** The faults that the command would start with; the server itself is left out. */
 async function faultsOf(...args: string[]): Promise<Fault[]> {
@@ -70,4 +71,18 @@ describe('sandbox --fault', () => {
     await expect(refused).rejects.toThrow(message);
     await expect(refused).rejects.toThrow("error: option '--fault <type:key=value,…>' argument");
   });
+});
+
+test.each(['port', 'quotesPort', 'controlPort'] as const)('a %s that is in use is named', async (option) => {
+  const first = new Sandbox({ transfersPerSecond: 0 });
+  await first.start();
+  try {
+    const taken = Number(new URL(first.url).port);
+    const second = new Sandbox({ transfersPerSecond: 0, [option]: taken });
+    await expect(second.start()).rejects.toThrow(
+      `sandbox option ${option}: found ${taken}, which is in use on 127.0.0.1, expected a free port`,
+    );
+  } finally {
+    await first.close();
+  }
 });
