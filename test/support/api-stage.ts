@@ -83,7 +83,7 @@ export async function apiStage(
 /** Asks the API of a daemon. */
 export async function callApi(
   url: string,
-  { method = 'GET', path, token, body, headers }: Call,
+  { method = 'GET', path, token, body, headers, from }: Call,
 ): Promise<Answered> {
   const sent = {
     ...(token === null ? {} : { authorization: `Bearer ${token ?? ADMIN_TOKEN}` }),
