@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { evmAddressField, walletField } from '../config/fields/addresses.ts';
 import { wholeNumberField } from '../config/fields/fields.ts';
 import {

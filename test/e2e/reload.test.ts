@@ -39,7 +39,9 @@ test('SIGHUP ends nothing: before the start is over it is heard later, then it a
   expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
 });
 
-test('a daemon that still ends what a config before has begun ends within 5 s', async ({ onTestFinished }) => {
+test('a daemon that still ends what a config before has begun ends within 5 s', async ({
+  onTestFinished,
+}) => {
   const stage = new Stage(onTestFinished);
   const [sandbox, redis, receiver] = await Promise.all([
     stage.sandbox({ seed: 5, timeScale: 20, wallets: 2 }),

@@ -3,11 +3,11 @@ import type { Directory } from '../../domain/transfers/chains.ts';
 import type { Signals } from '../../signals.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import { redisTimeMs } from '../../store/connection.ts';
+import type { HandedQuotes } from '../../store/handed-quotes.ts';
 import { isHeld } from '../../store/receivers.ts';
 import type { StoredReceiver } from '../../store/registry.ts';
-import { entitledTo } from './entitlements.ts';
-import type { HandedQuotes } from '../../store/handed-quotes.ts';
 import type { TrackedStore } from '../../store/tracked.ts';
+import { entitledTo } from './entitlements.ts';
 import { readBatch } from './log-batch.ts';
 import type { RelayStores } from './relay-parts.ts';
 

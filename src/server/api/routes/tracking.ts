@@ -59,7 +59,9 @@ export const track = defineRoute({
         quote: z
           .record(z.string(), z.json(), { error: 'a quote as an object' })
           .exactOptional()
-          .describe('A whole quote, in the place of `kind` and `id`: its signature is verified, its expiry told.'),
+          .describe(
+            'A whole quote, in the place of `kind` and `id`: its signature is verified, its expiry told.',
+          ),
         endpoint: z
           .enum(['status', 'gateway'], { error: '"status" or "gateway"' })
           .exactOptional()
@@ -91,7 +93,10 @@ export const track = defineRoute({
     .meta({ id: 'Track' }),
   answers: {
     201: { description: 'It is tracked from now on.', schema: TRACKED },
-    200: { description: 'It was tracked already, and has this metadata and these receivers now.', schema: TRACKED },
+    200: {
+      description: 'It was tracked already, and has this metadata and these receivers now.',
+      schema: TRACKED,
+    },
   },
   handle: async ({ body }, { parts }) => {
     const named = readNamed(body);
