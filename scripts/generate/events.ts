@@ -116,6 +116,8 @@ upstream.authorized | It takes the key again. | a request succeeds after \`upstr
 receiver.failing | Deliveries to a receiver fail. | four failures in a row, of three different deliveries or after ten minutes without a success
 receiver.disabled | Nothing is attempted any more; its events are kept for \`retention\`. \`record.by\` says why: \`failures\`, \`gone\` (an answer of 410) or \`operator\`. | \`disableAfter\` of nothing but failures, at least four of them; a 410; \`receivers disable\`
 receiver.recovered | It takes events again. | after one of the two above, five successes in a row, or one after which nothing is open; for a disabled one after \`receivers enable\`
+receiver.paused | Its operator has paused it: its events are kept for \`retention\`, and wait. | at once
+receiver.resumed | Its operator has resumed it. | at once
 receiver.events_dropped | Events whose \`retention\` has ended before the receiver got them are lost for it. | the first of them, \`record.count\` at once; again only after the receiver has got on
 
 intentwatch.test | A test. Nothing has happened. | somebody types \`intentwatch test RECEIVER\`; it passes by the filters

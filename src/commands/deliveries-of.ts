@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { loadConfig } from '../config/file/load.ts';
 import { parseRedisUrl } from '../config/sections/redis.ts';
+import { assembleOperations } from '../daemon/assemble.ts';
 import { COMMON, extendDirectory } from '../domain/transfers/chains.ts';
 import { discoveredDirectory } from '../domain/transfers/discovered.ts';
 import { TryAgainError } from '../exit.ts';
@@ -19,7 +20,6 @@ import { ReplayStore } from '../store/replays.ts';
 import { SchemaVersion } from '../store/schema-version.ts';
 import { SetAside } from '../store/set-aside.ts';
 import { SubjectStore } from '../store/subjects.ts';
-import { TrackedStore } from '../store/tracked.ts';
 import { withTimeout } from '../with-timeout.ts';
 
 /** What commands about deliveries work with, on the Redis of their config. */
@@ -47,40 +47,14 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
       throw new TryAgainError(`Redis cannot be reached: ${reason}`);
     }
     await new SchemaVersion(redis, keys).read();
-    return await use({
-      redis,
-      directory: extendDirectory(
-        config,
-        discoveredDirectory(COMMON, await new DirectoryStore(redis, keys).read()),
-      ),
-      stores: {
-        registry: new Registry(redis, keys, new SubjectStore(redis, keys, { retentionMs })),
-        receivers: new ReceiverStore(redis, keys),
-        deliveries: new DeliveryStore(redis, keys, { retentionMs }),
-        events: new EventLog(redis, keys),
-        replays: new ReplayStore(redis, keys, { retentionMs }),
-        setAside: new SetAside(redis, keys),
-        lease: new RelayLease(redis, keys),
-        answers: new AnswerStore(redis, keys),
-        tracked: new TrackedStore(redis, keys, { retentionMs }),
-      },
-    });
+    const directory = extendDirectory(
+      config,
+      discoveredDirectory(COMMON, await new DirectoryStore(redis, keys).read()),
+    );
+    return await use(assembleOperations(config, { redis, keys, directory, onForeign: () => undefined }));
   } finally {
     await disconnect(redis);
   }
-}
-
-/** The receiver of a name, in this config or one before it. Throws with the names there are. */
-export async function receiverNamed(
-  name: string,
-  { stores: { registry } }: Deliveries,
-): Promise<StoredReceiver> {
-  const known = await registry.receivers();
-  const found = known.find((receiver) => receiver.name === name);
-  if (found !== undefined) return found;
-  const names = known.map((receiver) => receiver.name).sort();
-  const expected = names.length === 0 ? 'a receiver of a daemon that has run' : `one of ${names.join(', ')}`;
-  throw new Error(`found the receiver "${name}", expected ${expected}`);
 }
 
 /** A remark for what only the relay does, while no process relays. */

@@ -1,10 +1,11 @@
 import { Command } from 'commander';
 import { EXIT, interrupted } from '../exit.ts';
-import { redisTimeMs } from '../store/connection.ts';
+import type { Moment } from '../operations/moment.ts';
+import { hasEnded, resendTime } from '../operations/resend.ts';
 import { isHeld } from '../store/receivers.ts';
 import type { Replay } from '../store/replays.ts';
-import { type Deliveries, receiverNamed, unlessRelayed, withDeliveries } from './deliveries-of.ts';
-import { type Moment, moment, momentMs } from './moment.ts';
+import { type Deliveries, unlessRelayed, withDeliveries } from './deliveries-of.ts';
+import { moment } from './moment.ts';
 import { CONFIG_DEFAULT } from './start.ts';
 import { utcTimeOfMs } from './table.ts';
 
@@ -33,22 +34,8 @@ export function replayCommand(): Command {
 }
 
 async function replay(name: string, options: Options, parts: Deliveries): Promise<void> {
-  const { removed } = await receiverNamed(name, parts);
-  if (removed) throw new Error(`${name} is not in the config any more; put it back first`);
-  if (isHeld(await parts.stores.receivers.condition(name))) {
-    throw new Error(`${name} is disabled; enable it first: intentwatch receivers enable ${name}`);
-  }
-  const nowMs = await redisTimeMs(parts.redis);
-  const sinceMs = momentMs(options.since, nowMs);
-  const untilMs = options.until === undefined ? nowMs + 1 : momentMs(options.until, nowMs);
-  if (sinceMs >= untilMs) throw new Error('found a --since that is not before --until, expected it to be');
-  const id = await parts.stores.replays.request({
-    receiver: name,
-    since: `${Math.max(0, sinceMs - 1)}-${Number.MAX_SAFE_INTEGER}`,
-    until: `${untilMs}-0`,
-    end: await parts.stores.events.newest(),
-    types: options.type ?? null,
-  });
+  const { since, until = null, type = null } = options;
+  const { id, sinceMs, untilMs } = await resendTime({ name, since, until, types: type }, parts);
   say(
     `replay ${id}: events of ${utcTimeOfMs(sinceMs)} to ${utcTimeOfMs(untilMs)} to ${name}${await unlessRelayed(parts)}`,
   );
@@ -66,8 +53,7 @@ async function watch(id: string, { stores: { replays, receivers } }: Deliveries)
   for (;;) {
     const now = await replays.read(id);
     if (now === null) throw new Error(`replay ${id} is past its retention`);
-    const ended = now.delivered + now.dead;
-    if (now.state === 'opened' && ended >= now.opened) {
+    if (hasEnded(now)) {
       say(`${now.opened} events sent once more: ${now.delivered} delivered, ${now.dead} dead letters`);
       if (now.dead > 0) process.exitCode = EXIT.failed;
       break;
@@ -76,7 +62,9 @@ async function watch(id: string, { stores: { replays, receivers } }: Deliveries)
       say(`${progress(now)}; it goes on by itself`);
       break;
     }
-    const held = isHeld(await receivers.condition(now.receiver)) ? `; ${now.receiver} is disabled` : '';
+    const held = isHeld(await receivers.condition(now.receiver))
+      ? `; ${now.receiver} is disabled or paused`
+      : '';
     const text = `${progress(now)}${held}`;
     if (text !== shown.text && performance.now() - shown.atMs >= SAY_EVERY_MS) {
       say(text);

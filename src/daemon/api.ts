@@ -1,13 +1,13 @@
 import type { ServerConfig } from '../config/config.ts';
 import type { EventUrl } from '../notifiers/notifier.ts';
 import { findEvent } from '../operations/find-event.ts';
-import type { OperationParts } from '../operations/parts.ts';
 import { isLoopbackHost } from '../server/api/access.ts';
 import { API_BASE, type ApiOptions } from '../server/api/api.ts';
+import type { ApiParts } from '../server/api/route.ts';
 import { EventLinks } from '../server/event-links.ts';
 
 /** The API of a daemon; null where it has no token and can be reached from elsewhere. */
-export function apiOptionsOf(server: ServerConfig, parts: () => OperationParts | null): ApiOptions | null {
+export function apiOptionsOf(server: ServerConfig, parts: () => ApiParts | null): ApiOptions | null {
   const { host, tokens } = server;
   const hasToken = tokens.read !== null || tokens.admin.length > 0;
   if (!hasToken && !isLoopbackHost(host)) return null;
@@ -17,7 +17,7 @@ export function apiOptionsOf(server: ServerConfig, parts: () => OperationParts |
     findEvent: async (wanted) => {
       const running = parts();
       if (running === null) throw new Error('the daemon has not started');
-      return findEvent(wanted, running);
+      return findEvent(wanted, running.operations);
     },
     parts,
   };

@@ -8,6 +8,7 @@ import { SURFACES, type Surface } from '../domain/subjects/kinds.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { createNotifier } from '../notifiers/create-notifier.ts';
+import type { LogTail } from '../operations/log-tail.ts';
 import type { OperationParts } from '../operations/parts.ts';
 import { type PartnerPricing, pollPartnerRoute } from '../pollers/partner-route.ts';
 import type { Pricing } from '../pollers/poll-subject.ts';
@@ -24,10 +25,12 @@ import { PollQueues } from '../queues/polls/poll-queues.ts';
 import { PollWorker } from '../queues/polls/poll-worker.ts';
 import { QuoteVerification } from '../queues/polls/quote-verification.ts';
 import { Sweeps } from '../queues/polls/sweeps.ts';
+import type { ApiParts } from '../server/api/route.ts';
 import type { Signals } from '../signals.ts';
 import { AnswerStore } from '../store/answers.ts';
 import { BatchStore } from '../store/batches.ts';
 import type { RedisClient } from '../store/commands.ts';
+import { ConsumerStore } from '../store/consumers.ts';
 import { DeliveryStore } from '../store/deliveries.ts';
 import { DirectoryStore } from '../store/directory.ts';
 import { EventLog } from '../store/event-log.ts';
@@ -93,7 +96,7 @@ export type DaemonParts = {
   polling: Polling;
   delivering: Delivering;
   reconcile: Reconcile;
-  operations: OperationParts;
+  api: ApiParts;
 };
 
 /**
@@ -114,13 +117,15 @@ export type Connections = {
 export type Assembly = {
   config: Config;
   connections: Connections;
+  /** Those who follow the log outlive a config. */
+  tail: LogTail;
   signals: Signals;
   log: Logger;
   upkeep: Upkeep;
 };
 
 /** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
-export function assemble({ config, connections, signals, log, upkeep }: Assembly): DaemonParts {
+export function assemble({ config, connections, tail, signals, log, upkeep }: Assembly): DaemonParts {
   const { redis, opening, delivering, waking } = connections;
   const { retentionMs } = config;
   const keys = new Keys(config.redis.prefix);
@@ -153,7 +158,7 @@ export function assemble({ config, connections, signals, log, upkeep }: Assembly
   const lease = new RelayLease(opening, keys, onForeign);
   const reconcile = new Reconcile({
     redis,
-    stores: { registry, receivers, events, deliveries, lease, tracked, handedQuotes },
+    stores: { subjects, registry, receivers, events, deliveries, lease, tracked, handedQuotes },
     directory,
     process: sender.id,
     retentionMs,
@@ -173,53 +178,51 @@ export function assemble({ config, connections, signals, log, upkeep }: Assembly
   const relay = new Relay({ stores: relayStores, directory, sender, signals, log }, connections);
   const batches = new BatchStore(delivering, keys, { retentionMs });
   const deliveryParts = { events, registry, deliveries, batches, directory, sender, signals, log };
+  const notifierOptions = {
+    smtp: config.smtp,
+    version: VERSION,
+    eventUrl: eventUrlOf(config.server),
+    directory,
+  };
   const workers = config.receivers.map((receiver) => {
-    const notifier = createNotifier(receiver, {
-      smtp: config.smtp,
-      version: VERSION,
-      eventUrl: eventUrlOf(config.server),
-      directory,
-    });
+    const notifier = createNotifier(receiver, notifierOptions);
     return new DeliveryWorker(receiver, notifier, deliveryParts);
   });
-  const operations = assembleOperations({ config, redis: connections.asking, keys, directory, onForeign });
-  return { redis, clients, stores, polling, delivering: { relay, sender, workers }, reconcile, operations };
+  const operations = assembleOperations(config, { redis: connections.asking, keys, directory, onForeign });
+  const setup = { receivers: config.receivers, options: notifierOptions };
+  const api = { operations, tail, setup: () => setup };
+  return { redis, clients, stores, polling, delivering: { relay, sender, workers }, reconcile, api };
 }
 
-/** What the operations of the API are made from. */
-type OperationAssembly = {
-  config: Config;
-  redis: RedisClient;
-  keys: Keys;
-  directory: Directory;
-  onForeign: OnForeign;
-};
-
-/** Constructs what the API sees and acts with. */
-function assembleOperations({
-  config,
-  redis,
-  keys,
-  directory,
-  onForeign,
-}: OperationAssembly): OperationParts {
-  const kept = { retentionMs: config.retentionMs, onForeign };
+/** Constructs what the API sees and acts with, on a connection of its own. */
+export function assembleOperations(
+  { retentionMs }: Pick<Config, 'retentionMs'>,
+  { redis, keys, directory, onForeign }: OperationAssembly,
+): OperationParts {
+  const kept = { retentionMs, onForeign };
+  const subjects = new SubjectStore(redis, keys, kept);
   return {
     redis,
     directory,
     stores: {
       lease: new RelayLease(redis, keys, onForeign),
       events: new EventLog(redis, keys),
-      registry: new Registry(redis, keys, new SubjectStore(redis, keys, kept), onForeign),
+      subjects,
+      plan: new PlanStore(redis, keys),
+      registry: new Registry(redis, keys, subjects, onForeign),
       receivers: new ReceiverStore(redis, keys, onForeign),
       deliveries: new DeliveryStore(redis, keys, kept),
       replays: new ReplayStore(redis, keys, kept),
       setAside: new SetAside(redis, keys),
       answers: new AnswerStore(redis, keys),
       tracked: new TrackedStore(redis, keys, kept),
+      consumers: new ConsumerStore(redis, keys),
     },
   };
 }
+
+/** What operations are made from. */
+type OperationAssembly = { redis: RedisClient; keys: Keys; directory: Directory; onForeign: OnForeign };
 
 /** What the parts that poll are made from. */
 type PollingAssembly = {

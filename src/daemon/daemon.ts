@@ -5,6 +5,7 @@ import { parseRedisUrl, type RedisTarget } from '../config/sections/redis.ts';
 import type { Event } from '../domain/events/event.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
 import { type MetricNames, Metrics } from '../metrics/metrics.ts';
+import { LogTail } from '../operations/log-tail.ts';
 import { scheduleMigration } from '../queues/migrate-schedule.ts';
 import { LoopWatch } from '../server/loop-watch.ts';
 import { Server } from '../server/server.ts';
@@ -12,6 +13,7 @@ import { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { connect, disconnect } from '../store/connection.ts';
 import { EmbeddedRedis } from '../store/embedded.ts';
+import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
 import { migrate } from '../store/migrate.ts';
 import { persistenceWarning } from '../store/persistence.ts';
@@ -46,7 +48,7 @@ class UnusableRedisError extends Error {
 }
 
 /** What all configs of a process work with. */
-type Shared = Omit<Connections, 'blocking' | 'waking'> & { version: SchemaVersion };
+type Shared = Omit<Connections, 'blocking' | 'waking'> & { tail: LogTail; version: SchemaVersion };
 
 /** The whole program: from a config to running parts, and back. */
 export class Daemon {
@@ -113,7 +115,7 @@ export class Daemon {
       metrics: this.#metrics,
       readiness,
       health: daemonHealth(this.#monitor, this.#loop),
-      api: apiOptionsOf(config.server, () => this.#generation?.parts.operations ?? null),
+      api: apiOptionsOf(config.server, () => this.#generation?.parts.api ?? null),
     });
   }
 
@@ -146,11 +148,13 @@ export class Daemon {
 
     const redis = this.#connect('commands');
     await this.#awaitRedis(redis);
+    const asking = this.#connect('api');
     this.#shared = {
       redis,
       opening: this.#connect('openings'),
       delivering: this.#connect('deliveries'),
-      asking: this.#connect('api'),
+      asking,
+      tail: new LogTail(new EventLog(asking, this.#keys()), this.#connect('followers')),
       version: await this.#prepareSchema(redis),
     };
     const generation = this.#generate(config, this.#shared);
@@ -199,13 +203,13 @@ export class Daemon {
   }
 
   /** All that a config decides, on connections that it shares and two of its own, on which it waits. */
-  #generate(config: Config, { version, ...shared }: Shared): Generation {
+  #generate(config: Config, { version, tail, ...shared }: Shared): Generation {
     const [blocking, waking] = [this.#connect('relay'), this.#connect('sender')];
     const release = () => Promise.allSettled([blocking, waking].map((own) => this.#disconnect(own)));
     const connections = { ...shared, blocking, waking };
     const { signals } = this;
     try {
-      return new Generation({ config, connections, signals, log: this.#log, version, release });
+      return new Generation({ config, connections, tail, signals, log: this.#log, version, release });
     } catch (error) {
       void release();
       throw error;
@@ -246,6 +250,7 @@ export class Daemon {
     this.#closed.abort();
     this.#schemaWatch?.close();
     this.#reloads?.close();
+    this.#shared?.tail.close();
     const timer = setTimeout(() => this.#cut.abort(), GRACE_MS);
     await withTimeout(this.#applying, CLOSE_MS / 4);
     await Promise.all([this.#generation?.close(this.#cut.signal), ...this.#draining]);

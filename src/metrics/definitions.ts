@@ -383,7 +383,7 @@ export const DEFINITIONS = {
   },
   receiverState: {
     name: 'intentwatch_receiver_state',
-    help: '1 for the state in which a receiver is, 0 for the others. While it is `resting` or `failing` it is tried with one delivery at a time; while `disabled` or `enabling`, with none.',
+    help: '1 for the state in which a receiver is, 0 for the others. While it is `resting` or `failing` it is tried with one delivery at a time; while `disabled`, `enabling` or `paused`, with none.',
     type: 'gauge',
     labels: { receiver: 'receivers', state: RECEIVER_STATES },
     series: [],

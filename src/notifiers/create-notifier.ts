@@ -8,7 +8,7 @@ import { createWebhookNotifier } from './webhook/webhook.ts';
  * What notifiers need beside their receiver: how mail leaves, the version that they name themselves with, where an
  * event that was cut can be read whole (null: nowhere), and what chains and tokens are called.
  */
-type NotifierOptions = {
+export type NotifierOptions = {
   smtp: SmtpConfig | null;
   version: string;
   eventUrl: EventUrl | null;

@@ -21,7 +21,8 @@ import {
   walletId,
 } from '../domain/subjects/subject.ts';
 import type { Wish } from '../store/tracked.ts';
-import { type OperationParts, UnknownError } from './parts.ts';
+import { UnknownError } from './errors.ts';
+import type { OperationParts } from './parts.ts';
 
 /** What can be tracked by its id. */
 export const TRACKED_KINDS = [

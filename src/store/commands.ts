@@ -41,12 +41,15 @@ declare module 'ioredis' {
     iwCloseBatch(...keysAndArgs: string[]): Result<string[], Context>;
     iwDisable(...keysAndArgs: string[]): Result<string, Context>;
     iwEnable(...keysAndArgs: string[]): Result<string, Context>;
+    iwPause(...keysAndArgs: string[]): Result<string, Context>;
+    iwUnpause(...keysAndArgs: string[]): Result<string, Context>;
     iwResume(...keysAndArgs: string[]): Result<string, Context>;
     iwDrop(...keysAndArgs: string[]): Result<number, Context>;
     iwAdvanceReplay(...keysAndArgs: string[]): Result<number, Context>;
     iwAdvanceSchema(...keysAndArgs: string[]): Result<number, Context>;
     iwSetAside(...keysAndArgs: string[]): Result<number, Context>;
     iwReturnEntry(...keysAndArgs: string[]): Result<string, Context>;
+    iwAcknowledge(...keysAndArgs: string[]): Result<string, Context>;
     iwBeginAnswer(...keysAndArgs: string[]): Result<string[], Context>;
     iwAppendEvent(...keysAndArgs: string[]): Result<string, Context>;
   }

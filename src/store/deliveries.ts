@@ -114,6 +114,7 @@ export class DeliveryStore {
       keys.replay(''),
       replay ?? '',
       process,
+      keys.replayed(''),
       ...deliveries.flatMap(({ id, entry, roots, subject }) => [
         id,
         entry,
@@ -303,6 +304,15 @@ export class DeliveryStore {
   /** The ids of dead letters that died at a moment (Redis time, ms) or later, the first to die first. */
   async dead(receiver: string, { sinceMs, count }: { sinceMs: number; count: number }): Promise<string[]> {
     return this.#redis.zrange(this.#keys.dead(receiver), sinceMs, '+inf', 'BYSCORE', 'LIMIT', 0, count);
+  }
+
+  /** The ids of a receiver's deliveries that are open, by when they were opened, or dead, by when they died. */
+  async listed(
+    receiver: string,
+    { list, offset, count }: { list: 'open' | 'dead'; offset: number; count: number },
+  ): Promise<string[]> {
+    const key = list === 'open' ? this.#keys.pending(receiver) : this.#keys.dead(receiver);
+    return this.#redis.zrange(key, String(offset), String(offset + count - 1));
   }
 
   async counts(receiver: string): Promise<{ pending: number; dead: number }> {

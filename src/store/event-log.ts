@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Event } from '../domain/events/event.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
@@ -65,7 +66,34 @@ export class EventLog {
   /** Removes entries older than a moment (Redis time, ms), also of what was set aside. Returns how many went. */
   async trim(beforeMs: number): Promise<number> {
     await this.#redis.zremrangebyscore(this.#keys.setAside, '-inf', `(${beforeMs}`);
+    const [last] = await this.#redis.xrevrange(this.#keys.events, `(${beforeMs}-0`, '-', 'COUNT', 1);
+    if (last === undefined) return 0;
+    // Said before it is done: whoever stands before it must not take the rest for all.
+    await this.#redis.set(this.#keys.trimmed, last[0]);
     return this.#redis.xtrim(this.#keys.events, 'MINID', '=', `${beforeMs}-0`);
+  }
+
+  /** The newest entry that was trimmed; null when none was. */
+  async trimmed(): Promise<string | null> {
+    return this.#redis.get(this.#keys.trimmed);
+  }
+
+  /** The name of this log. One that was lost with its Redis is followed by one of another name. */
+  async name(): Promise<string> {
+    await this.#redis.set(this.#keys.logName, randomBytes(6).toString('base64url'), 'NX');
+    return (await this.#redis.get(this.#keys.logName)) ?? '';
+  }
+
+  /** The entries before one, newest first. */
+  async before(entry: string, count: number): Promise<LogEntry[]> {
+    const from = entry === '+' ? '+' : `(${entry}`;
+    const rows = await this.#redis.xrevrange(this.#keys.events, from, '-', 'COUNT', count);
+    return rows.map(([id, fields]) => this.read(id, fields));
+  }
+
+  /** What stands at several entries, in their order; null for what was trimmed. */
+  async atAll(entries: readonly string[]): Promise<(LogEntry | null)[]> {
+    return Promise.all(entries.map((entry) => this.at(entry)));
   }
 
   /** The entries after one and before another, oldest first, up to a bound. */

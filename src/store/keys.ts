@@ -85,6 +85,11 @@ export class Keys {
     return `${this.root}:learned-names`;
   }
 
+  /** zset: subject with a snapshot -> when it was first seen or an event of it was made last, ms. An entry goes after its snapshot. */
+  get changedSubjects(): string {
+    return `${this.root}:changed`;
+  }
+
   /** hash: `<kind>|<status>` -> number of polled subjects that have a snapshot. */
   get counts(): string {
     return `${this.root}:counts`;
@@ -191,6 +196,26 @@ export class Keys {
    */
   last(receiver: string): string {
     return `${this.root}:last:${receiver}:`;
+  }
+
+  /** set: `<receiver> <replay>` of the replays that sent an event once more. Kept for the retention. */
+  replayed(eventId: string): string {
+    return `${this.root}:replayed:${eventId}`;
+  }
+
+  /** string: the newest entry of the event log that was trimmed. For ever. */
+  get trimmed(): string {
+    return `${this.root}:events:trimmed`;
+  }
+
+  /** string: names this event log, so that a cursor of one that was lost is known as such. For ever. */
+  get logName(): string {
+    return `${this.root}:events:name`;
+  }
+
+  /** hash: consumer of the event log -> `<name of the log>|<entry up to which it has taken it>`. An entry goes when it is forgotten. */
+  get consumers(): string {
+    return `${this.root}:consumers`;
   }
 
   /** hash: a replay: its range, how far it is, what became of its deliveries. Kept for the retention. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { PlannedPoll } from '../domain/cadence/next-poll.ts';
 import { SURFACES, type Surface, surfaceKinds, surfaceOf } from '../domain/subjects/kinds.ts';
-import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
+import { asSubjectId, type SubjectId, type SubjectKind } from '../domain/subjects/subject.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
@@ -309,6 +309,17 @@ export class PlanStore {
       String(keepMs),
     );
     return retired === 1;
+  }
+
+  /** Tracked subjects of a kind, a part of them at a time, in no order: those that stay tracked meanwhile come at least once. */
+  async tracked(
+    surface: Surface,
+    kind: SubjectKind,
+    cursor: string,
+  ): Promise<{ subjects: string[]; cursor: string }> {
+    const key = this.#keys.lookedAt(surface, kind);
+    const [next, rows] = await this.#redis.zscan(key, cursor, 'COUNT', CHUNK);
+    return { subjects: rows.filter((_, index) => index % 2 === 0), cursor: next };
   }
 
   /** Whether a member is in a plan. */

@@ -6,12 +6,12 @@ import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 import { INTEGER_TEXT, type OnForeign, readHash } from './stored.ts';
 
 /** The states of a receiver: how many attempts it gets, and what moves it (the table is in commands/include/pace.lua). */
-export const RECEIVER_STATES = ['ok', 'resting', 'failing', 'disabled', 'enabling'] as const;
+export const RECEIVER_STATES = ['ok', 'resting', 'failing', 'disabled', 'enabling', 'paused'] as const;
 
 export type ReceiverState = (typeof RECEIVER_STATES)[number];
 
 /** A move of a receiver that its operator is told of. */
-export type ReceiverMove = 'failing' | 'disabled' | 'recovered';
+export type ReceiverMove = 'failing' | 'disabled' | 'recovered' | 'paused' | 'resumed';
 
 const MS = INTEGER_TEXT.nullable().default(null);
 
@@ -23,6 +23,7 @@ const CONDITION = z.object({
   lastErrorAt: MS,
   lastError: z.string().nullable().default(null),
   disabledAt: MS,
+  pausedAt: MS,
   disabledBy: z.enum(['failures', 'gone', 'operator']).nullable().default(null),
 });
 
@@ -34,7 +35,7 @@ export type ReceiverCondition = z.infer<typeof CONDITION>;
 
 /** Whether no attempts are made. */
 export function isHeld({ state }: Pick<ReceiverCondition, 'state'>): boolean {
-  return state === 'disabled' || state === 'enabling';
+  return state === 'disabled' || state === 'enabling' || state === 'paused';
 }
 
 /** The states of receivers, which all processes on one Redis share. */
@@ -67,6 +68,32 @@ export class ReceiverStore {
       this.#keys.events,
       operatorSubject('receiver', name),
       receiverEvent({ name, word: 'disabled', reason, nowMs: await redisTimeMs(this.#redis) }),
+    );
+    return z.enum(RECEIVER_STATES).parse(before);
+  }
+
+  /** Makes no attempts until the receiver is resumed. Returns the state before; one that is held already stays as it is. */
+  async pause(name: string): Promise<ReceiverState> {
+    const reason = 'paused by the operator';
+    const before = await this.#redis.iwPause(
+      this.#keys.receiver(name),
+      this.#keys.events,
+      operatorSubject('receiver', name),
+      receiverEvent({ name, word: 'paused', reason, nowMs: await redisTimeMs(this.#redis) }),
+    );
+    return z.enum(RECEIVER_STATES).parse(before);
+  }
+
+  /** Has attempts made again to a paused receiver. Returns the state before; any other state stays as it is. */
+  async unpause(name: string): Promise<ReceiverState> {
+    const reason = 'resumed by the operator';
+    const before = await this.#redis.iwUnpause(
+      this.#keys.receiver(name),
+      this.#keys.events,
+      this.#keys.wakes,
+      name,
+      operatorSubject('receiver', name),
+      receiverEvent({ name, word: 'resumed', reason, nowMs: await redisTimeMs(this.#redis) }),
     );
     return z.enum(RECEIVER_STATES).parse(before);
   }

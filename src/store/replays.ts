@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
@@ -15,6 +15,7 @@ const REPLAY = z.object({
   end: PLACE,
   cursor: PLACE,
   types: JSON_TEXT.pipe(z.array(z.string()).nullable()),
+  places: JSON_TEXT.pipe(z.array(PLACE)).nullable().default(null),
   read: NUMBER,
   opened: NUMBER,
   delivered: NUMBER,
@@ -24,9 +25,16 @@ const REPLAY = z.object({
 /**
  * A replay. It sends the events that stand after the entry `since` and before the entry `until` once more, those of
  * `types` (all for null). The log is read from `since` to `end`, for an audience that came later stands behind `until`;
- * `cursor` is how far that is. `state` is `opened` when all of its deliveries are.
+ * `cursor` is how far that is. `state` is `opened` when all of its deliveries are. With `places` it sends the events that
+ * stand at these entries, and reads nothing else.
  */
 export type Replay = z.infer<typeof REPLAY>;
+
+/** A new id of a replay; `seed` makes the same one of the same text. */
+export function newReplayId(seed?: string): string {
+  if (seed === undefined) return randomBytes(8).toString('hex');
+  return createHash('sha256').update(seed).digest('hex').slice(0, 16);
+}
 
 /** Replays: what the operator asked for, how far the relay is, and what became of the deliveries. */
 export class ReplayStore {
@@ -42,27 +50,41 @@ export class ReplayStore {
     this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
-  /** Asks the relay for a replay. Returns its id. */
+  /** Asks the relay for a replay of a range of the log. Returns its id. */
   async request(wanted: Pick<Replay, 'receiver' | 'since' | 'until' | 'end' | 'types'>): Promise<string> {
-    const { receiver, since, until, end, types } = wanted;
-    const id = randomBytes(8).toString('hex');
+    const id = newReplayId();
+    const { types, ...range } = wanted;
+    await this.#open(id, { ...range, cursor: wanted.since, types: JSON.stringify(types) });
+    return id;
+  }
+
+  /** Asks the relay for a replay of the events at some entries, under an id; one that stands is left as it is. */
+  async requestPlaces(
+    id: string,
+    { receiver, places }: { receiver: string; places: readonly string[] },
+  ): Promise<void> {
+    if ((await this.#redis.exists(this.#keys.replay(id))) === 1) return;
+    const range = { since: '0-0', until: '0-0', end: '0-0', cursor: '0-0' };
+    await this.#open(id, { receiver, ...range, types: 'null', places: JSON.stringify(places) });
+  }
+
+  async #open(id: string, fields: Record<string, string>): Promise<void> {
     const key = this.#keys.replay(id);
-    const fields = {
-      receiver,
-      state: 'open',
-      since,
-      until,
-      end,
-      cursor: since,
-      types: JSON.stringify(types),
-    };
     await this.#redis
       .multi()
-      .hset(key, fields)
+      .hset(key, { ...fields, state: 'open' })
       .pexpire(key, this.#retentionMs)
       .zadd(this.#keys.replays, Date.now(), id)
       .exec();
-    return id;
+  }
+
+  /** Which replays have sent an event once more, and to whom. */
+  async of(eventId: string): Promise<{ receiver: string; replay: string }[]> {
+    const members = await this.#redis.smembers(this.#keys.replayed(eventId));
+    return members.map((member) => {
+      const [receiver = '', replay = ''] = member.split(' ');
+      return { receiver, replay };
+    });
   }
 
   /** The ids of the replays whose deliveries are not all opened, the first asked for first. */

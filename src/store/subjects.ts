@@ -46,6 +46,7 @@ export class SubjectStore {
   readonly #keys: Keys;
   readonly #retentionMs: number;
   readonly #onForeign: OnForeign;
+  #trimCursor = '0';
 
   constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number; onForeign?: OnForeign }) {
     this.#redis = redis;
@@ -59,6 +60,15 @@ export class SubjectStore {
    * expire, or it would be seen for the first time again.
    */
   async look(subjects: readonly SubjectId[]): Promise<Known[]> {
+    return this.#read(subjects, this.#retentionMs);
+  }
+
+  /** Reads many subjects in one round trip, and keeps none of them longer. */
+  async peek(subjects: readonly SubjectId[]): Promise<Known[]> {
+    return this.#read(subjects, 0);
+  }
+
+  async #read(subjects: readonly SubjectId[], keptMs: number): Promise<Known[]> {
     if (subjects.length === 0) return [];
     const keys = this.#keys;
     const known = new Map<SubjectId, Known>();
@@ -67,7 +77,7 @@ export class SubjectStore {
       const replies = await this.#redis.iwReadSubjects(
         keys.plan(surface),
         ...prefixes,
-        String(this.#retentionMs),
+        String(keptMs),
         keys.promised,
         ...some,
       );
@@ -77,6 +87,50 @@ export class SubjectStore {
       });
     }
     return subjects.map((subject) => known.get(subject) ?? NOTHING_KNOWN);
+  }
+
+  /** Where the events of a subject stand in the log, the newest last: of very many, the newest hundred. */
+  async entries(subject: SubjectId): Promise<string[]> {
+    const text = await this.#redis.hget(this.#keys.subject(subject), 'entries');
+    return (text ?? '').split(' ').filter((entry) => /^\d+-\d+$/.test(entry));
+  }
+
+  /** Subjects that have a snapshot, those that changed last first; `from` is the last one of those before. */
+  async changed(from: ChangedSubject | null, count: number): Promise<ChangedSubject[]> {
+    const highest = from === null ? '+inf' : String(from.atMs);
+    const found: ChangedSubject[] = [];
+    for (let offset = 0; found.length < count; offset += count) {
+      const limit = ['LIMIT', offset, count] as const;
+      const rows = await this.#redis.zrange(
+        this.#keys.changedSubjects,
+        highest,
+        '-inf',
+        'BYSCORE',
+        'REV',
+        ...limit,
+        'WITHSCORES',
+      );
+      for (let index = 0; index + 1 < rows.length; index += 2) {
+        const one = { subject: rows[index] ?? '', atMs: Number(rows[index + 1]) };
+        // Those of one millisecond are in the order of their ids, the last first.
+        if (from === null || one.atMs < from.atMs || one.subject < from.subject) found.push(one);
+      }
+      if (rows.length < count * 2) break;
+    }
+    return found.slice(0, count);
+  }
+
+  /** Takes subjects whose snapshot has gone off the list of those that changed, a bounded part of it at a time. */
+  async trimChanged(beforeMs: number): Promise<void> {
+    const key = this.#keys.changedSubjects;
+    const [cursor, rows] = await this.#redis.zscan(key, this.#trimCursor, 'COUNT', TRIMMED_AT_ONCE);
+    this.#trimCursor = cursor;
+    for (let index = 0; index + 1 < rows.length; index += 2) {
+      const subject = rows[index] ?? '';
+      if (Number(rows[index + 1]) >= beforeMs) continue;
+      const isGone = (await this.#redis.exists(`${this.#keys.subject('')}${subject}`)) === 0;
+      if (isGone) await this.#redis.zrem(key, subject);
+    }
   }
 
   /** What is known of a subject, from its stored fields. Entries of another shape are reported and left out. */
@@ -128,6 +182,7 @@ export class SubjectStore {
       keys.plan(surfaceOf(subject)),
       keys.counts,
       keys.wanted,
+      keys.changedSubjects,
       subject,
       commit.token,
       commit.asOf,
@@ -174,6 +229,12 @@ export class SubjectStore {
     await this.#redis.pexpire(keys.claims(subject), this.#retentionMs);
   }
 }
+
+/** A subject with a snapshot, and when it was first seen or an event of it was made last (Redis time, ms). */
+export type ChangedSubject = { subject: string; atMs: number };
+
+/** How many of the subjects that changed are looked at in one go whether they are still there. */
+const TRIMMED_AT_ONCE = 200;
 
 const COMMIT_OUTCOME = z.enum(['committed', 'already', 'superseded']);
 

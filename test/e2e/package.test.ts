@@ -63,7 +63,7 @@ test('the package has JavaScript with types and source maps, and nothing of test
   for (const expected of [
     ...['bin/intentwatch.mjs', 'dist/main.js', 'dist/main.js.map', 'dist/domain/events/event.d.ts'],
     ...[
-      'dist/store/commands/commit-7.lua',
+      'dist/store/commands/commit-8.lua',
       'dist/store/commands/include/plan.lua',
       'dist/sandbox/sandbox.js',
     ],

@@ -22,6 +22,10 @@ const OPERATOR_EVENTS: { readonly [type: string]: Telling } = {
     isTrouble: true,
   }),
   'receiver.recovered': telling({ says: 'Deliveries to this receiver succeed again.' }),
+  'receiver.paused': telling({
+    says: 'Its operator has paused this receiver: its events wait until it is resumed.',
+  }),
+  'receiver.resumed': telling({ says: 'Its operator has resumed this receiver.' }),
   'receiver.events_dropped': telling({
     says: 'The retention of events ended before this receiver got them: they are lost to it.',
     isTrouble: true,

@@ -6,6 +6,7 @@ import { redisTimeMs } from '../../store/connection.ts';
 import type { HandedQuotes } from '../../store/handed-quotes.ts';
 import { isHeld } from '../../store/receivers.ts';
 import type { StoredReceiver } from '../../store/registry.ts';
+import type { SubjectStore } from '../../store/subjects.ts';
 import type { TrackedStore } from '../../store/tracked.ts';
 import { entitledTo } from './entitlements.ts';
 import { readBatch } from './log-batch.ts';
@@ -30,6 +31,7 @@ export type ReconcileParts = {
   stores: Pick<RelayStores, 'registry' | 'receivers' | 'events' | 'deliveries' | 'lease'> & {
     tracked: TrackedStore;
     handedQuotes: HandedQuotes;
+    subjects: Pick<SubjectStore, 'trimChanged'>;
   };
   directory: Directory;
   process: string;
@@ -119,6 +121,7 @@ export class Reconcile {
       }
     }
     await events.trim(beforeMs);
+    await stores.subjects.trimChanged(beforeMs);
   }
 
   /** How many events a receiver loses now: those behind its cursor, and the open deliveries of one that is disabled. */

@@ -1,4 +1,5 @@
 import { compareEntries } from '../../store/log-entry.ts';
+import { isHeld } from '../../store/receivers.ts';
 import type { StoredReceiver } from '../../store/registry.ts';
 import type { Standing } from '../../store/relay-lease.ts';
 import { type Ahead, follow, type HeldLease, hasRoom } from './follow.ts';
@@ -31,7 +32,7 @@ export const IDLE: Round = { more: false, full: false, reached: null };
  * finds out who is entitled to what, opens the deliveries), and then opens what is asked for again.
  */
 export async function relayRound(view: RoundView, lease: HeldLease, parts: RelayParts): Promise<Round> {
-  const open = view.standings.filter(({ state }) => state !== 'disabled' && state !== 'enabling');
+  const open = view.standings.filter((standing) => !isHeld(standing));
   const enabling = view.standings.filter(({ state }) => state === 'enabling');
   let moved = false;
   for (const { name } of enabling) {

@@ -4,7 +4,7 @@ import { compareEntries } from '../../store/log-entry.ts';
 import type { StoredReceiver } from '../../store/registry.ts';
 import type { Replay, ReplayStore } from '../../store/replays.ts';
 import { entitledTo } from './entitlements.ts';
-import { NewerEntryError, readBatch } from './log-batch.ts';
+import { type Fact, NewerEntryError, readBatch } from './log-batch.ts';
 import { openDeliveries } from './open-deliveries.ts';
 import type { RelayParts } from './relay-parts.ts';
 
@@ -37,6 +37,7 @@ export async function takeReplay(
   const { events, registry, replays, deliveries } = stores;
   const replay = await replays.read(id);
   if (replay === null || (await deliveries.counts(receiver.name)).pending >= MOST_PENDING) return false;
+  if (replay.places !== null) return takePlaces({ token, receiver, id }, replay.places, parts);
   const entries = (await events.after(replay.cursor, BATCH)).filter(
     ({ id }) => compareEntries(id, replay.end) <= 0,
   );
@@ -50,6 +51,41 @@ export async function takeReplay(
   if (!(await openDeliveries({ token, receiver, entitled, replay: id, cursor: null }, parts))) return false;
   const ended = entries.length < BATCH && stoppedBy === null;
   return replays.advance(token, id, { cursor: last ?? replay.end, read, ended });
+}
+
+/** Takes a replay of some events in one step. */
+async function takePlaces(
+  { token, receiver, id }: { token: string; receiver: StoredReceiver; id: string },
+  places: readonly string[],
+  parts: RelayParts,
+): Promise<boolean> {
+  const { stores, directory } = parts;
+  const facts = await factsAt(places, receiver.name, stores);
+  const entitled = await entitledTo(receiver, facts, { registry: stores.registry, directory });
+  if (!(await openDeliveries({ token, receiver, entitled, replay: id, cursor: null }, parts))) return false;
+  return stores.replays.advance(token, id, { cursor: '0-0', read: facts.length, ended: true });
+}
+
+/**
+ * The events that stand at some entries, with the claims that lead to a receiver: also those that came later, which stand
+ * in its delivery. What has left the log, or cannot be read, is left out.
+ */
+export async function factsAt(
+  places: readonly string[],
+  receiver: string,
+  { events, deliveries }: Pick<RelayParts['stores'], 'events' | 'deliveries'>,
+): Promise<Fact[]> {
+  const { facts } = await readBatch(
+    (await events.atAll(places)).filter((entry) => entry !== null),
+    events,
+  );
+  return Promise.all(
+    facts.map(async (fact) => {
+      if (fact.roots === null) return fact;
+      const known = await deliveries.fact(receiver, fact.event.id);
+      return { ...fact, roots: [...new Set([...fact.roots, ...(known?.roots ?? [])])] };
+    }),
+  );
 }
 
 /** An audience belongs to the range of the event that it names. */

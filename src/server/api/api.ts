@@ -2,15 +2,16 @@ import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { parseJson } from '../../domain/parse-json.ts';
+import { RefusedError, UnknownError } from '../../operations/errors.ts';
+import { LostPlaceError } from '../../operations/events.ts';
 import type { FindEvent } from '../../operations/find-event.ts';
-import { type OperationParts, RefusedError, UnknownError } from '../../operations/parts.ts';
 import { withTimeout } from '../../with-timeout.ts';
 import type { EventLinks } from '../event-links.ts';
 import { sendProblem } from '../problem.ts';
 import { Access, type ApiTokens } from './access.ts';
 import { onlyOnce } from './idempotency.ts';
 import { ProblemError } from './problem-error.ts';
-import type { Answer, ApiRoute, RouteContext } from './route.ts';
+import type { Answer, ApiParts, ApiRoute, RouteContext } from './route.ts';
 import { ROUTES } from './routes.ts';
 
 /** Where every path of the API begins. */
@@ -21,7 +22,7 @@ export type ApiOptions = {
   tokens: ApiTokens;
   links: EventLinks | null;
   findEvent: FindEvent;
-  parts: () => OperationParts | null;
+  parts: () => ApiParts | null;
 };
 
 /** The longest body: a quote is handed over as whole JSON. */
@@ -32,6 +33,9 @@ const TIMEOUT_MS = 5_000;
 
 /** How many may wait for what comes next in the log at once. */
 const MOST_FOLLOWERS = 64;
+
+/** How long nothing may pass on a connection that follows: it says something, or ends, sooner than that by itself. */
+const SILENT_MS = 90_000;
 
 /** Adds every route of the table to the server. */
 export function routeApi(app: FastifyInstance, options: ApiOptions): void {
@@ -80,10 +84,11 @@ function addRoute(app: FastifyInstance, route: ApiRoute, { access, followers, op
         findEvent: options.findEvent,
         signal: gone.signal,
         key: null,
+        lastEventId: textOf(request.headers['last-event-id']),
         routes: ROUTES,
       };
       if (route.follows !== true)
-        return send(reply, await timed(() => onlyOnce(request, { route, call, context })));
+        return send(reply, await timed(() => onlyOnce(request, { route, call, context }), route));
       if (followers.count >= MOST_FOLLOWERS) {
         throw new ProblemError(
           503,
@@ -95,8 +100,7 @@ function addRoute(app: FastifyInstance, route: ApiRoute, { access, followers, op
       reply.raw.once('close', () => {
         followers.count -= 1;
       });
-      // It waits by rules of its own, which are shorter than for ever.
-      request.raw.setTimeout(0);
+      request.raw.setTimeout(SILENT_MS);
       return send(reply, await call(context));
     },
   });
@@ -107,14 +111,14 @@ export function announcesBody({ headers }: FastifyRequest): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-function partsOf({ parts }: ApiOptions): OperationParts {
+function partsOf({ parts }: ApiOptions): ApiParts {
   const running = parts();
   if (running !== null) return running;
   throw new ProblemError(503, 'the daemon has not started yet; try again later', { 'retry-after': '2' });
 }
 
-async function timed(call: () => Promise<Answer>): Promise<Answer> {
-  const answer = await withTimeout(call(), TIMEOUT_MS);
+async function timed(call: () => Promise<Answer>, { timeoutMs = TIMEOUT_MS }: ApiRoute): Promise<Answer> {
+  const answer = await withTimeout(call(), timeoutMs);
   if (answer !== null) return answer;
   throw new ProblemError(503, 'Redis gave no answer in time; try again later', { 'retry-after': '5' });
 }
@@ -135,6 +139,7 @@ function sendError(reply: FastifyReply, error: unknown): FastifyReply {
     return sendProblem(reply.headers(error.headers), error.status, error.message);
   if (error instanceof UnknownError) return sendProblem(reply, 404, error.message);
   if (error instanceof RefusedError) return sendProblem(reply, 409, error.message);
+  if (error instanceof LostPlaceError) return sendProblem(reply, 410, error.message);
   const status = statusOf(error);
   if (status === 413) {
     return sendProblem(
@@ -150,6 +155,10 @@ function sendError(reply: FastifyReply, error: unknown): FastifyReply {
   }
   // Not its message, which may quote anything.
   return sendProblem(reply, 503, 'what was asked for cannot be read or done now; try again later');
+}
+
+function textOf(header: string | string[] | undefined): string | null {
+  return typeof header === 'string' && header !== '' ? header : null;
 }
 
 function statusOf(error: unknown): number {

@@ -25,7 +25,7 @@ export async function onlyOnce(request: FastifyRequest, { route, call, context }
     throw new ProblemError(400, 'Idempotency-Key: expected 1 to 200 visible ASCII characters');
   }
   const key = hash(given);
-  const { answers } = context.parts().stores;
+  const { answers } = context.parts().operations.stores;
   const found = await answers.begin(
     key,
     hash([request.method, request.url, JSON.stringify(request.body ?? null)].join('\n')),

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import type { FindEvent } from '../../operations/find-event.ts';
+import type { LogTail } from '../../operations/log-tail.ts';
 import type { OperationParts } from '../../operations/parts.ts';
+import type { ReceiverSetup } from '../../operations/test-receiver.ts';
 
 /** What a token must allow for a route: `read` changes nothing. */
 export type Scope = 'read' | 'admin';
@@ -13,15 +15,20 @@ export type Answer =
 /** One kind of answer of a route, for the document. */
 export type AnswerShape = { description: string; schema: z.ZodType; contentType?: string };
 
+/** What a running daemon lends the API. `setup`: the receivers of its config, as they are called now. */
+export type ApiParts = { operations: OperationParts; tail: LogTail; setup: () => ReceiverSetup };
+
 /**
  * What a route works with. `parts` throws a problem before the daemon has started; `signal` says that whoever asked is
  * gone; `key` names the request, so that one that is made twice is done once (null: it has no name); `routes` are all that there are.
  */
 export type RouteContext = {
-  parts: () => OperationParts;
+  parts: () => ApiParts;
   findEvent: FindEvent;
   signal: AbortSignal;
   key: string | null;
+  /** The header `Last-Event-ID`. */
+  lastEventId: string | null;
   routes: readonly ApiRoute[];
 };
 
@@ -40,6 +47,8 @@ export type RouteFacts = {
   acceptsLink?: true;
   /** It may take longer than other requests, and holds one of the places for those that follow the log. */
   follows?: true;
+  /** How long it may take, where that is longer than Redis needs. */
+  timeoutMs?: number;
   answers: Readonly<Record<number, AnswerShape>>;
   /** The problems that it has beside those that every route has. */
   problems?: Readonly<Record<number, string>>;

@@ -1,5 +1,7 @@
 import { z } from 'zod';
+import { parseDuration } from '../../config/fields/duration.ts';
 import { RENDERED_EVENT } from '../../domain/events/event-schema.ts';
+import { MOMENT_EXPECTED, type Moment, parseMoment } from '../../operations/moment.ts';
 
 /** The id of an event in a path. */
 export const EVENT_ID = z
@@ -29,3 +31,58 @@ export const PROBLEM = z
       .describe('Where in the request, when it could not be read.'),
   })
   .meta({ id: 'Problem' });
+
+/** The id of a subject in a path. */
+export const SUBJECT_ID = z
+  .string()
+  .min(3, { error: 'the id of a subject, such as intent:0x…' })
+  .max(300, { error: 'the id of a subject, such as intent:0x…' })
+  .describe('The id of a subject, with its prefix, such as `intent:0x…`.');
+
+/** A time of a query or a body. */
+export const MOMENT = z.string({ error: MOMENT_EXPECTED }).transform((text, context): Moment => {
+  const moment = parseMoment(text);
+  if (moment !== null) return moment;
+  context.addIssue({ code: 'custom', message: MOMENT_EXPECTED });
+  return z.NEVER;
+});
+
+/** A span of time of a query, in ms. */
+export function spanField({ most }: { most: string }) {
+  const mostMs = parseDuration(most) ?? 0;
+  const expected = `a span of at most ${most}, such as 10s`;
+  return z.string({ error: expected }).transform((text, context) => {
+    const ms = parseDuration(text);
+    if (ms !== null && ms <= mostMs) return ms;
+    context.addIssue({ code: 'custom', message: expected });
+    return z.NEVER;
+  });
+}
+
+/** `true` or `false` in a query. */
+export const FLAG = z.enum(['true', 'false']).transform((word) => word === 'true');
+
+/** A parameter of a query that may be repeated. */
+export function listField<T>(item: z.ZodType<T>) {
+  return z.preprocess(
+    (value) => (value === undefined ? [] : Array.isArray(value) ? value : [value]),
+    z.array(item).max(50, { error: 'at most 50 of them' }),
+  );
+}
+
+/** How many a page may have. */
+export function limitField({ most, preset }: { most: number; preset: number }) {
+  const error = `a whole number from 1 to ${most}`;
+  return z.coerce.number({ error }).int({ error }).min(1, { error }).max(most, { error }).default(preset);
+}
+
+/** A glob over event types. */
+export const TYPE_GLOB = z.string({ error: 'an event type' }).regex(/^!?[A-Za-z0-9._*-]{1,100}$/, {
+  error: 'an event type such as intent.filled, with * and a leading !',
+});
+
+/** What a list carries while there is more. */
+export const NEXT = z
+  .string()
+  .nullable()
+  .describe('Where it goes on, to be passed as `cursor`; null at the end.');

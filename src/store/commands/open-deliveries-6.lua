@@ -17,7 +17,8 @@
   ARGV[7] prefix of replay keys
   ARGV[8] replay; "" for deliveries that are none
   ARGV[9] the relay's process, which needs no wake
-  ARGV[10...] per delivery: id, entry of the event, roots of the claims that lead to the receiver (JSON array), and the
+  ARGV[10] prefix of the keys that say by which replays an event was sent once more
+  ARGV[11...] per delivery: id, entry of the event, roots of the claims that lead to the receiver (JSON array), and the
           subject where its deliveries follow each other, else ""
 
   Returns per delivery "opened" when the fact is new and "open" when it stood; "opened-waiting" and "waiting" when it
@@ -60,6 +61,9 @@ local function open(id, entry, roots, subject)
   if replay ~= '' then
     redis.call('HSET', key, 'replay', replay)
     add(ARGV[7] .. replay, 'opened', 1)
+    local replayed = ARGV[10] .. string.match(id, '^[^~]*')
+    redis.call('SADD', replayed, ARGV[2] .. ' ' .. replay)
+    redis.call('PEXPIRE', replayed, lifetime)
   end
   redis.call('PEXPIRE', key, lifetime)
   redis.call('ZADD', KEYS[1], whole(now), id)
@@ -90,7 +94,7 @@ local function join(id, entry, more)
 end
 
 local results, isNew = {}, false
-for index = 10, #ARGV, 4 do
+for index = 11, #ARGV, 4 do
   local id, entry, roots, subject = ARGV[index], ARGV[index + 1], ARGV[index + 2], ARGV[index + 3]
   local outcome = redis.call('HGET', prefix .. id, 'outcome')
   if outcome == 'delivered' or outcome == 'dead' then

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { UnknownError } from '../../../operations/parts.ts';
+import { UnknownError } from '../../../operations/errors.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
 import { EVENT, EVENT_ID, RECEIVER_NAME } from '../shapes.ts';
 

@@ -103,7 +103,7 @@ export const track = defineRoute({
     if ('member' in named) {
       throw new ProblemError(400, `body.${named.member}: expected ${named.expected}`);
     }
-    const operations = parts();
+    const { operations } = parts();
     const { unknown, known } = await unknownReceivers(body.receivers, operations);
     if (unknown.length > 0) {
       throw new ProblemError(
@@ -138,7 +138,7 @@ export const untrack = defineRoute({
   },
   problems: { 404: 'It is not tracked through the API.' },
   handle: async ({ params: { subject } }, { parts }) => {
-    await untrackSubject(subject, parts());
+    await untrackSubject(subject, parts().operations);
     return { status: 200, body: { subject } };
   },
 });

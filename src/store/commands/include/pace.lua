@@ -11,8 +11,10 @@
   |          | PROBE_FIRST_MS to PROBE_MOST_MS apart       |                                                             |
   | disabled | none, and the relay opens nothing           | its operator ─► enabling                                    |
   | enabling | none                                        | the relay, with all that was held queued ─► ok              |
+  | paused   | none, and the relay opens nothing           | its operator ─► ok; its operator ─► disabled                |
 
   Any of the first three ─► disabled: a span of nothing but failures, an answer of 410, its operator.
+  Any of the first three ─► paused: its operator. What was open stays as it was, and dead letters stay dead.
 
   A failure speaks against the receiver only while it has taken nothing else since that delivery's first failure: else
   the delivery is the bad one. The first success after `resting` or `failing` queues all that waits for another try.
@@ -27,7 +29,7 @@
   `probed` (place of the last delivery that was tried alone), `failures` and `refused` (in a row, and the first ids of
   those), `refusals` (with those that ask for a wait), `successes` (in a row, while something is told), `since` (ms, first
   failure after the last success), `told`, `recoveredAt`, `lastSuccessAt`, `lastErrorAt`, `lastError`, `disabledAt`,
-  `disabledBy`, `sequence` (of the operator's events), `slot` (ms, of the next attempt under a rate limit).
+  `disabledBy`, `pausedAt` (ms), `sequence` (of the operator's events), `slot` (ms, of the next attempt under a rate limit).
 ]]
 local FAILING_AFTER = 4
 local BREADTH = 3
@@ -45,7 +47,7 @@ end
 
 local function whole(number) return string.format('%.0f', number) end
 
-local function isHeld(state) return state == 'disabled' or state == 'enabling' end
+local function isHeld(state) return state == 'disabled' or state == 'enabling' or state == 'paused' end
 
 local function isCautious(state) return state == 'resting' or state == 'failing' end
 
@@ -81,6 +83,7 @@ end
 -- The only place where the state is set.
 local function setState(receiver, state)
   redis.call('HSET', receiver, 'state', state)
+  if state ~= 'paused' then redis.call('HDEL', receiver, 'pausedAt') end
   if not isCautious(state) then redis.call('HDEL', receiver, 'notBefore', 'span', 'restedAt', 'probes', 'probed', 'failures', 'refused') end
 end
 

@@ -8,6 +8,7 @@
   KEYS[5] plan       hash    clock of the plan of the subject's surface (include/plan.lua)
   KEYS[6] counts     hash    "<kind>|<status>" -> number of tracked subjects
   KEYS[7] wanted     hash    root -> since when a subscription names it (ms)
+  KEYS[8] changed    zset    subject -> when it changed last, ms
 
   ARGV[1] subject id
   ARGV[2] token      names this very commit, so that one sent twice is recognised
@@ -102,6 +103,16 @@ local function encodeBeside(roots)
   return encode(short)
 end
 
+-- Where the events of the subject stand in the log, the newest last.
+local MOST_ENTRIES = 100
+local function noteEntry(entry)
+  local entries = redis.call('HGET', KEYS[1], 'entries')
+  entries = entries and entries .. ' ' .. entry or entry
+  local _, before = string.gsub(entries, ' ', '')
+  if before >= MOST_ENTRIES then entries = string.match(entries, ' (.*)$') end
+  redis.call('HSET', KEYS[1], 'entries', entries)
+end
+
 local entry = ''
 if meta and outcome == 'committed' then
   local roots = meta.roots or freshFor(meta.updatedAt)
@@ -113,6 +124,7 @@ if meta and outcome == 'committed' then
     end
   end
   entry = redis.call('XADD', KEYS[4], '*', 'v', SCHEMA_VERSION, 'kind', 'event', 'event', ARGV[6], 'roots', encodeBeside(roots))
+  noteEntry(entry)
   -- An event that was made for some claims alone is none that a later claim could be told of.
   if not meta.roots then
     local updatedAt = meta.updatedAt and string.format('%.0f', meta.updatedAt) or ''
@@ -134,6 +146,11 @@ if fields and outcome == 'committed' then
   else
     redis.call('HSET', KEYS[1], 'token', token)
   end
+end
+if outcome == 'committed' and (fields or entry ~= '') then
+  local time = redis.call('TIME')
+  local at = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+  if entry ~= '' then redis.call('ZADD', KEYS[8], at, subject) else redis.call('ZADD', KEYS[8], 'NX', at, subject) end
 end
 
 -- A claim is served when it was told of the subject, or when what is known is history for it. One that is neither, for

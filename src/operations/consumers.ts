@@ -1,0 +1,25 @@
+import { RefusedError } from './errors.ts';
+import { entryOf, type LogPlace } from './events.ts';
+import type { OperationParts } from './parts.ts';
+
+/** Moves a consumer whose place is kept here: what stands up to there, it has taken. Never back. */
+export async function acknowledge(name: string, place: LogPlace, parts: OperationParts): Promise<void> {
+  await entryOf(place, parts);
+  const done = await parts.stores.consumers.acknowledge(name, place);
+  if (done === 'full') {
+    throw new RefusedError(
+      'found as many consumers as can be kept, expected fewer: remove one (DELETE /consumers/{name})',
+    );
+  }
+}
+
+/** Where a consumer goes on; null for one that begins. With `acknowledged` it has taken what stands up to there. */
+export async function consumerPlace(
+  name: string,
+  acknowledged: LogPlace | null,
+  parts: OperationParts,
+): Promise<LogPlace | null> {
+  if (acknowledged === null) return parts.stores.consumers.place(name);
+  await acknowledge(name, acknowledged, parts);
+  return acknowledged;
+}

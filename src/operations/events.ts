@@ -1,0 +1,148 @@
+import { z } from 'zod';
+import type { RenderedEvent } from '../domain/events/event.ts';
+import { wantsType } from '../domain/events/filter.ts';
+import { renderEvent } from '../domain/events/render.ts';
+import { type Fact, readBatch } from '../queues/deliveries/log-batch.ts';
+import { compareEntries } from '../store/log-entry.ts';
+import { RefusedError } from './errors.ts';
+import type { OperationParts } from './parts.ts';
+
+const ENTRY = z.string().regex(/^\d{1,16}-\d{1,20}$/);
+
+/** A place in the event log: behind an entry of the log of this name. */
+export const LOG_PLACE = z.object({ log: z.string().max(40), after: ENTRY });
+
+export type LogPlace = z.infer<typeof LOG_PLACE>;
+
+/** Which events are meant: those of types (globs, `!` takes away; none: all), and of one subject. */
+export type EventFilter = { types: readonly string[]; subject?: string };
+
+/** An event of the log, and the entry at which it stands. */
+export type LoggedEvent = { entry: string; event: RenderedEvent };
+
+/** Some events in the order of the log. `reached` is how far it was read; `more`: there is more behind it already. */
+export type EventPage = { events: LoggedEvent[]; reached: string; more: boolean };
+
+/** How many entries of the log one request reads. */
+const MOST_READ = 1_000;
+
+/** A cursor that cannot be gone on from: what stood behind it is not all there any more. */
+export class LostPlaceError extends Error {
+  override readonly name = 'LostPlaceError';
+}
+
+/** The entry after which a place begins. Throws a LostPlaceError where not all that stood behind it is still there. */
+export async function entryOf(
+  { log, after }: LogPlace,
+  { stores: { events } }: OperationParts,
+): Promise<string> {
+  const [name, trimmed] = await Promise.all([events.name(), events.trimmed()]);
+  if (log !== name) {
+    throw new LostPlaceError(
+      'found a cursor of an event log that was lost with its Redis; begin without one',
+    );
+  }
+  if (trimmed !== null && compareEntries(after, trimmed) < 0) {
+    throw new LostPlaceError(
+      'found a cursor behind which events have left the log (retention): some would be missing; begin without one',
+    );
+  }
+  return after;
+}
+
+/** The entry before all that are kept, or before a moment (ms). */
+export function entryBefore(ms: number | null): string {
+  return ms === null || ms <= 0 ? '0-0' : `${Math.floor(ms) - 1}-9007199254740991`;
+}
+
+/** The events after an entry, the oldest first. */
+export async function eventsAfter(
+  {
+    after,
+    untilMs,
+    filter,
+    limit,
+  }: { after: string; untilMs: number | null; filter: EventFilter; limit: number },
+  parts: OperationParts,
+): Promise<EventPage> {
+  const { events } = parts.stores;
+  const end = untilMs === null ? null : entryBefore(untilMs);
+  const found: LoggedEvent[] = [];
+  let reached = after;
+  for (let read = 0; read < MOST_READ; ) {
+    const count = Math.min(limit * 2, MOST_READ);
+    const all = await events.after(reached, count);
+    const entries = end === null ? all : all.filter(({ id }) => compareEntries(id, end) <= 0);
+    const batch = await readBatch(entries, events);
+    if (batch.stoppedBy !== null && batch.read === 0 && found.length === 0)
+      throw newerEntry(batch.stoppedBy.id);
+    for (const one of await rendered(meant(batch.facts, filter), parts)) {
+      found.push(one);
+      if (found.length === limit) return { events: found, reached: one.entry, more: true };
+    }
+    reached = batch.last ?? reached;
+    if (batch.stoppedBy !== null || entries.length < count) return { events: found, reached, more: false };
+    read += entries.length;
+  }
+  return { events: found, reached, more: true };
+}
+
+/** The events before an entry (`+`: the end), the newest first, down to a moment. `more`: there is more before it. */
+export async function eventsBefore(
+  {
+    before,
+    sinceMs,
+    filter,
+    limit,
+  }: { before: string; sinceMs: number | null; filter: EventFilter; limit: number },
+  parts: OperationParts,
+): Promise<EventPage> {
+  const { events } = parts.stores;
+  const end = entryBefore(sinceMs);
+  const found: LoggedEvent[] = [];
+  let reached = before;
+  for (let read = 0; read < MOST_READ; ) {
+    const count = Math.min(limit * 2, MOST_READ);
+    const all = await events.before(reached, count);
+    const entries = all.filter(({ id }) => compareEntries(id, end) > 0);
+    // One by one: what cannot be read is passed over, and says nothing of those before it.
+    const batches = await Promise.all(entries.map((entry) => readBatch([entry], events)));
+    const facts = batches.flatMap((batch) => batch.facts);
+    for (const one of await rendered(meant(facts, filter), parts)) {
+      found.push(one);
+      if (found.length === limit) return { events: found, reached: one.entry, more: true };
+    }
+    reached = entries.at(-1)?.id ?? reached;
+    if (entries.length < count) return { events: found, reached, more: false };
+    read += entries.length;
+  }
+  return { events: found, reached, more: true };
+}
+
+function newerEntry(entry: string): RefusedError {
+  return new RefusedError(
+    `found an event that a newer version wrote (entry ${entry}) and this one cannot read; ask a daemon of that version`,
+  );
+}
+
+/** The facts that are meant. An audience tells no new event, but whom one is for that stands before it. */
+function meant(facts: readonly Fact[], { types, subject }: EventFilter): Fact[] {
+  return facts.filter(
+    ({ event, place, at }) =>
+      place === at &&
+      (subject === undefined || event.data.subject.id === subject) &&
+      (types.length === 0 || wantsType(types, event.type)),
+  );
+}
+
+/** Events as one sees them that sees all: with everybody's metadata. */
+async function rendered(
+  facts: readonly Fact[],
+  { stores, directory }: OperationParts,
+): Promise<LoggedEvent[]> {
+  const subscriptions = await stores.registry.subscriptions(facts.flatMap(({ roots }) => roots ?? []));
+  return facts.map(({ event, roots, at }) => ({
+    entry: at,
+    event: renderEvent(event, roots ?? [], subscriptions, directory),
+  }));
+}

@@ -1,0 +1,167 @@
+import { z } from 'zod';
+import { entitledTo } from '../queues/deliveries/entitlements.ts';
+import { readBatch } from '../queues/deliveries/log-batch.ts';
+import { isHeld, RECEIVER_STATES, type ReceiverCondition, type ReceiverState } from '../store/receivers.ts';
+import type { StoredReceiver } from '../store/registry.ts';
+import { RefusedError } from './errors.ts';
+import { isoTimeOrNull } from './moment.ts';
+import type { OperationParts } from './parts.ts';
+import { receiverNamed } from './resend.ts';
+
+/** A receiver as it is now. */
+export const RECEIVER = z
+  .object({
+    name: z.string(),
+    type: z.enum(['webhook', 'email']),
+    removed: z
+      .boolean()
+      .describe('Whether it has left the config: what it has not got is kept for `retention`.'),
+    state: z
+      .enum(RECEIVER_STATES)
+      .describe(
+        '`resting`, `failing`: tried with one delivery at a time. `disabled`, `enabling`, `paused`: not tried.',
+      ),
+    backlog: z.int().describe('Events that it is owed: open deliveries, and what stands behind its cursor.'),
+    backlogIsMore: z.boolean().describe('Whether there is more than was counted.'),
+    open: z.int().describe('Open deliveries.'),
+    deadLetters: z.int(),
+    oldestUndeliveredAt: z.iso
+      .datetime()
+      .nullable()
+      .describe('Since when the oldest event waits that it is owed.'),
+    nextAttemptAt: z.iso.datetime().nullable().describe('Null where it is at once, or nothing waits.'),
+    cursor: z
+      .string()
+      .nullable()
+      .describe('The entry of the event log up to which its deliveries were opened.'),
+    cursorAt: z.iso.datetime().nullable().describe('When that was written.'),
+    failingSince: z.iso.datetime().nullable().describe('The first failure after the last success.'),
+    lastSuccessAt: z.iso.datetime().nullable(),
+    lastErrorAt: z.iso.datetime().nullable(),
+    lastError: z.string().nullable(),
+    disabledAt: z.iso.datetime().nullable(),
+    disabledBy: z.enum(['failures', 'gone', 'operator']).nullable(),
+    pausedAt: z.iso.datetime().nullable(),
+  })
+  .meta({ id: 'Receiver' });
+
+export type ReceiverView = z.infer<typeof RECEIVER>;
+
+/** The most entries of the log behind a cursor that are read to count a backlog. */
+export const COUNTED = 10_000;
+
+/** The receivers by name. `counted`: how many entries of the log are read for each that is behind. */
+export async function listReceivers(
+  { counted }: { counted: number },
+  parts: OperationParts,
+): Promise<ReceiverView[]> {
+  const receivers = await parts.stores.registry.receivers();
+  const sorted = receivers.sort((a, b) => (a.name < b.name ? -1 : 1));
+  return Promise.all(sorted.map((receiver) => viewOf(receiver, { counted }, parts)));
+}
+
+/** One receiver. Throws an UnknownError for a name that is not known. */
+export async function readReceiver(name: string, parts: OperationParts): Promise<ReceiverView> {
+  return viewOf(await receiverNamed(name, parts), { counted: COUNTED }, parts);
+}
+
+async function viewOf(
+  receiver: StoredReceiver,
+  { counted }: { counted: number },
+  parts: OperationParts,
+): Promise<ReceiverView> {
+  const { name, type, removed } = receiver;
+  const { receivers, deliveries, lease } = parts.stores;
+  const [condition, { pending, dead }, { oldestMs }, nextAtMs, cursor] = await Promise.all([
+    receivers.condition(name),
+    deliveries.counts(name),
+    deliveries.depth(name),
+    deliveries.nextAt(name),
+    lease.cursor(name),
+  ]);
+  const behind = await behindCursor(receiver, { cursor, counted }, parts);
+  return {
+    name,
+    type,
+    removed,
+    state: condition.state,
+    backlog: pending + behind.count,
+    backlogIsMore: behind.isMore,
+    open: pending,
+    deadLetters: dead,
+    oldestUndeliveredAt: isoTimeOrNull(oldestMs ?? behind.oldestMs),
+    nextAttemptAt: isoTimeOrNull(isHeld(condition) ? null : (condition.notBefore ?? nextAtMs)),
+    cursor,
+    cursorAt: cursor === null ? null : isoTimeOrNull(Number(cursor.split('-')[0])),
+    ...timesOf(condition),
+  };
+}
+
+function timesOf(condition: ReceiverCondition) {
+  const { since, lastSuccessAt, lastErrorAt, lastError, disabledAt, disabledBy, pausedAt } = condition;
+  return {
+    failingSince: isoTimeOrNull(since),
+    lastSuccessAt: isoTimeOrNull(lastSuccessAt),
+    lastErrorAt: isoTimeOrNull(lastErrorAt),
+    lastError,
+    disabledAt: condition.state === 'disabled' ? isoTimeOrNull(disabledAt) : null,
+    disabledBy: condition.state === 'disabled' ? disabledBy : null,
+    pausedAt: isoTimeOrNull(pausedAt),
+  };
+}
+
+/** The events behind a cursor that will become deliveries. */
+async function behindCursor(
+  receiver: StoredReceiver,
+  { cursor, counted }: { cursor: string | null; counted: number },
+  { stores: { events, registry }, directory }: OperationParts,
+): Promise<{ count: number; isMore: boolean; oldestMs: number | null }> {
+  const entries = cursor === null ? [] : await events.after(cursor, counted);
+  const { facts } = await readBatch(entries, events);
+  const entitled = await entitledTo(receiver, facts, { registry, directory });
+  const [first] = entitled;
+  const oldestMs = first === undefined ? null : Number(first.at.split('-')[0]);
+  return { count: entitled.length, isMore: entries.length === counted, oldestMs };
+}
+
+/** Makes no more attempts, and opens nothing, until the receiver is resumed. Returns whether that changed anything. */
+export async function pauseReceiver(name: string, parts: OperationParts): Promise<boolean> {
+  await receiverNamed(name, parts);
+  const before = await parts.stores.receivers.pause(name);
+  if (before === 'disabled' || before === 'enabling') {
+    throw new RefusedError(
+      `${name} is ${before}, and gets nothing; enable it first: intentwatch receivers enable ${name}`,
+    );
+  }
+  return before !== 'paused';
+}
+
+/** Delivers to a paused receiver again. Returns whether that changed anything. */
+export async function resumeReceiver(name: string, parts: OperationParts): Promise<boolean> {
+  await receiverNamed(name, parts);
+  return (await parts.stores.receivers.unpause(name)) === 'paused';
+}
+
+/** Makes no more attempts until the receiver is enabled. Returns the state before. */
+export async function disableReceiver(name: string, parts: OperationParts): Promise<ReceiverState> {
+  await receiverNamed(name, parts);
+  return parts.stores.receivers.disable(name);
+}
+
+/** What a receiver that is enabled gets first: what was held, and the dead letters of the failing span. */
+export type Enabled = { before: ReceiverState; held: number; dead: number };
+
+/** Has a disabled receiver enabled; the relay does it. */
+export async function enableReceiver(name: string, parts: OperationParts): Promise<Enabled> {
+  const { receivers, deliveries } = parts.stores;
+  await receiverNamed(name, parts);
+  const { since } = await receivers.condition(name);
+  const { pending } = await deliveries.counts(name);
+  const dead = since === null ? [] : await deliveries.dead(name, { sinceMs: since, count: COUNTED });
+  const before = await receivers.enable(name);
+  if (before === 'paused')
+    throw new RefusedError(
+      `${name} is paused, not disabled; resume it: intentwatch receivers resume ${name}`,
+    );
+  return { before, held: pending, dead: dead.length };
+}

@@ -1,0 +1,170 @@
+import { z } from 'zod';
+import { entitledTo } from '../queues/deliveries/entitlements.ts';
+import { factsAt } from '../queues/deliveries/replays.ts';
+import { redisTimeMs } from '../store/connection.ts';
+import { eventOf } from '../store/log-entry.ts';
+import { isHeld } from '../store/receivers.ts';
+import type { StoredReceiver } from '../store/registry.ts';
+import { newReplayId, type Replay } from '../store/replays.ts';
+import { RefusedError, UnknownError } from './errors.ts';
+import { isoTime, type Moment, momentMs } from './moment.ts';
+import type { OperationParts } from './parts.ts';
+import { knownSubject } from './timeline.ts';
+
+/** How far a replay is. */
+export const REPLAY = z
+  .object({
+    id: z.string(),
+    receiver: z.string(),
+    state: z.enum(['open', 'opened']).describe('`opened`: all of its deliveries are queued.'),
+    readTo: z.iso
+      .datetime()
+      .nullable()
+      .describe('Up to which time the log was read; null when it is not read in order.'),
+    opened: z.int().describe('How many events were queued to be sent once more.'),
+    delivered: z.int(),
+    dead: z.int(),
+    ended: z.boolean().describe('Whether all of them were delivered or given up.'),
+  })
+  .meta({ id: 'Replay' });
+
+/** Sends the events of a time to a receiver once more. Returns the id of the replay, and its range. */
+export async function resendTime(
+  {
+    name,
+    since,
+    until,
+    types,
+  }: { name: string; since: Moment; until: Moment | null; types: readonly string[] | null },
+  parts: OperationParts,
+): Promise<{ id: string; sinceMs: number; untilMs: number }> {
+  const { removed } = await receiverNamed(name, parts);
+  if (removed) throw new RefusedError(`${name} is not in the config any more; put it back first`);
+  await refuseHeld(name, parts);
+  const nowMs = await redisTimeMs(parts.redis);
+  const sinceMs = momentMs(since, nowMs);
+  const untilMs = until === null ? nowMs + 1 : momentMs(until, nowMs);
+  if (sinceMs >= untilMs) throw new RefusedError('found a since that is not before until, expected it to be');
+  const id = await parts.stores.replays.request({
+    receiver: name,
+    since: `${Math.max(0, sinceMs - 1)}-${Number.MAX_SAFE_INTEGER}`,
+    until: `${untilMs}-0`,
+    end: await parts.stores.events.newest(),
+    types: types === null ? null : [...types],
+  });
+  return { id, sinceMs, untilMs };
+}
+
+/** To whom something is sent once more (null: all who are entitled), and the name of the request, for one that is made twice. */
+export type ResendOptions = { receivers: readonly string[] | null; key: string | null };
+
+/** What was asked of the relay: one replay per receiver. */
+export type Resent = { receiver: string; replay: string; events: number }[];
+
+/** Sends one event once more. */
+export async function resendEvent(
+  id: string,
+  options: ResendOptions,
+  parts: OperationParts,
+): Promise<Resent> {
+  const receivers = await parts.stores.registry.receivers();
+  const facts = await Promise.all(receivers.map(({ name }) => parts.stores.deliveries.fact(name, id)));
+  const place = facts.find((fact) => fact !== null)?.entry;
+  if (place === undefined) {
+    throw new UnknownError(
+      `found no delivery of ${id}, expected an event that some receiver was entitled to, within its retention`,
+    );
+  }
+  return resendPlaces([place], options, parts);
+}
+
+/** Sends all events of a subject that are still in the log once more, in their order. */
+export async function resendSubject(
+  id: string,
+  options: ResendOptions,
+  parts: OperationParts,
+): Promise<Resent> {
+  const { subject } = await knownSubject(id, parts);
+  const places = await parts.stores.subjects.entries(subject);
+  const kept = await parts.stores.events.atAll(places);
+  return resendPlaces(
+    places.filter((_, index) => eventOf(kept[index] ?? null) !== null),
+    options,
+    parts,
+  );
+}
+
+async function resendPlaces(
+  places: readonly string[],
+  { receivers, key }: ResendOptions,
+  parts: OperationParts,
+): Promise<Resent> {
+  const { registry, replays } = parts.stores;
+  const asked =
+    receivers === null ? null : await Promise.all(receivers.map((name) => receiverNamed(name, parts)));
+  const candidates = (asked ?? (await registry.receivers())).filter(({ removed }) => !removed);
+  const meant: { receiver: string; events: number }[] = [];
+  for (const receiver of candidates) {
+    const facts = await factsAt(places, receiver.name, parts.stores);
+    const entitled = await entitledTo(receiver, facts, { registry, directory: parts.directory });
+    if (entitled.length > 0) meant.push({ receiver: receiver.name, events: entitled.length });
+  }
+  if (meant.length === 0) {
+    const found = receivers === null ? 'no receiver that is' : `${receivers.join(', ')}, not`;
+    throw new RefusedError(
+      `found ${found} entitled to what would be sent, expected one that is (events, filter, subscription)`,
+    );
+  }
+  for (const { receiver } of meant) await refuseHeld(receiver, parts);
+  const resent: Resent = [];
+  for (const { receiver, events } of meant) {
+    const replay = newReplayId(key === null ? undefined : `${key} ${receiver}`);
+    await replays.requestPlaces(replay, { receiver, places });
+    resent.push({ receiver, replay, events });
+  }
+  return resent;
+}
+
+/** A replay as it is shown. Throws an UnknownError for one that is not there. */
+export async function readReplay(id: string, { stores }: OperationParts): Promise<z.infer<typeof REPLAY>> {
+  const replay = await stores.replays.read(id);
+  if (replay === null) throw new UnknownError(`found no replay ${id}, expected one within its retention`);
+  const { receiver, state, cursor, places, opened, delivered, dead } = replay;
+  return {
+    id,
+    receiver,
+    state,
+    readTo: places === null ? isoTime(Number(cursor.split('-')[0])) : null,
+    opened,
+    delivered,
+    dead,
+    ended: hasEnded(replay),
+  };
+}
+
+/** Whether all deliveries of a replay were delivered or given up. */
+export function hasEnded({ state, opened, delivered, dead }: Replay): boolean {
+  return state === 'opened' && delivered + dead >= opened;
+}
+
+/** Nothing is sent to a receiver to which no attempts are made: who asks for it wants it now. */
+async function refuseHeld(name: string, { stores }: OperationParts): Promise<void> {
+  const { state } = await stores.receivers.condition(name);
+  if (state === 'paused')
+    throw new RefusedError(`${name} is paused; resume it first: intentwatch receivers resume ${name}`);
+  if (isHeld({ state }))
+    throw new RefusedError(`${name} is disabled; enable it first: intentwatch receivers enable ${name}`);
+}
+
+/** The receiver of a name, in this config or one before it. Throws with the names there are. */
+export async function receiverNamed(
+  name: string,
+  { stores: { registry } }: OperationParts,
+): Promise<StoredReceiver> {
+  const known = await registry.receivers();
+  const found = known.find((receiver) => receiver.name === name);
+  if (found !== undefined) return found;
+  const names = known.map((receiver) => receiver.name).sort();
+  const expected = names.length === 0 ? 'a receiver of a daemon that has run' : `one of ${names.join(', ')}`;
+  throw new UnknownError(`found the receiver "${name}", expected ${expected}`);
+}

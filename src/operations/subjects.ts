@@ -1,0 +1,196 @@
+import { z } from 'zod';
+import { parseClaimRoot, walletsOf } from '../domain/subjects/claim.ts';
+import { SURFACES, surfaceKinds } from '../domain/subjects/kinds.ts';
+import { stageOf } from '../domain/subjects/lifecycle.ts';
+import {
+  asSubjectId,
+  eventKind,
+  foldHex,
+  parseSubjectId,
+  type SubjectId,
+} from '../domain/subjects/subject.ts';
+import type { StoredSubscription } from '../store/registry.ts';
+import type { ChangedSubject, Known } from '../store/subjects.ts';
+import { isoTime, isoTimeOrNull } from './moment.ts';
+import type { OperationParts } from './parts.ts';
+
+/** A subject in a line. */
+export const SUBJECT = z
+  .object({
+    subject: z.string().describe('Its id, with its prefix.'),
+    kind: z.string(),
+    status: z.string().nullable().describe('As the upstream said it last; null before it said anything.'),
+    underWay: z.boolean().describe('Whether it is polled: it has not ended, or is watched for ever.'),
+    overdue: z.boolean().describe('Whether it was told as overdue.'),
+    pendingSince: z.iso
+      .datetime()
+      .nullable()
+      .describe('Since when it waits, or waited last, on the upstream’s clock.'),
+    changedAt: z.iso.datetime().nullable().describe('When its last change was seen.'),
+    lookedAt: z.iso.datetime().nullable().describe('When the upstream was last asked for it with success.'),
+    events: z.int().describe('How many events were made of it: its last `sequence`.'),
+    upstreamUpdatedAt: z.int().nullable().describe("The record's `updatedAt` in Unix seconds."),
+    wallets: z.array(z.string()).describe('The watched wallets whose pages showed it.'),
+    subscriptions: z.array(z.string()).describe('The subscriptions that lead to it.'),
+    metadata: z.record(z.string(), z.string()).describe('Theirs, merged in their order.'),
+  })
+  .meta({ id: 'Subject' });
+
+export type Subject = z.infer<typeof SUBJECT>;
+
+/** Which subjects are meant: those for which all that is given holds; of several words in one list, any. Times in ms. */
+export type SubjectFilter = {
+  kinds: readonly string[];
+  statuses: readonly string[];
+  wallet?: string;
+  subscription?: string;
+  metadata: readonly (readonly [key: string, value: string])[];
+  mentions?: string;
+  underWay?: boolean;
+  overdue?: boolean;
+  atLeastMs?: number;
+};
+
+/** How far a list has come: first those with a snapshot, then what is tracked and has none, one kind after another. */
+export const SUBJECT_PLACE = z.union([
+  z.object({ atMs: z.number(), subject: z.string() }),
+  z.object({ list: z.int().min(0).max(100), scan: z.string().regex(/^\d+$/) }),
+]);
+
+export type SubjectPlace = z.infer<typeof SUBJECT_PLACE>;
+
+export type SubjectPage = { subjects: Subject[]; next: SubjectPlace | null };
+
+/** How many subjects one request looks at. */
+const MOST_LOOKED_AT = 500;
+
+/** The lists of what is tracked. */
+const TRACKED = SURFACES.flatMap((surface) => surfaceKinds(surface).map((kind) => ({ surface, kind })));
+
+/**
+ * Lists subjects, those that changed last first; behind them come those of which nothing is known yet, and wallets. It
+ * looks at a bounded number: a page may be short, or empty, and there is still more.
+ */
+export async function listSubjects(
+  { filter, from, limit }: { filter: SubjectFilter; from: SubjectPlace | null; limit: number },
+  parts: OperationParts,
+): Promise<SubjectPage> {
+  if (from !== null && 'list' in from) return listTracked({ filter, from }, parts);
+  const found: Subject[] = [];
+  let last: ChangedSubject | null = from;
+  for (let looked = 0; looked < MOST_LOOKED_AT; ) {
+    const some = await parts.stores.subjects.changed(last, Math.min(limit, MOST_LOOKED_AT));
+    const summaries = await summariesOf(some, filter, parts);
+    for (const [index, one] of some.entries()) {
+      last = one;
+      const summary = summaries[index] ?? null;
+      if (summary !== null) found.push(summary);
+      if (found.length === limit) return { subjects: found, next: last };
+    }
+    if (some.length < limit) return { subjects: found, next: { list: 0, scan: '0' } };
+    looked += some.length;
+  }
+  return { subjects: found, next: last };
+}
+
+async function listTracked(
+  { filter, from }: { filter: SubjectFilter; from: { list: number; scan: string } },
+  parts: OperationParts,
+): Promise<SubjectPage> {
+  const found: Subject[] = [];
+  let { list, scan } = from;
+  for (let looked = 0; looked < MOST_LOOKED_AT; ) {
+    const tracked = TRACKED[list];
+    if (tracked === undefined) return { subjects: found, next: null };
+    const wanted = filter.kinds.length === 0 || filter.kinds.includes(tracked.kind);
+    const { subjects, cursor } = wanted
+      ? await parts.stores.plan.tracked(tracked.surface, tracked.kind, scan)
+      : { subjects: [], cursor: '0' };
+    const places = subjects.map((subject) => ({ subject, atMs: null }));
+    found.push(...(await summariesOf(places, filter, parts)).filter((one) => one !== null));
+    looked += subjects.length;
+    list += cursor === '0' ? 1 : 0;
+    scan = cursor;
+  }
+  return { subjects: found, next: { list, scan } };
+}
+
+/** What is shown of some subjects; null for those that are not meant. `atMs` is null for those that have no snapshot. */
+async function summariesOf(
+  places: readonly { subject: string; atMs: number | null }[],
+  filter: SubjectFilter,
+  { stores: { subjects, registry } }: OperationParts,
+): Promise<(Subject | null)[]> {
+  const ids = places.map(({ subject }) => (parseSubjectId(subject) === null ? null : asSubjectId(subject)));
+  const named = ids.filter(
+    (id) => id !== null && (filter.kinds.length === 0 || filter.kinds.includes(eventKind(id))),
+  );
+  const wanted = named.filter((id) => id !== null);
+  const known = new Map((await subjects.peek(wanted)).map((one, index) => [wanted[index], one]));
+  const roots = [...known.values()].flatMap(({ claims }) => claims.map(({ root }) => root));
+  const subscriptions = await registry.subscriptions(roots);
+  return places.map(({ atMs }, index) => {
+    const id = ids[index] ?? null;
+    const one = id === null ? undefined : known.get(id);
+    // What has a snapshot comes in the first list, and only there.
+    if (id === null || one === undefined || (one.snapshot === null) !== (atMs === null)) return null;
+    const summary = summaryOf(id, one, { subscriptions, changedAtMs: atMs });
+    return isMeant(filter, { id, summary, known: one }) ? summary : null;
+  });
+}
+
+/** A subject in a line, from what is known of it. */
+export function summaryOf(
+  id: SubjectId,
+  { snapshot, claims, seenAtMs }: Known,
+  {
+    subscriptions,
+    changedAtMs,
+  }: { subscriptions: ReadonlyMap<string, StoredSubscription>; changedAtMs: number | null },
+): Subject {
+  const roots = claims.map(({ root }) => root);
+  const names = [...new Set(roots.map((root) => parseClaimRoot(root).subscription))];
+  const leading = names
+    .flatMap((name) => subscriptions.get(name) ?? [])
+    .sort((one, other) => one.order - other.order);
+  const pendingSince = snapshot?.pendingSince ?? null;
+  return {
+    subject: id,
+    kind: eventKind(id),
+    status: snapshot?.status ?? null,
+    underWay: seenAtMs !== null,
+    overdue: snapshot?.flags.some((flag) => flag.startsWith('overdue:')) ?? false,
+    pendingSince: pendingSince === null ? null : isoTime(pendingSince * 1_000),
+    changedAt: isoTimeOrNull(snapshot?.changedAtMs ?? changedAtMs),
+    lookedAt: isoTimeOrNull(seenAtMs),
+    events: snapshot?.sequence ?? 0,
+    upstreamUpdatedAt: snapshot?.updatedAt ?? null,
+    wallets: walletsOf(roots),
+    subscriptions: leading.map(({ name }) => name),
+    metadata: Object.assign({}, ...leading.map(({ metadata }) => metadata)),
+  };
+}
+
+function isMeant(
+  filter: SubjectFilter,
+  { id, summary, known }: { id: SubjectId; summary: Subject; known: Known },
+): boolean {
+  const { statuses, wallet, subscription, metadata, mentions, underWay, overdue, atLeastMs } = filter;
+  const { snapshot, seenAtMs } = known;
+  const text =
+    wallet === undefined && mentions === undefined
+      ? ''
+      : JSON.stringify(snapshot?.record ?? {}).toLowerCase();
+  const names = (word: string): boolean => text.includes(word.toLowerCase()) || id.includes(foldHex(word));
+  const waits = snapshot !== null && stageOf(id, snapshot.status).waiting && snapshot.pendingSince !== null;
+  return (
+    (statuses.length === 0 || (snapshot !== null && statuses.includes(snapshot.status.toLowerCase()))) &&
+    (wallet === undefined || summary.wallets.includes(foldHex(wallet)) || names(wallet)) &&
+    (subscription === undefined || summary.subscriptions.includes(subscription)) &&
+    metadata.every(([key, value]) => summary.metadata[key] === value) &&
+    (mentions === undefined || names(mentions)) &&
+    (underWay === undefined || underWay === (seenAtMs !== null)) &&
+    (overdue === undefined || overdue === (summary.overdue && waits)) &&
+    (atLeastMs === undefined || (waits && Date.now() - (snapshot.pendingSince ?? 0) * 1_000 >= atLeastMs))
+  );
+}

@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import { parseDeliveryId } from '../domain/events/delivery-id.ts';
+import { wantsType } from '../domain/events/filter.ts';
+import { eventOf } from '../store/log-entry.ts';
+import { DELIVERY, deliveryOf } from './deliveries.ts';
+import type { OperationParts } from './parts.ts';
+
+/** A delivery that failed: it is tried again, or was given up. */
+export const UNDELIVERED = DELIVERY.omit({ waitsFor: true })
+  .extend({
+    state: z.enum(['retrying', 'dead']),
+    event: z.string().describe('The id of the event.'),
+    type: z.string().nullable().describe('Null when the event has left the log.'),
+    subject: z.string().nullable(),
+    at: z.iso.datetime().nullable().describe('When the event was made.'),
+  })
+  .meta({ id: 'Undelivered' });
+
+export type Undelivered = z.infer<typeof UNDELIVERED>;
+
+/** Which of them are meant; what is left out means all. */
+export type UndeliveredFilter = {
+  receivers: readonly string[];
+  state?: 'retrying' | 'dead';
+  types: readonly string[];
+  subject?: string;
+};
+
+/** How far the list has come: the receivers by name, of each first what is tried again, then the dead letters. */
+export const UNDELIVERED_PLACE = z.object({
+  receiver: z.string(),
+  list: z.enum(['open', 'dead']),
+  offset: z.int().min(0).max(10_000_000),
+});
+
+export type UndeliveredPlace = z.infer<typeof UNDELIVERED_PLACE>;
+
+/** How many deliveries one request looks at. */
+const MOST_LOOKED_AT = 500;
+
+/** What was not delivered, over all receivers, those that wait longest first: a bounded part of it. */
+export async function listUndelivered(
+  { filter, from, limit }: { filter: UndeliveredFilter; from: UndeliveredPlace | null; limit: number },
+  parts: OperationParts,
+): Promise<{ undelivered: Undelivered[]; next: UndeliveredPlace | null }> {
+  const { registry, deliveries } = parts.stores;
+  const names = (await registry.receivers()).map(({ name }) => name).sort();
+  const lists = names
+    .filter((name) => filter.receivers.length === 0 || filter.receivers.includes(name))
+    .flatMap((receiver) => (['open', 'dead'] as const).map((list) => ({ receiver, list })))
+    .filter(({ list }) => filter.state === undefined || list === (filter.state === 'dead' ? 'dead' : 'open'))
+    .filter((one) => from === null || isFrom(one, from));
+  const found: Undelivered[] = [];
+  let looked = 0;
+  for (const { receiver, list } of lists) {
+    const isFirst = from !== null && from.receiver === receiver && from.list === list;
+    let offset = isFirst ? from.offset : 0;
+    for (;;) {
+      const count = Math.min(limit, MOST_LOOKED_AT - looked);
+      if (count <= 0) return { undelivered: found, next: { receiver, list, offset } };
+      const ids = await deliveries.listed(receiver, { list, offset, count });
+      const some = await Promise.all(ids.map((id) => undeliveredOf(receiver, id, { filter, parts })));
+      for (const one of some) {
+        offset += 1;
+        if (one !== null) found.push(one);
+        if (found.length === limit) return { undelivered: found, next: { receiver, list, offset } };
+      }
+      looked += ids.length;
+      if (ids.length < count) break;
+    }
+  }
+  return { undelivered: found, next: null };
+}
+
+function isFrom(one: { receiver: string; list: 'open' | 'dead' }, from: UndeliveredPlace): boolean {
+  if (one.receiver !== from.receiver) return one.receiver > from.receiver;
+  return from.list === 'open' || one.list === 'dead';
+}
+
+async function undeliveredOf(
+  receiver: string,
+  id: string,
+  { filter, parts }: { filter: UndeliveredFilter; parts: OperationParts },
+): Promise<Undelivered | null> {
+  const fact = await parts.stores.deliveries.fact(receiver, id);
+  if (fact === null) return null;
+  const { state, waitsFor: _, ...delivery } = deliveryOf(receiver, id, fact);
+  if (state !== 'retrying' && state !== 'dead') return null;
+  const event = eventOf(await parts.stores.events.at(fact.entry));
+  const subject = event?.data.subject.id ?? null;
+  if (filter.subject !== undefined && subject !== filter.subject) return null;
+  if (filter.types.length > 0 && (event === null || !wantsType(filter.types, event.type))) return null;
+  return {
+    ...delivery,
+    state,
+    event: parseDeliveryId(id).eventId,
+    type: event?.type ?? null,
+    subject,
+    at: event?.timestamp ?? null,
+  };
+}

@@ -1,0 +1,68 @@
+import { z } from 'zod';
+import { acknowledge } from '../../../operations/consumers.ts';
+import { UnknownError } from '../../../operations/errors.ts';
+import { LOG_PLACE } from '../../../operations/events.ts';
+import { cursorField } from '../cursor.ts';
+import { defineRoute, NO_INPUT } from '../route.ts';
+
+/** The name of a consumer of the log. */
+export const CONSUMER_NAME = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, {
+    error: 'a name of 1 to 100 letters, digits, dots, hyphens and underscores',
+  })
+  .describe('The name of a consumer, whose place is kept here.');
+
+const NAMED = z.strictObject({ name: CONSUMER_NAME });
+
+const CONSUMER = z.object({ consumer: z.string() }).meta({ id: 'Consumer' });
+
+/** Moves a consumer whose place is kept here. */
+export const acknowledgeEvents = defineRoute({
+  ...NO_INPUT,
+  method: 'POST',
+  path: '/consumers/{name}/ack',
+  operation: 'acknowledgeEvents',
+  group: 'events',
+  summary: 'Acknowledge events of the log',
+  description:
+    'The consumer has taken all up to the cursor: it does not get them again. Its place never goes back.',
+  scope: 'read',
+  params: NAMED,
+  body: z.strictObject(
+    {
+      cursor: cursorField(LOG_PLACE, 'a cursor: `next` of GET /events').describe('`next` of `GET /events`.'),
+    },
+    { error: 'an object' },
+  ),
+  answers: { 200: { description: 'It is kept.', schema: CONSUMER } },
+  problems: {
+    409: 'There are as many consumers as can be kept. Or: a request with this `Idempotency-Key` is under way.',
+    410: 'Behind the cursor events have left the log (`retention`).',
+  },
+  handle: async ({ params: { name }, body: { cursor } }, { parts }) => {
+    await acknowledge(name, cursor, parts().operations);
+    return { status: 200, body: { consumer: name } };
+  },
+});
+
+/** Forgets a consumer. */
+export const removeConsumer = defineRoute({
+  ...NO_INPUT,
+  method: 'DELETE',
+  path: '/consumers/{name}',
+  operation: 'removeConsumer',
+  group: 'events',
+  summary: 'Forget a consumer',
+  description:
+    'It begins anew when it comes again: also the way on for one that stayed away for longer than `retention`.',
+  scope: 'read',
+  params: NAMED,
+  answers: { 200: { description: 'It is forgotten.', schema: CONSUMER } },
+  problems: { 404: 'There is no such consumer.' },
+  handle: async ({ params: { name } }, { parts }) => {
+    if (await parts().operations.stores.consumers.forget(name))
+      return { status: 200, body: { consumer: name } };
+    throw new UnknownError(`found no consumer ${name}, expected one that has acknowledged events`);
+  },
+});

@@ -1,0 +1,192 @@
+import { z } from 'zod';
+import { consumerPlace } from '../../../operations/consumers.ts';
+import {
+  type EventFilter,
+  type EventPage,
+  eventsAfter,
+  eventsBefore,
+  LOG_PLACE,
+  type LogPlace,
+} from '../../../operations/events.ts';
+import { followEvents, pullEvents, startOf } from '../../../operations/follow.ts';
+import { type Moment, momentMs } from '../../../operations/moment.ts';
+import type { OperationParts } from '../../../operations/parts.ts';
+import { redisTimeMs } from '../../../store/connection.ts';
+import { cursorField, writeCursor } from '../cursor.ts';
+import { ProblemError } from '../problem-error.ts';
+import { type Answer, defineRoute, NO_INPUT } from '../route.ts';
+import { EVENT, limitField, listField, MOMENT, NEXT, SUBJECT_ID, spanField, TYPE_GLOB } from '../shapes.ts';
+import { CONSUMER_NAME } from './consumers.ts';
+
+const PAGE = z
+  .object({
+    events: z.array(EVENT),
+    next: NEXT.describe(
+      'Where it goes on, to be passed as `after`. Null at the end of `order=newest`; else there is one.',
+    ),
+    more: z.boolean().describe('Whether there is more at once.'),
+  })
+  .meta({ id: 'EventPage' });
+
+/** A place from which the log is listed backward. */
+const BACKWARD = z.object({ log: LOG_PLACE.shape.log, before: LOG_PLACE.shape.after });
+
+const CURSOR_ERROR = 'a cursor: `next` of an answer, or the id of an event of the stream';
+
+const FILTER = {
+  type: listField(TYPE_GLOB).describe('Of these event types, with `*` and a leading `!`.'),
+  subject: SUBJECT_ID.exactOptional().describe('About this subject.'),
+  since: MOMENT.exactOptional().describe('From when on; left out: all that are kept.'),
+};
+
+const LOST = 'Behind the cursor events have left the log (`retention`): some would be missing.';
+const NEWER = 'A newer version wrote what comes next, and this one cannot read it.';
+
+/** The event log: by time, type and subject, or from a place on. */
+export const listEvents = defineRoute({
+  ...NO_INPUT,
+  method: 'GET',
+  path: '/events',
+  operation: 'listEvents',
+  group: 'events',
+  summary: 'List events, or pull the log',
+  description: [
+    'Every event, whoever it is for, the oldest first: each once, those of a subject in their order. Without `after` it begins at `since`, or with the oldest that is kept. Pass `next` as `after` to go on. With `wait`, an answer without events comes only when none was made for so long.',
+    'A consumer keeps its cursor itself, or names itself by `consumer`: then its place is kept here. It moves when `after` is passed along with the name, or by `POST /consumers/{name}/ack`; without `after` it gets again what it has not acknowledged.',
+    '`order=newest` lists backward, from `until` down to `since`.',
+  ].join('\n\n'),
+  scope: 'read',
+  follows: true,
+  query: z.strictObject({
+    ...FILTER,
+    until: MOMENT.exactOptional().describe('Up to when; then nothing is waited for.'),
+    order: z.enum(['oldest', 'newest']).default('oldest').describe('Which come first.'),
+    after: cursorField(z.union([LOG_PLACE, BACKWARD]), CURSOR_ERROR)
+      .exactOptional()
+      .describe('`next` of the answer before.'),
+    consumer: CONSUMER_NAME.exactOptional(),
+    wait: spanField({ most: '60s' })
+      .exactOptional()
+      .describe('How long to wait when there is no event, such as `30s`.'),
+    limit: limitField({ most: 500, preset: 100 }).describe('How many.'),
+  }),
+  answers: { 200: { description: 'Some of them.', schema: PAGE } },
+  problems: { 409: NEWER, 410: LOST },
+  handle: async ({ query }, { parts, signal }) => {
+    const { operations, tail } = parts();
+    const { type: types, subject, order, after = null, consumer, wait = 0, limit } = query;
+    const filter = { types, ...(subject === undefined ? {} : { subject }) };
+    const range = await rangeOf(query, operations);
+    if (order === 'newest') {
+      if (consumer !== undefined || wait > 0 || (after !== null && 'after' in after)) {
+        throw new ProblemError(
+          400,
+          'found order=newest with wait, consumer or a cursor of the other order, expected it without',
+        );
+      }
+      return newestFirst({ ...range, filter, limit, before: after?.before ?? null }, operations);
+    }
+    if (after !== null && 'before' in after) {
+      throw new ProblemError(400, 'query.after: found a cursor of order=newest, expected one of this order');
+    }
+    const place = consumer === undefined ? after : await consumerPlace(consumer, after, operations);
+    const start = place === null ? { sinceMs: range.sinceMs } : { place };
+    if (range.untilMs === null) {
+      const asked = { start, filter, limit, waitMs: wait };
+      const { page, next } = await pullEvents(asked, { parts: operations, tail, signal });
+      return pageAnswer(page, next);
+    }
+    const from = await startOf(start, operations);
+    const page = await eventsAfter({ after: from, untilMs: range.untilMs, filter, limit }, operations);
+    return pageAnswer(page, { log: await operations.stores.events.name(), after: page.reached });
+  },
+});
+
+type Range = { sinceMs: number | null; untilMs: number | null };
+
+async function rangeOf(
+  { since, until }: { since?: Moment; until?: Moment },
+  { redis }: OperationParts,
+): Promise<Range> {
+  const nowMs = await redisTimeMs(redis);
+  return {
+    sinceMs: since === undefined ? null : momentMs(since, nowMs),
+    untilMs: until === undefined ? null : momentMs(until, nowMs),
+  };
+}
+
+async function newestFirst(
+  {
+    sinceMs,
+    untilMs,
+    filter,
+    limit,
+    before,
+  }: Range & { filter: EventFilter; limit: number; before: string | null },
+  parts: OperationParts,
+): Promise<Answer> {
+  const end = untilMs === null ? '+' : `${Math.max(0, Math.floor(untilMs))}-0`;
+  const page = await eventsBefore({ before: before ?? end, sinceMs, filter, limit }, parts);
+  const place = page.more ? { log: await parts.stores.events.name(), before: page.reached } : null;
+  return pageAnswer(page, place);
+}
+
+function pageAnswer(
+  { events, more }: EventPage,
+  next: LogPlace | { log: string; before: string } | null,
+): Answer {
+  return { status: 200, body: { events: events.map(({ event }) => event), next: writeCursor(next), more } };
+}
+
+/** The event log as it grows. */
+export const streamEvents = defineRoute({
+  ...NO_INPUT,
+  method: 'GET',
+  path: '/events/stream',
+  operation: 'streamEvents',
+  group: 'events',
+  summary: 'Follow events as server-sent events',
+  description:
+    'Each event as `id` (a cursor), `event` (its type) and `data` (the event as JSON). A client that was cut off passes the last `id` as `Last-Event-ID`, as browsers do by themselves, and gets what came since. Without it, the stream begins at `since`, or with the next event. A line `:` comes every 15 s when nothing else does.',
+  scope: 'read',
+  follows: true,
+  query: z.strictObject({
+    ...FILTER,
+    since: MOMENT.exactOptional().describe('From when on; left out: from now on.'),
+    after: cursorField(LOG_PLACE, CURSOR_ERROR)
+      .exactOptional()
+      .describe('As `Last-Event-ID`, which goes before it.'),
+  }),
+  answers: {
+    200: { description: 'The events, without end.', schema: z.string(), contentType: 'text/event-stream' },
+  },
+  problems: { 409: NEWER, 410: LOST },
+  handle: async ({ query }, { parts, signal, lastEventId }) => {
+    const { operations, tail } = parts();
+    const { type: types, subject } = query;
+    const filter = { types, ...(subject === undefined ? {} : { subject }) };
+    const { sinceMs } = await rangeOf(query, operations);
+    const place = lastEventId === null ? (query.after ?? null) : placeOf(lastEventId);
+    const start = place === null ? { sinceMs } : { place };
+    const isNew = place === null && sinceMs === null;
+    const after = isNew ? await operations.stores.events.newest() : await startOf(start, operations);
+    const events = followEvents({ after, filter }, { parts: operations, tail, signal });
+    return { status: 200, stream: textOf(events), contentType: 'text/event-stream' };
+  },
+});
+
+function placeOf(lastEventId: string): LogPlace {
+  const read = cursorField(LOG_PLACE, CURSOR_ERROR).safeParse(lastEventId);
+  if (read.success) return read.data;
+  throw new ProblemError(400, `Last-Event-ID: expected ${CURSOR_ERROR}`);
+}
+
+async function* textOf(events: ReturnType<typeof followEvents>): AsyncGenerator<string> {
+  // Says at once that it has begun, and how soon to come back.
+  yield 'retry: 2000\n\n';
+  for await (const one of events) {
+    if (one === null) yield ':\n\n';
+    else
+      yield `id: ${writeCursor(one.place)}\nevent: ${one.event.type}\ndata: ${JSON.stringify(one.event)}\n\n`;
+  }
+}

@@ -1,0 +1,240 @@
+import { z } from 'zod';
+import { retryDeadLetters } from '../../../operations/dead-letters.ts';
+import {
+  COUNTED,
+  disableReceiver,
+  enableReceiver,
+  listReceivers,
+  pauseReceiver,
+  RECEIVER,
+  readReceiver,
+  resumeReceiver,
+} from '../../../operations/receivers.ts';
+import { resendTime } from '../../../operations/resend.ts';
+import { TESTED, testReceiver } from '../../../operations/test-receiver.ts';
+import { type ApiParts, type ApiRoute, defineRoute, NO_INPUT } from '../route.ts';
+import { EVENT_ID, MOMENT, RECEIVER_NAME, TYPE_GLOB } from '../shapes.ts';
+
+const NAMED = z.strictObject({ name: RECEIVER_NAME });
+
+const UNKNOWN = 'There is no such receiver.';
+const UNDER_WAY = 'Or: a request with this `Idempotency-Key` is under way.';
+
+/** Who is told. */
+export const listOfReceivers = defineRoute({
+  ...NO_INPUT,
+  method: 'GET',
+  path: '/receivers',
+  operation: 'listReceivers',
+  group: 'receivers',
+  summary: 'List the receivers',
+  description:
+    'With their state and what they are owed. Of a backlog behind the cursor 1,000 entries of the log are counted.',
+  scope: 'read',
+  answers: {
+    200: {
+      description: 'All receivers, by name.',
+      schema: z.object({ receivers: z.array(RECEIVER) }).meta({ id: 'ReceiverList' }),
+    },
+  },
+  handle: async (_input, { parts }) => ({
+    status: 200,
+    body: { receivers: await listReceivers({ counted: COUNTED / 10 }, parts().operations) },
+  }),
+});
+
+/** One of them. */
+export const readOneReceiver = defineRoute({
+  ...NO_INPUT,
+  method: 'GET',
+  path: '/receivers/{name}',
+  operation: 'readReceiver',
+  group: 'receivers',
+  summary: 'Read a receiver',
+  scope: 'read',
+  params: NAMED,
+  answers: { 200: { description: 'The receiver.', schema: RECEIVER } },
+  problems: { 404: UNKNOWN },
+  handle: async ({ params }, { parts }) => ({
+    status: 200,
+    body: await readReceiver(params.name, parts().operations),
+  }),
+});
+
+/** What an operator can have a receiver do, and what it is then. */
+function action(facts: {
+  word: string;
+  summary: string;
+  description: string;
+  refused?: string;
+  act: (name: string, parts: ApiParts['operations']) => Promise<unknown>;
+}): ApiRoute {
+  const { word, summary, description, refused, act } = facts;
+  return defineRoute({
+    ...NO_INPUT,
+    method: 'POST',
+    path: `/receivers/{name}/${word}`,
+    operation: `${word}Receiver`,
+    group: 'receivers',
+    summary,
+    description,
+    scope: 'admin',
+    params: NAMED,
+    answers: {
+      200: { description: 'The receiver as it is now. Asking again changes nothing.', schema: RECEIVER },
+    },
+    problems: { 404: UNKNOWN, ...(refused === undefined ? {} : { 409: `${refused} ${UNDER_WAY}` }) },
+    handle: async ({ params }, { parts }) => {
+      const { operations } = parts();
+      await act(params.name, operations);
+      return { status: 200, body: await readReceiver(params.name, operations) };
+    },
+  });
+}
+
+/** The actions that move a receiver from state to state. */
+export const RECEIVER_ACTIONS: readonly ApiRoute[] = [
+  action({
+    word: 'pause',
+    summary: 'Pause a receiver',
+    description:
+      'No attempts are made, and nothing is queued: its events wait in the log, for `retention` at most. Told as `receiver.paused`.',
+    refused: 'It is disabled.',
+    act: pauseReceiver,
+  }),
+  action({
+    word: 'resume',
+    summary: 'Resume a paused receiver',
+    description: 'It gets what waited, the oldest first. Told as `receiver.resumed`.',
+    act: resumeReceiver,
+  }),
+  action({
+    word: 'disable',
+    summary: 'Disable a receiver',
+    description:
+      'As a span of failures does: enabling it also takes up the dead letters of its last failures.',
+    act: disableReceiver,
+  }),
+  action({
+    word: 'enable',
+    summary: 'Enable a disabled receiver',
+    description: 'It gets what it missed, the oldest first. It is `enabling` until that is queued.',
+    refused: 'It is paused.',
+    act: enableReceiver,
+  }),
+];
+
+/** Sends a test event. */
+export const testOneReceiver = defineRoute({
+  ...NO_INPUT,
+  method: 'POST',
+  path: '/receivers/{name}/test',
+  operation: 'testReceiver',
+  group: 'receivers',
+  summary: 'Send a test event to a receiver',
+  description: 'An `intentwatch.test` event, signed, once. It stands in no log, and changes no state.',
+  scope: 'admin',
+  timeoutMs: 65_000,
+  params: NAMED,
+  answers: { 200: { description: 'What the receiver said, whatever that was.', schema: TESTED } },
+  problems: { 404: UNKNOWN },
+  handle: async ({ params }, { parts }) => ({
+    status: 200,
+    body: await testReceiver(params.name, parts().setup()),
+  }),
+});
+
+const RANGE = {
+  since: MOMENT.describe('From when on.'),
+  until: MOMENT.exactOptional().describe('Up to when; left out: now.'),
+  types: z
+    .array(TYPE_GLOB, { error: 'a list of event types' })
+    .min(1)
+    .max(50)
+    .exactOptional()
+    .describe('Only these types.'),
+};
+
+/** Sends the events of a time once more. */
+export const resendToReceiver = defineRoute({
+  ...NO_INPUT,
+  method: 'POST',
+  path: '/receivers/{name}/resend',
+  operation: 'resendToReceiver',
+  group: 'deliveries',
+  summary: 'Send the events of a time to a receiver once more',
+  description: 'Under their ids, as `intentwatch replay` does.',
+  scope: 'admin',
+  params: NAMED,
+  body: z.strictObject(RANGE, { error: 'an object' }),
+  answers: {
+    202: {
+      description: 'The replay. How far it is: `GET /replays/{id}`.',
+      schema: z.object({ receiver: z.string(), replay: z.string() }).meta({ id: 'ReplayAsked' }),
+    },
+  },
+  problems: { 404: UNKNOWN, 409: `It is paused or disabled, or the time is none. ${UNDER_WAY}` },
+  handle: async ({ params: { name }, body }, { parts }) => {
+    const { since, until = null, types = null } = body;
+    const { id } = await resendTime({ name, since, until, types }, parts().operations);
+    return { status: 202, body: { receiver: name, replay: id } };
+  },
+});
+
+/** Delivers dead letters again. */
+export const retryOfReceiver = defineRoute({
+  ...NO_INPUT,
+  method: 'POST',
+  path: '/receivers/{name}/retry',
+  operation: 'retryDeadLetters',
+  group: 'deliveries',
+  summary: 'Deliver dead letters of a receiver again',
+  description:
+    'With all attempts before them, as `intentwatch dead-letters retry` does. With `{}`: all of them.',
+  scope: 'admin',
+  timeoutMs: 30_000,
+  params: NAMED,
+  body: z.strictObject(
+    {
+      events: z
+        .array(EVENT_ID, { error: 'a list of ids of events' })
+        .min(1)
+        .max(1_000)
+        .exactOptional()
+        .describe('Those of these events: all of them or none.'),
+      ...RANGE,
+      since: RANGE.since.exactOptional(),
+      statuses: z
+        .array(z.string({ error: 'a code' }), { error: 'a list of codes' })
+        .min(1)
+        .max(50)
+        .exactOptional()
+        .describe('Whose last answer was one of these HTTP or SMTP codes; `none` for no answer.'),
+    },
+    { error: 'an object' },
+  ),
+  answers: {
+    202: {
+      description: 'They are queued.',
+      schema: z
+        .object({
+          renewed: z.int().describe('How many are delivered again.'),
+          deadLetters: z.int().describe('Of how many.'),
+          gone: z.int().describe('How many cannot be: their events have left the log.'),
+        })
+        .meta({ id: 'Retried' }),
+    },
+  },
+  problems: { 404: 'There is no such receiver, or no dead letter of one of these events.' },
+  handle: async ({ params: { name }, body }, { parts }) => {
+    const { events = [], types, statuses, ...range } = body;
+    const wanted = {
+      events,
+      ...range,
+      ...(types === undefined ? {} : { type: types }),
+      ...(statuses === undefined ? {} : { status: statuses }),
+    };
+    const { renewed, all, gone } = await retryDeadLetters(name, wanted, parts().operations);
+    return { status: 202, body: { renewed, deadLetters: all, gone } };
+  },
+});

@@ -1,0 +1,75 @@
+import { z } from 'zod';
+import { REPLAY, readReplay as readReplayOf, resendEvent } from '../../../operations/resend.ts';
+import { defineRoute, NO_INPUT } from '../route.ts';
+import { EVENT_ID, RECEIVER_NAME } from '../shapes.ts';
+
+/** To whom something is sent once more. */
+export const RESEND_BODY = z.strictObject(
+  {
+    receivers: z
+      .array(RECEIVER_NAME, { error: 'a list of names of receivers' })
+      .min(1, { error: 'at least one name, or no list' })
+      .max(100, { error: 'at most 100 names' })
+      .exactOptional()
+      .describe('Only to these; left out: to all that are entitled.'),
+  },
+  { error: 'an object' },
+);
+
+/** What was asked for. */
+export const RESENT = z
+  .object({
+    replays: z.array(
+      z.object({
+        receiver: z.string(),
+        replay: z.string().describe('How far it is: `GET /replays/{id}`.'),
+        events: z.int().describe('How many events it sends.'),
+      }),
+    ),
+  })
+  .meta({ id: 'Resent' });
+
+/** Sends one event once more. */
+export const resendOfEvent = defineRoute({
+  ...NO_INPUT,
+  method: 'POST',
+  path: '/events/{id}/resend',
+  operation: 'resendEvent',
+  group: 'deliveries',
+  summary: 'Send an event once more',
+  description: 'Under its id, to the receivers that are entitled to it.',
+  scope: 'admin',
+  params: z.strictObject({ id: EVENT_ID }),
+  body: RESEND_BODY,
+  answers: { 202: { description: 'One replay per receiver.', schema: RESENT } },
+  problems: {
+    404: 'No receiver was entitled to it, its retention is over, or there is no such receiver.',
+    409: 'No receiver is entitled, or one of them is paused or disabled. Or: a request with this `Idempotency-Key` is under way.',
+  },
+  handle: async ({ params, body }, { parts, key }) => {
+    const options = { receivers: body.receivers ?? null, key };
+    return { status: 202, body: { replays: await resendEvent(params.id, options, parts().operations) } };
+  },
+});
+
+/** How far a replay is. */
+export const readReplay = defineRoute({
+  ...NO_INPUT,
+  method: 'GET',
+  path: '/replays/{id}',
+  operation: 'readReplay',
+  group: 'deliveries',
+  summary: 'See how far a replay is',
+  scope: 'read',
+  params: z.strictObject({
+    id: z
+      .string()
+      .regex(/^[0-9a-f]{16}$/, { error: 'the id of a replay: 16 hex digits' })
+      .describe('The id of a replay.'),
+  }),
+  answers: { 200: { description: 'The replay.', schema: REPLAY } },
+  handle: async ({ params }, { parts }) => ({
+    status: 200,
+    body: await readReplayOf(params.id, parts().operations),
+  }),
+});

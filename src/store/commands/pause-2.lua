@@ -1,0 +1,18 @@
+--[[
+  Pauses a receiver because its operator says so, with the operator's event, in one step.
+
+  KEYS[1] receiver   hash    state of the receiver: see include/pace.lua
+  KEYS[2] events     stream  the event log
+
+  ARGV[1] subject id of the receiver
+  ARGV[2] event JSON  (with %SEQ%, %ID%, %FROM%, %BY%, %SINCE% to be filled in)
+
+  Returns the state before; a receiver that is paused, disabled or being enabled stays as it is.
+]]
+-- @include pace
+local before = stateOf(KEYS[1])
+if isHeld(before) then return before end
+setState(KEYS[1], 'paused')
+redis.call('HSET', KEYS[1], 'pausedAt', whole(timeMs()))
+tell({ receiver = KEYS[1], events = KEYS[2], subject = ARGV[1] }, ARGV[2], 'paused', 'operator')
+return before

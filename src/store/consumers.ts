@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+
+/** How many consumers may have their place kept here. */
+const MOST_CONSUMERS = 1_000;
+
+const ACKNOWLEDGED = z.enum(['kept', 'behind', 'full']);
+
+/** Up to which entry a consumer has taken the log named `log`. */
+export type ConsumerPlace = { log: string; after: string };
+
+/** The places of consumers that do not keep their own. */
+export class ConsumerStore {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+
+  constructor(redis: RedisClient, keys: Keys) {
+    this.#redis = redis;
+    this.#keys = keys;
+  }
+
+  /** Where a consumer stands; null for one that has taken nothing yet. */
+  async place(name: string): Promise<ConsumerPlace | null> {
+    const [log, after] = (await this.#redis.hget(this.#keys.consumers, name))?.split('|') ?? [];
+    return log === undefined || after === undefined ? null : { log, after };
+  }
+
+  /** Moves a consumer. `behind`: it stands there, or further on, already; `full`: no more consumers can be kept. */
+  async acknowledge(name: string, { log, after }: ConsumerPlace): Promise<'kept' | 'behind' | 'full'> {
+    const done = await this.#redis.iwAcknowledge(
+      this.#keys.consumers,
+      name,
+      log,
+      after,
+      String(MOST_CONSUMERS),
+    );
+    return ACKNOWLEDGED.parse(done);
+  }
+
+  /** Forgets a consumer. False when there was none. */
+  async forget(name: string): Promise<boolean> {
+    return (await this.#redis.hdel(this.#keys.consumers, name)) === 1;
+  }
+}
