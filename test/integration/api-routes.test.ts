@@ -34,6 +34,16 @@ const CASES: Record<string, Case> = {
     bad: { path: '/subjects?limit=0', place: 'query.limit' },
   },
   readSubject: { path: () => `/subjects/${INTENT}`, unknown: `/subjects/intent:${hashOf(99)}` },
+  trackSubject: {
+    path: () => '/subjects',
+    status: 201,
+    body: () => ({ kind: 'intent', id: hashOf(50), metadata: { order: '7' }, receivers: ['backend'] }),
+    bad: { body: { kind: 'intent', id: hashOf(50), receivers: [] }, place: 'body.receivers' },
+  },
+  untrackSubject: {
+    path: () => `/subjects/intent:${hashOf(50)}`,
+    unknown: `/subjects/intent:${hashOf(99)}`,
+  },
   recheckSubject: {
     path: () => `/subjects/${INTENT}/recheck`,
     status: 202,

@@ -21,6 +21,8 @@ import { listOfUndelivered } from './routes/undelivered.ts';
 export const ROUTES: readonly ApiRoute[] = [
   listWatched,
   readSubject,
+  track,
+  untrack,
   recheckSubject,
   track,
   untrack,
