@@ -24,8 +24,6 @@ export const ROUTES: readonly ApiRoute[] = [
   track,
   untrack,
   recheckSubject,
-  track,
-  untrack,
   listCorridors,
   listEvents,
   streamEvents,
