@@ -15,6 +15,13 @@ let stage: ApiStage;
 let event = '';
 let replay = '';
 let cursor = '';
+let count = 0;
+
+/** A receiver that is made while the daemon runs, to which nothing is sent. */
+function made(name: string): object {
+  const secrets = [`whsec_${Buffer.alloc(32, 5).toString('base64')}`];
+  return { name, type: 'webhook', url: 'https://example.com/hook', secrets };
+}
 
 /**
  * What every route is asked: `path` with what is there, `unknown` with what is not (null: nothing can be unknown), `bad`
@@ -36,10 +43,34 @@ const CASES: Record<string, Case> = {
   readSubject: { path: () => `/subjects/${INTENT}`, unknown: `/subjects/intent:${hashOf(99)}` },
   trackSubject: {
     path: () => '/subjects',
-    status: 201,
+    status: 200,
     body: () => ({ kind: 'intent', id: hashOf(50), metadata: { order: '7' }, receivers: ['backend'] }),
     bad: { body: { kind: 'intent', id: hashOf(50), receivers: [] }, place: 'body.receivers' },
   },
+  addReceiver: {
+    path: () => '/receivers',
+    status: 201,
+    body: () => made(`made-${(count += 1)}`),
+    bad: { body: [], place: 'body' },
+  },
+  replaceReceiver: {
+    path: () => '/receivers/made',
+    body: () => made('made'),
+    unknown: '/receivers/nobody',
+  },
+  changeReceiver: {
+    path: () => '/receivers/made',
+    body: () => ({ events: ['intent.*'] }),
+    unknown: '/receivers/nobody',
+    bad: { body: { name: 'other' }, place: 'body' },
+  },
+  rotateSecret: {
+    path: () => '/receivers/made/rotate',
+    body: () => ({ overlap: '1h' }),
+    unknown: '/receivers/nobody/rotate',
+    bad: { body: { overlap: 'soon' }, place: 'body.overlap' },
+  },
+  removeReceiver: { path: () => '/receivers/gone', unknown: '/receivers/nobody' },
   untrackSubject: {
     path: () => `/subjects/intent:${hashOf(50)}`,
     unknown: `/subjects/intent:${hashOf(99)}`,
@@ -137,6 +168,9 @@ beforeAll(async () => {
     path: `/events/${event}/resend`,
     body: { receivers: ['backend'] },
   });
+  for (const name of ['made', 'gone'])
+    await stage.call({ method: 'POST', path: '/receivers', body: made(name) });
+  await stage.call({ method: 'POST', path: '/subjects', body: CASES.trackSubject?.body?.() });
   replay = /[0-9a-f]{16}/.exec(JSON.stringify(resent.body))?.[0] ?? '';
 });
 
@@ -223,8 +257,9 @@ describe.each(ROUTES.map((route) => ({ route, name: `${route.method} ${route.pat
   test('is done once with one idempotency key', async () => {
     if (method !== 'POST') return;
     const headers = { 'idempotency-key': `key-of-${operation}` };
-    const first = await stage.call({ ...sent(), headers });
-    const second = await stage.call({ ...sent(), headers });
+    const asked = sent();
+    const first = await stage.call({ ...asked, headers });
+    const second = await stage.call({ ...asked, headers });
     expect([first.status, second.status]).toEqual([one.status ?? 200, one.status ?? 200]);
     expect(second.body).toEqual(first.body);
     expect([first, second].map(({ headers }) => headers.get('idempotent-replayed'))).toEqual([null, 'true']);

@@ -64,7 +64,12 @@ export async function apiStage(
       { name: 'order-2', intents: [hashOf(2)], receivers: ['backend'] },
     ],
     more: {
-      server: { host: '127.0.0.1', port: 0, tokens: { read: READ_TOKEN, admin: ADMIN_TOKEN } },
+      server: {
+        host: '127.0.0.1',
+        port: 0,
+        tokens: { read: READ_TOKEN, admin: ADMIN_TOKEN },
+        secretsKey: 'k'.repeat(32),
+      },
       polling: { shortestWait: '1s', longestWait: '1s' },
       ...more,
     },

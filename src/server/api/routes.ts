@@ -1,4 +1,11 @@
 import type { ApiRoute } from './route.ts';
+import {
+  addOneReceiver,
+  changeOneReceiver,
+  removeOneReceiver,
+  replaceOneReceiver,
+  rotateOneSecret,
+} from './routes/added-receivers.ts';
 import { acknowledgeEvents, removeConsumer } from './routes/consumers.ts';
 import { listCorridors } from './routes/corridors.ts';
 import { readDocument } from './routes/document.ts';
@@ -37,7 +44,12 @@ export const ROUTES: readonly ApiRoute[] = [
   retryOfReceiver,
   readReplay,
   listOfReceivers,
+  addOneReceiver,
   readOneReceiver,
+  replaceOneReceiver,
+  changeOneReceiver,
+  removeOneReceiver,
+  rotateOneSecret,
   ...RECEIVER_ACTIONS,
   testOneReceiver,
   readDocument,
