@@ -127,7 +127,7 @@ beforeAll(async () => {
     body: { receivers: ['backend'] },
   });
   replay = /[0-9a-f]{16}/.exec(JSON.stringify(resent.body))?.[0] ?? '';
-});
+}, 60_000);
 
 afterAll(async () => {
   for (const close of closers.reverse()) await close();

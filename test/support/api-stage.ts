@@ -39,7 +39,7 @@ export async function apiStage(
 ): Promise<ApiStage> {
   const statuses = new Map<string, { status: string; updatedAt: number }>();
   const upstream = new ScriptedUpstream(({ query }): Scripted => {
-    const hash = query.id?.replace('intent:', '') ?? '';
+    const hash = query.intentHash ?? '';
     const said = statuses.get(hash) ?? { status: 'unknown', updatedAt: null };
     return { records: [intentRecord(hash, said.status, said.updatedAt)] };
   });
@@ -83,7 +83,7 @@ export async function apiStage(
 /** Asks the API of a daemon. */
 export async function callApi(
   url: string,
-  { method = 'GET', path, token, body, headers }: Call,
+  { method = 'GET', path, token, body, headers, from }: Call,
 ): Promise<Answered> {
   const sent = {
     ...(token === null ? {} : { authorization: `Bearer ${token ?? ADMIN_TOKEN}` }),
