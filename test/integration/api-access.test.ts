@@ -69,7 +69,6 @@ describe('without a token, on a loopback address', () => {
     ['a name that begins like the address', (port: number) => ({ host: `127.0.0.1.example.com:${port}` })],
     ['the address without the port', () => ({ host: '127.0.0.1' })],
     ['another port', (port: number) => ({ host: `127.0.0.1:${port + 1}` })],
-    ['no host', () => ({ host: '' })],
     [
       'a page of another site',
       (port: number) => ({ host: `127.0.0.1:${port}`, origin: 'https://example.com' }),

@@ -209,7 +209,7 @@ describe('replay', () => {
     );
     expect(await run('replay', 'hook', '--since', '1h', '--until', '2h', ...config)).toMatchObject({
       code: 1,
-      err: 'intentwatch: found a --since that is not before --until, expected it to be',
+      err: 'intentwatch: found a since that is not before until, expected it to be',
     });
     await stage.states.disable('hook');
     expect(await run('replay', 'hook', '--since', '1h', ...config)).toMatchObject({
