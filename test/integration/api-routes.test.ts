@@ -172,7 +172,7 @@ beforeAll(async () => {
     await stage.call({ method: 'POST', path: '/receivers', body: made(name) });
   await stage.call({ method: 'POST', path: '/subjects', body: CASES.trackSubject?.body?.() });
   replay = /[0-9a-f]{16}/.exec(JSON.stringify(resent.body))?.[0] ?? '';
-});
+}, 60_000);
 
 afterAll(async () => {
   for (const close of closers.reverse()) await close();
