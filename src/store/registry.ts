@@ -108,7 +108,6 @@ export class Registry {
    * only it removes; the others see that by the digest. Repeating it changes nothing. What is named anew is polled soon.
    */
   async sync(wanted: Wanted, newestEntry: string): Promise<void> {
-    const { routes } = wanted;
     this.adopt(wanted);
     await this.#syncReceivers(wanted.receivers, newestEntry);
     await this.#syncSubscriptions(wanted.subscriptions);

@@ -50,7 +50,10 @@ const CASES: Record<string, Case> = {
   addReceiver: {
     path: () => '/receivers',
     status: 201,
-    body: () => made(`made-${(count += 1)}`),
+    body: () => {
+      count += 1;
+      return made(`made-${count}`);
+    },
     bad: { body: [], place: 'body' },
   },
   replaceReceiver: {
