@@ -14,6 +14,7 @@ import {
 } from './routes/receivers.ts';
 import { readReplay, resendOfEvent } from './routes/resend.ts';
 import { listWatched, readSubject, recheckSubject, resendOfSubject } from './routes/subjects.ts';
+import { track, untrack } from './routes/tracking.ts';
 import { listOfUndelivered } from './routes/undelivered.ts';
 
 /** Every route of the API: what the server serves, what the document describes, and what the tests go through. */
@@ -22,6 +23,8 @@ export const ROUTES: readonly ApiRoute[] = [
   readSubject,
   recheckSubject,
   listCorridors,
+  track,
+  untrack,
   listEvents,
   streamEvents,
   readEvent,
