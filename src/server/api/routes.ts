@@ -36,7 +36,7 @@ export const ROUTES: readonly ApiRoute[] = [
   readReplay,
   listOfReceivers,
   readOneReceiver,
-  ...RECEIVER_ACTIONS,
+  ...Object.values(RECEIVER_ACTIONS),
   testOneReceiver,
   readDocument,
 ];
