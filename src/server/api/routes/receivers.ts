@@ -189,8 +189,7 @@ export const retryOfReceiver = defineRoute({
   operation: 'retryDeadLetters',
   group: 'deliveries',
   summary: 'Deliver dead letters of a receiver again',
-  description:
-    'With all attempts before them, as `intentwatch retry` does. With `{}`: all of them.',
+  description: 'With all attempts before them, as `intentwatch retry` does. With `{}`: all of them.',
   scope: 'admin',
   timeoutMs: 30_000,
   params: NAMED,
