@@ -78,3 +78,10 @@ export async function pagesOf<T>(
   } while (next !== null && items.length < limit);
   return { items, next };
 }
+
+/** All that a stream says, as text. */
+export async function textOf(stream: AsyncIterable<Buffer>): Promise<string> {
+  const parts: Buffer[] = [];
+  for await (const part of stream) parts.push(part);
+  return Buffer.concat(parts).toString('utf8');
+}

@@ -8,6 +8,7 @@ import {
   readOneReceiver,
   testOneReceiver,
 } from '../server/api/routes/receivers.ts';
+import { addedReceiverCommands } from './added-receivers.ts';
 import { clientOf, type DaemonOptions, print, withDaemon } from './daemon.ts';
 import { screenOf, table, utcTimeOfIso } from './table.ts';
 
@@ -17,7 +18,7 @@ const LOOK_EVERY_MS = 200;
 
 /** `receivers`: how every receiver is, and what can be done with one. */
 export function receiversCommand(): Command {
-  return new Command('receivers')
+  const command = new Command('receivers')
     .description('Show the receivers, and act on one.')
     .addCommand(
       withDaemon(
@@ -51,6 +52,8 @@ export function receiversCommand(): Command {
       ),
     )
     .addCommand(named('test', 'Have the daemon send it a signed test event, and show the answer.', test));
+  for (const added of addedReceiverCommands()) command.addCommand(added);
+  return command;
 }
 
 function named(

@@ -5,7 +5,7 @@ import { EXIT, interrupted } from '../exit.ts';
 import { resendToReceiver } from '../server/api/routes/receivers.ts';
 import { readReplay, resendOfEvent } from '../server/api/routes/resend.ts';
 import { resendOfSubject } from '../server/api/routes/subjects.ts';
-import { clientOf, type DaemonOptions, say, withDaemon } from './daemon.ts';
+import { clientOf, type DaemonOptions, remark, say, withDaemon } from './daemon.ts';
 import { findSubject } from './find-subject.ts';
 import { moment } from './moment.ts';
 
@@ -77,6 +77,8 @@ async function watch(client: ApiClient, asked: readonly Asked[], options: Option
   void stop.wait.then(() => {
     isStopped = true;
   });
+  for (const { receiver, replay } of asked)
+    remark(`replay ${replay} to ${receiver}: waiting for its end; Ctrl-C does not stop it`);
   const ended = [];
   for (const { receiver, replay } of asked) {
     let now = (await client.ask(readReplay, { params: { id: replay } })).body;

@@ -6,7 +6,17 @@ import type { Subject } from '../operations/subjects.ts';
 import { TRACKED_KINDS } from '../operations/tracking.ts';
 import { listWatched, recheckSubject } from '../server/api/routes/subjects.ts';
 import { track, untrack } from '../server/api/routes/tracking.ts';
-import { clientOf, count, type DaemonOptions, pagesOf, pair, print, remark, withDaemon } from './daemon.ts';
+import {
+  clientOf,
+  count,
+  type DaemonOptions,
+  pagesOf,
+  pair,
+  print,
+  remark,
+  textOf,
+  withDaemon,
+} from './daemon.ts';
 import { findSubject } from './find-subject.ts';
 import { screenOf, table, utcTimeOfIso } from './table.ts';
 
@@ -65,12 +75,6 @@ async function readQuote(file: string) {
   const value = parseJson(await (file === '-' ? textOf(process.stdin) : readFile(file, 'utf8')));
   if (isJsonObject(value)) return value;
   throw new Error(`${file}: found no object, expected a quote as POST /v1/quotes answered it`);
-}
-
-async function textOf(stream: AsyncIterable<Buffer>): Promise<string> {
-  const parts: Buffer[] = [];
-  for await (const part of stream) parts.push(part);
-  return Buffer.concat(parts).toString('utf8');
 }
 
 function keyAndValue(text: string): [string, string] {
@@ -165,15 +169,17 @@ export function listCommand(): Command {
 /** Subjects as a table. */
 export function subjectTable(subjects: readonly Subject[]): string {
   if (subjects.length === 0) return 'nothing that is watched fits';
-  const rows = subjects.map(({ subject, status, underWay, overdue, changedAt, subscriptions, metadata }) => [
-    subject,
-    status ?? 'nothing seen yet',
-    overdue ? 'overdue' : underWay ? 'under way' : 'ended',
-    utcTimeOfIso(changedAt),
-    subscriptions.join(' '),
-    Object.entries(metadata)
-      .map(([key, value]) => `${key}=${value}`)
-      .join(' '),
-  ]);
+  const rows = subjects.map(
+    ({ subject, kind, status, underWay, overdue, changedAt, subscriptions, metadata }) => [
+      subject,
+      status ?? (kind === 'wallet' ? '' : 'nothing seen yet'),
+      overdue ? 'overdue' : underWay ? 'under way' : 'ended',
+      utcTimeOfIso(changedAt),
+      subscriptions.join(' '),
+      Object.entries(metadata)
+        .map(([key, value]) => `${key}=${value}`)
+        .join(' '),
+    ],
+  );
   return table([['SUBJECT', 'STATUS', 'NOW', 'CHANGED', 'SUBSCRIPTIONS', 'METADATA'], ...rows], screenOf());
 }

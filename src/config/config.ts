@@ -52,6 +52,8 @@ export type ServerConfig = {
   port: number;
   /** Who may use the API: one token to read, several to do all. */
   tokens: { read: Secret | null; admin: readonly Secret[] };
+  /** Seals the receivers that are made through the API; `null`: none can be. */
+  secretsKey: Secret | null;
   /** How receivers reach the server, without a trailing slash; the base of links in events. */
   publicUrl: string | null;
 };

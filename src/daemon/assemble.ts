@@ -8,6 +8,7 @@ import { SURFACES, type Surface } from '../domain/subjects/kinds.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { createNotifier } from '../notifiers/create-notifier.ts';
+import type { AddedReceiverParts } from '../operations/added-receivers.ts';
 import type { LogTail } from '../operations/log-tail.ts';
 import type { OperationParts } from '../operations/parts.ts';
 import { type PartnerPricing, pollPartnerRoute } from '../pollers/partner-route.ts';
@@ -117,15 +118,16 @@ export type Connections = {
 export type Assembly = {
   config: Config;
   connections: Connections;
-  /** Who follows the log goes on through a change of the config. */
+  /** Those who follow the log outlive a config. */
   tail: LogTail;
+  adding: AddedReceiverParts;
   signals: Signals;
   log: Logger;
   upkeep: Upkeep;
 };
 
 /** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
-export function assemble({ config, connections, tail, signals, log, upkeep }: Assembly): DaemonParts {
+export function assemble({ config, connections, tail, adding, signals, log, upkeep }: Assembly): DaemonParts {
   const { redis, opening, delivering, waking } = connections;
   const { retentionMs } = config;
   const keys = new Keys(config.redis.prefix);
@@ -190,7 +192,7 @@ export function assemble({ config, connections, tail, signals, log, upkeep }: As
   });
   const operations = assembleOperations(config, { redis: connections.asking, keys, directory, onForeign });
   const setup = { receivers: config.receivers, options: notifierOptions };
-  const api = { operations, tail, setup: () => setup };
+  const api = { operations, tail, adding, setup: () => setup };
   return { redis, clients, stores, polling, delivering: { relay, sender, workers }, reconcile, api };
 }
 
@@ -215,8 +217,8 @@ export function assembleOperations(
       replays: new ReplayStore(redis, keys, kept),
       setAside: new SetAside(redis, keys),
       answers: new AnswerStore(redis, keys),
-      consumers: new ConsumerStore(redis, keys),
       tracked: new TrackedStore(redis, keys, kept),
+      consumers: new ConsumerStore(redis, keys),
     },
   };
 }

@@ -5,11 +5,13 @@ import { parseRedisUrl, type RedisTarget } from '../config/sections/redis.ts';
 import type { Event } from '../domain/events/event.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
 import { type MetricNames, Metrics } from '../metrics/metrics.ts';
+import type { AddedReceiverParts } from '../operations/added-receivers.ts';
 import { LogTail } from '../operations/log-tail.ts';
 import { scheduleMigration } from '../queues/migrate-schedule.ts';
 import { LoopWatch } from '../server/loop-watch.ts';
 import { Server } from '../server/server.ts';
 import { Signals } from '../signals.ts';
+import { AddedReceiverStore, Sealing } from '../store/added-receivers.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { connect, disconnect } from '../store/connection.ts';
 import { EmbeddedRedis } from '../store/embedded.ts';
@@ -25,6 +27,7 @@ import { checkRedis } from '../store/startup-checks.ts';
 import type { ForeignEntry } from '../store/stored.ts';
 import { VERSION } from '../version.ts';
 import { withTimeout } from '../with-timeout.ts';
+import { AddedReceivers } from './added-receivers.ts';
 import { apiOptionsOf } from './api.ts';
 import type { Connections } from './assemble.ts';
 import { type ConfigChanges, changesBetween, isEmpty } from './config-changes.ts';
@@ -48,11 +51,17 @@ class UnusableRedisError extends Error {
 }
 
 /** What all configs of a process work with. */
-type Shared = Omit<Connections, 'blocking' | 'waking'> & { version: SchemaVersion; tail: LogTail };
+type Shared = Omit<Connections, 'blocking' | 'waking'> & {
+  tail: LogTail;
+  version: SchemaVersion;
+  added: AddedReceivers;
+  adding: AddedReceiverParts;
+};
 
 /** The whole program: from a config to running parts, and back. */
 export class Daemon {
-  readonly #config: Config;
+  /** The file's, as it was applied last. */
+  #config: Config;
   readonly #log: Logger;
   readonly signals: Signals;
   readonly #metrics: Metrics;
@@ -156,13 +165,16 @@ export class Daemon {
       asking,
       tail: new LogTail(new EventLog(asking, this.#keys()), this.#connect('followers')),
       version: await this.#prepareSchema(redis),
+      ...this.#newAdded(redis),
     };
-    const generation = this.#generate(config, this.#shared);
+    await this.#shared.added.load();
+    const generation = this.#generate(this.#shared.added.addTo(config), this.#shared);
     this.#generation = generation;
     await generation.start();
     const { subscriptions, receivers } = config;
     this.#log.info({ subscriptions: subscriptions.length, receivers: receivers.length }, 'daemon.started');
     this.#reloads?.start();
+    this.#shared.added.start();
   }
 
   /** Reads the config anew, now, and applies it. Resolves with what came of it; null where there is no file. */
@@ -180,7 +192,24 @@ export class Daemon {
    * began.
    */
   async apply(config: Config): Promise<ConfigChanges> {
-    const applied = this.#applying.then(() => this.#apply(config));
+    return this.#inTurn(async () => {
+      const changes = await this.#apply(config, { syncs: true });
+      this.#config = config;
+      return changes;
+    });
+  }
+
+  /** Goes on with the receivers that were made through the API, as they are now. */
+  async #applyAdded(): Promise<void> {
+    await this.#inTurn(async () => {
+      await this.#shared?.added.load();
+      await this.#apply(this.#config, { syncs: false });
+    });
+  }
+
+  /** One after the other. */
+  async #inTurn<T>(apply: () => Promise<T>): Promise<T> {
+    const applied = this.#applying.then(apply);
     this.#applying = applied.then(
       () => undefined,
       () => undefined,
@@ -188,13 +217,14 @@ export class Daemon {
     return applied;
   }
 
-  async #apply(config: Config): Promise<ConfigChanges> {
+  async #apply(file: Config, { syncs }: { syncs: boolean }): Promise<ConfigChanges> {
     const [shared, old] = [this.#shared, this.#generation];
     if (shared === null || old === null || this.#closing) throw new Error('the daemon does not run');
+    const config = shared.added.addTo(file);
     const changes = changesBetween(old.config, config);
     if (isEmpty(changes)) return changes;
     const next = this.#generate(config, shared);
-    const { drained } = await next.replace(old, this.#cut.signal);
+    const { drained } = await next.replace(old, { cut: this.#cut.signal, syncs });
     this.#generation = next;
     this.#metrics.configure(metricNames(config));
     this.#draining.add(drained);
@@ -202,14 +232,27 @@ export class Daemon {
     return changes;
   }
 
+  /** The receivers that are made through the API, and what they are made with. */
+  #newAdded(redis: RedisClient): { added: AddedReceivers; adding: AddedReceiverParts } {
+    const { secretsKey } = this.#config.server;
+    const store = new AddedReceiverStore(redis, this.#keys());
+    const sealing = secretsKey === null ? null : new Sealing(secretsKey);
+    const apply = () => this.#applyAdded();
+    const limits = () => ({ hasSmtp: this.#config.smtp !== null, retentionMs: this.#config.retentionMs });
+    return {
+      added: new AddedReceivers({ store, sealing, apply, log: this.#log }),
+      adding: { store, sealing, limits, apply },
+    };
+  }
+
   /** All that a config decides, on connections that it shares and two of its own, on which it waits. */
-  #generate(config: Config, { version, tail, ...shared }: Shared): Generation {
+  #generate(config: Config, { version, tail, adding, added: _, ...shared }: Shared): Generation {
     const [blocking, waking] = [this.#connect('relay'), this.#connect('sender')];
     const release = () => Promise.allSettled([blocking, waking].map((own) => this.#disconnect(own)));
     const connections = { ...shared, blocking, waking };
     const { signals } = this;
     try {
-      return new Generation({ config, connections, tail, signals, log: this.#log, version, release });
+      return new Generation({ config, connections, tail, adding, signals, log: this.#log, version, release });
     } catch (error) {
       void release();
       throw error;
@@ -251,6 +294,7 @@ export class Daemon {
     this.#schemaWatch?.close();
     this.#reloads?.close();
     this.#shared?.tail.close();
+    this.#shared?.added.close();
     const timer = setTimeout(() => this.#cut.abort(), GRACE_MS);
     await withTimeout(this.#applying, CLOSE_MS / 4);
     await Promise.all([this.#generation?.close(this.#cut.signal), ...this.#draining]);

@@ -64,14 +64,19 @@ export class Generation {
 
   /**
    * Takes over from the generation before: first all that can fail, then the polls, the log and the deliveries, which the
-   * old one lets go of. Resolves with the end of what the old one has under way; `cut` cuts that off at shutdown.
+   * old one lets go of. Resolves with the end of what the old one has under way; `cut` cuts that off at shutdown. `syncs`:
+   * what the config wants has changed, and this config is the newest by that.
    */
-  async replace(old: Generation, cut: AbortSignal): Promise<{ drained: Promise<void> }> {
+  async replace(
+    old: Generation,
+    { cut, syncs }: { cut: AbortSignal; syncs: boolean },
+  ): Promise<{ drained: Promise<void> }> {
     // Its check must not bring back what it wants.
     old.#isReplaced = true;
     try {
       await this.parts.polling.learning.start();
-      await this.sync();
+      if (syncs) await this.sync();
+      else this.#adopt();
       await this.#prepare();
     } catch (error) {
       this.#isReplaced = true;
@@ -141,6 +146,13 @@ export class Generation {
       }
     }
     for (const { dispatcher } of polling.pollers) dispatcher.wake();
+  }
+
+  /** Wants what the config before wanted, which may not be the newest of all processes. */
+  #adopt(): void {
+    const { registry, handedQuotes } = this.parts.stores;
+    registry.adopt(wantedOf(this.config));
+    handedQuotes.adopt(this.config.handedQuotes);
   }
 
   /** Sees to it that what the config wants is still there: a failover may have lost any part of it. */

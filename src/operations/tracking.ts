@@ -128,6 +128,6 @@ export async function untrackSubject(
 ): Promise<void> {
   if (await tracked.untrack(subject)) return;
   throw new UnknownError(
-    `${subject} is not tracked through the API; what the config names is taken out of its file`,
+    `found no ${subject} that is tracked through the API; what the config names is taken out of its file`,
   );
 }

@@ -21,6 +21,8 @@ declare module 'ioredis' {
     iwNoteAnswer(...keysAndArgs: string[]): Result<[string, string, string], Context>;
     iwLearn(...keysAndArgs: string[]): Result<number, Context>;
     iwClaim(...keysAndArgs: string[]): Result<number, Context>;
+    iwPutReceiver(...keysAndArgs: string[]): Result<string, Context>;
+    iwRemoveReceiver(...keysAndArgs: string[]): Result<number, Context>;
     iwTrackSubject(...keysAndArgs: string[]): Result<[number, string], Context>;
     iwUntrackSubject(...keysAndArgs: string[]): Result<number, Context>;
     iwForgetTracked(...keysAndArgs: string[]): Result<number, Context>;

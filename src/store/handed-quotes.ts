@@ -33,7 +33,7 @@ export class HandedQuotes {
 
   /** Makes what is kept what a config hands over, beside what is tracked by itself. Returns the quotes whose signature is to be verified. */
   async sync(quotes: readonly HandedQuote[]): Promise<SubjectId[]> {
-    this.#own = quotes;
+    this.adopt(quotes);
     const { handedQuotes, verdicts } = this.#keys;
     const wanted = new Set<string>(quotes.map(({ subject }) => subject));
     const others = (await this.#redis.hkeys(handedQuotes)).filter((subject) => !wanted.has(subject));
@@ -50,6 +50,11 @@ export class HandedQuotes {
     const states = await Promise.all(kept.map((subject) => this.of(subject)));
     await this.#syncPromised(states.flatMap((state) => (state?.verdict === 'valid' ? [state.quote] : [])));
     return states.flatMap((state) => (state?.verdict === null ? [state.quote.subject] : []));
+  }
+
+  /** Takes what a config hands over for what this process's does, without writing it. */
+  adopt(quotes: readonly HandedQuote[]): void {
+    this.#own = quotes;
   }
 
   /** Whether this process's config hands a quote over. */

@@ -115,6 +115,16 @@ export class Keys {
     return `${this.root}:directory:turn`;
   }
 
+  /** hash: name of a receiver that was made through the API -> what is sealed of it. An entry goes when it is removed. */
+  get addedReceivers(): string {
+    return `${this.root}:added-receivers`;
+  }
+
+  /** string: counts the changes of `addedReceivers`. For ever. */
+  get addedReceiversVersion(): string {
+    return `${this.root}:added-receivers:version`;
+  }
+
   /** hash: subject that is tracked by itself -> its definition, JSON; kept for the retention after its tracking has ended. */
   get tracked(): string {
     return `${this.root}:tracked`;

@@ -108,8 +108,7 @@ export class Registry {
    * only it removes; the others see that by the digest. Repeating it changes nothing. What is named anew is polled soon.
    */
   async sync(wanted: Wanted, newestEntry: string): Promise<void> {
-    const { receivers, routes } = wanted;
-    this.#own = { receivers, routes, subscriptions: definitionsOf(wanted.subscriptions) };
+    this.adopt(wanted);
     await this.#syncReceivers(wanted.receivers, newestEntry);
     await this.#syncSubscriptions(wanted.subscriptions);
     await this.#syncRoutes(wanted.routes);
@@ -131,12 +130,19 @@ export class Registry {
     }
   }
 
+  /** Takes what a config wants for what this process wants, without writing it. */
+  adopt({ receivers, routes, subscriptions }: Wanted): void {
+    this.#own = { receivers, routes, subscriptions: definitionsOf(subscriptions) };
+  }
+
   async #syncReceivers(receivers: Wanted['receivers'], newestEntry: string): Promise<void> {
     const names = new Set(receivers.map((receiver) => receiver.name));
     for (const receiver of receivers) {
       await this.#redis.hsetnx(this.#keys.cursors, receiver.name, newestEntry);
       await this.#redis.hset(this.#keys.receivers, receiver.name, receiverText(receiver));
     }
+    // Those that were made through the API are no config's.
+    for (const name of await this.#redis.hkeys(this.#keys.addedReceivers)) names.add(name);
     for (const stored of await this.receivers()) {
       if (names.has(stored.name) || stored.removed) continue;
       await this.#redis.hset(this.#keys.receivers, stored.name, JSON.stringify({ ...stored, removed: true }));
@@ -368,6 +374,7 @@ function definitionsOf(wanted: Wanted['subscriptions']): Map<string, StoredSubsc
   );
 }
 
-function receiverText(receiver: Wanted['receivers'][number]): string {
+/** What is stored of a receiver that is there; its end is what a script looks for. */
+export function receiverText(receiver: Wanted['receivers'][number]): string {
   return JSON.stringify({ ...receiver, removed: false });
 }

@@ -33,6 +33,7 @@ const DELIVERED = `intentwatch_deliveries_total{${JOB},receiver="backend",outcom
 const PENDING = `intentwatch_deliveries_pending{${JOB},receiver="backend"}`;
 const TIME = `intentwatch_time_seconds{${JOB}}`;
 const READY = `intentwatch_ready{${JOB}}`;
+const RELOADED = `intentwatch_config_last_reload_successful{${JOB}}`;
 const REACHABLE = `intentwatch_redis_reachable{${JOB}}`;
 const PERSISTENT = `intentwatch_redis_persistent{${JOB}}`;
 const SOURCES = [
@@ -68,6 +69,7 @@ const HEALTHY: Series = {
   [`up{${JOB}}`]: '1x120',
   [TIME]: '0.4+60x120',
   [READY]: '1x120',
+  [RELOADED]: '1x120',
   [REACHABLE]: '1x120',
   [PERSISTENT]: '1x120',
   [state('ok')]: '1x120',
@@ -106,6 +108,7 @@ const TROUBLES: Record<string, { differs: Series; afterMinutes: number }> = {
   },
   IntentwatchRedisUnreachable: { differs: { [REACHABLE]: '0x120' }, afterMinutes: 2 },
   IntentwatchNotReady: { differs: { [READY]: '0x120' }, afterMinutes: 2 },
+  IntentwatchConfigReloadFailed: { differs: { [RELOADED]: '1x30 0x90' }, afterMinutes: 33 },
   IntentwatchRedisNotPersistent: { differs: { [PERSISTENT]: '0x120' }, afterMinutes: 2 },
   IntentwatchUpstreamUnreachable: { differs: { [state('unreachable')]: '1x120' }, afterMinutes: 3 },
   IntentwatchUpstreamUnauthorized: { differs: { [state('unauthorized')]: '1x120' }, afterMinutes: 2 },

@@ -41,6 +41,18 @@ export const serverSchema = mapping({
   })
     .optional()
     .meta({ description: 'Tokens of the API by what they allow.' }),
+  secretsKey: textField({
+    pattern: /^[\x21-\x7e]{32,}$/,
+    expected: 'a key of 32 or more visible ASCII characters',
+  })
+    .transform((key) => new Secret(key))
+    .optional()
+    .meta({
+      description:
+        'The key with which Redis keeps the URLs, secrets and headers of receivers that are made through the API, 32 characters or longer, the same in all processes. Left out: none can be made.',
+      label: 'text',
+      writeOnly: true,
+    }),
   publicUrl: baseUrlField.optional().meta({
     description:
       'How receivers reach this server from outside, for the links in events that were cut. Left out, or without an admin token, they have none.',
@@ -60,6 +72,7 @@ export function buildServer(section: z.output<typeof serverSchema>): ServerConfi
       read: section.tokens?.read ?? null,
       admin: [section.token, section.tokens?.admin].filter((token) => token !== undefined),
     },
+    secretsKey: section.secretsKey ?? null,
     publicUrl: section.publicUrl ?? null,
   };
 }

@@ -29,9 +29,9 @@ export type Upkeep = {
 export type ReconcileParts = {
   redis: RedisClient;
   stores: Pick<RelayStores, 'registry' | 'receivers' | 'events' | 'deliveries' | 'lease'> & {
-    subjects: Pick<SubjectStore, 'trimChanged'>;
     tracked: TrackedStore;
     handedQuotes: HandedQuotes;
+    subjects: Pick<SubjectStore, 'trimChanged'>;
   };
   directory: Directory;
   process: string;

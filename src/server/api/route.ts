@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { AddedReceiverParts } from '../../operations/added-receivers.ts';
 import type { FindEvent } from '../../operations/find-event.ts';
 import type { LogTail } from '../../operations/log-tail.ts';
 import type { OperationParts } from '../../operations/parts.ts';
@@ -16,7 +17,12 @@ export type Answer =
 export type AnswerShape<T = unknown> = { description: string; schema: z.ZodType<T>; contentType?: string };
 
 /** What a running daemon lends the API. `setup`: the receivers of its config, as they are called now. */
-export type ApiParts = { operations: OperationParts; tail: LogTail; setup: () => ReceiverSetup };
+export type ApiParts = {
+  operations: OperationParts;
+  tail: LogTail;
+  setup: () => ReceiverSetup;
+  adding: AddedReceiverParts;
+};
 
 /**
  * What a route works with. `parts` throws a problem before the daemon has started; `signal` says that whoever asked is

@@ -1,4 +1,11 @@
 import type { ApiRoute } from './route.ts';
+import {
+  addOneReceiver,
+  changeOneReceiver,
+  removeOneReceiver,
+  replaceOneReceiver,
+  rotateOneSecret,
+} from './routes/added-receivers.ts';
 import { acknowledgeEvents, removeConsumer } from './routes/consumers.ts';
 import { readDocument } from './routes/document.ts';
 import { readEvent } from './routes/event.ts';
@@ -20,9 +27,9 @@ import { listOfUndelivered } from './routes/undelivered.ts';
 export const ROUTES: readonly ApiRoute[] = [
   listWatched,
   readSubject,
-  recheckSubject,
   track,
   untrack,
+  recheckSubject,
   listEvents,
   streamEvents,
   readEvent,
@@ -35,7 +42,12 @@ export const ROUTES: readonly ApiRoute[] = [
   retryOfReceiver,
   readReplay,
   listOfReceivers,
+  addOneReceiver,
   readOneReceiver,
+  replaceOneReceiver,
+  changeOneReceiver,
+  removeOneReceiver,
+  rotateOneSecret,
   ...Object.values(RECEIVER_ACTIONS),
   testOneReceiver,
   readDocument,

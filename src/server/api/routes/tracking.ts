@@ -103,7 +103,7 @@ export const track = defineRoute({
     if ('member' in named) {
       throw new ProblemError(400, `body.${named.member}: expected ${named.expected}`);
     }
-    const operations = parts().operations;
+    const { operations } = parts();
     const { unknown, known } = await unknownReceivers(body.receivers, operations);
     if (unknown.length > 0) {
       throw new ProblemError(

@@ -1,0 +1,98 @@
+import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto';
+import { z } from 'zod';
+import type { Secret } from '../secret.ts';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+import { receiverText, type StoredReceiver } from './registry.ts';
+
+const CIPHER = 'aes-256-gcm';
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** Encrypts what is stored of receivers: their URLs, secrets and headers. A text is good for its name alone. */
+export class Sealing {
+  readonly #key: Buffer;
+
+  constructor(key: Secret) {
+    this.#key = scryptSync(key.reveal(), 'intentwatch receivers', 32);
+  }
+
+  seal(name: string, text: string): string {
+    const iv = randomBytes(IV_BYTES);
+    const cipher = createCipheriv(CIPHER, this.#key, iv, { authTagLength: TAG_BYTES }).setAAD(
+      Buffer.from(name),
+    );
+    const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+    return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64');
+  }
+
+  /** The text; null for one that was sealed with another key or under another name, or was changed. */
+  open(name: string, sealed: string): string | null {
+    const bytes = Buffer.from(sealed, 'base64');
+    try {
+      const decipher = createDecipheriv(CIPHER, this.#key, bytes.subarray(0, IV_BYTES), {
+        authTagLength: TAG_BYTES,
+      })
+        .setAAD(Buffer.from(name))
+        .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
+      const text = decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES));
+      return Buffer.concat([text, decipher.final()]).toString('utf8');
+    } catch {
+      return null;
+    }
+  }
+}
+
+const PUT = z.enum(['stored', 'taken', 'missing']);
+
+/** The receivers that were made through the API, as they are stored: sealed, the same for all processes. */
+export class AddedReceiverStore {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+
+  constructor(redis: RedisClient, keys: Keys) {
+    this.#redis = redis;
+    this.#keys = keys;
+  }
+
+  /** Counts their changes; null where there never was one, or Redis was emptied. */
+  async version(): Promise<string | null> {
+    return this.#redis.get(this.#keys.addedReceiversVersion);
+  }
+
+  /** What is sealed of each, by name. */
+  async all(): Promise<Map<string, string>> {
+    return new Map(Object.entries(await this.#redis.hgetall(this.#keys.addedReceivers)));
+  }
+
+  async of(name: string): Promise<string | null> {
+    return this.#redis.hget(this.#keys.addedReceivers, name);
+  }
+
+  /** Stores one, as a new one or in the place of one that was made before. */
+  async put(
+    definition: Omit<StoredReceiver, 'removed'>,
+    { sealed, as }: { sealed: string; as: 'new' | 'other' },
+  ): Promise<z.infer<typeof PUT>> {
+    const keys = this.#keys;
+    return PUT.parse(
+      await this.#redis.iwPutReceiver(
+        keys.addedReceivers,
+        keys.addedReceiversVersion,
+        keys.receivers,
+        keys.cursors,
+        keys.events,
+        definition.name,
+        sealed,
+        receiverText(definition),
+        as,
+      ),
+    );
+  }
+
+  /** Removes one. False when there is none of this name. */
+  async remove(name: string): Promise<boolean> {
+    const { addedReceivers, addedReceiversVersion, receivers } = this.#keys;
+    return (await this.#redis.iwRemoveReceiver(addedReceivers, addedReceiversVersion, receivers, name)) === 1;
+  }
+}

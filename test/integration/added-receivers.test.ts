@@ -1,0 +1,210 @@
+import { Webhook } from 'standardwebhooks';
+import { expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { startDaemon, type TestConfig, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { Hook } from '../support/hook.ts';
+import { opening } from '../support/opening.ts';
+import { reloadable } from '../support/reloadable.ts';
+import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
+
+const { later, started } = opening();
+
+const [ONE, TWO, THREE] = [hashOf(1), hashOf(2), hashOf(3)];
+const SECRET = `whsec_${Buffer.alloc(32, 3).toString('base64')}`;
+const SERVER = {
+  host: '127.0.0.1',
+  port: 0,
+  secretsKey: 'a key that is long enough for it'.replaceAll(' ', '-'),
+};
+
+async function stage(server: object = SERVER) {
+  const statuses = new Map([[ONE, 'pending']]);
+  const upstream = await started(
+    new ScriptedUpstream(({ query }) => {
+      const hash = query.intentHash ?? '';
+      const status = statuses.get(hash) ?? 'unknown';
+      return { records: [intentRecord(hash, status, status === 'unknown' ? null : 1_763_638_259)] };
+    }),
+  );
+  const [hook, made] = [await started(new Hook()), await started(new Hook())];
+  const config: TestConfig = {
+    baseUrl: upstream.url,
+    redisUrl: inject('redisUrl'),
+    prefix: testPrefix(),
+    receivers: { backend: { url: hook.url } },
+    subscriptions: [{ name: 'orders', receivers: ['backend'], intents: [ONE] }],
+    more: { server },
+  };
+  const definition = {
+    name: 'made',
+    type: 'webhook',
+    url: made.url,
+    secrets: [SECRET],
+    allowPrivateNetwork: true,
+    allowInsecure: true,
+  };
+  return { statuses, hook, made, config, definition };
+}
+
+async function call(
+  url: string,
+  method: string,
+  body?: object,
+): Promise<{ status: number; body: Record<string, unknown> }> {
+  const sent = body === undefined ? {} : { body: JSON.stringify(body), headers: JSON_TYPE };
+  const answer = await fetch(url, { method, ...sent });
+  return { status: answer.status, body: z.record(z.string(), z.unknown()).parse(await answer.json()) };
+}
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+/** Whether a webhook was signed with a secret. */
+function isSigned({ body, headers }: Hook['came'][number], secret: string): boolean {
+  try {
+    const named = Object.entries(headers).map(([name, value]) => [name, String(value)]);
+    new Webhook(secret).verify(body, Object.fromEntries(named));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+test('a receiver that is made while it runs gets what is tracked for it, in all processes, through reloads and restarts', async () => {
+  const { statuses, made, config, definition } = await stage();
+  const one = await reloadable(config, { later });
+  const two = await startDaemon(config);
+  const api = `${one.daemon.url}/api/v1`;
+  expect(await call(`${api}/receivers`, 'POST', definition)).toEqual({
+    status: 201,
+    body: { name: 'made', type: 'webhook' },
+  });
+  expect(await call(`${api}/receivers`, 'POST', definition)).toMatchObject({ status: 409 });
+  expect(await call(`${api}/receivers`, 'POST', { ...definition, name: 'backend' })).toMatchObject({
+    status: 409,
+  });
+  const wish = { kind: 'intent', id: TWO, receivers: ['made'] };
+  expect(await call(`${api}/subjects`, 'POST', wish)).toMatchObject({ status: 201 });
+  statuses.set(TWO, 'pending');
+  await made.until((came) => came.length === 1);
+
+  // A reload of the file leaves it; after the end of the first process the other one delivers to it.
+  await one.write({ ...config, subscriptions: [{ name: 'others', receivers: ['backend'], intents: [ONE] }] });
+  expect(await one.daemon.reload()).toMatchObject({
+    ok: true,
+    changes: { receivers: { added: [], removed: [], changed: [] } },
+  });
+  await one.daemon.close();
+  statuses.set(TWO, 'filled');
+  await made.until((came) => came.length === 2);
+  await two.daemon.close();
+  const three = await startDaemon(config);
+  later(() => three.daemon.close());
+  statuses.set(THREE, 'pending');
+  const again = { ...wish, id: THREE };
+  expect(await call(`${three.daemon.url}/api/v1/subjects`, 'POST', again)).toMatchObject({ status: 201 });
+  await made.until((came) => came.length === 3);
+  expect(made.came.map(({ event }) => event.type)).toEqual([
+    'intent.pending',
+    'intent.filled',
+    'intent.pending',
+  ]);
+  expect(new Set(made.ids).size).toBe(3);
+});
+
+test('a receiver is changed, replaced and removed', async () => {
+  const { statuses, made, config, definition } = await stage();
+  const { daemon } = await startDaemon(config);
+  later(() => daemon.close());
+  const api = `${daemon.url}/api/v1`;
+  await call(`${api}/receivers`, 'POST', { ...definition, events: ['intent.settled'] });
+  await call(`${api}/subjects`, 'POST', { kind: 'intent', id: TWO, receivers: ['made'] });
+  const other = await started(new Hook());
+  expect(await call(`${api}/receivers/made`, 'PATCH', { url: other.url, events: null })).toMatchObject({
+    status: 200,
+  });
+  statuses.set(TWO, 'pending');
+  await other.until((came) => came.length === 1);
+  expect(await call(`${api}/receivers/made`, 'PUT', definition)).toMatchObject({ status: 200 });
+  statuses.set(TWO, 'filled');
+  await made.until((came) => came.length === 1);
+  expect(await call(`${api}/receivers/made`, 'DELETE')).toEqual({ status: 200, body: { name: 'made' } });
+  expect(await call(`${api}/receivers/made`, 'DELETE')).toMatchObject({ status: 404 });
+  expect(await call(`${api}/receivers/backend`, 'PATCH', { events: null })).toMatchObject({ status: 404 });
+  expect(other.came).toHaveLength(1);
+});
+
+test('a secret is rotated: both sign until the end of the old one', async () => {
+  const { statuses, made, config, definition } = await stage();
+  const { daemon } = await startDaemon(config);
+  later(() => daemon.close());
+  const api = `${daemon.url}/api/v1`;
+  await call(`${api}/receivers`, 'POST', definition);
+  await call(`${api}/subjects`, 'POST', { kind: 'intent', id: TWO, receivers: ['made'] });
+  const { status, body } = await call(`${api}/receivers/made/rotate`, 'POST', { overlap: '1h' });
+  expect(status).toBe(200);
+  const secret = z.string().parse(body.secret);
+  statuses.set(TWO, 'pending');
+  await made.until((came) => came.length === 1);
+  const [both] = made.came;
+  if (both === undefined) throw new Error('there is no webhook');
+  expect([isSigned(both, SECRET), isSigned(both, secret)]).toEqual([true, true]);
+
+  await call(`${api}/receivers/made/rotate`, 'POST', { overlap: '1s' });
+  const endedAt = Date.now() + 1_000;
+  await eventually('the end of the old one', () => Date.now() > endedAt);
+  statuses.set(TWO, 'filled');
+  await made.until((came) => came.length === 2);
+  const [, after] = made.came;
+  if (after === undefined) throw new Error('there is no second webhook');
+  expect([isSigned(after, SECRET), isSigned(after, secret)]).toEqual([false, false]);
+});
+
+test('nothing that is secret of it stands in Redis in clear', async () => {
+  const { config, definition } = await stage();
+  const { daemon } = await startDaemon(config);
+  later(() => daemon.close());
+  await call(`${daemon.url}/api/v1/receivers`, 'POST', { ...definition, headers: { 'x-key': 'hush-hush' } });
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  later(() => disconnect(redis));
+  const keys = new Keys(config.prefix);
+  const stored = JSON.stringify([
+    await redis.hgetall(keys.addedReceivers),
+    await redis.hgetall(keys.receivers),
+  ]);
+  expect(stored).toContain('"made"');
+  for (const secret of [SECRET, definition.url, 'hush-hush']) expect(stored).not.toContain(secret);
+});
+
+test('says what is wrong with a receiver, and that there is no key, without what is secret', async () => {
+  const { config, definition } = await stage();
+  const { daemon } = await startDaemon(config);
+  later(() => daemon.close());
+  const wrong: [object, string][] = [
+    [{ ...definition, allowInsecure: false }, 'body.url: expected an https:// URL'],
+    [{ ...definition, secrets: ['hush-hush'] }, 'body.secrets[0]: expected'],
+    [{ ...definition, secrets: undefined }, 'body.secrets: expected a list of signing secrets'],
+    [{ ...definition, surprise: 1 }, 'body.surprise: expected none of this name'],
+    [{ ...definition, tls: { ca: 'x' } }, 'body.tls: expected none'],
+    [{ ...definition, disableAfter: '300d' }, 'body.disableAfter: expected no longer than'],
+    [{ name: 'mail', type: 'email', to: ['a@example.com'] }, 'body.type: expected an smtp section'],
+    [{ name: 'x' }, 'expected "webhook" or "email"'],
+  ];
+  for (const [body, detail] of wrong) {
+    const answer = await call(`${daemon.url}/api/v1/receivers`, 'POST', body);
+    expect(answer).toMatchObject({ status: 400, body: { detail: expect.stringContaining(detail) } });
+    expect(JSON.stringify(answer)).not.toContain('hush-hush');
+  }
+  const keyless = await startDaemon({
+    ...config,
+    prefix: testPrefix(),
+    more: { server: { host: '127.0.0.1', port: 0 } },
+  });
+  later(() => keyless.daemon.close());
+  expect(await call(`${keyless.daemon.url}/api/v1/receivers`, 'POST', definition)).toMatchObject({
+    status: 409,
+    body: { detail: expect.stringContaining('server.secretsKey') },
+  });
+});

@@ -1,0 +1,85 @@
+import { expect, inject, test } from 'vitest';
+import { asSubjectId, intentId, quoteId } from '../../src/domain/subjects/subject.ts';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { HandedQuotes } from '../../src/store/handed-quotes.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { TrackedStore } from '../../src/store/tracked.ts';
+import { testPrefix } from '../support/daemon.ts';
+import { opening } from '../support/opening.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+
+const { later } = opening();
+
+const WISH = { metadata: {}, receivers: ['backend'], overdueAfterMs: null };
+const INTENT = intentId(hashOf(1));
+const QUOTE = quoteId('3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41');
+const HANDED = { subject: QUOTE, raw: { id: QUOTE, expiresAt: 1 } };
+
+/** A store on a prefix of its own. */
+function stage() {
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  later(() => disconnect(redis));
+  const keys = new Keys(testPrefix());
+  const store = new TrackedStore(redis, keys, { retentionMs: 60_000 });
+  return { redis, keys, store, quotes: new HandedQuotes(redis, keys) };
+}
+
+const NEVER = (): boolean => false;
+
+test('keeps since when a subject is tracked, whatever else is wished of it later', async () => {
+  const { store } = stage();
+  const first = await store.track(INTENT, WISH, null);
+  const again = await store.track(INTENT, { ...WISH, metadata: { order: '7' } }, null);
+  expect(first.created).toBe(true);
+  expect(again).toEqual({ created: false, createdAtMs: first.createdAtMs });
+  expect(await store.of(INTENT)).toMatchObject({ metadata: { order: '7' }, createdAtMs: first.createdAtMs });
+});
+
+test('what is ended is kept for the events that are committed, then forgotten with its quote', async () => {
+  const { redis, keys, store } = stage();
+  await store.track(QUOTE, WISH, HANDED);
+  expect(await store.untrack(QUOTE)).toBe(true);
+  expect(await store.untrack(QUOTE)).toBe(false);
+  expect(await store.of(QUOTE)).toBeNull();
+  await store.prune(Date.now() - 60_000, NEVER);
+  expect(await store.count()).toBe(1);
+  expect(await redis.hexists(keys.handedQuotes, QUOTE)).toBe(1);
+  await store.prune(Date.now() + 60_000, (quote) => quote === QUOTE);
+  expect(await store.count()).toBe(0);
+  expect(await redis.hexists(keys.handedQuotes, QUOTE)).toBe(1);
+  expect(await redis.zcard(keys.trackingEnded)).toBe(0);
+  expect(await redis.hlen(keys.wanted)).toBe(0);
+});
+
+test('what is tracked again before it is forgotten stays', async () => {
+  const { store } = stage();
+  await store.track(INTENT, WISH, null);
+  await store.untrack(INTENT);
+  expect(await store.track(INTENT, WISH, null)).toMatchObject({ created: true });
+  await store.prune(0, NEVER);
+  expect(await store.of(INTENT)).not.toBeNull();
+});
+
+test('what has come to its end and been silent for the retention is ended, and nothing else', async () => {
+  const { redis, keys, store } = stage();
+  const [open, silent, recent] = [1, 2, 3].map((number) => intentId(hashOf(number)));
+  if (open === undefined || silent === undefined || recent === undefined) throw new Error('three are needed');
+  for (const subject of [open, silent, recent]) await store.track(subject, WISH, null);
+  // As the end of tracking leaves them.
+  for (const subject of [silent, recent]) await redis.hdel(`${keys.plan('status')}:items`, subject);
+  const laterMs = Date.now() + 60_000;
+  await redis.hset(keys.subject(recent), 'observedAtMs', String(laterMs + 1));
+  await store.prune(laterMs, NEVER);
+  expect(await store.of(silent)).toBeNull();
+  expect(await store.of(open)).not.toBeNull();
+  expect(await store.of(recent)).not.toBeNull();
+});
+
+test('a sync of what the config hands over leaves the quotes that are tracked', async () => {
+  const { redis, keys, store, quotes } = stage();
+  await store.track(QUOTE, WISH, HANDED);
+  const other = asSubjectId('quote:00000000-0000-4000-8000-000000000001');
+  await redis.hset(keys.handedQuotes, other, '{}');
+  expect(await quotes.sync([])).toEqual([QUOTE]);
+  expect(await redis.hkeys(keys.handedQuotes)).toEqual([QUOTE]);
+});
