@@ -19,7 +19,7 @@ const FLOW: readonly (readonly string[])[] = [
   ['metrics', 'server'],
   ['daemon', 'sandbox'],
   ['exit.ts'],
-  ['demo'],
+  ['client', 'demo'],
   ['commands'],
   ['main.ts'],
 ];

@@ -14,6 +14,11 @@ export class TryAgainError extends Error {
   override readonly name = 'TryAgainError';
 }
 
+/** What a command was told where to ask, or with what, is wrong: another try changes nothing. */
+export class BadSettingError extends Error {
+  override readonly name = 'BadSettingError';
+}
+
 /** Says on stderr why a command failed, in words for its user, and returns the exit code. */
 export function reportFailure(error: unknown): number {
   if (error instanceof ConfigError) {
@@ -22,6 +27,7 @@ export function reportFailure(error: unknown): number {
   }
   const message = error instanceof Error ? error.message : String(error);
   process.stderr.write(`intentwatch: ${printable(message)}\n`);
+  if (error instanceof BadSettingError) return EXIT.badConfig;
   const passing =
     error instanceof TryAgainError ||
     (error instanceof EmbeddedRedisError && (error.code === 'in-use' || error.code === 'not-running')) ||

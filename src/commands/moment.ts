@@ -1,9 +1,8 @@
 import { InvalidArgumentError } from 'commander';
-import { MOMENT_EXPECTED, type Moment, parseMoment } from '../operations/moment.ts';
+import { MOMENT_EXPECTED, parseMoment } from '../operations/moment.ts';
 
-/** Reads a moment from the command line. */
-export function moment(text: string): Moment {
-  const read = parseMoment(text);
-  if (read === null) throw new InvalidArgumentError(`expected ${MOMENT_EXPECTED}`);
-  return read;
+/** Reads a moment from the command line; the daemon reads it by its own clock. */
+export function moment(text: string): string {
+  if (parseMoment(text) === null) throw new InvalidArgumentError(`expected ${MOMENT_EXPECTED}`);
+  return text;
 }

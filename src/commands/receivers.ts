@@ -1,63 +1,95 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
+import { EXIT } from '../exit.ts';
+import type { ReceiverView } from '../operations/receivers.ts';
 import {
-  COUNTED,
-  disableReceiver,
-  enableReceiver,
-  listReceivers,
-  pauseReceiver,
-  type ReceiverView,
-  resumeReceiver,
-} from '../operations/receivers.ts';
-import { isHeld } from '../store/receivers.ts';
-import { type Deliveries, unlessRelayed, withDeliveries } from './deliveries-of.ts';
-import { CONFIG_DEFAULT } from './start.ts';
-import { table, utcTimeOfMs } from './table.ts';
+  listOfReceivers,
+  RECEIVER_ACTIONS,
+  readOneReceiver,
+  testOneReceiver,
+} from '../server/api/routes/receivers.ts';
+import { addedReceiverCommands } from './added-receivers.ts';
+import { clientOf, type DaemonOptions, print, withDaemon } from './daemon.ts';
+import { screenOf, table, utcTimeOfIso } from './table.ts';
 
 /** How long an operator waits to see a receiver enabled. */
 const ENABLING_MS = 10_000;
-const LOOK_EVERY_MS = 100;
+const LOOK_EVERY_MS = 200;
 
-/** `receivers`: how every receiver is, and the way to disable and to enable one. */
+/** `receivers`: how every receiver is, and what can be done with one. */
 export function receiversCommand(): Command {
   const command = new Command('receivers')
-    .description(
-      'Show the receivers: state, backlog, oldest undelivered, next attempt, dead letters, last success, last error.',
-    )
-    .option('-c, --config <file>', 'config file', CONFIG_DEFAULT)
-    .action(async ({ config }: { config: string }) => withDeliveries(config, list));
-  const move = (name: string, description: string, act: typeof enable): Command =>
-    new Command(name)
-      .description(description)
-      .argument('<name>', 'the receiver')
-      .action(async (receiver: string, _options: object, self: Command) => {
-        const { config } = self.optsWithGlobals<{ config: string }>();
-        await withDeliveries(config, (parts) => act(receiver, parts));
-      });
-  return command
+    .description('Show the receivers, and act on one.')
     .addCommand(
-      move('enable', 'Deliver to a disabled receiver again: first what it missed, oldest first.', enable),
+      withDaemon(
+        new Command('ls').description(
+          'List them: state, backlog, oldest undelivered, next attempt, dead letters, last success, last error.',
+        ),
+      ).action(list),
+      { isDefault: true },
+    )
+    .addCommand(named('show', 'Show one of them.', show))
+    .addCommand(
+      named('pause', 'Make no attempts until it is resumed: what is open waits.', (name, options) =>
+        act('pause', name, options),
+      ),
     )
     .addCommand(
-      move('pause', 'Make no attempts until it is resumed: what is open waits, dead letters stay.', pause),
+      named('resume', 'Deliver to a paused receiver again, what waited first.', (name, options) =>
+        act('resume', name, options),
+      ),
     )
-    .addCommand(move('resume', 'Deliver to a paused receiver again, what waited first.', resume))
-    .addCommand(move('disable', 'Make no more attempts, and keep the events until it is enabled.', disable));
+    .addCommand(
+      named('disable', 'Make no more attempts, and keep the events until it is enabled.', (name, options) =>
+        act('disable', name, options),
+      ),
+    )
+    .addCommand(
+      named(
+        'enable',
+        'Deliver to a disabled receiver again: first what it missed, oldest first.',
+        (name, options) => act('enable', name, options),
+      ),
+    )
+    .addCommand(named('test', 'Have the daemon send it a signed test event, and show the answer.', test));
+  for (const added of addedReceiverCommands()) command.addCommand(added);
+  return command;
 }
 
-async function list(parts: Deliveries): Promise<void> {
-  const rows = (await listReceivers({ counted: COUNTED }, parts)).map(row);
-  const head = [
-    'NAME',
-    'TYPE',
-    'STATE',
-    'BACKLOG',
-    'OLDEST',
-    'NEXT ATTEMPT',
-    'DEAD',
-    'LAST SUCCESS',
-    'LAST ERROR',
-  ];
-  say(rows.length === 0 ? 'no receivers: no daemon has run with this Redis' : table([head, ...rows]));
+function named(
+  word: string,
+  description: string,
+  run: (name: string, options: DaemonOptions) => Promise<void>,
+): Command {
+  return withDaemon(new Command(word).description(description).argument('<name>', 'the receiver')).action(
+    run,
+  );
+}
+
+async function list(options: DaemonOptions): Promise<void> {
+  const { body, raw } = await (await clientOf(options)).ask(listOfReceivers);
+  const { receivers } = body;
+  print(options, {
+    raw,
+    text: () => (receivers.length === 0 ? 'no receivers' : table([HEAD, ...receivers.map(row)], screenOf())),
+  });
+}
+
+const HEAD = [
+  'NAME',
+  'TYPE',
+  'STATE',
+  'BACKLOG',
+  'OLDEST',
+  'NEXT ATTEMPT',
+  'DEAD',
+  'LAST SUCCESS',
+  'LAST ERROR',
+];
+
+async function show(name: string, options: DaemonOptions): Promise<void> {
+  const { body, raw } = await (await clientOf(options)).ask(readOneReceiver, { params: { name } });
+  print(options, { raw, text: () => table([HEAD, row(body)], { ...screenOf(), columns: 0 }) });
 }
 
 function row(receiver: ReceiverView): string[] {
@@ -68,57 +100,43 @@ function row(receiver: ReceiverView): string[] {
     type,
     `${describeState(receiver)}${removed ? ', not in the config' : ''}`,
     `${backlog}${backlogIsMore ? ' or more' : ''}`,
-    time(oldestUndeliveredAt),
-    time(nextAttemptAt),
+    utcTimeOfIso(oldestUndeliveredAt),
+    utcTimeOfIso(nextAttemptAt),
     String(deadLetters),
-    lastSuccessAt === null ? 'never' : time(lastSuccessAt),
-    lastErrorAt === null ? 'never' : `${time(lastErrorAt)} ${lastError ?? ''}`,
+    lastSuccessAt === null ? 'never' : utcTimeOfIso(lastSuccessAt),
+    lastErrorAt === null ? 'never' : `${utcTimeOfIso(lastErrorAt)} ${lastError ?? ''}`,
   ];
-}
-
-/** A time of the API to the second; empty where there is none. */
-function time(iso: string | null): string {
-  return iso === null ? '' : utcTimeOfMs(Date.parse(iso));
 }
 
 function describeState({ state, failingSince, disabledAt, disabledBy, pausedAt }: ReceiverView): string {
-  if (state === 'failing' && failingSince !== null) return `failing since ${time(failingSince)}`;
-  if (state === 'paused' && pausedAt !== null) return `paused since ${time(pausedAt)}`;
+  if (state === 'failing' && failingSince !== null) return `failing since ${utcTimeOfIso(failingSince)}`;
+  if (state === 'paused' && pausedAt !== null) return `paused since ${utcTimeOfIso(pausedAt)}`;
   if (state !== 'disabled' || disabledAt === null) return state;
-  const why = { failures: 'failures', gone: 'an answer of 410', operator: 'the operator' }[
-    disabledBy ?? 'operator'
-  ];
-  return `disabled by ${why} at ${time(disabledAt)}`;
+  const why = { failures: 'failures', gone: 'an answer of 410', operator: 'the operator' };
+  return `disabled by ${why[disabledBy ?? 'operator']} at ${utcTimeOfIso(disabledAt)}`;
 }
 
-async function disable(name: string, parts: Deliveries): Promise<void> {
-  const before = await disableReceiver(name, parts);
-  say(before === 'disabled' ? `${name} was disabled already` : `${name} is disabled; its events are kept`);
-}
-
-async function pause(name: string, parts: Deliveries): Promise<void> {
-  const isNew = await pauseReceiver(name, parts);
-  say(isNew ? `${name} is paused; its events wait` : `${name} was paused already`);
-}
-
-async function resume(name: string, parts: Deliveries): Promise<void> {
-  const isNew = await resumeReceiver(name, parts);
-  say(isNew ? `${name} is resumed: it gets what waited` : `${name} was not paused`);
-}
-
-async function enable(name: string, parts: Deliveries): Promise<void> {
-  const { before, held, dead } = await enableReceiver(name, parts);
-  if (before !== 'disabled' && before !== 'enabling') return say(`${name} was not disabled`);
-  const kept = `${held} held deliveries and ${dead} dead letters, then what came since`;
+async function act(word: keyof typeof RECEIVER_ACTIONS, name: string, options: DaemonOptions): Promise<void> {
+  const client = await clientOf(options);
+  let { body, raw } = await client.ask(RECEIVER_ACTIONS[word], { params: { name } });
   const endMs = performance.now() + ENABLING_MS;
-  while (performance.now() < endMs && (await parts.stores.lease.isHeld())) {
-    if (!isHeld(await parts.stores.receivers.condition(name)))
-      return say(`${name} is enabled: it gets ${kept}`);
-    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+  while (body.state === 'enabling' && performance.now() < endMs) {
+    await sleep(LOOK_EVERY_MS);
+    ({ body, raw } = await client.ask(readOneReceiver, { params: { name } }));
   }
-  say(`${name} is being enabled: it will get ${kept}${await unlessRelayed(parts)}`);
+  const said = `${name}: ${describeState(body)}`;
+  const owed =
+    body.backlog === 0 ? '' : `, ${body.backlog}${body.backlogIsMore ? ' or more' : ''} events wait`;
+  print(options, { raw, text: () => `${said}${owed}` });
 }
 
-function say(text: string): void {
-  process.stdout.write(`${text}\n`);
+async function test(name: string, options: DaemonOptions): Promise<void> {
+  const { body, raw } = await (await clientOf(options)).ask(testOneReceiver, { params: { name } });
+  const { outcome, reason, answer, durationMs, event } = body;
+  const rows = [
+    ['OUTCOME', 'REASON', 'TOOK', 'EVENT', 'ANSWER'],
+    [outcome, reason, `${durationMs} ms`, event, answer],
+  ];
+  print(options, { raw, text: () => table(rows, { ...screenOf(), columns: 0 }) });
+  if (outcome !== 'delivered') process.exitCode = EXIT.failed;
 }

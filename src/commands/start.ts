@@ -21,10 +21,18 @@ export function startCommand(): Command {
         .choices(['debug', 'info', 'warn', 'error'])
         .default('info'),
     )
+    .addOption(
+      new Option(
+        '--log-format <format>',
+        'json, or lines for people (default: pretty on a terminal, else json)',
+      ).choices(['pretty', 'json']),
+    )
     .action(start);
 }
 
-async function start(options: { config: string; logLevel: string }): Promise<void> {
+type Options = { config: string; logLevel: string; logFormat?: 'pretty' | 'json' };
+
+async function start(options: Options): Promise<void> {
   // From the first moment on: without a listener the signal ends the process.
   let reload = (): void => undefined;
   process.on('SIGHUP', () => reload());
@@ -32,7 +40,7 @@ async function start(options: { config: string; logLevel: string }): Promise<voi
   const config = await source.load();
   const log = pino(
     { level: options.logLevel, base: null, serializers: { error: loggedError } },
-    bufferedLines(pino.destination({ dest: 1, sync: true })),
+    bufferedLines(await logSink(options)),
   );
   const stop = interrupted();
   const daemon = new Daemon({ config, log, source });
@@ -52,4 +60,12 @@ async function start(options: { config: string; logLevel: string }): Promise<voi
   setTimeout(() => process.exit(code), SHUTDOWN_MS).unref();
   await daemon.close();
   process.exit(code);
+}
+
+/** Where log lines go: to stdout, for people where it is a terminal. */
+async function logSink({ logFormat }: Options): Promise<{ write(text: string): unknown }> {
+  const out = pino.destination({ dest: 1, sync: true });
+  if ((logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json')) === 'json') return out;
+  const { prettyLines } = await import('./pretty-log.ts');
+  return prettyLines(out, { colour: process.stdout.isTTY && process.stdout.hasColors() });
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseClaimRoot, walletsOf } from '../domain/subjects/claim.ts';
+import { isTrackedRoot, parseClaimRoot, walletsOf } from '../domain/subjects/claim.ts';
 import { SURFACES, surfaceKinds } from '../domain/subjects/kinds.ts';
 import { stageOf } from '../domain/subjects/lifecycle.ts';
 import {
@@ -166,7 +166,7 @@ export function summaryOf(
     events: snapshot?.sequence ?? 0,
     upstreamUpdatedAt: snapshot?.updatedAt ?? null,
     wallets: walletsOf(roots),
-    subscriptions: leading.map(({ name }) => name),
+    subscriptions: leading.map(({ name }) => name).filter((name) => !isTrackedRoot(name)),
     metadata: Object.assign({}, ...leading.map(({ metadata }) => metadata)),
   };
 }

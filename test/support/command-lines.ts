@@ -3,21 +3,17 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { COMMANDS } from '../../src/commands/commands.ts';
 import { codeBlocks, codeSpans } from './markdown.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const read = (path: string): Promise<string> => readFile(resolve(root, path), 'utf8');
 
-/** The commands of the program by their names, as `src/main.ts` has them. */
+/** The commands of the program by their names. */
 export async function commands(): Promise<ReadonlyMap<string, Command>> {
-  const entry = /'?([\w-]+)'?: async \(\) => \(await import\('\.\/(commands\/[\w-]+\.ts)'\)\)\.(\w+)\(\)/g;
-  const found = [...(await read('src/main.ts')).matchAll(entry)];
-  const loaded = found.map(async ([, name = '', file = '', make = '']): Promise<[string, Command]> => {
-    const module: Record<string, () => Command> = await import(resolve(root, 'src', file));
-    const command = module[make]?.();
-    if (command === undefined) throw new Error(`found no ${make} in ${file}, expected the command ${name}`);
-    return [name, command];
-  });
+  const loaded = Object.entries(COMMANDS).map(
+    async ([name, { load }]): Promise<[string, Command]> => [name, await load()],
+  );
   return new Map(await Promise.all(loaded));
 }
 

@@ -28,7 +28,7 @@ export async function loadConfig(
 ): Promise<Config> {
   const path = resolve(file);
   onFile(path);
-  const source = readSource(await readText(file), { env, folder: dirname(path), onFile });
+  const source = readSource(await readConfigText(file), { env, folder: dirname(path), onFile });
   if (source.tree === null) {
     throw new ConfigError(placed(file, { source, findings: [], hiding: createHiding(source.outside) }));
   }
@@ -77,7 +77,8 @@ async function readTls(
   return { tls: read.map((one) => one?.files ?? null), findings };
 }
 
-async function readText(file: string): Promise<string> {
+/** The text of a config file. Throws a ConfigError that says why there is none. */
+export async function readConfigText(file: string): Promise<string> {
   const refuse = (message: string) => new ConfigError([{ file, line: 1, column: 1, path: '', message }]);
   const bytes = await readFile(file).catch((error: unknown) => {
     switch (codeOf(error)) {

@@ -13,8 +13,8 @@ export type Answer =
   | { status: number; body: unknown; headers?: Readonly<Record<string, string>> }
   | { status: number; stream: AsyncIterable<string>; contentType: string };
 
-/** One kind of answer of a route, for the document. */
-export type AnswerShape = { description: string; schema: z.ZodType; contentType?: string };
+/** One kind of answer of a route. */
+export type AnswerShape<T = unknown> = { description: string; schema: z.ZodType<T>; contentType?: string };
 
 /** What a running daemon lends the API. `setup`: the receivers of its config, as they are called now. */
 export type ApiParts = {
@@ -60,14 +60,24 @@ export type RouteFacts = {
   problems?: Readonly<Record<number, string>>;
 };
 
-type Input<P, Q, B> = { params: P; query: Q; body: B };
-
-type RouteSpec<P, Q, B> = RouteFacts & {
-  params: z.ZodType<P>;
-  query: z.ZodType<Q>;
-  body: z.ZodType<B>;
-  handle: (input: Input<P, Q, B>, context: RouteContext) => Promise<Answer>;
+/** The shapes of a route's request, and what its answers are read as. */
+type Shapes<P, Q, B, T> = {
+  params: P;
+  query: Q;
+  body: B;
+  answers: Readonly<Record<number, AnswerShape<T>>>;
 };
+
+type RouteSpec<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T> = Omit<
+  RouteFacts,
+  'answers'
+> &
+  Shapes<P, Q, B, T> & {
+    handle: (
+      input: { params: z.output<P>; query: z.output<Q>; body: z.output<B> },
+      context: RouteContext,
+    ) => Promise<Answer>;
+  };
 
 /** A request as it came: nothing of it is believed. */
 export type RawInput = { params: unknown; query: unknown; body: unknown };
@@ -90,8 +100,18 @@ const NO_BODY = z.undefined({ error: 'no body' });
 /** For routes without parameters, query and body: what they have replaces it. */
 export const NO_INPUT = { params: z.strictObject({}), query: z.strictObject({}), body: NO_BODY };
 
+/** A route whose shapes are known to whoever calls it. */
+export type TypedRoute<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T> = Omit<
+  ApiRoute,
+  keyof Shapes<P, Q, B, T>
+> &
+  Shapes<P, Q, B, T>;
+
 /** Declares a route. */
-export function defineRoute<P, Q, B>({ handle, ...route }: RouteSpec<P, Q, B>): ApiRoute {
+export function defineRoute<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T>({
+  handle,
+  ...route
+}: RouteSpec<P, Q, B, T>): TypedRoute<P, Q, B, T> {
   const { params, query, body } = route;
   return {
     ...route,

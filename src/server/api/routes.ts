@@ -50,7 +50,7 @@ export const ROUTES: readonly ApiRoute[] = [
   changeOneReceiver,
   removeOneReceiver,
   rotateOneSecret,
-  ...RECEIVER_ACTIONS,
+  ...Object.values(RECEIVER_ACTIONS),
   testOneReceiver,
   readDocument,
 ];

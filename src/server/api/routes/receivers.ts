@@ -12,7 +12,7 @@ import {
 } from '../../../operations/receivers.ts';
 import { resendTime } from '../../../operations/resend.ts';
 import { TESTED, testReceiver } from '../../../operations/test-receiver.ts';
-import { type ApiParts, type ApiRoute, defineRoute, NO_INPUT } from '../route.ts';
+import { type ApiParts, defineRoute, NO_INPUT } from '../route.ts';
 import { EVENT_ID, MOMENT, RECEIVER_NAME, TYPE_GLOB } from '../shapes.ts';
 
 const NAMED = z.strictObject({ name: RECEIVER_NAME });
@@ -68,7 +68,7 @@ function action(facts: {
   description: string;
   refused?: string;
   act: (name: string, parts: ApiParts['operations']) => Promise<unknown>;
-}): ApiRoute {
+}) {
   const { word, summary, description, refused, act } = facts;
   return defineRoute({
     ...NO_INPUT,
@@ -93,8 +93,8 @@ function action(facts: {
 }
 
 /** The actions that move a receiver from state to state. */
-export const RECEIVER_ACTIONS: readonly ApiRoute[] = [
-  action({
+export const RECEIVER_ACTIONS = {
+  pause: action({
     word: 'pause',
     summary: 'Pause a receiver',
     description:
@@ -102,27 +102,27 @@ export const RECEIVER_ACTIONS: readonly ApiRoute[] = [
     refused: 'It is disabled.',
     act: pauseReceiver,
   }),
-  action({
+  resume: action({
     word: 'resume',
     summary: 'Resume a paused receiver',
     description: 'It gets what waited, the oldest first. Told as `receiver.resumed`.',
     act: resumeReceiver,
   }),
-  action({
+  disable: action({
     word: 'disable',
     summary: 'Disable a receiver',
     description:
       'As a span of failures does: enabling it also takes up the dead letters of its last failures.',
     act: disableReceiver,
   }),
-  action({
+  enable: action({
     word: 'enable',
     summary: 'Enable a disabled receiver',
     description: 'It gets what it missed, the oldest first. It is `enabling` until that is queued.',
     refused: 'It is paused.',
     act: enableReceiver,
   }),
-];
+};
 
 /** Sends a test event. */
 export const testOneReceiver = defineRoute({
@@ -163,7 +163,7 @@ export const resendToReceiver = defineRoute({
   operation: 'resendToReceiver',
   group: 'deliveries',
   summary: 'Send the events of a time to a receiver once more',
-  description: 'Under their ids, as `intentwatch replay` does.',
+  description: 'Under their ids, as `intentwatch resend` does.',
   scope: 'admin',
   params: NAMED,
   body: z.strictObject(RANGE, { error: 'an object' }),
@@ -189,8 +189,7 @@ export const retryOfReceiver = defineRoute({
   operation: 'retryDeadLetters',
   group: 'deliveries',
   summary: 'Deliver dead letters of a receiver again',
-  description:
-    'With all attempts before them, as `intentwatch dead-letters retry` does. With `{}`: all of them.',
+  description: 'With all attempts before them, as `intentwatch retry` does. With `{}`: all of them.',
   scope: 'admin',
   timeoutMs: 30_000,
   params: NAMED,

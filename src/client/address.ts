@@ -1,0 +1,79 @@
+import { existsSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { isLoopback } from '../config/fields/urls.ts';
+import { readConfigText } from '../config/file/load.ts';
+import { readSource } from '../config/file/source.ts';
+import { member } from '../config/file/tree.ts';
+import { serverSchema } from '../config/sections/server.ts';
+import { BadSettingError } from '../exit.ts';
+import { Secret } from '../secret.ts';
+
+/** Where a running daemon is, without a slash at its end, and the token to show it. */
+export type DaemonAddress = { url: string; token: Secret | null };
+
+/** How a command is told where the daemon is; without `config`, that of the working directory. */
+export type AddressOptions = { url?: string; config?: string; allowInsecure?: true };
+
+const CONFIG_DEFAULT = './intentwatch.yaml';
+
+/** The daemon that somebody means: by its URL, else by the `server` of a config, else where one listens by default. */
+export async function daemonAddress(
+  { url, config, allowInsecure }: AddressOptions,
+  env: NodeJS.ProcessEnv,
+): Promise<DaemonAddress> {
+  const token = readToken(env.INTENTWATCH_TOKEN);
+  const found = url === undefined ? await urlOfConfig(config, env) : readUrl(url);
+  const isOpen = found.protocol === 'http:' && !isLoopback(found);
+  if (isOpen && token !== null && allowInsecure !== true) {
+    throw new BadSettingError(
+      `found http:// and the host ${found.hostname}, expected https:// for another machine, or --allow-insecure: the token would travel in clear`,
+    );
+  }
+  return { url: `${found.origin}${found.pathname.replace(/\/+$/, '')}`, token };
+}
+
+function readToken(text: string | undefined): Secret | null {
+  if (text === undefined || text === '') return null;
+  if (/^[\x21-\x7e]{16,}$/.test(text)) return new Secret(text);
+  throw new BadSettingError(
+    'INTENTWATCH_TOKEN: found something else, expected a token of 16 or more visible ASCII characters',
+  );
+}
+
+function readUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isBare = url !== null && url.username === '' && url.password === '' && !/[?#]/.test(text);
+  if (url !== null && /^https?:$/.test(url.protocol) && isBare) return url;
+  // Not what was found: it may hold a password.
+  throw new BadSettingError(
+    '--url: expected the address of a daemon like https://intentwatch.example.com, without user, query or fragment; the token is read from INTENTWATCH_TOKEN',
+  );
+}
+
+/** Reads two members of a config and nothing else: who asks need not have the secrets of the daemon. */
+async function urlOfConfig(config: string | undefined, env: NodeJS.ProcessEnv): Promise<URL> {
+  const file = config ?? CONFIG_DEFAULT;
+  const isThere = config !== undefined || existsSync(file);
+  const server = isThere ? await serverOf(file, env) : serverSchema.parse({});
+  const { host, port } = server;
+  if (port === 0)
+    throw new BadSettingError(
+      `${file}: found server.port 0, which takes a free one, expected --url with the address that the daemon has logged`,
+    );
+  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  return new URL(`http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`);
+}
+
+async function serverOf(file: string, env: NodeJS.ProcessEnv): Promise<{ host: string; port: number }> {
+  const { tree } = readSource(await readConfigText(file), { env, folder: dirname(resolve(file)) });
+  const server = member(tree ?? undefined, 'server');
+  const [host, port] = [member(server, 'host'), member(server, 'port')];
+  const read = serverSchema.safeParse({
+    ...(host === undefined ? {} : { host }),
+    ...(port === undefined ? {} : { port: typeof port === 'string' ? Number(port) : port }),
+  });
+  if (tree !== null && read.success) return read.data;
+  throw new BadSettingError(
+    `${file}: found no address in it, expected server.host and server.port as the daemon reads them (intentwatch check), or --url`,
+  );
+}

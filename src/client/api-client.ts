@@ -1,0 +1,148 @@
+import { STATUS_CODES } from 'node:http';
+import type { z } from 'zod';
+import { BadSettingError, TryAgainError } from '../exit.ts';
+import { API_BASE } from '../server/api/api.ts';
+import type { TypedRoute } from '../server/api/route.ts';
+import { PROBLEM } from '../server/api/shapes.ts';
+import { VERSION } from '../version.ts';
+import type { DaemonAddress } from './address.ts';
+
+/** What a route may be given; what is undefined is left out. */
+type Loose<T> = { [K in keyof T]?: T[K] | undefined };
+
+/** A request to a route: what it has in its path, its query and its body. */
+export type Asked<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> = {
+  params?: z.input<P>;
+  query?: Loose<z.input<Q>>;
+  body?: Loose<z.input<B>>;
+};
+
+/** An answer: as it was read, and as it came, which may have members that a later version has added. */
+export type Reply<T> = { status: number; body: T; raw: unknown };
+
+/** How long a route takes at the longest, and how much later the answer may be here. */
+const ROUTE_MS = 5_000;
+const MARGIN_MS = 10_000;
+
+/** A problem that a daemon has answered with, in its words. */
+export class ProblemReply extends Error {
+  override readonly name = 'ProblemReply';
+  readonly status: number;
+
+  constructor(status: number, detail: string) {
+    super(detail);
+    this.status = status;
+  }
+}
+
+/** Asks a running daemon. Every request and answer has the shapes that the daemon's own table of routes declares. */
+export class ApiClient {
+  readonly #address: DaemonAddress;
+
+  constructor(address: DaemonAddress) {
+    this.#address = address;
+  }
+
+  /** Where the daemon is. */
+  get url(): string {
+    return this.#address.url;
+  }
+
+  /**
+   * Makes a request of a route. Throws a ProblemReply where it is refused, a BadSettingError where the token is, and a
+   * TryAgainError where nobody answers.
+   */
+  async ask<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T>(
+    route: TypedRoute<P, Q, B, T>,
+    asked: Asked<P, Q, B> = {},
+  ): Promise<Reply<T>> {
+    const signal = AbortSignal.timeout((route.timeoutMs ?? ROUTE_MS) + MARGIN_MS);
+    const response = await this.send(route, asked, { signal });
+    const raw = await jsonOf(response).catch(() => undefined);
+    const shape = route.answers[response.status];
+    const read = shape?.schema.safeParse(raw);
+    if (read?.success === true) return { status: response.status, body: read.data, raw };
+    const [issue] = read?.error.issues ?? [];
+    const where = issue === undefined ? `status ${response.status}` : issue.path.join('.');
+    throw new Error(
+      `found an answer to ${route.method} ${route.path} that cannot be read (${where}), expected one of Intentwatch ${VERSION}`,
+    );
+  }
+
+  /** Makes a request, and returns the answer as it comes. Throws as `ask` does. */
+  async send<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T>(
+    { method, path, takesBody }: TypedRoute<P, Q, B, T>,
+    { params, query, body }: Asked<P, Q, B>,
+    { signal, headers = {} }: { signal: AbortSignal; headers?: Readonly<Record<string, string>> },
+  ): Promise<Response> {
+    const { url, token } = this.#address;
+    const target = `${url}${API_BASE}${pathOf(path, params)}${queryOf(query)}`;
+    const response = await fetch(target, {
+      method,
+      // Whoever moves the daemon gets no token.
+      redirect: 'manual',
+      signal,
+      headers: {
+        'user-agent': `Intentwatch/${VERSION}`,
+        ...(token === null ? {} : { authorization: `Bearer ${token.reveal()}` }),
+        ...(takesBody ? { 'content-type': 'application/json' } : {}),
+        ...headers,
+      },
+      ...(takesBody ? { body: JSON.stringify(body ?? {}) } : {}),
+    }).catch((error: unknown) => {
+      throw new TryAgainError(`no daemon answers at ${url} (${reasonOf(error)}); expected one that runs`);
+    });
+    if (response.ok) return response;
+    throw await refusalOf(response, { url, hasToken: token !== null });
+  }
+}
+
+function pathOf(path: string, params: unknown): string {
+  const given = new Map(Object.entries(Object(params)));
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(given.get(name))));
+}
+
+function queryOf(query: object | undefined): string {
+  const pairs = Object.entries(query ?? {}).flatMap(([name, value]) =>
+    [value].flat().flatMap((one) => (one === undefined ? [] : [[name, String(one)]])),
+  );
+  return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`;
+}
+
+async function refusalOf(
+  response: Response,
+  { url, hasToken }: { url: string; hasToken: boolean },
+): Promise<Error> {
+  const { status } = response;
+  const problem = PROBLEM.safeParse(await jsonOf(response).catch(() => undefined));
+  if (!problem.success) {
+    return new TryAgainError(
+      `found ${status} ${STATUS_CODES[status] ?? ''} at ${url}, expected an answer of Intentwatch`,
+    );
+  }
+  const { detail } = problem.data;
+  if (status === 401) {
+    const found = hasToken ? 'a token that is not the daemon’s' : 'none';
+    return new BadSettingError(
+      `INTENTWATCH_TOKEN: found ${found}, expected a token of the config of the daemon at ${url} (server.token, server.tokens)`,
+    );
+  }
+  if (status === 403) return new BadSettingError(detail);
+  if (status === 404 && /expected GET \/metrics/.test(detail) && !detail.includes(API_BASE)) {
+    return new BadSettingError(`the daemon at ${url} has no API; expected server.token in its config`);
+  }
+  return status === 429 || status >= 500 ? new TryAgainError(detail) : new ProblemReply(status, detail);
+}
+
+async function jsonOf(response: Response): Promise<unknown> {
+  return response.json();
+}
+
+/** Why nothing came: the cause that fetch hides behind its own words. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === 'TimeoutError') return 'no answer in time';
+  const { cause } = error;
+  if (cause instanceof AggregateError) return reasonOf(cause.errors[0]);
+  return cause instanceof Error ? cause.message : error.message;
+}

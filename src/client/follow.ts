@@ -1,0 +1,106 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type EventSourceMessage, EventSourceParserStream } from 'eventsource-parser/stream';
+import type { RenderedEvent } from '../domain/events/event.ts';
+import { TryAgainError } from '../exit.ts';
+import { listEvents, streamEvents } from '../server/api/routes/log.ts';
+import { EVENT } from '../server/api/shapes.ts';
+import type { ApiClient } from './api-client.ts';
+
+/** Which events are followed, and from where on: behind a cursor, since a moment, or (neither) from now on. */
+export type Wanted = { type?: string[]; subject?: string; since?: string; cursor?: string | null };
+
+/** An event as it came, and the cursor behind it. */
+export type Followed = { event: RenderedEvent; raw: unknown; cursor: string };
+
+/** What following tells of its connection, and `signal`, which ends it. */
+export type FollowOptions = {
+  signal: AbortSignal;
+  onCut: (reason: string) => void;
+  onBack: () => void;
+};
+
+const RETRY_MS = 1_000;
+
+/** A daemon says that it is there every 15 s. */
+const SILENT_MS = 45_000;
+
+/**
+ * The events of a daemon as they are made. A connection that is cut is made again, and none is missed: from the first
+ * moment on there is a cursor. Throws when the first connection cannot be made, and when the daemon refuses to go on.
+ */
+export async function* followDaemon(
+  client: ApiClient,
+  wanted: Wanted,
+  { signal, onCut, onBack }: FollowOptions,
+): AsyncGenerator<Followed> {
+  const filter = { type: wanted.type, subject: wanted.subject };
+  let cursor = wanted.cursor ?? null;
+  if (cursor === null) {
+    const { body } = await client.ask(listEvents, {
+      query: { ...filter, since: wanted.since ?? '1ms', limit: 1 },
+    });
+    cursor = body.next ?? '';
+    for (const event of body.events) yield { event, raw: event, cursor };
+  }
+  for (let isCut = false; !signal.aborted; ) {
+    try {
+      for await (const one of streamOnce(client, { ...filter, after: cursor }, signal)) {
+        if (isCut) onBack();
+        isCut = false;
+        if (one === null) continue;
+        yield one;
+        cursor = one.cursor;
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!(error instanceof CutError) && !(isCut && error instanceof TryAgainError)) throw error;
+      if (!isCut) onCut(error.message);
+    }
+    if (signal.aborted) return;
+    isCut = true;
+    await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+/** A stream that began, and ended. */
+class CutError extends Error {
+  override readonly name = 'CutError';
+}
+
+/** The events of one connection; null says that it stands. Throws a CutError when it ends. */
+async function* streamOnce(
+  client: ApiClient,
+  query: { type: string[] | undefined; subject: string | undefined; after: string },
+  signal: AbortSignal,
+): AsyncGenerator<Followed | null> {
+  const silent = new AbortController();
+  let timer = setTimeout(() => silent.abort(), SILENT_MS);
+  const response = await client
+    .send(streamEvents, { query }, { signal: AbortSignal.any([signal, silent.signal]) })
+    .finally(() => clearTimeout(timer));
+  yield null;
+  const alive = (): void => {
+    clearTimeout(timer);
+    timer = setTimeout(() => silent.abort(), SILENT_MS);
+  };
+  alive();
+  const messages = response.body
+    ?.pipeThrough(new TextDecoderStream())
+    .pipeThrough(new EventSourceParserStream({ onComment: alive }))
+    .getReader();
+  for (;;) {
+    const next = await messages?.read().catch(() => undefined);
+    clearTimeout(timer);
+    if (next?.value === undefined) break;
+    yield eventOf(next.value);
+    alive();
+  }
+  throw new CutError(silent.signal.aborted ? 'nothing came any more' : 'the connection was cut');
+}
+
+function eventOf({ id, data }: EventSourceMessage): Followed {
+  const raw: unknown = JSON.parse(data);
+  const event = EVENT.safeParse(raw);
+  if (event.success && id !== undefined) return { event: event.data, raw, cursor: id };
+  throw new Error('found an event that cannot be read, expected one as this version makes it');
+}

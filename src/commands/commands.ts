@@ -1,0 +1,45 @@
+import type { Command } from 'commander';
+
+/** What a command is for, in the order in which they are listed. */
+export type Group = 'run' | 'see' | 'act' | 'data' | 'upstream';
+
+/** A command that is loaded when it is called: the daemon has no use for the sandbox. */
+type Listed = { group: Group; load: () => Promise<Command> };
+
+/** Every command by its name. */
+export const COMMANDS: Readonly<Record<string, Listed>> = {
+  start: { group: 'run', load: async () => (await import('./start.ts')).startCommand() },
+  check: { group: 'run', load: async () => (await import('./check.ts')).checkCommand() },
+  keygen: { group: 'run', load: async () => (await import('./keygen.ts')).keygenCommand() },
+  test: { group: 'run', load: async () => (await import('./test.ts')).testCommand() },
+  sandbox: { group: 'run', load: async () => (await import('./sandbox.ts')).sandboxCommand() },
+  demo: { group: 'run', load: async () => (await import('./demo.ts')).demoCommand() },
+  completion: {
+    group: 'run',
+    load: async () => (await import('./completion.ts')).completionCommand(loadCommands),
+  },
+  ls: { group: 'see', load: async () => (await import('./subjects.ts')).listCommand() },
+  show: { group: 'see', load: async () => (await import('./show.ts')).showCommand() },
+  events: { group: 'see', load: async () => (await import('./events.ts')).eventsCommand() },
+  undelivered: { group: 'see', load: async () => (await import('./undelivered.ts')).undeliveredCommand() },
+  track: { group: 'act', load: async () => (await import('./subjects.ts')).trackCommand() },
+  untrack: { group: 'act', load: async () => (await import('./subjects.ts')).untrackCommand() },
+  recheck: { group: 'act', load: async () => (await import('./subjects.ts')).recheckCommand() },
+  resend: { group: 'act', load: async () => (await import('./resend.ts')).resendCommand() },
+  retry: { group: 'act', load: async () => (await import('./undelivered.ts')).retryCommand() },
+  receivers: { group: 'act', load: async () => (await import('./receivers.ts')).receiversCommand() },
+  listen: { group: 'act', load: async () => (await import('./listen.ts')).listenCommand() },
+  'set-aside': { group: 'data', load: async () => (await import('./set-aside.ts')).setAsideCommand() },
+  learned: { group: 'data', load: async () => (await import('./learned.ts')).learnedCommand() },
+  status: { group: 'upstream', load: async () => (await import('./status.ts')).statusCommand() },
+  quote: { group: 'upstream', load: async () => (await import('./quote.ts')).quoteCommand() },
+  'verify-quote': {
+    group: 'upstream',
+    load: async () => (await import('./verify-quote.ts')).verifyQuoteCommand(),
+  },
+};
+
+/** All commands, in the order in which they are listed. */
+export async function loadCommands(): Promise<Command[]> {
+  return Promise.all(Object.values(COMMANDS).map(({ load }) => load()));
+}

@@ -1,0 +1,58 @@
+import { type ApiClient, ProblemReply } from '../client/api-client.ts';
+import { parseSubjectId } from '../domain/subjects/subject.ts';
+import { printableLine } from '../notifiers/printable.ts';
+import { listWatched, readSubject } from '../server/api/routes/subjects.ts';
+import { pagesOf } from './daemon.ts';
+
+/** No more are named where several fit. */
+const MOST_NAMED = 20;
+
+/**
+ * The id of the subject that somebody means: by its id, the hash of an intent or of a transaction, an address, the UUID of
+ * a quote or job, or its metadata as `key=value`. Throws where none fits, or several do.
+ */
+export async function findSubject(client: ApiClient, text: string): Promise<string> {
+  for (const subject of candidates(text)) {
+    if (await isWatched(client, subject)) return subject;
+  }
+  const query = /^[^=:]+=/.test(text) ? { metadata: [text] } : { mentions: text };
+  const { items } = await pagesOf(MOST_NAMED + 1, {
+    most: 200,
+    ask: async (limit, cursor) => {
+      const { body } = await client.ask(listWatched, { query: { ...query, limit, cursor } });
+      return { items: body.subjects.map(({ subject }) => subject), next: body.next };
+    },
+  });
+  // A transfer goes before what only leads to it: a quote, a job, a transaction by which it is looked for.
+  const transfers = items.filter((subject) => subject.startsWith('intent:'));
+  const [found, ...others] = transfers.length === 1 ? transfers : items;
+  if (found !== undefined && others.length === 0) return found;
+  const named = JSON.stringify(printableLine(text, 120));
+  if (found === undefined) {
+    throw new Error(
+      `found nothing watched by ${named}, expected an id, an intent or transaction hash, or metadata as key=value`,
+    );
+  }
+  const shown = items.slice(0, MOST_NAMED).map((one) => `  ${one}`);
+  const more = items.length > MOST_NAMED ? ['  …'] : [];
+  throw new Error([`found several by ${named}, expected one of:`, ...shown, ...more].join('\n'));
+}
+
+/** What a text is the id of, or the id without its prefix. */
+function candidates(text: string): string[] {
+  if (parseSubjectId(text) !== null) return [text];
+  if (/^0x[0-9a-fA-F]{64}$/.test(text)) return [`intent:${text.toLowerCase()}`];
+  if (/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/.test(text))
+    return [`quote:${text.toLowerCase()}`, `gasless:${text.toLowerCase()}`];
+  return [];
+}
+
+async function isWatched(client: ApiClient, subject: string): Promise<boolean> {
+  try {
+    await client.ask(readSubject, { params: { subject } });
+    return true;
+  } catch (error) {
+    if (error instanceof ProblemReply && error.status === 404) return false;
+    throw error;
+  }
+}

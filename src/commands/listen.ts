@@ -1,0 +1,141 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Command } from 'commander';
+import type { ApiClient } from '../client/api-client.ts';
+import { type Followed, followDaemon } from '../client/follow.ts';
+import { ListenState, listenFile } from '../client/listen-state.ts';
+import { parseSigningSecret, SECRET_EXPECTED } from '../config/fields/signing-secret.ts';
+import { isLoopback } from '../config/fields/urls.ts';
+import { buildReceiver, receiverSchema } from '../config/sections/receiver.ts';
+import { BadSettingError, interrupted } from '../exit.ts';
+import { createNotifier } from '../notifiers/create-notifier.ts';
+import type { AttemptResult, Notifier } from '../notifiers/notifier.ts';
+import { Secret } from '../secret.ts';
+import { VERSION } from '../version.ts';
+import { clientOf, type DaemonOptions, remark, say, withDaemon } from './daemon.ts';
+import { connectionRemarks, eventText } from './events.ts';
+import { moment } from './moment.ts';
+import { screenOf, tinted } from './table.ts';
+
+type Options = DaemonOptions & {
+  forwardTo?: string;
+  type?: string[];
+  subject?: string;
+  since?: string;
+  state?: string;
+  printSecret?: true;
+};
+
+const RETRY_MS = 1_000;
+
+/** `listen`: forwards the events of a running daemon to a program on this machine, signed. */
+export function listenCommand(): Command {
+  return withDaemon(
+    new Command('listen')
+      .description(
+        'Forward the events of a running daemon to a program on this machine, signed, until Ctrl-C.',
+      )
+      .option('--forward-to <url>', 'where the program listens, such as http://127.0.0.1:8000/hooks')
+      .option('--print-secret', 'print the secret that they are signed with, and end')
+      .option('--type <glob...>', 'of these types, with * and a leading !')
+      .option('--subject <id>', 'about this subject')
+      .option('--since <time>', 'from then on, in the place of where it ended last', moment)
+      .option(
+        '--state <file>',
+        'where secret and place are kept (default: intentwatch/listen.json in $XDG_STATE_HOME or ~/.local/state)',
+      ),
+  ).action(async (options: Options) => {
+    const state = await ListenState.open(options.state ?? listenFile(process.env));
+    const secret = secretOf(process.env) ?? state.secret;
+    if (options.printSecret === true) say(secret.reveal());
+    else {
+      const target = targetOf(options.forwardTo);
+      await forward({ client: await clientOf(options), state, secret, target }, options);
+    }
+  });
+}
+
+/** A secret of the user's own goes before the one that was made here. */
+function secretOf({ INTENTWATCH_LISTEN_SECRET: text }: NodeJS.ProcessEnv): Secret | null {
+  if (text === undefined || text === '') return null;
+  if (parseSigningSecret(text) !== null) return new Secret(text);
+  throw new BadSettingError(`INTENTWATCH_LISTEN_SECRET: found something else, expected ${SECRET_EXPECTED}`);
+}
+
+/** Events go to this machine only: a receiver of the config is for any other. */
+function targetOf(text: string | undefined): string {
+  const url = text !== undefined && URL.canParse(text) ? new URL(text) : null;
+  if (url !== null && /^https?:$/.test(url.protocol) && isLoopback(url)) return url.href;
+  throw new Error(
+    '--forward-to: expected a URL of this machine such as http://127.0.0.1:8000/hooks; a receiver of the config is for others',
+  );
+}
+
+type Forwarding = { client: ApiClient; state: ListenState; secret: Secret; target: string };
+
+async function forward({ client, state, secret, target }: Forwarding, options: Options): Promise<void> {
+  const stop = new AbortController();
+  const signals = interrupted();
+  void signals.wait.then(() => stop.abort());
+  const notifier = notifierOf(target, secret);
+  const place = { from: client.url, to: target };
+  const cursor = options.since === undefined ? state.cursor(place.from, place.to) : null;
+  remark(
+    `forwarding the events of ${client.url} to ${target}, ${cursor === null ? '' : 'from where it ended last, '}signed`,
+  );
+  remark('the secret to verify them with: export WEBHOOK_SECRET="$(intentwatch listen --print-secret)"');
+  try {
+    const wanted = { ...options, cursor };
+    for await (const followed of followDaemon(client, wanted, {
+      signal: stop.signal,
+      ...connectionRemarks(client.url),
+    })) {
+      const result = await attempt(followed, { notifier, target, signal: stop.signal });
+      if (result === null) break;
+      show(followed, result, options);
+      await state.advance({ ...place, cursor: followed.cursor });
+    }
+  } finally {
+    await notifier.close();
+    signals.release();
+  }
+}
+
+/** The notifier of a webhook receiver of a daemon: what comes is what a receiver would get. */
+function notifierOf(url: string, secret: Secret): Notifier {
+  const item = receiverSchema.parse({
+    name: 'listen',
+    type: 'webhook',
+    url,
+    secrets: [secret.reveal()],
+    allowPrivateNetwork: true,
+    allowInsecure: true,
+  });
+  return createNotifier(buildReceiver(item, { tls: null }), { smtp: null, version: VERSION, eventUrl: null });
+}
+
+/** Tries until the program answers, whatever that is; null when it was stopped. */
+async function attempt(
+  { event }: Followed,
+  { notifier, target, signal }: { notifier: Notifier; target: string; signal: AbortSignal },
+): Promise<AttemptResult | null> {
+  for (let isFirst = true; !signal.aborted; isFirst = false) {
+    const result = await notifier.deliver(event, { signal, nowMs: Date.now() }).catch((error: unknown) => {
+      if (signal.aborted) return null;
+      throw error;
+    });
+    if (result === null || result.httpStatus !== null) return result;
+    if (isFirst) remark(`${target}: ${result.reason}; trying again until it answers`);
+    await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
+  }
+  return null;
+}
+
+function show({ event, raw }: Followed, result: AttemptResult, { json }: Options): void {
+  const { outcome, httpStatus, reason, answer, durationMs } = result;
+  if (json === true) {
+    say(JSON.stringify({ event: raw, outcome, httpStatus, reason, answer, durationMs }));
+    return;
+  }
+  const said = `${reason}${answer === '' ? '' : `: ${answer}`} (${durationMs} ms)`;
+  say(`${eventText(event)}\n    ${tinted(outcome, screenOf())}  ${said}`);
+}

@@ -1,0 +1,101 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Command, Option } from 'commander';
+import type { ApiClient } from '../client/api-client.ts';
+import { EXIT, interrupted } from '../exit.ts';
+import { resendToReceiver } from '../server/api/routes/receivers.ts';
+import { readReplay, resendOfEvent } from '../server/api/routes/resend.ts';
+import { resendOfSubject } from '../server/api/routes/subjects.ts';
+import { clientOf, type DaemonOptions, remark, say, withDaemon } from './daemon.ts';
+import { findSubject } from './find-subject.ts';
+import { moment } from './moment.ts';
+
+type Options = DaemonOptions & {
+  to?: string[];
+  since?: string;
+  until?: string;
+  type?: string[];
+  wait: boolean;
+};
+
+const LOOK_EVERY_MS = 500;
+
+/** `resend`: sends events once more, under their ids. */
+export function resendCommand(): Command {
+  return withDaemon(
+    new Command('resend')
+      .description('Send events once more, under their ids: one, all of a subject, or those of a time.')
+      .argument('[id]', 'an event, or a subject by its id, a hash, or metadata as key=value')
+      .option('--to <receiver...>', 'to these (default: to all that are entitled)')
+      .option(
+        '--since <time>',
+        'in the place of an id: from then on, a time like 2026-11-20T10:00:00Z or a span like 2h',
+        moment,
+      )
+      .option('--until <time>', 'up to when, in the same way (default: now)', moment)
+      .addOption(new Option('--type <glob...>', 'with --since: only these types, with * and a leading !'))
+      .option('--no-wait', 'do not wait until all are delivered'),
+  ).action(async (id: string | undefined, options: Options) => {
+    const client = await clientOf(options);
+    const replays = await ask(client, id, options);
+    if (options.wait) await watch(client, replays, options);
+    else show(options, { replays });
+  });
+}
+
+type Asked = { receiver: string; replay: string };
+
+async function ask(client: ApiClient, id: string | undefined, options: Options): Promise<Asked[]> {
+  const { to: receivers, since, until, type: types } = options;
+  if (id !== undefined) {
+    if ([since, until, types].some((one) => one !== undefined))
+      throw new Error('found an id with --since, --until or --type, expected one or the other');
+    const body = { receivers };
+    if (id.startsWith('evt_'))
+      return (await client.ask(resendOfEvent, { params: { id }, body })).body.replays;
+    const subject = await findSubject(client, id);
+    return (await client.ask(resendOfSubject, { params: { subject }, body })).body.replays;
+  }
+  if (since === undefined || receivers === undefined)
+    throw new Error('found no id, expected one, or --since and --to');
+  const asked: Asked[] = [];
+  for (const name of receivers) {
+    const { body } = await client.ask(resendToReceiver, { params: { name }, body: { since, until, types } });
+    asked.push(body);
+  }
+  return asked;
+}
+
+function show({ json }: Options, { replays }: { replays: readonly Asked[] }): void {
+  if (json === true) say(JSON.stringify({ replays }, null, 2));
+  else for (const { receiver, replay } of replays) say(`replay ${replay} to ${receiver} was asked for`);
+}
+
+/** Waits until all deliveries have ended. They go on without us. */
+async function watch(client: ApiClient, asked: readonly Asked[], options: Options): Promise<void> {
+  const stop = interrupted();
+  let isStopped = false;
+  void stop.wait.then(() => {
+    isStopped = true;
+  });
+  for (const { receiver, replay } of asked)
+    remark(`replay ${replay} to ${receiver}: waiting for its end; Ctrl-C does not stop it`);
+  const ended = [];
+  for (const { receiver, replay } of asked) {
+    let now = (await client.ask(readReplay, { params: { id: replay } })).body;
+    while (!now.ended && !isStopped) {
+      await Promise.race([stop.wait, sleep(LOOK_EVERY_MS)]);
+      now = (await client.ask(readReplay, { params: { id: replay } })).body;
+    }
+    ended.push(now);
+    if (now.dead > 0) process.exitCode = EXIT.failed;
+    if (options.json === true) continue;
+    const { opened, delivered, dead } = now;
+    say(
+      now.ended
+        ? `${receiver}: ${opened} ${opened === 1 ? 'event' : 'events'} sent once more: ${delivered} delivered, ${dead} dead letters`
+        : `${receiver}: ${opened} queued, ${delivered} delivered, ${dead} dead letters; it goes on by itself (replay ${replay})`,
+    );
+  }
+  if (options.json === true) say(JSON.stringify({ replays: ended }, null, 2));
+  stop.release();
+}

@@ -1,0 +1,185 @@
+import { readFile } from 'node:fs/promises';
+import { Command, Option } from 'commander';
+import { isJsonObject } from '../domain/json.ts';
+import { parseJson } from '../domain/parse-json.ts';
+import type { Subject } from '../operations/subjects.ts';
+import { TRACKED_KINDS } from '../operations/tracking.ts';
+import { listWatched, recheckSubject } from '../server/api/routes/subjects.ts';
+import { track, untrack } from '../server/api/routes/tracking.ts';
+import {
+  clientOf,
+  count,
+  type DaemonOptions,
+  pagesOf,
+  pair,
+  print,
+  remark,
+  textOf,
+  withDaemon,
+} from './daemon.ts';
+import { findSubject } from './find-subject.ts';
+import { screenOf, table, utcTimeOfIso } from './table.ts';
+
+type TrackOptions = DaemonOptions & {
+  to: string[];
+  metadata?: string[];
+  overdueAfter?: string;
+  endpoint?: 'status' | 'gateway';
+  chain?: number;
+  quote?: string;
+};
+
+/** `track`: has a running daemon watch a subject beside what its config names. */
+export function trackCommand(): Command {
+  return withDaemon(
+    new Command('track')
+      .description('Watch a transfer, wallet, quote, job or vault from now on, beside what the config names.')
+      .argument('[kind]', `what the id is of: ${TRACKED_KINDS.join(', ')}`)
+      .argument('[id]', 'its address, hash or UUID')
+      .requiredOption('--to <receiver...>', 'who is told')
+      .option('--metadata <key=value>', 'what every event of it carries for you (repeatable)', pair)
+      .option('--overdue-after <span>', 'told as overdue after this: a duration, or "learned"')
+      .option('--chain <id>', 'of a vault: the chain on which it is funded', count)
+      .addOption(
+        new Option('--endpoint <name>', 'of a gasless job: who knows it').choices(['status', 'gateway']),
+      )
+      .option('--quote <file>', 'a whole quote as JSON in the place of kind and id; - reads stdin'),
+  ).action(async (kind: string | undefined, id: string | undefined, options: TrackOptions) => {
+    const { to, metadata = [], overdueAfter, endpoint, chain, quote } = options;
+    const known = TRACKED_KINDS.find((one) => one === kind);
+    if (quote === undefined ? known === undefined || id === undefined : kind !== undefined) {
+      throw new Error(
+        `found ${quote === undefined ? 'no kind and id' : 'a kind and --quote'}, expected a kind (${TRACKED_KINDS.join(', ')}) and an id, or --quote FILE`,
+      );
+    }
+    const client = await clientOf(options);
+    const { body, raw } = await client.ask(track, {
+      body: {
+        ...(quote === undefined ? { kind: known, id } : { quote: await readQuote(quote) }),
+        endpoint,
+        chainId: chain,
+        metadata: Object.fromEntries(metadata.map(keyAndValue)),
+        receivers: to,
+        overdueAfter,
+      },
+    });
+    print(options, {
+      raw,
+      text: () =>
+        `${body.subject} is tracked${body.created ? '' : ' already; it has this metadata and these receivers now'}`,
+    });
+  });
+}
+
+async function readQuote(file: string) {
+  const value = parseJson(await (file === '-' ? textOf(process.stdin) : readFile(file, 'utf8')));
+  if (isJsonObject(value)) return value;
+  throw new Error(`${file}: found no object, expected a quote as POST /v1/quotes answered it`);
+}
+
+function keyAndValue(text: string): [string, string] {
+  const at = text.indexOf('=');
+  return [text.slice(0, at), text.slice(at + 1)];
+}
+
+/** `untrack`: ends what `track` began. */
+export function untrackCommand(): Command {
+  return withDaemon(
+    new Command('untrack')
+      .description(
+        'End the tracking of a subject: nothing more is told of it, unless the config names it too.',
+      )
+      .argument('<id>', 'its id, a hash, or metadata as key=value'),
+  ).action(async (id: string, options: DaemonOptions) => {
+    const client = await clientOf(options);
+    const subject = await findSubject(client, id);
+    const { raw } = await client.ask(untrack, { params: { subject } });
+    print(options, { raw, text: () => `${subject} is not tracked any more` });
+  });
+}
+
+/** `recheck`: has a subject polled now. */
+export function recheckCommand(): Command {
+  return withDaemon(
+    new Command('recheck')
+      .description('Poll a subject now, as soon as the budget allows.')
+      .argument('<id>', 'its id, a hash, or metadata as key=value'),
+  ).action(async (id: string, options: DaemonOptions) => {
+    const client = await clientOf(options);
+    const subject = await findSubject(client, id);
+    const { raw } = await client.ask(recheckSubject, { params: { subject } });
+    print(options, { raw, text: () => `${subject} is polled next` });
+  });
+}
+
+type ListOptions = DaemonOptions & {
+  kind?: string[];
+  status?: string[];
+  wallet?: string;
+  subscription?: string;
+  metadata?: string[];
+  mentions?: string;
+  underWay?: true;
+  ended?: true;
+  overdue?: true;
+  age?: string;
+  limit: number;
+  cursor?: string;
+};
+
+/** `ls`: lists what is watched. */
+export function listCommand(): Command {
+  return withDaemon(
+    new Command('ls')
+      .description('List what is watched, what changed last first.')
+      .option('--kind <kind...>', 'of these kinds, such as intent')
+      .option('--status <status...>', 'in one of these statuses')
+      .option('--wallet <address>', 'of this watched wallet')
+      .option('--subscription <name>', 'to which this subscription leads')
+      .option('--metadata <key=value>', 'with this metadata (repeatable: all must hold)', pair)
+      .option('--mentions <text>', 'with this hash or address in the record or id')
+      .option('--under-way', 'only what is polled')
+      .addOption(new Option('--ended', 'only what is not polled any more').conflicts('underWay'))
+      .option('--overdue', 'only what was told as overdue, and still waits')
+      .option('--age <span>', 'has waited for at least so long, such as 10m')
+      .option('--limit <number>', 'how many', count, 50)
+      .option('--cursor <cursor>', 'goes on where a list before ended'),
+  ).action(async (options: ListOptions) => {
+    const { json: _, url: _url, config: _config, limit, cursor, underWay, ended, overdue, ...rest } = options;
+    const client = await clientOf(options);
+    const { kind, status, wallet, subscription, metadata, mentions, age } = rest;
+    const filter = {
+      ...{ kind, status, wallet, subscription, metadata, mentions, age },
+      underWay: underWay === true ? ('true' as const) : ended === true ? ('false' as const) : undefined,
+      overdue: overdue === true ? ('true' as const) : undefined,
+    };
+    const { items, next } = await pagesOf(limit, {
+      most: 200,
+      ...(cursor === undefined ? {} : { from: cursor }),
+      ask: async (most, from) => {
+        const { body } = await client.ask(listWatched, { query: { ...filter, limit: most, cursor: from } });
+        return { items: body.subjects, next: body.next };
+      },
+    });
+    print(options, { raw: { subjects: items, next }, text: () => subjectTable(items) });
+    if (next !== null && options.json !== true) remark(`there may be more: --limit ${limit * 2}`);
+  });
+}
+
+/** Subjects as a table. */
+export function subjectTable(subjects: readonly Subject[]): string {
+  if (subjects.length === 0) return 'nothing that is watched fits';
+  const rows = subjects.map(
+    ({ subject, kind, status, underWay, overdue, changedAt, subscriptions, metadata }) => [
+      subject,
+      status ?? (kind === 'wallet' ? '' : 'nothing seen yet'),
+      overdue ? 'overdue' : underWay ? 'under way' : 'ended',
+      utcTimeOfIso(changedAt),
+      subscriptions.join(' '),
+      Object.entries(metadata)
+        .map(([key, value]) => `${key}=${value}`)
+        .join(' '),
+    ],
+  );
+  return table([['SUBJECT', 'STATUS', 'NOW', 'CHANGED', 'SUBSCRIPTIONS', 'METADATA'], ...rows], screenOf());
+}

@@ -1,0 +1,142 @@
+import { Command, Option } from 'commander';
+import type { Undelivered } from '../operations/undelivered.ts';
+import { retryOfReceiver } from '../server/api/routes/receivers.ts';
+import { listOfUndelivered } from '../server/api/routes/undelivered.ts';
+import { clientOf, count, type DaemonOptions, pagesOf, print, remark, withDaemon } from './daemon.ts';
+import { moment } from './moment.ts';
+import { screenOf, table, utcTimeOfIso } from './table.ts';
+
+type Options = DaemonOptions & {
+  state?: 'retrying' | 'dead';
+  type?: string[];
+  subject?: string;
+  attempts?: true;
+  limit: number;
+  cursor?: string;
+};
+
+/** `undelivered`: lists what receivers have not got. */
+export function undeliveredCommand(): Command {
+  return withDaemon(
+    new Command('undelivered')
+      .description('List deliveries that failed: those that are tried again, and those that were given up.')
+      .argument('[receivers...]', 'only to these')
+      .addOption(new Option('--state <state>', 'only these').choices(['retrying', 'dead']))
+      .option('--type <glob...>', 'of these types, with * and a leading !')
+      .option('--subject <id>', 'about this subject')
+      .option('--attempts', 'show what each of the last attempts was answered')
+      .option('--limit <number>', 'how many', count, 100)
+      .option('--cursor <cursor>', 'goes on where a list before ended'),
+  ).action(async (receivers: string[], options: Options) => {
+    const { state, type, subject, attempts, limit, cursor } = options;
+    const client = await clientOf(options);
+    const { items, next } = await pagesOf(limit, {
+      most: 200,
+      ...(cursor === undefined ? {} : { from: cursor }),
+      ask: async (most, from) => {
+        const { body } = await client.ask(listOfUndelivered, {
+          query: { receiver: receivers, state, type, subject, limit: most, cursor: from },
+        });
+        return { items: body.undelivered, next: body.next };
+      },
+    });
+    print(options, {
+      raw: { undelivered: items, next },
+      text: () =>
+        items.length === 0 ? 'nothing is undelivered' : undeliveredTable(items, attempts === true),
+    });
+    if (next !== null && options.json !== true) remark(`there may be more: --limit ${limit * 2}`);
+  });
+}
+
+function undeliveredTable(items: readonly Undelivered[], withAttempts: boolean): string {
+  const rows = withAttempts
+    ? [ATTEMPTS, ...items.flatMap(attemptRows)]
+    : [['RECEIVER', 'STATE', 'EVENT', 'TYPE', 'SUBJECT', 'ATTEMPTS', 'NEXT', 'REASON'], ...items.map(row)];
+  return table(rows, screenOf());
+}
+
+const ATTEMPTS = ['RECEIVER', 'EVENT', 'TYPE', 'AT', 'TOOK', 'REASON', 'ANSWER'];
+
+function row({
+  receiver,
+  state,
+  event,
+  replay,
+  type,
+  subject,
+  attempts,
+  nextAttemptAt,
+  lastAttempts,
+}: Undelivered): string[] {
+  return [
+    receiver,
+    state,
+    `${event}${replay === null ? '' : ` (replay ${replay})`}`,
+    type ?? 'has left the log',
+    subject ?? '',
+    String(attempts),
+    utcTimeOfIso(nextAttemptAt),
+    lastAttempts.at(-1)?.reason ?? '',
+  ];
+}
+
+/** One row per attempt. */
+function attemptRows({ receiver, event, type, lastAttempts }: Undelivered): string[][] {
+  return lastAttempts.map(({ at, durationMs, reason, answer }) => [
+    receiver,
+    event,
+    type ?? 'has left the log',
+    utcTimeOfIso(at),
+    `${durationMs} ms`,
+    reason,
+    answer,
+  ]);
+}
+
+type RetryOptions = DaemonOptions & {
+  all?: true;
+  since?: string;
+  until?: string;
+  type?: string[];
+  status?: string[];
+};
+
+/** `retry`: delivers what was given up again. */
+export function retryCommand(): Command {
+  return withDaemon(
+    new Command('retry')
+      .description(
+        'Deliver again what was given up for a receiver, oldest first, with all attempts before it.',
+      )
+      .argument('<receiver>', 'whose dead letters')
+      .argument('[events...]', 'the ids of their events')
+      .option('--all', 'all of the receiver')
+      .option(
+        '--since <time>',
+        'of events from then on: a time like 2026-11-20T10:00:00Z, or a span like 2h',
+        moment,
+      )
+      .option('--until <time>', 'of events up to then, in the same way', moment)
+      .option('--type <glob...>', 'of these types, with * and a leading !')
+      .option('--status <code...>', 'whose last answer was one of these: an HTTP or SMTP code, or "none"'),
+  ).action(async (receiver: string, events: string[], options: RetryOptions) => {
+    const { all, since, until, type: types, status: statuses } = options;
+    const isFiltered = [since, until, types, statuses].some((one) => one !== undefined);
+    const ways = [events.length > 0, all === true, isFiltered].filter(Boolean).length;
+    if (ways !== 1) {
+      throw new Error(`found ${ways === 0 ? 'none' : 'several'} of events, --all and filters, expected one`);
+    }
+    const client = await clientOf(options);
+    const { body, raw } = await client.ask(retryOfReceiver, {
+      params: { name: receiver },
+      body: { events: events.length === 0 ? undefined : events, since, until, types, statuses },
+    });
+    const { renewed, deadLetters, gone } = body;
+    const left = gone > 0 ? `; ${gone} are of events that have left the log` : '';
+    print(options, {
+      raw,
+      text: () => `${renewed} of ${deadLetters} dead letters of ${receiver} are delivered again${left}`,
+    });
+  });
+}
