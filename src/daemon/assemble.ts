@@ -196,14 +196,17 @@ export function assemble({ config, connections, tail, signals, log, upkeep }: As
 
 /** Constructs what the API sees and acts with, on a connection of its own. */
 export function assembleOperations(
-  { retentionMs }: Pick<Config, 'retentionMs'>,
+  { retentionMs, polling }: Pick<Config, 'retentionMs' | 'polling'>,
   { redis, keys, directory, onForeign }: OperationAssembly,
 ): OperationParts {
   const kept = { retentionMs, onForeign };
   const subjects = new SubjectStore(redis, keys, kept);
+  const learned = new LearnedStore(redis, keys, kept);
+  const model = { rules: watchRules(polling), arrivals: arrivalRule(polling) };
   return {
     redis,
     directory,
+    knowledge: () => learned.knowledge(model),
     stores: {
       lease: new RelayLease(redis, keys, onForeign),
       events: new EventLog(redis, keys),

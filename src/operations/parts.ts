@@ -1,3 +1,4 @@
+import type { Knowledge } from '../domain/cadence/knowledge.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import type { RelayStores } from '../queues/deliveries/relay-parts.ts';
 import type { AnswerStore } from '../store/answers.ts';
@@ -12,6 +13,8 @@ export type OperationParts = {
   redis: RedisClient;
   /** What chains and tokens are called, as the daemon knew it last. */
   directory: Directory;
+  /** What was learned of all pairs of chains, as it stands now. */
+  knowledge: () => Promise<Knowledge>;
   stores: RelayStores & {
     subjects: SubjectStore;
     plan: PlanStore;

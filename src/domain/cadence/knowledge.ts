@@ -8,7 +8,14 @@ import {
   type HazardCurve,
   quantileSeconds,
 } from './hazard.ts';
-import { emptyTally, learnedAstray, learnedHazard, type Tally } from './learning.ts';
+import {
+  emptyTally,
+  learnedHazard,
+  NO_HAZARD,
+  PRIOR_TRANSFERS,
+  type Tally,
+  updatedHazard,
+} from './learning.ts';
 import { ANY_ROUTE } from './route-name.ts';
 import {
   type ArrivalRule,
@@ -52,6 +59,12 @@ export type Knowledge = {
 
 /** A route of which less was seen goes by what was learned on all of them: so much does the expectation weigh. */
 export const ENOUGH_OF_A_ROUTE = 20;
+
+/**
+ * What is expected before anything was seen leans to long times, for the planner's sake. Where times are told, it counts
+ * like so few transfers.
+ */
+const FEW_TRANSFERS = 4;
 
 /** So many ends have to be seen before their 99th percentile means something. */
 const ENOUGH_FOR_P99 = 50;
@@ -124,19 +137,32 @@ export function knowledgeOf(
     fromQuotes.set(route, known);
     return known;
   };
-  const astray = (route: string, watch: Watch): HazardCurve => {
-    const name = best(route, watch)?.route ?? ANY_ROUTE;
-    const { watchedSeconds } = tallyOf(name, watch);
-    return learnedAstray(expectation(name, watch), { ...tallyOf(name, astrayOf(watch)), watchedSeconds });
+  const known = new Map<string, StageEnds>();
+  /** What was seen of all routes is what is expected of one, and is itself taken nearly as it was seen. */
+  const endsOf = (route: string, watch: Watch): StageEnds => {
+    const name = nameOf(route, watch);
+    const found = known.get(name);
+    if (found !== undefined) return found;
+    const isAny = route === ANY_ROUTE;
+    const before = isAny ? { usual: expected.get(watch) ?? [], astray: NO_HAZARD } : endsOf(ANY_ROUTE, watch);
+    const transfers = isAny ? FEW_TRANSFERS : PRIOR_TRANSFERS;
+    const reached = rules[watch].expectation;
+    const seen = tallyOf(route, watch);
+    const astray = { ...seen, ended: tallyOf(route, astrayOf(watch)).ended };
+    const made = {
+      usual: updatedHazard({ curve: before.usual, reached, transfers }, seen),
+      astray: updatedHazard({ curve: before.astray, reached, transfers }, astray),
+    };
+    known.set(name, made);
+    return made;
   };
   return {
     curve,
-    astray,
     counted,
+    astray: (route, watch) => endsOf(route, watch).astray,
     ends: (route, watch) => {
-      const known = best(route, watch);
-      if (known === undefined || known.observations < ENOUGH_OF_A_ROUTE) return null;
-      return { usual: known.curve, astray: astray(route, watch) };
+      const seen = Math.max(counted(route, watch), counted(ANY_ROUTE, watch));
+      return seen < ENOUGH_OF_A_ROUTE ? null : endsOf(route, watch);
     },
     filledShares: endedShares(curve(ANY_ROUTE, 'pending')),
     p99Seconds: (route, watch) => {

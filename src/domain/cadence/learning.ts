@@ -14,7 +14,7 @@ export type Increment = { bin: number; ended: number; watchedSeconds: number };
 export type Interval = { fromSeconds: number; toSeconds: number; ended: boolean };
 
 /** The expectation counts like so many transfers seen, and no age counts less than a twentieth of them. */
-const PRIOR_TRANSFERS = 20;
+export const PRIOR_TRANSFERS = 20;
 const LEAST_REACHED = 0.05;
 
 /** A stage of which nothing was seen. */
@@ -77,28 +77,23 @@ export function withIncrements(tally: Tally, seen: readonly Increment[], weight:
  * `weight` is that of the present moment (see `weightAt`).
  */
 export function learnedHazard(expectation: Expectation, tally: Tally, weight: number): HazardCurve {
-  return posterior(expectedHazard(expectation), { expectation, tally, weight });
+  const curve = expectedHazard(expectation);
+  return updatedHazard({ curve, reached: expectation, transfers: PRIOR_TRANSFERS }, tally, weight);
 }
 
-/**
- * The hazard of leaving a stage astray, after what was seen: none is expected of any age. `tally` counts those that did,
- * and for how long the stage was watched.
- */
-export function learnedAstray(expectation: Expectation, tally: Tally): HazardCurve {
-  return posterior(NONE_ASTRAY, { expectation, tally, weight: 1 });
-}
+/** No age is expected to end anything. */
+export const NO_HAZARD: HazardCurve = AGE_BINS.map(() => boundedRate(0));
 
-const NONE_ASTRAY: HazardCurve = AGE_BINS.map(() => boundedRate(0));
+/** What is held of rates before anything was seen: that counts like so many transfers, as many of which come to an age as are expected to. */
+export type Prior = { curve: HazardCurve; reached: Expectation; transfers: number };
 
-function posterior(
-  prior: HazardCurve,
-  { expectation, tally, weight }: { expectation: Expectation; tally: Tally; weight: number },
-): HazardCurve {
-  return prior.map((expected, bin) => {
+/** A hazard after what was seen, each bin by itself. */
+export function updatedHazard({ curve, reached, transfers }: Prior, tally: Tally, weight = 1): HazardCurve {
+  return curve.map((expected, bin) => {
     const from = lowerEdge(bin);
     const width = Math.min(upperEdge(bin) - from, from);
-    const reached = Math.max(LEAST_REACHED, stillOpen(expectation, from));
-    const priorSeconds = PRIOR_TRANSFERS * reached * (width || upperEdge(bin));
+    const share = Math.max(LEAST_REACHED, stillOpen(reached, from));
+    const priorSeconds = transfers * share * (width || upperEdge(bin));
     const ended = (tally.ended[bin] ?? 0) / weight;
     const seconds = (tally.watchedSeconds[bin] ?? 0) / weight;
     return boundedRate((expected * priorSeconds + ended) / (priorSeconds + seconds));

@@ -28,6 +28,7 @@ const WITH_KEY: Readonly<Record<number, string>> = {
 
 const GROUPS = {
   subjects: 'What is watched, and what happened to it.',
+  corridors: 'How long transfers take between two chains, and how they end.',
   events: 'What was told, to be read, pulled or followed.',
   deliveries: 'What was and was not delivered, and sending it again.',
   receivers: 'Who is told, and how they are.',

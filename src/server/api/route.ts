@@ -39,7 +39,7 @@ export type RouteFacts = {
   path: string;
   /** Its name in clients that are made from the document. */
   operation: string;
-  group: 'events' | 'subjects' | 'receivers' | 'deliveries' | 'document';
+  group: 'events' | 'subjects' | 'corridors' | 'receivers' | 'deliveries' | 'document';
   summary: string;
   description?: string;
   scope: Scope;

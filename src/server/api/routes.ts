@@ -1,5 +1,6 @@
 import type { ApiRoute } from './route.ts';
 import { acknowledgeEvents, removeConsumer } from './routes/consumers.ts';
+import { listCorridors } from './routes/corridors.ts';
 import { readDocument } from './routes/document.ts';
 import { readEvent } from './routes/event.ts';
 import { listEvents, streamEvents } from './routes/log.ts';
@@ -23,6 +24,7 @@ export const ROUTES: readonly ApiRoute[] = [
   recheckSubject,
   track,
   untrack,
+  listCorridors,
   listEvents,
   streamEvents,
   readEvent,

@@ -1,0 +1,231 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { ROUTES } from '../../src/server/api/routes.ts';
+import { ADMIN_TOKEN, type ApiStage, answered, apiStage, READ_TOKEN } from '../support/api-stage.ts';
+import { Hook } from '../support/hook.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+
+const INTENT = `intent:${hashOf(1)}`;
+const NO_EVENT = `evt_${'0'.repeat(40)}`;
+
+const closers: (() => Promise<unknown>)[] = [];
+const hooks = { backend: new Hook(), broken: new Hook(() => 500), operator: new Hook() };
+let stage: ApiStage;
+/** The event of the intent that was delivered to one receiver, and is a dead letter of another. */
+let event = '';
+let replay = '';
+let cursor = '';
+
+/**
+ * What every route is asked: `path` with what is there, `unknown` with what is not (null: nothing can be unknown), `bad`
+ * with something wrong in the query or body.
+ */
+type Case = {
+  path: () => string;
+  status?: number;
+  body?: () => unknown;
+  unknown?: string;
+  bad?: { path?: string; body?: unknown; place: string };
+};
+
+const CASES: Record<string, Case> = {
+  listSubjects: {
+    path: () => '/subjects?kind=intent&metadata=order%3D1042&status=filled&underWay=true',
+    bad: { path: '/subjects?limit=0', place: 'query.limit' },
+  },
+  readSubject: { path: () => `/subjects/${INTENT}`, unknown: `/subjects/intent:${hashOf(99)}` },
+  recheckSubject: {
+    path: () => `/subjects/${INTENT}/recheck`,
+    status: 202,
+    unknown: `/subjects/intent:${hashOf(99)}/recheck`,
+  },
+  resendSubject: {
+    path: () => `/subjects/${INTENT}/resend`,
+    status: 202,
+    body: () => ({ receivers: ['backend'] }),
+    unknown: `/subjects/intent:${hashOf(99)}/resend`,
+    bad: { body: { receivers: [] }, place: 'body.receivers' },
+  },
+  listEvents: {
+    path: () => `/events?type=intent.*&subject=${INTENT}&since=1h&limit=2`,
+    bad: { path: '/events?after=nonsense', place: 'query.after' },
+  },
+  streamEvents: {
+    path: () => `/events/stream?after=${cursor}`,
+    bad: { path: '/events/stream?since=yesterday', place: 'query.since' },
+  },
+  readEvent: {
+    path: () => `/events/${event}?receiver=backend`,
+    unknown: `/events/${NO_EVENT}?receiver=backend`,
+    bad: { path: '/events/evt_1?receiver=backend', place: 'params.id' },
+  },
+  acknowledgeEvents: {
+    path: () => '/consumers/ledger/ack',
+    body: () => ({ cursor }),
+    bad: { body: { cursor: 'nonsense' }, place: 'body.cursor' },
+  },
+  removeConsumer: { path: () => '/consumers/ledger', unknown: '/consumers/nobody' },
+  listUndelivered: {
+    path: () => '/undelivered?state=dead&receiver=broken&type=intent.*',
+    bad: { path: '/undelivered?state=lost', place: 'query.state' },
+  },
+  resendEvent: {
+    path: () => `/events/${event}/resend`,
+    status: 202,
+    body: () => ({ receivers: ['backend'] }),
+    unknown: `/events/${NO_EVENT}/resend`,
+    bad: { body: { receivers: 'backend' }, place: 'body.receivers' },
+  },
+  resendToReceiver: {
+    path: () => '/receivers/backend/resend',
+    status: 202,
+    body: () => ({ since: '1h', types: ['intent.*'] }),
+    unknown: '/receivers/nobody/resend',
+    bad: { body: { since: 'yesterday' }, place: 'body.since' },
+  },
+  retryDeadLetters: {
+    path: () => '/receivers/broken/retry',
+    status: 202,
+    body: () => ({}),
+    unknown: '/receivers/nobody/retry',
+    bad: { body: { all: true }, place: 'body.all' },
+  },
+  readReplay: {
+    path: () => `/replays/${replay}`,
+    unknown: '/replays/0123456789abcdef',
+    bad: { path: '/replays/1', place: 'params.id' },
+  },
+  listReceivers: { path: () => '/receivers', bad: { path: '/receivers?all=1', place: 'query.all' } },
+  readReceiver: { path: () => '/receivers/backend', unknown: '/receivers/nobody' },
+  pauseReceiver: { path: () => '/receivers/operator/pause', unknown: '/receivers/nobody/pause' },
+  resumeReceiver: { path: () => '/receivers/operator/resume', unknown: '/receivers/nobody/resume' },
+  disableReceiver: { path: () => '/receivers/operator/disable', unknown: '/receivers/nobody/disable' },
+  enableReceiver: { path: () => '/receivers/operator/enable', unknown: '/receivers/nobody/enable' },
+  testReceiver: { path: () => '/receivers/backend/test', unknown: '/receivers/nobody/test' },
+  readDocument: { path: () => '/openapi.json' },
+};
+
+beforeAll(async () => {
+  for (const hook of Object.values(hooks)) {
+    await hook.start();
+    closers.push(() => hook.close());
+  }
+  stage = await apiStage(hooks, { later: (close) => void closers.push(close) });
+  stage.say(hashOf(1), 'pending');
+  await hooks.backend.until((came) => came.some(({ event }) => event.type === 'intent.pending'));
+  stage.say(hashOf(1), 'filled');
+  const came = await hooks.backend.until((came) => came.some(({ event }) => event.type === 'intent.filled'));
+  event = came.find(({ event }) => event.type === 'intent.filled')?.event.id ?? '';
+  await answered(stage, { path: '/undelivered?state=dead' }, ({ undelivered }) =>
+    JSON.stringify(undelivered).includes(event),
+  );
+  const page = await stage.call({ path: '/events' });
+  cursor = String(page.body.next);
+  const resent = await stage.call({
+    method: 'POST',
+    path: `/events/${event}/resend`,
+    body: { receivers: ['backend'] },
+  });
+  replay = /[0-9a-f]{16}/.exec(JSON.stringify(resent.body))?.[0] ?? '';
+});
+
+afterAll(async () => {
+  for (const close of closers.reverse()) await close();
+});
+
+test('every route is asked here', () => {
+  expect(Object.keys(CASES).sort()).toEqual(ROUTES.map(({ operation }) => operation).sort());
+});
+
+describe.each(ROUTES.map((route) => ({ route, name: `${route.method} ${route.path}` })))('$name', ({
+  route,
+}) => {
+  const { method, operation, scope } = route;
+  const one = CASES[operation] ?? { path: () => '' };
+  const sent = (): { method: string; path: string; body?: unknown } => ({
+    method,
+    path: one.path(),
+    ...(one.body === undefined ? {} : { body: one.body() }),
+  });
+
+  test('is answered as the document says', async () => {
+    const { status, body } = await stage.call({
+      ...sent(),
+      token: scope === 'read' ? READ_TOKEN : ADMIN_TOKEN,
+    });
+    expect([status, body]).toEqual([one.status ?? 200, expect.anything()]);
+    if (operation === 'streamEvents') return;
+    const schema = route.answers[status]?.schema;
+    expect(schema?.parse(body)).toEqual(body);
+  });
+
+  test.each([
+    ['no token', null],
+    ['the beginning of a token', ADMIN_TOKEN.slice(0, -1)],
+  ])('is 401 with %s', async (_, token) => {
+    // Each route from an address of its own: failed logins of one are answered later and later.
+    const from = `127.0.1.${ROUTES.indexOf(route) + 1}`;
+    const { status, body, headers } = await stage.call({ ...sent(), token, from });
+    expect([status, headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+    expect(body.detail).toContain('expected the header Authorization');
+  });
+
+  test('is for the token that reads if it changes nothing, else not', async () => {
+    if (scope === 'read') return;
+    const { status, body } = await stage.call({ ...sent(), token: READ_TOKEN });
+    expect([status, String(body.detail).includes('expected an admin token')]).toEqual([403, true]);
+  });
+
+  test('says where a request is wrong', async () => {
+    const { bad } = one;
+    if (bad !== undefined) {
+      const { status, body } = await stage.call({ ...sent(), ...bad });
+      expect([status, placesOf(body)]).toEqual([400, [bad.place]]);
+    }
+    const { status, body } = await stage.call({ ...sent(), path: withQuery(one.path()) });
+    expect([status, placesOf(body)]).toEqual([400, ['query.surprise']]);
+    if (!route.takesBody) {
+      const refused = await stage.call({ ...sent(), method: method === 'GET' ? 'DELETE' : method, body: {} });
+      expect([404, 413]).toContain(refused.status);
+      return;
+    }
+    for (const [wrong, expected] of [
+      ['{"a":', 400],
+      [undefined, 400],
+      ['"text"', 400],
+    ] as const) {
+      expect((await stage.call({ ...sent(), body: wrong })).status).toBe(expected);
+    }
+    const plain = await stage.call({ ...sent(), headers: { 'content-type': 'text/plain' } });
+    expect(plain.status).toBe(415);
+    const long = JSON.stringify({ long: 'x'.repeat(300 * 1_024) });
+    expect((await stage.call({ ...sent(), body: long })).status).toBe(413);
+  });
+
+  test('is 404 for what is not there', async () => {
+    if (one.unknown === undefined) return;
+    const { status, body, headers } = await stage.call({ ...sent(), path: one.unknown });
+    expect([status, headers.get('content-type')]).toEqual([404, 'application/problem+json; charset=utf-8']);
+    expect(body.detail).toMatch(/found|has no/);
+  });
+
+  test('is done once with one idempotency key', async () => {
+    if (method !== 'POST') return;
+    const headers = { 'idempotency-key': `key-of-${operation}` };
+    const first = await stage.call({ ...sent(), headers });
+    const second = await stage.call({ ...sent(), headers });
+    expect([first.status, second.status]).toEqual([one.status ?? 200, one.status ?? 200]);
+    expect(second.body).toEqual(first.body);
+    expect([first, second].map(({ headers }) => headers.get('idempotent-replayed'))).toEqual([null, 'true']);
+    const other = await stage.call({ ...sent(), path: `${one.path()}?`, headers });
+    expect(other.status).toBe(422);
+  });
+});
+
+function placesOf({ errors }: JsonObject): string[] {
+  return Array.isArray(errors) ? errors.map((error) => String(Object(error).place)) : [];
+}
+
+function withQuery(path: string): string {
+  return `${path}${path.includes('?') ? '&' : '?'}surprise=1`;
+}

@@ -1,0 +1,120 @@
+import { Agent, fetch, type Headers } from 'undici';
+import { inject } from 'vitest';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { startDaemon, type TestConfig, testPrefix } from './daemon.ts';
+import { eventually } from './eventually.ts';
+import type { Hook } from './hook.ts';
+import { hashOf, intentRecord, type Scripted, ScriptedUpstream } from './scripted-upstream.ts';
+
+export const READ_TOKEN = 'a-token-that-only-reads';
+export const ADMIN_TOKEN = 'a-token-that-does-all';
+
+/** A request to the API: what is left out is not sent. */
+export type Call = {
+  method?: string;
+  path: string;
+  token?: string | null;
+  body?: unknown;
+  headers?: Record<string, string>;
+  /** The loopback address that it comes from: failed logins of one are answered later and later. */
+  from?: string;
+};
+
+/** What it is answered with; `body` is null where it is no JSON. */
+export type Answered = { status: number; headers: Headers; body: JsonObject };
+
+/** A daemon with the API, whose upstream tells of intents what a test has them say. */
+export type ApiStage = {
+  url: string;
+  config: TestConfig;
+  /** Has an intent be in a status from now on. */
+  say: (intent: string, status: string) => void;
+  call: (call: Call) => Promise<Answered>;
+};
+
+/** Sets the stage: two receivers get the events of two intents with metadata, a third one only events for operators. */
+export async function apiStage(
+  hooks: { backend: Hook; broken: Hook; operator: Hook },
+  { later, more = {} }: { later: (close: () => Promise<unknown>) => void; more?: object },
+): Promise<ApiStage> {
+  const statuses = new Map<string, { status: string; updatedAt: number }>();
+  const upstream = new ScriptedUpstream(({ query }): Scripted => {
+    const hash = query.id?.replace('intent:', '') ?? '';
+    const said = statuses.get(hash) ?? { status: 'unknown', updatedAt: null };
+    return { records: [intentRecord(hash, said.status, said.updatedAt)] };
+  });
+  await upstream.start();
+  later(() => upstream.close());
+  const config: TestConfig = {
+    baseUrl: upstream.url,
+    redisUrl: inject('redisUrl'),
+    prefix: testPrefix(),
+    receivers: {
+      backend: { url: hooks.backend.url },
+      broken: { url: hooks.broken.url, more: { retries: { delays: [] }, concurrency: 1 } },
+      operator: { url: hooks.operator.url, more: { events: ['receiver.*'] } },
+    },
+    subscriptions: [
+      {
+        name: 'order-1',
+        intents: [hashOf(1)],
+        metadata: { order: '1042' },
+        receivers: ['backend', 'broken'],
+      },
+      { name: 'order-2', intents: [hashOf(2)], receivers: ['backend'] },
+    ],
+    more: {
+      server: { host: '127.0.0.1', port: 0, tokens: { read: READ_TOKEN, admin: ADMIN_TOKEN } },
+      polling: { shortestWait: '1s', longestWait: '1s' },
+      ...more,
+    },
+  };
+  const { daemon } = await startDaemon(config);
+  later(() => daemon.close());
+  const { url } = daemon;
+  return {
+    url,
+    config,
+    say: (intent, status) => statuses.set(intent, { status, updatedAt: Math.floor(Date.now() / 1_000) }),
+    call: (call) => callApi(url, call),
+  };
+}
+
+/** Asks the API of a daemon. */
+export async function callApi(
+  url: string,
+  { method = 'GET', path, token, body, headers, from }: Call,
+): Promise<Answered> {
+  const sent = {
+    ...(token === null ? {} : { authorization: `Bearer ${token ?? ADMIN_TOKEN}` }),
+    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    ...headers,
+  };
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const init = { method, headers: sent, ...(body === undefined ? {} : { body: text }) };
+  const agent = from === undefined ? null : new Agent({ connect: { localAddress: from } });
+  const dispatched = agent === null ? init : { ...init, dispatcher: agent };
+  const answer = await fetch(`${url}/api/v1${path}`, dispatched);
+  const isJson = /json/.test(answer.headers.get('content-type') ?? '');
+  const said: unknown = isJson ? await answer.json() : {};
+  if (!isJson) await answer.body?.cancel();
+  await agent?.destroy();
+  return { status: answer.status, headers: answer.headers, body: objectOf(said) };
+}
+
+function objectOf(value: unknown): JsonObject {
+  if (typeof value !== 'object' || value === null) throw new Error('found no object, expected one');
+  return JSON.parse(JSON.stringify(value));
+}
+
+/** Resolves when an answer satisfies a condition. */
+export async function answered(
+  stage: Pick<ApiStage, 'call'>,
+  call: Call,
+  matches: (body: JsonObject) => boolean,
+): Promise<JsonObject> {
+  return eventually(`${call.path} says what is expected`, async () => {
+    const { body } = await stage.call(call);
+    return matches(body) ? body : null;
+  });
+}
