@@ -52,6 +52,8 @@ export type ServerConfig = {
   port: number;
   /** Who may use the API: one token to read, several to do all. */
   tokens: { read: Secret | null; admin: readonly Secret[] };
+  /** Whether the console is served where the API is. */
+  console: boolean;
   /** How receivers reach the server, without a trailing slash; the base of links in events. */
   publicUrl: string | null;
 };
