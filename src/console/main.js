@@ -84,6 +84,7 @@ function SignIn({ onSignedIn }) {
     <form class="sign-in-card" onSubmit=${submit}>
       <div class="brand"><img src="console/icon.svg" alt="" width="32" height="32" />Intentwatch</div>
       <h1>Sign in</h1>
+      <input type="text" name="user" value="intentwatch" autocomplete="username" hidden />
       <label for="token">Token of the API</label>
       <input id="token" name="token" type="password" autocomplete="current-password" autofocus aria-describedby="token-hint token-problem" aria-invalid=${problem !== ''} />
       <p id="token-hint" class="dim">From the config: <code>server.token</code> or one of <code>server.tokens</code>.</p>

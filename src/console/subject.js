@@ -1,10 +1,10 @@
-/** @import { Corridor, Delivery, Moment, SubjectDetails, ViewProps } from './types.ts' */
+/** @import { Delivery, Moment, SubjectDetails, ViewProps } from './types.ts' */
 
 import { act, read } from './api.js';
 import { amount, sentence, short, span, titleOf } from './format.js';
 import { html } from './htm.js';
 import { Action, Ago, Clock, Loading, Metadata, Pill, useData } from './parts.js';
-import { Waiting } from './transfers.js';
+import { readCorridors, Waiting } from './transfers.js';
 
 /** The usual way of a kind, as steps: what each is called, and in which statuses it has been reached. */
 const WAYS = /** @type {Record<string, [string, string[]][]>} */ ({
@@ -32,9 +32,9 @@ export function SubjectView({ id, tick, canAct, say, refresh }) {
   const path = `/subjects/${encodeURIComponent(id)}`;
   const { data, error } = useData(
     async (signal) => {
-      /** @type {[SubjectDetails, { corridors: Corridor[] }]} */
-      const [subject, learned] = await Promise.all([read(path, signal), read('/corridors', signal)]);
-      return { subject, corridors: new Map(learned.corridors.map((one) => [one.corridor, one])) };
+      /** @type {SubjectDetails} */
+      const subject = await read(path, signal);
+      return { subject, corridors: await readCorridors(signal) };
     },
     path,
     tick,
@@ -243,7 +243,7 @@ function Facts({ subject }) {
           html`<a key=${id} class="mono" href=${`#/subject/${encodeURIComponent(id)}`}>${short(id)}</a>`,
       ),
     ],
-    ['Last looked at', html`<${Ago} at=${subject.lookedAt} />`],
+    ['Last looked at', subject.lookedAt && html`<${Ago} at=${subject.lookedAt} />`],
   ];
   return html`<dl class="facts">
     ${rows

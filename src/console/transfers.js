@@ -2,10 +2,13 @@
 
 import { read, readList } from './api.js';
 import { span } from './format.js';
-import { html, useState } from './htm.js';
+import { html, useEffect, useState } from './htm.js';
 import { Ago, Empty, Loading, Metadata, Pill, SubjectName, useData, useNow } from './parts.js';
 
 const SHOWN = 100;
+/** Each page means that the daemon looks at about 500 subjects. */
+const PAGES = 4;
+const COUNT_MS = 20_000;
 const FAILED = ['failed', 'expired', 'refundable', 'error', 'expired_unfunded']
   .map((status) => `status=${status}`)
   .join('&');
@@ -38,6 +41,13 @@ export const LISTS = /** @type {const} */ ([
   ],
 ]);
 
+/** How many of them there are is told on the first page, whichever list is shown. */
+const TILES = [
+  ...LISTS.slice(0, 3).map(([name, label]) => [name, label, `#/transfers/${name}`]),
+  ['undelivered', 'Undelivered', '#/undelivered'],
+  ...LISTS.slice(3).map(([name, label]) => [name, label, `#/transfers/${name}`]),
+].map(([name = '', label = '', href = '']) => /** @type {const} */ ([name, label, href]));
+
 /** @param {Subject} subject @param {Map<string, Corridor>} corridors */
 function timingOf({ corridor }, corridors) {
   return (corridor === null ? null : corridors.get(corridor)?.fill) ?? corridors.get('*')?.fill ?? null;
@@ -51,56 +61,78 @@ function isSlow(subject, corridors, nowMs) {
   return nowMs - Date.parse(subject.pendingSince) > timing.p90Seconds * 1_000;
 }
 
-/** @param {AbortSignal} signal */
-async function load(signal) {
-  const options = { key: 'subjects', most: SHOWN, pages: 4, signal };
-  /** @param {string} query @returns {Promise<{ items: Subject[], more: boolean }>} */
-  const list = (query) => readList(`/subjects?limit=${SHOWN}${query}`, options);
-  /** @type {[{ corridors: Corridor[] }, ...{ items: Subject[], more: boolean }[]]} */
-  const [learned, inFlight, failed, recent, overdue] = await Promise.all([
-    read('/corridors', signal),
-    list('&age=0s'),
-    list(`&${FAILED}`),
-    readList(`/subjects?limit=${SHOWN}`, { ...options, pages: 1 }),
-    list('&overdue=true'),
-  ]);
-  const corridors = new Map(learned.corridors.map((one) => [one.corridor, one]));
-  const p90s = learned.corridors.flatMap(({ fill }) => (fill === null ? [] : [fill.p90Seconds]));
-  // Those that changed long ago come last: of many in flight, the slow ones are asked for by their age.
-  const old =
-    p90s.length === 0
-      ? { items: [], more: false }
-      : await list(`&kind=intent&age=${Math.ceil(Math.min(...p90s))}s`);
-  const nowMs = Date.now();
-  const slow = new Map([...(overdue?.items ?? []), ...old.items].map((one) => [one.subject, one]));
-  return {
-    corridors,
-    lists: {
-      'in-flight': inFlight ?? { items: [], more: false },
-      slow: {
-        items: [...slow.values()].filter((one) => isSlow(one, corridors, nowMs)),
-        more: old.more || (overdue?.more ?? false),
-      },
-      failed: failed ?? { items: [], more: false },
-      recent: recent ?? { items: [], more: false },
-    },
-  };
+/** @typedef {{ items: Subject[], more: boolean }} Found */
+/** @typedef {Map<string, Corridor>} Corridors */
+
+/** What was learned changes slowly, and is read once in so many ms. */
+const LEARNED_MS = 60_000;
+let learned = { atMs: Number.NEGATIVE_INFINITY, corridors: /** @type {Corridors} */ (new Map()) };
+
+/** What was learned of the routes, by corridor. @param {AbortSignal} signal @returns {Promise<Corridors>} */
+export async function readCorridors(signal) {
+  if (performance.now() - learned.atMs < LEARNED_MS) return learned.corridors;
+  /** @type {{ corridors: Corridor[] }} */
+  const { corridors } = await read('/corridors', signal);
+  learned = { atMs: performance.now(), corridors: new Map(corridors.map((one) => [one.corridor, one])) };
+  return learned.corridors;
 }
+
+/** One of the lists. @param {string} name @param {Corridors} corridors @param {AbortSignal} signal @returns {Promise<Found>} */
+async function readOne(name, corridors, signal) {
+  /** @param {string} query @param {number} [pages] @returns {Promise<Found>} */
+  const list = (query, pages = PAGES) =>
+    readList(`/subjects?limit=${SHOWN}${query}`, { key: 'subjects', most: SHOWN, pages, signal });
+  if (name === 'recent') return list('', 1);
+  if (name === 'failed') return list(`&${FAILED}`);
+  if (name === 'in-flight') return list('&age=0s');
+  const overdue = await list('&overdue=true');
+  const p90s = [...corridors.values()].flatMap(({ fill }) => (fill === null ? [] : [fill.p90Seconds]));
+  const age = Math.ceil(Math.min(...p90s));
+  const old = p90s.length === 0 ? { items: [], more: false } : await list(`&kind=intent&age=${age}s`);
+  const found = new Map([...overdue.items, ...old.items].map((one) => [one.subject, one]));
+  const nowMs = Date.now();
+  const items = [...found.values()].filter((one) => isSlow(one, corridors, nowMs));
+  return { items, more: overdue.more || old.more };
+}
+
+/**
+ * How many stand in every list: one after the other, for each means looking at many subjects.
+ * @param {AbortSignal} signal @returns {Promise<Record<string, string>>}
+ */
+async function readCounts(signal) {
+  const corridors = await readCorridors(signal);
+  /** @type {Record<string, string>} */
+  const counts = {};
+  for (const [name] of LISTS) counts[name] = countOf(await readOne(name, corridors, signal));
+  const options = { key: 'undelivered', most: SHOWN, pages: 1, signal };
+  counts.undelivered = countOf(await readList(`/undelivered?limit=${SHOWN}`, options));
+  return counts;
+}
+
+/** @param {Found} found */
+const countOf = ({ items, more }) => `${items.length}${more ? '+' : ''}`;
 
 /** The first page: how many are in flight, slow, failed, and a list of one of these. @param {ViewProps & { list: string }} props */
 export function Transfers({ list, tick }) {
-  const { data, error } = useData(load, 'transfers', tick);
-  const [, title, none, hint] = LISTS.find(([name]) => name === list) ?? LISTS[0];
-  const name = LISTS.find(([one]) => one === list)?.[0] ?? 'in-flight';
-  const shown = data?.lists[name];
+  const [name, title, none, hint] = LISTS.find(([one]) => one === list) ?? LISTS[0];
+  const { data, error } = useData(
+    async (signal) => {
+      const corridors = await readCorridors(signal);
+      return { corridors, found: await readOne(name, corridors, signal) };
+    },
+    `transfers ${name}`,
+    tick,
+  );
+  const minute = useSlowTick();
+  const { data: counts } = useData(readCounts, 'counts', minute);
+  const shown = data?.found;
   return html`
     <h1 tabindex="-1">Transfers</h1>
     <nav class="tiles" aria-label="Lists">
-      ${LISTS.map(([one, label]) => {
-        const of = data?.lists[one];
-        const count = of === undefined ? '–' : `${of.items.length}${of.more ? '+' : ''}`;
-        const alarm = one !== 'in-flight' && one !== 'recent' && of !== undefined && of.items.length > 0;
-        return html`<a key=${one} class=${`tile ${alarm ? `tile-${one}` : ''}`} href=${`#/transfers/${one}`} aria-current=${one === name ? 'page' : undefined}>
+      ${TILES.map(([one, label, href]) => {
+        const count = one === name && shown !== undefined ? countOf(shown) : (counts?.[one] ?? '–');
+        const alarm = one !== 'in-flight' && one !== 'recent' && Number.parseInt(count, 10) > 0;
+        return html`<a key=${one} class=${`tile ${alarm ? `tile-${one}` : ''}`} href=${href} aria-current=${one === name ? 'page' : undefined}>
           <span class="tile-count">${count}</span><span class="tile-label">${label}</span>
         </a>`;
       })}
@@ -114,6 +146,16 @@ export function Transfers({ list, tick }) {
           : html`<${SubjectList} subjects=${shown.items} corridors=${data.corridors} title=${title} />`
     }
   `;
+}
+
+/** A number that grows every 20 s. */
+function useSlowTick() {
+  const [tick, setTick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => setTick((before) => before + 1), COUNT_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return tick;
 }
 
 /** Subjects as rows; on a phone, as cards. @param {{ subjects: Subject[], corridors: Map<string, Corridor>, title: string }} props */
@@ -159,12 +201,15 @@ export function Search({ text, tick }) {
   const query = `${isPair ? 'metadata' : 'mentions'}=${encodeURIComponent(text)}`;
   const { data, error } = useData(
     async (signal) => {
-      /** @type {[{ items: Subject[], more: boolean }, { corridors: Corridor[] }]} */
-      const [found, learned] = await Promise.all([
-        readList(`/subjects?limit=${SHOWN}&${query}`, { key: 'subjects', most: SHOWN, pages, signal }),
-        read('/corridors', signal),
-      ]);
-      return { ...found, corridors: new Map(learned.corridors.map((one) => [one.corridor, one])) };
+      const corridors = await readCorridors(signal);
+      /** @type {Found} */
+      const found = await readList(`/subjects?limit=${SHOWN}&${query}`, {
+        key: 'subjects',
+        most: SHOWN,
+        pages,
+        signal,
+      });
+      return { ...found, corridors };
     },
     `search ${text} ${pages}`,
     tick,

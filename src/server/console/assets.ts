@@ -19,8 +19,8 @@ const TYPES: Readonly<Record<string, string>> = {
 export function readAssets(): ReadonlyMap<string, Asset> {
   const own = readdirSync(FOLDER).filter((name) => TYPES[extname(name)] !== undefined);
   const { resolve } = createRequire(import.meta.url);
-  // Its module: what Node itself would require stands beside it.
-  const library = join(dirname(resolve('htm/preact/standalone')), 'standalone.module.js');
+  // Found by its folder: for `require`, the package names a file that it does not have.
+  const library = join(dirname(resolve('htm')), '../preact/standalone.module.js');
   return new Map([
     ...own.map((name) => [name, assetOf(join(FOLDER, name), name)] as const),
     ['htm.js', assetOf(library, 'htm.js')],
