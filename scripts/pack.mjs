@@ -22,12 +22,16 @@ function compile() {
   rmSync(join(dist, 'demo'), { recursive: true });
 }
 
-/** What is read at run time beside JavaScript: the scripts that Redis runs. */
+/** What is read at run time beside JavaScript that is compiled: the scripts that Redis runs, and the page's files. */
 function copyScripts() {
   const commands = 'store/commands';
   cpSync(join(root, 'src', commands), join(dist, commands), {
     recursive: true,
     filter: (path) => !path.endsWith('.ts'),
+  });
+  cpSync(join(root, 'src/console'), join(dist, 'console'), {
+    recursive: true,
+    filter: (path) => !/\.(ts|json)$/.test(path),
   });
 }
 

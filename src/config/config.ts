@@ -54,6 +54,8 @@ export type ServerConfig = {
   tokens: { read: Secret | null; admin: readonly Secret[] };
   /** Seals the receivers that are made through the API; `null`: none can be. */
   secretsKey: Secret | null;
+  /** Whether the console is served where the API is. */
+  console: boolean;
   /** How receivers reach the server, without a trailing slash; the base of links in events. */
   publicUrl: string | null;
 };

@@ -8,12 +8,14 @@ import { EventLinks } from '../server/event-links.ts';
 
 /** The API of a daemon; null where it has no token and can be reached from elsewhere. */
 export function apiOptionsOf(server: ServerConfig, parts: () => ApiParts | null): ApiOptions | null {
-  const { host, tokens } = server;
+  const { host, tokens, console, publicUrl } = server;
   const hasToken = tokens.read !== null || tokens.admin.length > 0;
   if (!hasToken && !isLoopbackHost(host)) return null;
   return {
     tokens,
     links: linksOf(server),
+    console,
+    publicUrl,
     findEvent: async (wanted) => {
       const running = parts();
       if (running === null) throw new Error('the daemon has not started');

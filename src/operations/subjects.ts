@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { ANY_ROUTE, routeName } from '../domain/cadence/route-name.ts';
+import type { JsonObject } from '../domain/json.ts';
 import { isTrackedRoot, parseClaimRoot, walletsOf } from '../domain/subjects/claim.ts';
 import { SURFACES, surfaceKinds } from '../domain/subjects/kinds.ts';
 import { stageOf } from '../domain/subjects/lifecycle.ts';
@@ -9,6 +11,9 @@ import {
   parseSubjectId,
   type SubjectId,
 } from '../domain/subjects/subject.ts';
+import type { Directory } from '../domain/transfers/chains.ts';
+import { money } from '../domain/transfers/money.ts';
+import { type Leg, readTransfer } from '../domain/transfers/transfer.ts';
 import type { StoredSubscription } from '../store/registry.ts';
 import type { ChangedSubject, Known } from '../store/subjects.ts';
 import { isoTime, isoTimeOrNull } from './moment.ts';
@@ -31,6 +36,20 @@ export const SUBJECT = z
     events: z.int().describe('How many events were made of it: its last `sequence`.'),
     upstreamUpdatedAt: z.int().nullable().describe("The record's `updatedAt` in Unix seconds."),
     wallets: z.array(z.string()).describe('The watched wallets whose pages showed it.'),
+    corridor: z
+      .string()
+      .nullable()
+      .describe('Between which chains, such as `8453:10`, as in `GET /corridors`; null where none is known.'),
+    source: z.string().nullable().describe('What the chain is called on which it is funded, or its id.'),
+    destination: z.string().nullable().describe('Likewise, where it is delivered.'),
+    amount: z
+      .object({
+        amount: z.string().describe('In base units.'),
+        units: z.string().nullable().describe('In whole tokens; null where the token is not known.'),
+        symbol: z.string().nullable(),
+      })
+      .nullable()
+      .describe('What is sent, or delivered where only that is known.'),
     subscriptions: z.array(z.string()).describe('The subscriptions that lead to it.'),
     metadata: z.record(z.string(), z.string()).describe('Theirs, merged in their order.'),
   })
@@ -119,7 +138,7 @@ async function listTracked(
 async function summariesOf(
   places: readonly { subject: string; atMs: number | null }[],
   filter: SubjectFilter,
-  { stores: { subjects, registry } }: OperationParts,
+  { stores: { subjects, registry }, directory }: OperationParts,
 ): Promise<(Subject | null)[]> {
   const ids = places.map(({ subject }) => (parseSubjectId(subject) === null ? null : asSubjectId(subject)));
   const named = ids.filter(
@@ -134,7 +153,7 @@ async function summariesOf(
     const one = id === null ? undefined : known.get(id);
     // What has a snapshot comes in the first list, and only there.
     if (id === null || one === undefined || (one.snapshot === null) !== (atMs === null)) return null;
-    const summary = summaryOf(id, one, { subscriptions, changedAtMs: atMs });
+    const summary = summaryOf(id, one, { subscriptions, changedAtMs: atMs, directory });
     return isMeant(filter, { id, summary, known: one }) ? summary : null;
   });
 }
@@ -146,7 +165,12 @@ export function summaryOf(
   {
     subscriptions,
     changedAtMs,
-  }: { subscriptions: ReadonlyMap<string, StoredSubscription>; changedAtMs: number | null },
+    directory,
+  }: {
+    subscriptions: ReadonlyMap<string, StoredSubscription>;
+    changedAtMs: number | null;
+    directory: Directory;
+  },
 ): Subject {
   const roots = claims.map(({ root }) => root);
   const names = [...new Set(roots.map((root) => parseClaimRoot(root).subscription))];
@@ -166,8 +190,29 @@ export function summaryOf(
     events: snapshot?.sequence ?? 0,
     upstreamUpdatedAt: snapshot?.updatedAt ?? null,
     wallets: walletsOf(roots),
+    ...endsOf(snapshot?.record ?? {}, directory),
     subscriptions: leading.map(({ name }) => name).filter((name) => !isTrackedRoot(name)),
     metadata: Object.assign({}, ...leading.map(({ metadata }) => metadata)),
+  };
+}
+
+/** Between which chains a record says that something goes, and how much. */
+function endsOf(
+  record: JsonObject,
+  directory: Directory,
+): Pick<Subject, 'corridor' | 'source' | 'destination' | 'amount'> {
+  const { source, destination } = readTransfer(record);
+  const corridor = routeName(record);
+  const nameOf = (leg: Leg | null): string | null =>
+    leg?.chainId == null ? null : (directory.chain(leg.chainId)?.name ?? leg.chainId);
+  const amount = SUBJECT.shape.amount.safeParse(
+    money(source ?? {}, directory) ?? money(destination ?? {}, directory),
+  );
+  return {
+    corridor: corridor === ANY_ROUTE ? null : corridor,
+    source: nameOf(source),
+    destination: nameOf(destination),
+    amount: amount.data ?? null,
   };
 }
 
@@ -188,7 +233,7 @@ function isMeant(
     (wallet === undefined || summary.wallets.includes(foldHex(wallet)) || names(wallet)) &&
     (subscription === undefined || summary.subscriptions.includes(subscription)) &&
     metadata.every(([key, value]) => summary.metadata[key] === value) &&
-    (mentions === undefined || names(mentions)) &&
+    (mentions === undefined || names(mentions) || Object.values(summary.metadata).includes(mentions)) &&
     (underWay === undefined || underWay === (seenAtMs !== null)) &&
     (overdue === undefined || overdue === (summary.overdue && waits)) &&
     (atLeastMs === undefined || (waits && Date.now() - (snapshot.pendingSince ?? 0) * 1_000 >= atLeastMs))

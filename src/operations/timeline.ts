@@ -59,7 +59,7 @@ export async function readSubject(id: string, parts: OperationParts): Promise<Su
   const receivers = (await registry.receivers()).map(({ name }) => name).sort();
   const timeline = await Promise.all(events.map((event) => momentOf(event, receivers, parts)));
   return {
-    ...summaryOf(subject, known, { subscriptions, changedAtMs: null }),
+    ...summaryOf(subject, known, { subscriptions, changedAtMs: null, directory: parts.directory }),
     record: known.snapshot?.record ?? null,
     transfer: own === undefined ? null : transferFacts(own, parts.directory),
     related,

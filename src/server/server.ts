@@ -1,6 +1,8 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { withTimeout } from '../with-timeout.ts';
+import { Access } from './api/access.ts';
 import { API_BASE, type ApiOptions, announcesBody, routeApi } from './api/api.ts';
+import { routeConsole } from './console/console.ts';
 import { sendProblem } from './problem.ts';
 
 /** What readiness says of one thing. */
@@ -38,7 +40,7 @@ const LIMITS = {
   http: { headersTimeout: 5_000, connectionsCheckingInterval: 1_000, maxHeaderSize: 16 * 1_024 },
 } as const;
 
-/** The HTTP server: `/metrics`, `/healthz` and `/readyz`, none of which needs a token, and the API, which does. */
+/** The HTTP server: `/metrics`, `/healthz` and `/readyz`, none of which needs a token, the API, which does, and the console over it. */
 export class Server {
   readonly #options: ServerOptions;
   readonly #app: FastifyInstance;
@@ -80,7 +82,11 @@ export class Server {
 
   #route(): void {
     const { metrics, readiness, health, api } = this.#options;
-    if (api !== null) routeApi(this.#app, api);
+    if (api !== null) {
+      const access = new Access(api);
+      routeApi(this.#app, access, api);
+      if (api.console) routeConsole(this.#app, access);
+    }
     this.#app.get('/metrics', async (_request, reply) => {
       const { contentType, body } = await metrics.expose();
       return reply.type(contentType).send(body);

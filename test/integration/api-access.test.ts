@@ -23,7 +23,10 @@ async function serve(host: string, tokens: Tokens): Promise<number> {
     metrics: { expose: async () => ({ contentType: 'text/plain', body: '' }) },
     readiness: async () => [],
     health: () => [],
-    api: apiOptionsOf({ host, port: 0, tokens, publicUrl: null, secretsKey: null }, () => null),
+    api: apiOptionsOf(
+      { host, port: 0, tokens, publicUrl: null, secretsKey: null, console: true },
+      () => null,
+    ),
   });
   const { url } = await server.start();
   closers.push(() => server.close());

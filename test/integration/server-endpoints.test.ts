@@ -180,6 +180,8 @@ describe('/api/v1/events/{id}', () => {
   };
   const api: ApiOptions = {
     tokens: { read: null, admin: [new Secret(TOKEN)] },
+    console: true,
+    publicUrl: null,
     links: new EventLinks(new Secret(TOKEN)),
     parts: () => null,
     findEvent: async ({ id, receiver }) => (id === ID && receiver === 'backend' ? event : null),

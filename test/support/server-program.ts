@@ -13,6 +13,8 @@ const server = new Server({
   readiness: async () => [],
   health: () => [],
   api: {
+    console: true,
+    publicUrl: null,
     tokens: { read: null, admin: [token] },
     links: new EventLinks(token),
     findEvent: async () => null,

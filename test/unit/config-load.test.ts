@@ -53,6 +53,7 @@ test('a file with only what is required gets the documented defaults', async () 
       port: 9464,
       tokens: { read: null, admin: [] },
       secretsKey: null,
+      console: true,
       publicUrl: null,
     },
     smtp: null,

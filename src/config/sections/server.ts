@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
 import { Secret } from '../../secret.ts';
 import type { ServerConfig } from '../config.ts';
-import { mapping, textField, wholeNumberField } from '../fields/fields.ts';
+import { flagField, mapping, textField, wholeNumberField } from '../fields/fields.ts';
 import { baseUrlField } from '../fields/urls.ts';
 import { type Finding, member } from '../file/tree.ts';
 
@@ -53,9 +53,13 @@ export const serverSchema = mapping({
       label: 'text',
       writeOnly: true,
     }),
+  console: flagField().prefault(true).meta({
+    description:
+      'Whether the console is served at `/`, to those who have a token of the API. It is off where the API is off.',
+  }),
   publicUrl: baseUrlField.optional().meta({
     description:
-      'How receivers reach this server from outside, for the links in events that were cut. Left out, or without an admin token, they have none.',
+      'How receivers reach this server from outside, for the links in events that were cut, and for the console behind a proxy that changes `Host`. Left out, or without an admin token, they have none.',
     label: 'URL',
   }),
 }).meta({
@@ -73,6 +77,7 @@ export function buildServer(section: z.output<typeof serverSchema>): ServerConfi
       admin: [section.token, section.tokens?.admin].filter((token) => token !== undefined),
     },
     secretsKey: section.secretsKey ?? null,
+    console: section.console,
     publicUrl: section.publicUrl ?? null,
   };
 }

@@ -2,12 +2,21 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIPv4 } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import type { Secret } from '../../secret.ts';
+import { isOwnPage, Sessions } from '../console/sessions.ts';
 import type { EventLinks } from '../event-links.ts';
 import { FailedLogins } from '../failed-logins.ts';
 import type { ApiRoute, Scope } from './route.ts';
 
 /** Who may use the API: one token to read, several to do all. */
 export type ApiTokens = { read: Secret | null; admin: readonly Secret[] };
+
+/** `console`: whether a browser may sign in with a token; `publicUrl`: where it finds the page behind a proxy. */
+export type AccessOptions = {
+  tokens: ApiTokens;
+  links: EventLinks | null;
+  console: boolean;
+  publicUrl: string | null;
+};
 
 /** Why a request is refused, as a problem. */
 export type Denial = { status: 400 | 401 | 403 | 429; detail: string; headers?: Record<string, string> };
@@ -18,17 +27,23 @@ export type Denial = { status: 400 | 401 | 403 | 429; detail: string; headers?: 
  * requests elsewhere (Origin, Sec-Fetch-Site).
  */
 export class Access {
-  readonly #tokens: readonly { scope: Scope; digest: Buffer }[];
+  readonly #tokens: readonly { scope: Scope; token: Secret; digest: Buffer }[];
   readonly #links: EventLinks | null;
   readonly #failures = new FailedLogins();
+  /** Null: nobody can sign in. */
+  readonly #sessions: Sessions | null;
+  readonly #publicUrl: string | null;
 
-  constructor(tokens: ApiTokens, links: EventLinks | null) {
+  constructor({ tokens, links, console, publicUrl }: AccessOptions) {
     const { read, admin } = tokens;
-    this.#tokens = [
-      ...(read === null ? [] : [{ scope: 'read' as const, digest: digest(read.reveal()) }]),
-      ...admin.map((token) => ({ scope: 'admin' as const, digest: digest(token.reveal()) })),
+    const all = [
+      ...(read === null ? [] : [{ scope: 'read' as const, token: read }]),
+      ...admin.map((token) => ({ scope: 'admin' as const, token })),
     ];
+    this.#tokens = all.map((one) => ({ ...one, digest: digest(one.token.reveal()) }));
     this.#links = links;
+    this.#sessions = console ? new Sessions(all) : null;
+    this.#publicUrl = publicUrl;
   }
 
   /** Null when a request may be made. Failed logins are answered late. */
@@ -39,20 +54,63 @@ export class Access {
     if (this.#tokens.length === 0) return checkLoopback(request);
     const link = route.acceptsLink === true ? this.#checkLink(request) : null;
     if (link !== null) return link === 'good' ? null : link;
-    const scope = this.#scopeOf(request);
-    if (scope === null) {
-      const waited = await this.#failures.wait(request.ip, performance.now());
-      return waited ? UNAUTHORIZED : TOO_MANY;
-    }
+    const isSession = request.headers.authorization === undefined && request.headers.cookie !== undefined;
+    const scope = isSession ? this.#sessionScope(request) : this.#tokenOf(request)?.scope;
+    if (scope === 'expired') return SESSION_ENDED;
+    if (scope === undefined) return this.#fail(request);
+    if (isSession && !isOwnPage(request, this.#publicUrl)) return FOREIGN_PAGE;
     return route.scope === 'admin' && scope === 'read' ? READ_ONLY : null;
   }
 
-  /** What the token of a request allows; null where it has none of ours. All are compared, each in constant time. */
-  #scopeOf({ headers }: FastifyRequest): Scope | null {
+  /** Who is signed in: what the session allows, null for none; `signIn` is false where nobody has to. */
+  session(request: FastifyRequest): { signIn: boolean; scope: Scope | null } | { denial: Denial } {
+    if (this.#tokens.length === 0) {
+      const denial = checkLoopback(request);
+      return denial === null ? { signIn: false, scope: 'admin' } : { denial };
+    }
+    const scope = this.#sessionScope(request);
+    return { signIn: true, scope: scope === undefined || scope === 'expired' ? null : scope };
+  }
+
+  /** Begins a session with a token. Failed logins are answered late. */
+  async signIn(
+    request: FastifyRequest,
+    given: string,
+  ): Promise<{ cookie: string; scope: Scope } | { denial: Denial }> {
+    if (!isOwnPage(request, this.#publicUrl)) return { denial: FOREIGN_PAGE };
+    const found = this.#find(given);
+    if (found === undefined || this.#sessions === null) return { denial: await this.#fail(request) };
+    const { token, scope } = found;
+    const isSecure = cameByHttps(request);
+    return { cookie: this.#sessions.begin(token, { request, nowMs: Date.now(), isSecure }), scope };
+  }
+
+  /** Ends the session of a browser. */
+  signOut(request: FastifyRequest): { cookie: string } | { denial: Denial } {
+    if (!isOwnPage(request, this.#publicUrl) || this.#sessions === null) return { denial: FOREIGN_PAGE };
+    return { cookie: this.#sessions.end({ request, isSecure: cameByHttps(request) }) };
+  }
+
+  async #fail(request: FastifyRequest): Promise<Denial> {
+    const waited = await this.#failures.wait(request.ip, performance.now());
+    return waited ? UNAUTHORIZED : TOO_MANY;
+  }
+
+  #sessionScope(request: FastifyRequest): Scope | 'expired' | undefined {
+    return this.#sessions?.scopeOf(request, Date.now()) ?? undefined;
+  }
+
+  /** The token of a request; undefined where it has none of ours. */
+  #tokenOf({ headers }: FastifyRequest): { scope: Scope; token: Secret } | undefined {
     const [, given = ''] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '') ?? [];
+    return this.#find(given);
+  }
+
+  /** All are compared, each in constant time. */
+  #find(given: string): { scope: Scope; token: Secret } | undefined {
     const asked = digest(given);
     const [found] = this.#tokens.filter((token) => timingSafeEqual(token.digest, asked));
-    return found?.scope ?? null;
+    return found;
   }
 
   /** What a signed link is worth; null where the request is none. */
@@ -77,6 +135,13 @@ const UNAUTHORIZED: Denial = {
   status: 401,
   detail: 'expected the header Authorization: Bearer and a token of the config (server.token, server.tokens)',
   headers: { 'www-authenticate': 'Bearer' },
+};
+
+const SESSION_ENDED: Denial = { status: 401, detail: 'this session has ended; sign in again' };
+
+const FOREIGN_PAGE: Denial = {
+  status: 403,
+  detail: 'found a request of another page, expected one of the console',
 };
 
 const TOO_MANY: Denial = {
@@ -116,6 +181,11 @@ function checkLoopback({ headers, socket }: FastifyRequest): Denial | null {
 
 function fieldsOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? Object.fromEntries(Object.entries(value)) : {};
+}
+
+/** How the browser sees this server, by its own word: behind a proxy nobody else knows. It decides over its own cookie only. */
+function cameByHttps({ headers }: FastifyRequest): boolean {
+  return headers.origin?.startsWith('https:') ?? false;
 }
 
 /** Digests of equal length are compared, so that the time tells nothing about the token. */

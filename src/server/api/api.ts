@@ -6,9 +6,8 @@ import { RefusedError, UnknownError } from '../../operations/errors.ts';
 import { LostPlaceError } from '../../operations/events.ts';
 import type { FindEvent } from '../../operations/find-event.ts';
 import { withTimeout } from '../../with-timeout.ts';
-import type { EventLinks } from '../event-links.ts';
 import { sendProblem } from '../problem.ts';
-import { Access, type ApiTokens } from './access.ts';
+import type { Access, AccessOptions } from './access.ts';
 import { onlyOnce } from './idempotency.ts';
 import { ProblemError } from './problem-error.ts';
 import type { Answer, ApiParts, ApiRoute, RouteContext } from './route.ts';
@@ -18,9 +17,7 @@ import { ROUTES } from './routes.ts';
 export const API_BASE = '/api/v1';
 
 /** What the API is made from. `parts` is null before the daemon has started. */
-export type ApiOptions = {
-  tokens: ApiTokens;
-  links: EventLinks | null;
+export type ApiOptions = AccessOptions & {
   findEvent: FindEvent;
   parts: () => ApiParts | null;
 };
@@ -38,8 +35,7 @@ const MOST_FOLLOWERS = 64;
 const SILENT_MS = 90_000;
 
 /** Adds every route of the table to the server. */
-export function routeApi(app: FastifyInstance, options: ApiOptions): void {
-  const access = new Access(options.tokens, options.links);
+export function routeApi(app: FastifyInstance, access: Access, options: ApiOptions): void {
   const followers = { count: 0 };
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, text, done) => {

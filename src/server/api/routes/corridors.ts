@@ -2,6 +2,15 @@ import { z } from 'zod';
 import { CORRIDOR, corridorsOf } from '../../../domain/cadence/corridors.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
 
+const CORRIDORS = z
+  .object({
+    corridors: z.array(CORRIDOR.meta({ id: 'Corridor' })),
+    chains: z
+      .record(z.string(), z.string())
+      .describe('What the chains are called, by id, as far as is known.'),
+  })
+  .meta({ id: 'Corridors' });
+
 /** What was learned of each pair of chains. */
 export const listCorridors = defineRoute({
   ...NO_INPUT,
@@ -16,11 +25,17 @@ export const listCorridors = defineRoute({
   answers: {
     200: {
       description: 'All of them, that of which most was seen first; all pairs together are `*`.',
-      schema: z.object({ corridors: z.array(CORRIDOR.meta({ id: 'Corridor' })) }).meta({ id: 'Corridors' }),
+      schema: CORRIDORS,
     },
   },
   handle: async (_input, { parts }) => {
-    const corridors = corridorsOf(await parts().operations.knowledge());
-    return { status: 200, body: { corridors } };
+    const { knowledge, directory } = parts().operations;
+    const corridors = corridorsOf(await knowledge());
+    const ids = new Set(corridors.flatMap(({ corridor }) => corridor.split(':')));
+    const names = [...ids].flatMap((id) => {
+      const name = directory.chain(id)?.name;
+      return name === undefined ? [] : [[id, name] as const];
+    });
+    return { status: 200, body: { corridors, chains: Object.fromEntries(names) } };
   },
 });

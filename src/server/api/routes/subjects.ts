@@ -42,7 +42,9 @@ export const listWatched = defineRoute({
     ),
     subscription: WORD.exactOptional().describe('To which this subscription leads.'),
     metadata: listField(METADATA).describe('With this metadata, as `key=value`. All of several must hold.'),
-    mentions: WORD.exactOptional().describe('With this text in the record or id: a hash, an address.'),
+    mentions: WORD.exactOptional().describe(
+      'With this text in the record or id, such as a hash or an address, or as a value of its metadata.',
+    ),
     underWay: FLAG.exactOptional().describe('Whether it is polled.'),
     overdue: FLAG.exactOptional().describe('Whether it still waits, and was told as overdue.'),
     age: spanField({ most: '365d' })

@@ -1,0 +1,67 @@
+/** @import { Problem } from './types.ts' */
+
+/** A request that was refused: its message is the problem's detail. */
+export class ApiError extends Error {
+  /** @param {number} status @param {string} detail */
+  constructor(status, detail) {
+    super(detail);
+    this.status = status;
+  }
+}
+
+/** The URLs of the API stand beside the page, also below a path of a proxy. */
+export const API = 'api/v1';
+
+/**
+ * Asks the server. Rejects with an ApiError when it refuses.
+ * @param {string} path
+ * @param {{ method?: string, body?: unknown, signal?: AbortSignal }} [options]
+ * @returns {Promise<any>}
+ */
+export async function call(path, { method = 'GET', body, signal } = {}) {
+  const headers = body === undefined ? undefined : { 'content-type': 'application/json' };
+  /** @type {RequestInit} */
+  const init = { method, ...(headers && { headers, body: JSON.stringify(body) }), ...(signal && { signal }) };
+  let answer;
+  try {
+    answer = await fetch(path, init);
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError(0, 'The daemon gives no answer.');
+  }
+  const text = await answer.text();
+  const isJson = /json/.test(answer.headers.get('content-type') ?? '');
+  const said = isJson && text !== '' ? JSON.parse(text) : null;
+  if (answer.ok) return said;
+  throw new ApiError(answer.status, said?.detail ?? `The server answered ${answer.status}.`);
+}
+
+/** @param {string} path @param {AbortSignal} [signal] @returns {Promise<any>} */
+export const read = (path, signal) => call(`${API}${path}`, signal ? { signal } : {});
+
+/**
+ * Has the daemon do something: once, though the request be made twice.
+ * @param {string} path @param {unknown} [body] @returns {Promise<any>}
+ */
+export const act = (path, body) =>
+  call(`${API}${path}`, { method: 'POST', ...(body === undefined ? {} : { body }) });
+
+/**
+ * Some of a list that comes in pages, of which some are empty: at most `most` of them, and whether there are more.
+ * @template T
+ * @param {string} path with its query
+ * @param {{ key: string, most: number, pages?: number, signal?: AbortSignal }} options
+ * @returns {Promise<{ items: T[], more: boolean }>}
+ */
+export async function readList(path, { key, most, pages = 8, signal }) {
+  /** @type {T[]} */
+  const items = [];
+  let cursor = '';
+  for (let page = 0; page < pages && items.length < most; page += 1) {
+    const said = await read(`${path}${cursor}`, signal);
+    items.push(...said[key]);
+    if (said.next === null) return { items, more: false };
+    cursor = `&cursor=${encodeURIComponent(said.next)}`;
+  }
+  return { items: items.slice(0, most), more: true };
+}

@@ -1,0 +1,76 @@
+/** @import { LiveState, RenderedEvent } from './types.ts' */
+import { API } from './api.js';
+
+/** The stream says something at least every 15 s; what is silent for longer than this is cut off. */
+const SILENT_MS = 40_000;
+const RETRY_MS = 2_000;
+
+/**
+ * Follows the events of the daemon, and comes back by itself where it was cut off, with all that came since.
+ * @param {{ onState: (state: LiveState) => void, onEvents: (events: RenderedEvent[]) => void, onSignedOut: () => void }} handlers
+ * @returns {() => void} ends it
+ */
+export function follow({ onState, onEvents, onSignedOut }) {
+  const ended = new AbortController();
+  let lastId = '';
+  const run = async () => {
+    while (!ended.signal.aborted) {
+      try {
+        const status = await listen();
+        if (status === 401) return onSignedOut();
+        // The place has left the log: what is shown is read anew anyway.
+        if (status === 410 || status === 400) lastId = '';
+      } catch {
+        // Cut off: it is tried again.
+      }
+      if (ended.signal.aborted) return;
+      onState('stale');
+      await new Promise((done) => setTimeout(done, RETRY_MS));
+    }
+  };
+
+  /** Reads one connection to its end. Resolves with its status. */
+  async function listen() {
+    const cut = new AbortController();
+    const abort = () => cut.abort();
+    ended.signal.addEventListener('abort', abort);
+    let timer = setTimeout(abort, SILENT_MS);
+    try {
+      const headers = lastId === '' ? undefined : { 'last-event-id': lastId };
+      const answer = await fetch(`${API}/events/stream`, { signal: cut.signal, ...(headers && { headers }) });
+      if (!answer.ok || answer.body === null) return answer.status;
+      onState('live');
+      let rest = '';
+      for await (const chunk of answer.body.pipeThrough(new TextDecoderStream())) {
+        clearTimeout(timer);
+        timer = setTimeout(abort, SILENT_MS);
+        const blocks = (rest + chunk).split('\n\n');
+        rest = blocks.pop() ?? '';
+        const events = blocks.flatMap(eventOf);
+        if (events.length > 0) onEvents(events);
+      }
+      return answer.status;
+    } finally {
+      clearTimeout(timer);
+      ended.signal.removeEventListener('abort', abort);
+    }
+  }
+
+  /** @param {string} block @returns {RenderedEvent[]} */
+  function eventOf(block) {
+    const fields = new Map(block.split('\n').map((line) => pairOf(line)));
+    const data = fields.get('data');
+    if (data === undefined) return [];
+    lastId = fields.get('id') ?? lastId;
+    return [JSON.parse(data)];
+  }
+
+  void run();
+  return () => ended.abort();
+}
+
+/** @param {string} line @returns {[string, string]} */
+function pairOf(line) {
+  const at = line.indexOf(': ');
+  return at === -1 ? [line, ''] : [line.slice(0, at), line.slice(at + 2)];
+}

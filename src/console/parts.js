@@ -1,0 +1,128 @@
+/** @import { ComponentChildren } from './htm.js' */
+/** @import { Subject } from './types.ts' */
+
+import { ApiError } from './api.js';
+import { ago, clock, short, titleOf, toneOf } from './format.js';
+import { html, useEffect, useRef, useState } from './htm.js';
+
+/** A word of state: its colour says no more than the word. @param {{ word: string | null, children?: ComponentChildren }} props */
+export function Pill({ word, children }) {
+  return html`<span class=${`pill ${toneOf(word)}`}>${children ?? (word ?? 'not seen yet').replaceAll('_', ' ')}</span>`;
+}
+
+/** A time as it is said, and when it was. @param {{ at: string | null }} props */
+export function Ago({ at }) {
+  const nowMs = useNow();
+  return at === null
+    ? html`<span>–</span>`
+    : html`<time dateTime=${at} title=${new Date(at).toLocaleString()}>${ago(at, nowMs)}</time>`;
+}
+
+/** @param {{ at: string }} props */
+export function Clock({ at }) {
+  return html`<time dateTime=${at} title=${new Date(at).toLocaleString()}>${clock(at, Date.now())}</time>`;
+}
+
+/** Nothing to show, said as such. @param {{ title: string, children?: ComponentChildren }} props */
+export function Empty({ title, children }) {
+  return html`<div class="empty"><p class="empty-title">${title}</p>${children && html`<p>${children}</p>`}</div>`;
+}
+
+/** A button that is busy until what it does is done. @param {{ onAct: () => Promise<void>, children: ComponentChildren, kind?: string, label?: string, disabled?: boolean }} props */
+export function Action({ onAct, children, kind = '', label, disabled = false }) {
+  const [busy, setBusy] = useState(false);
+  const run = async () => {
+    if (busy) return;
+    setBusy(true);
+    try {
+      await onAct();
+    } finally {
+      setBusy(false);
+    }
+  };
+  return html`<button type="button" class=${`button ${kind}`} aria-label=${label} aria-busy=${busy} disabled=${disabled} onClick=${run}>${children}</button>`;
+}
+
+/** The chips of the user's own metadata. @param {{ metadata: Record<string, string> }} props */
+export function Metadata({ metadata }) {
+  const pairs = Object.entries(metadata);
+  if (pairs.length === 0) return null;
+  return html`<ul class="chips" aria-label="Metadata">
+    ${pairs.map(([key, value]) => html`<li key=${key} class="chip"><span class="dim">${key}</span> ${value}</li>`)}
+  </ul>`;
+}
+
+/** Where a subject is shown. @param {string} id */
+export const subjectLink = (id) => `#/subject/${encodeURIComponent(id)}`;
+
+/** The name of a subject, as a link. @param {{ subject: Subject }} props */
+export function SubjectName({ subject }) {
+  return html`<a class="row-link" href=${subjectLink(subject.subject)}>
+    <span class="row-title">${titleOf(subject)}</span>
+    <span class="mono dim">${short(subject.subject)}</span>
+  </a>`;
+}
+
+/** The time, anew every second. */
+export function useNow() {
+  const [nowMs, setNowMs] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNowMs(Date.now()), 1_000);
+    return () => clearInterval(timer);
+  }, []);
+  return nowMs;
+}
+
+/**
+ * What a view shows, read when it begins, whenever `key` becomes another, and whenever `tick` grows. What was read
+ * before stays until then.
+ * @template T
+ * @param {(signal: AbortSignal) => Promise<T>} read
+ * @param {string} key
+ * @param {number} tick
+ * @returns {{ data: T | null, error: string | null }}
+ */
+export function useData(read, key, tick) {
+  const [state, setState] = useState(
+    /** @type {{ key: string, data: T | null, error: string | null }} */ ({ key, data: null, error: null }),
+  );
+  const running = useRef(/** @type {{ key: string, again: boolean } | null} */ (null));
+  const latest = useRef(read);
+  latest.current = read;
+  const ended = useRef(/** @type {AbortController | null} */ (null));
+  useEffect(() => () => ended.current?.abort(), []);
+  useEffect(() => {
+    // One at a time: a slow daemon is not asked the more often, the more happens.
+    if (running.current?.key === key) {
+      running.current.again = true;
+      return;
+    }
+    ended.current?.abort();
+    const own = new AbortController();
+    ended.current = own;
+    const mine = { key, again: true };
+    running.current = mine;
+    const run = async () => {
+      while (mine.again && !own.signal.aborted) {
+        mine.again = false;
+        try {
+          const data = await latest.current(own.signal);
+          if (!own.signal.aborted) setState({ key, data, error: null });
+        } catch (error) {
+          if (own.signal.aborted) return;
+          const text = error instanceof ApiError ? error.message : 'The page has failed; load it again.';
+          setState((before) => ({ key, data: before.key === key ? before.data : null, error: text }));
+        }
+      }
+      if (running.current === mine) running.current = null;
+    };
+    void run();
+  }, [key, tick]);
+  return state.key === key ? state : { data: null, error: null };
+}
+
+/** What a view shows while it loads, and when it cannot. @param {{ error: string | null }} props */
+export function Loading({ error }) {
+  if (error !== null) return html`<p class="problem" role="alert">${error}</p>`;
+  return html`<div class="loading" role="status"><span class="visually-hidden">Loading</span><i></i><i></i><i></i></div>`;
+}

@@ -1,0 +1,271 @@
+/** @import { Delivery, Moment, SubjectDetails, ViewProps } from './types.ts' */
+
+import { act, read } from './api.js';
+import { amount, sentence, short, span, titleOf } from './format.js';
+import { html } from './htm.js';
+import { Action, Ago, Clock, Loading, Metadata, Pill, useData } from './parts.js';
+import { readCorridors, Waiting } from './transfers.js';
+
+/** The usual way of a kind, as steps: what each is called, and in which statuses it has been reached. */
+const WAYS = /** @type {Record<string, [string, string[]][]>} */ ({
+  intent: [
+    ['Quoted', []],
+    ['Funded', ['pending', 'filled', 'settled', 'expired', 'refundable', 'refunded', 'failed']],
+    ['Filled', ['filled', 'settled']],
+    ['Settled', ['settled']],
+  ],
+  quote: [
+    ['Quoted', ['active', 'submitted', 'expired', 'failed']],
+    ['Submitted', ['submitted']],
+  ],
+  gasless: [
+    ['Accepted', ['pending', 'submitted', 'permit_sent', 'published', 'completed', 'failed']],
+    ['Submitted', ['submitted', 'permit_sent', 'published', 'completed']],
+    ['Published', ['published', 'completed']],
+  ],
+});
+
+const ASTRAY = ['failed', 'expired', 'refundable', 'refunded', 'error', 'expired_unfunded'];
+
+/** One subject, from quote to settlement. @param {ViewProps & { id: string }} props */
+export function SubjectView({ id, tick, canAct, say, refresh }) {
+  const path = `/subjects/${encodeURIComponent(id)}`;
+  const { data, error } = useData(
+    async (signal) => {
+      /** @type {SubjectDetails} */
+      const subject = await read(path, signal);
+      return { subject, corridors: await readCorridors(signal) };
+    },
+    path,
+    tick,
+  );
+  if (data === null) return html`<h1 tabindex="-1">${short(id)}</h1><${Loading} error=${error} />`;
+  const { subject, corridors } = data;
+  /** @param {string} word @param {string} done @param {unknown} [body] */
+  const ask = async (word, done, body) => {
+    try {
+      await act(`${path}/${word}`, body);
+      say(done);
+      refresh();
+    } catch (failure) {
+      say(failure instanceof Error ? failure.message : 'It could not be done.', true);
+    }
+  };
+  const { status } = subject;
+  return html`
+    <p class="crumb"><a href="#/">Transfers</a></p>
+    <header class="subject-head">
+      <div>
+        <h1 tabindex="-1">${titleOf(subject)}</h1>
+        <p class="mono dim wrap">${subject.subject}</p>
+      </div>
+      <div class="subject-state">
+        <${Pill} word=${status} />${subject.overdue && html`<${Pill} word="overdue" />`}
+      </div>
+    </header>
+    <${Metadata} metadata=${subject.metadata} />
+    ${error !== null && html`<p class="problem" role="alert">${error}</p>`}
+    <${Way} subject=${subject} />
+    ${status === 'pending' && html`<p class="expect"><${Waiting} subject=${subject} corridors=${corridors} /></p>`}
+    ${
+      canAct &&
+      html`<div class="actions">
+      <${Action} onAct=${() => ask('recheck', 'It is polled next.')}>Look now<//>
+      <${Action} onAct=${() => ask('resend', 'Its events are sent once more.', {})} disabled=${subject.events === 0}>Resend all events<//>
+    </div>`
+    }
+    <div class="columns">
+      <section aria-labelledby="timeline-title">
+        <h2 id="timeline-title">Timeline</h2>
+        <${Timeline} subject=${subject} canAct=${canAct} say=${say} refresh=${refresh} />
+      </section>
+      <section aria-labelledby="facts-title">
+        <h2 id="facts-title">Facts</h2>
+        <${Facts} subject=${subject} />
+        <details class="raw"><summary>What the upstream said last</summary><pre tabindex="0">${JSON.stringify(subject.record, null, 2)}</pre></details>
+      </section>
+    </div>
+  `;
+}
+
+/** How far a subject has come on its usual way. @param {{ subject: SubjectDetails }} props */
+function Way({ subject }) {
+  const { kind, status, timeline, transfer } = subject;
+  const way = WAYS[kind];
+  if (way === undefined) return null;
+  const reached = status ?? '';
+  const quoted = timeline.find((moment) => moment.subject.startsWith('quote:'));
+  const hasQuote = kind !== 'intent' || quoted !== undefined || transfer?.quote !== undefined;
+  const steps = way.filter(([label]) => label !== 'Quoted' || hasQuote);
+  const last = steps.findLastIndex(
+    ([label, words]) => words.includes(reached) || (label === 'Quoted' && hasQuote),
+  );
+  const isAstray = ASTRAY.includes(reached);
+  return html`<ol class="way" aria-label="Progress">
+    ${steps.map(([label, words], index) => {
+      const isDone = index <= last;
+      const moment =
+        label === 'Quoted' && kind === 'intent'
+          ? quoted
+          : firstIn(timeline, subject.subject, words, index === 0 || label === 'Funded');
+      const state = isDone ? 'done' : index === last + 1 && !isAstray && subject.underWay ? 'next' : 'open';
+      return html`<li key=${label} class=${`way-step ${state}`}>
+        <span class="way-mark" aria-hidden="true"></span>
+        <span class="way-label">${label}<span class="visually-hidden">${isDone ? ', done' : ', not yet'}</span></span>
+        <span class="way-time dim">${isDone && moment !== undefined ? html`<${Clock} at=${timeOf(moment)} />` : ' '}</span>
+      </li>`;
+    })}
+    ${isAstray && html`<li class="way-step astray"><span class="way-mark" aria-hidden="true"></span><span class="way-label">${sentence(reached)}</span><span class="way-time dim"> </span></li>`}
+  </ol>`;
+}
+
+/** @param {Moment[]} timeline @param {string} subject @param {string[]} words @param {boolean} isFirst */
+function firstIn(timeline, subject, words, isFirst) {
+  const own = timeline.filter((moment) => moment.subject === subject);
+  const found = own.find(({ status }) => words.includes(status ?? ''));
+  // A step that no event has told of is not dated, but for the first: there nothing came before.
+  return found ?? (isFirst ? own[0] : undefined);
+}
+
+/** When the upstream says that it was, else when it was seen. @param {Moment} moment */
+function timeOf({ upstreamUpdatedAt, at }) {
+  return upstreamUpdatedAt === null ? at : new Date(upstreamUpdatedAt * 1_000).toISOString();
+}
+
+/** @param {{ subject: SubjectDetails, canAct: boolean, say: ViewProps['say'], refresh: () => void }} props */
+function Timeline({ subject, canAct, say, refresh }) {
+  const { timeline } = subject;
+  if (timeline.length === 0) return html`<p class="dim">No event was made of it yet.</p>`;
+  return html`<ol class="timeline">
+    ${timeline.toReversed().map(
+      (moment) => html`<li key=${moment.event} class="moment">
+        <div class="moment-head">
+          <${Pill} word=${wordOf(moment)} />
+          <span class="mono">${moment.type}</span>
+          <span class="dim"><${Clock} at=${moment.at} /></span>
+        </div>
+        <p class="moment-text dim">${textOf(moment, subject.subject)}</p>
+        <ul class="deliveries" aria-label="Deliveries">
+          ${moment.deliveries.map(
+            (delivery) => html`<li key=${delivery.id + delivery.receiver}>
+            <${DeliveryView} delivery=${delivery} event=${moment.event} canAct=${canAct} say=${say} refresh=${refresh} />
+          </li>`,
+          )}
+        </ul>
+      </li>`,
+    )}
+  </ol>`;
+}
+
+/** @param {Moment} moment */
+function wordOf({ type }) {
+  return type.slice(type.indexOf('.') + 1);
+}
+
+/** @param {Moment} moment @param {string} subject */
+function textOf(
+  { previousStatus, status, changes, subject: of, detectionDelaySeconds, skipped, regression },
+  subject,
+) {
+  const parts = [];
+  if (of !== subject) parts.push(short(of));
+  if (previousStatus !== null && previousStatus !== status) parts.push(`was ${previousStatus}`);
+  const others = changes.filter((change) => change !== 'status' && change !== 'state');
+  if (others.length > 0 && previousStatus !== null) parts.push(`${others.slice(0, 4).join(', ')} changed`);
+  if (skipped) parts.push('a step between was not seen');
+  if (regression) parts.push('went back');
+  if (detectionDelaySeconds !== null) parts.push(`seen after ${span(detectionDelaySeconds)}`);
+  return parts.join(' · ');
+}
+
+/** A delivery with what was tried. @param {{ delivery: Delivery, event: string, canAct: boolean, say: ViewProps['say'], refresh: () => void }} props */
+function DeliveryView({ delivery, event, canAct, say, refresh }) {
+  const { receiver, state, attempts, lastAttempts, nextAttemptAt, replay } = delivery;
+  const resend = async () => {
+    try {
+      if (state === 'dead' && replay === null) await act(`/receivers/${receiver}/retry`, { events: [event] });
+      else await act(`/events/${event}/resend`, { receivers: [receiver] });
+      say(`Sent to ${receiver} once more.`);
+      refresh();
+    } catch (failure) {
+      say(failure instanceof Error ? failure.message : 'It could not be sent.', true);
+    }
+  };
+  return html`<div class="delivery">
+    <span class="delivery-head">
+      <a href="#/receivers">${receiver}</a> <${Pill} word=${state}>${state === 'dead' ? 'given up' : state}<//>
+      ${replay !== null && html`<span class="dim">sent once more</span>`}
+      ${attempts > 1 && html`<span class="dim">${attempts} attempts</span>`}
+      ${nextAttemptAt !== null && html`<span class="dim">next <${Ago} at=${nextAttemptAt} /></span>`}
+    </span>
+    ${canAct && (state === 'dead' || state === 'delivered') && html`<${Action} kind="small" label=${`Resend to ${receiver}`} onAct=${resend}>Resend<//>`}
+    ${
+      lastAttempts.length > 0 &&
+      html`<details class="attempts"><summary>Attempts</summary><${Attempts} attempts=${lastAttempts} /></details>`
+    }
+  </div>`;
+}
+
+/** What was tried, and what was answered. @param {{ attempts: Delivery['lastAttempts'] }} props */
+export function Attempts({ attempts }) {
+  return html`<ol class="attempt-list">
+    ${attempts.map(
+      (attempt) => html`<li key=${attempt.at}>
+        <span><${Clock} at=${attempt.at} /> <b>${attempt.httpStatus ?? attempt.smtpCode ?? 'no answer'}</b> <span class="dim">${span(attempt.durationMs / 1_000)}</span></span>
+        <span class="wrap">${attempt.reason}</span>
+        ${attempt.answer !== '' && html`<code class="wrap">${attempt.answer}</code>`}
+      </li>`,
+    )}
+  </ol>`;
+}
+
+/** What is known of the transfer. @param {{ subject: SubjectDetails }} props */
+function Facts({ subject }) {
+  const { transfer } = subject;
+  /** @type {[string, unknown][]} */
+  const rows = [
+    ['From', endOf(transfer?.source, subject.source)],
+    ['To', endOf(transfer?.destination, subject.destination)],
+    ['Refund', transfer?.refund && endOf(transfer.refund, null)],
+    ['To send', amount(transfer?.toSend)],
+    ['Sent', amount(transfer?.sent)],
+    ['Promised', amount(transfer?.promised)],
+    ['Delivered', amount(transfer?.delivered)],
+    ['Missing', amount(transfer?.shortfall)],
+    ['Sender', transfer?.funder && html`<span class="mono wrap">${transfer.funder}</span>`],
+    ['Recipient', transfer?.recipient && html`<span class="mono wrap">${transfer.recipient}</span>`],
+    ['Error', transfer?.error],
+    ['Subscriptions', subject.subscriptions.join(', ')],
+    [
+      'Led to it',
+      subject.related.map(
+        (id) =>
+          html`<a key=${id} class="mono" href=${`#/subject/${encodeURIComponent(id)}`}>${short(id)}</a>`,
+      ),
+    ],
+    ['Last looked at', subject.lookedAt && html`<${Ago} at=${subject.lookedAt} />`],
+  ];
+  return html`<dl class="facts">
+    ${rows
+      .filter(
+        ([, value]) =>
+          value !== null &&
+          value !== undefined &&
+          value !== '' &&
+          (!Array.isArray(value) || value.length > 0),
+      )
+      .map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
+  </dl>`;
+}
+
+/** A chain with its transaction. @param {{ chain?: string, chainId?: string, txHash?: string, txUrl?: string } | undefined} end @param {string | null} name */
+function endOf(end, name) {
+  const chain = end?.chain ?? name ?? end?.chainId;
+  if (chain === undefined || chain === null) return null;
+  const { txHash, txUrl } = end ?? {};
+  if (txHash === undefined) return chain;
+  const text = html`<span class="mono">${short(txHash)}</span>`;
+  // Only to an explorer of the config or the built-in ones, and never by another scheme.
+  const isLink = txUrl !== undefined && /^https?:\/\//.test(txUrl);
+  return html`${chain} ${isLink ? html`<a href=${txUrl} target="_blank" rel="noopener noreferrer">${text}<span class="visually-hidden"> (opens the explorer)</span></a>` : text}`;
+}

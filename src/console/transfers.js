@@ -1,0 +1,229 @@
+/** @import { Corridor, Subject, ViewProps } from './types.ts' */
+
+import { read, readList } from './api.js';
+import { span } from './format.js';
+import { html, useEffect, useState } from './htm.js';
+import { Ago, Empty, Loading, Metadata, Pill, SubjectName, useData, useNow } from './parts.js';
+
+const SHOWN = 100;
+/** Each page means that the daemon looks at about 500 subjects. */
+const PAGES = 4;
+const COUNT_MS = 20_000;
+const FAILED = ['failed', 'expired', 'refundable', 'error', 'expired_unfunded']
+  .map((status) => `status=${status}`)
+  .join('&');
+
+/** The lists of the first page: what they are called, and what they say when they are empty. */
+export const LISTS = /** @type {const} */ ([
+  [
+    'in-flight',
+    'In flight',
+    'Nothing is in flight.',
+    'Transfers show up here once they are funded, until they are filled.',
+  ],
+  [
+    'slow',
+    'Slow',
+    'Nothing is slow.',
+    'A transfer is slow once it is overdue, or has waited longer than 9 of 10 on its route.',
+  ],
+  [
+    'failed',
+    'Failed',
+    'Nothing has failed.',
+    'Transfers that failed, expired or can be claimed back show up here.',
+  ],
+  [
+    'recent',
+    'All',
+    'Nothing is watched yet.',
+    'Name wallets or transfers in the config, or track one through the API.',
+  ],
+]);
+
+/** How many of them there are is told on the first page, whichever list is shown. */
+const TILES = [
+  ...LISTS.slice(0, 3).map(([name, label]) => [name, label, `#/transfers/${name}`]),
+  ['undelivered', 'Undelivered', '#/undelivered'],
+  ...LISTS.slice(3).map(([name, label]) => [name, label, `#/transfers/${name}`]),
+].map(([name = '', label = '', href = '']) => /** @type {const} */ ([name, label, href]));
+
+/** @param {Subject} subject @param {Map<string, Corridor>} corridors */
+function timingOf({ corridor }, corridors) {
+  return (corridor === null ? null : corridors.get(corridor)?.fill) ?? corridors.get('*')?.fill ?? null;
+}
+
+/** @param {Subject} subject @param {Map<string, Corridor>} corridors @param {number} nowMs */
+function isSlow(subject, corridors, nowMs) {
+  if (subject.overdue) return true;
+  const timing = subject.kind === 'intent' ? timingOf(subject, corridors) : null;
+  if (timing === null || subject.pendingSince === null) return false;
+  return nowMs - Date.parse(subject.pendingSince) > timing.p90Seconds * 1_000;
+}
+
+/** @typedef {{ items: Subject[], more: boolean }} Found */
+/** @typedef {Map<string, Corridor>} Corridors */
+
+/** What was learned changes slowly, and is read once in so many ms. */
+const LEARNED_MS = 60_000;
+let learned = { atMs: Number.NEGATIVE_INFINITY, corridors: /** @type {Corridors} */ (new Map()) };
+
+/** What was learned of the routes, by corridor. @param {AbortSignal} signal @returns {Promise<Corridors>} */
+export async function readCorridors(signal) {
+  if (performance.now() - learned.atMs < LEARNED_MS) return learned.corridors;
+  /** @type {{ corridors: Corridor[] }} */
+  const { corridors } = await read('/corridors', signal);
+  learned = { atMs: performance.now(), corridors: new Map(corridors.map((one) => [one.corridor, one])) };
+  return learned.corridors;
+}
+
+/** One of the lists. @param {string} name @param {Corridors} corridors @param {AbortSignal} signal @returns {Promise<Found>} */
+async function readOne(name, corridors, signal) {
+  /** @param {string} query @param {number} [pages] @returns {Promise<Found>} */
+  const list = (query, pages = PAGES) =>
+    readList(`/subjects?limit=${SHOWN}${query}`, { key: 'subjects', most: SHOWN, pages, signal });
+  if (name === 'recent') return list('', 1);
+  if (name === 'failed') return list(`&${FAILED}`);
+  if (name === 'in-flight') return list('&age=0s');
+  const overdue = await list('&overdue=true');
+  const p90s = [...corridors.values()].flatMap(({ fill }) => (fill === null ? [] : [fill.p90Seconds]));
+  const age = Math.ceil(Math.min(...p90s));
+  const old = p90s.length === 0 ? { items: [], more: false } : await list(`&kind=intent&age=${age}s`);
+  const found = new Map([...overdue.items, ...old.items].map((one) => [one.subject, one]));
+  const nowMs = Date.now();
+  const items = [...found.values()].filter((one) => isSlow(one, corridors, nowMs));
+  return { items, more: overdue.more || old.more };
+}
+
+/**
+ * How many stand in every list: one after the other, for each means looking at many subjects.
+ * @param {AbortSignal} signal @returns {Promise<Record<string, string>>}
+ */
+async function readCounts(signal) {
+  const corridors = await readCorridors(signal);
+  /** @type {Record<string, string>} */
+  const counts = {};
+  for (const [name] of LISTS) counts[name] = countOf(await readOne(name, corridors, signal));
+  const options = { key: 'undelivered', most: SHOWN, pages: 1, signal };
+  counts.undelivered = countOf(await readList(`/undelivered?limit=${SHOWN}`, options));
+  return counts;
+}
+
+/** @param {Found} found */
+const countOf = ({ items, more }) => `${items.length}${more ? '+' : ''}`;
+
+/** The first page: how many are in flight, slow, failed, and a list of one of these. @param {ViewProps & { list: string }} props */
+export function Transfers({ list, tick }) {
+  const [name, title, none, hint] = LISTS.find(([one]) => one === list) ?? LISTS[0];
+  const { data, error } = useData(
+    async (signal) => {
+      const corridors = await readCorridors(signal);
+      return { corridors, found: await readOne(name, corridors, signal) };
+    },
+    `transfers ${name}`,
+    tick,
+  );
+  const minute = useSlowTick();
+  const { data: counts } = useData(readCounts, 'counts', minute);
+  const shown = data?.found;
+  return html`
+    <h1 tabindex="-1">Transfers</h1>
+    <nav class="tiles" aria-label="Lists">
+      ${TILES.map(([one, label, href]) => {
+        const count = one === name && shown !== undefined ? countOf(shown) : (counts?.[one] ?? '–');
+        const alarm = one !== 'in-flight' && one !== 'recent' && Number.parseInt(count, 10) > 0;
+        return html`<a key=${one} class=${`tile ${alarm ? `tile-${one}` : ''}`} href=${href} aria-current=${one === name ? 'page' : undefined}>
+          <span class="tile-count">${count}</span><span class="tile-label">${label}</span>
+        </a>`;
+      })}
+    </nav>
+    ${error !== null && html`<p class="problem" role="alert">${error}</p>`}
+    ${
+      shown === undefined || data === null
+        ? error === null && html`<${Loading} error=${null} />`
+        : shown.items.length === 0
+          ? html`<${Empty} title=${none}>${hint}<//>`
+          : html`<${SubjectList} subjects=${shown.items} corridors=${data.corridors} title=${title} />`
+    }
+  `;
+}
+
+/** A number that grows every 20 s. */
+function useSlowTick() {
+  const [tick, setTick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => setTick((before) => before + 1), COUNT_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return tick;
+}
+
+/** Subjects as rows; on a phone, as cards. @param {{ subjects: Subject[], corridors: Map<string, Corridor>, title: string }} props */
+export function SubjectList({ subjects, corridors, title }) {
+  return html`<ul class="list" aria-label=${title}>
+    ${subjects.map(
+      (subject) => html`<li key=${subject.subject} class="row">
+        <div class="row-status"><${Pill} word=${subject.status} />${subject.overdue && html`<${Pill} word="overdue" />`}</div>
+        <div class="row-main"><${SubjectName} subject=${subject} /></div>
+        <div class="row-meta"><${Metadata} metadata=${subject.metadata} /></div>
+        <div class="row-time"><${Waiting} subject=${subject} corridors=${corridors} /></div>
+      </li>`,
+    )}
+  </ul>`;
+}
+
+/** How long a transfer has waited, against what is usual on its route. @param {{ subject: Subject, corridors: Map<string, Corridor> }} props */
+export function Waiting({ subject, corridors }) {
+  const nowMs = useNow();
+  const { pendingSince, status, changedAt } = subject;
+  if (pendingSince === null || status !== 'pending')
+    return html`<span class="dim"><${Ago} at=${changedAt} /></span>`;
+  const seconds = (nowMs - Date.parse(pendingSince)) / 1_000;
+  const timing = subject.kind === 'intent' ? timingOf(subject, corridors) : null;
+  if (timing === null) return html`<span>for ${span(Math.round(seconds))}</span>`;
+  const share = Math.min(100, (seconds / timing.p90Seconds) * 100);
+  const isLate = seconds > timing.p90Seconds;
+  return html`<span class=${`waiting ${isLate ? 'late' : ''}`}>
+    <span>for ${span(Math.round(seconds))}</span>
+    <svg class="meter" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
+      <rect class="meter-track" width="100" height="4" rx="2" /><rect class="meter-fill" width=${share.toFixed(1)} height="4" rx="2" />
+    </svg>
+    <span class="dim">${isLate ? 'longer than' : 'mostly within'} ${span(timing.p90Seconds)}</span>
+  </span>`;
+}
+
+const STEP = 8;
+
+/** What a search finds: by a hash, an address, or the user's own metadata. @param {ViewProps & { text: string }} props */
+export function Search({ text, tick }) {
+  const [pages, setPages] = useState(STEP);
+  const isPair = /^[^=\s]+=.+$/.test(text) && !text.startsWith('0x');
+  const query = `${isPair ? 'metadata' : 'mentions'}=${encodeURIComponent(text)}`;
+  const { data, error } = useData(
+    async (signal) => {
+      const corridors = await readCorridors(signal);
+      /** @type {Found} */
+      const found = await readList(`/subjects?limit=${SHOWN}&${query}`, {
+        key: 'subjects',
+        most: SHOWN,
+        pages,
+        signal,
+      });
+      return { ...found, corridors };
+    },
+    `search ${text} ${pages}`,
+    tick,
+  );
+  return html`
+    <h1 tabindex="-1">Search</h1>
+    <p class="lead">${data === null ? 'Looking for' : `${data.items.length}${data.more ? '+' : ''} found for`} <q>${text}</q></p>
+    ${
+      data === null
+        ? html`<${Loading} error=${error} />`
+        : data.items.length === 0
+          ? html`<${Empty} title="Nothing found.">Search by a hash, an address, an id, or metadata as <code>1042</code> or <code>order=1042</code>.<//>`
+          : html`<${SubjectList} subjects=${data.items} corridors=${data.corridors} title="Found" />`
+    }
+    ${data?.more && data.items.length < SHOWN && html`<p><button type="button" class="button" onClick=${() => setPages(pages * 2)}>Search further back</button></p>`}
+  `;
+}

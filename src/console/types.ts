@@ -1,0 +1,28 @@
+/** What the API answers with, by the names of its schemas: for the types of the console's files. */
+import type { z } from 'zod';
+import type { Corridor } from '../domain/cadence/corridors.ts';
+import type { RenderedEvent } from '../domain/events/event.ts';
+import type { Delivery } from '../operations/deliveries.ts';
+import type { ReceiverView } from '../operations/receivers.ts';
+import type { Subject } from '../operations/subjects.ts';
+import type { SubjectDetails } from '../operations/timeline.ts';
+import type { Undelivered } from '../operations/undelivered.ts';
+import type { PROBLEM } from '../server/api/shapes.ts';
+
+export type { Corridor, Delivery, ReceiverView, RenderedEvent, Subject, SubjectDetails, Undelivered };
+export type Problem = z.infer<typeof PROBLEM>;
+export type Moment = SubjectDetails['timeline'][number];
+
+/** How the page knows whether what it shows is current. */
+export type LiveState = 'connecting' | 'live' | 'stale';
+
+/** Who looks at the page: whether a token is needed, and what the one that was given allows. */
+export type Session = { signIn: boolean; scope: 'read' | 'admin' | null; version: string };
+
+/** What each view gets: what may be done, a number that grows when something has changed, and where to say what was done. */
+export type ViewProps = {
+  canAct: boolean;
+  tick: number;
+  say: (text: string, isError?: boolean) => void;
+  refresh: () => void;
+};

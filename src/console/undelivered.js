@@ -1,0 +1,63 @@
+/** @import { Undelivered, ViewProps } from './types.ts' */
+
+import { act, readList } from './api.js';
+import { short } from './format.js';
+import { html } from './htm.js';
+import { Action, Ago, Empty, Loading, Pill, subjectLink, useData } from './parts.js';
+import { Attempts } from './subject.js';
+
+const SHOWN = 100;
+
+/** What was not delivered, over all receivers. @param {ViewProps} props */
+export function UndeliveredView({ tick, canAct, say, refresh }) {
+  const { data, error } = useData(
+    async (signal) =>
+      /** @type {Promise<{ items: Undelivered[], more: boolean }>} */ (
+        readList(`/undelivered?limit=${SHOWN}`, { key: 'undelivered', most: SHOWN, signal })
+      ),
+    'undelivered',
+    tick,
+  );
+  /** @param {Undelivered} one */
+  const retry = async ({ receiver, event, replay }) => {
+    try {
+      if (replay === null) await act(`/receivers/${receiver}/retry`, { events: [event] });
+      else await act(`/events/${event}/resend`, { receivers: [receiver] });
+      say(`Sent to ${receiver} once more.`);
+      refresh();
+    } catch (failure) {
+      say(failure instanceof Error ? failure.message : 'It could not be sent.', true);
+    }
+  };
+  return html`
+    <h1 tabindex="-1">Undelivered</h1>
+    <p class="lead">What failed and is tried again, and what was given up.</p>
+    ${error !== null && html`<p class="problem" role="alert">${error}</p>`}
+    ${
+      data === null
+        ? error === null && html`<${Loading} error=${null} />`
+        : data.items.length === 0
+          ? html`<${Empty} title="Everything was delivered.">What fails shows up here with what the receiver answered.<//>`
+          : html`<ul class="list" aria-label="Undelivered">
+            ${data.items.map(
+              (one) => html`<li key=${one.receiver + one.id} class="row">
+                <div class="row-status"><${Pill} word=${one.state}>${one.state === 'dead' ? 'given up' : one.state}<//></div>
+                <div class="row-main">
+                  ${
+                    one.subject === null
+                      ? html`<span class="row-title">${short(one.event)}</span>`
+                      : html`<a class="row-link" href=${subjectLink(one.subject)}><span class="row-title">${one.type ?? 'event'} → ${one.receiver}</span><span class="mono dim">${short(one.subject)}</span></a>`
+                  }
+                  <details class="attempts"><summary>${one.attempts} ${one.attempts === 1 ? 'attempt' : 'attempts'}: ${one.lastAttempts.at(-1)?.reason ?? ''}</summary><${Attempts} attempts=${one.lastAttempts} /></details>
+                </div>
+                <div class="row-meta dim">${one.nextAttemptAt === null ? html`<${Ago} at=${one.at} />` : html`next <${Ago} at=${one.nextAttemptAt} />`}</div>
+                <div class="row-time">
+                  ${canAct && one.state === 'dead' && html`<${Action} kind="small" label=${`Resend ${one.type ?? 'the event'} to ${one.receiver}`} onAct=${() => retry(one)}>Resend<//>`}
+                </div>
+              </li>`,
+            )}
+          </ul>`
+    }
+    ${data?.more && html`<p class="dim">There are more: the first ${SHOWN} are shown.</p>`}
+  `;
+}

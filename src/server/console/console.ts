@@ -1,0 +1,68 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { VERSION } from '../../version.ts';
+import type { Access, Denial } from '../api/access.ts';
+import { sendProblem } from '../problem.ts';
+import { type Asset, readAssets } from './assets.ts';
+
+/** Nothing but what this server serves itself: no script, style, picture or connection from elsewhere, and no frame. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+].join('; ');
+
+const HEADERS = {
+  'content-security-policy': POLICY,
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+};
+
+const SIGN_IN = z.strictObject({ token: z.string().min(1).max(1_000) });
+
+/** Adds the console: the page at `/`, its files, and signing in and out. All that it shows, it asks of the API. */
+export function routeConsole(app: FastifyInstance, access: Access): void {
+  const assets = readAssets();
+  app.get('/', (request, reply) => sendAsset(request, reply, assets.get('index.html')));
+  app.get<{ Params: { name: string } }>('/console/:name', (request, reply) =>
+    sendAsset(request, reply, assets.get(request.params.name)),
+  );
+  app.get('/console/session', async (request, reply) => {
+    const found = access.session(request);
+    if ('denial' in found) return deny(reply, found.denial);
+    return reply.headers({ ...HEADERS, 'cache-control': 'no-store' }).send({ ...found, version: VERSION });
+  });
+  app.post('/console/session', { config: { takesBody: true } }, async (request, reply) => {
+    const body = SIGN_IN.safeParse(request.body);
+    if (!body.success) return sendProblem(reply, 400, 'body: found something else, expected {"token": "…"}');
+    const signedIn = await access.signIn(request, body.data.token);
+    if ('denial' in signedIn) return deny(reply, signedIn.denial);
+    const { cookie, scope } = signedIn;
+    return reply.headers({ ...HEADERS, 'cache-control': 'no-store', 'set-cookie': cookie }).send({ scope });
+  });
+  app.delete('/console/session', async (request, reply) => {
+    const signedOut = access.signOut(request);
+    if ('denial' in signedOut) return deny(reply, signedOut.denial);
+    return reply.headers({ 'set-cookie': signedOut.cookie }).code(204).send();
+  });
+}
+
+function deny(reply: FastifyReply, { status, detail, headers = {} }: Denial): FastifyReply {
+  return sendProblem(reply.headers({ ...headers, 'cache-control': 'no-store' }), status, detail);
+}
+
+function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset | undefined): FastifyReply {
+  if (asset === undefined) return sendProblem(reply, 404, 'found no such file of the console');
+  reply.headers({ ...HEADERS, 'cache-control': 'no-cache', etag: asset.etag });
+  if (request.headers['if-none-match'] === asset.etag) return reply.code(304).send();
+  return reply.type(asset.type).send(asset.body);
+}

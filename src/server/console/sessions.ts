@@ -1,0 +1,96 @@
+import { createHmac, randomBytes, scryptSync, timingSafeEqual } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
+import type { Secret } from '../../secret.ts';
+import type { Scope } from '../api/route.ts';
+
+/** How long somebody stays signed in. */
+const GOOD_SECONDS = 12 * 3_600;
+
+/** A token that lets somebody sign in, and what it allows. */
+export type SessionToken = { scope: Scope; token: Secret };
+
+/**
+ * Signs who has signed in to the console, and tells whether a session was signed here. Nothing is stored: all processes
+ * with one token take each other's sessions, and another token ends those that were begun with it. The key is made from
+ * the token, slowly, so that a session does not help to guess it.
+ */
+export class Sessions {
+  readonly #keys: readonly { scope: Scope; token: Secret; key: Buffer }[];
+
+  constructor(tokens: readonly SessionToken[]) {
+    this.#keys = tokens.map(({ scope, token }) => ({
+      scope,
+      token,
+      key: scryptSync(token.reveal(), 'intentwatch console session', 32),
+    }));
+  }
+
+  /** The header that begins a session with a token of ours. `isSecure`: the browser has come by https. */
+  begin(
+    token: Secret,
+    { request, nowMs, isSecure }: { request: FastifyRequest; nowMs: number; isSecure: boolean },
+  ): string {
+    const key = this.#keys.find((one) => one.token === token)?.key;
+    if (key === undefined) throw new Error('found a token that is none of the config');
+    const said = `${Math.floor(nowMs / 1_000) + GOOD_SECONDS}.${randomBytes(16).toString('base64url')}`;
+    const session = `${said}.${sign(key, said)}`;
+    return cookie(request, { value: session, seconds: GOOD_SECONDS, isSecure });
+  }
+
+  /** The header that ends it. */
+  end({ request, isSecure }: { request: FastifyRequest; isSecure: boolean }): string {
+    return cookie(request, { value: '', seconds: 0, isSecure });
+  }
+
+  /** What the session of a request allows; null where it has none of ours. All keys are compared, each in constant time. */
+  scopeOf(request: FastifyRequest, nowMs: number): Scope | 'expired' | null {
+    const session = sessionOf(request);
+    const [, said = '', expires = '', signature = ''] =
+      /^((\d{1,12})\.[\w-]{22})\.([\w-]{43})$/.exec(session ?? '') ?? [];
+    const given = Buffer.from(signature);
+    const [found] = this.#keys.filter(({ key }) => isEqual(Buffer.from(sign(key, said)), given));
+    if (found === undefined) return null;
+    return nowMs < Number(expires) * 1_000 ? found.scope : 'expired';
+  }
+}
+
+/**
+ * Whether a request comes from the console itself, and not from a page elsewhere that the browser sends the cookie for.
+ * What changes something has to say where it comes from. A proxy may have written Host anew: then it is `publicUrl`.
+ */
+export function isOwnPage({ headers, method }: FastifyRequest, publicUrl: string | null): boolean {
+  const { origin, host } = headers;
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined && site !== 'same-origin' && site !== 'none') return false;
+  if (origin === undefined) return method === 'GET' || site === 'same-origin';
+  if (!URL.canParse(origin)) return false;
+  const from = new URL(origin);
+  return from.host === host || (publicUrl !== null && from.origin === new URL(publicUrl).origin);
+}
+
+/** The name tells daemons of one machine apart: a browser keeps cookies by host, whatever the port. */
+function nameOf({ socket }: FastifyRequest): string {
+  return `intentwatch_${socket.localPort}`;
+}
+
+function sessionOf(request: FastifyRequest): string | undefined {
+  const name = `${nameOf(request)}=`;
+  const pairs = (request.headers.cookie ?? '').split(';').map((pair) => pair.trim());
+  return pairs.find((pair) => pair.startsWith(name))?.slice(name.length);
+}
+
+function cookie(
+  request: FastifyRequest,
+  { value, seconds, isSecure }: { value: string; seconds: number; isSecure: boolean },
+): string {
+  const attributes = `Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`;
+  return `${nameOf(request)}=${value}; ${attributes}`;
+}
+
+function sign(key: Buffer, said: string): string {
+  return createHmac('sha256', key).update(said).digest('base64url');
+}
+
+function isEqual(one: Buffer, other: Buffer): boolean {
+  return one.length === other.length && timingSafeEqual(one, other);
+}

@@ -1,0 +1,156 @@
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { ADMIN_TOKEN, type ApiStage, apiStage, READ_TOKEN } from '../support/api-stage.ts';
+import { CHROMIUM, pressByKeyboard, startBrowser, watchedPage } from '../support/browser.ts';
+import { Hook } from '../support/hook.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+
+const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const VIOLATIONS = z.array(z.object({ id: z.string(), nodes: z.array(z.string()) }));
+const unlessInstalled = CHROMIUM === null ? ' (skipped: chromium is not installed)' : '';
+const PHONE = {
+  viewport: { width: 360, height: 740 },
+  colorScheme: 'dark',
+  reducedMotion: 'reduce',
+} as const;
+const DESK = { viewport: { width: 1280, height: 900 }, colorScheme: 'light' } as const;
+
+const closers: (() => Promise<unknown>)[] = [];
+const hooks = { backend: new Hook(), broken: new Hook(() => 500), operator: new Hook() };
+let stage: ApiStage;
+let browser: Browser;
+
+beforeAll(async () => {
+  if (CHROMIUM === null) return;
+  for (const hook of Object.values(hooks)) {
+    await hook.start();
+    closers.push(() => hook.close());
+  }
+  stage = await apiStage(hooks, { later: (close) => void closers.push(close) });
+  browser = await startBrowser();
+  closers.push(() => browser.close());
+});
+
+afterAll(async () => {
+  for (const close of closers.reverse()) await close();
+});
+
+/** What axe finds wrong on a page, and that it does not scroll sideways. */
+async function expectAccessible(page: Page): Promise<void> {
+  await page.evaluate(AXE);
+  const found = await page.evaluate(
+    'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ html }) => html) })))',
+  );
+  expect(VIOLATIONS.parse(found)).toEqual([]);
+  const isWide = await page.evaluate('document.documentElement.scrollWidth > window.innerWidth');
+  expect(isWide).toBe(false);
+}
+
+async function signIn(page: Page, token: string): Promise<void> {
+  await page.getByLabel('Token of the API').waitFor();
+  await page.keyboard.type(token);
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Transfers' }).waitFor();
+}
+
+test.skipIf(CHROMIUM === null)(
+  `a transfer is found by its metadata, watched as it fills, a dead letter resent, a receiver paused and resumed: on a phone, in the dark, with the keyboard${unlessInstalled}`,
+  async () => {
+    const { page, complaints } = await watchedPage(browser, stage.url, PHONE);
+    await page.getByLabel('Token of the API').waitFor();
+    await expectAccessible(page);
+    await signIn(page, ADMIN_TOKEN);
+    await page.getByText('Live', { exact: true }).waitFor();
+    stage.say(hashOf(1), 'pending');
+    await page.getByText('pending').first().waitFor();
+    await expectAccessible(page);
+
+    await page.keyboard.press('/');
+    await page.keyboard.type('order=1042');
+    await page.keyboard.press('Enter');
+    await page.getByText('1 found for').waitFor();
+    await expectAccessible(page);
+    await page.keyboard.press('/');
+    await page.keyboard.press('ControlOrMeta+a');
+    await page.keyboard.type('1042');
+    await page.keyboard.press('Enter');
+    await page.getByText('1 found for “1042”').waitFor();
+    await pressByKeyboard(page, await page.locator('.row-link').innerText().then(firstLine));
+
+    const state = page.locator('.subject-state .pill').first();
+    await page.getByRole('heading', { name: 'Timeline' }).waitFor();
+    expect(await state.innerText()).toBe('pending');
+    stage.say(hashOf(1), 'filled');
+    await page.locator('.subject-state').getByText('filled').waitFor();
+    await page.getByText('intent.filled', { exact: true }).waitFor();
+    await page.getByText('given up').nth(1).waitFor();
+    await expectAccessible(page);
+
+    await pressByKeyboard(page, 'Undelivered');
+    await page.getByRole('button', { name: 'Resend intent.filled to broken' }).waitFor();
+    await expectAccessible(page);
+    hooks.broken.answer = () => 204;
+    const sent = hooks.broken.came.filter(({ event }) => event.type === 'intent.filled').length;
+    await pressByKeyboard(page, 'Resend intent.filled to broken');
+    await page.getByText('Sent to broken once more.').waitFor();
+    await hooks.broken.until(
+      (came) => came.filter(({ event }) => event.type === 'intent.filled').length > sent,
+    );
+    await page.getByRole('button', { name: 'Resend intent.filled to broken' }).waitFor({ state: 'detached' });
+
+    await pressByKeyboard(page, 'Receivers');
+    await page.getByRole('heading', { name: 'backend' }).waitFor();
+    await expectAccessible(page);
+    await pressByKeyboard(page, 'Send a test event to backend');
+    await page.getByText('backend answered 204').waitFor();
+    await pressByKeyboard(page, 'Pause backend');
+    await page.getByRole('button', { name: 'Resume backend' }).waitFor();
+    stage.say(hashOf(2), 'pending');
+    const card = page.getByRole('listitem', { name: 'backend' });
+    await card.getByText('paused', { exact: true }).waitFor();
+    await expectAccessible(page);
+    await pressByKeyboard(page, 'Resume backend');
+    await card.getByText('healthy').waitFor();
+    await hooks.backend.until((came) => came.some(({ event }) => event.data.subject.id.includes(hashOf(2))));
+
+    await pressByKeyboard(page, 'Routes');
+    await page.getByRole('heading', { name: 'Routes' }).waitFor();
+    await expectAccessible(page);
+    await pressByKeyboard(page, 'Sign out');
+    await page.getByLabel('Token of the API').waitFor();
+    expect(complaints).toEqual([]);
+  },
+);
+
+test.skipIf(CHROMIUM === null)(
+  `who signs in to read sees everything and is offered nothing to do; foreign text is text${unlessInstalled}`,
+  async () => {
+    const { page, complaints } = await watchedPage(browser, stage.url, DESK);
+    await signIn(page, READ_TOKEN);
+    const script = '<img src=x onerror=alert(1)>';
+    await page.goto(`${stage.url}/#/search/${encodeURIComponent(script)}`);
+    await page.getByText(`found for “${script}”`).waitFor();
+    expect(await page.locator('main img').count()).toBe(0);
+    for (const [view, heading] of [
+      ['transfers/recent', 'Transfers'],
+      ['undelivered', 'Undelivered'],
+      ['receivers', 'Receivers'],
+      ['routes', 'Routes'],
+      ['nowhere', 'Not found'],
+    ] as const) {
+      await page.goto(`${stage.url}/#/${view}`);
+      await page.getByRole('heading', { name: heading, exact: true }).waitFor();
+      await page.getByRole('status', { name: 'Loading' }).waitFor({ state: 'detached' });
+      await expectAccessible(page);
+      expect(await page.locator('main button').count()).toBe(0);
+    }
+    expect(complaints).toEqual([]);
+  },
+);
+
+function firstLine(text: string): string {
+  return text.split('\n')[0] ?? '';
+}

@@ -1,0 +1,56 @@
+import { existsSync } from 'node:fs';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { z } from 'zod';
+
+const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+
+/** Where a Chromium is: `CHROMIUM`, else where packages put it; null where there is none, and its tests are skipped. */
+export const CHROMIUM = [process.env.CHROMIUM ?? '', ...PLACES].find((path) => existsSync(path)) ?? null;
+
+/** Starts Chromium without a screen. Its own sandbox needs rights that a container does not give. */
+export async function startBrowser(): Promise<Browser> {
+  if (CHROMIUM === null) throw new Error('found no Chromium, expected one');
+  return chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
+}
+
+/** A page with all that must not happen on it: what it said on the console, and what it asked of other hosts. */
+export type WatchedPage = { page: Page; complaints: string[] };
+
+/** Opens a page of its own context, and watches it. */
+export async function watchedPage(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions,
+): Promise<WatchedPage> {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  const complaints: string[] = [];
+  page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`));
+  page.on('pageerror', (error) => complaints.push(`error: ${error.message}`));
+  page.on('request', (request) => {
+    if (!request.url().startsWith(`${url}/`)) complaints.push(`request: ${request.url()}`);
+  });
+  await page.goto(`${url}/`);
+  return { page, complaints };
+}
+
+// As a text: these files know nothing of a browser's globals.
+const FOCUSED_NAME =
+  "document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent?.trim() ?? ''";
+const FOCUSED = z.string();
+
+/** Moves the focus with the Tab key until it is on what has this name, then presses Enter. */
+export async function pressByKeyboard(page: Page, name: string): Promise<void> {
+  const seen: string[] = [];
+  for (let presses = 0; presses < 80; presses += 1) {
+    await page.keyboard.press('Tab');
+    const focused = FOCUSED.parse(await page.evaluate(FOCUSED_NAME));
+    if (focused.startsWith(name)) {
+      await page.keyboard.press('Enter');
+      return;
+    }
+    seen.push(focused.slice(0, 40));
+  }
+  throw new Error(`found ${JSON.stringify(seen)}, expected to reach ${name} with the Tab key`);
+}
