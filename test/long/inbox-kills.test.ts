@@ -95,7 +95,7 @@ test.skipIf(NOT_INSTALLED !== '')(
     });
     await daemon.start();
 
-    sandbox.setPace(20);
+    sandbox.setPace(6);
     for (let kill = 1; kill <= KILLS; kill++) {
       const due = (kill * EVENTS) / (KILLS + 1);
       await eventually(`${due} effects`, async () => (await effects()) >= due, 240_000);
