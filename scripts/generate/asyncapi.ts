@@ -8,13 +8,25 @@ const HEADERS = {
   type: 'object',
   required: ['webhook-id', 'webhook-timestamp', 'webhook-signature'],
   properties: {
-    'webhook-id': { type: 'string', description: 'The id of the event, the same for every attempt and replay.' },
-    'webhook-timestamp': { type: 'string', pattern: '^\\d+$', description: 'When this attempt was made, Unix seconds.' },
+    'webhook-id': {
+      type: 'string',
+      description: 'The id of the event, the same for every attempt and replay.',
+    },
+    'webhook-timestamp': {
+      type: 'string',
+      pattern: '^\\d+$',
+      description: 'When this attempt was made, Unix seconds.',
+    },
     'webhook-signature': {
       type: 'string',
-      description: 'Signatures of Standard Webhooks, with a space between: `v1,` HMAC-SHA256, `v1a,` ed25519.',
+      description:
+        'Signatures of Standard Webhooks, with a space between: `v1,` HMAC-SHA256, `v1a,` ed25519.',
     },
-    'intentwatch-replay': { type: 'string', const: 'true', description: 'There where the operator sends it again.' },
+    'intentwatch-replay': {
+      type: 'string',
+      const: 'true',
+      description: 'There where the operator sends it again.',
+    },
   },
 };
 

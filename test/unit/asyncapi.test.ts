@@ -15,7 +15,10 @@ const DOCUMENT = z.object({
     schemas: z.object({ event: z.object({}).loose() }),
     messages: z.record(
       z.string(),
-      z.object({ payload: z.object({}).loose(), examples: z.array(z.object({ payload: z.json() })).length(1) }),
+      z.object({
+        payload: z.object({}).loose(),
+        examples: z.array(z.object({ payload: z.json() })).length(1),
+      }),
     ),
   }),
 });
