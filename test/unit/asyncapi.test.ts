@@ -8,7 +8,7 @@ import { EVENT_TYPES } from '../../src/domain/events/event-types.ts';
 
 const load = (path: string): unknown => JSON.parse(readFileSync(path, 'utf8'));
 const document = load(new URL('../../docs/asyncapi.json', import.meta.url).pathname);
-const PUBLISHED = createRequire(import.meta.url).resolve('@asyncapi/specs/schemas/3.0.0.json');
+const PUBLISHED = createRequire(import.meta.url).resolve('@asyncapi/specs/schemas/3.0.0-without-$id.json');
 
 const DOCUMENT = z.object({
   components: z.object({
