@@ -1,8 +1,9 @@
-// Makes what the package has in place of src: JavaScript with types and source maps, in dist. `npm pack` runs it before
-// it packs and takes dist away afterwards; a clone runs its TypeScript as it is and never looks there.
+// Makes what a package has in place of its TypeScript: JavaScript with types and source maps, in dist. `npm pack` runs it
+// before it packs and takes dist away afterwards; a clone runs its TypeScript as it is and never looks there.
 //
-//   node scripts/pack.mjs            makes dist
-//   node scripts/pack.mjs --remove   takes it away
+//   node scripts/pack.mjs                      makes dist of the daemon
+//   node scripts/pack.mjs consumer             makes consumer/dist, and puts the license beside it
+//   node scripts/pack.mjs [consumer] --remove  takes it away
 //
 // Plain JavaScript: the npm that packs may run on a Node that cannot read the rest.
 
@@ -12,18 +13,19 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..');
-const dist = join(root, 'dist');
 
-function compile() {
+function compile(project) {
   const tsc = join(root, 'node_modules/.bin/tsc');
-  const { status } = spawnSync(tsc, ['-p', join(root, 'scripts/tsconfig.pack.json')], { stdio: 'inherit' });
+  const { status } = spawnSync(tsc, ['-p', join(root, project)], { stdio: 'inherit' });
   if (status !== 0) throw new Error(`tsc ended with ${status}, expected 0`);
-  // Its receiver and its mail server are development dependencies: the demo is for a clone.
-  rmSync(join(dist, 'demo'), { recursive: true });
 }
 
-/** What is read at run time beside JavaScript that is compiled: the scripts that Redis runs, and the page's files. */
-function copyScripts() {
+function makeDaemon() {
+  compile('scripts/tsconfig.pack.json');
+  const dist = join(root, 'dist');
+  // Its receiver and its mail server are development dependencies: the demo is for a clone.
+  rmSync(join(dist, 'demo'), { recursive: true });
+  // What is read at run time beside JavaScript: the scripts that Redis runs, and the files of the page.
   const commands = 'store/commands';
   cpSync(join(root, 'src', commands), join(dist, commands), {
     recursive: true,
@@ -35,8 +37,12 @@ function copyScripts() {
   });
 }
 
-rmSync(dist, { recursive: true, force: true });
-if (!process.argv.includes('--remove')) {
-  compile();
-  copyScripts();
+function makeConsumer() {
+  compile('consumer/tsconfig.json');
+  cpSync(join(root, 'LICENSE'), join(root, 'consumer/LICENSE'));
 }
+
+const ofConsumer = process.argv.includes('consumer');
+const made = ofConsumer ? ['consumer/dist', 'consumer/LICENSE'] : ['dist'];
+for (const path of made) rmSync(join(root, path), { recursive: true, force: true });
+if (!process.argv.includes('--remove')) (ofConsumer ? makeConsumer : makeDaemon)();

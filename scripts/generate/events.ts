@@ -2,10 +2,11 @@ import { z } from 'zod';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { RENDERED_EVENT } from '../../src/domain/events/event-schema.ts';
 import { EVENT_TYPES } from '../../src/domain/events/event-types.ts';
+import { asyncApi } from './asyncapi.ts';
 import { isSchema, type Schema } from './config-page.ts';
 import { exampleEvents } from './event-examples.ts';
 
-/** The event catalogue: the page, the JSON Schema of the envelope, and an example per type. Paths within the repository. */
+/** The event catalogue: the page, the JSON Schema of the envelope, an AsyncAPI document, and an example per type. Paths within the repository. */
 export async function generateEventFiles(): Promise<{ path: string; content: string }[]> {
   const schema = z.toJSONSchema(RENDERED_EVENT, { io: 'input' });
   const examples = exampleEvents();
@@ -16,7 +17,12 @@ export async function generateEventFiles(): Promise<{ path: string; content: str
       throw new Error(`found no example of ${type}, expected a story that makes one`);
     files.push({ path: `docs/events/${type}.json`, content: jsonFile(example) });
   }
-  return [{ path: 'docs/events.md', content: renderPage(schema, examples) }, ...files];
+  const document = asyncApi({ examples, meaningOf: (type) => MEANINGS.get(type)?.[0] ?? '' });
+  return [
+    { path: 'docs/events.md', content: renderPage(schema, examples) },
+    { path: 'docs/asyncapi.json', content: jsonFile(document) },
+    ...files,
+  ];
 }
 
 /** JSON as the formatter of this repository writes it: short lists on one line. */
@@ -165,7 +171,9 @@ is entitled to it. A webhook's body is the event as JSON; a mail says the same i
   become \`-\`; \`data.status\` has the word as it was. Do not refuse what you do not know.
 - **History.** What a wallet did before it was subscribed makes no event, unless the subscription says \`history: emit\`.
 
-Every event fits [events/schema.json](events/schema.json) (JSON Schema 2020-12). Members may be added to it.
+Every event fits [events/schema.json](events/schema.json) (JSON Schema 2020-12). Members may be added to it. For tools,
+[asyncapi.json](asyncapi.json) has a message with a schema and an example for each type (AsyncAPI 3.0). TypeScript types
+are in [intentwatch-consumer](consumer.md).
 `;
 
 function renderPage(schema: Schema, examples: ReadonlyMap<string, RenderedEvent>): string {

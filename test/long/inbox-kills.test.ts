@@ -1,0 +1,140 @@
+import pg from 'pg';
+import { expect, inject, test } from 'vitest';
+import { createPostgresInbox } from '../../consumer/src/index.ts';
+import { isOperatorKind } from '../../src/domain/events/event-types.ts';
+import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { EventLog } from '../../src/store/event-log.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { opening } from '../support/opening.ts';
+import { freePort } from '../support/port.ts';
+import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
+import { Program } from '../support/program.ts';
+import { WEBHOOK_SECRET } from '../support/webhook-receiver.ts';
+
+const { later, started, child } = opening();
+
+const EVENTS = 2_000;
+const KILLS = 30;
+const INBOX_PROGRAM = new URL('../support/inbox-program.ts', import.meta.url).pathname;
+
+const NOT_INSTALLED = postgresFolder() === null ? ' (not run: there is no Postgres on this machine)' : '';
+
+/** A consumer that can be killed and started again on its port; `said` counts what all of them said. */
+class KilledConsumer {
+  readonly #env: Record<string, string>;
+  readonly said = new Map<string, number>();
+  #program: Program | null = null;
+  #waiting: { what: string; resolve: () => void }[] = [];
+
+  constructor(env: Record<string, string>) {
+    this.#env = env;
+  }
+
+  async start(): Promise<void> {
+    const program = await Program.start(INBOX_PROGRAM, [], this.#env);
+    this.#program = program;
+    program.onLine((line) => {
+      const [what = ''] = line.split(' ');
+      this.said.set(what, (this.said.get(what) ?? 0) + 1);
+      const reached = this.#waiting.filter((one) => one.what === what);
+      this.#waiting = this.#waiting.filter((one) => one.what !== what);
+      for (const { resolve } of reached) resolve();
+    });
+    await program.line(/^listening/);
+  }
+
+  /** Resolves at the next line of a kind. */
+  async next(what: string): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push({ what, resolve }));
+  }
+
+  async kill(): Promise<void> {
+    await this.#program?.end('SIGKILL');
+  }
+}
+
+test.skipIf(NOT_INSTALLED !== '')(
+  `consumer and daemon are killed by turns ${KILLS} times in ${EVENTS} events, and each event has its effect once${NOT_INSTALLED}`,
+  async () => {
+    const postgres = await PostgresProcess.start();
+    later(() => postgres.close());
+    const pool = new pg.Pool({ connectionString: postgres.url, max: 2 });
+    later(() => pool.end());
+    await createPostgresInbox({ pool }).createTables();
+    // Nothing but the inbox keeps an effect from being there twice.
+    await pool.query('CREATE TABLE effects (event_id text NOT NULL, subject text NOT NULL)');
+    const effects = async (): Promise<number> => {
+      const { rows } = await pool.query<{ count: string }>('SELECT count(*) FROM effects');
+      return Number(rows[0]?.count);
+    };
+
+    const port = String(await freePort());
+    const consumer = new KilledConsumer({
+      POSTGRES_URL: postgres.url,
+      WEBHOOK_SECRET,
+      PORT: port,
+      ...(process.env.WITHOUT_INBOX === undefined ? {} : { WITHOUT_INBOX: process.env.WITHOUT_INBOX }),
+    });
+    await consumer.start();
+    later(() => consumer.kill());
+
+    const sandbox = await started(
+      new Sandbox({ seed: 13, wallets: 20, transfersPerSecond: 0, timeScale: 60 }),
+    );
+    const prefix = testPrefix();
+    const retries = { delays: Array.from({ length: 20 }, () => '2s'), jitter: 0 };
+    const daemon = child({
+      baseUrl: sandbox.url,
+      redisUrl: inject('redisUrl'),
+      prefix,
+      receivers: { inbox: { url: `http://127.0.0.1:${port}/hooks`, more: { retries, concurrency: 10 } } },
+      subscriptions: [{ name: 's', wallets: sandbox.subjects().wallets, receivers: ['inbox'] }],
+    });
+    await daemon.start();
+
+    sandbox.setPace(6);
+    for (let kill = 1; kill <= KILLS; kill++) {
+      const due = (kill * EVENTS) / (KILLS + 1);
+      await eventually(`${due} effects`, async () => (await effects()) >= due, 240_000);
+      // By turns also in the two moments: what was done is not stored yet; what is stored was not answered yet.
+      await consumer.next(kill % 4 < 2 ? 'new' : 'begun');
+      const victim = kill % 2 === 0 ? daemon : consumer;
+      await victim.kill();
+      await victim.start();
+    }
+    await eventually(`${EVENTS} effects`, async () => (await effects()) >= EVENTS, 240_000);
+    sandbox.setPace(0);
+    await eventually('all transfers have ended', () => sandbox.pace().livingTransfers === 0, 240_000);
+
+    const redis = connect({ kind: 'server', url: inject('redisUrl') });
+    later(() => disconnect(redis));
+    const log = new EventLog(redis, new Keys(prefix));
+    let told: string[] = [];
+    const logged = async (): Promise<string[]> =>
+      (await log.after('0-0', 1_000_000)).flatMap((entry) =>
+        entry.kind === 'event' && !isOperatorKind(entry.event.data.subject.kind) ? [entry.event.id] : [],
+      );
+    await eventually(
+      'every event has its effect',
+      async () => {
+        told = await logged();
+        return (await effects()) >= told.length && told.length >= EVENTS;
+      },
+      240_000,
+    );
+
+    const { rows } = await pool.query<{ event_id: string }>('SELECT event_id FROM effects');
+    expect(rows.map(({ event_id }) => event_id).sort()).toEqual(told.sort());
+    // Else nothing was shown: some were killed before they were stored, some after that and before they were answered.
+    const { begun = 0, new: taken = 0, again = 0 } = Object.fromEntries(consumer.said);
+    console.log(
+      `${told.length} events, ${begun} handlers begun, ${taken} ended, ${again} came again after that`,
+    );
+    expect(begun).toBeGreaterThan(told.length);
+    expect(again).toBeGreaterThan(0);
+  },
+  1_500_000,
+);

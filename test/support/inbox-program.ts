@@ -1,0 +1,56 @@
+import { createServer } from 'node:http';
+import pg from 'pg';
+import { createConsumer, createPostgresInbox, nodeHandler } from '../../consumer/src/index.ts';
+
+// A consumer in a process of its own, with its inbox and its effects in Postgres. Says on stdout when it listens, and for
+// each webhook: `begun` within its transaction, then `new` or `again` when that has ended and the webhook is not answered
+// yet. POSTGRES_URL, WEBHOOK_SECRET, PORT; WITHOUT_INBOX=1 writes effects in a transaction of its own.
+
+/** How long each of the two moments lasts in which a crash is most likely to do harm. */
+const MOMENT_MS = 30;
+
+const pool = new pg.Pool({ connectionString: process.env.POSTGRES_URL, max: 20 });
+pool.on('error', () => undefined);
+const postgres = createPostgresInbox({ pool });
+const wait = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, MOMENT_MS));
+
+function say(what: string, id: string): void {
+  process.stdout.write(`${what} ${id}\n`);
+}
+
+const inbox: typeof postgres = {
+  ...postgres,
+  async run(event, handle) {
+    const isNew = await (process.env.WITHOUT_INBOX === '1'
+      ? withoutInbox(handle)
+      : postgres.run(event, handle));
+    say(isNew ? 'new' : 'again', event.id);
+    await wait();
+    return isNew;
+  },
+};
+
+/** What a consumer does that knows nothing of ids. */
+async function withoutInbox(handle: Parameters<typeof postgres.run>[1]): Promise<boolean> {
+  const client = await pool.connect();
+  await client.query('BEGIN');
+  await handle(client, { lastSequence: null, isStale: false });
+  await client.query('COMMIT');
+  client.release();
+  return true;
+}
+
+const consumer = createConsumer({ secrets: process.env.WEBHOOK_SECRET ?? '', inbox }).on(
+  '*',
+  async (event, { tx }) => {
+    await tx.query('INSERT INTO effects (event_id, subject) VALUES ($1, $2)', [
+      event.id,
+      event.data.subject.id,
+    ]);
+    say('begun', event.id);
+    await wait();
+  },
+);
+
+const server = createServer(nodeHandler(consumer));
+server.listen(Number(process.env.PORT), '127.0.0.1', () => say('listening', String(process.env.PORT)));
