@@ -47,6 +47,7 @@ export type SignalMap = {
   'store.foreign': [ForeignEntry];
   'relay.set-aside': [{ entry: string }];
   'repair.done': [{ what: RepairKind; subject: string }];
+  'config.reloaded': [{ ok: boolean; atMs: number }];
   'receiver.events-dropped': [{ receiver: string; count: number }];
 };
 

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import { pino } from 'pino';
-import { loadConfig } from '../config/file/load.ts';
+import { ConfigFile } from '../config/file/config-file.ts';
 import { Daemon } from '../daemon/daemon.ts';
 import { EXIT, interrupted, reportFailure } from '../exit.ts';
 import { bufferedLines, loggedError } from '../log.ts';
@@ -25,14 +25,21 @@ export function startCommand(): Command {
 }
 
 async function start(options: { config: string; logLevel: string }): Promise<void> {
-  const config = await loadConfig(resolve(options.config), process.env);
+  // From the first moment on: without a listener the signal ends the process.
+  let reload = (): void => undefined;
+  process.on('SIGHUP', () => reload());
+  const source = new ConfigFile(resolve(options.config), process.env);
+  const config = await source.load();
   const log = pino(
     { level: options.logLevel, base: null, serializers: { error: loggedError } },
     bufferedLines(pino.destination({ dest: 1, sync: true })),
   );
   const stop = interrupted();
-  const daemon = new Daemon({ config, log });
+  const daemon = new Daemon({ config, log, source });
   const starting = daemon.start();
+  reload = () => {
+    starting.then(() => daemon.reload()).catch(() => undefined);
+  };
   // A daemon that waits for Redis can be stopped as well.
   const reason = await Promise.race([stop.wait, starting.then(() => null)]).catch(async (error: unknown) => {
     await daemon.close();

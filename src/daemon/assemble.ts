@@ -8,7 +8,7 @@ import { SURFACES, type Surface } from '../domain/subjects/kinds.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { createNotifier } from '../notifiers/create-notifier.ts';
-import { LogTail } from '../operations/log-tail.ts';
+import type { LogTail } from '../operations/log-tail.ts';
 import type { OperationParts } from '../operations/parts.ts';
 import { type PartnerPricing, pollPartnerRoute } from '../pollers/partner-route.ts';
 import type { Pricing } from '../pollers/poll-subject.ts';
@@ -47,6 +47,7 @@ import { SenderStore, WakeLog } from '../store/senders.ts';
 import { SetAside } from '../store/set-aside.ts';
 import type { OnForeign } from '../store/stored.ts';
 import { SubjectStore } from '../store/subjects.ts';
+import { TrackedStore } from '../store/tracked.ts';
 import { WalletStore } from '../store/wallets.ts';
 import { UpstreamClient } from '../upstream/client/client.ts';
 import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
@@ -59,6 +60,7 @@ export type DaemonStores = {
   subjects: SubjectStore;
   registry: Registry;
   handedQuotes: HandedQuotes;
+  tracked: TrackedStore;
   health: HealthStore;
   plan: PlanStore;
   events: EventLog;
@@ -100,7 +102,7 @@ export type DaemonParts = {
 /**
  * The connections of a daemon. What is opened and what is delivered may be very much: `opening` and `delivering` are
  * connections apart, so that no poll waits behind them; `asking` is that of the API; `blocking` is one of the relay's own,
- * `waking` of the sender's, `following` of those who follow the log.
+ * `waking` of the sender's.
  */
 export type Connections = {
   redis: RedisClient;
@@ -109,20 +111,21 @@ export type Connections = {
   asking: RedisClient;
   blocking: RedisClient;
   waking: RedisClient;
-  following: RedisClient;
 };
 
-/** What the parts are made from. `resync` refills a Redis that was emptied, `keep` one that lost a part. */
-type Assembly = {
+/** What the parts are made from. */
+export type Assembly = {
   config: Config;
   connections: Connections;
+  /** Who follows the log goes on through a change of the config. */
+  tail: LogTail;
   signals: Signals;
   log: Logger;
-  upkeep: Pick<Upkeep, 'resync' | 'keep'>;
+  upkeep: Upkeep;
 };
 
 /** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
-export function assemble({ config, connections, signals, log, upkeep }: Assembly): DaemonParts {
+export function assemble({ config, connections, tail, signals, log, upkeep }: Assembly): DaemonParts {
   const { redis, opening, delivering, waking } = connections;
   const { retentionMs } = config;
   const keys = new Keys(config.redis.prefix);
@@ -133,13 +136,14 @@ export function assemble({ config, connections, signals, log, upkeep }: Assembly
     subjects,
     registry: new Registry(redis, keys, subjects, onForeign),
     handedQuotes: new HandedQuotes(redis, keys, onForeign),
+    tracked: new TrackedStore(redis, keys, kept),
     health: new HealthStore(redis, keys),
     plan: new PlanStore(redis, keys),
     events: new EventLog(opening, keys),
     receivers: new ReceiverStore(delivering, keys, onForeign),
     deliveries: new DeliveryStore(delivering, keys, kept),
   };
-  const { registry, receivers, events, deliveries } = stores;
+  const { registry, receivers, events, deliveries, tracked, handedQuotes } = stores;
   const { clients, polling } = assemblePolling({ config, redis, keys, stores, signals, log, onForeign });
   const { directory } = polling.discovery;
 
@@ -154,11 +158,11 @@ export function assemble({ config, connections, signals, log, upkeep }: Assembly
   const lease = new RelayLease(opening, keys, onForeign);
   const reconcile = new Reconcile({
     redis,
-    stores: { subjects, registry, receivers, events, deliveries, lease },
+    stores: { subjects, registry, receivers, events, deliveries, lease, tracked, handedQuotes },
     directory,
     process: sender.id,
     retentionMs,
-    upkeep: { ...upkeep, digest: config.digest },
+    upkeep,
     signals,
     log,
   });
@@ -185,7 +189,6 @@ export function assemble({ config, connections, signals, log, upkeep }: Assembly
     return new DeliveryWorker(receiver, notifier, deliveryParts);
   });
   const operations = assembleOperations(config, { redis: connections.asking, keys, directory, onForeign });
-  const tail = new LogTail(operations.stores.events, connections.following);
   const setup = { receivers: config.receivers, options: notifierOptions };
   const api = { operations, tail, setup: () => setup };
   return { redis, clients, stores, polling, delivering: { relay, sender, workers }, reconcile, api };
@@ -213,6 +216,7 @@ export function assembleOperations(
       setAside: new SetAside(redis, keys),
       answers: new AnswerStore(redis, keys),
       consumers: new ConsumerStore(redis, keys),
+      tracked: new TrackedStore(redis, keys, kept),
     },
   };
 }
@@ -256,7 +260,6 @@ function assemblePolling({
     ? partnerPricing(config, { client, discovery, plan })
     : null;
   const learning = new Learning({
-    redis,
     learned: new LearnedStore(redis, keys, { retentionMs, onForeign }),
     rules: watchRules(config.polling),
     arrivals: arrivalRule(config.polling),
@@ -270,7 +273,7 @@ function assemblePolling({
   const parts = { redis, keys, stores: pollStores, client, rules, learning, signals, log };
   const signers = new QuoteSigners({ client: discovery, shared: () => discovery.signers });
   const adapters = adaptersOf(parts, {
-    quotes: new QuoteVerification({ signers, stores: pollStores, signals, log }),
+    quotes: new QuoteVerification({ signers, stores: pollStores, learning, signals, log }),
     pricing: pricingOf({ quoting, partner }),
   });
 

@@ -1,10 +1,11 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
+import type { ConfigFile } from '../config/file/config-file.ts';
 import { parseRedisUrl, type RedisTarget } from '../config/sections/redis.ts';
 import type { Event } from '../domain/events/event.ts';
-import { type Surface, surfaceOf } from '../domain/subjects/kinds.ts';
-import { routesOf, subjectsOf } from '../domain/subjects/subscription.ts';
-import { Metrics } from '../metrics/metrics.ts';
+import { routesOf } from '../domain/subjects/subscription.ts';
+import { type MetricNames, Metrics } from '../metrics/metrics.ts';
+import { LogTail } from '../operations/log-tail.ts';
 import { scheduleMigration } from '../queues/migrate-schedule.ts';
 import { LoopWatch } from '../server/loop-watch.ts';
 import { Server } from '../server/server.ts';
@@ -18,7 +19,6 @@ import { migrate } from '../store/migrate.ts';
 import { persistenceWarning } from '../store/persistence.ts';
 import { PlanStore } from '../store/plan.ts';
 import { RedisMonitor } from '../store/redis-monitor.ts';
-import type { Wanted } from '../store/registry.ts';
 import { SchemaVersion, type SchemaVersionError } from '../store/schema-version.ts';
 import { SchemaWatch } from '../store/schema-watch.ts';
 import { checkRedis } from '../store/startup-checks.ts';
@@ -26,8 +26,11 @@ import type { ForeignEntry } from '../store/stored.ts';
 import { VERSION } from '../version.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { apiOptionsOf } from './api.ts';
-import { assemble, type DaemonParts } from './assemble.ts';
+import type { Connections } from './assemble.ts';
+import { type ConfigChanges, changesBetween, isEmpty } from './config-changes.ts';
+import { Generation } from './generation.ts';
 import { daemonHealth, daemonMetricSources, daemonReadiness, daemonStanding } from './readiness.ts';
+import { ConfigReloads, type ReloadResult } from './reloads.ts';
 
 /** How long work in flight may take at shutdown before it is handed back, and all the rest after that. */
 const GRACE_MS = 3_000;
@@ -44,6 +47,9 @@ class UnusableRedisError extends Error {
   }
 }
 
+/** What all configs of a process work with. */
+type Shared = Omit<Connections, 'blocking' | 'waking'> & { version: SchemaVersion; tail: LogTail };
+
 /** The whole program: from a config to running parts, and back. */
 export class Daemon {
   readonly #config: Config;
@@ -51,9 +57,17 @@ export class Daemon {
   readonly signals: Signals;
   readonly #metrics: Metrics;
   readonly #server: Server;
-  #parts: DaemonParts | null = null;
+  /** What is shared by all configs of this process, once it has started; and all that depends on the present one. */
+  #shared: Shared | null = null;
+  #generation: Generation | null = null;
+  /** The ends of what earlier configs have left under way; cut off at shutdown. */
+  readonly #draining = new Set<Promise<void>>();
+  readonly #cut = new AbortController();
+  /** One config is applied after the other. */
+  #applying: Promise<void> = Promise.resolve();
+  readonly #reloads: ConfigReloads | null;
   #embedded: EmbeddedRedis | null = null;
-  readonly #connections: RedisClient[] = [];
+  readonly #connections = new Set<RedisClient>();
   readonly #monitor: RedisMonitor;
   readonly #loop = new LoopWatch();
   #url = '';
@@ -63,31 +77,45 @@ export class Daemon {
   #closing = false;
   readonly #foreign = new Set<string>();
 
-  constructor(options: { config: Config; log: Logger; signals?: Signals }) {
-    const { config } = options;
+  /** Without a `source`, the config is read no second time. */
+  constructor(options: { config: Config; log: Logger; signals?: Signals; source?: ConfigFile }) {
+    const { config, source } = options;
     this.#config = config;
     this.#log = options.log;
     this.signals = options.signals ?? new Signals();
     this.signals.on('event.committed', ({ event }) => this.#logEvent(event));
+    this.#reloads =
+      source === undefined
+        ? null
+        : new ConfigReloads({
+            source,
+            apply: (next) => this.apply(next),
+            log: this.#log,
+            signals: this.signals,
+          });
     this.#monitor = this.#newMonitor();
-    const readiness = daemonReadiness(() => this.#parts, this.#monitor);
+    const readiness = daemonReadiness(
+      () => this.#generation?.parts ?? null,
+      this.#monitor,
+      () => this.lastReload,
+    );
     this.signals.on('store.foreign', (found) => this.#logForeign(found));
     this.#metrics = new Metrics({
       signals: this.signals,
-      sources: daemonMetricSources(() => this.#parts, this.#monitor),
+      sources: daemonMetricSources(() => this.#generation?.parts ?? null, this.#monitor),
       standing: daemonStanding(readiness, this.#monitor),
-      receivers: config.receivers.map(({ name, type }) => ({ name, type })),
-      routes: routesOf(config.subscriptions).map(({ name }) => name),
+      ...metricNames(config),
       version: VERSION,
       nodeVersion: process.version,
     });
+    this.signals.emit('config.reloaded', { ok: true, atMs: Date.now() });
     this.#server = new Server({
       host: config.server.host,
       port: config.server.port,
       metrics: this.#metrics,
       readiness,
       health: daemonHealth(this.#monitor, this.#loop),
-      api: apiOptionsOf(config.server, () => this.#parts?.api ?? null),
+      api: apiOptionsOf(config.server, () => this.#generation?.parts.api ?? null),
     });
   }
 
@@ -120,45 +148,72 @@ export class Daemon {
 
     const redis = this.#connect('commands');
     await this.#awaitRedis(redis);
-    const version = await this.#prepareSchema(redis);
-    const parts: DaemonParts = assemble({
-      config,
-      connections: {
-        redis,
-        opening: this.#connect('openings'),
-        delivering: this.#connect('deliveries'),
-        asking: this.#connect('api'),
-        blocking: this.#connect('relay'),
-        waking: this.#connect('sender'),
-        following: this.#connect('followers'),
-      },
-      signals: this.signals,
-      log: this.#log,
-      upkeep: {
-        resync: async () => {
-          await version.claim();
-          await this.#sync(parts, await parts.stores.plan.setBudgets(parts.polling.budgets));
-        },
-        keep: () => this.#keep(parts),
-      },
-    });
-    this.#parts = parts;
-
-    const { polling, delivering } = parts;
-    await polling.learning.start();
-    const lost = await parts.stores.plan.setBudgets(polling.budgets);
-    for (const { dispatcher, worker, capacity } of polling.pollers) {
-      worker.start({ capacity });
-      dispatcher.start();
-    }
-    await this.#sync(parts, lost);
-    await polling.discovery.start();
-    await parts.reconcile.start();
-    await delivering.sender.start();
-    delivering.relay.start();
-    for (const worker of delivering.workers) worker.start();
+    const asking = this.#connect('api');
+    this.#shared = {
+      redis,
+      opening: this.#connect('openings'),
+      delivering: this.#connect('deliveries'),
+      asking,
+      tail: new LogTail(new EventLog(asking, this.#keys()), this.#connect('followers')),
+      version: await this.#prepareSchema(redis),
+    };
+    const generation = this.#generate(config, this.#shared);
+    this.#generation = generation;
+    await generation.start();
     const { subscriptions, receivers } = config;
     this.#log.info({ subscriptions: subscriptions.length, receivers: receivers.length }, 'daemon.started');
+    this.#reloads?.start();
+  }
+
+  /** Reads the config anew, now, and applies it. Resolves with what came of it; null where there is no file. */
+  async reload(): Promise<ReloadResult | null> {
+    return (await this.#reloads?.reload()) ?? null;
+  }
+
+  /** What came of the last time that the config was read, the first at the start. */
+  get lastReload(): ReloadResult | null {
+    return this.#reloads?.last ?? null;
+  }
+
+  /**
+   * Goes on with another config. Throws what keeps it from that, and then all is as it was. What is under way ends as it
+   * began.
+   */
+  async apply(config: Config): Promise<ConfigChanges> {
+    const applied = this.#applying.then(() => this.#apply(config));
+    this.#applying = applied.then(
+      () => undefined,
+      () => undefined,
+    );
+    return applied;
+  }
+
+  async #apply(config: Config): Promise<ConfigChanges> {
+    const [shared, old] = [this.#shared, this.#generation];
+    if (shared === null || old === null || this.#closing) throw new Error('the daemon does not run');
+    const changes = changesBetween(old.config, config);
+    if (isEmpty(changes)) return changes;
+    const next = this.#generate(config, shared);
+    const { drained } = await next.replace(old, this.#cut.signal);
+    this.#generation = next;
+    this.#metrics.configure(metricNames(config));
+    this.#draining.add(drained);
+    void drained.finally(() => this.#draining.delete(drained));
+    return changes;
+  }
+
+  /** All that a config decides, on connections that it shares and two of its own, on which it waits. */
+  #generate(config: Config, { version, tail, ...shared }: Shared): Generation {
+    const [blocking, waking] = [this.#connect('relay'), this.#connect('sender')];
+    const release = () => Promise.allSettled([blocking, waking].map((own) => this.#disconnect(own)));
+    const connections = { ...shared, blocking, waking };
+    const { signals } = this;
+    try {
+      return new Generation({ config, connections, tail, signals, log: this.#log, version, release });
+    } catch (error) {
+      void release();
+      throw error;
+    }
   }
 
   /** Resolves when the daemon cannot go on, with the reason; whoever started it closes it then. */
@@ -182,39 +237,9 @@ export class Daemon {
     return version;
   }
 
-  /**
-   * Makes Redis what the config wants: receivers, subscriptions, and polls whatever is new. In a plan that
-   * was `lost` everything is: what is wanted may have been kept.
-   */
-  async #sync({ redis, stores, polling }: DaemonParts, lost: readonly Surface[]): Promise<void> {
-    const { plan, registry, handedQuotes } = stores;
-    const newest = await new EventLog(redis, this.#keys()).newest();
-    const unverified = await handedQuotes.sync(this.#config.handedQuotes);
-    const wanted = wantedOf(this.#config);
-    await registry.sync(wanted, newest);
-    const named = wanted.subscriptions.flatMap(({ subjects }) => subjects);
-    await plan.track(named.filter((subject) => lost.includes(surfaceOf(subject))));
-    if (unverified.length > 0) await plan.ask(unverified);
-    for (const { dispatcher } of polling.pollers) dispatcher.wake();
-  }
-
-  /** Sees to it that what the config wants is still there: a failover may have lost any part of it. */
-  async #keep(parts: DaemonParts): Promise<void> {
-    const { plan, registry } = parts.stores;
-    const lost = await plan.setBudgets(parts.polling.budgets);
-    const isForgotten = (await registry.isForgotten()) && this.#config.subscriptions.length > 0;
-    if (lost.length === 0 && !isForgotten) return;
-    this.#log.error({ surfaces: lost, wanted: !isForgotten }, 'plan.lost');
-    await this.#sync(parts, lost);
-  }
-
   /** Ends polling: polls under way end, nothing new is asked; what was committed is still delivered. */
   async stopPolling(): Promise<void> {
-    const pollers = this.#parts?.polling.pollers ?? [];
-    for (const { dispatcher } of pollers) dispatcher.stop();
-    const abort = AbortSignal.timeout(GRACE_MS);
-    await Promise.all(pollers.map(({ worker }) => worker.close(abort)));
-    await Promise.all(pollers.map(({ dispatcher }) => dispatcher.close()));
+    await this.#generation?.stopPolling(AbortSignal.timeout(GRACE_MS));
   }
 
   /** Stops taking work, gives work in flight its time, hands the rest back, and lets go of everything. */
@@ -224,26 +249,15 @@ export class Daemon {
     this.#loop.close();
     this.#closed.abort();
     this.#schemaWatch?.close();
-    const parts = this.#parts;
-    const abort = new AbortController();
-    const timer = setTimeout(() => abort.abort(), GRACE_MS);
-    if (parts !== null) {
-      const { polling, delivering, reconcile, api } = parts;
-      api.tail.close();
-      const { relay, sender } = delivering;
-      const deliveries = delivering.workers.map((worker) => worker.close(abort.signal));
-      const polled = this.stopPolling().then(() => polling.learning.close());
-      const flow = [polled, ...deliveries, polling.discovery.close(), relay.close(), reconcile.close()];
-      await withTimeout(Promise.allSettled(flow), GRACE_MS + CLOSE_MS / 2);
-      await withTimeout(Promise.allSettled([polling.queues.close(), sender.close()]), CLOSE_MS / 4);
-    }
+    this.#reloads?.close();
+    this.#shared?.tail.close();
+    const timer = setTimeout(() => this.#cut.abort(), GRACE_MS);
+    await withTimeout(this.#applying, CLOSE_MS / 4);
+    await Promise.all([this.#generation?.close(this.#cut.signal), ...this.#draining]);
     clearTimeout(timer);
     this.#metrics.close();
-    await withTimeout(
-      Promise.allSettled([this.#server, ...(parts?.clients ?? [])].map((part) => part.close())),
-      CLOSE_MS / 4,
-    );
-    await withTimeout(Promise.allSettled(this.#connections.map(disconnect)), CLOSE_MS / 2);
+    await withTimeout(this.#server.close(), CLOSE_MS / 4);
+    await withTimeout(Promise.allSettled([...this.#connections].map(disconnect)), CLOSE_MS / 4);
     await this.#embedded?.close();
     this.#log.info('daemon.stopped');
   }
@@ -291,10 +305,20 @@ export class Daemon {
   }
 
   #connect(role: string): RedisClient {
-    const redis = connect(this.#redisTarget, { onTrouble: (reason) => this.#monitor.lost(role, reason) });
-    this.#connections.push(redis);
+    const redis = connect(this.#redisTarget, {
+      onTrouble: (reason) => {
+        if (this.#connections.has(redis)) this.#monitor.lost(role, reason);
+      },
+    });
+    this.#connections.add(redis);
     this.#monitor.watch(role, redis);
     return redis;
+  }
+
+  async #disconnect(redis: RedisClient): Promise<void> {
+    this.#connections.delete(redis);
+    this.#monitor.unwatch(redis);
+    await disconnect(redis);
   }
 
   async #awaitRedis(redis: RedisClient): Promise<void> {
@@ -305,21 +329,10 @@ export class Daemon {
   }
 }
 
-function wantedOf(config: Config): Wanted {
+/** Of a config, what metrics have series for. */
+function metricNames({ receivers, subscriptions }: Config): MetricNames {
   return {
-    digest: config.digest,
-    routes: routesOf(config.subscriptions),
-    receivers: config.receivers.map(({ name, type, events, filter, ordering }) => ({
-      name,
-      type,
-      events,
-      filter,
-      ordering,
-    })),
-    subscriptions: config.subscriptions.map((subscription) => {
-      const { name, receivers, metadata, history, overdueAfterMs, warnBeforeMs } = subscription;
-      const subjects = subjectsOf(subscription);
-      return { name, receivers, metadata, history, overdueAfterMs, warnBeforeMs, subjects };
-    }),
+    receivers: receivers.map(({ name, type }) => ({ name, type })),
+    routes: routesOf(subscriptions).map(({ name }) => name),
   };
 }

@@ -16,15 +16,21 @@ import type { DaemonParts } from './assemble.ts';
 /** The reconcile check runs every few seconds; one that has not for so long is a daemon that stands still. */
 const RECONCILE_SILENCE_MS = 60_000;
 
+/** Without the reason: whoever asks here has no token. */
+const REFUSED = 'loaded; the file as it is now was refused, see config.reload_failed in the log';
+
 /** What `/readyz` asks of a daemon. Each check says of one thing, in one plain sentence, whether it works. */
 export function daemonReadiness(
   parts: () => DaemonParts | null,
   monitor: RedisMonitor,
+  lastReload: () => { ok: boolean } | null,
 ): () => Promise<ReadinessCheck[]> {
   return async () => {
     const running = parts();
+    const isRefused = lastReload()?.ok === false;
     const checks: ReadinessCheck[] = [
-      { name: 'config', ok: true, detail: 'loaded' },
+      // What runs works: a slip in the file must not take traffic away.
+      { name: 'config', ok: true, detail: isRefused ? REFUSED : 'loaded' },
       redisReadiness(monitor),
     ];
     if (running === null) return [...checks, { name: 'workers', ok: false, detail: 'have not started yet' }];

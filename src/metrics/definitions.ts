@@ -70,6 +70,18 @@ export const DEFINITIONS = {
     type: 'gauge',
     labels: {},
   },
+  configReloaded: {
+    name: 'intentwatch_config_last_reload_successful',
+    help: '1 when the config that was read last is the one that runs; 0 when it was refused, and the one before goes on.',
+    type: 'gauge',
+    labels: {},
+  },
+  configReloadedAt: {
+    name: 'intentwatch_config_last_reload_success_timestamp_seconds',
+    help: 'When the config that runs was read, at the start or by a reload, in seconds since 1970.',
+    type: 'gauge',
+    labels: {},
+  },
   redisReachable: {
     name: 'intentwatch_redis_reachable',
     help: '1 while Redis answers on the connections of this process; 0 after 5 s without an answer.',

@@ -22,15 +22,15 @@ export type Reading<Key extends GaugeKey> = { labels: LabelsOf<Key>; value: numb
  * A value that is no number, or that would take a counter back, is dropped: whoever emits a signal never hears of it.
  */
 export class Instruments {
-  readonly #receivers: readonly string[];
-  readonly #routes: readonly string[];
+  #receivers: readonly string[] = [];
+  #routes: readonly string[] = [];
+  #isNamed = false;
   readonly #counters = new Map<string, Counter>();
   readonly #gauges = new Map<string, Gauge>();
+  readonly #zeroed = new Set<string>();
   readonly #histograms = new Map<string, Histogram>();
 
-  constructor(registry: Registry, names: { receivers: readonly string[]; routes: readonly string[] }) {
-    this.#receivers = names.receivers;
-    this.#routes = names.routes;
+  constructor(registry: Registry) {
     for (const [key, definition] of Object.entries<Definition>(DEFINITIONS)) {
       const { name, help, buckets } = definition;
       const options = { name, help, labelNames: Object.keys(definition.labels), registers: [registry] };
@@ -47,7 +47,24 @@ export class Instruments {
         default:
           throw new Error(`${name} is of no known type: ${definition.type satisfies never}`);
       }
-      this.#begin(key, definition);
+    }
+  }
+
+  /**
+   * Makes the series of some receivers and routes, where they are not there yet, with those of closed sets. What was counted
+   * of others stays, and moves no more.
+   */
+  name({ receivers, routes }: { receivers: readonly string[]; routes: readonly string[] }): void {
+    const isFirst = !this.#isNamed;
+    this.#isNamed = true;
+    this.#receivers = receivers;
+    this.#routes = routes;
+    for (const [key, definition] of Object.entries<Definition>(DEFINITIONS)) {
+      const values = Object.values(definition.labels);
+      const isNamed = values.some(
+        (value) => value === 'receivers' || value === 'routes' || value === 'queues',
+      );
+      if (isFirst || isNamed) this.#begin(key, definition);
     }
   }
 
@@ -60,8 +77,17 @@ export class Instruments {
     for (const labels of this.#initial(definition)) {
       this.#counters.get(key)?.inc(labels, 0);
       this.#gauges.get(key)?.set(labels, 0);
-      this.#histograms.get(key)?.zero(labels);
+      this.#zero(key, labels);
     }
+  }
+
+  /** Makes a series of a histogram, once: what it holds would be gone. */
+  #zero(key: string, labels: Labels): void {
+    const histogram = this.#histograms.get(key);
+    const name = `${key} ${Object.values(labels).join()}`;
+    if (histogram === undefined || this.#zeroed.has(name)) return;
+    this.#zeroed.add(name);
+    histogram.zero(labels);
   }
 
   count<Key extends CounterKey>(key: Key, labels: LabelsOf<Key>, by = 1): void {

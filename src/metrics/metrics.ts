@@ -18,13 +18,17 @@ export type Standing = {
 /** How long the check of the readiness may take; then the process counts as not ready. */
 const READY_TIMEOUT_MS = 800;
 
-/** What metrics are made from; `receivers` and `routes` are those of the config. */
-export type MetricsOptions = {
+/** The receivers and routes of the config, which have series of their own. */
+export type MetricNames = {
+  receivers: readonly { name: string; type: string }[];
+  routes: readonly string[];
+};
+
+/** What metrics are made from. */
+export type MetricsOptions = MetricNames & {
   signals: Signals;
   sources: MetricSources;
   standing: Standing;
-  receivers: readonly { name: string; type: string }[];
-  routes: readonly string[];
   version: string;
   nodeVersion: string;
 };
@@ -40,16 +44,21 @@ export class Metrics {
   constructor(options: MetricsOptions) {
     const { signals, sources, standing, receivers, routes, version, nodeVersion } = options;
     collectDefaultMetrics({ register: this.#registry });
-    this.#instruments = new Instruments(this.#registry, {
-      receivers: receivers.map(({ name }) => name),
-      routes,
-    });
+    this.#instruments = new Instruments(this.#registry);
+    this.configure({ receivers, routes });
     this.#standing = standing;
     this.#collection = new Collection(sources, this.#instruments);
     this.#stopRecording = recordSignals(signals, this.#instruments);
     this.#instruments.set('buildInfo', { version, node_version: nodeVersion }, 1);
-    for (const { name, type } of receivers)
-      this.#instruments.set('receiverInfo', { receiver: name, type }, 1);
+  }
+
+  /** Has the receivers and routes of a config counted by name from now on. */
+  configure({ receivers, routes }: MetricNames): void {
+    this.#instruments.name({ receivers: receivers.map(({ name }) => name), routes });
+    this.#instruments.show(
+      'receiverInfo',
+      receivers.map(({ name, type }) => ({ labels: { receiver: name, type }, value: 1 })),
+    );
   }
 
   /** All metrics in the text format of Prometheus. Takes less than 1 s, also without Redis, and never rejects. */

@@ -68,6 +68,10 @@ export function recordSignals(signals: Signals, metrics: Instruments): () => voi
   });
   on('delivery.ended', ({ receiver, outcome }) => metrics.count('deliveries', { receiver, outcome }));
   on('receiver.moved', ({ move }) => metrics.count('events', { type: `receiver.${move}` }));
+  on('config.reloaded', ({ ok, atMs }) => {
+    metrics.set('configReloaded', {}, ok ? 1 : 0);
+    if (ok) metrics.set('configReloadedAt', {}, atMs / 1_000);
+  });
   on('receiver.events-dropped', ({ receiver, count }) => metrics.count('dropped', { receiver }, count));
 
   return () => {

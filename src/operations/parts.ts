@@ -5,6 +5,7 @@ import type { RedisClient } from '../store/commands.ts';
 import type { ConsumerStore } from '../store/consumers.ts';
 import type { PlanStore } from '../store/plan.ts';
 import type { SubjectStore } from '../store/subjects.ts';
+import type { TrackedStore } from '../store/tracked.ts';
 
 /** What operators see and act with, whether they ask a running daemon or the command line: its own stores. */
 export type OperationParts = {
@@ -16,5 +17,6 @@ export type OperationParts = {
     plan: PlanStore;
     answers: AnswerStore;
     consumers: ConsumerStore;
+    tracked: TrackedStore;
   };
 };

@@ -21,6 +21,9 @@ declare module 'ioredis' {
     iwNoteAnswer(...keysAndArgs: string[]): Result<[string, string, string], Context>;
     iwLearn(...keysAndArgs: string[]): Result<number, Context>;
     iwClaim(...keysAndArgs: string[]): Result<number, Context>;
+    iwTrackSubject(...keysAndArgs: string[]): Result<[number, string], Context>;
+    iwUntrackSubject(...keysAndArgs: string[]): Result<number, Context>;
+    iwForgetTracked(...keysAndArgs: string[]): Result<number, Context>;
     iwWant(...keysAndArgs: string[]): Result<number, Context>;
     iwSince(...keysAndArgs: string[]): Result<string, Context>;
     iwLease(...keysAndArgs: string[]): Result<string, Context>;

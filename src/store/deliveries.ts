@@ -147,6 +147,7 @@ export class DeliveryStore {
         String(most),
         intervalMs === null ? '' : String(intervalMs),
         keys.delivery(receiver, ''),
+        keys.tracked,
         ...held,
       ),
     );

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { canonicalJson, type JsonObject } from '../domain/json.ts';
 import { fingerprintOf, type HandedQuote, type HandedState } from '../domain/quotes/handed-quote.ts';
 import { promisedBy } from '../domain/quotes/promised.ts';
-import { intentId, type SubjectId, subjectKind } from '../domain/subjects/subject.ts';
+import { asSubjectId, intentId, type SubjectId, subjectKind } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
@@ -31,12 +31,14 @@ export class HandedQuotes {
     this.#onForeign = onForeign;
   }
 
-  /** Makes what is kept what a config hands over. Returns the quotes whose signature is to be verified. */
+  /** Makes what is kept what a config hands over, beside what is tracked by itself. Returns the quotes whose signature is to be verified. */
   async sync(quotes: readonly HandedQuote[]): Promise<SubjectId[]> {
     this.#own = quotes;
     const { handedQuotes, verdicts } = this.#keys;
     const wanted = new Set<string>(quotes.map(({ subject }) => subject));
-    const unwanted = (await this.#redis.hkeys(handedQuotes)).filter((subject) => !wanted.has(subject));
+    const others = (await this.#redis.hkeys(handedQuotes)).filter((subject) => !wanted.has(subject));
+    const tracked = await this.#tracked(others);
+    const unwanted = others.filter((subject) => !tracked.has(subject));
     if (unwanted.length > 0) {
       await this.#redis.hdel(handedQuotes, ...unwanted);
       await this.#redis.hdel(verdicts, ...unwanted);
@@ -44,9 +46,22 @@ export class HandedQuotes {
     for (const { subject, raw } of quotes) {
       await this.#redis.hset(handedQuotes, subject, canonicalJson(raw));
     }
-    const states = await Promise.all(quotes.map(({ subject }) => this.of(subject)));
+    const kept = [...quotes.map(({ subject }) => subject), ...[...tracked].map(asSubjectId)];
+    const states = await Promise.all(kept.map((subject) => this.of(subject)));
     await this.#syncPromised(states.flatMap((state) => (state?.verdict === 'valid' ? [state.quote] : [])));
     return states.flatMap((state) => (state?.verdict === null ? [state.quote.subject] : []));
+  }
+
+  /** Whether this process's config hands a quote over. */
+  isOwn(subject: string): boolean {
+    return this.#own.some((quote) => quote.subject === subject);
+  }
+
+  /** Those of some quotes that are tracked by themselves, or were of late. */
+  async #tracked(subjects: readonly string[]): Promise<Set<string>> {
+    if (subjects.length === 0) return new Set();
+    const stored = await this.#redis.hmget(this.#keys.tracked, ...subjects);
+    return new Set(subjects.filter((_, index) => (stored[index] ?? null) !== null));
   }
 
   /** What was handed over of a subject; null for all that are known only by their id. */

@@ -95,7 +95,7 @@ export class Keys {
     return `${this.root}:counts`;
   }
 
-  /** hash: root -> since when a subscription names it, ms. An entry goes when it leaves the config. */
+  /** hash: root -> since when a subscription names it, or it is tracked by itself, ms. An entry goes with that. */
   get wanted(): string {
     return `${this.root}:wanted`;
   }
@@ -115,7 +115,17 @@ export class Keys {
     return `${this.root}:directory:turn`;
   }
 
-  /** hash: quote -> what was handed over of it, JSON. An entry goes when it leaves the config. */
+  /** hash: subject that is tracked by itself -> its definition, JSON; kept for the retention after its tracking has ended. */
+  get tracked(): string {
+    return `${this.root}:tracked`;
+  }
+
+  /** zset: subject whose tracking by itself was ended -> when, ms. Kept for the retention. */
+  get trackingEnded(): string {
+    return `${this.root}:tracked:ended`;
+  }
+
+  /** hash: quote -> what was handed over of it, JSON. An entry goes when it leaves the config and nobody tracks it. */
   get handedQuotes(): string {
     return `${this.root}:handed-quotes`;
   }

@@ -135,6 +135,7 @@ export async function takePoll(
     key?.kind === 'route' ? key.name : '',
     keys.since,
     keys.promised,
+    keys.tracked,
   );
   if (reply.length === 0) return null;
   const [taken, inMs, planMs, redisMs, lane, lateMs, virtual, dv, dt, roundMs, fails, asOf, ...read] =

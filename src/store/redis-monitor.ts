@@ -68,9 +68,15 @@ export class RedisMonitor {
     this.#ask(watched);
   }
 
+  /** Asks on a connection no more. */
+  unwatch(redis: RedisClient): void {
+    const at = this.#watched.findIndex((one) => one.redis === redis);
+    if (at !== -1) this.#watched.splice(at, 1);
+  }
+
   /** Takes note that a connection has met trouble, as it says itself. */
   lost(role: string, reason: string): void {
-    const watched = this.#watched.find((one) => one.role === role);
+    const watched = this.#watched.findLast((one) => one.role === role);
     if (watched === undefined) this.#options.onAway(role, reason);
     else this.#leave(watched, reason);
   }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type RouteDefinition, USUAL_EXECUTIONS } from '../domain/quotes/route.ts';
-import { claimRoot, parseClaimRoot } from '../domain/subjects/claim.ts';
+import { claimRoot, isTrackedRoot, parseClaimRoot, trackedRoot } from '../domain/subjects/claim.ts';
 import { type Surface, surfaceOf } from '../domain/subjects/kinds.ts';
 import { asSubjectId, ROUTE_SERVICES, type SubjectId } from '../domain/subjects/subject.ts';
 import { chunks } from './chunks.ts';
@@ -9,6 +9,7 @@ import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
 import type { SubjectStore } from './subjects.ts';
+import { readTracked } from './tracked.ts';
 
 const SUBSCRIPTION = z.object({
   name: z.string(),
@@ -119,7 +120,8 @@ export class Registry {
     // One whose time is of another shape is wanted anew.
     const stored = Object.entries(await this.#redis.hgetall(this.#keys.wanted));
     const known = new Set(stored.flatMap(([root, atMs]) => (/^\d+$/.test(atMs) ? [root] : [])));
-    const unwanted = stored.map(([root]) => root).filter((root) => !roots.has(root));
+    // What is tracked by itself is no config's.
+    const unwanted = stored.map(([root]) => root).filter((root) => !roots.has(root) && !isTrackedRoot(root));
     for (const chunk of chunks(unwanted, CHUNK)) await this.#unwant(chunk);
     await this.#redis.hincrby(this.#keys.config, 'generation', 1);
     await this.#redis.hset(this.#keys.config, 'digest', wanted.digest);
@@ -183,10 +185,23 @@ export class Registry {
 
   /** A subscription as it is stored; null for an entry of another shape. */
   #readSubscription(name: string, text: string): StoredSubscription | null {
+    if (isTrackedRoot(name)) return this.#readTracked(name, text);
     const where = `${this.#keys.subscriptions} ${name}`;
     return this.#readOnce(this.#subscriptions, text, () =>
       readStored(SUBSCRIPTION_TEXT, text, { what: 'subscription', where, onForeign: this.#onForeign }),
     );
+  }
+
+  /** What is tracked by itself, as a subscription to that alone, behind those of the config. */
+  #readTracked(root: string, text: string): StoredSubscription | null {
+    return this.#readOnce(this.#subscriptions, `${root} ${text}`, () => {
+      const where = `${this.#keys.tracked} ${parseClaimRoot(root).subject}`;
+      const tracked = readTracked(text, { where, onForeign: this.#onForeign });
+      if (tracked === null) return null;
+      const { metadata, receivers, overdueAfterMs, removedAtMs } = tracked;
+      const wishes = { metadata, receivers, overdueAfterMs, warnBeforeMs: null, removedAtMs };
+      return { name: root, order: Number.MAX_SAFE_INTEGER, history: 'skip', ...wishes };
+    });
   }
 
   /** Takes roots out. What they named is taken off the schedule by its next poll, and kept for the retention. */
@@ -196,15 +211,26 @@ export class Registry {
     await Promise.all(roots.map((root) => this.#subjects.expire(asSubjectId(parseClaimRoot(root).subject))));
   }
 
+  /** Claims again what is tracked by itself, where that was lost. */
+  async wantTracked(subjects: readonly SubjectId[]): Promise<void> {
+    const roots = subjects.map((subject) => [trackedRoot(subject), subject] as const);
+    for (const [surface, some] of Map.groupBy(roots, ([, subject]) => surfaceOf(subject))) {
+      for (const chunk of chunks(some, CHUNK)) await this.#want(surface, chunk);
+    }
+  }
+
   async #want(surface: Surface, chunk: readonly (readonly [string, SubjectId])[]): Promise<void> {
     const keys = this.#keys;
     const prefixes = [keys.claims(''), keys.subject('')];
     await this.#redis.iwWant(keys.wanted, keys.plan(surface), ...prefixes, '', ...chunk.flat());
   }
 
-  /** Whether nothing is wanted: where a config names something, that was lost. */
+  /** Whether nothing is wanted but what is tracked by itself: where a config names something, that was lost. */
   async isForgotten(): Promise<boolean> {
-    return (await this.#redis.hlen(this.#keys.wanted)) === 0;
+    const { wanted, tracked, trackingEnded } = this.#keys;
+    const replies = await this.#redis.multi().hlen(wanted).hlen(tracked).zcard(trackingEnded).exec();
+    const [roots, known, ended] = COUNTS.parse(replies?.map(([, count]) => count));
+    return roots <= known - ended;
   }
 
   /** The digest of the newest config that any process on this Redis runs. */
@@ -248,14 +274,30 @@ export class Registry {
   /** The subscriptions that some claims' roots speak of, by name; also those that left the config. */
   async subscriptions(roots: readonly string[]): Promise<Map<string, StoredSubscription>> {
     const names = [...new Set(roots.map((root) => parseClaimRoot(root).subscription))];
-    if (names.length === 0) return new Map();
-    const stored = await this.#redis.hmget(this.#keys.subscriptions, ...names);
-    return this.readSubscriptions(
-      names.flatMap((name, index) => {
-        const text = stored[index] ?? null;
-        return text === null ? [] : [[name, text] as const];
-      }),
-    );
+    const texts = await Promise.all([
+      this.#texts(
+        this.#keys.subscriptions,
+        names.filter((name) => !isTrackedRoot(name)).map((name) => ({ name, field: name })),
+      ),
+      this.#texts(
+        this.#keys.tracked,
+        names.filter(isTrackedRoot).map((name) => ({ name, field: parseClaimRoot(name).subject })),
+      ),
+    ]);
+    return this.readSubscriptions(texts.flat());
+  }
+
+  /** The stored texts of some definitions, by name. */
+  async #texts(
+    key: string,
+    wanted: readonly { name: string; field: string }[],
+  ): Promise<(readonly [string, string])[]> {
+    if (wanted.length === 0) return [];
+    const stored = await this.#redis.hmget(key, ...wanted.map(({ field }) => field));
+    return wanted.flatMap(({ name }, index) => {
+      const text = stored[index] ?? null;
+      return text === null ? [] : [[name, text] as const];
+    });
   }
 
   /** Subscriptions from their stored texts, by name. One of another shape is written anew, if this config has it. */
@@ -307,6 +349,8 @@ export class Registry {
     });
   }
 }
+
+const COUNTS = z.tuple([z.number(), z.number(), z.number()]);
 
 /** How many definitions are kept as they were read. */
 const MOST_READ = 20_000;

@@ -8,6 +8,7 @@ export const STORED_KINDS = [
   'claim',
   'snapshot',
   'quote',
+  'tracked',
   'learned',
   'receiver-state',
   'delivery',

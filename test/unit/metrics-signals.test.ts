@@ -169,6 +169,13 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     emitted: { receiver: 'backend', count: 12 },
     moves: { 'events_dropped_total{receiver="backend"}': 12 },
   },
+  'config.reloaded': {
+    emitted: { ok: true, atMs: 1_763_638_259_000 },
+    moves: {
+      config_last_reload_successful: 1,
+      config_last_reload_success_timestamp_seconds: 1_763_638_259,
+    },
+  },
 };
 
 describe.each(Object.entries(CASES))('the signal %s', (name, { emitted, moves }) => {

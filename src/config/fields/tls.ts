@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
 import { Secret } from '../../secret.ts';
 import type { ReceiverTls } from '../config.ts';
+import type { FilePlace } from '../file/expand.ts';
 import { type Finding, member } from '../file/tree.ts';
 import { mapping, textField } from './fields.ts';
 
@@ -46,17 +47,19 @@ export function checkTls(tls: JsonValue | undefined, { isHttps }: { isHttps: boo
   return findings;
 }
 
-/** Reads the files that a `tls` mapping names, relative to `folder`; what is wrong with them comes as findings. */
+/** Reads the files that a `tls` mapping names; what is wrong with them comes as findings. */
 export async function readTlsFiles(
   tls: z.output<typeof tlsSchema>,
-  folder: string,
+  { folder, onFile }: FilePlace,
 ): Promise<{ files: ReceiverTls; findings: Finding[] }> {
   const findings: Finding[] = [];
   async function read<T>(key: 'ca' | 'cert' | 'key', parse: (text: string) => T): Promise<T | null> {
     const file = tls[key];
     if (file === undefined) return null;
     try {
-      return parse(await readText(resolve(folder, file)));
+      const path = resolve(folder, file);
+      onFile?.(path);
+      return parse(await readText(path));
     } catch (error) {
       const found = error instanceof UnusableFile ? error.message : 'a file that cannot be used';
       findings.push({ path: ['tls', key], found, expected: EXPECTED[key] });

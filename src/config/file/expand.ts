@@ -5,8 +5,11 @@ import { isWrittenAsSecret } from './hiding.ts';
 /** The text of a scalar after expansion, the variables and files it came from with their values, and what is wrong with them. */
 export type Expansion = { text: string; variables: string[]; outside: string[]; problems: string[] };
 
-/** Where values that do not stand in the config come from. `folder` is the config file's: paths are relative to it. */
-export type Outside = { env: NodeJS.ProcessEnv; folder: string };
+/** Where the files of a config are: `folder` is the config file's, and paths are relative to it. `onFile` is told of each. */
+export type FilePlace = { folder: string; onFile?: (path: string) => void };
+
+/** Where values that do not stand in the config come from. */
+export type Outside = FilePlace & { env: NodeJS.ProcessEnv };
 
 const REFERENCE = /\$\$\{|\$\{(?:file:([^{}]+)\}|([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\})?/g;
 
@@ -16,7 +19,7 @@ const REFERENCE = /\$\$\{|\$\{(?:file:([^{}]+)\}|([A-Za-z_][A-Za-z0-9_]*)(?::-([
  * Values are taken as they are: what looks like a variable inside a value is not expanded again. A problem names the
  * variable or the file and never its value.
  */
-export function expandVariables(text: string, { env, folder }: Outside): Expansion {
+export function expandVariables(text: string, { env, folder, onFile }: Outside): Expansion {
   if (!text.includes('$')) return { text, variables: [], outside: [], problems: [] };
   const variables: string[] = [];
   const outside: string[] = [];
@@ -31,7 +34,9 @@ export function expandVariables(text: string, { env, folder }: Outside): Expansi
       if (path !== undefined) {
         const shown = isWrittenAsSecret(path) ? 'file:…' : `file:${path}`;
         note(shown);
-        const read = readSecretFile(resolve(folder, path));
+        const file = resolve(folder, path);
+        onFile?.(file);
+        const read = readSecretFile(file);
         if ('problem' in read) {
           problems.push(`found \${${shown}}, ${read.problem}, expected a file that holds the value`);
           return '';

@@ -9,6 +9,7 @@ import { buildConfig, checkConfig, configSchema, type ParsedConfig } from '../sc
 import { readQuoteFiles } from '../sections/quote-files.ts';
 import { checkRetention } from '../sections/retention.ts';
 import { ConfigError, type ConfigProblem, renderPath } from './errors.ts';
+import type { FilePlace } from './expand.ts';
 import { describeFound, findingsOf, pathOf } from './findings.ts';
 import { createHiding, type Hiding } from './hiding.ts';
 import { secretTexts } from './schema-path.ts';
@@ -17,11 +18,17 @@ import { type Finding, replaceAt, valueAt } from './tree.ts';
 
 /**
  * Reads a config file: YAML, then variables, the schema, the files it names, and what fields say about each other. `file` is relative
- * to the working directory. Throws a ConfigError that holds every problem at once.
+ * to the working directory. Throws a ConfigError that holds every problem at once. `onFile` is told the absolute path of
+ * each file before it is read.
  */
-export async function loadConfig(file: string, env: NodeJS.ProcessEnv): Promise<Config> {
+export async function loadConfig(
+  file: string,
+  env: NodeJS.ProcessEnv,
+  onFile: (path: string) => void = () => undefined,
+): Promise<Config> {
   const path = resolve(file);
-  const source = readSource(await readText(file), { env, folder: dirname(path) });
+  onFile(path);
+  const source = readSource(await readText(file), { env, folder: dirname(path), onFile });
   if (source.tree === null) {
     throw new ConfigError(placed(file, { source, findings: [], hiding: createHiding(source.outside) }));
   }
@@ -32,7 +39,10 @@ export async function loadConfig(file: string, env: NodeJS.ProcessEnv): Promise<
     ...secretTexts({ schema: configSchema, tree: source.tree }),
   ]);
   const context = { schema: configSchema, tree: source.tree, hiding };
-  const { quotes, findings: unread } = await readQuoteFiles(source.tree, dirname(path));
+  const { quotes, findings: unread } = await readQuoteFiles(source.tree, {
+    folder: dirname(path),
+    onFile,
+  });
   const findings = [
     ...issues.flatMap((issue) => findingsOf(issue, context)),
     ...unread,
@@ -45,7 +55,7 @@ export async function loadConfig(file: string, env: NodeJS.ProcessEnv): Promise<
   if (!parsed.success || findings.length > 0 || source.problems.length > 0) {
     throw new ConfigError(placed(file, { source, findings, hiding }));
   }
-  const { tls, findings: tlsFindings } = await readTls(parsed.data, dirname(path));
+  const { tls, findings: tlsFindings } = await readTls(parsed.data, { folder: dirname(path), onFile });
   if (tlsFindings.length > 0) throw new ConfigError(placed(file, { source, findings: tlsFindings, hiding }));
   const config = buildConfig(parsed.data, { tls, quotes });
   return { ...config, file: path, digest: digestOf(config), dataDir: resolve(dirname(path), config.dataDir) };
@@ -54,11 +64,11 @@ export async function loadConfig(file: string, env: NodeJS.ProcessEnv): Promise<
 /** The files of all receivers, by the place of the receiver. */
 async function readTls(
   { receivers }: ParsedConfig,
-  folder: string,
+  place: FilePlace,
 ): Promise<{ tls: (ReceiverTls | null)[]; findings: Finding[] }> {
   const read = await Promise.all(
     receivers.map((item) =>
-      item.type === 'webhook' && item.tls !== undefined ? readTlsFiles(item.tls, folder) : null,
+      item.type === 'webhook' && item.tls !== undefined ? readTlsFiles(item.tls, place) : null,
     ),
   );
   const findings = read.flatMap((one, index) =>

@@ -5,17 +5,20 @@ import { parseJson } from '../../domain/parse-json.ts';
 import { type HandedQuote, readHandedQuote } from '../../domain/quotes/handed-quote.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { ConfigPath } from '../file/errors.ts';
+import type { FilePlace } from '../file/expand.ts';
 import { type Finding, items, member } from '../file/tree.ts';
 
 /** The quotes that a config hands over: what each `file` holds, and what is wrong with those that cannot be read. */
 export type QuoteFiles = { quotes: ReadonlyMap<string, HandedQuote>; findings: Finding[] };
 
-/** Reads every `file` under `quotes` in a config's values. Paths are relative to `folder`, the config file's. */
-export async function readQuoteFiles(tree: JsonValue, folder: string): Promise<QuoteFiles> {
+/** Reads every `file` under `quotes` in a config's values. */
+export async function readQuoteFiles(tree: JsonValue, { folder, onFile }: FilePlace): Promise<QuoteFiles> {
   const quotes = new Map<string, HandedQuote>();
   const findings: Finding[] = [];
   for (const { path, file } of quoteFilesOf(tree)) {
-    const read = quotes.get(file) ?? (await readQuote(resolve(folder, file)));
+    const at = resolve(folder, file);
+    onFile?.(at);
+    const read = quotes.get(file) ?? (await readQuote(at));
     if ('subject' in read) quotes.set(file, read);
     else findings.push({ path, ...read });
   }

@@ -20,16 +20,26 @@ import { type Finding, findRepeated, items, member } from '../file/tree.ts';
 import { QUOTE_FILE } from './quote-files.ts';
 import { buildRoute, routeSchema } from './route.ts';
 
-const statusJobField = uuidField({ prefix: 'gasless:' });
+/** A transfer by its intent hash. */
+export const intentHashField = textField({
+  pattern: /^0x[0-9a-fA-F]{64}$/,
+  expected: 'an intent hash without the prefix "intent:" (0x and 64 hex digits)',
+}).transform((hash) => hash.toLowerCase());
+
+/** A gasless job that the v1 status endpoint knows. */
+export const statusJobField = uuidField({ prefix: 'gasless:' });
+
+/** A gasless job by its id, wherever it is known. */
+export const jobField = textField({
+  pattern: /^[A-Za-z0-9._-]{1,200}$/,
+  expected: 'the id of a gasless job without the prefix "gasless:" (letters, digits, dots, _ and -)',
+});
 
 const gaslessJobField = z.union(
   [
     statusJobField.transform((id): GaslessJob => ({ id, endpoint: 'status' })),
     mapping({
-      id: textField({
-        pattern: /^[A-Za-z0-9._-]{1,200}$/,
-        expected: 'the id of a gasless job without the prefix "gasless:" (letters, digits, dots, _ and -)',
-      }).meta({ description: 'The id of the job; at the status endpoint a UUID.', label: 'text' }),
+      id: jobField.meta({ description: 'The id of the job; at the status endpoint a UUID.', label: 'text' }),
       endpoint: z.enum(['status', 'gateway'], { error: '"status" or "gateway"' }).prefault('status').meta({
         description: 'Who knows the job: the v1 status endpoint or the deposit gateway.',
       }),
@@ -44,9 +54,12 @@ const gaslessJobField = z.union(
   { error: 'a UUID, or a mapping like { id: …, endpoint: gateway }' },
 );
 
+/** A quote by its id. */
+export const quoteUuidField = uuidField({ prefix: 'quote:' });
+
 const quoteField = z.union(
   [
-    uuidField({ prefix: 'quote:' }),
+    quoteUuidField,
     mapping({
       file: textField({ pattern: QUOTE_FILE, expected: 'a path of a file' }).meta({
         description: 'A file with the quote as `POST /v1/quotes` answered it, relative to the config file.',
@@ -57,21 +70,23 @@ const quoteField = z.union(
   { error: 'a UUID, or a mapping like { file: ./quote.json }' },
 );
 
-/** A list of transaction hashes: EVM, Tron, or the signature of a Solana transaction. */
+/** The hash of a transaction: EVM, Tron, or the signature of a Solana transaction. */
+export const txHashField = textField({
+  pattern: /^(0x[0-9a-fA-F]{64}|[0-9a-fA-F]{64}|[1-9A-HJ-NP-Za-km-z]{80,90})$/,
+  expected: 'the hash of a transaction (0x and 64 hex digits, 64 hex digits, or a Solana signature)',
+}).transform(foldHex);
+
 function txsField(description: string) {
-  const hash = textField({
-    pattern: /^(0x[0-9a-fA-F]{64}|[0-9a-fA-F]{64}|[1-9A-HJ-NP-Za-km-z]{80,90})$/,
-    expected: 'the hash of a transaction (0x and 64 hex digits, 64 hex digits, or a Solana signature)',
-  }).transform(foldHex);
   return z
-    .array(hash, { error: 'a list of transaction hashes' })
+    .array(txHashField, { error: 'a list of transaction hashes' })
     .prefault([])
     .meta({ description, label: 'list of hashes' });
 }
 
 const OVERDUE = 'a duration from 1s to 365d (a whole number and ms, s, m, h or d) or "learned"';
 
-const overdueField = z.union([z.literal('learned'), durationField({ min: '1s', max: '365d' })], {
+/** After how long a transfer that is under way is told as overdue. */
+export const overdueField = z.union([z.literal('learned'), durationField({ min: '1s', max: '365d' })], {
   error: OVERDUE,
 });
 
@@ -83,13 +98,7 @@ export const subscriptionSchema = mapping({
     label: 'list of addresses',
   }),
   intents: z
-    .array(
-      textField({
-        pattern: /^0x[0-9a-fA-F]{64}$/,
-        expected: 'an intent hash without the prefix "intent:" (0x and 64 hex digits)',
-      }).transform((hash) => hash.toLowerCase()),
-      { error: 'a list of intent hashes' },
-    )
+    .array(intentHashField, { error: 'a list of intent hashes' })
     .prefault([])
     .meta({ description: 'Single transfers, by intent hash.', label: 'list of hashes' }),
   sourceTxs: txsField(

@@ -1,4 +1,4 @@
-import { parseClaimRoot, walletsOf } from '../subjects/claim.ts';
+import { isTrackedRoot, parseClaimRoot, walletsOf } from '../subjects/claim.ts';
 import { COMMON, type Directory } from '../transfers/chains.ts';
 import { transferFacts } from '../transfers/transfer-facts.ts';
 import type { Event, RenderedEvent } from './event.ts';
@@ -29,7 +29,7 @@ export function renderEvent(
       ...facts,
       ...(transfer === null ? {} : { transfer }),
       wallets: walletsOf(roots),
-      subscriptions: leading.map((subscription) => subscription.name),
+      subscriptions: leading.map(({ name }) => name).filter((name) => !isTrackedRoot(name)),
       metadata: Object.assign({}, ...leading.map((subscription) => subscription.metadata)),
       upstreamUpdatedAt,
       detectionDelaySeconds,

@@ -12,14 +12,31 @@ import type { SubjectId } from './subject.ts';
  */
 export type Claim = { root: string; atMs: number; historyBefore: number | null; served: boolean };
 
+/** Stands for a subscription in the root of what is tracked by itself. No subscription is called so. */
+const BY_ITSELF = '~';
+
+/** The root of a subject that is tracked by itself. */
+export function trackedRoot(subject: SubjectId): string {
+  return `${BY_ITSELF}|${subject}`;
+}
+
+/** Whether a root, or the name under which its definition stands, is that of a subject that is tracked by itself. */
+export function isTrackedRoot(root: string): boolean {
+  return root.startsWith(`${BY_ITSELF}|`);
+}
+
 export function claimRoot(subscription: string, root: SubjectId): string {
   return `${subscription}|${root}`;
 }
 
-/** The subscription and root subject of a claim's root. */
+/**
+ * The subscription and root subject of a claim's root. What is tracked by itself has a definition of its own, which stands
+ * in the place of a subscription under the whole root.
+ */
 export function parseClaimRoot(root: string): { subscription: string; subject: string } {
   const bar = root.indexOf('|');
-  return { subscription: root.slice(0, bar), subject: root.slice(bar + 1) };
+  const subject = root.slice(bar + 1);
+  return { subscription: isTrackedRoot(root) ? root : root.slice(0, bar), subject };
 }
 
 /** Whether a record of this time is history for a claim. A record without time is not. */

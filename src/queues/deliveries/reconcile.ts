@@ -3,9 +3,11 @@ import type { Directory } from '../../domain/transfers/chains.ts';
 import type { Signals } from '../../signals.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import { redisTimeMs } from '../../store/connection.ts';
+import type { HandedQuotes } from '../../store/handed-quotes.ts';
 import { isHeld } from '../../store/receivers.ts';
 import type { StoredReceiver } from '../../store/registry.ts';
 import type { SubjectStore } from '../../store/subjects.ts';
+import type { TrackedStore } from '../../store/tracked.ts';
 import { entitledTo } from './entitlements.ts';
 import { readBatch } from './log-batch.ts';
 import type { RelayStores } from './relay-parts.ts';
@@ -13,6 +15,10 @@ import type { RelayStores } from './relay-parts.ts';
 /** The config that the check sees to: its `digest`, and what brings Redis back to it. */
 export type Upkeep = {
   digest: string;
+  /** Whether another config of this process takes its place: then it sees to nothing. */
+  isReplaced: () => boolean;
+  /** Whether Redis may hold a part of another config that was given up. */
+  isTorn: () => boolean;
   /** Makes the registry what the config wants; for a Redis that has lost everything. */
   resync: () => Promise<void>;
   /** Holds plans and registry against the config; while that is the newest of all processes. */
@@ -24,6 +30,8 @@ export type ReconcileParts = {
   redis: RedisClient;
   stores: Pick<RelayStores, 'registry' | 'receivers' | 'events' | 'deliveries' | 'lease'> & {
     subjects: Pick<SubjectStore, 'trimChanged'>;
+    tracked: TrackedStore;
+    handedQuotes: HandedQuotes;
   };
   directory: Directory;
   process: string;
@@ -48,6 +56,8 @@ export class Reconcile {
   #round: Promise<void> = Promise.resolve();
   #closing = false;
   #strangeConfig = false;
+  /** How many subjects were tracked by themselves at the last check. */
+  #tracked = 0;
   #lastRoundMs: number | null = null;
 
   constructor(parts: ReconcileParts) {
@@ -96,9 +106,10 @@ export class Reconcile {
   /** Trims the log to the retention, a hard cap, and says which receivers lose events that they had not got yet. */
   async #trim(nowMs: number): Promise<void> {
     const { stores, signals, log, retentionMs } = this.#parts;
-    const { registry, events, deliveries, receivers } = stores;
+    const { registry, events, deliveries, receivers, tracked, handedQuotes } = stores;
     const beforeMs = nowMs - retentionMs;
     await registry.prune(beforeMs);
+    await tracked.prune(beforeMs, (quote) => handedQuotes.isOwn(quote));
     for (const receiver of await registry.receivers()) {
       const { name } = receiver;
       await deliveries.trim(name, beforeMs);
@@ -133,8 +144,9 @@ export class Reconcile {
   async #compareConfig(): Promise<void> {
     const { stores, upkeep, log } = this.#parts;
     const newest = await stores.registry.newestDigest();
-    if (newest === null) {
-      log.error('redis.emptied');
+    if (upkeep.isReplaced()) return;
+    if (newest === null || upkeep.isTorn()) {
+      if (newest === null) this.#reportEmptied();
       await upkeep.resync();
       return;
     }
@@ -143,7 +155,15 @@ export class Reconcile {
       log.warn({ mine: upkeep.digest.slice(0, 12), newest: newest.slice(0, 12) }, 'config.differs');
     }
     this.#strangeConfig = strange;
+    this.#tracked = await stores.tracked.count();
     if (!strange) await upkeep.keep();
+  }
+
+  /** What the config names is wanted anew; what was tracked by itself stood nowhere else. */
+  #reportEmptied(): void {
+    this.#parts.log.error('redis.emptied');
+    if (this.#tracked > 0) this.#parts.log.error({ subjects: this.#tracked }, 'tracked.lost');
+    this.#tracked = 0;
   }
 
   #report(what: 'delivery-missing', subject: string): void {

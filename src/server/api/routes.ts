@@ -13,6 +13,7 @@ import {
 } from './routes/receivers.ts';
 import { readReplay, resendOfEvent } from './routes/resend.ts';
 import { listWatched, readSubject, recheckSubject, resendOfSubject } from './routes/subjects.ts';
+import { track, untrack } from './routes/tracking.ts';
 import { listOfUndelivered } from './routes/undelivered.ts';
 
 /** Every route of the API: what the server serves, what the document describes, and what the tests go through. */
@@ -20,6 +21,8 @@ export const ROUTES: readonly ApiRoute[] = [
   listWatched,
   readSubject,
   recheckSubject,
+  track,
+  untrack,
   listEvents,
   streamEvents,
   readEvent,

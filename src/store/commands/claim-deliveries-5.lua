@@ -12,19 +12,21 @@
   ARGV[2] how many it takes
   ARGV[3] ms between two attempts over all processes; "" for no limit
   ARGV[4] prefix of the receiver's delivery keys
-  ARGV[5...] ids of what it sends already. Whatever else is its own was handed out in an answer that never came to it
+  ARGV[5] key of the definitions of what is tracked by itself
+  ARGV[6...] ids of what it sends already. Whatever else is its own was handed out in an answer that never came to it
 
   Returns { now (ms), ms until more may be handed out or "" when something else has to happen first, { name, text, ... }
   of the subscriptions that lead here, and per delivery { id, { fields of its fact }, { fields of its event's entry } } }.
 ]]
 -- @include pace
 -- @include queue
+-- @include definition
 local queue = openQueue(KEYS[3])
 local process, prefix = ARGV[1], ARGV[4]
 local now = timeMs()
 
 local mine = {}
-for index = 5, #ARGV do mine[ARGV[index]] = true end
+for index = 6, #ARGV do mine[ARGV[index]] = true end
 local underWay = 0
 local sending = redis.call('HGETALL', queue.sending)
 for index = 1, #sending, 2 do
@@ -56,10 +58,10 @@ local function name(roots)
   local read, list = pcall(cjson.decode, roots or '')
   if not read or type(list) ~= 'table' then return end
   for _, root in ipairs(list) do
-    local subscription = type(root) == 'string' and string.match(root, '^([^|]*)|')
+    local subscription = type(root) == 'string' and definitionName(root)
     if subscription and not named[subscription] then
       named[subscription] = true
-      local text = redis.call('HGET', KEYS[5], subscription)
+      local text = definitionOf(subscription, KEYS[5], ARGV[5])
       if text then
         texts[#texts + 1] = subscription
         texts[#texts + 1] = text

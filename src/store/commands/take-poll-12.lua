@@ -24,6 +24,7 @@
   ARGV[8] name of the route; "" for any other subject
   ARGV[9] since hash     key of when roots were subscribed on the upstream's clock
   ARGV[10] promised hash key of what quotes promised of intents
+  ARGV[11] tracked hash  key of the definitions of what is tracked by itself
 
   Returns nothing when the claim is another's by now, or the member is not tracked any more. Else
     { token, ms to its slot, plan time, Redis time, lane, how late, virtual time, dv, dt,
@@ -35,6 +36,7 @@
 ]]
 -- @include plan
 -- @include surface
+-- @include definition
 local plan = openPlan(KEYS[1], ARGV[4])
 local member, subject = ARGV[1], ARGV[5]
 local claim = readClaim(redis.call('HGET', plan.key .. ':claims', member))
@@ -80,7 +82,7 @@ for i = 1, #all, 2 do
   if at and at == string.match(all[i + 1], '^(%d+):') then
     claims[#claims + 1] = all[i]
     claims[#claims + 1] = all[i + 1]
-    local name = string.match(all[i], '^([^|]*)|')
+    local name = definitionName(all[i])
     if name and not names[name] then names[#names + 1], names[name] = name, true end
     local upstream = isWallet and redis.call('HGET', ARGV[9], all[i])
     if upstream then
@@ -93,7 +95,7 @@ for i = 1, #all, 2 do
 end
 local subscriptions = {}
 for _, name in ipairs(names) do
-  local definition = redis.call('HGET', KEYS[7], name)
+  local definition = definitionOf(name, KEYS[7], ARGV[11])
   if definition then
     subscriptions[#subscriptions + 1] = name
     subscriptions[#subscriptions + 1] = definition

@@ -1,0 +1,215 @@
+import type { Config } from '../config/config.ts';
+import { SURFACES, type Surface, surfaceOf } from '../domain/subjects/kinds.ts';
+import { routesOf, subjectsOf } from '../domain/subjects/subscription.ts';
+import { EventLog } from '../store/event-log.ts';
+import { Keys } from '../store/keys.ts';
+import type { Wanted } from '../store/registry.ts';
+import type { SchemaVersion } from '../store/schema-version.ts';
+import { withTimeout } from '../with-timeout.ts';
+import { type Assembly, assemble, type DaemonParts } from './assemble.ts';
+
+/** How long what is left may take once attempts and polls have been cut off. */
+const CUT_MS = 600;
+
+/**
+ * What a generation is made from. `version` is claimed anew in a Redis that was emptied; `release` closes the connections
+ * that are its own.
+ */
+export type GenerationOptions = Omit<Assembly, 'upkeep'> & {
+  version: SchemaVersion;
+  release: () => Promise<unknown>;
+};
+
+/**
+ * All that depends on the config, made from one config and replaced as a whole by the next. Two of them on one Redis are
+ * like two processes: what the old one has begun it ends with its own settings, under its own leases, while the new one
+ * takes all that comes.
+ */
+export class Generation {
+  readonly config: Config;
+  readonly parts: DaemonParts;
+  readonly #options: GenerationOptions;
+  #isReplaced = false;
+  /** Whether Redis may hold a part of what another config wants that was given up. */
+  #isTorn = false;
+
+  constructor(options: GenerationOptions) {
+    const { config, version } = options;
+    this.config = config;
+    this.#options = options;
+    this.parts = assemble({
+      ...options,
+      upkeep: {
+        digest: config.digest,
+        isReplaced: () => this.#isReplaced,
+        isTorn: () => this.#isTorn,
+        resync: async () => {
+          await version.claim();
+          await this.sync();
+        },
+        keep: () => this.#keep(),
+      },
+    });
+  }
+
+  /** Starts everything, polls first. */
+  async start(): Promise<void> {
+    await this.parts.polling.learning.start();
+    const lost = await this.#setBudgets();
+    this.#poll();
+    await this.#sync(lost);
+    await this.#prepare();
+    await this.#deliver(Promise.resolve());
+  }
+
+  /**
+   * Takes over from the generation before: first all that can fail, then the polls, the log and the deliveries, which the
+   * old one lets go of. Resolves with the end of what the old one has under way; `cut` cuts that off at shutdown.
+   */
+  async replace(old: Generation, cut: AbortSignal): Promise<{ drained: Promise<void> }> {
+    // Its check must not bring back what it wants.
+    old.#isReplaced = true;
+    try {
+      await this.parts.polling.learning.start();
+      await this.sync();
+      await this.#prepare();
+    } catch (error) {
+      this.#isReplaced = true;
+      old.#isReplaced = false;
+      await this.close(AbortSignal.abort());
+      // Its check does it again until it is done.
+      old.#isTorn = true;
+      await old.sync().catch(() => undefined);
+      throw error;
+    }
+    this.#poll();
+    const { relayed, drained } = old.#letGo(cut);
+    // A lease that could not be given back runs out.
+    await this.#deliver(relayed.catch(() => undefined));
+    return { drained };
+  }
+
+  #poll(): void {
+    for (const { dispatcher, worker, capacity } of this.parts.polling.pollers) {
+      worker.start({ capacity });
+      dispatcher.start();
+    }
+  }
+
+  async #prepare(): Promise<void> {
+    await this.parts.polling.discovery.start();
+    await this.parts.delivering.sender.start();
+  }
+
+  /** `relayed` resolves when the lease of the relay can be had. */
+  async #deliver(relayed: Promise<void>): Promise<void> {
+    const { reconcile, delivering } = this.parts;
+    for (const worker of delivering.workers) worker.start();
+    await reconcile.start();
+    await relayed;
+    delivering.relay.start();
+  }
+
+  async #setBudgets(): Promise<Surface[]> {
+    return this.parts.stores.plan.setBudgets(this.parts.polling.budgets);
+  }
+
+  /** Makes Redis what the config wants. */
+  async sync(): Promise<void> {
+    await this.#sync(await this.#setBudgets());
+    this.#isTorn = false;
+  }
+
+  /**
+   * Makes Redis what the config wants: receivers, subscriptions, and polls whatever is new. In a plan that
+   * was `lost` everything is: what is wanted may have been kept.
+   */
+  async #sync(lost: readonly Surface[]): Promise<void> {
+    const { redis, stores, polling } = this.parts;
+    const { plan, registry, handedQuotes, tracked } = stores;
+    const newest = await new EventLog(redis, new Keys(this.config.redis.prefix)).newest();
+    const unverified = await handedQuotes.sync(this.config.handedQuotes);
+    const wanted = wantedOf(this.config);
+    await registry.sync(wanted, newest);
+    const named = wanted.subscriptions.flatMap(({ subjects }) => subjects);
+    await plan.track(named.filter((subject) => lost.includes(surfaceOf(subject))));
+    if (unverified.length > 0) await plan.ask(unverified);
+    if (lost.length > 0) {
+      for await (const some of tracked.all()) {
+        await registry.wantTracked(some);
+        await plan.track(some.filter((subject) => lost.includes(surfaceOf(subject))));
+      }
+    }
+    for (const { dispatcher } of polling.pollers) dispatcher.wake();
+  }
+
+  /** Sees to it that what the config wants is still there: a failover may have lost any part of it. */
+  async #keep(): Promise<void> {
+    const { registry } = this.parts.stores;
+    const lost = await this.#setBudgets();
+    const isForgotten = (await registry.isForgotten()) && this.config.subscriptions.length > 0;
+    if (lost.length === 0 && !isForgotten) return;
+    this.#options.log.error({ surfaces: lost, wanted: !isForgotten }, 'plan.lost');
+    await this.#sync(isForgotten ? SURFACES : lost);
+  }
+
+  /** Ends polling: polls under way end, or are cut off; what was committed is still delivered. */
+  async stopPolling(cut: AbortSignal): Promise<void> {
+    const { pollers } = this.parts.polling;
+    for (const { dispatcher } of pollers) dispatcher.stop();
+    await Promise.all(pollers.map(({ worker }) => worker.close(cut)));
+    await Promise.all(pollers.map(({ dispatcher }) => dispatcher.close()));
+  }
+
+  /** Stops taking work and lets go of everything once work in flight has ended; `cut` cuts it off and hands it back. */
+  async close(cut: AbortSignal): Promise<void> {
+    await this.#letGo(cut).drained;
+  }
+
+  /** As `close`; `relayed` resolves when another may relay. */
+  #letGo(cut: AbortSignal): { relayed: Promise<void>; drained: Promise<void> } {
+    const { polling, delivering, reconcile } = this.parts;
+    const relayed = delivering.relay.close();
+    const deliveries = delivering.workers.map((worker) => worker.close(cut));
+    const polled = this.stopPolling(cut).then(() => polling.learning.close());
+    const flow = [polled, ...deliveries, polling.discovery.close(), relayed, reconcile.close()];
+    return { relayed, drained: settledOrCut(flow, cut).then(() => this.#end()) };
+  }
+
+  async #end(): Promise<void> {
+    const { polling, delivering, clients } = this.parts;
+    await withTimeout(Promise.allSettled([polling.queues.close(), delivering.sender.close()]), CUT_MS / 2);
+    const rest = [...clients.map((client) => client.close()), this.#options.release()];
+    await withTimeout(Promise.allSettled(rest), CUT_MS / 2);
+  }
+}
+
+/** Resolves when all work has ended, or some time after it was cut off. */
+async function settledOrCut(work: readonly Promise<unknown>[], cut: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<null>();
+  const begin = (): void => resolve(null);
+  cut.addEventListener('abort', begin);
+  if (cut.aborted) begin();
+  const settled = Promise.allSettled(work);
+  await Promise.race([settled, promise.then(() => withTimeout(settled, CUT_MS))]);
+  cut.removeEventListener('abort', begin);
+}
+
+function wantedOf(config: Config): Wanted {
+  return {
+    digest: config.digest,
+    routes: routesOf(config.subscriptions),
+    receivers: config.receivers.map(({ name, type, events, filter, ordering }) => ({
+      name,
+      type,
+      events,
+      filter,
+      ordering,
+    })),
+    subscriptions: config.subscriptions.map((subscription) => {
+      const { name, receivers, metadata, history, overdueAfterMs, warnBeforeMs } = subscription;
+      const subjects = subjectsOf(subscription);
+      return { name, receivers, metadata, history, overdueAfterMs, warnBeforeMs, subjects };
+    }),
+  };
+}

@@ -1,0 +1,133 @@
+import type { z } from 'zod';
+import { evmAddressField, walletField } from '../config/fields/addresses.ts';
+import { wholeNumberField } from '../config/fields/fields.ts';
+import {
+  intentHashField,
+  jobField,
+  quoteUuidField,
+  statusJobField,
+  txHashField,
+} from '../config/sections/subscription.ts';
+import type { JsonObject } from '../domain/json.ts';
+import { type HandedQuote, readHandedQuote } from '../domain/quotes/handed-quote.ts';
+import {
+  gaslessId,
+  gatewayJobId,
+  intentId,
+  quoteId,
+  type SubjectId,
+  txId,
+  vaultId,
+  walletId,
+} from '../domain/subjects/subject.ts';
+import type { Wish } from '../store/tracked.ts';
+import { UnknownError } from './errors.ts';
+import type { OperationParts } from './parts.ts';
+
+/** What can be tracked by its id. */
+export const TRACKED_KINDS = [
+  'wallet',
+  'intent',
+  'source-tx',
+  'destination-tx',
+  'quote',
+  'gasless',
+  'vault',
+] as const;
+
+/** How somebody names what is to be tracked: by kind and id, or a quote as it was answered. */
+export type NamedSubject = {
+  kind?: (typeof TRACKED_KINDS)[number] | undefined;
+  id?: string | undefined;
+  endpoint?: 'status' | 'gateway' | undefined;
+  chainId?: number | undefined;
+  quote?: JsonObject | undefined;
+};
+
+/** What is wrong with how it was named: the member, and what was expected of it. */
+export type NamingFault = { member: keyof NamedSubject; expected: string };
+
+const CHAIN_ID = wholeNumberField({ min: 1, max: Number.MAX_SAFE_INTEGER });
+
+/** Finds out which subject somebody names, and the quote itself where that was handed over. */
+export function readNamed(
+  named: NamedSubject,
+): { subject: SubjectId; quote: HandedQuote | null } | NamingFault {
+  const { kind, quote, id, endpoint, chainId } = named;
+  if (quote !== undefined) {
+    if (kind !== undefined && kind !== 'quote') {
+      return { member: 'kind', expected: '"quote", or none, beside a whole quote' };
+    }
+    const handed = readHandedQuote(quote);
+    const expected = 'a quote as POST /v1/quotes answered it, with an id of "quote:" and a UUID';
+    return handed === null ? { member: 'quote', expected } : { subject: handed.subject, quote: handed };
+  }
+  if (kind === undefined) {
+    return { member: 'kind', expected: `one of ${TRACKED_KINDS.join(', ')}, or a whole \`quote\`` };
+  }
+  if (endpoint !== undefined && kind !== 'gasless') {
+    return { member: 'endpoint', expected: 'none but for a gasless job' };
+  }
+  if (chainId !== undefined && kind !== 'vault')
+    return { member: 'chainId', expected: 'none but for a vault' };
+  switch (kind) {
+    case 'wallet':
+      return readId(walletField, id, walletId);
+    case 'intent':
+      return readId(intentHashField, id, intentId);
+    case 'source-tx':
+      return readId(txHashField, id, (hash) => txId('source', hash));
+    case 'destination-tx':
+      return readId(txHashField, id, (hash) => txId('destination', hash));
+    case 'quote':
+      return readId(quoteUuidField, id, quoteId);
+    case 'gasless':
+      if (endpoint === 'gateway') return readId(jobField, id, gatewayJobId);
+      return readId(statusJobField, id, gaslessId);
+    case 'vault': {
+      const chain = CHAIN_ID.safeParse(chainId);
+      if (!chain.success) return { member: 'chainId', expected: 'the chain on which the vault is funded' };
+      return readId(evmAddressField, id, (address) => vaultId({ address, chainId: chain.data }));
+    }
+  }
+}
+
+function readId(
+  field: z.ZodType<string>,
+  id: string | undefined,
+  subjectOf: (id: string) => SubjectId,
+): { subject: SubjectId; quote: null } | NamingFault {
+  const read = field.safeParse(id);
+  if (read.success) return { subject: subjectOf(read.data), quote: null };
+  return { member: 'id', expected: read.error.issues[0]?.message ?? 'an id' };
+}
+
+/** Those of some names that no receiver has, and the names that there are. */
+export async function unknownReceivers(
+  names: readonly string[],
+  { stores: { registry } }: OperationParts,
+): Promise<{ unknown: string[]; known: string[] }> {
+  const known = (await registry.receivers()).filter(({ removed }) => !removed).map(({ name }) => name);
+  return { unknown: names.filter((name) => !known.includes(name)), known: known.sort() };
+}
+
+/** Tracks a subject beside what the config names. `created` is false for one that is tracked already: it gets this wish. */
+export async function trackSubject(
+  { subject, quote }: { subject: SubjectId; quote: HandedQuote | null },
+  wish: Wish,
+  { stores: { tracked } }: OperationParts,
+): Promise<{ created: boolean }> {
+  const { created } = await tracked.track(subject, wish, quote);
+  return { created };
+}
+
+/** Ends the tracking of a subject. Throws an UnknownError for one that is not tracked by itself. */
+export async function untrackSubject(
+  subject: SubjectId,
+  { stores: { tracked } }: OperationParts,
+): Promise<void> {
+  if (await tracked.untrack(subject)) return;
+  throw new UnknownError(
+    `${subject} is not tracked through the API; what the config names is taken out of its file`,
+  );
+}

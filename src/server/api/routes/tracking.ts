@@ -1,0 +1,144 @@
+import { z } from 'zod';
+import { nameField } from '../../../config/fields/fields.ts';
+import { overdueField } from '../../../config/sections/subscription.ts';
+import { parseSubjectId, type SubjectId } from '../../../domain/subjects/subject.ts';
+import {
+  readNamed,
+  TRACKED_KINDS,
+  trackSubject,
+  unknownReceivers,
+  untrackSubject,
+} from '../../../operations/tracking.ts';
+import { ProblemError } from '../problem-error.ts';
+import { defineRoute, NO_INPUT } from '../route.ts';
+
+/** What is stored with every subject that is tracked is bounded. */
+const MOST_MEMBERS = 50;
+const LONGEST_KEY = 100;
+const LONGEST_VALUE = 1_000;
+const MOST_RECEIVERS = 100;
+
+const METADATA_EXPECTED = `at most ${MOST_MEMBERS} members of text, keys of up to ${LONGEST_KEY} and values of up to ${LONGEST_VALUE} characters`;
+
+const SUBJECT_ID = z
+  .string()
+  .refine((text): text is SubjectId => parseSubjectId(text) !== null, {
+    error: 'a subject id, such as intent:0x…',
+  })
+  .describe('The id of a subject, such as `intent:0x…`.');
+
+const TRACKED = z
+  .object({
+    subject: z.string().describe('The id under which it is watched and told.'),
+    created: z.boolean().describe('Whether it was not tracked before.'),
+  })
+  .meta({ id: 'Tracked' });
+
+/** Tracks a subject beside what the config names. */
+export const track = defineRoute({
+  ...NO_INPUT,
+  method: 'POST',
+  path: '/subjects',
+  operation: 'trackSubject',
+  group: 'subjects',
+  summary: 'Track a subject',
+  description:
+    'By `kind` and `id`, or a quote as `POST /v1/quotes` answered it. It need not be known to the upstream yet: every state that an answer shows from now on is told. The same again changes nothing; other metadata, receivers or `overdueAfter` replace those that it had.',
+  scope: 'admin',
+  body: z
+    .strictObject(
+      {
+        kind: z
+          .enum(TRACKED_KINDS, { error: `one of ${TRACKED_KINDS.join(', ')}` })
+          .exactOptional()
+          .describe('What `id` is of.'),
+        id: z
+          .string({ error: 'an id as text' })
+          .exactOptional()
+          .describe('An address, a hash or a UUID, without the prefix of its kind.'),
+        quote: z
+          .record(z.string(), z.json(), { error: 'a quote as an object' })
+          .exactOptional()
+          .describe(
+            'A whole quote, in the place of `kind` and `id`: its signature is verified, its expiry told.',
+          ),
+        endpoint: z
+          .enum(['status', 'gateway'], { error: '"status" or "gateway"' })
+          .exactOptional()
+          .describe('Of a gasless job: who knows it. Default `status`.'),
+        chainId: z
+          .int({ error: 'the chain on which the vault is funded' })
+          .exactOptional()
+          .describe('Of a vault: the chain on which it is funded.'),
+        metadata: z
+          .record(
+            z.string().max(LONGEST_KEY, { error: METADATA_EXPECTED }),
+            z.string({ error: 'text' }).max(LONGEST_VALUE, { error: METADATA_EXPECTED }),
+            { error: METADATA_EXPECTED },
+          )
+          .refine((metadata) => Object.keys(metadata).length <= MOST_MEMBERS, { error: METADATA_EXPECTED })
+          .prefault({})
+          .describe('What every event of it carries for you, text to text.'),
+        receivers: z
+          .array(nameField, { error: 'a list of receiver names' })
+          .min(1, { error: 'at least one receiver name' })
+          .max(MOST_RECEIVERS, { error: `at most ${MOST_RECEIVERS} receiver names` })
+          .describe('Who is told.'),
+        overdueAfter: overdueField
+          .exactOptional()
+          .describe('After how long it is told as overdue: a duration, or `learned`. Left out: never.'),
+      },
+      { error: 'an object' },
+    )
+    .meta({ id: 'Track' }),
+  answers: {
+    201: { description: 'It is tracked from now on.', schema: TRACKED },
+    200: {
+      description: 'It was tracked already, and has this metadata and these receivers now.',
+      schema: TRACKED,
+    },
+  },
+  handle: async ({ body }, { parts }) => {
+    const named = readNamed(body);
+    if ('member' in named) {
+      throw new ProblemError(400, `body.${named.member}: expected ${named.expected}`);
+    }
+    const operations = parts().operations;
+    const { unknown, known } = await unknownReceivers(body.receivers, operations);
+    if (unknown.length > 0) {
+      throw new ProblemError(
+        400,
+        `body.receivers: found ${unknown.join(', ')}, expected receivers that exist (${known.join(', ')})`,
+      );
+    }
+    const { metadata, receivers, overdueAfter = null } = body;
+    const wish = { metadata, receivers: [...new Set(receivers)], overdueAfterMs: overdueAfter };
+    const { created } = await trackSubject(named, wish, operations);
+    return { status: created ? 201 : 200, body: { subject: named.subject, created } };
+  },
+});
+
+/** Ends the tracking of a subject. */
+export const untrack = defineRoute({
+  ...NO_INPUT,
+  method: 'DELETE',
+  path: '/subjects/{subject}',
+  operation: 'untrackSubject',
+  group: 'subjects',
+  summary: 'End the tracking of a subject',
+  description:
+    'Nothing more is told of it, unless the config or a watched wallet leads to it too. What was told before is still delivered.',
+  scope: 'admin',
+  params: z.strictObject({ subject: SUBJECT_ID }),
+  answers: {
+    200: {
+      description: 'It is tracked no more.',
+      schema: z.object({ subject: z.string() }).meta({ id: 'Untracked' }),
+    },
+  },
+  problems: { 404: 'It is not tracked through the API.' },
+  handle: async ({ params: { subject } }, { parts }) => {
+    await untrackSubject(subject, parts().operations);
+    return { status: 200, body: { subject } };
+  },
+});

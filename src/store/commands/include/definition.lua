@@ -1,0 +1,11 @@
+-- The name under which the definition of a claim's root stands: that of its subscription, or for what is tracked by itself
+-- ("~|<subject>") the whole root.
+local function definitionName(root)
+  if string.sub(root, 1, 2) == '~|' then return root end
+  return string.match(root, '^([^|]*)|')
+end
+
+local function definitionOf(name, subscriptionsKey, trackedKey)
+  if string.sub(name, 1, 2) == '~|' then return redis.call('HGET', trackedKey, string.sub(name, 3)) end
+  return redis.call('HGET', subscriptionsKey, name)
+end

@@ -1,0 +1,172 @@
+import { z } from 'zod';
+import { canonicalJson } from '../domain/json.ts';
+import type { HandedQuote } from '../domain/quotes/handed-quote.ts';
+import { surfaceOf } from '../domain/subjects/kinds.ts';
+import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
+
+const OVERDUE_AFTER = z.union([z.number(), z.literal('learned')]).nullable();
+
+/** The scripts write the first two, in this order. */
+const TRACKED = z.object({
+  createdAtMs: z.number(),
+  removedAtMs: z.number().nullable(),
+  metadata: z.record(z.string(), z.string()),
+  receivers: z.array(z.string()),
+  overdueAfterMs: OVERDUE_AFTER,
+});
+
+const TRACKED_TEXT = JSON_TEXT.pipe(TRACKED);
+
+/**
+ * What is kept of a subject that is tracked by itself. `createdAtMs` and `removedAtMs` are Redis time; the latter is null
+ * while it is tracked.
+ */
+export type TrackedSubject = z.infer<typeof TRACKED>;
+
+/** What somebody wants of a subject: what its events carry, who gets them, and when it counts as overdue. */
+export type Wish = Omit<TrackedSubject, 'createdAtMs' | 'removedAtMs'>;
+
+/** Reads what is kept of a tracked subject; null for an entry of another shape, which is told. */
+export function readTracked(
+  text: string,
+  { where, onForeign }: { where: string; onForeign: OnForeign },
+): TrackedSubject | null {
+  return readStored(TRACKED_TEXT, text, { what: 'tracked', where, onForeign });
+}
+
+/** So many subjects are looked through, or forgotten, by one round of the check. */
+const CHUNK = 200;
+
+const SCANNED = z.tuple([z.string(), z.array(z.string())]);
+
+/**
+ * The subjects that are tracked by themselves, beside those that the config names. They stand in Redis alone: a config
+ * that is synced leaves them as they are.
+ */
+export class TrackedStore {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+  readonly #retentionMs: number;
+  readonly #onForeign: OnForeign;
+  /** How far the check has come in all of them. */
+  #cursor = '0';
+
+  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number; onForeign?: OnForeign }) {
+    this.#redis = redis;
+    this.#keys = keys;
+    this.#retentionMs = options.retentionMs;
+    this.#onForeign = options.onForeign ?? (() => undefined);
+  }
+
+  /**
+   * Tracks a subject, in one step: it is stored, claimed and polled soon. One that is tracked already gets what is wished
+   * now, and `created` is false. `quote` is the quote itself, where it was handed over.
+   */
+  async track(
+    subject: SubjectId,
+    wish: Wish,
+    quote: HandedQuote | null,
+  ): Promise<{ created: boolean; createdAtMs: number }> {
+    const keys = this.#keys;
+    const { metadata, receivers, overdueAfterMs } = wish;
+    const [isNew, createdAt] = await this.#redis.iwTrackSubject(
+      keys.tracked,
+      keys.trackingEnded,
+      keys.wanted,
+      keys.plan(surfaceOf(subject)),
+      keys.claims(subject),
+      keys.subject(subject),
+      keys.handedQuotes,
+      subject,
+      JSON.stringify({ metadata, receivers, overdueAfterMs }),
+      quote === null ? '' : canonicalJson(quote.raw),
+      '',
+    );
+    return { created: isNew === 1, createdAtMs: Number(createdAt) };
+  }
+
+  /** Ends the tracking of a subject. False when it was not tracked by itself. */
+  async untrack(subject: SubjectId): Promise<boolean> {
+    return this.#untrack(subject, '');
+  }
+
+  async #untrack(subject: SubjectId, idleSinceMs: string): Promise<boolean> {
+    const keys = this.#keys;
+    const ended = await this.#redis.iwUntrackSubject(
+      keys.tracked,
+      keys.trackingEnded,
+      keys.wanted,
+      keys.since,
+      keys.plan(surfaceOf(subject)),
+      keys.claims(subject),
+      keys.subject(subject),
+      subject,
+      String(this.#retentionMs),
+      idleSinceMs,
+    );
+    return ended === 1;
+  }
+
+  /** What is kept of a subject; null for one that is not, or no longer, tracked by itself. */
+  async of(subject: SubjectId): Promise<TrackedSubject | null> {
+    const text = await this.#redis.hget(this.#keys.tracked, subject);
+    const tracked = text === null ? null : this.#read(subject, text);
+    return tracked?.removedAtMs === null ? tracked : null;
+  }
+
+  /** How many there are, with those whose tracking has ended of late. */
+  async count(): Promise<number> {
+    return this.#redis.hlen(this.#keys.tracked);
+  }
+
+  /** All that are tracked, a part at a time. */
+  async *all(): AsyncGenerator<SubjectId[]> {
+    let cursor = '0';
+    do {
+      const [next, some] = await this.#scan(cursor);
+      cursor = next;
+      yield some;
+    } while (cursor !== '0');
+  }
+
+  async #scan(cursor: string): Promise<[string, SubjectId[]]> {
+    const [next, flat] = SCANNED.parse(
+      await this.#redis.hscan(this.#keys.tracked, cursor, 'COUNT', String(CHUNK)),
+    );
+    const live: SubjectId[] = [];
+    for (let index = 0; index + 1 < flat.length; index += 2) {
+      const [subject = '', text = ''] = [flat[index], flat[index + 1]];
+      if (this.#read(subject, text)?.removedAtMs === null) live.push(asSubjectId(subject));
+    }
+    return [next, live];
+  }
+
+  #read(subject: string, text: string): TrackedSubject | null {
+    return readTracked(text, { where: `${this.#keys.tracked} ${subject}`, onForeign: this.#onForeign });
+  }
+
+  /**
+   * One round of the check: ends the tracking of what has come to its end and has been silent for the retention, in a part
+   * of all, and forgets what was ended before (Redis time, ms). `isHanded`: the config hands that quote over as well.
+   */
+  async prune(beforeMs: number, isHanded: (subject: string) => boolean): Promise<void> {
+    const keys = this.#keys;
+    const [next, some] = await this.#scan(this.#cursor);
+    this.#cursor = next;
+    for (const subject of some) await this.#untrack(subject, String(beforeMs));
+    const ended = await this.#redis.zrangebyscore(keys.trackingEnded, '-inf', beforeMs, 'LIMIT', 0, CHUNK);
+    for (const subject of ended) {
+      await this.#redis.iwForgetTracked(
+        keys.tracked,
+        keys.trackingEnded,
+        keys.handedQuotes,
+        keys.verdicts,
+        subject,
+        isHanded(subject) ? '1' : '',
+      );
+    }
+  }
+}

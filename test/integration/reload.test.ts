@@ -1,0 +1,192 @@
+import { expect, inject, test } from 'vitest';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { type TestConfig, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { Hook } from '../support/hook.ts';
+import { opening } from '../support/opening.ts';
+import { reloadable } from '../support/reloadable.ts';
+import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
+
+const { later, started } = opening();
+
+/** An upstream that knows the status of transfers. */
+async function upstreamOf(statuses: Map<string, string>): Promise<ScriptedUpstream> {
+  return started(
+    new ScriptedUpstream(({ query }) => {
+      const hash = query.intentHash ?? '';
+      const status = statuses.get(hash) ?? 'unknown';
+      return { records: [intentRecord(hash, status, status === 'unknown' ? null : 1_763_638_259)] };
+    }),
+  );
+}
+
+function configOf(upstream: ScriptedUpstream, changes: Partial<TestConfig>): TestConfig {
+  return {
+    baseUrl: upstream.url,
+    redisUrl: inject('redisUrl'),
+    prefix: testPrefix(),
+    receivers: {},
+    subscriptions: [],
+    ...changes,
+  };
+}
+
+const [ONE, TWO, THREE] = [hashOf(1), hashOf(2), hashOf(3)];
+
+test('a reload watches what comes in, lets go of what goes out, and tells metadata as it is then', async () => {
+  const statuses = new Map([ONE, TWO, THREE].map((hash) => [hash, 'pending']));
+  const upstream = await upstreamOf(statuses);
+  const hook = await started(new Hook());
+  const subscribed = (metadata: object, intents: string[]) => [
+    { name: 'orders', receivers: ['backend'], metadata, intents },
+  ];
+  const config = configOf(upstream, {
+    receivers: { backend: { url: hook.url } },
+    subscriptions: subscribed({ desk: 'old' }, [ONE, TWO]),
+  });
+  const { daemon, write } = await reloadable(config, { later });
+  await hook.until((came) => came.length === 2);
+
+  await write({ ...config, subscriptions: subscribed({ desk: 'new' }, [TWO, THREE]) });
+  expect(await daemon.reload()).toMatchObject({
+    ok: true,
+    changes: {
+      subjects: { added: 1, removed: 1 },
+      subscriptions: { added: [], removed: [], changed: ['orders'] },
+      receivers: { added: [], removed: [], changed: [] },
+      settings: [],
+    },
+  });
+  await hook.until((came) => came.length === 3);
+  for (const hash of [ONE, TWO, THREE]) statuses.set(hash, 'filled');
+  await hook.until((came) => came.length === 5);
+  const told = hook.came.slice(2).map(({ event: { type, data } }) => [type, data.subject.id, data.metadata]);
+  expect(told.sort()).toEqual([
+    ['intent.filled', `intent:${TWO}`, { desk: 'new' }],
+    ['intent.filled', `intent:${THREE}`, { desk: 'new' }],
+    ['intent.pending', `intent:${THREE}`, { desk: 'new' }],
+  ]);
+});
+
+test('a config that says the same changes nothing', async () => {
+  const upstream = await upstreamOf(new Map());
+  const subscriptions = [{ name: 'orders', receivers: ['backend'], intents: [ONE] }];
+  const config = configOf(upstream, {
+    receivers: { backend: { url: 'http://127.0.0.1:9/' } },
+    subscriptions,
+  });
+  const { daemon, lines, write } = await reloadable(config, { later });
+  await write(config);
+  expect(await daemon.reload()).toMatchObject({ ok: true, changes: { settings: [] } });
+  expect(lines.map(({ msg }) => msg)).toContain('config.unchanged');
+});
+
+test('a delivery under way ends where it began, once, and the next ones go to the new address', async () => {
+  const statuses = new Map([[ONE, 'pending']]);
+  const upstream = await upstreamOf(statuses);
+  const answers = Promise.withResolvers<number>();
+  const before = await started(new Hook(() => answers.promise));
+  const after = await started(new Hook());
+  const config = configOf(upstream, {
+    receivers: { backend: { url: before.url } },
+    subscriptions: [{ name: 'orders', receivers: ['backend'], intents: [ONE, TWO] }],
+  });
+  const { daemon, lines, write } = await reloadable(config, { later });
+  await before.until((came) => came.length === 1);
+
+  await write({ ...config, receivers: { backend: { url: after.url } } });
+  expect(await daemon.reload()).toMatchObject({ ok: true, changes: { receivers: { changed: ['backend'] } } });
+  statuses.set(TWO, 'pending');
+  await after.until((came) => came.length === 1);
+  answers.resolve(204);
+  statuses.set(ONE, 'filled');
+  await after.until((came) => came.length === 2);
+  expect(before.came.map(({ event }) => [event.type, event.data.subject.id])).toEqual([
+    ['intent.pending', `intent:${ONE}`],
+  ]);
+  expect(after.came.map(({ event }) => [event.type, event.data.subject.id])).toEqual([
+    ['intent.pending', `intent:${TWO}`],
+    ['intent.filled', `intent:${ONE}`],
+  ]);
+  expect(lines.filter(({ level }) => Number(level) >= 40)).toEqual([]);
+});
+
+test('a receiver that comes in gets what happens from then on, one that goes out no more', async () => {
+  const statuses = new Map([[ONE, 'pending']]);
+  const upstream = await upstreamOf(statuses);
+  const [first, second] = [await started(new Hook()), await started(new Hook())];
+  const config = configOf(upstream, {
+    receivers: { first: { url: first.url } },
+    subscriptions: [{ name: 'orders', receivers: ['first'], intents: [ONE] }],
+  });
+  const { daemon, write } = await reloadable(config, { later });
+  await first.until((came) => came.length === 1);
+  await write({
+    ...config,
+    receivers: { second: { url: second.url } },
+    subscriptions: [{ name: 'orders', receivers: ['second'], intents: [ONE] }],
+  });
+  await daemon.reload();
+  statuses.set(ONE, 'filled');
+  await second.until((came) => came.length === 1);
+  expect(first.came.map(({ event }) => event.type)).toEqual(['intent.pending']);
+  expect(second.came.map(({ event }) => event.type)).toEqual(['intent.filled']);
+  const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
+  expect(metrics).toContain('intentwatch_receiver_info{receiver="second",type="webhook"} 1');
+  expect(metrics).not.toContain('intentwatch_receiver_info{receiver="first"');
+  expect(metrics).toMatch(/intentwatch_deliveries_total\{receiver="second",outcome="delivered"\} 1/);
+});
+
+test('another upstream, another key and another budget are used from then on', async () => {
+  const [before, after] = [await upstreamOf(new Map()), await upstreamOf(new Map())];
+  const config = configOf(before, {
+    receivers: { backend: { url: 'http://127.0.0.1:9/' } },
+    subscriptions: [{ name: 'orders', receivers: ['backend'], intents: [ONE] }],
+  });
+  const { daemon, write } = await reloadable(config, { later });
+  await eventually('a poll', () => before.asked.length > 0);
+  const upstream = { baseUrl: after.url, apiKey: 'another', requestsPerSecond: 7 };
+  await write({ ...config, more: { upstream } });
+  const result = await daemon.reload();
+  expect(result).toMatchObject({
+    ok: true,
+    changes: {
+      settings: expect.arrayContaining(['upstream.apiKey', 'upstream.baseUrl', 'upstream.requestsPerSecond']),
+    },
+  });
+  await after.asks(() => true);
+  const asked = before.asked.length;
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  later(() => disconnect(redis));
+  expect(await redis.hget(new Keys(config.prefix).plan('status'), 'budget')).toBe('7');
+  await after.asks(() => true);
+  expect(before.asked.length).toBe(asked);
+});
+
+test('what only a restart can change is refused as a whole, and named', async () => {
+  const statuses = new Map([[ONE, 'pending']]);
+  const upstream = await upstreamOf(statuses);
+  const hook = await started(new Hook());
+  const config = configOf(upstream, {
+    receivers: { backend: { url: hook.url } },
+    subscriptions: [{ name: 'orders', receivers: ['backend'], intents: [ONE] }],
+  });
+  const { daemon, file, lines, write } = await reloadable(config, { later });
+  await hook.until((came) => came.length === 1);
+  await write({
+    ...config,
+    prefix: testPrefix(),
+    subscriptions: [{ name: 'orders', receivers: ['backend'], intents: [TWO] }],
+    more: { dataDir: './elsewhere', server: { host: '127.0.0.1', port: 9 } },
+  });
+  const expected = 'found another value than the daemon was started with, expected the same until a restart';
+  const error = ['dataDir', 'redis.prefix', 'server.port']
+    .map((key) => `${file}: ${key}: ${expected}`)
+    .join('\n');
+  expect(await daemon.reload()).toMatchObject({ ok: false, error });
+  expect(lines.find(({ msg }) => msg === 'config.reload_failed')).toMatchObject({ level: 50, reason: error });
+  statuses.set(ONE, 'filled');
+  await hook.until((came) => came.length === 2);
+  expect(daemon.lastReload).toMatchObject({ ok: false });
+});
