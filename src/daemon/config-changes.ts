@@ -22,7 +22,7 @@ export type ConfigChanges = {
 const NEEDS_RESTART = ['redis', 'dataDir', 'server'];
 
 /** A config that differs in what a restart takes. */
-export class RestartNeededError extends Error {
+class RestartNeededError extends Error {
   override readonly name = 'RestartNeededError';
   readonly code = 'restart-needed';
   readonly retryable = false;

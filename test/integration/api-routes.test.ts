@@ -46,6 +46,7 @@ const CASES: Record<string, Case> = {
     unknown: `/subjects/intent:${hashOf(99)}/resend`,
     bad: { body: { receivers: [] }, place: 'body.receivers' },
   },
+  listCorridors: { path: () => '/corridors' },
   listEvents: {
     path: () => `/events?type=intent.*&subject=${INTENT}&since=1h&limit=2`,
     bad: { path: '/events?after=nonsense', place: 'query.after' },

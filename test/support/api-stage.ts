@@ -39,7 +39,7 @@ export async function apiStage(
 ): Promise<ApiStage> {
   const statuses = new Map<string, { status: string; updatedAt: number }>();
   const upstream = new ScriptedUpstream(({ query }): Scripted => {
-    const hash = query.id?.replace('intent:', '') ?? '';
+    const hash = query.intentHash ?? '';
     const said = statuses.get(hash) ?? { status: 'unknown', updatedAt: null };
     return { records: [intentRecord(hash, said.status, said.updatedAt)] };
   });

@@ -140,6 +140,26 @@ describe('what is known of a route', () => {
     expect(usual(0, 1e6)).toBeLessThan(1 / ARRIVAL_RULE.everySeconds);
   });
 
+  test('is told as times once 20 ends were seen anywhere: of a route as of all, until more was seen of it', () => {
+    const rateOf = (stored: StoredTally[], route: string): number | undefined =>
+      knowledgeOf(stored, { rules, arrivals: ARRIVAL_RULE, nowMs: NOW_MS }).ends(route, 'pending')?.usual[
+        binOf(10)
+      ];
+    expect(rateOf([tally('*', 19)], '1:2')).toBe(undefined);
+    const all = tally('*', 1_000);
+    const usual = rateOf([all], '*') ?? 0;
+    expect(rateOf([all], '1:2')).toBeCloseTo(usual, 9);
+    // Twice as quick as the others.
+    const quick = (ends: number): StoredTally => {
+      const { tally: seen, ...same } = tally('1:2', ends);
+      return { ...same, tally: { ...seen, watchedSeconds: seen.watchedSeconds.map((one) => one / 2) } };
+    };
+    const [few = 0, many = 0] = [5, 500].map((ends) => rateOf([all, quick(ends)], '1:2'));
+    expect(few).toBeGreaterThan(usual);
+    expect(many).toBeGreaterThan(few);
+    expect(many / usual).toBeGreaterThan(1.8);
+  });
+
   test('has a 99th percentile once 50 ends were seen', () => {
     const p99 = (ends: number) =>
       knowledgeOf([tally('1:2', ends)], { rules, arrivals: ARRIVAL_RULE, nowMs: NOW_MS }).p99Seconds;

@@ -13,7 +13,7 @@ import type { Watch } from './watch-rules.ts';
 export type StageEnds = { usual: HazardCurve; astray: HazardCurve };
 
 /** An age (seconds) and the chance that the usual end has come by then. */
-export type Arrival = { ageSeconds: number; probability: number };
+type Arrival = { ageSeconds: number; probability: number };
 
 /** Of those that still come, so many have come by the time that is told. */
 const SHARE = 0.9;

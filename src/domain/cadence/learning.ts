@@ -85,7 +85,7 @@ export function learnedHazard(expectation: Expectation, tally: Tally, weight: nu
 export const NO_HAZARD: HazardCurve = AGE_BINS.map(() => boundedRate(0));
 
 /** What is held of rates before anything was seen: that counts like so many transfers, as many of which come to an age as are expected to. */
-export type Prior = { curve: HazardCurve; reached: Expectation; transfers: number };
+type Prior = { curve: HazardCurve; reached: Expectation; transfers: number };
 
 /** A hazard after what was seen, each bin by itself. */
 export function updatedHazard({ curve, reached, transfers }: Prior, tally: Tally, weight = 1): HazardCurve {
