@@ -95,6 +95,7 @@ async function outdatedFiles(): Promise<string> {
 
 const CHECKS: Check[] = [
   { name: 'types (tsc)', run: () => tool('tsc', ['--noEmit', '-p', 'tsconfig.json']) },
+  { name: 'types of the console (tsc)', run: () => tool('tsc', ['--noEmit', '-p', 'src/console']) },
   {
     name: 'lint, format and dependency rules (biome)',
     run: () => tool('biome', ['check', '--error-on-warnings', '--max-diagnostics=50', '.']),

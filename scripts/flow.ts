@@ -17,7 +17,7 @@ const FLOW: readonly (readonly string[])[] = [
   ['queues'],
   ['operations'],
   ['metrics', 'server'],
-  ['daemon', 'sandbox'],
+  ['console', 'daemon', 'sandbox'],
   ['exit.ts'],
   ['client', 'demo'],
   ['commands'],

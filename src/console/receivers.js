@@ -74,7 +74,7 @@ function Card({ receiver, canAct, say, refresh }) {
             ? html`<${Action} kind="primary" label=${`Enable ${name}`} onAct=${() => ask('enable', () => `${name} gets what it missed.`)}>Enable<//>`
             : html`<${Action} label=${`Pause ${name}`} onAct=${() => ask('pause', () => `${name} is paused; its events wait.`)}>Pause<//>`
       }
-      ${deadLetters > 0 && html`<${Action} label=${`Deliver what was given up for ${name}`} onAct=${() => ask('retry', (said) => `${said.renewed} of ${said.deadLetters} are delivered again.`, {})}>Retry ${deadLetters}<//>`}
+      ${deadLetters > 0 && html`<${Action} label=${`Retry ${deadLetters} given up for ${name}`} onAct=${() => ask('retry', (said) => `${said.renewed} of ${said.deadLetters} are delivered again.`, {})}>Retry ${deadLetters}<//>`}
       <span class="field">
         <label class="visually-hidden" for=${`since-${name}`}>Resend to ${name} the events of the last</label>
         <select id=${`since-${name}`} value=${since} onChange=${(/** @type {{ currentTarget: HTMLSelectElement }} */ event) => setSince(event.currentTarget.value)}>

@@ -211,7 +211,7 @@ export function Attempts({ attempts }) {
   return html`<ol class="attempt-list">
     ${attempts.map(
       (attempt) => html`<li key=${attempt.at}>
-        <span><${Clock} at=${attempt.at} /> <b>${attempt.httpStatus ?? attempt.smtpCode ?? 'no answer'}</b> <span class="dim">${span(attempt.durationMs / 1_000)}</span></span>
+        <span><${Clock} at=${attempt.at} /> <b>${attempt.httpStatus ?? attempt.smtpCode ?? 'no answer'}</b> <span class="dim">${attempt.durationMs < 1_000 ? `${Math.round(attempt.durationMs)} ms` : span(attempt.durationMs / 1_000)}</span></span>
         <span class="wrap">${attempt.reason}</span>
         ${attempt.answer !== '' && html`<code class="wrap">${attempt.answer}</code>`}
       </li>`,
