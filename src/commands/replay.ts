@@ -35,7 +35,7 @@ export function replayCommand(): Command {
 
 async function replay(name: string, options: Options, parts: Deliveries): Promise<void> {
   const { since, until = null, type = null } = options;
-  const { id, sinceMs, untilMs } = await resendTime({ name, since, until, types: type }, parts);
+  const { id, sinceMs, untilMs } = await resendTime({ name, since, until, types: type, key: null }, parts);
   say(
     `replay ${id}: events of ${utcTimeOfMs(sinceMs)} to ${utcTimeOfMs(untilMs)} to ${name}${await unlessRelayed(parts)}`,
   );
