@@ -7,7 +7,8 @@ import { compareEntries } from '../store/log-entry.ts';
 import { RefusedError } from './errors.ts';
 import type { OperationParts } from './parts.ts';
 
-const ENTRY = z.string().regex(/^\d{1,16}-\d{1,20}$/);
+/** Longer numbers than these Redis does not read. */
+const ENTRY = z.string().regex(/^\d{1,16}-\d{1,19}$/);
 
 /** A place in the event log: behind an entry of the log of this name. */
 export const LOG_PLACE = z.object({ log: z.string().max(40), after: ENTRY });
@@ -48,6 +49,12 @@ export async function entryOf(
     );
   }
   return after;
+}
+
+/** An entry, or the newest that has left the log, whichever is the newer: a place there is good for as long as nothing is missing. */
+export async function behindTrimmed(entry: string, { stores: { events } }: OperationParts): Promise<string> {
+  const trimmed = await events.trimmed();
+  return trimmed !== null && compareEntries(entry, trimmed) < 0 ? trimmed : entry;
 }
 
 /** The entry before all that are kept, or before a moment (ms). */

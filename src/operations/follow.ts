@@ -1,4 +1,5 @@
 import {
+  behindTrimmed,
   type EventFilter,
   type EventPage,
   entryBefore,
@@ -18,7 +19,8 @@ export type FollowStart = { place: LogPlace } | { sinceMs: number | null };
 
 /** The entry after which following begins. Throws a LostPlaceError where some would be missing. */
 export async function startOf(start: FollowStart, parts: OperationParts): Promise<string> {
-  return 'place' in start ? entryOf(start.place, parts) : entryBefore(start.sinceMs);
+  if ('place' in start) return entryOf(start.place, parts);
+  return behindTrimmed(entryBefore(start.sinceMs), parts);
 }
 
 /** What following works with; `signal` ends it. */
@@ -50,13 +52,17 @@ export async function pullEvents(
   }
 }
 
-/** The events after an entry as they come, each with its place; null is a sign of life. Ends with the signal. */
+/**
+ * The events after an entry as they come, each with its place. Without an event it is a sign of life, the first at once: who
+ * is cut off goes on from its place. Ends with the signal.
+ */
 export async function* followEvents(
   { after: from, filter }: { after: string; filter: EventFilter },
   { parts, tail, signal }: FollowParts,
-): AsyncGenerator<{ place: LogPlace; event: EventPage['events'][number]['event'] } | null> {
+): AsyncGenerator<{ place: LogPlace; event: EventPage['events'][number]['event'] | null }> {
   const log = await parts.stores.events.name();
   let after = from;
+  yield { place: { log, after }, event: null };
   while (!signal.aborted) {
     const page = await eventsAfter({ after, untilMs: null, filter, limit: STREAM_PAGE }, parts);
     if (after !== from) await entryOf({ log, after }, parts);
@@ -65,6 +71,6 @@ export async function* followEvents(
     if (page.more) continue;
     const waitedFrom = performance.now();
     await tail.wait(after, { ms: BEAT_MS, signal });
-    if (performance.now() - waitedFrom >= BEAT_MS) yield null;
+    if (performance.now() - waitedFrom >= BEAT_MS) yield { place: { log, after }, event: null };
   }
 }

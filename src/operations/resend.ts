@@ -35,7 +35,13 @@ export async function resendTime(
     since,
     until,
     types,
-  }: { name: string; since: Moment; until: Moment | null; types: readonly string[] | null },
+    key,
+  }: Pick<ResendOptions, 'key'> & {
+    name: string;
+    since: Moment;
+    until: Moment | null;
+    types: readonly string[] | null;
+  },
   parts: OperationParts,
 ): Promise<{ id: string; sinceMs: number; untilMs: number }> {
   const { removed } = await receiverNamed(name, parts);
@@ -45,7 +51,8 @@ export async function resendTime(
   const sinceMs = momentMs(since, nowMs);
   const untilMs = until === null ? nowMs + 1 : momentMs(until, nowMs);
   if (sinceMs >= untilMs) throw new RefusedError('found a since that is not before until, expected it to be');
-  const id = await parts.stores.replays.request({
+  const id = replayIdOf(key, name);
+  await parts.stores.replays.request(id, {
     receiver: name,
     since: `${Math.max(0, sinceMs - 1)}-${Number.MAX_SAFE_INTEGER}`,
     until: `${untilMs}-0`,
@@ -119,11 +126,16 @@ async function resendPlaces(
   for (const { receiver } of meant) await refuseHeld(receiver, parts);
   const resent: Resent = [];
   for (const { receiver, events } of meant) {
-    const replay = newReplayId(key === null ? undefined : `${key} ${receiver}`);
+    const replay = replayIdOf(key, receiver);
     await replays.requestPlaces(replay, { receiver, places });
     resent.push({ receiver, replay, events });
   }
   return resent;
+}
+
+/** A request that is made twice under one name asks for the same replay. */
+function replayIdOf(key: string | null, receiver: string): string {
+  return newReplayId(key === null ? undefined : `${key} ${receiver}`);
 }
 
 /** A replay as it is shown. Throws an UnknownError for one that is not there. */

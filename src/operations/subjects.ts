@@ -73,10 +73,17 @@ export type SubjectFilter = {
 /** How far a list has come: first those with a snapshot, then what is tracked and has none, one kind after another. */
 export const SUBJECT_PLACE = z.union([
   z.object({ atMs: z.number(), subject: z.string() }),
-  z.object({ list: z.int().min(0).max(100), scan: z.string().regex(/^\d+$/) }),
+  z.object({
+    list: z.int().min(0).max(100),
+    scan: z.string().regex(/^\d{1,20}$/),
+    /** Up to which one what a scan gives was listed, in the order of the ids. */
+    after: z.string().exactOptional(),
+  }),
 ]);
 
 export type SubjectPlace = z.infer<typeof SUBJECT_PLACE>;
+
+type TrackedPlace = Exclude<SubjectPlace, ChangedSubject>;
 
 export type SubjectPage = { subjects: Subject[]; next: SubjectPlace | null };
 
@@ -94,7 +101,7 @@ export async function listSubjects(
   { filter, from, limit }: { filter: SubjectFilter; from: SubjectPlace | null; limit: number },
   parts: OperationParts,
 ): Promise<SubjectPage> {
-  if (from !== null && 'list' in from) return listTracked({ filter, from }, parts);
+  if (from !== null && 'list' in from) return listTracked({ filter, from, limit }, parts);
   const found: Subject[] = [];
   let last: ChangedSubject | null = from;
   for (let looked = 0; looked < MOST_LOOKED_AT; ) {
@@ -113,11 +120,11 @@ export async function listSubjects(
 }
 
 async function listTracked(
-  { filter, from }: { filter: SubjectFilter; from: { list: number; scan: string } },
+  { filter, from, limit }: { filter: SubjectFilter; from: TrackedPlace; limit: number },
   parts: OperationParts,
 ): Promise<SubjectPage> {
   const found: Subject[] = [];
-  let { list, scan } = from;
+  let { list, scan, after = '' } = from;
   for (let looked = 0; looked < MOST_LOOKED_AT; ) {
     const tracked = TRACKED[list];
     if (tracked === undefined) return { subjects: found, next: null };
@@ -125,8 +132,15 @@ async function listTracked(
     const { subjects, cursor } = wanted
       ? await parts.stores.plan.tracked(tracked.surface, tracked.kind, scan)
       : { subjects: [], cursor: '0' };
-    const places = subjects.map((subject) => ({ subject, atMs: null }));
-    found.push(...(await summariesOf(places, filter, parts)).filter((one) => one !== null));
+    const rest = [...new Set(subjects)].sort().filter((subject) => subject > after);
+    const places = rest.map((subject) => ({ subject, atMs: null }));
+    for (const summary of await summariesOf(places, filter, parts)) {
+      if (summary === null) continue;
+      if (found.length === limit)
+        return { subjects: found, next: { list, scan, after: found.at(-1)?.subject ?? '' } };
+      found.push(summary);
+    }
+    after = '';
     looked += subjects.length;
     list += cursor === '0' ? 1 : 0;
     scan = cursor;

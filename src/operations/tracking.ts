@@ -58,6 +58,8 @@ export function readNamed(
     if (kind !== undefined && kind !== 'quote') {
       return { member: 'kind', expected: '"quote", or none, beside a whole quote' };
     }
+    const member = (['id', 'endpoint', 'chainId'] as const).find((one) => named[one] !== undefined);
+    if (member !== undefined) return { member, expected: 'none beside a whole quote' };
     const handed = readHandedQuote(quote);
     const expected = 'a quote as POST /v1/quotes answered it, with an id of "quote:" and a UUID';
     return handed === null ? { member: 'quote', expected } : { subject: handed.subject, quote: handed };

@@ -50,12 +50,14 @@ export class ReplayStore {
     this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
-  /** Asks the relay for a replay of a range of the log. Returns its id. */
-  async request(wanted: Pick<Replay, 'receiver' | 'since' | 'until' | 'end' | 'types'>): Promise<string> {
-    const id = newReplayId();
+  /** Asks the relay for a replay of a range of the log, under an id; one that stands is left as it is. */
+  async request(
+    id: string,
+    wanted: Pick<Replay, 'receiver' | 'since' | 'until' | 'end' | 'types'>,
+  ): Promise<void> {
+    if ((await this.#redis.exists(this.#keys.replay(id))) === 1) return;
     const { types, ...range } = wanted;
     await this.#open(id, { ...range, cursor: wanted.since, types: JSON.stringify(types) });
-    return id;
   }
 
   /** Asks the relay for a replay of the events at some entries, under an id; one that stands is left as it is. */

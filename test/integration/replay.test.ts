@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/connection.ts';
-import type { Replay } from '../../src/store/replays.ts';
+import { newReplayId, type Replay } from '../../src/store/replays.ts';
 import { type DeliveryStage, deliveryStage, hourOfEvents, ROOT } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
@@ -15,13 +15,15 @@ async function replay(
   { fromMs, untilMs, types = null }: { fromMs: number; untilMs: number; types?: string[] | null },
 ): Promise<string> {
   const since = `${fromMs - 1}-${Number.MAX_SAFE_INTEGER}`;
-  return replays.request({
+  const id = newReplayId();
+  await replays.request(id, {
     receiver: 'hook',
     since,
     until: `${untilMs}-0`,
     end: await events.newest(),
     types,
   });
+  return id;
 }
 
 async function ended({ replays }: DeliveryStage, id: string): Promise<Replay> {

@@ -121,6 +121,31 @@ export function parseSubjectId(text: string): SubjectKey | null {
   }
 }
 
+/** A subject id as somebody writes it: hex and UUIDs may be in any case. Null when the text is none. */
+export function readSubjectId(text: string): SubjectId | null {
+  const key = parseSubjectId(text);
+  switch (key?.kind) {
+    case undefined:
+      return null;
+    case 'intent':
+      return intentId(key.hash);
+    case 'wallet':
+      return walletId(key.address);
+    case 'quote':
+      return quoteId(key.uuid);
+    case 'gasless':
+      return key.endpoint === 'status' ? gaslessId(key.id) : gatewayJobId(key.id);
+    case 'vault':
+      return vaultId(key);
+    case 'by-tx':
+      return txId(key.side, key.hash);
+    case 'route':
+    case 'deposit-address':
+    case 'other':
+      return text as SubjectId;
+  }
+}
+
 /** The kind of a subject id. The id is one of ours, so an unknown prefix is a bug and throws. */
 export function subjectKind(id: SubjectId): SubjectKind {
   const key = parseSubjectId(id);

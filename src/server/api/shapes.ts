@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { parseDuration } from '../../config/fields/duration.ts';
 import { RENDERED_EVENT } from '../../domain/events/event-schema.ts';
+import { readSubjectId } from '../../domain/subjects/subject.ts';
 import { MOMENT_EXPECTED, type Moment, parseMoment } from '../../operations/moment.ts';
 
 /** The id of an event in a path. */
@@ -37,6 +38,7 @@ export const SUBJECT_ID = z
   .string()
   .min(3, { error: 'the id of a subject, such as intent:0x…' })
   .max(300, { error: 'the id of a subject, such as intent:0x…' })
+  .transform((text): string => readSubjectId(text) ?? text)
   .describe('The id of a subject, with its prefix, such as `intent:0x…`.');
 
 /** A time of a query or a body. */

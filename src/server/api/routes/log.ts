@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { consumerPlace } from '../../../operations/consumers.ts';
 import {
+  behindTrimmed,
   type EventFilter,
   type EventPage,
   eventsAfter,
@@ -110,7 +111,8 @@ async function rangeOf(
 ): Promise<Range> {
   const nowMs = await redisTimeMs(redis);
   return {
-    sinceMs: since === undefined ? null : momentMs(since, nowMs),
+    // A place in the future would pass over what comes until then.
+    sinceMs: since === undefined ? null : Math.min(nowMs, momentMs(since, nowMs)),
     untilMs: until === undefined ? null : momentMs(until, nowMs),
   };
 }
@@ -147,7 +149,7 @@ export const streamEvents = defineRoute({
   group: 'events',
   summary: 'Follow events as server-sent events',
   description:
-    'Each event as `id` (a cursor), `event` (its type) and `data` (the event as JSON). A client that was cut off passes the last `id` as `Last-Event-ID`, as browsers do by themselves, and gets what came since. Without it, the stream begins at `since`, or with the next event. A line `:` comes every 15 s when nothing else does.',
+    'Each event as `id` (a cursor), `event` (its type) and `data` (the event as JSON). A client that was cut off passes the last `id` as `Last-Event-ID`, as browsers do by themselves, and gets what came since. Without it, the stream begins at `since`, or with the next event. At once, and every 15 s when nothing else does, an `id` comes alone: it goes on from there.',
   scope: 'read',
   follows: 'always',
   query: z.strictObject({
@@ -169,7 +171,9 @@ export const streamEvents = defineRoute({
     const place = lastEventId === null ? (query.after ?? null) : placeOf(lastEventId);
     const start = place === null ? { sinceMs } : { place };
     const isNew = place === null && sinceMs === null;
-    const after = isNew ? await operations.stores.events.newest() : await startOf(start, operations);
+    const after = isNew
+      ? await behindTrimmed(await operations.stores.events.newest(), operations)
+      : await startOf(start, operations);
     const events = followEvents({ after, filter }, { parts: operations, tail, signal });
     return { status: 200, stream: textOf(events), contentType: 'text/event-stream' };
   },
@@ -182,11 +186,11 @@ function placeOf(lastEventId: string): LogPlace {
 }
 
 async function* textOf(events: ReturnType<typeof followEvents>): AsyncGenerator<string> {
-  // Says at once that it has begun, and how soon to come back.
-  yield 'retry: 2000\n\n';
-  for await (const one of events) {
-    if (one === null) yield ':\n\n';
-    else
-      yield `id: ${writeCursor(one.place)}\nevent: ${one.event.type}\ndata: ${JSON.stringify(one.event)}\n\n`;
+  // How soon to come back.
+  yield 'retry: 2000\n';
+  for await (const { place, event } of events) {
+    const id = `id: ${writeCursor(place)}\n`;
+    // An id alone is no event for a client, which keeps it all the same.
+    yield event === null ? `${id}\n` : `${id}event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
   }
 }

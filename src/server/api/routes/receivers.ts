@@ -174,9 +174,9 @@ export const resendToReceiver = defineRoute({
     },
   },
   problems: { 404: UNKNOWN, 409: `It is paused or disabled, or the time is none. ${UNDER_WAY}` },
-  handle: async ({ params: { name }, body }, { parts }) => {
+  handle: async ({ params: { name }, body }, { parts, key }) => {
     const { since, until = null, types = null } = body;
-    const { id } = await resendTime({ name, since, until, types }, parts().operations);
+    const { id } = await resendTime({ name, since, until, types, key }, parts().operations);
     return { status: 202, body: { receiver: name, replay: id } };
   },
 });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { nameField } from '../../../config/fields/fields.ts';
 import { overdueField } from '../../../config/sections/subscription.ts';
-import { parseSubjectId, type SubjectId } from '../../../domain/subjects/subject.ts';
+import { readSubjectId, type SubjectId } from '../../../domain/subjects/subject.ts';
 import {
   readNamed,
   TRACKED_KINDS,
@@ -22,8 +22,11 @@ const METADATA_EXPECTED = `at most ${MOST_MEMBERS} members of text, keys of up t
 
 const SUBJECT_ID = z
   .string()
-  .refine((text): text is SubjectId => parseSubjectId(text) !== null, {
-    error: 'a subject id, such as intent:0x…',
+  .transform((text, context): SubjectId => {
+    const subject = readSubjectId(text);
+    if (subject !== null) return subject;
+    context.addIssue({ code: 'custom', message: 'a subject id, such as intent:0x…' });
+    return z.NEVER;
   })
   .describe('The id of a subject, such as `intent:0x…`.');
 

@@ -1,0 +1,186 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { connect as connectRedis, disconnect } from '../../src/store/connection.ts';
+import { EventLog } from '../../src/store/event-log.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { ADMIN_TOKEN, type ApiStage, answered, apiStage } from '../support/api-stage.ts';
+import { eventually } from '../support/eventually.ts';
+import { Hook } from '../support/hook.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+
+const closers: (() => Promise<unknown>)[] = [];
+const hooks = { backend: new Hook(), broken: new Hook(), operator: new Hook() };
+let stage: ApiStage;
+
+beforeAll(async () => {
+  for (const hook of Object.values(hooks)) {
+    await hook.start();
+    closers.push(() => hook.close());
+  }
+  stage = await apiStage(hooks, { later: (close) => closers.push(close) });
+});
+
+afterAll(async () => {
+  for (const close of closers.reverse()) await close();
+});
+
+/** How many places for followers the API gives at once. */
+const PLACES = 64;
+
+describe('who follows and leaves', () => {
+  test('gives back the place of every request of its connection', async () => {
+    const { hostname, port } = new URL(stage.url);
+    const socket = connect(Number(port), hostname);
+    await once(socket, 'connect');
+    const follow = `GET /api/v1/events/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${ADMIN_TOKEN}\r\n\r\n`;
+    socket.write(follow.repeat(PLACES));
+    await eventually('all places are taken', async () => {
+      const { status } = await stage.call({ path: '/events?limit=1' });
+      return status === 503 ? status : null;
+    });
+    socket.destroy();
+    await eventually('all places are there again', async () => {
+      const asked = Array.from({ length: PLACES }, () => stage.call({ path: '/events?since=0s&wait=1s' }));
+      const answers = await Promise.all(asked);
+      return answers.every(({ status }) => status === 200) ? answers.length : null;
+    });
+  });
+
+  test('can go on from where the stream began', async () => {
+    const cut = new AbortController();
+    const answer = await fetch(`${stage.url}/api/v1/events/stream`, {
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+      signal: cut.signal,
+    });
+    let said = '';
+    for await (const part of answer.body ?? []) {
+      said += Buffer.from(part).toString();
+      if (said.includes('\n\n')) break;
+    }
+    cut.abort();
+    const id = /^id: (\S+)$/m.exec(said)?.[1];
+    expect(id).toEqual(expect.any(String));
+    stage.say(hashOf(1), 'filled');
+    const type = 'intent.filled';
+    await answered(stage, { path: `/events?type=${type}&since=1h` }, ({ events }) =>
+      JSON.stringify(events).includes(type),
+    );
+    const { body } = await stage.call({ path: `/events?type=${type}&after=${id}` });
+    expect(body.events).toHaveLength(1);
+  });
+});
+
+describe('a place in the log', () => {
+  test('stays good when all that there was has left the log', async () => {
+    const redis = connectRedis({ kind: 'server', url: inject('redisUrl') });
+    stage.say(hashOf(2), 'pending');
+    await answered(
+      stage,
+      { path: '/events?type=intent.pending' },
+      ({ events }) => Array.isArray(events) && events.length > 0,
+    );
+    await new EventLog(redis, new Keys(stage.config.prefix)).trim(Date.now() + 60_000);
+    await disconnect(redis);
+    const { next, events } = (await stage.call({ path: '/events' })).body;
+    expect(events).toEqual([]);
+    expect(await stage.call({ path: `/events?after=${next}` })).toMatchObject({ status: 200 });
+  });
+
+  test('is none in the future: what comes until then would be passed over', async () => {
+    const { next } = (await stage.call({ path: '/events?since=2099-01-01T00:00:00Z' })).body;
+    stage.say(hashOf(2), 'settled');
+    const type = 'intent.settled';
+    await answered(stage, { path: `/events?type=${type}` }, ({ events }) =>
+      JSON.stringify(events).includes(type),
+    );
+    expect((await stage.call({ path: `/events?type=${type}&after=${next}` })).body.events).toHaveLength(1);
+  });
+});
+
+describe('ids', () => {
+  test('are the same in any case', async () => {
+    const hash = `0x${'ab'.repeat(32)}`;
+    const odd = `0x${'aB'.repeat(32)}`;
+    const tracked = { kind: 'intent', id: odd, receivers: ['backend'], metadata: { order: '7' } };
+    expect((await stage.call({ method: 'POST', path: '/subjects', body: tracked })).body).toMatchObject({
+      subject: `intent:${hash}`,
+    });
+    expect((await stage.call({ path: `/subjects/intent:${odd}` })).body.subject).toBe(`intent:${hash}`);
+    stage.say(hash, 'filled');
+    await answered(stage, { path: `/events?subject=intent:${hash}` }, ({ events }) =>
+      JSON.stringify(events).includes('intent.filled'),
+    );
+    const { body } = await stage.call({ path: `/events?subject=intent:${odd}` });
+    expect(JSON.stringify(body.events)).toContain('intent.filled');
+    const shown = await stage.call({ path: `/subjects?metadata=order%3D7` });
+    expect(shown.body.subjects).toMatchObject([
+      { subject: `intent:${hash}`, subscriptions: [], metadata: { order: '7' } },
+    ]);
+    expect((await stage.call({ method: 'DELETE', path: `/subjects/intent:${odd}` })).status).toBe(200);
+  });
+});
+
+describe('lists', () => {
+  test('have no more than was asked for, and each once', async () => {
+    const wallets = Array.from({ length: 40 }, (_, index) => `0x${String(index + 1).padStart(40, '0')}`);
+    for (const id of wallets) {
+      const body = { kind: 'wallet', id, receivers: ['backend'] };
+      expect((await stage.call({ method: 'POST', path: '/subjects', body })).status).toBe(201);
+    }
+    const found: string[] = [];
+    let cursor = '';
+    do {
+      const { body } = await stage.call({ path: `/subjects?kind=wallet&limit=7${cursor}` });
+      const { subjects, next } = body;
+      if (!Array.isArray(subjects)) throw new Error('found no list');
+      expect(subjects.length).toBeLessThanOrEqual(7);
+      found.push(
+        ...subjects.map((one) =>
+          typeof one === 'object' && one !== null && 'subject' in one ? String(one.subject) : '',
+        ),
+      );
+      cursor = next === null ? '' : `&cursor=${next}`;
+    } while (cursor !== '');
+    expect(found.sort()).toEqual(wallets.map((id) => `wallet:${id}`));
+  });
+});
+
+describe('what is asked', () => {
+  test('is refused with a cursor that no log can have', async () => {
+    const log = JSON.parse(
+      Buffer.from(String((await stage.call({ path: '/events?limit=1' })).body.next), 'base64url').toString(),
+    ).log;
+    for (const after of ['1-99999999999999999999', '1-18446744073709551616']) {
+      const cursor = Buffer.from(JSON.stringify({ log, after })).toString('base64url');
+      expect(await stage.call({ path: `/events?after=${cursor}` })).toMatchObject({ status: 400 });
+    }
+  });
+
+  test('is refused where a whole quote and an id name two things', async () => {
+    const body = { quote: {}, id: hashOf(5), receivers: ['backend'] };
+    expect((await stage.call({ method: 'POST', path: '/subjects', body })).body).toMatchObject({
+      status: 400,
+      detail: expect.stringContaining('body.id'),
+    });
+  });
+
+  test('is done once under one key, also where the first time ended in a crash', async () => {
+    const asked = {
+      method: 'POST',
+      path: '/receivers/backend/resend',
+      body: { since: '2026-01-01T00:00:00Z' },
+      headers: { 'idempotency-key': 'resend-after-crash' },
+    };
+    const first = await stage.call(asked);
+    expect(first.status).toBe(202);
+    // What a crash leaves once the request no longer counts as under way: what was done, and no answer.
+    const redis = connectRedis({ kind: 'server', url: inject('redisUrl') });
+    const key = createHash('sha256').update('resend-after-crash').digest('hex');
+    await redis.del(new Keys(stage.config.prefix).answer(key));
+    await disconnect(redis);
+    const again = await stage.call(asked);
+    expect(again.body).toEqual(first.body);
+  });
+});
