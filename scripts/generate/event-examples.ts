@@ -1,4 +1,7 @@
+import { expectedBy, type StageEnds } from '../../src/domain/cadence/expected.ts';
+import { expectedHazard } from '../../src/domain/cadence/hazard.ts';
 import { timedMoments } from '../../src/domain/cadence/timed.ts';
+import { WATCH_RULES, type Watch } from '../../src/domain/cadence/watch-rules.ts';
 import { decide } from '../../src/domain/changes/decide.ts';
 import type { FlaggedEvent, Transition } from '../../src/domain/changes/decision.ts';
 import {
@@ -309,6 +312,19 @@ function invalidQuote(): Event {
   return flaggedEvent(HANDED.subject, { snapshot, event: signatureInvalid(HANDED, flaw, snapshot), nowMs });
 }
 
+/** How stages end, for an upstream that is just as expected before anything was seen. */
+const EXPECTED = {
+  pending: endsOf('pending'),
+  filled: endsOf('filled'),
+  gasless: endsOf('gasless'),
+  vault: endsOf('vault'),
+};
+
+function endsOf(watch: Watch): StageEnds {
+  const usual = expectedHazard(WATCH_RULES[watch].expectation);
+  return { usual, astray: usual.map(() => 0) };
+}
+
 /** The record before an event, and since when its subject had waited. */
 type Before = { record: JsonObject | null; waitingSince: number | null };
 
@@ -333,6 +349,7 @@ function eventOf(
     // The quote of the stories is handed over: its transfer is told with what was promised.
     promised: isPromised(subject, transition) ? promisedBy(HANDED) : null,
     fundedAt: fundedAt(subject, snapshot),
+    expectedBy: expectedBy({ subject, snapshot, nowMs }, (_, watch) => EXPECTED[watch]),
     nowMs,
   });
 }

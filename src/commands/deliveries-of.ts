@@ -6,20 +6,11 @@ import { COMMON, extendDirectory } from '../domain/transfers/chains.ts';
 import { discoveredDirectory } from '../domain/transfers/discovered.ts';
 import { TryAgainError } from '../exit.ts';
 import type { OperationParts } from '../operations/parts.ts';
-import { AnswerStore } from '../store/answers.ts';
 import { connect, disconnect } from '../store/connection.ts';
-import { DeliveryStore } from '../store/deliveries.ts';
 import { DirectoryStore } from '../store/directory.ts';
 import { findEmbedded } from '../store/embedded.ts';
-import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
-import { ReceiverStore } from '../store/receivers.ts';
-import { Registry, type StoredReceiver } from '../store/registry.ts';
-import { RelayLease } from '../store/relay-lease.ts';
-import { ReplayStore } from '../store/replays.ts';
 import { SchemaVersion } from '../store/schema-version.ts';
-import { SetAside } from '../store/set-aside.ts';
-import { SubjectStore } from '../store/subjects.ts';
 import { withTimeout } from '../with-timeout.ts';
 
 /** What commands about deliveries work with, on the Redis of their config. */
@@ -33,7 +24,6 @@ const REDIS_TIMEOUT_MS = 10_000;
  */
 export async function withDeliveries<T>(file: string, use: (parts: Deliveries) => Promise<T>): Promise<T> {
   const config = await loadConfig(resolve(file), process.env);
-  const { retentionMs } = config;
   const target = parseRedisUrl(config.redis.url?.reveal() ?? '') ?? (await findEmbedded(config.dataDir));
   let reason = `no answer within ${REDIS_TIMEOUT_MS / 1_000} s`;
   const redis = connect(target, {

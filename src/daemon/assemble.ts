@@ -262,7 +262,6 @@ function assemblePolling({
     ? partnerPricing(config, { client, discovery, plan })
     : null;
   const learning = new Learning({
-    redis,
     learned: new LearnedStore(redis, keys, { retentionMs, onForeign }),
     rules: watchRules(config.polling),
     arrivals: arrivalRule(config.polling),
@@ -276,7 +275,7 @@ function assemblePolling({
   const parts = { redis, keys, stores: pollStores, client, rules, learning, signals, log };
   const signers = new QuoteSigners({ client: discovery, shared: () => discovery.signers });
   const adapters = adaptersOf(parts, {
-    quotes: new QuoteVerification({ signers, stores: pollStores, signals, log }),
+    quotes: new QuoteVerification({ signers, stores: pollStores, learning, signals, log }),
     pricing: pricingOf({ quoting, partner }),
   });
 

@@ -53,7 +53,8 @@ export class LogTail {
 
   async #readOnce(): Promise<void> {
     try {
-      const last = (this.#newest ??= await this.#events.newest());
+      const last = this.#newest ?? (await this.#events.newest());
+      this.#newest = last;
       this.#wake(last);
       const options = { blocking: this.#blocking, count: 1_000, waitMs: READ_MS };
       const entries = await this.#events.awaitAfter(last, options);

@@ -1,11 +1,18 @@
 import { z } from 'zod';
 import { AGE_BINS } from '../domain/cadence/ages.ts';
 import { LARGEST_WEIGHT } from '../domain/cadence/decay.ts';
-import { LEARNED_HALF_LIFE_MS, type StoredTally } from '../domain/cadence/knowledge.ts';
+import {
+  type Knowledge,
+  type KnowledgeRules,
+  knowledgeOf,
+  LEARNED_HALF_LIFE_MS,
+  type StoredTally,
+} from '../domain/cadence/knowledge.ts';
 import type { Increment } from '../domain/cadence/learning.ts';
 import { ANY_ROUTE } from '../domain/cadence/route-name.ts';
 import { STATISTICS, type Statistic } from '../domain/cadence/watch-rules.ts';
 import type { RedisClient } from './commands.ts';
+import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import type { OnForeign } from './stored.ts';
 
@@ -60,6 +67,13 @@ export class LearnedStore {
     return new Map(
       stored.flatMap(([route, text]) => (/^[1-9]\d{0,8}$/.test(text) ? [[route, Number(text)]] : [])),
     );
+  }
+
+  /** What follows for now from all that was learned, and from what is expected before that. */
+  async knowledge({ rules, arrivals }: Pick<KnowledgeRules, 'rules' | 'arrivals'>): Promise<Knowledge> {
+    const stored = await this.all();
+    const estimates = await this.estimates();
+    return knowledgeOf(stored, { rules, arrivals, estimates, nowMs: await redisTimeMs(this.#redis) });
   }
 
   /** All that was learned. */

@@ -74,7 +74,7 @@ describe('receivers', () => {
       hourOfEvents(3, { fromMs, transfers: 3 }).map((event) => ({ ...event, sequence: 2 })),
     );
     const held = await run('receivers', '--config', file);
-    expect(held.out).toMatch(/^hook +webhook +disabled by the operator at \S+Z +3 +0 /m);
+    expect(held.out).toMatch(/^hook +webhook +disabled by the operator at \S+Z +3 +\S+Z +0 /m);
 
     const enabled = await run('receivers', 'enable', 'hook', '--config', file);
     expect(enabled).toMatchObject({ code: 0, err: '' });
@@ -209,7 +209,7 @@ describe('replay', () => {
     );
     expect(await run('replay', 'hook', '--since', '1h', '--until', '2h', ...config)).toMatchObject({
       code: 1,
-      err: 'intentwatch: found a --since that is not before --until, expected it to be',
+      err: 'intentwatch: found a since that is not before until, expected it to be',
     });
     await stage.states.disable('hook');
     expect(await run('replay', 'hook', '--since', '1h', ...config)).toMatchObject({

@@ -40,6 +40,13 @@ test('prints what was learned, the most observed first, and has it forgotten', a
     statistic: 'arrivals',
     increments: [{ bin: 0, ended: 3, watchedSeconds: 300 }],
   });
+  await store.add({
+    route: '8453:10',
+    statistic: 'pending-astray',
+    increments: [{ bin: 0, ended: 10, watchedSeconds: 0 }],
+  });
+  for (const statistic of ['overdue', 'refunded'] as const)
+    await store.add({ route: '8453:10', statistic, increments: [{ bin: 0, ended: 5, watchedSeconds: 0 }] });
   const { stdout } = await learned();
   expect(stdout.at(-1)).toMatch(/^new transfers: one in \d+(\.\d)? s in a usual wallet, 3 observed$/);
   expect(stdout.slice(0, 3).map((line) => line.split(/\s{2,}/).slice(0, 3))).toEqual([
@@ -47,9 +54,15 @@ test('prints what was learned, the most observed first, and has it forgotten', a
     ['*', 'pending', '70'],
     ['8453:10', 'pending', '40'],
   ]);
+  expect(stdout.slice(4, 7).map((line) => line.split(/\s{2,}/))).toEqual([
+    ['ROUTE', 'FILLED', 'UNFILLED', 'OVERDUE', 'REFUNDED'],
+    ['*', '70', '0 (0 %)', '0 (0 %)', '0 (0 %)'],
+    ['8453:10', '40', '10 (20 %)', '5 (10 %)', '5 (10 %)'],
+  ]);
   expect(await learned('--reset', '1:2')).toMatchObject({ code: 1 });
-  expect(await learned('--reset', '8453:10')).toMatchObject({ code: 0, stdout: ['forgot 1 entry'] });
+  expect(await learned('--reset', '8453:10')).toMatchObject({ code: 0, stdout: ['forgot 4 entries'] });
   expect(JSON.parse((await learned('--json')).stdout.join('\n'))).toMatchObject({
+    corridors: [{ corridor: '*', filled: 70, fill: { observations: 70 }, settlement: null, overdueShare: 0 }],
     stages: [{ route: '*' }],
     newTransfers: { observations: 3 },
   });

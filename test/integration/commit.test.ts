@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { binOf } from '../../src/domain/cadence/ages.ts';
 import type { PlanContext, Standing } from '../../src/domain/cadence/subject-plan.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { routeRecord } from '../../src/domain/quotes/route.ts';
@@ -283,6 +284,75 @@ async function pass(
   const { due } = planOf(parts, known, { ...context, price: 1, handed: null, route: null });
   await commitDue(parts, { ...known, promised: null }, { due, nowMs: context.nowMs });
 }
+
+describe('an event of a transfer under way', () => {
+  const legs = { sourceTx: { chainId: 1, amount: '1' }, destinationTx: { chainId: 10, amount: '1' } };
+
+  /** Has it learned that stages end after 10 s or so on a pair of chains. */
+  async function teach(): Promise<void> {
+    const learned = new LearnedStore(redis, keys, { retentionMs: 60_000 });
+    const increments = [{ bin: binOf(10), ended: 500, watchedSeconds: 500 }];
+    await learned.add({ route: '1:10', statistic: 'pending', increments });
+    await parts.learning.start();
+    onTestFinished(() => parts.learning.close());
+  }
+
+  test('says by when it is expected, from what was learned of its chains and for its age', async () => {
+    await want('s', INTENT);
+    await teach();
+    await take(record('pending', T0, legs), { nowMs: T0_MS + 1_000 });
+    await take(record('pending', T0, { ...legs, note: 'x' }), { nowMs: T0_MS + 9_000 });
+    await take(record('filled', T0 + 12, legs), { nowMs: T0_MS + 12_000 });
+    const [first, second, filled] = (await log()).map((entry) => eventOf(entry)?.data.expectedBy);
+    if (first === undefined || second === undefined) throw new Error('found no expected time, expected two');
+    expect(first.status).toBe('filled');
+    expect(first.probability).toBeGreaterThan(0.8);
+    expect(Date.parse(first.at)).toBeGreaterThan(T0_MS + 8_000);
+    expect(Date.parse(first.at)).toBeLessThan(T0_MS + 60_000);
+    expect(Date.parse(second.at)).toBeGreaterThanOrEqual(Date.parse(first.at));
+    // Nothing was learned of how long it stays filled.
+    expect(filled).toBe(undefined);
+  });
+
+  test('keeps what it said where two processes make it at different times', async () => {
+    const claim = await want('s', INTENT);
+    await teach();
+    const { asOf } = await look(INTENT);
+    const before = { snapshot: null, seenAtMs: null, promised: null, claims: [claim] };
+    const sighting = { asOf, price: 1, exact: true, claims: [claim] };
+    await commitRecord(parts, record('pending', T0, legs), before, { ...sighting, nowMs: T0_MS });
+    const [made] = await log();
+    await commitRecord(parts, record('pending', T0, legs), before, { ...sighting, nowMs: T0_MS + 20_000 });
+    expect(await log()).toEqual([made]);
+    expect(eventOf(made ?? null)?.data.expectedBy?.status).toBe('filled');
+  });
+
+  test('of the clock says it for the age that it has then, and is counted as overdue once', async () => {
+    const claim = await want('s', INTENT);
+    await teach();
+    const { snapshot } = await take(record('pending', T0, legs), { nowMs: T0_MS });
+    const [stored] = (await registry.subscriptions([claim.root])).values();
+    if (snapshot === null || stored === undefined) throw new Error('nothing was stored');
+    let known = { subject: INTENT, snapshot, claims: [{ ...claim, served: true }] };
+    for (const overdueAfterMs of [5_000, 6_000]) {
+      const subscriptions = new Map([['s', { ...stored, overdueAfterMs }]]);
+      await pass(known, { nowMs: T0_MS + 8_000, subscriptions });
+      const { snapshot: after } = await look(INTENT);
+      if (after !== null) known = { ...known, snapshot: after };
+    }
+    const told = (await log()).map((entry) => eventOf(entry));
+    expect(told.map((event) => event?.type)).toEqual(['intent.pending', 'intent.overdue', 'intent.overdue']);
+    const [pending, overdue] = told.map((event) => Date.parse(event?.data.expectedBy?.at ?? ''));
+    expect(overdue).toBeGreaterThanOrEqual(pending ?? 0);
+    await parts.learning.close();
+    const learned = await new LearnedStore(redis, keys, { retentionMs: 60_000 }).all();
+    const overdues = learned.filter(({ statistic }) => statistic === 'overdue');
+    expect(overdues.map(({ route, tally }) => [route, tally.ended[0]]).sort()).toEqual([
+      ['*', 1],
+      ['1:10', 1],
+    ]);
+  });
+});
 
 describe('an event of time', () => {
   test('is overdue by what was learned, once enough was seen, for the subscriptions that want it so', async () => {

@@ -1,7 +1,8 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import { binOf } from '../../src/domain/cadence/ages.ts';
-import { LEARNED_HALF_LIFE_MS } from '../../src/domain/cadence/knowledge.ts';
+import { corridorsOf } from '../../src/domain/cadence/corridors.ts';
+import { knowledgeOf, LEARNED_HALF_LIFE_MS } from '../../src/domain/cadence/knowledge.ts';
 import { ARRIVAL_RULE, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
 import type { Snapshot } from '../../src/domain/subjects/record.ts';
 import { intentId } from '../../src/domain/subjects/subject.ts';
@@ -43,7 +44,7 @@ afterEach(() => redis.disconnect());
 
 function process(): Learning {
   const log = pino({ level: 'silent' });
-  return new Learning({ redis, learned, rules: WATCH_RULES, arrivals: ARRIVAL_RULE, log });
+  return new Learning({ learned, rules: WATCH_RULES, arrivals: ARRIVAL_RULE, log });
 }
 
 /** Has a process see transfers fill between 9 and 10 s. */
@@ -107,6 +108,34 @@ describe('what looks show', () => {
     expect(await learned.reset(null)).toBe(2);
     expect(await learned.all()).toEqual([]);
     expect(await redis.keys(`${keys.root}:*`)).toEqual([]);
+  });
+});
+
+describe('what becomes of transfers', () => {
+  test('is counted by route and for all routes, each once', async () => {
+    const learning = process();
+    await learning.start();
+    const look = { seenAtMs: NOW_MS - 1_000, nowMs: NOW_MS };
+    const saw = (hash: string, from: string, status: string) =>
+      learning.saw({ ...look, subject: intentId(hash), before: { ...SNAPSHOT, status: from }, status });
+    seeFills(learning, 30);
+    for (const hash of ['0xb1', '0xb2', '0xb3']) {
+      saw(hash, 'pending', 'expired');
+      saw(hash, 'expired', 'refundable');
+    }
+    saw('0xb1', 'refundable', 'REFUNDED');
+    saw('0xb1', 'REFUNDED', 'refunded');
+    saw('0xb4', 'pending', 'refunded');
+    learning.sawOverdue(SNAPSHOT);
+    await learning.close();
+    const stored = await learned.all();
+    const known = knowledgeOf(stored, { rules: WATCH_RULES, arrivals: ARRIVAL_RULE, nowMs: NOW_MS });
+    const counts = { filled: 30, unfilled: 4, overdue: 1, refunded: 2 };
+    const shares = { unfilledShare: 0.118, overdueShare: 0.029, refundedShare: 0.059 };
+    expect(corridorsOf(known)).toEqual(
+      ['1:10', '*'].map((corridor) => expect.objectContaining({ corridor, ...counts, ...shares })),
+    );
+    expect(corridorsOf(known)[0]).toMatchObject({ fill: { observations: 30 }, settlement: null });
   });
 });
 

@@ -90,6 +90,9 @@ const TOLD: Readonly<Record<keyof RenderedEvent | keyof RenderedEvent['data'], T
   recordUrl: null,
   skipped: { everywhere: 'A usual step before it was not seen.' },
   regression: { everywhere: 'The status moved backward.' },
+  expectedBy: {
+    everywhere: `by 2026-11-20 10:00:00 UTC (${Math.round(100 * (WHOLE.data.expectedBy?.probability ?? 0))} %)`,
+  },
   elapsedSeconds: { everywhere: `${WHOLE.data.elapsedSeconds} s` },
   // The claim leads through no wallet.
   wallets: null,

@@ -11,7 +11,7 @@ import { LearnedStore } from '../../src/store/learned.ts';
 export function learningOf(redis: RedisClient, keys: Keys): Learning {
   const log = pino({ level: 'silent' });
   const learned = new LearnedStore(redis, keys, { retentionMs: 60_000 });
-  return new Learning({ redis, learned, rules: WATCH_RULES, arrivals: ARRIVAL_RULE, log });
+  return new Learning({ learned, rules: WATCH_RULES, arrivals: ARRIVAL_RULE, log });
 }
 
 /** What records are committed with, at the defaults, into the stores of a test. */

@@ -12,6 +12,7 @@ type Shape = {
   pattern?: string;
   const?: JsonValue;
   enum?: JsonValue[];
+  maximum?: number;
 };
 
 /**
@@ -39,8 +40,9 @@ export function wholeOf<T>(schema: z.ZodType<T>): T {
       case 'array':
         return [make(shape.items ?? { type: 'string' }, name)];
       case 'integer':
-      case 'number':
         return ++count;
+      case 'number':
+        return shape.maximum === 1 ? ++count / 100 : ++count;
       case 'boolean':
         return true;
       case 'string':

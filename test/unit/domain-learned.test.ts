@@ -55,7 +55,7 @@ describe('what a look tells', () => {
     const route = '8453:10';
     // The upstream's second began 60 s ago: it changed half a second later, on average.
     const open = { fromSeconds: 54.5, toSeconds: 59.5, ended: false };
-    expect(observed(look)).toEqual({ route, watch: 'pending', interval: open });
+    expect(observed(look)).toEqual({ route, watch: 'pending', interval: open, astray: false });
     expect(observed({ ...look, seenAtMs: null })?.interval.fromSeconds).toBe(9.5);
     expect(observed({ ...look, seenAtMs: NOW_MS - 55_000 })?.interval.fromSeconds).toBe(9.5);
   });
@@ -68,7 +68,7 @@ describe('what a look tells', () => {
     ['refundable', false],
     ['failed', false],
   ] as const)('and that it ended, if what was waited for came: %s is %s', ([status, ended]) => {
-    expect(observed({ ...look, status })?.interval.ended).toBe(ended);
+    expect(observed({ ...look, status })).toMatchObject({ interval: { ended }, astray: !ended });
   });
 
   test('is nothing where the stage has no model, is unconfirmed, went back, or was seen at this moment', () => {

@@ -1,5 +1,6 @@
 import { usualArrivals } from './arrivals.ts';
 import { type DecayClock, weightAt } from './decay.ts';
+import type { StageEnds } from './expected.ts';
 import {
   type Expectation,
   endedShares,
@@ -7,9 +8,16 @@ import {
   type HazardCurve,
   quantileSeconds,
 } from './hazard.ts';
-import { learnedHazard, type Tally } from './learning.ts';
+import { emptyTally, learnedAstray, learnedHazard, type Tally } from './learning.ts';
 import { ANY_ROUTE } from './route-name.ts';
-import { type ArrivalRule, type Statistic, WATCHES, type Watch, type WatchRules } from './watch-rules.ts';
+import {
+  type ArrivalRule,
+  astrayOf,
+  type Statistic,
+  WATCHES,
+  type Watch,
+  type WatchRules,
+} from './watch-rules.ts';
 
 /** What was seen counts half after this. */
 export const LEARNED_HALF_LIFE_MS = 86_400_000;
@@ -28,20 +36,28 @@ export type Knowledge = {
   curve: (route: string, watch: Watch) => HazardCurve;
   /** After how many seconds 99 of 100 that ever end have ended; null while too little was seen and no quote said it. */
   p99Seconds: (route: string, watch: Watch) => number | null;
+  /** How a stage ends on a route, as usual or astray; null while too little was seen. */
+  ends: (route: string, watch: Watch) => StageEnds | null;
+  /** The hazard of leaving a stage astray. */
+  astray: (route: string, watch: Watch) => HazardCurve;
+  /** How many were counted on a route, decayed. */
+  counted: (route: string, statistic: Statistic) => number;
   stages: readonly LearnedStage[];
+  /** How long quotes say that a delivery takes: route -> seconds. */
+  estimates: ReadonlyMap<string, number>;
   arrivals: LearnedArrivals;
   /** Of transfers on any route, the share that is filled by an age (see `endedShares`). */
   filledShares: readonly number[];
 };
 
 /** A route of which less was seen goes by what was learned on all of them: so much does the expectation weigh. */
-const ENOUGH_OF_A_ROUTE = 20;
+export const ENOUGH_OF_A_ROUTE = 20;
 
 /** So many ends have to be seen before their 99th percentile means something. */
 const ENOUGH_FOR_P99 = 50;
 
 /** What knowledge begins from. `estimates`: route -> how long quotes say that a delivery takes, seconds. */
-type Rules = {
+export type KnowledgeRules = {
   rules: WatchRules;
   arrivals: ArrivalRule;
   nowMs: number;
@@ -69,7 +85,7 @@ function estimateOf(estimates: ReadonlyMap<string, number>, route: string): numb
 /** What follows from the tallies for the present moment. */
 export function knowledgeOf(
   stored: readonly StoredTally[],
-  { rules, arrivals, nowMs, estimates = new Map() }: Rules,
+  { rules, arrivals, nowMs, estimates = new Map() }: KnowledgeRules,
 ): Knowledge {
   const estimate = (route: string, watch: Watch): number | null =>
     watch === 'pending' ? estimateOf(estimates, route) : null;
@@ -78,20 +94,18 @@ export function knowledgeOf(
     return seconds === null ? rules[watch].expectation : estimated(rules[watch].expectation, seconds);
   };
   const expected = new Map(WATCHES.map((watch) => [watch, expectedHazard(rules[watch].expectation)]));
-  const stages: LearnedStage[] = [];
-  const arrived = { seen: 0, watchedSeconds: 0 };
-  for (const { route, statistic, tally, landmarkMs } of stored) {
-    const clock: DecayClock = { landmarkMs, halfLifeMs: LEARNED_HALF_LIFE_MS };
-    const weight = weightAt(Math.max(nowMs, landmarkMs), clock);
-    const observations = sum(tally.ended) / weight;
-    if (statistic === 'arrivals') {
-      arrived.seen += observations;
-      arrived.watchedSeconds += sum(tally.watchedSeconds) / weight;
-    } else {
-      const curve = learnedHazard(expectation(route, statistic), tally, weight);
-      stages.push({ route, watch: statistic, observations, curve });
-    }
-  }
+  const tallies = new Map(stored.map((one) => [nameOf(one.route, one.statistic), atPresent(one, nowMs)]));
+  const tallyOf = (route: string, statistic: Statistic): Tally =>
+    tallies.get(nameOf(route, statistic)) ?? emptyTally();
+  const counted = (route: string, statistic: Statistic): number => sum(tallyOf(route, statistic).ended);
+  const stages = stored.flatMap(({ route, statistic }): LearnedStage[] => {
+    const watch = WATCHES.find((one) => one === statistic);
+    if (watch === undefined) return [];
+    const curve = learnedHazard(expectation(route, watch), tallyOf(route, watch), 1);
+    return [{ route, watch, observations: counted(route, watch), curve }];
+  });
+  const { ended, watchedSeconds } = tallyOf(ANY_ROUTE, 'arrivals');
+  const arrived = { seen: sum(ended), watchedSeconds: sum(watchedSeconds) };
   const byName = new Map(stages.map((stage) => [nameOf(stage.route, stage.watch), stage]));
   const best = (route: string, watch: Watch): LearnedStage | undefined => {
     const own = byName.get(nameOf(route, watch));
@@ -110,8 +124,20 @@ export function knowledgeOf(
     fromQuotes.set(route, known);
     return known;
   };
+  const astray = (route: string, watch: Watch): HazardCurve => {
+    const name = best(route, watch)?.route ?? ANY_ROUTE;
+    const { watchedSeconds } = tallyOf(name, watch);
+    return learnedAstray(expectation(name, watch), { ...tallyOf(name, astrayOf(watch)), watchedSeconds });
+  };
   return {
     curve,
+    astray,
+    counted,
+    ends: (route, watch) => {
+      const known = best(route, watch);
+      if (known === undefined || known.observations < ENOUGH_OF_A_ROUTE) return null;
+      return { usual: known.curve, astray: astray(route, watch) };
+    },
     filledShares: endedShares(curve(ANY_ROUTE, 'pending')),
     p99Seconds: (route, watch) => {
       const known = best(route, watch);
@@ -120,6 +146,7 @@ export function knowledgeOf(
       return estimate(route, watch) === null ? null : quantileSeconds(curve(route, watch), 0.99);
     },
     stages,
+    estimates,
     arrivals: {
       observations: arrived.seen,
       usualPerSecond: usualArrivals(arrived, arrivals.everySeconds),
@@ -127,10 +154,18 @@ export function knowledgeOf(
   };
 }
 
+/** The sums of a tally as they count at a moment: what was added earlier has decayed. */
+function atPresent({ tally, landmarkMs }: StoredTally, nowMs: number): Tally {
+  const clock: DecayClock = { landmarkMs, halfLifeMs: LEARNED_HALF_LIFE_MS };
+  const weight = weightAt(Math.max(nowMs, landmarkMs), clock);
+  const decayed = (sums: readonly number[]): number[] => sums.map((one) => one / weight);
+  return { ended: decayed(tally.ended), watchedSeconds: decayed(tally.watchedSeconds) };
+}
+
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
 }
 
-function nameOf(route: string, watch: Watch): string {
-  return `${route}|${watch}`;
+function nameOf(route: string, statistic: Statistic): string {
+  return `${route}|${statistic}`;
 }

@@ -77,7 +77,24 @@ export function withIncrements(tally: Tally, seen: readonly Increment[], weight:
  * `weight` is that of the present moment (see `weightAt`).
  */
 export function learnedHazard(expectation: Expectation, tally: Tally, weight: number): HazardCurve {
-  return expectedHazard(expectation).map((expected, bin) => {
+  return posterior(expectedHazard(expectation), { expectation, tally, weight });
+}
+
+/**
+ * The hazard of leaving a stage astray, after what was seen: none is expected of any age. `tally` counts those that did,
+ * and for how long the stage was watched.
+ */
+export function learnedAstray(expectation: Expectation, tally: Tally): HazardCurve {
+  return posterior(NONE_ASTRAY, { expectation, tally, weight: 1 });
+}
+
+const NONE_ASTRAY: HazardCurve = AGE_BINS.map(() => boundedRate(0));
+
+function posterior(
+  prior: HazardCurve,
+  { expectation, tally, weight }: { expectation: Expectation; tally: Tally; weight: number },
+): HazardCurve {
+  return prior.map((expected, bin) => {
     const from = lowerEdge(bin);
     const width = Math.min(upperEdge(bin) - from, from);
     const reached = Math.max(LEAST_REACHED, stillOpen(expectation, from));

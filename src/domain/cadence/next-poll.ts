@@ -93,7 +93,10 @@ export function isFinished(
  * Since when a subject is in its status, ms: by the upstream's own time where it gave one. That is a whole second, within
  * which the change came, and before it was seen: it is taken to have come in the middle.
  */
-export function stageSinceMs({ updatedAt, changedAtMs }: Snapshot): number {
+export function stageSinceMs({
+  updatedAt,
+  changedAtMs,
+}: Pick<Snapshot, 'updatedAt' | 'changedAtMs'>): number {
   if (updatedAt === null) return changedAtMs;
   const secondMs = updatedAt * 1_000;
   return Math.min(changedAtMs, secondMs + Math.min(1_000, changedAtMs - secondMs) / 2);

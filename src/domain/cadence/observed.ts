@@ -7,8 +7,8 @@ import { stageSinceMs } from './next-poll.ts';
 import { routeName } from './route-name.ts';
 import type { Watch } from './watch-rules.ts';
 
-/** What a look told about the timing of a stage. */
-export type Observed = { route: string; watch: Watch; interval: Interval };
+/** What a look told about the timing of a stage. `astray`: it left its way within the interval. */
+export type Observed = { route: string; watch: Watch; interval: Interval; astray: boolean };
 
 /** A look that found a subject in `status` after one before. `seenAtMs` is the last that stored nothing, null for none. */
 export type Look = {
@@ -18,6 +18,15 @@ export type Look = {
   status: string;
   nowMs: number;
 };
+
+/** Whether a look found that a transfer was paid back since the one before. */
+export function isRefund({ subject, before, status }: Pick<Look, 'subject' | 'before' | 'status'>): boolean {
+  const [from, to] = [before.status.toLowerCase(), status.toLowerCase()];
+  return to === REFUNDED && from !== REFUNDED && statusOf(subject, to) !== null;
+}
+
+/** The end of a transfer that was paid back. */
+const REFUNDED = 'refunded';
 
 /** What a look tells about the timing of a stage; null where nothing can be learned of it. */
 export function observed(look: Look): Observed | null {
@@ -29,10 +38,11 @@ export function observed(look: Look): Observed | null {
   const sinceMs = stageSinceMs(before);
   const fromMs = Math.max(before.observedAtMs, look.seenAtMs ?? 0);
   if (fromMs >= nowMs) return null;
+  const astray = step !== 'same' && statusOf(subject, status)?.isAstray === true;
   const interval = {
     fromSeconds: (fromMs - sinceMs) / 1_000,
     toSeconds: (nowMs - sinceMs) / 1_000,
-    ended: step !== 'same' && statusOf(subject, status)?.isAstray !== true,
+    ended: step !== 'same' && !astray,
   };
-  return { route: routeName(before.record), watch, interval };
+  return { route: routeName(before.record), watch, interval, astray };
 }

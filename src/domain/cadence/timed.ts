@@ -67,6 +67,11 @@ export function timedMoments(
   return moments.filter((moment) => !snapshot.flags.includes(moment.event.flag));
 }
 
+/** Whether a flag stands for a transfer that was told as overdue. */
+export function isOverdue(flag: string): boolean {
+  return flag.startsWith('overdue:');
+}
+
 const FOR_ALL = { overdueAfter: null, warnBeforeMs: null, untilMs: null };
 
 type Moment = { atMs: number; event: TimedEvent };

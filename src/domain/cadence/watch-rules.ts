@@ -9,8 +9,16 @@ export const WATCHES = ['pending', 'filled', 'gasless', 'vault'] as const;
 
 export type Watch = (typeof WATCHES)[number];
 
-/** What is learned: how long each watch takes, and how often new transfers come. */
-export const STATISTICS = [...WATCHES, 'arrivals'] as const;
+/** How many leave the way of a watch instead of coming to its end, by age: expired, failed, refundable. */
+export function astrayOf(watch: Watch): `${Watch}-astray` {
+  return `${watch}-astray`;
+}
+
+/**
+ * What is learned: how long each watch takes, and how many go astray meanwhile; how often new transfers come; how many
+ * transfers are told as overdue, and how many are paid back.
+ */
+export const STATISTICS = [...WATCHES, ...WATCHES.map(astrayOf), 'arrivals', 'overdue', 'refunded'] as const;
 
 export type Statistic = (typeof STATISTICS)[number];
 

@@ -1,4 +1,4 @@
-import { quoteFlags } from '../cadence/timed.ts';
+import { isOverdue, quoteFlags } from '../cadence/timed.ts';
 import { SHORT } from '../quotes/short.ts';
 import { UNKNOWN } from '../subjects/kinds.ts';
 import { stageOf } from '../subjects/lifecycle.ts';
@@ -61,7 +61,7 @@ export function fundedAt(
 /** A new status starts with no flags, but a transfer that waits on is not overdue a second time, and what has one life keeps its own. */
 function keptFlags(before: Snapshot | null, waitsOn: boolean): string[] {
   return (before?.flags ?? []).filter(
-    (flag) => flag.startsWith('quote:') || flag === SHORT || (waitsOn && flag.startsWith('overdue:')),
+    (flag) => flag.startsWith('quote:') || flag === SHORT || (waitsOn && isOverdue(flag)),
   );
 }
 

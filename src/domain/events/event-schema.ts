@@ -228,6 +228,27 @@ export const TRANSFER = z.object({
     .describe('The members that changed, with both values. Absent at first sight.'),
 });
 
+/** By when something under way is expected to come to the end of its stage, as learned of its pair of chains. */
+const EXPECTED = z.object({
+  status: z
+    .string()
+    .describe(
+      'The status that is waited for, as in event types: `filled`, then `settled`; `published` of a vault.',
+    ),
+  at: z.iso.datetime().describe('By when it is expected: 9 of 10 that still come have come by then.'),
+  probability: z
+    .number()
+    .min(0)
+    .max(1)
+    .describe(
+      'How likely it comes by `at`, of all that have waited as long: less than 0.9, for some never come.',
+    ),
+  medianAt: z.iso.datetime().describe('By when half of those that still come have come.'),
+});
+
+/** By when something under way is expected to come to the end of its stage. */
+export type ExpectedBy = z.infer<typeof EXPECTED>;
+
 /** What an event says of the transfer that it is about. */
 export type TransferFacts = z.infer<typeof TRANSFER>;
 
@@ -240,7 +261,13 @@ const TOLD = {
   ),
 };
 
-const FACTS = { ...STATE, ...REMARKS, ...TIMES, ...KEPT };
+const OUTLOOK = {
+  expectedBy: EXPECTED.exactOptional().describe(
+    'By when the next usual status is expected, at `timestamp`. Absent where nothing is under way, while fewer than 20 were seen, and where it is more likely not to come at all.',
+  ),
+};
+
+const FACTS = { ...STATE, ...REMARKS, ...OUTLOOK, ...TIMES, ...KEPT };
 
 /** The event as it is made: one for all receivers, and immutable. */
 export const EVENT = z.object({ ...HEAD, data: z.object(FACTS) });
@@ -253,5 +280,8 @@ export const STORED_EVENT = z.looseObject({
 
 /** The event as a receiver gets it: what a webhook's body holds, and what its consumers may rely on. */
 export const RENDERED_EVENT = z
-  .object({ ...HEAD, data: z.object({ ...STATE, ...TOLD, ...CUT, ...REMARKS, ...AUDIENCE, ...TIMES }) })
+  .object({
+    ...HEAD,
+    data: z.object({ ...STATE, ...TOLD, ...CUT, ...REMARKS, ...OUTLOOK, ...AUDIENCE, ...TIMES }),
+  })
   .meta({ title: 'Intentwatch event' });

@@ -5,13 +5,14 @@ import { canonicalJson, type JsonObject } from '../json.ts';
 import { statusMember } from '../subjects/kinds.ts';
 import { asSubjectId } from '../subjects/subject.ts';
 import type { Event, EventFacts, EventSubject, RenderedEvent } from './event.ts';
-import type { Promised } from './event-schema.ts';
+import type { ExpectedBy, Promised } from './event-schema.ts';
 import { TEST_TYPE } from './event-types.ts';
 
 /**
  * What an event is made of. `nowMs` is Redis time; `waitingSince` (Unix seconds) is the first `updatedAt` seen in the
  * stage of waiting that the subject was in before; null or left out when it was in none. `before` is the record before,
- * null at first sight; `promised` what a quote promised of the transfer; `fundedAt` when it was funded (Unix seconds).
+ * null at first sight; `promised` what a quote promised of the transfer; `fundedAt` when it was funded (Unix seconds);
+ * `expectedBy` by when its stage is expected to end.
  */
 export type EventParts = {
   subject: EventSubject;
@@ -23,6 +24,7 @@ export type EventParts = {
   before?: JsonObject | null;
   promised?: Promised | null;
   fundedAt?: number | null;
+  expectedBy?: ExpectedBy | null;
   nowMs: number;
 };
 
@@ -40,6 +42,7 @@ export function makeEvent(parts: EventParts): Event {
     ...(transition.skipped ? { skipped: true } : {}),
     ...(transition.regression ? { regression: true } : {}),
     ...(elapsed === null ? {} : { elapsedSeconds: elapsed }),
+    ...(parts.expectedBy == null ? {} : { expectedBy: parts.expectedBy }),
     upstreamUpdatedAt: updatedAt,
     detectionDelaySeconds: detectionDelay(updatedAt, nowMs),
     ...(parts.before == null ? {} : { before: oldValues(parts.before, parts) }),

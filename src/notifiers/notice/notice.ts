@@ -65,7 +65,13 @@ export function briefRows(event: RenderedEvent, directory: Directory): Row[] {
   const reasons = ['error', 'reason'].flatMap((key) =>
     rowIf(NAMED_MEMBERS.get(key)?.label ?? 'Reason', describeValue(data.record[key])),
   );
-  return [...transactions, ...reasons, ...metadataRows(event), ...rowIf('Subject', data.subject.id)];
+  return [
+    ...expectedRows(event),
+    ...transactions,
+    ...reasons,
+    ...metadataRows(event),
+    ...rowIf('Subject', data.subject.id),
+  ];
 }
 
 function statusRows(event: RenderedEvent): Row[] {
@@ -76,8 +82,17 @@ function statusRows(event: RenderedEvent): Row[] {
     ...rowIf('Status', status !== null && previousStatus === status ? status : change),
     ...rowIf(event.type.endsWith('.overdue') ? 'Waiting for' : 'Took', renderElapsed(event)),
     ...rowIf('Since funding', data.elapsedSeconds === undefined ? sinceFunding(event) : ''),
+    ...expectedRows(event),
     ...rowIf('Changed', data.changes.map((path) => describeChange(path, data.transfer)).join(', ')),
   ];
+}
+
+/** `filled by 2026-11-20 11:31:00 UTC (83 %)`: what is waited for, by when it is expected, and how likely that is. */
+function expectedRows({ data: { expectedBy } }: RenderedEvent): Row[] {
+  if (expectedBy === undefined) return [];
+  const { status, at, probability } = expectedBy;
+  const time = formatTime(Date.parse(at)) ?? at;
+  return rowIf('Expected', `${status} by ${time} (${Math.round(probability * 100)} %)`);
 }
 
 function transferRows({ source, destination, refund }: Transfer, directory: Directory): Row[] {

@@ -1,4 +1,5 @@
 import type { DueEvent, Standing } from '../../domain/cadence/subject-plan.ts';
+import { isOverdue } from '../../domain/cadence/timed.ts';
 import type { FlaggedEvent } from '../../domain/changes/decision.ts';
 import { fundedAt, type SnapshotDraft, waitingSince } from '../../domain/changes/next-snapshot.ts';
 import type { Promised } from '../../domain/events/event-schema.ts';
@@ -6,10 +7,11 @@ import { makeEvent } from '../../domain/events/make-event.ts';
 import type { Snapshot } from '../../domain/subjects/record.ts';
 import { eventKind, subjectKind } from '../../domain/subjects/subject.ts';
 import type { Signals } from '../../signals.ts';
+import type { Learning } from './learning.ts';
 import type { PollStores } from './poll-parts.ts';
 
 /** What the events that no answer made are committed with. */
-type FlaggedParts = { stores: Pick<PollStores, 'subjects'>; signals: Signals };
+type FlaggedParts = { stores: Pick<PollStores, 'subjects'>; learning: Learning; signals: Signals };
 
 /** A subject that something happens to, with what its quote promised, where that is known. */
 export type Affected = Standing & { snapshot: Snapshot; promised: Promised | null };
@@ -56,6 +58,7 @@ export async function commitFlagged(
     waitingSince: waitingSince(subject, snapshot),
     promised: known.promised,
     fundedAt: fundedAt(subject, snapshot),
+    expectedBy: parts.learning.expectedBy(subject, snapshot, happened.nowMs),
     nowMs: happened.nowMs,
   });
   const { roots } = happened;
@@ -69,6 +72,7 @@ export async function commitFlagged(
     flag,
   });
   if (result.outcome === 'superseded') return null;
+  if (isOverdue(flag) && !snapshot.flags.some(isOverdue)) parts.learning.sawOverdue(snapshot);
   parts.signals.emit('event.committed', { event, kind: subjectKind(subject) });
   return { ...draft, commit: Number(result.commit), told: told || roots === null };
 }

@@ -97,7 +97,7 @@ export async function commitRecord(
  * where there is nothing to tell, or another process was faster.
  */
 export async function commitShort(
-  parts: Pick<CommitParts, 'stores' | 'signals'>,
+  parts: Pick<CommitParts, 'stores' | 'learning' | 'signals'>,
   known: Standing & { promised: Promised | null },
   { nowMs }: { nowMs: number },
 ): Promise<Snapshot | null> {
@@ -136,7 +136,7 @@ async function takeRecord(
     signalDecision(parts.signals, record, decision);
     return { outcome: decision.outcome, snapshot: null, stored: false };
   }
-  const commit = commitOf(record, known, decision, { fresh, ...sighting });
+  const commit = commitOf(parts, record, { known, decision }, { fresh, ...sighting });
   if (commit === null) {
     signalDecision(parts.signals, record, decision);
     learn(parts, record, known, { decision, nowMs: sighting.nowMs });
@@ -193,9 +193,9 @@ function decideRecord(
 
 /** The commit that a decision asks for; null when nothing is to be stored. */
 function commitOf(
+  { learning }: Pick<CommitParts, 'learning'>,
   record: UpstreamRecord,
-  known: Known,
-  decision: Decision,
+  { known, decision }: { known: Known; decision: Decision },
   context: Sighting & { fresh: readonly Claim[] },
 ): Commit | null {
   const { subject } = record;
@@ -237,6 +237,7 @@ function commitOf(
         before: decision.outcome === 'changed' ? (before?.record ?? null) : null,
         promised: known.promised,
         fundedAt: fundedAt(subject, snapshot),
+        expectedBy: learning.expectedBy(subject, snapshot, nowMs),
         nowMs,
       });
       return {

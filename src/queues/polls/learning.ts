@@ -1,22 +1,27 @@
 import type { Logger } from 'pino';
 import type { Arrived } from '../../domain/cadence/arrivals.ts';
+import { expectedBy } from '../../domain/cadence/expected.ts';
 import { type Knowledge, knowledgeOf } from '../../domain/cadence/knowledge.ts';
 import { type Increment, increments } from '../../domain/cadence/learning.ts';
-import { type Look, type Observed, observed } from '../../domain/cadence/observed.ts';
+import { isRefund, type Look, type Observed, observed } from '../../domain/cadence/observed.ts';
 import { ANY_ROUTE, routeName } from '../../domain/cadence/route-name.ts';
 import type { OpenTransfer } from '../../domain/cadence/wallet.ts';
-import type { ArrivalRule, Statistic, WatchRules } from '../../domain/cadence/watch-rules.ts';
+import {
+  type ArrivalRule,
+  astrayOf,
+  type Statistic,
+  type WatchRules,
+} from '../../domain/cadence/watch-rules.ts';
 import type { CadenceModel } from '../../domain/cadence/watched.ts';
+import type { SnapshotDraft } from '../../domain/changes/next-snapshot.ts';
+import type { ExpectedBy } from '../../domain/events/event-schema.ts';
 import { stageOf } from '../../domain/subjects/lifecycle.ts';
 import type { Snapshot } from '../../domain/subjects/record.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
-import type { RedisClient } from '../../store/commands.ts';
-import { redisTimeMs } from '../../store/connection.ts';
 import type { LearnedStore } from '../../store/learned.ts';
 
 /** What learning works with, and the rules that it begins from. */
 export type LearningParts = {
-  redis: RedisClient;
   learned: LearnedStore;
   rules: WatchRules;
   arrivals: ArrivalRule;
@@ -42,7 +47,6 @@ export class Learning {
   readonly #batches = new Map<string, Batch>();
   /** The estimates of quotes that are not written yet, and what is known to be: route -> seconds. */
   readonly #unwritten = new Map<string, number>();
-  #estimates: ReadonlyMap<string, number> = new Map();
   #knowledge: Knowledge;
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> = Promise.resolve();
@@ -81,12 +85,30 @@ export class Learning {
     return seconds === null ? null : Math.round(seconds * 1_000);
   }
 
+  /** By when a subject is expected to come to the end of its stage; null where nothing is waited for, or too little known. */
+  expectedBy(subject: SubjectId, snapshot: SnapshotDraft, nowMs: number): ExpectedBy | null {
+    return expectedBy({ subject, snapshot, nowMs }, this.#knowledge.ends);
+  }
+
   /** Takes in that a subject was found in a status, after a look before. */
   saw(look: Look): void {
+    if (isRefund(look)) this.#countTransfer('refunded', look.before);
     const seen = observed(look);
     if (seen === null) return;
     this.#add(seen, seen.route);
     if (seen.route !== ANY_ROUTE) this.#add(seen, ANY_ROUTE);
+  }
+
+  /** Takes in that a transfer is told as overdue for the first time. */
+  sawOverdue(snapshot: Pick<Snapshot, 'record'>): void {
+    this.#countTransfer('overdue', snapshot);
+  }
+
+  /** Counts what happened to a transfer, on its pair of chains and on all of them. */
+  #countTransfer(statistic: Statistic, { record }: Pick<Snapshot, 'record'>): void {
+    for (const route of new Set([routeName(record), ANY_ROUTE])) {
+      this.#count({ route, statistic }, { bin: 0, ended: 1, watchedSeconds: 0 });
+    }
   }
 
   /** Takes in that a transfer was found in the status it was in at a look before, without being read anew. */
@@ -98,19 +120,25 @@ export class Learning {
       toSeconds: (look.nowMs - sinceMs) / 1_000,
       ended: false,
     };
-    this.#add({ route, watch, interval }, route);
-    if (route !== ANY_ROUTE) this.#add({ route, watch, interval }, ANY_ROUTE);
+    this.#add({ route, watch, interval, astray: false }, route);
+    if (route !== ANY_ROUTE) this.#add({ route, watch, interval, astray: false }, ANY_ROUTE);
   }
 
-  #add({ watch, interval, route: seenOn }: Observed, route: string): void {
+  #add({ watch, interval, astray, route: seenOn }: Observed, route: string): void {
     for (const increment of increments(this.#knowledge.curve(seenOn, watch), interval)) {
       this.#count({ route, statistic: watch }, increment);
+    }
+    if (!astray) return;
+    const ending = { ...interval, ended: true };
+    for (const { bin, ended } of increments(this.#knowledge.astray(seenOn, watch), ending)) {
+      // For how long it was watched is counted with the stage itself.
+      this.#count({ route, statistic: astrayOf(watch) }, { bin, ended, watchedSeconds: 0 });
     }
   }
 
   /** Takes in how long a quote says that a delivery takes between two chains. */
   sawEstimate(route: string, seconds: number): void {
-    if (route === ANY_ROUTE || this.#estimates.get(route) === seconds) return;
+    if (route === ANY_ROUTE || this.#knowledge.estimates.get(route) === seconds) return;
     if (Number.isInteger(seconds) && seconds > 0 && seconds <= LONGEST_ESTIMATE)
       this.#unwritten.set(route, seconds);
   }
@@ -164,11 +192,7 @@ export class Learning {
   }
 
   async #read(): Promise<void> {
-    const { redis, learned, rules, arrivals } = this.#parts;
-    const stored = await learned.all();
-    this.#estimates = await learned.estimates();
-    const nowMs = await redisTimeMs(redis);
-    this.#knowledge = knowledgeOf(stored, { rules, arrivals, nowMs, estimates: this.#estimates });
+    this.#knowledge = await this.#parts.learned.knowledge(this.#parts);
   }
 
   /** Writes what was seen last. */

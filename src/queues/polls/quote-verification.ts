@@ -9,6 +9,7 @@ import { NOTHING_OBSERVED } from '../../store/plan.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { QuoteSigners } from '../../upstream/client/quote-signers.ts';
 import { commitFlagged } from './commit-flagged.ts';
+import type { Learning } from './learning.ts';
 import type { PollFailure } from './poll-failures.ts';
 import type { PollStores } from './poll-parts.ts';
 import { type Adapter, AT_ONCE, failed, type Polled } from './polled.ts';
@@ -17,6 +18,7 @@ import { type Adapter, AT_ONCE, failed, type Polled } from './polled.ts';
 type VerificationParts = {
   signers: QuoteSigners;
   stores: Pick<PollStores, 'handedQuotes' | 'subjects' | 'plan'>;
+  learning: Learning;
   signals: Signals;
   log: Logger;
 };

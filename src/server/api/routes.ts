@@ -30,6 +30,8 @@ export const ROUTES: readonly ApiRoute[] = [
   track,
   untrack,
   recheckSubject,
+  track,
+  untrack,
   listEvents,
   streamEvents,
   readEvent,

@@ -1,0 +1,63 @@
+import { expect, inject, test } from 'vitest';
+import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { startDaemon, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { Hook } from '../support/hook.ts';
+import { opening } from '../support/opening.ts';
+
+const { later, started } = opening();
+
+/** So many fills are learned from, and so many transfers told as pending after them are held against what was said. */
+const LEARNED = 300;
+const HELD = 300;
+
+/** What is told of the share in time may be so far off: the share itself is only good to 2 in 100 of so many transfers. */
+const TOLERANCE = 0.08;
+
+test('as many transfers are filled by the time that their events name as these say', async () => {
+  const sandbox = await started(new Sandbox({ seed: 17, wallets: 10, transfersPerSecond: 8, timeScale: 4 }));
+  const hook = await started(new Hook());
+  const { daemon } = await startDaemon({
+    baseUrl: sandbox.url,
+    redisUrl: inject('redisUrl'),
+    prefix: testPrefix(),
+    receivers: { hook: { url: hook.url } },
+    subscriptions: [{ name: 's', wallets: sandbox.subjects().wallets, receivers: ['hook'] }],
+  });
+  later(() => daemon.close());
+  const filledAt = (): Map<string, number> =>
+    new Map(sandbox.transitions().flatMap(({ subject, to, at }) => (to === 'filled' ? [[subject, at]] : [])));
+  await eventually('enough was filled to learn from', () => filledAt().size >= LEARNED, 300_000);
+  const from = hook.came.length;
+  const pending = () =>
+    hook.came
+      .slice(from)
+      .map(({ event }) => event)
+      .filter(({ type, data }) => type === 'intent.pending' && data.previousStatus === null);
+  await hook.until(() => pending().length >= HELD);
+  sandbox.setPace(0);
+
+  const told = pending().map(({ timestamp, data: { subject, expectedBy } }) => {
+    if (expectedBy === undefined) throw new Error(`found no expected time of ${subject.id}, expected one`);
+    const { at, medianAt, probability } = expectedBy;
+    expect(Date.parse(medianAt)).toBeGreaterThanOrEqual(Date.parse(timestamp));
+    return { subject: subject.id, atMs: Date.parse(at), medianMs: Date.parse(medianAt), probability };
+  });
+  const lastMs = Math.max(...told.map(({ atMs }) => atMs));
+  await eventually('the last expected time has passed', () => Date.now() > lastMs + 1_000, 300_000);
+  const filled = filledAt();
+  const filledBy = (key: 'atMs' | 'medianMs'): number =>
+    told.filter((one) => (filled.get(one.subject) ?? Number.POSITIVE_INFINITY) <= one[key]).length;
+  const ever = told.filter(({ subject }) => filled.has(subject)).length;
+  const found = {
+    held: told.length,
+    said: told.reduce((sum, { probability }) => sum + probability, 0) / told.length,
+    inTime: filledBy('atMs') / told.length,
+    ofFilled: filledBy('atMs') / ever,
+    byMedian: filledBy('medianMs') / ever,
+  };
+  console.info(`expected times: ${JSON.stringify(found)}`);
+  expect(Math.abs(found.inTime - found.said)).toBeLessThan(TOLERANCE);
+  expect(Math.abs(found.ofFilled - 0.9)).toBeLessThan(TOLERANCE);
+  expect(Math.abs(found.byMedian - 0.5)).toBeLessThan(2 * TOLERANCE);
+}, 900_000);

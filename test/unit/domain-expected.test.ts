@@ -1,0 +1,150 @@
+import { describe, expect, test } from 'vitest';
+import { expectedBy } from '../../src/domain/cadence/expected.ts';
+import { expectedHazard } from '../../src/domain/cadence/hazard.ts';
+import { type Knowledge, knowledgeOf, type StoredTally } from '../../src/domain/cadence/knowledge.ts';
+import { emptyTally, type Increment, increments, withIncrements } from '../../src/domain/cadence/learning.ts';
+import { type Look, observed } from '../../src/domain/cadence/observed.ts';
+import { ANY_ROUTE } from '../../src/domain/cadence/route-name.ts';
+import { ARRIVAL_RULE, astrayOf, type Statistic, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
+import { unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
+import {
+  gaslessId,
+  gatewayJobId,
+  intentId,
+  quoteId,
+  type SubjectId,
+  vaultId,
+} from '../../src/domain/subjects/subject.ts';
+import { createGenerator } from '../../src/sandbox/world/generator.ts';
+import type { TransferPlan } from '../../src/sandbox/world/plan.ts';
+
+const START_MS = 1_795_174_200_000;
+const INTENT = intentId('0xaa');
+
+/** A transfer of the sandbox while it is pending: when it leaves that, and how. */
+type Life = { endsSeconds: number; status: 'filled' | 'expired' | 'failed' };
+
+function lifeOf({ fate, waits }: TransferPlan): Life {
+  if (fate === 'refunded') return { endsSeconds: waits.toExpiry, status: 'expired' };
+  if (fate === 'failed') return { endsSeconds: waits.toFailure, status: 'failed' };
+  return { endsSeconds: waits.toFill, status: 'filled' };
+}
+
+/** Transfers as the sandbox draws them. */
+function lives(seed: number, count: number): Life[] {
+  const generator = createGenerator({ seed, wallets: 10 });
+  const plans = Array.from({ length: count }, (_, index) => generator.transfer({ stream: 'born', index }));
+  return plans.filter(({ fate }) => fate !== 'unborn').map(lifeOf);
+}
+
+/** What is known after transfers were polled so often, each from its first second on. */
+function learnedFrom(seen: readonly Life[], everySeconds: number): Knowledge {
+  const given = { rules: WATCH_RULES, arrivals: ARRIVAL_RULE, nowMs: START_MS };
+  const tallies = new Map<Statistic, StoredTally>();
+  const add = (statistic: Statistic, more: readonly Increment[]): void => {
+    const known = tallies.get(statistic) ?? {
+      route: ANY_ROUTE,
+      statistic,
+      tally: emptyTally(),
+      landmarkMs: START_MS,
+    };
+    tallies.set(statistic, { ...known, tally: withIncrements(known.tally, more, 1) });
+  };
+  let knowledge = knowledgeOf([], given);
+  for (const [index, { endsSeconds, status }] of seen.entries()) {
+    for (let age = 1; ; age += everySeconds) {
+      const now = { seconds: age + everySeconds, isOver: age + everySeconds >= endsSeconds };
+      const look: Look = {
+        subject: INTENT,
+        before: { ...pendingAt(START_MS), status: 'pending' },
+        seenAtMs: START_MS + age * 1_000,
+        status: now.isOver ? status : 'pending',
+        nowMs: START_MS + now.seconds * 1_000,
+      };
+      const told = observed(look);
+      if (told !== null) {
+        const curve = knowledge.curve(ANY_ROUTE, 'pending');
+        add('pending', increments(curve, told.interval));
+        const astray = increments(knowledge.astray(ANY_ROUTE, 'pending'), { ...told.interval, ended: true });
+        if (told.astray)
+          add(
+            astrayOf('pending'),
+            astray.map((one) => ({ ...one, watchedSeconds: 0 })),
+          );
+      }
+      if (now.isOver) break;
+    }
+    if (index % 20 === 0) knowledge = knowledgeOf([...tallies.values()], given);
+  }
+  return knowledgeOf([...tallies.values()], given);
+}
+
+function pendingAt(sinceMs: number) {
+  return { ...unseenSnapshot(sinceMs), status: 'pending', updatedAt: null, changedAtMs: sinceMs };
+}
+
+describe('against the own distribution of the sandbox', () => {
+  const knowledge = learnedFrom(lives(11, 1_000), 3);
+  const others = lives(12, 4_000);
+
+  test.for([
+    0, 10, 30, 60, 120,
+  ])('of those still pending after %i s as many fill in time as was said', (age) => {
+    const nowMs = START_MS + age * 1_000;
+    const told = expectedBy({ subject: INTENT, snapshot: pendingAt(START_MS), nowMs }, knowledge.ends);
+    if (told === null) throw new Error('found no expected time, expected one');
+    const pending = others.filter(({ endsSeconds }) => endsSeconds > age);
+    const by = (at: string) =>
+      pending.filter(
+        ({ endsSeconds, status }) => status === 'filled' && START_MS + endsSeconds * 1_000 <= Date.parse(at),
+      ).length;
+    const filled = pending.filter(({ status }) => status === 'filled').length;
+    const found = {
+      age,
+      pending: pending.length,
+      told: told.probability,
+      inTime: by(told.at) / pending.length,
+      ofFilled: by(told.at) / filled,
+      halfOfFilled: by(told.medianAt) / filled,
+    };
+    expect(Math.abs(found.inTime - found.told), JSON.stringify(found)).toBeLessThan(0.05);
+    expect(Math.abs(found.ofFilled - 0.9), JSON.stringify(found)).toBeLessThan(0.05);
+    expect(Math.abs(found.halfOfFilled - 0.5), JSON.stringify(found)).toBeLessThan(0.08);
+  });
+
+  test('nothing is said of one that has most likely been forgotten', () => {
+    const nowMs = START_MS + 3_600_000;
+    expect(expectedBy({ subject: INTENT, snapshot: pendingAt(START_MS), nowMs }, knowledge.ends)).toBe(null);
+  });
+});
+
+describe('what is waited for', () => {
+  const curve = expectedHazard(WATCH_RULES.pending.expectation);
+  const ends = () => ({ usual: curve, astray: curve.map(() => 1e-7) });
+  const told = (subject: SubjectId, status: string, known: () => ReturnType<typeof ends> | null = ends) =>
+    expectedBy({ subject, snapshot: { ...pendingAt(START_MS), status }, nowMs: START_MS }, known);
+  const vault = vaultId({ chainId: 8453, address: '0x3333333333333333333333333333333333333333' });
+
+  test.for<[SubjectId, string, string | undefined]>([
+    [INTENT, 'PENDING', 'filled'],
+    [INTENT, 'filled', 'settled'],
+    [INTENT, 'settled', undefined],
+    [INTENT, 'expired', undefined],
+    [INTENT, 'refundable', undefined],
+    [INTENT, 'a-new-word', undefined],
+    [vault, 'PENDING', undefined],
+    [vault, 'FUNDING_DETECTED', 'published'],
+    [gaslessId('u'), 'pending', 'submitted'],
+    [gaslessId('u'), 'submitted', 'published'],
+    [gatewayJobId('u'), 'PERMIT_SENT', 'completed'],
+    [quoteId('u'), 'active', undefined],
+  ])('of %s in %s is %s', ([subject, status, next]) => {
+    expect(told(subject, status)?.status).toBe(next);
+  });
+
+  test('is not said while too little was seen', () => {
+    expect(told(INTENT, 'pending', () => null)).toBe(null);
+    const few = knowledgeOf([], { rules: WATCH_RULES, arrivals: ARRIVAL_RULE, nowMs: START_MS });
+    expect(few.ends('1:10', 'pending')).toBe(null);
+  });
+});
