@@ -30,8 +30,6 @@ export const ROUTES: readonly ApiRoute[] = [
   track,
   untrack,
   recheckSubject,
-  track,
-  untrack,
   listEvents,
   streamEvents,
   readEvent,
