@@ -41,12 +41,6 @@ const CASES: Record<string, Case> = {
     bad: { path: '/subjects?limit=0', place: 'query.limit' },
   },
   readSubject: { path: () => `/subjects/${INTENT}`, unknown: `/subjects/intent:${hashOf(99)}` },
-  trackSubject: {
-    path: () => '/subjects',
-    status: 200,
-    body: () => ({ kind: 'intent', id: hashOf(50), metadata: { order: '7' }, receivers: ['backend'] }),
-    bad: { body: { kind: 'intent', id: hashOf(50), receivers: [] }, place: 'body.receivers' },
-  },
   addReceiver: {
     path: () => '/receivers',
     status: 201,
@@ -74,10 +68,6 @@ const CASES: Record<string, Case> = {
     bad: { body: { overlap: 'soon' }, place: 'body.overlap' },
   },
   removeReceiver: { path: () => '/receivers/gone', unknown: '/receivers/nobody' },
-  untrackSubject: {
-    path: () => `/subjects/intent:${hashOf(50)}`,
-    unknown: `/subjects/intent:${hashOf(99)}`,
-  },
   recheckSubject: {
     path: () => `/subjects/${INTENT}/recheck`,
     status: 202,
@@ -173,7 +163,6 @@ beforeAll(async () => {
   });
   for (const name of ['made', 'gone'])
     await stage.call({ method: 'POST', path: '/receivers', body: made(name) });
-  await stage.call({ method: 'POST', path: '/subjects', body: CASES.trackSubject?.body?.() });
   replay = /[0-9a-f]{16}/.exec(JSON.stringify(resent.body))?.[0] ?? '';
 }, 60_000);
 
