@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, relative, resolve } from 'node:path';
 import { generateAnswerFiles } from './generate/answers.ts';
 import { generateApiFiles } from './generate/api.ts';
+import { generateCommandFiles } from './generate/commands.ts';
 import { generateConfigFiles } from './generate/config.ts';
 import { generateConformanceFiles } from './generate/conformance.ts';
 import { generateConsumerFiles } from './generate/consumer.ts';
@@ -19,6 +20,7 @@ export async function generatedFiles(): Promise<GeneratedFile[]> {
   const parts = await Promise.all([
     generateAnswerFiles(),
     generateApiFiles(),
+    generateCommandFiles(),
     generateConfigFiles(),
     generateConformanceFiles(),
     generateConsumerFiles(),

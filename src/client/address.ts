@@ -22,7 +22,7 @@ export async function daemonAddress(
   env: NodeJS.ProcessEnv,
 ): Promise<DaemonAddress> {
   const token = readToken(env.INTENTWATCH_TOKEN);
-  const found = url === undefined ? await urlOfConfig(config, env) : readUrl(url);
+  const found = url === undefined || url === '' ? await urlOfConfig(config, env) : readUrl(url);
   const isOpen = found.protocol === 'http:' && !isLoopback(found);
   if (isOpen && token !== null && allowInsecure !== true) {
     throw new BadSettingError(

@@ -46,7 +46,7 @@ async function program(config: TestConfig, ...args: string[]): Promise<Program> 
 describe('data of a newer version', () => {
   test.each([
     ['start'],
-    ['receivers'],
+    ['set-aside'],
     ['learned'],
   ])('is refused by %s with one sentence, and left alone', async (command) => {
     const hook = await open.started(new Hook());

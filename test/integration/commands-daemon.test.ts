@@ -1,0 +1,416 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Webhook } from 'standardwebhooks';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { redisTimeMs } from '../../src/store/connection.ts';
+import { ADMIN_TOKEN, type ApiStage, apiStage, READ_TOKEN } from '../support/api-stage.ts';
+import { deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
+import { eventually } from '../support/eventually.ts';
+import { Hook } from '../support/hook.ts';
+import { appendEvents, type MadeEvent, madeEventId } from '../support/log-entries.ts';
+import { opening } from '../support/opening.ts';
+import { freePort } from '../support/port.ts';
+import { Program } from '../support/program.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
+
+const open = opening();
+
+const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+const NO_RETRIES = { retries: { delays: [] }, concurrency: 1 };
+const ESCAPE = '\u001b';
+
+type Ran = { code: number | null; out: string; err: string };
+
+/** Runs a command to its end, against a daemon. */
+async function run(url: string, args: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
+  const program = await Program.start(MAIN, args, {
+    INTENTWATCH_URL: url,
+    INTENTWATCH_TOKEN: ADMIN_TOKEN,
+    ...env,
+  });
+  const { code } = await program.ending();
+  return { code, out: program.stdout.join('\n'), err: program.stderr.join('\n') };
+}
+
+/** Starts a command that goes on until it is told to end. */
+async function running(
+  url: string,
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<Program> {
+  const program = await Program.start(MAIN, args, {
+    INTENTWATCH_URL: url,
+    INTENTWATCH_TOKEN: ADMIN_TOKEN,
+    ...env,
+  });
+  open.later(() => program.end('SIGKILL'));
+  return program;
+}
+
+async function folder(): Promise<string> {
+  const made = await mkdtemp(join(tmpdir(), 'intentwatch-commands-'));
+  open.later(() => rm(made, { recursive: true, force: true, maxRetries: 5 }));
+  return made;
+}
+
+/** A daemon with tokens that watches two intents. */
+async function api(answer: () => number = () => 204): Promise<ApiStage> {
+  const hooks = { backend: new Hook(), broken: new Hook(answer), operator: new Hook() };
+  for (const hook of Object.values(hooks)) await open.started(hook);
+  return apiStage(hooks, { later: open.later });
+}
+
+/** A daemon without tokens, with one receiver whose events the test makes. */
+async function delivering(hook: Hook, more: object = {}) {
+  const server = { host: '127.0.0.1', port: 0, token: ADMIN_TOKEN };
+  const stage = await deliveryStage(open, { hook: { hook, more } }, { server });
+  const { daemon } = await stage.start();
+  const all: MadeEvent[] = [];
+  const happen = async (count: number): Promise<MadeEvent[]> => {
+    const fromMs = Math.max(await redisTimeMs(stage.redis), (all.at(-1)?.atMs ?? 0) + 1);
+    const total = all.length + count;
+    const made = hourOfEvents(total, { fromMs, transfers: total }).slice(all.length);
+    all.push(...made);
+    await appendEvents(stage.redis, stage.keys, made);
+    return made;
+  };
+  return { stage, url: daemon.url, happen };
+}
+
+/** An id of each kind, and arguments, for every command that asks a daemon. */
+const ASKING: readonly (readonly string[])[] = [
+  ['ls'],
+  ['show', `intent:${hashOf(9)}`],
+  ['events'],
+  ['events', '--follow'],
+  ['undelivered'],
+  ['track', 'intent', hashOf(9), '--to', 'backend'],
+  ['untrack', `intent:${hashOf(9)}`],
+  ['recheck', `intent:${hashOf(9)}`],
+  ['resend', `intent:${hashOf(9)}`],
+  ['retry', 'backend', '--all'],
+  ['receivers'],
+  ['receivers', 'show', 'nobody'],
+  ['receivers', 'pause', 'nobody'],
+  ['receivers', 'test', 'nobody'],
+  ['receivers', 'remove', 'nobody'],
+  ['listen', '--forward-to', 'http://127.0.0.1:9/'],
+];
+
+describe('every command that asks a daemon', () => {
+  test('says 75 where none runs, and 78 for a wrong token, without showing it', async () => {
+    const { url } = await api();
+    const away = `http://127.0.0.1:${await freePort()}`;
+    const env = { XDG_STATE_HOME: await folder() };
+    for (const args of ASKING) {
+      const none = await run(away, args, env);
+      expect(none, args.join(' ')).toMatchObject({ code: 75 });
+      expect(none.err).toContain(`intentwatch: no daemon answers at ${away}`);
+      const token = 'a-token-of-nobody-at-all';
+      // Failed logins of one address are answered later and later.
+      if (args.length > 1 && args[0] !== 'show') continue;
+      const wrong = await run(url, args, { ...env, INTENTWATCH_TOKEN: token });
+      expect(wrong, args.join(' ')).toMatchObject({ code: 78 });
+      expect(wrong.err).toContain('INTENTWATCH_TOKEN: found a token that is not the daemon’s');
+      expect(wrong.out + wrong.err).not.toContain(token);
+    }
+  });
+
+  test('says what there is for a name that it does not know', async () => {
+    const { url } = await api();
+    const nobody = ASKING.filter(
+      (args) => args.includes('nobody') && !['remove', 'rotate'].includes(args[1] ?? ''),
+    );
+    for (const args of nobody) {
+      const ran = await run(url, args);
+      expect(ran, args.join(' ')).toMatchObject({ code: 1, out: '' });
+      expect(ran.err).toMatch(/^intentwatch: found the receiver "nobody", expected one of /);
+    }
+    const shown = await run(url, ['show', hashOf(9)]);
+    expect(shown).toMatchObject({ code: 1, out: '' });
+    expect(shown.err).toContain(`found nothing watched by "${hashOf(9)}"`);
+  });
+
+  test('lets a token that reads see, and change nothing', async () => {
+    const { url } = await api();
+    const env = { INTENTWATCH_TOKEN: READ_TOKEN };
+    expect(await run(url, ['ls', '--json'], env)).toMatchObject({ code: 0, err: '' });
+    const refused = await run(url, ['receivers', 'pause', 'backend'], env);
+    expect(refused).toMatchObject({ code: 78, out: '' });
+    expect(refused.err).toContain('expected an admin token');
+  });
+
+  test('finds the daemon by the server of a config, whose secrets it need not have', async () => {
+    const { url } = await api();
+    const file = join(await folder(), 'intentwatch.yaml');
+    const { port } = new URL(url);
+    await writeFile(file, `upstream: { apiKey: "\${NOT_SET}" }\nserver: { host: 0.0.0.0, port: ${port} }\n`);
+    expect(await run('', ['receivers', '--config', file])).toMatchObject({ code: 0, err: '' });
+    await writeFile(file, 'server: { port: 0 }\n');
+    const free = await run('', ['receivers', '--config', file]);
+    expect(free).toMatchObject({ code: 78, out: '' });
+    expect(free.err).toContain('found server.port 0');
+  });
+
+  test('sends a token to another machine only by https, and to no address that holds secrets', async () => {
+    const open = await run('http://192.0.2.1:9464', ['ls']);
+    expect(open).toMatchObject({ code: 78, out: '' });
+    expect(open.err).toContain('the token would travel in clear');
+    const withUser = await run('http://user:pass-word@127.0.0.1:9464', ['ls']);
+    expect(withUser).toMatchObject({ code: 78, out: '' });
+    expect(withUser.err).not.toContain('pass-word');
+  });
+});
+
+const SUBJECTS = z.object({ subjects: z.array(z.object({ subject: z.string() })), next: z.null() });
+const DETAILS = z.object({
+  subject: z.string(),
+  metadata: z.record(z.string(), z.string()),
+  timeline: z.array(z.object({ type: z.string(), deliveries: z.array(z.object({ receiver: z.string() })) })),
+});
+
+describe('track, ls, show, recheck and untrack', () => {
+  test('watch a transfer from now on, find it by hash and metadata, and end it', async () => {
+    const stage = await api(() => 500);
+    const { url } = stage;
+    const [hash, subject] = [hashOf(7), `intent:${hashOf(7)}`];
+    const track = [
+      'track',
+      'intent',
+      hash,
+      '--to',
+      'backend',
+      'broken',
+      '--metadata',
+      'order=77',
+      '--metadata',
+      'who=me',
+    ];
+    expect(await run(url, track)).toEqual({ code: 0, out: `${subject} is tracked`, err: '' });
+    expect((await run(url, track)).out).toContain('already');
+    stage.say(hash, 'pending');
+    expect((await run(url, ['recheck', subject])).code).toBe(0);
+    const follow = await running(url, [
+      'events',
+      '--follow',
+      '--since',
+      '1h',
+      '--subject',
+      subject,
+      '--json',
+    ]);
+    const [line] = await follow.line(/^\{.*"intent.pending".*$/);
+    expect(JSON.parse(line)).toMatchObject({
+      data: { subject: { id: subject }, metadata: { order: '77', who: 'me' } },
+    });
+
+    const listed = await run(url, ['ls', '--kind', 'intent', '--metadata', 'order=77', '--json']);
+    expect(SUBJECTS.parse(JSON.parse(listed.out)).subjects.map((one) => one.subject)).toEqual([subject]);
+    for (const id of [subject, hash, hash.slice(2).toUpperCase().replace(/^/, '0x'), 'order=77']) {
+      const shown = await run(url, ['show', id, '--json']);
+      expect(shown, id).toMatchObject({ code: 0, err: '' });
+      const details = DETAILS.parse(JSON.parse(shown.out));
+      expect(details).toMatchObject({ subject, metadata: { order: '77', who: 'me' } });
+      expect(details.timeline.map(({ type }) => type)).toEqual(['intent.pending']);
+    }
+    await eventually('broken has refused it', async () =>
+      (await run(url, ['undelivered', 'broken', '--attempts'])).out.includes('500 Internal'),
+    );
+    const text = (await run(url, ['show', hash])).out;
+    expect(text).toMatch(/^ {2}status +pending, under way$/m);
+    expect(text).toMatch(/^ {2}metadata +order=77 who=me$/m);
+    expect(text).toMatch(/intent\.pending +#1 +pending +evt_[0-9a-f]{40}$/m);
+    expect(text).toMatch(/^ +broken +dead, 1 attempt$/m);
+    expect(text).toMatch(/500 Internal Server Error.* ms\)$/m);
+    expect(text).not.toContain(ESCAPE);
+
+    const resent = await run(url, ['resend', 'order=77', '--to', 'backend']);
+    expect(resent).toMatchObject({
+      code: 0,
+      out: 'backend: 1 event sent once more: 1 delivered, 0 dead letters',
+    });
+
+    expect(await run(url, ['untrack', 'order=77'])).toEqual({
+      code: 0,
+      out: `${subject} is not tracked any more`,
+      err: '',
+    });
+  });
+
+  test('says which words it would take', async () => {
+    const { url } = await api();
+    expect((await run(url, ['track', 'intend', hashOf(1), '--to', 'backend'])).err).toContain(
+      'expected a kind (wallet',
+    );
+    const unknown = await run(url, ['track', 'intent', hashOf(1), '--to', 'nobody']);
+    expect(unknown).toMatchObject({ code: 1 });
+    expect(unknown.err).toContain('found nobody, expected receivers that exist (backend, broken, operator)');
+    expect((await run(url, ['ls', '--age', 'long'])).err).toContain(
+      'query.age: found "long", expected a span',
+    );
+  });
+});
+
+describe('undelivered, retry and resend', () => {
+  test('list what was given up, deliver it again, and send what was delivered once more', async () => {
+    const hook = await open.started(new Hook(() => 500));
+    const { stage, url, happen } = await delivering(hook, NO_RETRIES);
+    const made = await happen(3);
+    await stage.drained('hook');
+    const ids = made.map(madeEventId);
+    const listed = await run(url, ['undelivered', '--state', 'dead', '--json']);
+    const { undelivered } = z
+      .object({ undelivered: z.array(z.object({ event: z.string(), receiver: z.literal('hook') })) })
+      .parse(JSON.parse(listed.out));
+    expect(undelivered.map(({ event }) => event).toSorted()).toEqual(ids.toSorted());
+    expect((await run(url, ['undelivered'])).out).toMatch(
+      /^hook +dead +evt_\S+ +intent.filled .* 500 Internal Server Error$/m,
+    );
+
+    expect((await run(url, ['retry', 'hook'])).err).toContain('found none of events, --all and filters');
+    const unknown = await run(url, ['retry', 'hook', ids[0] ?? '', `evt_${'0'.repeat(40)}`]);
+    expect(unknown).toMatchObject({ code: 1 });
+    expect(unknown.err).toContain('nothing was done');
+    hook.answer = () => 204;
+    expect((await run(url, ['retry', 'hook', '--all'])).out).toBe(
+      '3 of 3 dead letters of hook are delivered again',
+    );
+    await stage.drained('hook');
+    expect((await run(url, ['undelivered'])).out).toBe('nothing is undelivered');
+
+    const [first] = made;
+    const resent = await run(url, ['resend', first === undefined ? '' : madeEventId(first)]);
+    expect(resent).toMatchObject({
+      code: 0,
+      out: 'hook: 1 event sent once more: 1 delivered, 0 dead letters',
+    });
+    expect((await run(url, ['resend', ids[1] ?? '', '--to', 'hook'])).code).toBe(0);
+    const times = made.map(({ atMs }) => new Date(atMs).toISOString());
+    const range = ['--since', times[0] ?? '', '--until', times[2] ?? ''];
+    expect((await run(url, ['resend', '--to', 'hook', ...range])).out).toContain(
+      '2 events sent once more: 2 delivered',
+    );
+    expect(hook.ids.slice(6)).toEqual([ids[0], ids[1], ids[0], ids[1]]);
+    expect((await run(url, ['resend', '--since', '1h'])).err).toContain('expected one, or --since and --to');
+  });
+});
+
+describe('receivers', () => {
+  test('shows them, and pauses, resumes, disables, enables and tests one', async () => {
+    const hook = await open.started(new Hook());
+    const { stage, url, happen } = await delivering(hook);
+    expect((await run(url, ['receivers'])).out).toMatch(/^hook +webhook +ok +0 .* never +never$/m);
+    expect((await run(url, ['receivers', 'pause', 'hook'])).out).toMatch(/^hook: paused since \S+Z$/);
+    await happen(2);
+    expect((await run(url, ['receivers', 'resume', 'hook', '--json'])).out).toContain('"name": "hook"');
+    await hook.until((came) => came.length === 2);
+    await stage.drained('hook');
+    expect((await run(url, ['receivers', 'disable', 'hook'])).out).toMatch(
+      /^hook: disabled by the operator at \S+Z$/,
+    );
+    const held = await run(url, ['resend', '--to', 'hook', '--since', '1h']);
+    expect(held).toMatchObject({ code: 1 });
+    expect(held.err).toContain('hook is disabled; enable it first: intentwatch receivers enable hook');
+    expect((await run(url, ['receivers', 'enable', 'hook'])).out).toBe('hook: ok');
+    expect((await run(url, ['receivers', 'test', 'hook'])).out).toMatch(/^OUTCOME +delivered$/m);
+    hook.answer = () => 418;
+    expect(await run(url, ['receivers', 'test', 'hook'])).toMatchObject({ code: 1 });
+    expect((await run(url, ['receivers', 'show', 'hook'])).out).toMatch(/^NAME +hook$/m);
+  });
+
+  test('makes one from a file, rotates its secret and removes it', async () => {
+    const { url } = await api();
+    const file = join(await folder(), 'receiver.yaml');
+    await writeFile(
+      file,
+      'name: late\ntype: webhook\nurl: https://example.com/\nsecrets: ["${LATE_SECRET}"]\n',
+    );
+    const secret = `whsec_${Buffer.alloc(32, 3).toString('base64')}`;
+    expect((await run(url, ['receivers', 'add', file])).err).toContain(
+      'found ${LATE_SECRET}, which is not set',
+    );
+    const added = await run(url, ['receivers', 'add', file], { LATE_SECRET: secret });
+    expect(added).toEqual({ code: 0, out: 'late gets events from now on', err: '' });
+    const rotated = await run(url, ['receivers', 'rotate', 'late', '--overlap', '2h']);
+    expect(rotated.out).toMatch(
+      /^whsec_\S+\nlate signs with it from now on, and with those before it until \S+Z$/,
+    );
+    expect((await run(url, ['receivers', 'remove', 'late'])).out).toBe('late gets nothing more');
+    expect(await run(url, ['receivers', 'remove', 'late'])).toMatchObject({ code: 1 });
+  });
+});
+
+describe('listen and events --follow', () => {
+  test('forward every event once, signed, through cuts of the stream and restarts of both ends', async () => {
+    const { url, happen } = await delivering(await open.started(new Hook()));
+    const relay = await open.started(new TcpProxy({ host: '127.0.0.1', port: Number(new URL(url).port) }));
+    const way = relay.url.replace('redis:', 'http:');
+    const local = await open.started(new Hook());
+    const env = { XDG_STATE_HOME: await folder() };
+    const { out: secret } = await run(way, ['listen', '--print-secret'], env);
+    const args = ['listen', '--type', 'intent.*', '--forward-to', local.url];
+    const first = await running(way, args, env);
+    await first.line(/^forwarding the events/);
+    const followed = await running(way, [
+      'events',
+      '--follow',
+      '--since',
+      '1h',
+      '--type',
+      'intent.*',
+      '--json',
+    ]);
+    const made = await happen(2);
+    await local.until((came) => came.length === 2);
+    await first.line(/^ {4}delivered {2}204 No Content/);
+
+    relay.cut();
+    await first.line(/the connection was cut; trying again/);
+    made.push(...(await happen(1)));
+    await first.line(/connected again/);
+    await local.until((came) => came.length === 3);
+    await local.close();
+    expect(await first.end('SIGINT')).toMatchObject({ code: 0 });
+
+    // What was made while the listener was away comes when it is back, and waits for the program that it is for.
+    made.push(...(await happen(1)));
+    const second = await running(way, args, env);
+    await second.line(/connection refused; trying again until it answers/);
+    expect(local.ids).toEqual(made.slice(0, 3).map(madeEventId));
+    await second.end('SIGTERM');
+
+    const other = await open.started(new Hook());
+    const moved = await running(
+      way,
+      ['listen', '--forward-to', other.url, '--type', 'intent.*', '--since', '1h'],
+      env,
+    );
+    await other.until((came) => came.length === 4);
+    await moved.end('SIGTERM');
+    expect(other.ids).toEqual(made.map(madeEventId));
+    for (const { headers, body } of [...local.came, ...other.came]) {
+      const signed = Object.fromEntries(
+        Object.entries(headers).map(([name, value]) => [name, String(value)]),
+      );
+      expect(() => new Webhook(secret).verify(body, signed)).not.toThrow();
+    }
+    await followed.line(new RegExp(madeEventId(made[3] ?? { subject: '', sequence: 0 })));
+    expect(followed.stdout.map((line) => z.object({ id: z.string() }).parse(JSON.parse(line)).id)).toEqual(
+      made.map(madeEventId),
+    );
+    const kept = await readFile(join(env.XDG_STATE_HOME, 'intentwatch', 'listen.json'), 'utf8');
+    expect(kept).toContain(secret);
+    expect([...first.stdout, ...first.stderr].join('\n')).not.toContain(secret);
+  });
+
+  test('refuse to forward to another machine', async () => {
+    const ran = await run('http://127.0.0.1:9464', ['listen', '--forward-to', 'https://example.com/'], {
+      XDG_STATE_HOME: await folder(),
+    });
+    expect(ran).toMatchObject({ code: 1 });
+    expect(ran.err).toContain('expected a URL of this machine');
+  });
+});
