@@ -30,7 +30,7 @@ export type WantedLetters = {
 export type Retried = { renewed: number; all: number; gone: number; isHeld: boolean };
 
 /** The dead letters of a receiver that are meant, in the order of the log. */
-export async function deadLettersOf(
+async function deadLettersOf(
   receiver: string,
   wanted: WantedLetters,
   parts: OperationParts,
