@@ -176,7 +176,7 @@ test('after a timeout the next attempt waits at least as long as the timeout, ho
   const [first] = (await store.fact('hook', eventId))?.attempts ?? [];
   if (first?.nextAtMs == null) throw new Error('expected a second attempt');
   expect(first.reason).toBe('no answer within 500 ms');
-  expect(first.nextAtMs - first.atMs).toBeGreaterThanOrEqual(1_000 - 5);
+  expect(first.nextAtMs - first.atMs).toBeGreaterThanOrEqual(1_000 - 50);
   expect(requests).toBe(2);
 });
 
