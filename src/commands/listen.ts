@@ -89,6 +89,7 @@ async function forward({ client, state, secret, target }: Forwarding, options: O
     const wanted = { ...options, cursor };
     for await (const followed of followDaemon(client, wanted, {
       signal: stop.signal,
+      onStart,
       ...connectionRemarks(client.url),
     })) {
       const result = await attempt(followed, { notifier, target, signal: stop.signal });

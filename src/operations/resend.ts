@@ -143,7 +143,7 @@ export async function readReplay(id: string, { stores }: OperationParts): Promis
 }
 
 /** Whether all deliveries of a replay were delivered or given up. */
-export function hasEnded({ state, opened, delivered, dead }: Replay): boolean {
+function hasEnded({ state, opened, delivered, dead }: Replay): boolean {
   return state === 'opened' && delivered + dead >= opened;
 }
 

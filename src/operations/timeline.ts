@@ -95,7 +95,7 @@ function relatedTo(subject: SubjectId, { claims, promised }: Known): SubjectId[]
 }
 
 /** The events of some subjects that are still in the log, in its order: of very many, the newest. */
-export async function eventsOf(subjects: readonly SubjectId[], { stores }: OperationParts): Promise<Event[]> {
+async function eventsOf(subjects: readonly SubjectId[], { stores }: OperationParts): Promise<Event[]> {
   const places = (await Promise.all(subjects.map((subject) => stores.subjects.entries(subject)))).flat();
   const newest = places.sort(compareEntries).slice(-MOST_EVENTS);
   return (await stores.events.atAll(newest)).flatMap((entry) => eventOf(entry) ?? []);

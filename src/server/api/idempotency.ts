@@ -4,7 +4,7 @@ import { ProblemError } from './problem-error.ts';
 import type { Answer, ApiRoute, RouteContext } from './route.ts';
 
 /** The header that names a request. */
-export const IDEMPOTENCY_KEY = 'idempotency-key';
+const IDEMPOTENCY_KEY = 'idempotency-key';
 
 const KEY = /^[\x21-\x7e]{1,200}$/;
 
