@@ -103,6 +103,7 @@ async function resendPlaces(
   const asked =
     receivers === null ? null : await Promise.all(receivers.map((name) => receiverNamed(name, parts)));
   const candidates = (asked ?? (await registry.receivers())).filter(({ removed }) => !removed);
+  candidates.sort((one, other) => (one.name < other.name ? -1 : 1));
   const meant: { receiver: string; events: number }[] = [];
   for (const receiver of candidates) {
     const facts = await factsAt(places, receiver.name, parts.stores);

@@ -221,12 +221,18 @@ describe('what is tracked by itself', () => {
     await call(`${first.daemon.url}/api/v1/subjects`, { kind: 'intent', id: TWO, receivers: ['backend'] });
     statuses.set(TWO, 'pending');
     await hook.until((came) => came.length === 2);
+    const redis = connect({ kind: 'server', url: inject('redisUrl') });
+    later(() => disconnect(redis));
+    const keys = new Keys(config.prefix);
+    const since = await redis.hget(keys.wanted, `~|intent:${TWO}`);
     await first.write({
       ...config,
       subscriptions: [{ name: 'others', receivers: ['backend'], intents: [ONE] }],
     });
     expect(await first.daemon.reload()).toMatchObject({ ok: true });
     await first.daemon.close();
+    expect(since).not.toBeNull();
+    expect(await redis.hget(keys.wanted, `~|intent:${TWO}`)).toBe(since);
 
     const second = await startDaemon(config);
     later(() => second.daemon.close());
@@ -237,9 +243,6 @@ describe('what is tracked by itself', () => {
     expect(about(TWO).map(({ event }) => event.type)).toEqual(['intent.pending', 'intent.filled']);
 
     expect(await call(`${second.daemon.url}/api/v1/subjects/intent:${TWO}`)).toMatchObject({ status: 200 });
-    const redis = connect({ kind: 'server', url: inject('redisUrl') });
-    later(() => disconnect(redis));
-    const keys = new Keys(config.prefix);
     await eventually('it is taken off the schedule', async () => {
       return (await redis.hexists(`${keys.plan('status')}:items`, `intent:${TWO}`)) === 0;
     });
@@ -267,7 +270,10 @@ describe('what is tracked by itself', () => {
     expect(lines.find(({ msg }) => msg === 'tracked.lost')).toMatchObject({ level: 50, subjects: 1 });
   });
 
-  test('is wanted again where the plan, or what is wanted, was lost', async () => {
+  test.each([
+    ['what is wanted', false],
+    ['what is wanted, with the plan,', true],
+  ])('is wanted again where %s was lost', async (_, withPlan) => {
     const { config, statuses, hook } = await stage();
     const { daemon } = await startDaemon(config);
     later(() => daemon.close());
@@ -278,7 +284,7 @@ describe('what is tracked by itself', () => {
     later(() => disconnect(redis));
     const keys = new Keys(config.prefix);
     const plan = await redis.keys(`${keys.plan('status')}*`);
-    await redis.del(keys.wanted, ...plan);
+    await redis.del(keys.wanted, ...(withPlan ? plan : []));
     // Something is wanted again before the loss is noticed.
     await call(`${daemon.url}/api/v1/subjects`, { kind: 'intent', id: hashOf(3), receivers: ['backend'] });
     await eventually('all is wanted again', async () => (await redis.hlen(keys.wanted)) === 3);

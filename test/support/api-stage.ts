@@ -97,7 +97,7 @@ async function callApi(
   };
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   const init = { method, headers: sent, ...(body === undefined ? {} : { body: text }) };
-  const agent = from === undefined ? null : new Agent({ connect: { localAddress: from } });
+  const agent = from === undefined ? null : new Agent({ localAddress: from });
   const dispatched = agent === null ? init : { ...init, dispatcher: agent };
   const answer = await fetch(`${url}/api/v1${path}`, dispatched);
   const isJson = /json/.test(answer.headers.get('content-type') ?? '');

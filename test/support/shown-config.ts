@@ -12,6 +12,7 @@ const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 export const PAGE_ENV = {
   UPSTREAM_API_KEY: 'key-1',
   INTENTWATCH_TOKEN: 'token-of-16-char',
+  INTENTWATCH_READ_TOKEN: 'token-for-reading',
   REDIS_URL: 'redis://redis:6379',
   SMTP_URL: 'smtp://127.0.0.1:1025',
   WALLET: '0x52908400098527886e0f7030069857d2e4169ee7',

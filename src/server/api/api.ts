@@ -87,7 +87,7 @@ function addRoute(app: FastifyInstance, route: ApiRoute, { access, followers, op
         lastEventId: textOf(request.headers['last-event-id']),
         routes: ROUTES,
       };
-      if (route.follows !== true)
+      if (!followsLog(route, request))
         return send(reply, await timed(() => onlyOnce(request, { route, call, context }), route));
       if (followers.count >= MOST_FOLLOWERS) {
         throw new ProblemError(
@@ -104,6 +104,12 @@ function addRoute(app: FastifyInstance, route: ApiRoute, { access, followers, op
       return send(reply, await call(context));
     },
   });
+}
+
+/** Whether a request waits for what comes next in the log. */
+function followsLog({ follows }: ApiRoute, { query }: FastifyRequest): boolean {
+  if (follows !== 'waiting') return follows === 'always';
+  return typeof query === 'object' && query !== null && 'wait' in query;
 }
 
 /** Whether the headers of a request announce a body. */

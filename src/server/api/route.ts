@@ -51,8 +51,8 @@ export type RouteFacts = {
   scope: Scope;
   /** A signed link to the very event may stand for the token. */
   acceptsLink?: true;
-  /** It may take longer than other requests, and holds one of the places for those that follow the log. */
-  follows?: true;
+  /** It follows the log, always or when it is asked to wait: then it may take longer, and holds one of the places for that. */
+  follows?: 'always' | 'waiting';
   /** How long it may take, where that is longer than Redis needs. */
   timeoutMs?: number;
   answers: Readonly<Record<number, AnswerShape>>;

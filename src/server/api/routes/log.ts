@@ -56,7 +56,7 @@ export const listEvents = defineRoute({
     '`order=newest` lists backward, from `until` down to `since`.',
   ].join('\n\n'),
   scope: 'read',
-  follows: true,
+  follows: 'waiting',
   query: z.strictObject({
     ...FILTER,
     until: MOMENT.exactOptional().describe('Up to when; then nothing is waited for.'),
@@ -149,7 +149,7 @@ export const streamEvents = defineRoute({
   description:
     'Each event as `id` (a cursor), `event` (its type) and `data` (the event as JSON). A client that was cut off passes the last `id` as `Last-Event-ID`, as browsers do by themselves, and gets what came since. Without it, the stream begins at `since`, or with the next event. A line `:` comes every 15 s when nothing else does.',
   scope: 'read',
-  follows: true,
+  follows: 'always',
   query: z.strictObject({
     ...FILTER,
     since: MOMENT.exactOptional().describe('From when on; left out: from now on.'),

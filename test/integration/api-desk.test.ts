@@ -1,0 +1,153 @@
+import { describe, expect, test } from 'vitest';
+import { answered, apiStage, READ_TOKEN } from '../support/api-stage.ts';
+import { Hook } from '../support/hook.ts';
+import { validator } from '../support/openapi.ts';
+import { opening } from '../support/opening.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+
+const { later, started } = opening();
+
+const INTENT = `intent:${hashOf(1)}`;
+
+async function desk() {
+  let isMended = false;
+  const hooks = {
+    backend: await started(new Hook()),
+    broken: await started(new Hook(() => (isMended ? 204 : 500))),
+    operator: await started(new Hook()),
+  };
+  const stage = await apiStage(hooks, { later });
+  return {
+    hooks,
+    stage,
+    mend: () => {
+      isMended = true;
+    },
+  };
+}
+
+describe('a transfer', () => {
+  test('is found by its metadata, and its timeline tells who was told what, and what was answered', async () => {
+    const { hooks, stage } = await desk();
+    stage.say(hashOf(1), 'pending');
+    await hooks.backend.until((came) => came.length === 1);
+    stage.say(hashOf(1), 'filled');
+    await hooks.backend.until((came) => came.length === 2);
+    await answered(
+      stage,
+      { path: '/undelivered?receiver=broken' },
+      ({ undelivered }) => Object(undelivered).length === 2,
+    );
+
+    const found = await stage.call({ path: '/subjects?metadata=order%3D1042' });
+    expect(found.body).toMatchObject({
+      subjects: [{ subject: INTENT, status: 'filled', underWay: true, events: 2 }],
+    });
+    const none = await stage.call({ path: '/subjects?metadata=order%3D1043' });
+    expect(none.body.subjects).toEqual([]);
+    const unseen = await follow(stage, '/subjects?kind=intent&subscription=order-2');
+    expect(unseen.map((one) => Object(one).subject)).toEqual([`intent:${hashOf(2)}`]);
+
+    const { body } = await stage.call({ path: `/subjects/${INTENT}`, token: READ_TOKEN });
+    const delivery = (receiver: string, more: object): object =>
+      expect.objectContaining({ receiver, ...more });
+    expect(body.timeline).toEqual(
+      ['intent.pending', 'intent.filled'].map((type, index) =>
+        expect.objectContaining({
+          type,
+          sequence: index + 1,
+          deliveries: [
+            delivery('backend', { state: 'delivered', attempts: 1 }),
+            delivery('broken', {
+              state: 'dead',
+              attempts: 1,
+              lastAttempts: [expect.objectContaining({ httpStatus: 500, outcome: 'failed' })],
+            }),
+          ],
+        }),
+      ),
+    );
+  });
+
+  test('that was not delivered is sent again, and the timeline and the list say so', async () => {
+    const { hooks, stage, mend } = await desk();
+    stage.say(hashOf(1), 'pending');
+    await answered(
+      stage,
+      { path: '/undelivered?state=dead' },
+      ({ undelivered }) => Object(undelivered).length === 1,
+    );
+    mend();
+    const retried = await stage.call({ method: 'POST', path: '/receivers/broken/retry', body: {} });
+    expect(retried.body).toEqual({ renewed: 1, deadLetters: 1, gone: 0 });
+    await hooks.broken.until((came) => came.length === 2);
+    await answered(stage, { path: '/undelivered' }, ({ undelivered }) => Object(undelivered).length === 0);
+
+    const resent = await stage.call({ method: 'POST', path: `/subjects/${INTENT}/resend`, body: {} });
+    expect(resent.body.replays).toEqual(
+      ['backend', 'broken'].map((receiver) => ({ receiver, replay: expect.any(String), events: 1 })),
+    );
+    await hooks.broken.until((came) => came.length === 3);
+    await hooks.backend.until((came) => came.length === 2);
+    expect(new Set([...hooks.broken.ids, ...hooks.backend.ids]).size).toBe(1);
+    await answered(stage, { path: `/subjects/${INTENT}` }, ({ timeline }) => {
+      const [moment] = Object(timeline);
+      return (
+        moment.deliveries.length === 4 &&
+        moment.deliveries.every(({ state }: { state: string }) => state === 'delivered')
+      );
+    });
+  });
+});
+
+describe('a receiver that is paused', () => {
+  test('gets nothing until it is resumed, then all of it, once, and the operator is told of both', async () => {
+    const { hooks, stage } = await desk();
+    const paused = await stage.call({ method: 'POST', path: '/receivers/backend/pause' });
+    expect(paused.body).toMatchObject({ state: 'paused', pausedAt: expect.any(String) });
+    stage.say(hashOf(1), 'pending');
+    // The other one shows that the relay has passed it.
+    await hooks.broken.until((came) => came.length === 1);
+    await hooks.operator.until((came) => came.some(({ event }) => event.type === 'receiver.paused'));
+    const held = await answered(stage, { path: '/receivers/backend' }, ({ backlog }) => backlog === 1);
+    expect(held).toMatchObject({ state: 'paused', backlog: 1, oldestUndeliveredAt: expect.any(String) });
+    expect(hooks.backend.came).toEqual([]);
+    expect((await stage.call({ method: 'POST', path: '/receivers/backend/enable' })).status).toBe(409);
+    const refused = await stage.call({ method: 'POST', path: `/subjects/${INTENT}/resend`, body: {} });
+    expect([refused.status, refused.body.detail]).toEqual([
+      409,
+      expect.stringContaining('backend is paused'),
+    ]);
+    const metrics = await (await fetch(`${stage.url}/metrics`)).text();
+    expect(metrics).toContain('intentwatch_receiver_state{receiver="backend",state="paused"} 1');
+
+    const resumed = await stage.call({ method: 'POST', path: '/receivers/backend/resume' });
+    expect(resumed.body).toMatchObject({ state: 'ok', pausedAt: null });
+    await hooks.backend.until((came) => came.length === 1);
+    await hooks.operator.until((came) => came.some(({ event }) => event.type === 'receiver.resumed'));
+    expect(hooks.backend.came).toHaveLength(1);
+  });
+});
+
+test('the document that is served is OpenAPI, and a client made from it reads a timeline', async () => {
+  const { hooks, stage } = await desk();
+  stage.say(hashOf(1), 'pending');
+  await hooks.backend.until((came) => came.length === 1);
+  const { body } = await stage.call({ path: '/openapi.json' });
+  const { errors, client } = await validator(body, { url: stage.url, token: READ_TOKEN });
+  expect(errors).toEqual([]);
+  const read = await client('readSubject', { subject: INTENT });
+  expect(read).toMatchObject({ subject: INTENT, timeline: [{ type: 'intent.pending' }] });
+});
+
+/** All that a list has, over its pages. */
+async function follow(stage: { call: (call: { path: string }) => Promise<{ body: object }> }, path: string) {
+  const all: unknown[] = [];
+  for (let cursor = ''; ; ) {
+    const { body } = await stage.call({ path: `${path}${cursor}` });
+    const { subjects, next } = Object(body);
+    all.push(...subjects);
+    if (next === null) return all;
+    cursor = `&cursor=${next}`;
+  }
+}
