@@ -15,6 +15,8 @@ export type Followed = { event: RenderedEvent; raw: unknown; cursor: string };
 /** What following tells of its connection, and `signal`, which ends it. */
 export type FollowOptions = {
   signal: AbortSignal;
+  /** From now on none is missed. */
+  onStart?: () => void;
   onCut: (reason: string) => void;
   onBack: () => void;
 };
@@ -31,7 +33,7 @@ const SILENT_MS = 45_000;
 export async function* followDaemon(
   client: ApiClient,
   wanted: Wanted,
-  { signal, onCut, onBack }: FollowOptions,
+  { signal, onStart, onCut, onBack }: FollowOptions,
 ): AsyncGenerator<Followed> {
   const filter = { type: wanted.type, subject: wanted.subject };
   let cursor = wanted.cursor ?? null;
@@ -40,8 +42,9 @@ export async function* followDaemon(
       query: { ...filter, since: wanted.since ?? '1ms', limit: 1 },
     });
     cursor = body.next ?? '';
+    onStart?.();
     for (const event of body.events) yield { event, raw: event, cursor };
-  }
+  } else onStart?.();
   for (let isCut = false; !signal.aborted; ) {
     try {
       for await (const one of streamOnce(client, { ...filter, after: cursor }, signal)) {

@@ -79,14 +79,17 @@ async function forward({ client, state, secret, target }: Forwarding, options: O
   const notifier = notifierOf(target, secret);
   const place = { from: client.url, to: target };
   const cursor = options.since === undefined ? state.cursor(place.from, place.to) : null;
-  remark(
-    `forwarding the events of ${client.url} to ${target}, ${cursor === null ? '' : 'from where it ended last, '}signed`,
-  );
-  remark('the secret to verify them with: export WEBHOOK_SECRET="$(intentwatch listen --print-secret)"');
+  const onStart = (): void => {
+    remark(
+      `forwarding the events of ${client.url} to ${target}, ${cursor === null ? '' : 'from where it ended last, '}signed`,
+    );
+    remark('the secret to verify them with: export WEBHOOK_SECRET="$(intentwatch listen --print-secret)"');
+  };
   try {
     const wanted = { ...options, cursor };
     for await (const followed of followDaemon(client, wanted, {
       signal: stop.signal,
+      onStart,
       ...connectionRemarks(client.url),
     })) {
       const result = await attempt(followed, { notifier, target, signal: stop.signal });

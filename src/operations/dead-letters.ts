@@ -12,7 +12,7 @@ import type { OperationParts } from './parts.ts';
 import { receiverNamed } from './resend.ts';
 
 /** A dead letter with its fact; without event when that has left the log. */
-export type DeadLetter = { receiver: string; id: string; fact: DeliveryFact; event: Event | null };
+type DeadLetter = { receiver: string; id: string; fact: DeliveryFact; event: Event | null };
 
 /** So many dead letters are opened again in one step: Redis must not stand still for it. */
 const RENEWED_AT_ONCE = 500;
@@ -29,16 +29,7 @@ export type WantedLetters = {
 /** What came of trying dead letters again: how many of `all`; `gone` are of events that have left the log. */
 export type Retried = { renewed: number; all: number; gone: number; isHeld: boolean };
 
-/** The dead letters of a receiver that are meant, in the order of the log. */
-async function deadLettersOf(
-  receiver: string,
-  wanted: WantedLetters,
-  parts: OperationParts,
-): Promise<DeadLetter[]> {
-  const nowMs = await redisTimeMs(parts.redis);
-  return (await allOf(receiver, parts)).filter((letter) => isWanted(letter, wanted, nowMs));
-}
-
+/** The dead letters of a receiver in the order of the log. */
 async function allOf(receiver: string, parts: OperationParts): Promise<DeadLetter[]> {
   const { deliveries, events } = parts.stores;
   const letters: DeadLetter[] = [];
