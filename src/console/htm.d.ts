@@ -1,4 +1,4 @@
 // What `htm.js` is: the module of htm with preact and its hooks in one file, as the server serves it.
-export { h, html, render } from 'htm/preact';
-export type { ComponentChildren, VNode } from 'preact';
+export { html, render } from 'htm/preact';
+export type { ComponentChildren } from 'preact';
 export { useCallback, useEffect, useRef, useState } from 'preact/hooks';

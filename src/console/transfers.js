@@ -14,7 +14,7 @@ const FAILED = ['failed', 'expired', 'refundable', 'error', 'expired_unfunded']
   .join('&');
 
 /** The lists of the first page: what they are called, and what they say when they are empty. */
-export const LISTS = /** @type {const} */ ([
+const LISTS = /** @type {const} */ ([
   [
     'in-flight',
     'In flight',
@@ -159,7 +159,7 @@ function useSlowTick() {
 }
 
 /** Subjects as rows; on a phone, as cards. @param {{ subjects: Subject[], corridors: Map<string, Corridor>, title: string }} props */
-export function SubjectList({ subjects, corridors, title }) {
+function SubjectList({ subjects, corridors, title }) {
   return html`<ul class="list" aria-label=${title}>
     ${subjects.map(
       (subject) => html`<li key=${subject.subject} class="row">

@@ -48,7 +48,13 @@ test('a file with only what is required gets the documented defaults', async () 
     redis: { url: null, prefix: 'intentwatch' },
     dataDir: join(folder, 'data'),
     retentionMs: 30 * 86_400_000,
-    server: { host: '127.0.0.1', port: 9464, tokens: { read: null, admin: [] }, console: true, publicUrl: null },
+    server: {
+      host: '127.0.0.1',
+      port: 9464,
+      tokens: { read: null, admin: [] },
+      console: true,
+      publicUrl: null,
+    },
     smtp: null,
     polling: {
       confirmAfterMs: 600_000,
