@@ -1,5 +1,4 @@
-import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
+import axe from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -8,7 +7,6 @@ import { CHROMIUM, pressByKeyboard, startBrowser, watchedPage } from '../support
 import { Hook } from '../support/hook.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
-const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const VIOLATIONS = z.array(z.object({ id: z.string(), nodes: z.array(z.string()) }));
 const unlessInstalled = CHROMIUM === null ? ' (skipped: chromium is not installed)' : '';
 const PHONE = {
@@ -41,7 +39,7 @@ afterAll(async () => {
 
 /** What axe finds wrong on a page, and that it does not scroll sideways. */
 async function expectAccessible(page: Page): Promise<void> {
-  await page.evaluate(AXE);
+  await page.evaluate(axe.source);
   const found = await page.evaluate(
     'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ html }) => html) })))',
   );
