@@ -86,7 +86,7 @@ export async function apiStage(
 }
 
 /** Asks the API of a daemon. */
-async function callApi(
+export async function callApi(
   url: string,
   { method = 'GET', path, token, body, headers, from }: Call,
 ): Promise<Answered> {
