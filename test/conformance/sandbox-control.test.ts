@@ -171,7 +171,7 @@ test('a sandbox whose port is taken fails to start and leaves no port open', asy
   const first = await start({ transfersPerSecond: 0 });
   const taken = Number(new URL(first.url).port);
   const second = new Sandbox({ transfersPerSecond: 0, controlPort: taken });
-  await expect(second.start()).rejects.toThrow('EADDRINUSE');
+  await expect(second.start()).rejects.toThrow(`controlPort: found ${taken}, which is in use`);
   expect(() => second.url).toThrow('not started');
 });
 

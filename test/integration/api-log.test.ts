@@ -92,9 +92,11 @@ test('a consumer whose place is kept gets again what it has not acknowledged, an
 
 test('events are listed by type, subject and time, the newest first as well, a page at a time', async () => {
   const { redis, keys, call } = await log();
-  const fromMs = (await redisTimeMs(redis)) - 1_000;
-  const made = hourOfEvents(20, { fromMs: fromMs + 2_000, transfers: 4 });
+  const fromMs = (await redisTimeMs(redis)) + 1_000;
+  const hour = hourOfEvents(20, { fromMs, transfers: 4 });
+  const made = hour.map((event, index) => ({ ...event, atMs: fromMs + index }));
   await appendEvents(redis, keys, made);
+  await eventually('all of them are past', async () => (await redisTimeMs(redis)) > fromMs + made.length);
   const ids = made.map(madeEventId);
   const newest = await call('/events?order=newest&type=intent.*&limit=12');
   const rest = await call(`/events?order=newest&type=intent.*&limit=12&after=${newest.body.next}`);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { quantileSeconds } from './hazard.ts';
 import { ENOUGH_OF_A_ROUTE, type Knowledge } from './knowledge.ts';
+import { ANY_ROUTE } from './route-name.ts';
 import { astrayOf, type Watch } from './watch-rules.ts';
 
 const COUNT = z.number().min(0);
@@ -52,7 +53,12 @@ export function corridorsOf(knowledge: Knowledge): Corridor[] {
   );
   return [...names]
     .map((name) => corridorOf(knowledge, name))
-    .toSorted((a, b) => b.filled + b.unfilled - a.filled - a.unfilled);
+    .toSorted(
+      (a, b) =>
+        b.filled + b.unfilled - a.filled - a.unfilled ||
+        Number(a.corridor === ANY_ROUTE) - Number(b.corridor === ANY_ROUTE) ||
+        (a.corridor < b.corridor ? -1 : 1),
+    );
 }
 
 function corridorOf(knowledge: Knowledge, corridor: string): Corridor {
