@@ -104,7 +104,7 @@ async function readCounts(signal) {
   /** @type {Record<string, string>} */
   const counts = {};
   for (const [name] of LISTS) counts[name] = countOf(await readOne(name, corridors, signal));
-  const options = { key: 'undelivered', most: SHOWN, pages: 1, signal };
+  const options = { key: 'undelivered', most: SHOWN, pages: 4, signal };
   counts.undelivered = countOf(await readList(`/undelivered?limit=${SHOWN}`, options));
   return counts;
 }
