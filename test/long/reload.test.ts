@@ -110,9 +110,12 @@ test('1,000 wallets in and 500 out under load: nothing is lost, nothing invented
 
   const { events } = hook;
   expect(new Set(events.map(({ id }) => id)).size).toBe(events.length);
-  for (const [isWatched, sinceMs] of [
-    [isStaying, startedMs],
-    [isComing, reloadedMs],
+  // A page of a wallet that has just come may show a transfer of one that stays first: what it shows then is history.
+  const isOfBoth = (subject: string): boolean => isStaying(subject) && has(subject, come);
+  for (const [isWatched, sinceMs, least] of [
+    [(subject: string) => isStaying(subject) && !isOfBoth(subject), startedMs, 200],
+    [isComing, reloadedMs, 200],
+    [isOfBoth, reloadedMs, 0],
   ] as const) {
     const sums = account({
       transitions,
@@ -123,7 +126,7 @@ test('1,000 wallets in and 500 out under load: nothing is lost, nothing invented
     });
     expect(sums.problems).toEqual([]);
     expect(sums.tolerated.lost).toBe(0);
-    expect(sums.statusEvents).toBeGreaterThan(200);
+    expect(sums.statusEvents).toBeGreaterThan(least);
   }
   const bornMs = new Map(transitions.toReversed().map(({ subject, at }) => [subject, at]));
   const invented = events.filter(
