@@ -3,6 +3,8 @@
 //   node scripts/prepare.mjs                what tests, checks and the demo need
 //   node scripts/prepare.mjs --production   what `npm start` needs
 //   node scripts/prepare.mjs --no-redis     what packing needs; with --production, what most commands need
+//   node scripts/prepare.mjs --tests        also what tests run against, where it can be installed: Postgres, Chromium,
+//                                           Prometheus with its Alertmanager, jsonnet, Go, Python and an EVM node
 //   node scripts/prepare.mjs --chaos        what `npm run chaos` needs: also faketime, where it can be installed
 //
 // It runs on the machine's own Node (20 or newer) while nothing is installed yet, so it is plain JavaScript and uses
@@ -39,6 +41,7 @@ const modules = join(root, 'node_modules');
 const localNode = join(modules, '.bin', 'node');
 const stampFile = join(modules, '.intentwatch-prepared');
 const production = process.argv.includes('--production');
+const tests = process.argv.includes('--tests');
 const chaos = process.argv.includes('--chaos');
 const withoutRedis = process.argv.includes('--no-redis');
 
@@ -295,26 +298,26 @@ function refuseToInstallRedis(problem) {
   if (existsSync(packaged)) throw new Missing(`${packaged} exists but is not on PATH: add /usr/bin to PATH.`);
 }
 
-/** The package starts and enables a system service; the daemon brings its own Redis, so that one is put to rest. */
-function endSystemRedis() {
+/** Packages start and enable system services; ours are started by who needs them, so those are put to rest. */
+function endService(name) {
   if (existsSync('/run/systemd/system')) {
-    run('systemctl', ['disable', '--now', 'redis-server.service']);
-    say('the system service redis-server that came with the package is stopped and disabled');
-  } else if (run('service', ['redis-server', 'status']).status === 0) {
-    run('service', ['redis-server', 'stop']);
-    say('the system service redis-server that came with the package is stopped');
+    run('systemctl', ['disable', '--now', `${name}.service`]);
+    say(`the system service ${name} that came with the package is stopped and disabled`);
+  } else if (run('service', [name, 'status']).status === 0) {
+    run('service', [name, 'stop']);
+    say(`the system service ${name} that came with the package is stopped`);
   }
 }
 
-/** Installs a package of the system's. Returns what was printed where that failed, else null. */
-function installPackage(name) {
-  say(`installing ${name} (apt-get install ${name}) …`);
+/** Installs packages of the system's. Returns what was printed where that failed, else null. */
+function installPackage(...names) {
+  say(`installing ${names.join(' ')} (apt-get install ${names.join(' ')}) …`);
   // In runlevel 1 the package's scripts leave the service alone where there is no systemd.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1', NEEDRESTART_SUSPEND: '1' };
   const lock = ['-o', 'DPkg::Lock::Timeout=300'];
   // A failed update is no reason to stop: the lists may be good enough.
   const update = run('apt-get', ['update'], { env });
-  const install = run('apt-get', ['install', '-y', '--no-install-recommends', ...lock, name], { env });
+  const install = run('apt-get', ['install', '-y', '--no-install-recommends', ...lock, ...names], { env });
   // Without a network only the update says so, and it ends with success.
   return install.status === 0 ? null : `${update.output}${install.output}`.trimEnd();
 }
@@ -324,19 +327,76 @@ function installRedis(problem) {
   const output = installPackage('redis-server');
   if (output !== null)
     throw new Missing(`${output}\nredis-server could not be installed (see above). ${redisAdvice()}`);
-  endSystemRedis();
+  endService('redis-server');
   const after = redisProblem();
   if (after !== null) throw new Missing(`${after}. ${redisAdvice()}`);
 }
 
-// ---- faketime ---------------------------------------------------------------------------------------------------
+// ---- What tests run against -------------------------------------------------------------------------------------
+
+/**
+ * What tests run against beside Redis, as packages of Debian's: a file that says it is there (a command, or an absolute
+ * path) and the service that comes with it. A test without its tool is skipped and says so, but for those that CI needs.
+ */
+const TEST_PACKAGES = [
+  { name: 'postgresql', there: '/usr/lib/postgresql', service: 'postgresql' },
+  { name: 'chromium', there: 'chromium' },
+  { name: 'prometheus', there: 'promtool', service: 'prometheus' },
+  {
+    name: 'prometheus-alertmanager',
+    there: 'prometheus-alertmanager',
+    service: 'prometheus-alertmanager',
+  },
+  { name: 'golang-go', there: 'go' },
+  { name: 'python3', there: 'python3' },
+  { name: 'jsonnet', there: 'jsonnet' },
+];
+
+/** An EVM node for tests; apart from the dependencies, for its package is not built for every system. */
+const ANVIL = { spec: '@foundry-rs/anvil@1.7.1', folder: join(modules, '.intentwatch-anvil') };
+
+function isThere(place) {
+  return place.startsWith('/') ? existsSync(place) : findOnPath(place) !== null;
+}
+
+/** Installs what it can of what `wanted` names; where it cannot, it says so and the tests of it are skipped. */
+function installPackages(wanted) {
+  const missing = wanted.filter(({ there }) => !isThere(there));
+  if (missing.length === 0 || findOnPath('apt-get') === null || process.getuid?.() !== 0) return;
+  const output = installPackage(...missing.map(({ name }) => name));
+  if (output !== null) {
+    const names = missing.map(({ name }) => name).join(', ');
+    process.stderr.write(`${output}\n${names} could not be installed (see above)\n`);
+    return;
+  }
+  for (const { service } of missing) if (service !== undefined) endService(service);
+}
+
+function anvilIsReady() {
+  return existsSync(join(ANVIL.folder, 'node_modules/.bin/anvil'));
+}
+
+function installAnvil() {
+  say(`installing an EVM node (npm i ${ANVIL.spec}) …`);
+  mkdirSync(ANVIL.folder, { recursive: true });
+  writeFileSync(join(ANVIL.folder, 'package.json'), '{ "private": true }\n');
+  try {
+    npm(['i', '--prefix', ANVIL.folder, ANVIL.spec], 'The tests against it are skipped.');
+  } catch (error) {
+    if (!(error instanceof Missing)) throw error;
+    process.stderr.write(`${error.message}\n`);
+  }
+}
 
 /** Bends a daemon's clock in `npm run chaos`, which does without it where it cannot be installed, and says so. */
-function installFaketime() {
-  if (findOnPath('faketime') !== null) return;
-  if (findOnPath('apt-get') === null || process.getuid?.() !== 0) return;
-  const output = installPackage('faketime');
-  if (output !== null) process.stderr.write(`${output}\nfaketime could not be installed (see above)\n`);
+const FAKETIME = { name: 'faketime', there: 'faketime' };
+
+function extraPackages() {
+  return [...(tests ? TEST_PACKAGES : []), ...(chaos ? [FAKETIME] : [])];
+}
+
+function extrasAreReady() {
+  return extraPackages().every(({ there }) => isThere(there)) && (!tests || anvilIsReady());
 }
 
 // ---- One at a time ----------------------------------------------------------------------------------------------
@@ -413,8 +473,7 @@ async function main() {
       `warning: ${redis}. It is needed unless the config names redis.url. ${redisAdvice()}\n`,
     );
   }
-  if (chaos) installFaketime();
-  if ((production || redis === null) && dependenciesAreReady() && nodeIsReady()) return;
+  if ((production || redis === null) && dependenciesAreReady() && nodeIsReady() && extrasAreReady()) return;
   await takeLock();
   // All of it again: whoever held the lock may have done it.
   const problem = production ? null : redisProblem();
@@ -427,6 +486,8 @@ async function main() {
     installNode();
     writeStamp(scope);
   }
+  installPackages(extraPackages());
+  if (tests && !anvilIsReady()) installAnvil();
 }
 
 try {

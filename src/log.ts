@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs';
 import { type DestinationStream, pino } from 'pino';
 
 /** What a log shows of an error. */
@@ -40,6 +41,30 @@ export function withoutArguments(text: string): string {
 
 /** Where text goes for good before `write` returns. */
 type Sink = { write(text: string): unknown };
+
+/** So much waits for a disk that is full; what comes beyond that is left out. */
+const MOST_WAITING_BYTES = 16_777_216;
+
+/**
+ * Writes to stdout. A disk that is full ends nobody: what cannot be written waits, and stderr says so once. `onGone` is
+ * called when the terminal has gone.
+ */
+export function standardOutput(onGone: () => void): Sink {
+  const out = pino.destination({ dest: 1, sync: true, maxLength: MOST_WAITING_BYTES });
+  let isTold = false;
+  out.on('error', (error: Error) => {
+    if (isTold) return;
+    isTold = true;
+    const code = 'code' in error ? String(error.code) : error.name;
+    if (code === 'EIO') return onGone();
+    try {
+      writeSync(2, `intentwatch: log lines cannot be written (${code}); they wait\n`);
+    } catch {
+      // It is full as well.
+    }
+  });
+  return out;
+}
 
 /**
  * Has the log lines of one turn of the event loop leave together, before the next turn or the end of the process: a write

@@ -1,7 +1,10 @@
 import { EventEmitter } from 'node:events';
+import type { EndpointCall } from './chains/endpoint.ts';
+import type { BreakKind } from './domain/books/breaks.ts';
 import type { Decision } from './domain/changes/decision.ts';
 import type { Event } from './domain/events/event.ts';
 import type { SubjectKind } from './domain/subjects/subject.ts';
+import type { TransferMove } from './domain/transfers/transfer-move.ts';
 import type { ReceiverMove } from './store/receivers.ts';
 import type { ForeignEntry } from './store/stored.ts';
 
@@ -24,6 +27,7 @@ export type SignalMap = {
   'claims.returned': [{ surface: string; count: number }];
   'record.decided': [{ subject: string; kind: SubjectKind; outcome: RecordOutcome; reason: string | null }];
   'transfer.delivered': [{ route: string; ratio: number }];
+  'transfer.moved': [{ move: TransferMove; eventId: string }];
   'record.unreadable': [{ where: string; reason: string }];
   'event.committed': [{ event: Event; kind: SubjectKind }];
   'delivery.opened': [{ receiver: string; eventId: string; eventType: string }];
@@ -40,14 +44,30 @@ export type SignalMap = {
       reason: string;
     },
   ];
-  'delivery.ended': [{ receiver: string; eventId: string; eventType: string; outcome: 'delivered' | 'dead' }];
+  'delivery.ended': [
+    {
+      receiver: string;
+      eventId: string;
+      eventType: string;
+      outcome: 'delivered' | 'dead';
+      /** From the event to its acceptance; null where it was not accepted, or is a replay. */
+      delaySeconds: number | null;
+    },
+  ];
   'receiver.moved': [{ receiver: string; move: ReceiverMove; reason: string }];
   'relay.moved': [{ holding: boolean }];
   'relay.stopped': [{ stopped: boolean }];
   'store.foreign': [ForeignEntry];
   'relay.set-aside': [{ entry: string }];
   'repair.done': [{ what: RepairKind; subject: string }];
+  'books.fed': [{ taken: number; readMs: number }];
+  'books.broken': [{ kind: BreakKind }];
+  'books.failed': [{ reason: string }];
   'config.reloaded': [{ ok: boolean; atMs: number }];
+  'check.ended': [{ chainId: string; state: string; corridor: string; lagSeconds: number | null }];
+  /** Entries of the log went away before the feed of checks read them. */
+  'checks.missed': [{ reason: string }];
+  'rpc.called': [EndpointCall];
   'receiver.events-dropped': [{ receiver: string; count: number }];
 };
 

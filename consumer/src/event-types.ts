@@ -19,6 +19,9 @@ export const EVENT_TYPES = [
   'intent.error',
   'intent.refund_sent',
   'intent.short',
+  'intent.verified',
+  'intent.disputed',
+  'intent.unproven',
   'quote.active',
   'quote.submitted',
   'quote.updated',
@@ -333,6 +336,49 @@ export type EventEnvelope = {
       probability: number;
       /** By when half of those that still come have come. */
       medianAt: string;
+    };
+    /**
+     * What the chain says of a payment, as your own RPC endpoints told it: of `intent.verified`,
+     * `intent.disputed` and `intent.unproven`; otherwise absent.
+     */
+    proof?: {
+      /** Which transaction of the transfer: its `destination`, `source` or `refund`. */
+      payment: 'destination' | 'source' | 'refund';
+      chainId: string;
+      txHash: string;
+      /** The token whose moves were looked for. */
+      token?: string;
+      /** How much the upstream stated, in base units; absent for a refund, of which it states none. */
+      stated?: string;
+      /**
+       * What was checked and is so. `chain`: the endpoints are of this chain; `success`: the transaction
+       * succeeded; `token`: the token is yours or of the packaged list, and moved; `amount`: at least as much
+       * as stated; `recipient`: to whom you said; `intent`: the pinned contract says that it fulfils this
+       * intent; `exclusive`: the log proves no other transfer; `final`: the block is final.
+       */
+      checked: ('chain' | 'success' | 'token' | 'amount' | 'recipient' | 'intent' | 'exclusive' | 'final')[];
+      /** Why it is disputed. */
+      reason?: 'reverted' | 'no-transfer' | 'short' | 'other-recipient' | 'other-intent';
+      /** True where only one host could be asked; otherwise absent. */
+      singleSource?: true;
+      /** The block of the transaction. */
+      block?: {
+        number: string;
+        hash: string;
+        timestamp: number;
+      };
+      /** The move that proves it; where disputed, the moves of the token, at most twenty. */
+      moved?: {
+        token: string;
+        from: string | null;
+        to: string;
+        amount: string;
+        index: number;
+        account?: string;
+        mayHaveFee?: true;
+      }[];
+      /** The endpoints that said so, by their names in the config. */
+      endpoints: string[];
     };
     /** The wallets of your subscriptions whose pages showed the subject. */
     wallets: string[];

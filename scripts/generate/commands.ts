@@ -39,7 +39,8 @@ const GROUPS: Readonly<Record<Group, { title: string; about: string }>> = {
   },
   data: {
     title: 'Look into Redis',
-    about: 'They work on the Redis of the config. The embedded one runs only with the daemon.',
+    about:
+      'They work on the Redis of the config, where the embedded one runs only with the daemon; or, with `--url` or `INTENTWATCH_URL`, through the [API](api.md) of a running daemon.',
   },
   upstream: {
     title: 'Ask the upstream',

@@ -56,8 +56,9 @@ function sectionsOf(key: string, schema: Schema): string[] {
       }),
     ];
   }
-  const item = schema.items;
-  if (!isSchema(item)) return [];
+  // A mapping whose keys are the user's own is told as one of its values.
+  const item = schema.items ?? schema.additionalProperties;
+  if (!isSchema(item) || (schema.items === undefined && item.example === undefined)) return [];
   const variants = item.oneOf?.filter(isSchema);
   if (!variants) return [section({ title: key, schema: item, example: { [key]: item.example } })];
   return variants.map((variant) =>

@@ -39,7 +39,8 @@ function typeOf(schema: Schema, indent: string): string {
   const { const: constant, anyOf, $ref, type, items, properties, additionalProperties } = schema;
   // Events refer to nothing but "any JSON".
   if ($ref !== undefined) return 'JsonValue';
-  if (constant !== undefined) return JSON.stringify(constant);
+  if (constant !== undefined) return literal(constant);
+  if (Array.isArray(schema.enum)) return schema.enum.map(literal).join(' | ');
   if (anyOf !== undefined)
     return anyOf
       .filter(isSchema)
@@ -56,7 +57,7 @@ function typeOf(schema: Schema, indent: string): string {
     case 'number':
       return 'number';
     case 'array':
-      return isSchema(items) ? `${typeOf(items, indent)}[]` : 'JsonValue[]';
+      return isSchema(items) ? listOf(typeOf(items, indent)) : 'JsonValue[]';
     case 'object':
       if (isSchema(additionalProperties)) return `{ [key: string]: ${typeOf(additionalProperties, indent)} }`;
       break;
@@ -64,6 +65,14 @@ function typeOf(schema: Schema, indent: string): string {
   throw new Error(
     `found ${JSON.stringify(schema).slice(0, 100)}, expected a schema with a type in TypeScript`,
   );
+}
+
+function literal(value: unknown): string {
+  return typeof value === 'string' ? `'${value}'` : JSON.stringify(value);
+}
+
+function listOf(type: string): string {
+  return type.startsWith("'") ? `(${type})[]` : `${type}[]`;
 }
 
 function objectType(schema: Schema, indent: string): string {

@@ -28,6 +28,7 @@ import {
   type SubjectId,
   subjectKind,
 } from '../../src/domain/subjects/subject.ts';
+import { proofEvents } from './proof-examples.ts';
 
 const START_SECONDS = 1_795_174_200;
 const CONFIRM_AFTER_MS = 600_000;
@@ -92,6 +93,23 @@ const HANDED: HandedQuote = {
     },
     fees: [{ type: 'solver', token: USDC_BASE, amount: '625000' }],
   },
+};
+
+const TRANSFER = asSubjectId(`intent:${HASH}`);
+
+/** A delivery that was checked on the chain. */
+const PAID = {
+  record: {
+    id: TRANSFER,
+    type: 'intent',
+    status: 'filled',
+    updatedAt: START_SECONDS + 24,
+    sourceTx,
+    destinationTx,
+  },
+  delivery: destinationTx,
+  recipient: WALLET,
+  updatedAt: START_SECONDS + 24,
 };
 
 /** What an answer said, so many seconds into the story; without a status, only time has passed. */
@@ -220,6 +238,9 @@ export function exampleEvents(): Map<string, RenderedEvent> {
   }
   const invalid = invalidQuote();
   examples.set(invalid.type, renderEvent(invalid, [`order-1042|${HANDED.subject}`], SUBSCRIPTIONS));
+  for (const event of proofEvents(TRANSFER, PAID)) {
+    examples.set(event.type, renderEvent(event, [`treasury|wallet:${WALLET}`], SUBSCRIPTIONS));
+  }
   for (const [index, type] of OPERATOR_TYPES.entries()) {
     examples.set(type, renderEvent(operatorEvent(type, index), [], SUBSCRIPTIONS));
   }

@@ -57,6 +57,9 @@ intent.error | An error text appeared while the status stands: \`data.transfer.e
 intent.refund_sent | A refund transaction appeared while the status stands: \`data.transfer.refund\`. | a step of the record shows one more than before
 intent.unknown | The upstream no longer knows a transfer that it knew. | ${LOOKED_UP}
 intent.short | Less was delivered than the minimum of its quote: \`data.transfer.shortfall\` says how much. | once, with the first record that shows the delivery; only where the quote was handed over and is valid, for amounts of one token on one chain
+intent.verified | The chain shows a payment that the upstream stated: \`data.proof\` says which, and what of it was checked. | once per statement, when the block is final; only on chains with RPC endpoints. The claim is that the log moved so much
+intent.disputed | The chain does not show a payment as it was stated: \`data.proof.reason\` says why. | likewise; only when two endpoints on two hosts agree
+intent.unproven | The chain does not have the transaction that was stated. | an hour after it should have been final, when two synced endpoints do not have it
 intent.overdue | It is still under way after \`overdueAfter\`, or after what was learned of its route. | once per stage, \`overdueAfter\` after the first \`updatedAt\` seen in it
 
 quote.active | The quote is known and not funded. | it is first seen

@@ -6,6 +6,7 @@ import { subjectsOf } from '../domain/subjects/subscription.ts';
 import { EXIT } from '../exit.ts';
 import { printableLine } from '../notifiers/printable.ts';
 import { count, runCheck } from './live/finding.ts';
+import { postgresChecks } from './live/postgres.ts';
 import { redisCheck } from './live/redis.ts';
 import { smtpCheck } from './live/smtp.ts';
 import { upstreamChecks } from './live/upstream.ts';
@@ -14,9 +15,11 @@ import { CONFIG_DEFAULT } from './start.ts';
 /** `check`: says whether a config is right, and with `--live` whether all that it names can be reached. */
 export function checkCommand(): Command {
   return new Command('check')
-    .description('Check a config file; with --live also the upstream, Redis and SMTP that it names.')
+    .description(
+      'Check a config file; with --live also the upstream, Redis, SMTP and Postgres that it names.',
+    )
     .option('-c, --config <file>', 'config file', CONFIG_DEFAULT)
-    .option('--live', 'ask the upstream, Redis and SMTP')
+    .option('--live', 'ask the upstream, Redis, SMTP and Postgres')
     .action(check);
 }
 
@@ -25,7 +28,12 @@ async function check(options: { config: string; live?: true }): Promise<void> {
   const say = (line: string): void => void process.stdout.write(`${line}\n`);
   say(`${printableLine(options.config)}: ok, ${describe(config)}`);
   if (!options.live) return;
-  const checks = [...upstreamChecks(config), redisCheck(config), smtpCheck(config)];
+  const checks = [
+    ...upstreamChecks(config),
+    redisCheck(config),
+    smtpCheck(config),
+    ...postgresChecks(config),
+  ];
   const found = await Promise.all(checks.map(runCheck));
   // What answers, and even a path of the config, may hold what moves a terminal's cursor.
   const findings = found.map((finding) => ({

@@ -20,6 +20,11 @@ export function withDaemon(command: Command): Command {
     .option('--json', 'print JSON, as the API answers it');
 }
 
+/** Whether the options name a daemon by its URL. */
+export function isRemote({ url }: DaemonOptions): boolean {
+  return url !== undefined && url !== '';
+}
+
 /** The client for the daemon that the options name; the token is read from INTENTWATCH_TOKEN. */
 export async function clientOf(options: DaemonOptions): Promise<ApiClient> {
   // Whoever reads the output may have had enough: `| head`.

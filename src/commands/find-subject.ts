@@ -4,12 +4,17 @@ import { printableLine } from '../notifiers/printable.ts';
 import { listWatched, readSubject } from '../server/api/routes/subjects.ts';
 import { pagesOf } from './daemon.ts';
 
+/** Nothing is watched by the name that was given. */
+export class NotWatchedError extends Error {
+  override readonly name = 'NotWatchedError';
+}
+
 /** No more are named where several fit. */
 const MOST_NAMED = 20;
 
 /**
  * The id of the subject that somebody means: by its id, the hash of an intent or of a transaction, an address, the UUID of
- * a quote or job, or its metadata as `key=value`. Throws where none fits, or several do.
+ * a quote or job, or its metadata as `key=value`. Throws a NotWatchedError where none fits, and an Error where several do.
  */
 export async function findSubject(client: ApiClient, text: string): Promise<string> {
   for (const subject of candidates(text)) {
@@ -29,7 +34,7 @@ export async function findSubject(client: ApiClient, text: string): Promise<stri
   if (found !== undefined && others.length === 0) return found;
   const named = JSON.stringify(printableLine(text, 120));
   if (found === undefined) {
-    throw new Error(
+    throw new NotWatchedError(
       `found nothing watched by ${named}, expected an id, an intent or transaction hash, or metadata as key=value`,
     );
   }

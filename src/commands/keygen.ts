@@ -4,6 +4,11 @@ import { formatHmacSecret, formatKeyPair } from '../config/fields/signing-secret
 
 const KEY_BYTES = 32;
 
+/** The variable by which the config has the secret. */
+const VARIABLE = 'WEBHOOK_SECRET';
+
+const CONFIG_LINE = `# In the config: secrets: ["\${${VARIABLE}}"]`;
+
 /** `keygen`: makes a secret for a webhook receiver and says where it goes. */
 export function keygenCommand(): Command {
   return new Command('keygen')
@@ -23,14 +28,16 @@ function keygen(type: 'hmac' | 'ed25519'): string[] {
   switch (type) {
     case 'hmac':
       return [
-        '# For the receiver in the config, and for whoever verifies its webhooks:',
-        configLine(formatHmacSecret(bytes)),
+        '# For the environment of the daemon, and for whoever verifies its webhooks.',
+        CONFIG_LINE,
+        `${VARIABLE}=${formatHmacSecret(bytes)}`,
       ];
     case 'ed25519': {
       const { secret, publicKey } = formatKeyPair(bytes);
       return [
-        '# For the receiver in the config. Keep it to yourself:',
-        configLine(secret),
+        '# For the environment of the daemon. Keep it to yourself.',
+        CONFIG_LINE,
+        `${VARIABLE}=${secret}`,
         '# For whoever verifies its webhooks:',
         publicKey,
       ];
@@ -38,8 +45,4 @@ function keygen(type: 'hmac' | 'ed25519'): string[] {
     default:
       return type satisfies never;
   }
-}
-
-function configLine(secret: string): string {
-  return `secrets: ["${secret}"]`;
 }

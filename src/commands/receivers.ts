@@ -93,11 +93,12 @@ async function show(name: string, options: DaemonOptions): Promise<void> {
 }
 
 function row(receiver: ReceiverView): string[] {
-  const { name, type, removed, backlog, backlogIsMore, oldestUndeliveredAt, nextAttemptAt } = receiver;
+  const { name, type, origin, removed, backlog, backlogIsMore, oldestUndeliveredAt, nextAttemptAt } =
+    receiver;
   const { deadLetters, lastSuccessAt, lastErrorAt, lastError } = receiver;
   return [
     name,
-    type,
+    origin === 'api' ? `${type}, by API` : type,
     `${describeState(receiver)}${removed ? ', not in the config' : ''}`,
     `${backlog}${backlogIsMore ? ' or more' : ''}`,
     utcTimeOfIso(oldestUndeliveredAt),

@@ -3,8 +3,7 @@ import { Command, Option } from 'commander';
 import type { ApiClient } from '../client/api-client.ts';
 import { EXIT, interrupted } from '../exit.ts';
 import { resendToReceiver } from '../server/api/routes/receivers.ts';
-import { readReplay, resendOfEvent } from '../server/api/routes/resend.ts';
-import { resendOfSubject } from '../server/api/routes/subjects.ts';
+import { readReplay, resendOfEvent, resendOfSubject } from '../server/api/routes/resend.ts';
 import { clientOf, type DaemonOptions, remark, say, withDaemon } from './daemon.ts';
 import { findSubject } from './find-subject.ts';
 import { moment } from './moment.ts';
@@ -53,7 +52,10 @@ async function ask(client: ApiClient, id: string | undefined, options: Options):
     if (id.startsWith('evt_'))
       return (await client.ask(resendOfEvent, { params: { id }, body })).body.replays;
     const subject = await findSubject(client, id);
-    return (await client.ask(resendOfSubject, { params: { subject }, body })).body.replays;
+    const { replays, leftOut } = (await client.ask(resendOfSubject, { params: { subject }, body })).body;
+    if (leftOut > 0)
+      remark(`${leftOut} of its events are not sent: they have left the log, or stand before its newest 100`);
+    return replays;
   }
   if (since === undefined || receivers === undefined)
     throw new Error('found no id, expected one, or --since and --to');

@@ -37,6 +37,12 @@ export function sandboxCommand(): Command {
     )
     .option('--past-transfers <count>', 'how many transfers have ended in the days before', wholeNumber, 0)
     .option(
+      '--finality-seconds <seconds>',
+      'how many seconds blocks of the chains take to be final',
+      number,
+      60,
+    )
+    .option(
       '--fault <type:key=value,…>',
       'a fault from the start, such as latency:ms=300 or error:code=internal-error,rate=0.1 (repeatable)',
       addFault,
@@ -57,6 +63,7 @@ type Flags = {
   wallets: number;
   walletSkew: number;
   pastTransfers: number;
+  finalitySeconds: number;
   fault: Fault[];
 };
 
@@ -68,11 +75,16 @@ async function serve({ fault: faults, ...flags }: Flags): Promise<void> {
   });
   const stop = interrupted();
   await sandbox.start();
+  const chains = sandbox
+    .chains()
+    .map(({ chainId, name }) => `${chainId} ${name}`)
+    .join(', ');
   process.stdout.write(
     `${[
       `upstream:     ${sandbox.url}   (x-api-key: ${sandbox.apiKey})`,
-      `control:      ${sandbox.controlUrl}   (GET /subjects /transitions /answers /showings /requests, POST /pace /market /fund /rotate-signer /faults)`,
+      `control:      ${sandbox.controlUrl}   (GET /subjects /transitions /answers /showings /payments /requests, POST /pace /market /chains /fund /rotate-signer /faults)`,
       `quotes:       ${sandbox.quotesUrl}   (no key)`,
+      `chains:       ${sandbox.url}/chains/<chainId>/<any name>   (JSON-RPC: ${chains})`,
       `a wallet:     ${sandbox.subjects().wallets[0] ?? 'none'}`,
     ].join('\n')}\n`,
   );

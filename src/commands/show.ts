@@ -34,6 +34,7 @@ function detailsText(details: SubjectDetails, screen: Screen): string {
     ['waits since', details.underWay ? utcTimeOfIso(pendingSince) : ''],
     ['transfer', transferLine(details)],
     ['transactions', transactionsLine(details)],
+    ...details.checks.map((check): [string, string] => [`${check.payment} check`, checkLine(check)]),
     [
       'metadata',
       Object.entries(metadata)
@@ -55,6 +56,16 @@ function detailsText(details: SubjectDetails, screen: Screen): string {
     '',
     ...(events.length === 0 ? ['no event yet, or none is still in the log'] : events),
   ].join('\n');
+}
+
+/** `verified on chain 8453 by own, other`, or why not yet. */
+function checkLine({ state, because, chainId, readings, asked }: SubjectDetails['checks'][number]): string {
+  const said = readings.map(({ endpoint, outcome, reason }) =>
+    reason === undefined ? `${endpoint} ${outcome}` : `${endpoint} ${outcome} (${reason})`,
+  );
+  const why = because === null ? '' : `: ${because}`;
+  const times = state === 'waiting' ? `, asked ${asked} ${asked === 1 ? 'time' : 'times'}` : '';
+  return `${state} on chain ${chainId}${why}${times}${said.length === 0 ? '' : `; ${said.join(', ')}`}`;
 }
 
 function nowOf({ underWay, overdue }: SubjectDetails): string {

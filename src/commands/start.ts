@@ -1,10 +1,12 @@
 import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import { pino } from 'pino';
+import type { Config } from '../config/config.ts';
 import { ConfigFile } from '../config/file/config-file.ts';
+import { LOG_FORMATS, LOG_LEVELS, type LogConfig } from '../config/sections/log.ts';
 import { Daemon } from '../daemon/daemon.ts';
 import { EXIT, interrupted, reportFailure } from '../exit.ts';
-import { bufferedLines, loggedError } from '../log.ts';
+import { bufferedLines, loggedError, standardOutput } from '../log.ts';
 
 export const CONFIG_DEFAULT = './intentwatch.yaml';
 
@@ -17,20 +19,21 @@ export function startCommand(): Command {
     .description('Run the daemon: poll, compare, and deliver until SIGTERM or Ctrl-C.')
     .option('-c, --config <file>', 'config file', CONFIG_DEFAULT)
     .addOption(
-      new Option('--log-level <level>', 'least severe log line to print')
-        .choices(['debug', 'info', 'warn', 'error'])
-        .default('info'),
+      new Option(
+        '--log-level <level>',
+        'least severe log line to print (default: log.level of the config, else info)',
+      ).choices(LOG_LEVELS),
     )
     .addOption(
       new Option(
         '--log-format <format>',
-        'json, or lines for people (default: pretty on a terminal, else json)',
-      ).choices(['pretty', 'json']),
+        'json, or lines for people (default: log.format of the config, else pretty on a terminal)',
+      ).choices(LOG_FORMATS),
     )
     .action(start);
 }
 
-type Options = { config: string; logLevel: string; logFormat?: 'pretty' | 'json' };
+type Options = { config: string; logLevel?: LogConfig['level']; logFormat?: LogConfig['format'] };
 
 async function start(options: Options): Promise<void> {
   // From the first moment on: without a listener the signal ends the process.
@@ -39,11 +42,14 @@ async function start(options: Options): Promise<void> {
   const source = new ConfigFile(resolve(options.config), process.env);
   const config = await source.load();
   const log = pino(
-    { level: options.logLevel, base: null, serializers: { error: loggedError } },
-    bufferedLines(await logSink(options)),
+    { level: options.logLevel ?? config.log.level, base: null, serializers: { error: loggedError } },
+    bufferedLines(await logSink(options.logFormat ?? config.log.format)),
   );
   const stop = interrupted();
-  const daemon = new Daemon({ config, log, source });
+  const onApplied = (next: Config): void => {
+    log.level = options.logLevel ?? next.log.level;
+  };
+  const daemon = new Daemon({ config, log, source, onApplied });
   const starting = daemon.start();
   reload = () => {
     starting.then(() => daemon.reload()).catch(() => undefined);
@@ -63,9 +69,10 @@ async function start(options: Options): Promise<void> {
 }
 
 /** Where log lines go: to stdout, for people where it is a terminal. */
-async function logSink({ logFormat }: Options): Promise<{ write(text: string): unknown }> {
-  const out = pino.destination({ dest: 1, sync: true });
-  if ((logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json')) === 'json') return out;
+async function logSink(format: LogConfig['format']): Promise<{ write(text: string): unknown }> {
+  // Nobody could end it any more by a key.
+  const out = standardOutput(() => process.kill(process.pid, 'SIGTERM'));
+  if ((format ?? (process.stdout.isTTY ? 'pretty' : 'json')) === 'json') return out;
   const { prettyLines } = await import('./pretty-log.ts');
   return prettyLines(out, { colour: process.stdout.isTTY && process.stdout.hasColors() });
 }

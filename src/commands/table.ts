@@ -83,7 +83,7 @@ export function utcTime(seconds: number): string {
 }
 
 /** Milliseconds since 1970 as a UTC time to the second. */
-export function utcTimeOfMs(ms: number): string {
+function utcTimeOfMs(ms: number): string {
   return utcTime(Math.floor(ms / 1_000));
 }
 

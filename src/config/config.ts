@@ -2,10 +2,12 @@ import type { OverdueAfter } from '../domain/cadence/timed.ts';
 import type { PollingLimits } from '../domain/cadence/watch-rules.ts';
 import type { BatchingRules } from '../domain/events/batching.ts';
 import type { EventFilter } from '../domain/events/filter.ts';
+import type { Fulfilments } from '../domain/proof/evm-moves.ts';
 import type { HandedQuote } from '../domain/quotes/handed-quote.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
 import type { AddedChain, AddedToken } from '../domain/transfers/chains.ts';
 import type { Secret } from '../secret.ts';
+import type { LogConfig } from './sections/log.ts';
 
 /** The kinds of subject whose records carry a status that can end tracking. */
 export type FinishingKind = 'intent' | 'quote' | 'gasless' | 'vault' | 'deposit-address';
@@ -152,8 +154,34 @@ export type EmailReceiver = {
   batching: BatchingRules;
 };
 
+/** A table of the user's own Postgres. */
+export type PostgresReceiver = {
+  name: string;
+  type: 'postgres';
+  /** `postgres://user:password@host:port/database`. */
+  url: Secret;
+  /** Its name, with a schema or without. */
+  table: string;
+  /** `null`: the usual CAs, no client certificate. */
+  tls: ReceiverTls | null;
+  /** Globs over event types, `!` negates. */
+  events: string[];
+  filter: EventFilter;
+  /** Inserts per second over all processes; `null`: no limit. */
+  rateLimit: number | null;
+  timeoutMs: number;
+  retries: Retries;
+  concurrency: number;
+  /** The events of one subject come one after another, by `sequence`. */
+  ordering: 'subject';
+  /** The span of nothing but failures that disables the receiver. */
+  disableAfterMs: number;
+  /** Whether it is reached without TLS. */
+  allowInsecure: boolean;
+};
+
 /** Where notices go. */
-export type Receiver = WebhookReceiver | EmailReceiver;
+export type Receiver = WebhookReceiver | EmailReceiver | PostgresReceiver;
 
 /** A gasless job and the endpoint that knows it. */
 export type GaslessJob = { id: string; endpoint: 'status' | 'gateway' };
@@ -186,6 +214,47 @@ export type Subscription = {
   overdueAfterMs: OverdueAfter | null;
   /** How long before an unfunded quote or vault expires that is told; null: never. */
   warnBeforeMs: number | null;
+  /** Who may rightly receive what its transfers deliver; empty: it is not said. EVM addresses are lower-cased. */
+  recipients: string[];
+};
+
+/** From when on a block counts: by the endpoint's own word, or once so many blocks are on top of it. */
+export type ChainFinality = 'finalized' | 'safe' | { confirmations: number };
+
+/** One JSON-RPC endpoint of a chain. */
+export type ChainEndpoint = {
+  /** Once among the endpoints of a chain. */
+  name: string;
+  url: Secret;
+  headers: Record<string, Secret>;
+  /** Budget of each process. */
+  requestsPerSecond: number;
+  timeoutMs: number;
+  /** `null`: asked directly. */
+  proxy: Secret | null;
+};
+
+/** A chain on which payments are checked. */
+export type CheckedChain = {
+  chainId: string;
+  finality: ChainFinality;
+  /** At least one. */
+  endpoints: ChainEndpoint[];
+  /** `null`: not pinned. */
+  fulfilments: Fulfilments | null;
+};
+
+/** How the books are kept. */
+export type BooksConfig = {
+  /** The Postgres that keeps them; `null`: a file in `dataDir`. */
+  url: Secret | null;
+  retentionMs: number;
+  /** The zone in whose days they are closed. */
+  timeZone: string;
+  /** How long after its end a day waits for what is seen late. */
+  closeAfterMs: number;
+  /** The mail of every morning: when, in minutes after midnight, and to whom. */
+  report: { atMinute: number; to: string[] } | null;
 };
 
 /** A config file, checked, with defaults filled in and variables expanded. */
@@ -200,13 +269,22 @@ export type Config = {
   dataDir: string;
   retentionMs: number;
   server: ServerConfig;
+  log: LogConfig;
   smtp: SmtpConfig | null;
   polling: PollingConfig;
+  /** `null`: none are kept. */
+  books: BooksConfig | null;
   /** Names and explorers of chains beside the built-in ones. */
   chains: AddedChain[];
   /** Symbols and decimals of tokens beside the built-in ones. */
   tokens: AddedToken[];
+  /** The chains on which payments are checked. */
+  checkedChains: CheckedChain[];
+  /** The tokens whose logs do not say what is received, beside the built-in ones. */
+  uncheckedTokens: { chainId: string; address: string }[];
   receivers: Receiver[];
+  /** Those of `receivers` that were made through the API, and are in no file. */
+  addedReceivers?: readonly string[];
   subscriptions: Subscription[];
   /** The quotes that were handed over as JSON, each once. */
   handedQuotes: HandedQuote[];

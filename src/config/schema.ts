@@ -6,13 +6,15 @@ import { durationField } from './fields/duration.ts';
 import { mapping } from './fields/fields.ts';
 import type { ConfigPath } from './file/errors.ts';
 import { type Finding, findRepeated, items, member } from './file/tree.ts';
+import { booksSchema, buildBooks, checkBooks } from './sections/books.ts';
 import { buildNames, chainsSchema, checkNames, tokensSchema } from './sections/directory.ts';
+import { buildLog, logSchema } from './sections/log.ts';
 import { buildPolling, checkPolling, pollingSchema } from './sections/polling.ts';
 import { checkQuoteFiles } from './sections/quote-files.ts';
 import { buildReceiver, checkReceiver, receiverSchema } from './sections/receiver.ts';
 import { buildRedis, redisSchema } from './sections/redis.ts';
 import { checkRoutes } from './sections/route.ts';
-import { buildServer, checkServer, serverSchema } from './sections/server.ts';
+import { buildServer, checkServer, hasApi, serverSchema } from './sections/server.ts';
 import { buildSmtp, smtpSchema } from './sections/smtp.ts';
 import { buildSubscription, checkSubscription, subscriptionSchema } from './sections/subscription.ts';
 import { buildUpstream, checkUpstream, upstreamSchema } from './sections/upstream.ts';
@@ -35,18 +37,21 @@ export const configSchema = mapping({
     label: 'duration',
   }),
   server: serverSchema.prefault({}),
+  log: logSchema.prefault({}),
   smtp: smtpSchema.optional(),
   polling: pollingSchema.prefault({}),
+  books: booksSchema.optional(),
   chains: chainsSchema,
   tokens: tokensSchema,
   receivers: z
     .array(receiverSchema, { error: 'a list of receivers' })
     .min(1, { error: 'at least one receiver' })
     .meta({ description: 'Where notices go. At least one.', label: 'list of mappings' }),
-  subscriptions: z
-    .array(subscriptionSchema, { error: 'a list of subscriptions' })
-    .min(1, { error: 'at least one subscription' })
-    .meta({ description: 'What is watched and who is told. At least one.', label: 'list of mappings' }),
+  subscriptions: z.array(subscriptionSchema, { error: 'a list of subscriptions' }).prefault([]).meta({
+    description:
+      'What is watched and who is told. At least one where the API is off; where it is on, all can be tracked through it.',
+    label: 'list of mappings',
+  }),
 });
 
 /** What the schema gives: checked, with defaults, under the names of the file. */
@@ -66,8 +71,10 @@ export function buildConfig(
     dataDir: parsed.dataDir,
     retentionMs: parsed.retention,
     server: buildServer(parsed.server),
+    log: buildLog(parsed.log),
     smtp: buildSmtp(parsed.smtp),
     polling: buildPolling(parsed.polling),
+    books: buildBooks(parsed.books),
     ...buildNames(parsed),
     receivers: parsed.receivers.map((item, index) => buildReceiver(item, { tls: tls[index] ?? null })),
     subscriptions: parsed.subscriptions.map((item) => buildSubscription(item, quotes)),
@@ -98,7 +105,9 @@ export function checkConfig(
   return [
     ...under(['upstream'], checkUpstream(member(tree, 'upstream'))),
     ...under(['server'], checkServer(member(tree, 'server'))),
+    ...checkWatched(tree),
     ...under(['polling'], checkPolling(member(tree, 'polling'))),
+    ...checkBooks(tree),
     ...receivers.flatMap((item, index) => under(['receivers', index], checkReceiver(item, { hasSmtp }))),
     ...repeatedNames(receivers, 'receivers'),
     ...checkNames(tree),
@@ -109,6 +118,15 @@ export function checkConfig(
     ...checkQuoteFiles(tree, quotes),
     ...checkRoutes(tree),
   ];
+}
+
+/** A daemon that is given nothing to watch must be one that can be told what to watch. */
+function checkWatched(tree: JsonValue): Finding[] {
+  const subscriptions = member(tree, 'subscriptions');
+  const isEmpty = subscriptions === undefined || (Array.isArray(subscriptions) && subscriptions.length === 0);
+  if (!isEmpty || hasApi(member(tree, 'server'))) return [];
+  const expected = 'at least one subscription, or an API to track by (a token in server.tokens)';
+  return [{ path: ['subscriptions'], expected }];
 }
 
 function repeatedNames(list: JsonValue[], key: string): Finding[] {

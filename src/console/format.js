@@ -59,7 +59,17 @@ export function sentence(word) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-const GOOD = ['settled', 'filled', 'completed', 'published', 'delivered', 'active', 'healthy', 'available'];
+const GOOD = [
+  'settled',
+  'filled',
+  'completed',
+  'published',
+  'delivered',
+  'active',
+  'healthy',
+  'available',
+  'verified',
+];
 const BAD = [
   'failed',
   'expired',
@@ -69,6 +79,7 @@ const BAD = [
   'unavailable',
   'error',
   'expired_unfunded',
+  'disputed',
 ];
 const WARN = [
   'retrying',
@@ -79,6 +90,7 @@ const WARN = [
   'refunded',
   'enabling',
   'refunded_by_user',
+  'unproven',
 ];
 
 /** How a word is coloured; its text says the same. @param {string | null} word */

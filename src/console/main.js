@@ -1,10 +1,10 @@
-/** @import { LiveState, RenderedEvent, Session } from './types.ts' */
+/** @import { ConfigState, LiveState, RenderedEvent, Session } from './types.ts' */
 
-import { call } from './api.js';
+import { call, read } from './api.js';
 import { short } from './format.js';
 import { html, render, useCallback, useEffect, useRef, useState } from './htm.js';
 import { follow } from './live.js';
-import { Loading } from './parts.js';
+import { Clock, Loading, useData, useSlowTick } from './parts.js';
 import { Receivers } from './receivers.js';
 import { Routes } from './routes.js';
 import { SubjectView } from './subject.js';
@@ -204,6 +204,7 @@ function Console({ session, onSignedOut }) {
       </nav>
     </header>
     ${live === 'stale' && html`<p class="stale-banner" role="alert">The daemon gives no answer. What you see may be old; it is tried again.</p>`}
+    <${RefusedConfig} />
     <main id="main" ref=${main}>
       ${place.view === 'transfers' && html`<${Transfers} list=${place.argument} ...${props} />`}
       ${place.view === 'search' && html`<${Search} key=${place.argument} text=${place.argument} ...${props} />`}
@@ -217,6 +218,21 @@ function Console({ session, onSignedOut }) {
     <div class="visually-hidden" aria-live="polite">${told}</div>
     <div class="toasts" role="status">${toast !== null && html`<div class=${`toast ${toast.isError ? 'toast-bad' : ''}`}>${toast.text}</div>`}</div>
   `;
+}
+
+/** Says why the config file as it is now was refused: what runs is the one before it. */
+function RefusedConfig() {
+  const { data } = useData(
+    async (signal) => /** @type {Promise<ConfigState>} */ (read('/config', signal)),
+    'config',
+    useSlowTick(),
+  );
+  const last = data?.lastReload ?? null;
+  if (last === null || last.ok) return null;
+  return html`<div class="stale-banner" role="alert">
+    <p>The config file was refused at <${Clock} at=${last.at} />; the one before it goes on.</p>
+    ${(last.error ?? '').split('\n').map((line) => html`<p class="mono wrap" key=${line}>${line}</p>`)}
+  </div>`;
 }
 
 /** What has happened, in a sentence for those who hear the page. @param {RenderedEvent[]} events */

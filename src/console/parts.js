@@ -73,6 +73,18 @@ export function useNow() {
   return nowMs;
 }
 
+const SLOW_MS = 20_000;
+
+/** A number that grows every 20 s. */
+export function useSlowTick() {
+  const [tick, setTick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => setTick((before) => before + 1), SLOW_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return tick;
+}
+
 /**
  * What a view shows, read when it begins, whenever `key` becomes another, and whenever `tick` grows. What was read
  * before stays until then.

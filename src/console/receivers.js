@@ -29,7 +29,7 @@ export function Receivers(props) {
 
 /** @param {ViewProps & { receiver: ReceiverView }} props */
 function Card({ receiver, canAct, say, refresh }) {
-  const { name, type, state, backlog, backlogIsMore, deadLetters, removed } = receiver;
+  const { name, type, origin, state, backlog, backlogIsMore, deadLetters, removed } = receiver;
   const [since, setSince] = useState('1h');
   /** @param {string} word @param {(said: any) => string} done @param {unknown} [body] */
   const ask = async (word, done, body) => {
@@ -44,13 +44,13 @@ function Card({ receiver, canAct, say, refresh }) {
   /** @param {{ outcome: string, httpStatus: number | null, smtpCode: number | null, durationMs: number, reason: string }} said */
   const tested = ({ outcome, httpStatus, smtpCode, durationMs, reason }) =>
     outcome === 'delivered'
-      ? `${name} answered ${httpStatus ?? smtpCode ?? ''} in ${span(durationMs / 1_000)}.`
+      ? `${name} answered ${httpStatus ?? smtpCode ?? reason} in ${span(durationMs / 1_000)}.`
       : `${name}: ${reason}`;
   const isHeld = state === 'paused' || state === 'disabled' || state === 'enabling';
   return html`<li class="card" aria-label=${name}>
     <header class="card-head">
       <h2>${name}</h2>
-      <span class="dim">${type}</span>
+      <span class="dim">${type}${origin === 'api' ? ', made by API' : ''}</span>
       <${Pill} word=${STATES[state] ?? state} />
       ${removed && html`<span class="dim">left the config</span>`}
     </header>

@@ -41,16 +41,20 @@ export function SubjectView({ id, tick, canAct, say, refresh }) {
   );
   if (data === null) return html`<h1 tabindex="-1">${short(id)}</h1><${Loading} error=${error} />`;
   const { subject, corridors } = data;
-  /** @param {string} word @param {string} done @param {unknown} [body] */
+  /** @param {string} word @param {(said: any) => string} done @param {unknown} [body] */
   const ask = async (word, done, body) => {
     try {
-      await act(`${path}/${word}`, body);
-      say(done);
+      say(done(await act(`${path}/${word}`, body)));
       refresh();
     } catch (failure) {
       say(failure instanceof Error ? failure.message : 'It could not be done.', true);
     }
   };
+  /** @param {{ leftOut: number }} said */
+  const resent = ({ leftOut }) =>
+    leftOut === 0
+      ? 'Its events are sent once more.'
+      : `Its events are sent once more, but for ${leftOut} old ones.`;
   const { status } = subject;
   return html`
     <p class="crumb"><a href="#/">Transfers</a></p>
@@ -61,6 +65,7 @@ export function SubjectView({ id, tick, canAct, say, refresh }) {
       </div>
       <div class="subject-state">
         <${Pill} word=${status} />${subject.overdue && html`<${Pill} word="overdue" />`}
+        ${subject.proof !== null && html`<${Pill} word=${subject.proof} />`}
       </div>
     </header>
     <${Metadata} metadata=${subject.metadata} />
@@ -70,8 +75,8 @@ export function SubjectView({ id, tick, canAct, say, refresh }) {
     ${
       canAct &&
       html`<div class="actions">
-      <${Action} onAct=${() => ask('recheck', 'It is polled next.')}>Look now<//>
-      <${Action} onAct=${() => ask('resend', 'Its events are sent once more.', {})} disabled=${subject.events === 0}>Resend all events<//>
+      <${Action} onAct=${() => ask('recheck', () => 'It is polled next.')}>Look now<//>
+      <${Action} onAct=${() => ask('resend', resent, {})} disabled=${subject.events === 0}>Resend all events<//>
     </div>`
     }
     <div class="columns">
@@ -164,7 +169,7 @@ function wordOf({ type }) {
 
 /** @param {Moment} moment @param {string} subject */
 function textOf(
-  { previousStatus, status, changes, subject: of, detectionDelaySeconds, skipped, regression },
+  { previousStatus, status, changes, subject: of, detectionDelaySeconds, skipped, regression, proof },
   subject,
 ) {
   const parts = [];
@@ -174,7 +179,10 @@ function textOf(
   if (others.length > 0 && previousStatus !== null) parts.push(`${others.slice(0, 4).join(', ')} changed`);
   if (skipped) parts.push('a step between was not seen');
   if (regression) parts.push('went back');
-  if (detectionDelaySeconds !== null) parts.push(`seen after ${span(detectionDelaySeconds)}`);
+  if (proof !== undefined) {
+    parts.push(`${proof.payment}${proof.reason === undefined ? '' : `: ${proof.reason}`}`);
+    parts.push(`says ${proof.endpoints.join(', ')}`);
+  } else if (detectionDelaySeconds !== null) parts.push(`seen after ${span(detectionDelaySeconds)}`);
   return parts.join(' · ');
 }
 
@@ -211,7 +219,7 @@ export function Attempts({ attempts }) {
   return html`<ol class="attempt-list">
     ${attempts.map(
       (attempt) => html`<li key=${attempt.at}>
-        <span><${Clock} at=${attempt.at} /> <b>${attempt.httpStatus ?? attempt.smtpCode ?? 'no answer'}</b> <span class="dim">${attempt.durationMs < 1_000 ? `${Math.round(attempt.durationMs)} ms` : span(attempt.durationMs / 1_000)}</span></span>
+        <span><${Clock} at=${attempt.at} /> <b>${attempt.httpStatus ?? attempt.smtpCode ?? (attempt.outcome === 'delivered' ? 'taken' : 'no answer')}</b> <span class="dim">${attempt.durationMs < 1_000 ? `${Math.round(attempt.durationMs)} ms` : span(attempt.durationMs / 1_000)}</span></span>
         <span class="wrap">${attempt.reason}</span>
         ${attempt.answer !== '' && html`<code class="wrap">${attempt.answer}</code>`}
       </li>`,
@@ -234,6 +242,7 @@ function Facts({ subject }) {
     ['Missing', amount(transfer?.shortfall)],
     ['Sender', transfer?.funder && html`<span class="mono wrap">${transfer.funder}</span>`],
     ['Recipient', transfer?.recipient && html`<span class="mono wrap">${transfer.recipient}</span>`],
+    ...subject.checks.map(checkOf),
     ['Error', transfer?.error],
     ['Subscriptions', subject.subscriptions.join(', ')],
     [
@@ -256,6 +265,14 @@ function Facts({ subject }) {
       )
       .map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
   </dl>`;
+}
+
+/** What the chain says of a payment so far. @param {SubjectDetails['checks'][number]} check @returns {[string, unknown]} */
+function checkOf({ payment, state, because, asked, readings }) {
+  const why = because === null ? '' : ` (${because})`;
+  const times = state === 'waiting' ? `, asked ${asked} ${asked === 1 ? 'time' : 'times'}` : '';
+  const said = readings.map(({ endpoint, outcome }) => `${endpoint}: ${outcome}`).join(', ');
+  return [`${sentence(payment)} on the chain`, `${state}${why}${times}${said === '' ? '' : ` · ${said}`}`];
 }
 
 /** A chain with its transaction. @param {{ chain?: string, chainId?: string, txHash?: string, txUrl?: string } | undefined} end @param {string | null} name */

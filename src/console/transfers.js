@@ -2,13 +2,12 @@
 
 import { read, readList } from './api.js';
 import { span } from './format.js';
-import { html, useEffect, useState } from './htm.js';
-import { Ago, Empty, Loading, Metadata, Pill, SubjectName, useData, useNow } from './parts.js';
+import { html, useState } from './htm.js';
+import { Ago, Empty, Loading, Metadata, Pill, SubjectName, useData, useNow, useSlowTick } from './parts.js';
 
 const SHOWN = 100;
 /** Each page means that the daemon looks at about 500 subjects. */
 const PAGES = 4;
-const COUNT_MS = 20_000;
 const FAILED = ['failed', 'expired', 'refundable', 'error', 'expired_unfunded']
   .map((status) => `status=${status}`)
   .join('&');
@@ -109,8 +108,8 @@ async function readCounts(signal) {
   return counts;
 }
 
-/** @param {Found} found */
-const countOf = ({ items, more }) => `${items.length}${more ? '+' : ''}`;
+/** "0 or more" says nothing: then it is not known. @param {Found} found */
+const countOf = ({ items, more }) => (more && items.length === 0 ? '–' : `${items.length}${more ? '+' : ''}`);
 
 /** The first page: how many are in flight, slow, failed, and a list of one of these. @param {ViewProps & { list: string }} props */
 export function Transfers({ list, tick }) {
@@ -146,16 +145,6 @@ export function Transfers({ list, tick }) {
           : html`<${SubjectList} subjects=${shown.items} corridors=${data.corridors} title=${title} />`
     }
   `;
-}
-
-/** A number that grows every 20 s. */
-function useSlowTick() {
-  const [tick, setTick] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => setTick((before) => before + 1), COUNT_MS);
-    return () => clearInterval(timer);
-  }, []);
-  return tick;
 }
 
 /** Subjects as rows; on a phone, as cards. @param {{ subjects: Subject[], corridors: Map<string, Corridor>, title: string }} props */

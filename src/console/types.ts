@@ -2,6 +2,7 @@
 import type { z } from 'zod';
 import type { Corridor } from '../domain/cadence/corridors.ts';
 import type { RenderedEvent } from '../domain/events/event.ts';
+import type { ConfigState } from '../operations/config-state.ts';
 import type { Delivery } from '../operations/deliveries.ts';
 import type { ReceiverView } from '../operations/receivers.ts';
 import type { Subject } from '../operations/subjects.ts';
@@ -9,7 +10,16 @@ import type { SubjectDetails } from '../operations/timeline.ts';
 import type { Undelivered } from '../operations/undelivered.ts';
 import type { PROBLEM } from '../server/api/shapes.ts';
 
-export type { Corridor, Delivery, ReceiverView, RenderedEvent, Subject, SubjectDetails, Undelivered };
+export type {
+  ConfigState,
+  Corridor,
+  Delivery,
+  ReceiverView,
+  RenderedEvent,
+  Subject,
+  SubjectDetails,
+  Undelivered,
+};
 export type Problem = z.infer<typeof PROBLEM>;
 export type Moment = SubjectDetails['timeline'][number];
 

@@ -55,7 +55,14 @@ export class AddedReceivers {
       const [fault] = receiver;
       return this.#leave(name, `${fault?.place ?? ''}: expected ${fault?.expected ?? ''}`);
     });
-    return added.length === 0 ? config : { ...config, receivers: [...config.receivers, ...added] };
+    if (added.length === 0) return config;
+    const addedReceivers = added.map(({ name }) => name);
+    return { ...config, receivers: [...config.receivers, ...added], addedReceivers };
+  }
+
+  /** Whether there is one of this name. */
+  has(name: string): boolean {
+    return this.#definitions.has(name);
   }
 
   #leave(receiver: string, reason: string): [] {

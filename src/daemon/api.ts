@@ -1,21 +1,23 @@
 import type { ServerConfig } from '../config/config.ts';
+import { isApiOn } from '../config/sections/server.ts';
 import type { EventUrl } from '../notifiers/notifier.ts';
 import { findEvent } from '../operations/find-event.ts';
-import { isLoopbackHost } from '../server/api/access.ts';
+import type { AccessRules } from '../server/api/access.ts';
 import { API_BASE, type ApiOptions } from '../server/api/api.ts';
 import type { ApiParts } from '../server/api/route.ts';
 import { EventLinks } from '../server/event-links.ts';
 
-/** The API of a daemon; null where it has no token and can be reached from elsewhere. */
+/** Who may use the API of a daemon. */
+export function accessRulesOf(server: ServerConfig): AccessRules {
+  const { tokens, console, publicUrl } = server;
+  return { tokens, links: linksOf(server), console, publicUrl };
+}
+
+/** The API of a daemon; null where there is none. */
 export function apiOptionsOf(server: ServerConfig, parts: () => ApiParts | null): ApiOptions | null {
-  const { host, tokens, console, publicUrl } = server;
-  const hasToken = tokens.read !== null || tokens.admin.length > 0;
-  if (!hasToken && !isLoopbackHost(host)) return null;
+  if (!isApiOn(server)) return null;
   return {
-    tokens,
-    links: linksOf(server),
-    console,
-    publicUrl,
+    ...accessRulesOf(server),
     findEvent: async (wanted) => {
       const running = parts();
       if (running === null) throw new Error('the daemon has not started');

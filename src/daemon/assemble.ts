@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import type { Books } from '../books/books.ts';
 import type { Config } from '../config/config.ts';
 import { arrivalRule, watchRules } from '../domain/cadence/watch-rules.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
@@ -9,6 +10,7 @@ import { routesOf } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { createNotifier } from '../notifiers/create-notifier.ts';
 import type { AddedReceiverParts } from '../operations/added-receivers.ts';
+import type { ConfigControl } from '../operations/config-state.ts';
 import type { LogTail } from '../operations/log-tail.ts';
 import type { OperationParts } from '../operations/parts.ts';
 import { type PartnerPricing, pollPartnerRoute } from '../pollers/partner-route.ts';
@@ -30,6 +32,7 @@ import type { ApiParts } from '../server/api/route.ts';
 import type { Signals } from '../signals.ts';
 import { AnswerStore } from '../store/answers.ts';
 import { BatchStore } from '../store/batches.ts';
+import { CheckStore } from '../store/checks.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { ConsumerStore } from '../store/consumers.ts';
 import { DeliveryStore } from '../store/deliveries.ts';
@@ -45,6 +48,7 @@ import { Registry } from '../store/registry.ts';
 import { RelayLease } from '../store/relay-lease.ts';
 import { ReplayStore } from '../store/replays.ts';
 import { SenderStore, WakeLog } from '../store/senders.ts';
+import { SessionStore } from '../store/sessions.ts';
 import { SetAside } from '../store/set-aside.ts';
 import type { OnForeign } from '../store/stored.ts';
 import { SubjectStore } from '../store/subjects.ts';
@@ -55,6 +59,8 @@ import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/ope
 import { QuoteSigners } from '../upstream/client/quote-signers.ts';
 import { VERSION } from '../version.ts';
 import { eventUrlOf } from './api.ts';
+import { assembleBooks } from './assemble-books.ts';
+import { assembleVerifying, chainsOf, type Verifying } from './assemble-checks.ts';
 
 /** What the running parts read and write, as far as others ask for it. */
 export type DaemonStores = {
@@ -67,6 +73,7 @@ export type DaemonStores = {
   events: EventLog;
   receivers: ReceiverStore;
   deliveries: DeliveryStore;
+  checks: CheckStore;
 };
 
 /** What polls. `routes` are the config's; `budgets` are in requests per second. */
@@ -92,11 +99,15 @@ export type Delivering = {
 /** The running parts of a daemon. `clients` is what speaks to the upstream. */
 export type DaemonParts = {
   redis: RedisClient;
+  keys: Keys;
   clients: readonly { close(): Promise<void> }[];
   stores: DaemonStores;
   polling: Polling;
   delivering: Delivering;
+  verifying: Verifying;
   reconcile: Reconcile;
+  /** Null where none are kept. */
+  books: Books | null;
   api: ApiParts;
 };
 
@@ -121,13 +132,15 @@ export type Assembly = {
   /** Who follows the log goes on through a change of the config. */
   tail: LogTail;
   adding: AddedReceiverParts;
+  control: ConfigControl;
   signals: Signals;
   log: Logger;
   upkeep: Upkeep;
 };
 
 /** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
-export function assemble({ config, connections, tail, adding, signals, log, upkeep }: Assembly): DaemonParts {
+export function assemble(assembly: Assembly): DaemonParts {
+  const { config, connections, tail, adding, control, signals, log, upkeep } = assembly;
   const { redis, opening, delivering, waking } = connections;
   const { retentionMs } = config;
   const keys = new Keys(config.redis.prefix);
@@ -144,6 +157,7 @@ export function assemble({ config, connections, tail, adding, signals, log, upke
     events: new EventLog(opening, keys),
     receivers: new ReceiverStore(delivering, keys, onForeign),
     deliveries: new DeliveryStore(delivering, keys, kept),
+    checks: new CheckStore(delivering, keys, kept),
   };
   const { registry, receivers, events, deliveries, tracked, handedQuotes } = stores;
   const { clients, polling } = assemblePolling({ config, redis, keys, stores, signals, log, onForeign });
@@ -190,10 +204,32 @@ export function assemble({ config, connections, tail, adding, signals, log, upke
     const notifier = createNotifier(receiver, notifierOptions);
     return new DeliveryWorker(receiver, notifier, deliveryParts);
   });
+  const verifying = assembleVerifying({
+    redis: delivering,
+    keys,
+    stores: { ...stores, subjects: new SubjectStore(delivering, keys, kept) },
+    ...chainsOf(config, signals),
+    learning: polling.learning,
+    signals,
+    log,
+  });
   const operations = assembleOperations(config, { redis: connections.asking, keys, directory, onForeign });
   const setup = { receivers: config.receivers, options: notifierOptions };
-  const api = { operations, tail, adding, setup: () => setup };
-  return { redis, clients, stores, polling, delivering: { relay, sender, workers }, reconcile, api };
+  const book = assembleBooks(config, { redis: opening, keys, stores, directory, signals, log });
+  const api = { operations, tail, adding, control, setup: () => setup, books: book?.reader ?? null };
+  const books = book?.books ?? null;
+  return {
+    redis,
+    keys,
+    clients,
+    stores,
+    polling,
+    delivering: { relay, sender, workers },
+    verifying,
+    reconcile,
+    books,
+    api,
+  };
 }
 
 /** Constructs what the API sees and acts with, on a connection of its own. */
@@ -218,10 +254,13 @@ export function assembleOperations(
       receivers: new ReceiverStore(redis, keys, onForeign),
       deliveries: new DeliveryStore(redis, keys, kept),
       replays: new ReplayStore(redis, keys, kept),
+      learned,
       setAside: new SetAside(redis, keys),
       answers: new AnswerStore(redis, keys),
       consumers: new ConsumerStore(redis, keys),
+      sessions: new SessionStore(redis, keys),
       tracked: new TrackedStore(redis, keys, kept),
+      checks: new CheckStore(redis, keys, kept),
     },
   };
 }

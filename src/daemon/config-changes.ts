@@ -1,28 +1,24 @@
 import type { Config } from '../config/config.ts';
 import { ExpiringSecret } from '../config/fields/signing-secret.ts';
+import { isApiOn } from '../config/sections/server.ts';
 import { canonicalJson, type JsonValue } from '../domain/json.ts';
 import { subjectsOf } from '../domain/subjects/subscription.ts';
+import type { ConfigChanges, NamedChanges } from '../operations/config-state.ts';
 import { Secret } from '../secret.ts';
 
-/** What there is more, less, or another of, by name. */
-export type NamedChanges = { added: string[]; removed: string[]; changed: string[] };
-
-/**
- * What differs between two configs. `subjects` counts those that are watched by the one and not by the other; `settings`
- * are keys of the config, such as `upstream.requestsPerSecond`.
- */
-export type ConfigChanges = {
-  subjects: { added: number; removed: number };
-  subscriptions: NamedChanges;
-  receivers: NamedChanges;
-  settings: string[];
-};
-
-/** What only a restart can change: where the state is, and where the daemon serves. */
-const NEEDS_RESTART = ['redis', 'dataDir', 'server'];
+/** What only a restart can change: where the state is, and where the daemon serves; a section, or a key. */
+const NEEDS_RESTART = [
+  'redis',
+  'dataDir',
+  'server.host',
+  'server.port',
+  'server.console',
+  'server.secretsKey',
+  'log.format',
+];
 
 /** A config that differs in what a restart takes. */
-class RestartNeededError extends Error {
+export class RestartNeededError extends Error {
   override readonly name = 'RestartNeededError';
   readonly code = 'restart-needed';
   readonly retryable = false;
@@ -44,7 +40,12 @@ class RestartNeededError extends Error {
 /** What differs in `after`. Throws a RestartNeededError that names every key that cannot change while it runs. */
 export function changesBetween(before: Config, after: Config): ConfigChanges {
   const settings = changedSettings(before, after);
-  const fixed = settings.filter((key) => NEEDS_RESTART.includes(key.split('.')[0] ?? ''));
+  const fixed = settings.filter(
+    (key) =>
+      NEEDS_RESTART.includes(key) ||
+      NEEDS_RESTART.includes(key.split('.')[0] ?? '') ||
+      (key === 'server.tokens' && isApiOn(before.server) !== isApiOn(after.server)),
+  );
   if (fixed.length > 0) throw new RestartNeededError(after.file, fixed);
   const [were, are] = [subjectSet(before), subjectSet(after)];
   return {
@@ -80,7 +81,7 @@ function namedChanges(before: readonly { name: string }[], after: readonly { nam
 }
 
 /** What stands for itself in the changes, and what belongs to the file. */
-const NO_SETTINGS = new Set(['file', 'digest', 'receivers', 'subscriptions']);
+const NO_SETTINGS = new Set(['file', 'digest', 'receivers', 'addedReceivers', 'subscriptions']);
 
 function changedSettings(before: Config, after: Config): string[] {
   const [were, are] = [leavesOf(before), leavesOf(after)];

@@ -4,9 +4,12 @@ import type { ConfigFile } from '../config/file/config-file.ts';
 import { parseRedisUrl, type RedisTarget } from '../config/sections/redis.ts';
 import type { Event } from '../domain/events/event.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
+import { COMMON, type Directory } from '../domain/transfers/chains.ts';
 import { type MetricNames, Metrics } from '../metrics/metrics.ts';
 import type { AddedReceiverParts } from '../operations/added-receivers.ts';
+import type { ConfigChanges, ReloadResult } from '../operations/config-state.ts';
 import { LogTail } from '../operations/log-tail.ts';
+import type { OriginOf } from '../operations/receivers.ts';
 import { scheduleMigration } from '../queues/migrate-schedule.ts';
 import { LoopWatch } from '../server/loop-watch.ts';
 import { Server } from '../server/server.ts';
@@ -28,12 +31,12 @@ import type { ForeignEntry } from '../store/stored.ts';
 import { VERSION } from '../version.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { AddedReceivers } from './added-receivers.ts';
-import { apiOptionsOf } from './api.ts';
+import { accessRulesOf, apiOptionsOf } from './api.ts';
 import type { Connections } from './assemble.ts';
-import { type ConfigChanges, changesBetween, isEmpty } from './config-changes.ts';
+import { changesBetween, isEmpty } from './config-changes.ts';
 import { Generation } from './generation.ts';
 import { daemonHealth, daemonMetricSources, daemonReadiness, daemonStanding } from './readiness.ts';
-import { ConfigReloads, type ReloadResult } from './reloads.ts';
+import { ConfigReloads } from './reloads.ts';
 
 /** How long work in flight may take at shutdown before it is handed back, and all the rest after that. */
 const GRACE_MS = 3_000;
@@ -63,6 +66,7 @@ export class Daemon {
   /** The file's, as it was applied last. */
   #config: Config;
   readonly #log: Logger;
+  readonly #onApplied: (config: Config) => void;
   readonly signals: Signals;
   readonly #metrics: Metrics;
   readonly #server: Server;
@@ -86,10 +90,17 @@ export class Daemon {
   #closing = false;
   readonly #foreign = new Set<string>();
 
-  /** Without a `source`, the config is read no second time. */
-  constructor(options: { config: Config; log: Logger; signals?: Signals; source?: ConfigFile }) {
-    const { config, source } = options;
+  /** Without a `source`, the config is read no second time. `onApplied` is told of each config that was, but the first. */
+  constructor(options: {
+    config: Config;
+    log: Logger;
+    signals?: Signals;
+    source?: ConfigFile;
+    onApplied?: (config: Config) => void;
+  }) {
+    const { config, source, onApplied = () => undefined } = options;
     this.#config = config;
+    this.#onApplied = onApplied;
     this.#log = options.log;
     this.signals = options.signals ?? new Signals();
     this.signals.on('event.committed', ({ event }) => this.#logEvent(event));
@@ -116,6 +127,7 @@ export class Daemon {
       ...metricNames(config),
       version: VERSION,
       nodeVersion: process.version,
+      directory: directoryOf(() => this.#generation?.parts.polling.discovery.directory ?? COMMON),
     });
     this.signals.emit('config.reloaded', { ok: true, atMs: Date.now() });
     this.#server = new Server({
@@ -195,6 +207,9 @@ export class Daemon {
     return this.#inTurn(async () => {
       const changes = await this.#apply(config, { syncs: true });
       this.#config = config;
+      this.#onApplied(config);
+      if (changes.settings.some((key) => key.startsWith('server.')))
+        this.#server.changeAccess(accessRulesOf(config.server));
       return changes;
     });
   }
@@ -239,10 +254,12 @@ export class Daemon {
     const sealing = secretsKey === null ? null : new Sealing(secretsKey);
     const apply = () => this.#applyAdded();
     const limits = () => ({ hasSmtp: this.#config.smtp !== null, retentionMs: this.#config.retentionMs });
-    return {
-      added: new AddedReceivers({ store, sealing, apply, log: this.#log }),
-      adding: { store, sealing, limits, apply },
+    const added = new AddedReceivers({ store, sealing, apply, log: this.#log });
+    const originOf: OriginOf = (name) => {
+      if (this.#config.receivers.some((one) => one.name === name)) return 'file';
+      return added.has(name) ? 'api' : null;
     };
+    return { added, adding: { store, sealing, limits, apply, originOf } };
   }
 
   /** All that a config decides, on connections that it shares and two of its own, on which it waits. */
@@ -252,7 +269,23 @@ export class Daemon {
     const connections = { ...shared, blocking, waking };
     const { signals } = this;
     try {
-      return new Generation({ config, connections, tail, adding, signals, log: this.#log, version, release });
+      const log = this.#log;
+      const control = {
+        digest: () => this.#config.digest,
+        lastReload: () => this.lastReload,
+        reload: () => this.reload(),
+      };
+      return new Generation({
+        config,
+        connections,
+        tail,
+        adding,
+        control,
+        signals,
+        log,
+        version,
+        release,
+      });
     } catch (error) {
       void release();
       throw error;
@@ -373,10 +406,22 @@ export class Daemon {
   }
 }
 
+/** A directory that says what the present one does. */
+function directoryOf(present: () => Directory): Directory {
+  return {
+    chain: (chainId) => present().chain(chainId),
+    token: (chainId, address) => present().token(chainId, address),
+  };
+}
+
 /** Of a config, what metrics have series for. */
-function metricNames({ receivers, subscriptions }: Config): MetricNames {
+function metricNames({ receivers, subscriptions, checkedChains }: Config): MetricNames {
   return {
     receivers: receivers.map(({ name, type }) => ({ name, type })),
     routes: routesOf(subscriptions).map(({ name }) => name),
+    chains: checkedChains.map(({ chainId, endpoints }) => ({
+      chainId,
+      endpoints: endpoints.map(({ name }) => name),
+    })),
   };
 }

@@ -55,6 +55,7 @@ export class Generation {
   /** Starts everything, polls first. */
   async start(): Promise<void> {
     await this.parts.polling.learning.start();
+    await this.parts.verifying.begin();
     const lost = await this.#setBudgets();
     this.#poll();
     await this.#sync(lost);
@@ -75,8 +76,9 @@ export class Generation {
     old.#isReplaced = true;
     try {
       await this.parts.polling.learning.start();
+      await this.parts.verifying.begin();
       if (syncs) await this.sync();
-      else this.#adopt();
+      else await this.#adopt();
       await this.#prepare();
     } catch (error) {
       this.#isReplaced = true;
@@ -113,6 +115,8 @@ export class Generation {
     await reconcile.start();
     await relayed;
     delivering.relay.start();
+    this.parts.verifying.start();
+    this.parts.books?.start();
   }
 
   async #setBudgets(): Promise<Surface[]> {
@@ -149,9 +153,9 @@ export class Generation {
   }
 
   /** Wants what the config before wanted, which may not be the newest of all processes. */
-  #adopt(): void {
+  async #adopt(): Promise<void> {
     const { registry, handedQuotes } = this.parts.stores;
-    registry.adopt(wantedOf(this.config));
+    await registry.adopt(wantedOf(this.config));
     handedQuotes.adopt(this.config.handedQuotes);
   }
 
@@ -180,11 +184,19 @@ export class Generation {
 
   /** As `close`; `relayed` resolves when another may relay. */
   #letGo(cut: AbortSignal): { relayed: Promise<void>; drained: Promise<void> } {
-    const { polling, delivering, reconcile } = this.parts;
+    const { polling, delivering, verifying, reconcile, books } = this.parts;
     const relayed = delivering.relay.close();
     const deliveries = delivering.workers.map((worker) => worker.close(cut));
     const polled = this.stopPolling(cut).then(() => polling.learning.close());
-    const flow = [polled, ...deliveries, polling.discovery.close(), relayed, reconcile.close()];
+    const flow = [
+      polled,
+      ...deliveries,
+      polling.discovery.close(),
+      relayed,
+      verifying.close(),
+      reconcile.close(),
+      books?.close() ?? Promise.resolve(),
+    ];
     return { relayed, drained: settledOrCut(flow, cut).then(() => this.#end()) };
   }
 
@@ -210,6 +222,7 @@ async function settledOrCut(work: readonly Promise<unknown>[], cut: AbortSignal)
 function wantedOf(config: Config): Wanted {
   return {
     digest: config.digest,
+    addedReceivers: new Set(config.addedReceivers),
     routes: routesOf(config.subscriptions),
     receivers: config.receivers.map(({ name, type, events, filter, ordering }) => ({
       name,
@@ -219,9 +232,9 @@ function wantedOf(config: Config): Wanted {
       ordering,
     })),
     subscriptions: config.subscriptions.map((subscription) => {
-      const { name, receivers, metadata, history, overdueAfterMs, warnBeforeMs } = subscription;
+      const { name, receivers, metadata, history, overdueAfterMs, warnBeforeMs, recipients } = subscription;
       const subjects = subjectsOf(subscription);
-      return { name, receivers, metadata, history, overdueAfterMs, warnBeforeMs, subjects };
+      return { name, receivers, metadata, history, overdueAfterMs, warnBeforeMs, recipients, subjects };
     }),
   };
 }

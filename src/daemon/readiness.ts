@@ -3,10 +3,12 @@ import { feeRatio, readRoute } from '../domain/quotes/route.ts';
 import { SURFACES } from '../domain/subjects/kinds.ts';
 import { routeId } from '../domain/subjects/subject.ts';
 import type { MetricSources, Standing } from '../metrics/metrics.ts';
+import { oldestUndelivered } from '../operations/receivers.ts';
 import { hasRoom } from '../queues/deliveries/follow.ts';
 import type { LoopWatch } from '../server/loop-watch.ts';
 import type { ReadinessCheck } from '../server/server.ts';
 import { redisTimeMs } from '../store/connection.ts';
+import { readOpenTransfers } from '../store/open-transfers.ts';
 import { isKept } from '../store/persistence.ts';
 import type { RedisMonitor } from '../store/redis-monitor.ts';
 import { CLOCK_WARNING_MS } from '../store/startup-checks.ts';
@@ -144,6 +146,11 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
     return current;
   };
   return {
+    transfers: async () => {
+      const { redis, keys } = running();
+      const [open, nowMs] = await Promise.all([readOpenTransfers(redis, keys), redisTimeMs(redis)]);
+      return { ...open, nowMs };
+    },
     subjects: async () => {
       const { redis, stores } = running();
       const { registry, plan } = stores;
@@ -188,22 +195,25 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
       );
     },
     receivers: async () => {
-      const { redis, stores } = running();
+      const { redis, stores, api } = running();
       const { receivers, deliveries, registry } = stores;
       const known = (await registry.receivers()).filter(({ removed }) => !removed);
       const nowMs = await redisTimeMs(redis);
       return Promise.all(
-        known.map(async ({ name }) => {
-          const [{ state, notBefore }, { pending }, { oldestMs }] = await Promise.all([
+        known.map(async (receiver) => {
+          const { name } = receiver;
+          const [{ state, notBefore }, { pending }, depth] = await Promise.all([
             receivers.condition(name),
             deliveries.counts(name),
             deliveries.depth(name),
           ]);
+          const undeliveredMs = await oldestUndelivered(receiver, depth, api.operations);
           return {
             receiver: name,
             state,
             full: !hasRoom({ open: pending }),
-            oldestSeconds: secondsBetween(oldestMs ?? nowMs, nowMs),
+            oldestSeconds: secondsBetween(depth.oldestMs ?? nowMs, nowMs),
+            undeliveredSeconds: secondsBetween(undeliveredMs ?? nowMs, nowMs),
             nextAttemptSeconds: secondsBetween(nowMs, notBefore ?? nowMs),
           };
         }),
@@ -235,6 +245,21 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
         })),
         newTransfersPerSecond: model.usualArrivals,
       };
+    },
+    checks: async () => {
+      const { stores, redis, verifying } = running();
+      const chains = [...verifying.readers.keys()];
+      if (chains.length === 0) return [];
+      const [counts, oldest, nowMs] = await Promise.all([
+        stores.checks.counts(),
+        stores.checks.oldest(chains),
+        redisTimeMs(redis),
+      ]);
+      return oldest.map(({ chain, sinceMs }) => ({
+        chain,
+        states: counts.filter((count) => count.chain === chain),
+        oldestSeconds: secondsBetween(sinceMs ?? nowMs, nowMs),
+      }));
     },
     routes: async () => {
       const { stores, polling } = running();

@@ -2,20 +2,20 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import type { ConfigFile } from '../config/file/config-file.ts';
 import { withoutArguments } from '../log.ts';
+import type { ConfigChanges, ReloadResult } from '../operations/config-state.ts';
 import type { Signals } from '../signals.ts';
-import { type ConfigChanges, isEmpty } from './config-changes.ts';
+import { isEmpty, RestartNeededError } from './config-changes.ts';
 
 /** The files of the config are looked at so often, and less often where there are very many. */
 const LOOK_EVERY_MS = 1_000;
 const LOOK_PER_FILE_MS = 2;
 
+/** What was refused is tried again after so long, then after twice that, and so on: its reason may pass. */
+const RETRY_MS = 2_000;
+const LONGEST_RETRY_MS = 300_000;
+
 /** So many names are logged of what has changed; of the others only how many. */
 const MOST_LOGGED = 20;
-
-/** What came of reading the config (own clock, ms). `error` has a line per problem, as `check` says it. */
-export type ReloadResult =
-  | { atMs: number; ok: true; changes: ConfigChanges | null }
-  | { atMs: number; ok: false; error: string };
 
 /** What reloads work with. `apply` makes the daemon go on with a config, or throws and leaves all as it was. */
 export type ReloadParts = {
@@ -27,7 +27,8 @@ export type ReloadParts = {
 
 /**
  * Reads the config again when it is told to, and when its files change: all of it is applied, or nothing. One reading
- * after the other; who asks while one runs gets the next.
+ * after the other; who asks while one runs gets the next. What was refused is tried again for as long as the files stay as
+ * they are, for it may have been Redis or the disk that refused.
  */
 export class ConfigReloads {
   readonly #parts: ReloadParts;
@@ -35,6 +36,8 @@ export class ConfigReloads {
   #next: Promise<ReloadResult> | null = null;
   #timer: NodeJS.Timeout | undefined;
   #closing = false;
+  /** How often the same was refused, one after the other. */
+  #refusals = 0;
   #last: ReloadResult = { atMs: Date.now(), ok: true, changes: null };
 
   constructor(parts: ReloadParts) {
@@ -55,8 +58,13 @@ export class ConfigReloads {
   }
 
   async #look(): Promise<void> {
-    if (this.#parts.source.hasChanged()) await this.reload();
+    const found = this.#parts.source.look();
+    if (found === 'changed' || (found === 'same' && this.#isRetryDue())) await this.reload();
     this.start();
+  }
+
+  #isRetryDue(): boolean {
+    return !this.#last.ok && this.#last.retryAtMs !== null && Date.now() >= this.#last.retryAtMs;
   }
 
   /** Reads the config and applies it. Never throws. */
@@ -83,14 +91,25 @@ export class ConfigReloads {
       const changes = await apply(await source.load());
       if (isEmpty(changes)) log.info('config.unchanged');
       else log.info(lineOf(changes), 'config.reloaded');
+      this.#refusals = 0;
       this.#last = { atMs, ok: true, changes };
     } catch (error) {
-      const reason = withoutArguments(error instanceof Error ? error.message : String(error));
-      if (!this.#closing) log.error({ reason }, 'config.reload_failed');
-      this.#last = { atMs, ok: false, error: reason };
+      this.#last = this.#refused(error, atMs);
     }
     signals.emit('config.reloaded', { ok: this.#last.ok, atMs });
     return this.#last;
+  }
+
+  /** The same reason is logged once, however often it is tried again. */
+  #refused(error: unknown, atMs: number): ReloadResult {
+    const reason = withoutArguments(error instanceof Error ? error.message : String(error));
+    const isKnown = this.#isRetryDue() && !this.#last.ok && this.#last.error === reason;
+    if (!this.#closing && !isKnown) this.#parts.log.error({ reason }, 'config.reload_failed');
+    this.#refusals = isKnown ? this.#refusals + 1 : 0;
+    const waitMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** this.#refusals);
+    // Nothing but a restart changes that.
+    const retryAtMs = error instanceof RestartNeededError ? null : Date.now() + waitMs;
+    return { atMs, ok: false, error: reason, retryAtMs };
   }
 
   close(): void {

@@ -27,6 +27,9 @@ export function demoConfig(parts: {
       quotesRequestsPerSecond: 5,
     },
     server: { host: '127.0.0.1', port },
+    chains: Object.fromEntries(
+      sandbox.chains().map(({ chainId }) => [chainId, { rpc: endpoints(sandbox, chainId) }]),
+    ),
     smtp: { url: mailbox.url, from: 'Intentwatch <transfers@example.com>' },
     receivers: [
       {
@@ -67,4 +70,13 @@ export function demoConfig(parts: {
       },
     ],
   });
+}
+
+/** Two endpoints of a chain on hosts of two names, as if they were of two providers. */
+function endpoints(sandbox: Sandbox, chainId: number): { name: string; url: string }[] {
+  const [own, other] = [sandbox.rpcUrl(chainId, 'own'), sandbox.rpcUrl(chainId, 'other')];
+  return [
+    { name: 'own', url: own },
+    { name: 'other', url: other.replace('127.0.0.1', 'localhost') },
+  ];
 }

@@ -33,6 +33,8 @@ export class DemoReceiver {
   async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
+    // Whoever sent it has gone in the middle of it.
+    if (!request.complete) return;
     const body = Buffer.concat(chunks).toString('utf8');
     const received: ReceivedWebhook = {
       id: String(request.headers['webhook-id']),

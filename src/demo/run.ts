@@ -158,6 +158,8 @@ function summarise(run: {
     ({ id }, index, all) => all.findIndex((one) => one.id === id) === index,
   );
   const isRoute = ({ data }: RenderedEvent): boolean => data.subject.kind === 'route';
+  const proofs = events.filter(({ event }) => event.data.proof !== undefined);
+  const verifiedPayments = proofs.filter(({ event }) => event.type === 'intent.verified').length;
   const verified = receiver.received.filter((received) => received.verified).length;
   const sums: Account = account({
     transitions: sandbox.transitions(),
@@ -180,8 +182,9 @@ function summarise(run: {
     [
       'events',
       committed.size,
-      `${sums.statusEvents} of a new status, ${sums.updates} of other changes, ${prices.told} of the route`,
+      `${sums.statusEvents} of a new status, ${sums.updates - proofs.length} of other changes, ${proofs.length} of payments, ${prices.told} of the route`,
     ],
+    ['payments verified', verifiedPayments, "on the sandbox's chains, by two endpoints that agree"],
     ['webhooks delivered', ids.size, `${receiver.received.length - ids.size} of them more than once`],
     ['  signature verified', verified, 'with the standardwebhooks library'],
     ['mails due', run.mailsDue, 'all events but *.updated'],
@@ -199,6 +202,7 @@ function summarise(run: {
   const mailed = new Set(mailbox.mails.map((mail) => mail.eventId));
   const unmailed = [...committed].filter(([id, type]) => wantsType(MAIL_EVENTS, type) && !mailed.has(id));
   if (unmailed.length > 0) problems.push(`events without a mail: ${unmailed.map(([id]) => id).join(', ')}`);
+  if (proofs.length > verifiedPayments) problems.push('a payment was not verified, and all are true');
   if (sums.made === 0) problems.push('the upstream made no transition');
   say(problems.length === 0 ? '\nIt all adds up.' : '\nIt does not add up:');
   return problems;

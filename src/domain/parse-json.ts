@@ -8,13 +8,14 @@ const MAX_DEPTH = 100;
 
 /**
  * Parses JSON without losing a digit: a number that JavaScript cannot hold exactly becomes the string that was sent.
- * Members named `__proto__` are dropped, so that nobody who copies members by assignment changes a prototype.
+ * Members named `__proto__` are dropped, so that nobody who copies members by assignment changes a prototype; or refused
+ * with a ProtoMemberError, where whoever wrote them can be told.
  * Throws a SyntaxError for what is not JSON or is nested deeper than 100 levels.
  */
-export function parseJson(text: string): JsonValue {
+export function parseJson(text: string, { proto = 'drop' }: { proto?: 'drop' | 'refuse' } = {}): JsonValue {
   let value: JsonValue;
   try {
-    value = JSON.parse(text, keepDigits);
+    value = JSON.parse(text, proto === 'drop' ? keepDigits : refuseProto);
   } catch (error) {
     // The walk of a reviver is recursive: very deep nesting ends as a RangeError.
     if (error instanceof RangeError) throw new SyntaxError(TOO_DEEP);
@@ -25,6 +26,16 @@ export function parseJson(text: string): JsonValue {
 }
 
 const TOO_DEEP = `JSON is nested too deeply, expected at most ${MAX_DEPTH} levels`;
+
+/** A member named `__proto__`, which cannot be kept. */
+export class ProtoMemberError extends Error {
+  override readonly name = 'ProtoMemberError';
+}
+
+function refuseProto(key: string, value: unknown, context?: { source?: string }): unknown {
+  if (key === '__proto__') throw new ProtoMemberError('found a member "__proto__", expected another name');
+  return keepDigits(key, value, context);
+}
 
 function keepDigits(key: string, value: unknown, context?: { source?: string }): unknown {
   if (key === '__proto__') return undefined;

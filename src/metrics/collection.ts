@@ -1,6 +1,9 @@
+import type { Directory } from '../domain/transfers/chains.ts';
 import { withTimeout } from '../with-timeout.ts';
 import type { Instruments } from './instruments.ts';
+import type { Named } from './label-values.ts';
 import {
+  showChecks,
   showDeliveries,
   showLearned,
   showQueues,
@@ -10,6 +13,7 @@ import {
   showSurfaces,
   showWaits,
 } from './show.ts';
+import { showTransfers } from './show-transfers.ts';
 import type { MetricSources } from './sources.ts';
 
 /** How old gauges may be, however often somebody scrapes. */
@@ -32,9 +36,12 @@ export class Collection {
   readonly #asking = new Set<keyof MetricSources>();
   #last: { startedMs: number; done: Promise<unknown> } | null = null;
 
-  constructor(sources: MetricSources, metrics: Instruments) {
+  readonly #showTransfers: Read<Awaited<ReturnType<MetricSources['transfers']>>>['show'];
+
+  constructor(sources: MetricSources, metrics: Instruments, known: { directory: Directory; named: Named }) {
     this.#sources = sources;
     this.#metrics = metrics;
+    this.#showTransfers = (shown, answer) => showTransfers(shown, answer, known);
   }
 
   /** Brings the gauges up to date, unless that began less than 2 s ago. Never rejects. */
@@ -49,6 +56,7 @@ export class Collection {
   #readAll(): Promise<unknown> {
     const sources = this.#sources;
     return Promise.all([
+      this.#read({ source: 'transfers', ask: async () => sources.transfers(), show: this.#showTransfers }),
       this.#read({ source: 'subjects', ask: async () => sources.subjects(), show: showSubjects }),
       this.#read({ source: 'queues', ask: async () => sources.queues(), show: showQueues }),
       this.#read({ source: 'deliveries', ask: async () => sources.deliveries(), show: showDeliveries }),
@@ -56,6 +64,7 @@ export class Collection {
       this.#read({ source: 'surfaces', ask: async () => sources.surfaces(), show: showSurfaces }),
       this.#read({ source: 'routes', ask: async () => sources.routes(), show: showRoutes }),
       this.#read({ source: 'learned', ask: async () => sources.learned(), show: showLearned }),
+      this.#read({ source: 'checks', ask: async () => sources.checks(), show: showChecks }),
       this.#read({ source: 'waits', ask: async () => sources.waits(), show: showWaits }),
     ]);
   }

@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type OpenMetricsContentType, type Registry } from 'prom-client';
 import { SURFACES } from '../domain/subjects/kinds.ts';
 import {
   type CounterKey,
@@ -13,6 +13,14 @@ import { OTHER, REMOVED } from './label-values.ts';
 
 type Labels = { [label: string]: string };
 
+/** The names of the config that have series of their own. */
+export type Named = {
+  receivers: readonly string[];
+  routes: readonly string[];
+  chains: readonly string[];
+  endpoints: readonly string[];
+};
+
 /** A value of a gauge. */
 export type Reading<Key extends GaugeKey> = { labels: LabelsOf<Key>; value: number };
 
@@ -24,13 +32,15 @@ export type Reading<Key extends GaugeKey> = { labels: LabelsOf<Key>; value: numb
 export class Instruments {
   #receivers: readonly string[] = [];
   #routes: readonly string[] = [];
+  #chains: readonly string[] = [];
+  #endpoints: readonly string[] = [];
   #isNamed = false;
   readonly #counters = new Map<string, Counter>();
   readonly #gauges = new Map<string, Gauge>();
   readonly #zeroed = new Set<string>();
   readonly #histograms = new Map<string, Histogram>();
 
-  constructor(registry: Registry) {
+  constructor(registry: Registry<OpenMetricsContentType>) {
     for (const [key, definition] of Object.entries<Definition>(DEFINITIONS)) {
       const { name, help, buckets } = definition;
       const options = { name, help, labelNames: Object.keys(definition.labels), registers: [registry] };
@@ -42,7 +52,10 @@ export class Instruments {
           this.#gauges.set(key, new Gauge(options));
           break;
         case 'histogram':
-          this.#histograms.set(key, new Histogram({ ...options, buckets: [...(buckets ?? [])] }));
+          this.#histograms.set(
+            key,
+            new Histogram({ ...options, buckets: [...(buckets ?? [])], enableExemplars: true }),
+          );
           break;
         default:
           throw new Error(`${name} is of no known type: ${definition.type satisfies never}`);
@@ -54,15 +67,17 @@ export class Instruments {
    * Makes the series of some receivers and routes, where they are not there yet, with those of closed sets. What was counted
    * of others stays, and moves no more.
    */
-  name({ receivers, routes }: { receivers: readonly string[]; routes: readonly string[] }): void {
+  name({ receivers, routes, chains, endpoints }: Named): void {
     const isFirst = !this.#isNamed;
     this.#isNamed = true;
     this.#receivers = receivers;
     this.#routes = routes;
+    this.#chains = chains;
+    this.#endpoints = endpoints;
     for (const [key, definition] of Object.entries<Definition>(DEFINITIONS)) {
       const values = Object.values(definition.labels);
       const isNamed = values.some(
-        (value) => value === 'receivers' || value === 'routes' || value === 'queues',
+        (value) => value === 'receivers' || value === 'routes' || value === 'queues' || value === 'chains',
       );
       if (isFirst || isNamed) this.#begin(key, definition);
     }
@@ -81,28 +96,52 @@ export class Instruments {
     }
   }
 
+  /** Has a series at 0 before it moves: of one that begins with a 1, nobody can tell that it rose. */
+  expect<Key extends CounterKey | HistogramKey>(
+    key: Key,
+    labels: LabelsOf<Key>,
+    extra: readonly string[] = [],
+  ): void {
+    const folded = this.#fold(key, labels, extra);
+    this.#counters.get(key)?.inc(folded, 0);
+    this.#zero(key, folded);
+  }
+
   /** Makes a series of a histogram, once: what it holds would be gone. */
   #zero(key: string, labels: Labels): void {
     const histogram = this.#histograms.get(key);
-    const name = `${key} ${Object.values(labels).join()}`;
+    const name = nameOf(key, labels);
     if (histogram === undefined || this.#zeroed.has(name)) return;
     this.#zeroed.add(name);
     histogram.zero(labels);
   }
 
-  count<Key extends CounterKey>(key: Key, labels: LabelsOf<Key>, by = 1): void {
-    if (Number.isFinite(by) && by > 0) this.#counters.get(key)?.inc(this.#fold(key, labels), by);
+  count<Key extends CounterKey>(
+    key: Key,
+    labels: LabelsOf<Key>,
+    by = 1,
+    extra: readonly string[] = [],
+  ): void {
+    if (Number.isFinite(by) && by > 0) this.#counters.get(key)?.inc(this.#fold(key, labels, extra), by);
   }
 
+  /** Counts a value in; `eventId` is the event that it was measured on, for who wants to see one of its bucket. */
   observe<Key extends HistogramKey>(
     key: Key,
     labels: LabelsOf<Key>,
     value: number,
-    extra: readonly string[] = [],
+    { extra = [], eventId }: { extra?: readonly string[]; eventId?: string } = {},
   ): void {
-    if (Number.isFinite(value) && value >= 0) {
-      this.#histograms.get(key)?.observe(this.#fold(key, labels, extra), value);
-    }
+    if (!Number.isFinite(value) || value < 0) return;
+    const named: Definition = DEFINITIONS[key];
+    const isNamed = named.exemplars === true && eventId !== undefined;
+    const folded = this.#fold(key, labels, extra);
+    this.#zeroed.add(nameOf(key, folded));
+    this.#histograms.get(key)?.observe({
+      labels: folded,
+      value,
+      ...(isNamed ? { exemplarLabels: { event_id: eventId } } : {}),
+    });
   }
 
   set<Key extends GaugeKey>(key: Key, labels: LabelsOf<Key>, value: number): void {
@@ -144,7 +183,7 @@ export class Instruments {
         const word = labels[label] ?? '';
         if (values === 'one' || this.#words(values).includes(word)) return [label, word];
         if (typeof values === 'string' && extra.includes(word)) return [label, word];
-        return [label, typeof values === 'string' && values !== 'learned' ? REMOVED : OTHER];
+        return [label, isBounded(values) ? OTHER : REMOVED];
       }),
     );
   }
@@ -153,11 +192,16 @@ export class Instruments {
     switch (values) {
       case 'one':
       case 'learned':
+      case 'tokens':
         return [];
       case 'receivers':
         return this.#receivers;
       case 'routes':
         return this.#routes;
+      case 'chains':
+        return this.#chains;
+      case 'endpoints':
+        return this.#endpoints;
       case 'queues':
         return [...SURFACES, ...this.#receivers.map((name) => `deliver-${name}`)];
       default:
@@ -175,4 +219,13 @@ export class Instruments {
     }
     return combinations;
   }
+}
+
+function nameOf(key: string, labels: Labels): string {
+  return `${key} ${Object.values(labels).join()}`;
+}
+
+/** Whether what goes beyond a set is `other`: words of the upstream's, not names that left the config. */
+function isBounded(values: LabelValues): boolean {
+  return typeof values !== 'string' || values === 'learned' || values === 'tokens';
 }

@@ -1,8 +1,10 @@
+import type { CallOutcome } from '../chains/endpoint.ts';
 import type { StaleReason } from '../domain/changes/decision.ts';
 import { EVENT_TYPES } from '../domain/events/event-types.ts';
 import { knownStatuses } from '../domain/subjects/kinds.ts';
 import { SUBJECT_KINDS } from '../domain/subjects/subject.ts';
 import type { PollOutcome, RecordOutcome, RepairKind, SignalMap } from '../signals.ts';
+import { CHECK_STATES } from '../store/checks.ts';
 
 import { ENDPOINTS } from '../upstream/client/endpoint.ts';
 import { FAILURE_CODES } from '../upstream/client/failure.ts';
@@ -51,6 +53,17 @@ export const DELIVERY_OUTCOMES = words<SignalMap['delivery.ended'][0]['outcome']
   dead: true,
 });
 
+/** How a check can end. */
+export const PROOF_STATES = CHECK_STATES.filter((state) => state !== 'waiting');
+
+export const RPC_OUTCOMES = words<CallOutcome>({
+  ok: true,
+  error: true,
+  timeout: true,
+  'rate-limited': true,
+  'wrong-chain': true,
+});
+
 export const QUEUE_STATES = ['waiting', 'delayed', 'active'];
 
 export const REQUEST_ENDPOINTS = [...ENDPOINTS, OTHER];
@@ -72,6 +85,36 @@ export const SUBJECT_STATUSES = [...new Set(SUBJECT_SERIES.map(({ status }) => s
 export function statusLabel(kind: string, status: string): string {
   const word = status.toLowerCase();
   return SUBJECT_SERIES.some((series) => series.kind === kind && series.status === word) ? word : OTHER;
+}
+
+/** How many pairs of chains get series of their own: who hands over a quote, or names a transfer, chooses them. */
+export const MOST_ROUTES = 50;
+
+/** How many symbols of tokens get series of their own. */
+export const MOST_TOKENS = 10;
+
+/** The first few words that come: those which get a series of their own. */
+class FirstWords {
+  readonly #words = new Set<string>();
+  readonly #most: number;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Takes a word in, where there is room. Returns all that were. */
+  add(word: string): readonly string[] {
+    if (this.#words.size < this.#most) this.#words.add(word);
+    return [...this.#words];
+  }
+}
+
+/** The pairs of chains and the tokens that have series of their own in what a process counts. */
+export class Named {
+  readonly routes = new FirstWords(MOST_ROUTES);
+  readonly tokens = new FirstWords(MOST_TOKENS);
+  /** Whether payments of transfers are checked on the chain, and so the upstream's lag is measured. */
+  areChecked = false;
 }
 
 /** All words of a union: the record makes the compiler find a forgotten one. */

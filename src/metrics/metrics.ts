@@ -1,8 +1,10 @@
-import { collectDefaultMetrics, Registry } from 'prom-client';
+import type { Directory } from '../domain/transfers/chains.ts';
 import type { Signals } from '../signals.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { Collection } from './collection.ts';
+import { type Exposed, Exposition } from './exposition.ts';
 import { Instruments } from './instruments.ts';
+import { Named, RPC_OUTCOMES } from './label-values.ts';
 import { recordSignals } from './record-signals.ts';
 import type { MetricSources } from './sources.ts';
 
@@ -22,6 +24,8 @@ const READY_TIMEOUT_MS = 800;
 export type MetricNames = {
   receivers: readonly { name: string; type: string }[];
   routes: readonly string[];
+  /** The chains with RPC endpoints, and the names of those. */
+  chains?: readonly { chainId: string; endpoints: readonly string[] }[];
 };
 
 /** What metrics are made from. */
@@ -31,42 +35,62 @@ export type MetricsOptions = MetricNames & {
   standing: Standing;
   version: string;
   nodeVersion: string;
+  /** What is known of tokens, for amounts. */
+  directory: Directory;
 };
 
 /** The metrics of a process: counters and histograms from signals, gauges from sources. */
 export class Metrics {
-  readonly #registry = new Registry();
+  readonly #exposition = new Exposition();
   readonly #instruments: Instruments;
+  readonly #named = new Named();
   readonly #collection: Collection;
   readonly #standing: Standing;
   readonly #stopRecording: () => void;
 
   constructor(options: MetricsOptions) {
-    const { signals, sources, standing, receivers, routes, version, nodeVersion } = options;
-    collectDefaultMetrics({ register: this.#registry });
-    this.#instruments = new Instruments(this.#registry);
-    this.configure({ receivers, routes });
+    const { signals, sources, standing, receivers, routes, chains = [], version } = options;
+    const { nodeVersion, directory } = options;
+    this.#instruments = new Instruments(this.#exposition.registry);
+    this.configure({ receivers, routes, chains });
     this.#standing = standing;
-    this.#collection = new Collection(sources, this.#instruments);
-    this.#stopRecording = recordSignals(signals, this.#instruments);
+    const known = { directory, named: this.#named };
+    this.#collection = new Collection(sources, this.#instruments, known);
+    this.#stopRecording = recordSignals(signals, this.#instruments, known);
     this.#instruments.set('buildInfo', { version, node_version: nodeVersion }, 1);
   }
 
-  /** Has the receivers and routes of a config counted by name from now on. */
-  configure({ receivers, routes }: MetricNames): void {
-    this.#instruments.name({ receivers: receivers.map(({ name }) => name), routes });
+  /** Has the receivers, routes and chains of a config counted by name from now on. */
+  configure({ receivers, routes, chains = [] }: MetricNames): void {
+    this.#instruments.name({
+      receivers: receivers.map(({ name }) => name),
+      routes,
+      chains: chains.map(({ chainId }) => chainId),
+      endpoints: chains.flatMap(({ endpoints }) => endpoints),
+    });
+    this.#named.areChecked = chains.length > 0;
+    for (const { chainId: chain, endpoints } of chains) {
+      for (const endpoint of endpoints) {
+        this.#instruments.expect('rpcDuration', { chain, endpoint });
+        for (const outcome of RPC_OUTCOMES)
+          this.#instruments.expect('rpcCalls', { chain, endpoint, outcome });
+      }
+    }
     this.#instruments.show(
       'receiverInfo',
       receivers.map(({ name, type }) => ({ labels: { receiver: name, type }, value: 1 })),
     );
   }
 
-  /** All metrics in the text format of Prometheus. Takes less than 1 s, also without Redis, and never rejects. */
-  async expose(): Promise<{ contentType: string; body: string }> {
+  /**
+   * All metrics, in the text format of Prometheus or in OpenMetrics, as the `Accept` header wants it. Takes less than 1 s,
+   * also without Redis, and never rejects.
+   */
+  async expose(accept?: string): Promise<Exposed> {
     // Before the sources are read: it is compared with the time at which the scrape began.
     this.#instruments.set('time', {}, Date.now() / 1_000);
     await Promise.all([this.#collection.refresh(), this.#showStanding()]);
-    return { contentType: this.#registry.contentType, body: await this.#registry.metrics() };
+    return this.#exposition.expose(accept);
   }
 
   async #showStanding(): Promise<void> {

@@ -1,14 +1,17 @@
 import type { Event } from '../domain/events/event.ts';
 import { parseSubjectId } from '../domain/subjects/subject.ts';
+import type { Directory } from '../domain/transfers/chains.ts';
 import type { SignalMap, Signals } from '../signals.ts';
 import type { Instruments } from './instruments.ts';
-import { OTHER } from './label-values.ts';
-
-/** Pairs of chains that get a series of their own: who hands over a quote chooses them, so they are bounded. */
-const MOST_ROUTES = 50;
+import { type Named, OTHER } from './label-values.ts';
+import { tokenValue } from './token-value.ts';
 
 /** Moves the metrics with the signals. Returns what ends it. */
-export function recordSignals(signals: Signals, metrics: Instruments): () => void {
+export function recordSignals(
+  signals: Signals,
+  metrics: Instruments,
+  { directory, named: { routes, tokens } }: { directory: Directory; named: Named },
+): () => void {
   const ends: (() => void)[] = [];
   const on = <Name extends keyof SignalMap>(
     name: Name,
@@ -43,17 +46,30 @@ export function recordSignals(signals: Signals, metrics: Instruments): () => voi
     metrics.count('records', { kind, outcome });
     if (outcome === 'stale') metrics.count('stale', { reason: reason ?? OTHER });
   });
-  const routes = new Set<string>();
   on('transfer.delivered', ({ route, ratio }) => {
-    if (routes.size < MOST_ROUTES) routes.add(route);
-    metrics.observe('deliveredRatio', { route }, ratio, [...routes]);
+    metrics.observe('deliveredRatio', { route }, ratio, { extra: routes.add(route) });
+  });
+  on('transfer.moved', ({ move, eventId }) => {
+    const { route, outcome, fillSeconds, settlement, sent } = move;
+    const extra = routes.add(route);
+    if (fillSeconds !== null && outcome !== null) {
+      metrics.observe('fillTime', { route, outcome }, fillSeconds, { extra, eventId });
+    }
+    if (settlement !== null) {
+      const labels = { route, outcome: settlement.outcome };
+      metrics.observe('settlementTime', labels, settlement.seconds, { extra, eventId });
+    }
+    const value = outcome === null ? null : tokenValue(sent, directory);
+    if (outcome === null || value === null) return;
+    const known = [...extra, ...tokens.add(value.token)];
+    metrics.count('volume', { route, token: value.token, outcome }, value.units, known);
   });
   on('record.unreadable', ({ where }) => metrics.count('unreadable', { kind: kindOf(where) }));
   on('event.committed', ({ event, kind }) => {
     metrics.count('events', { type: event.type });
     const delaySeconds = event.data.detectionDelaySeconds;
     if (delaySeconds !== null && !isOfTheClock(event)) {
-      metrics.observe('detectionDelay', { kind }, delaySeconds);
+      metrics.observe('detectionDelay', { kind }, delaySeconds, { eventId: event.id });
     }
   });
 
@@ -62,16 +78,33 @@ export function recordSignals(signals: Signals, metrics: Instruments): () => voi
   on('store.foreign', ({ what }) => metrics.count('foreign', { what }));
   on('relay.set-aside', () => metrics.count('setAside', {}));
   on('delivery.opened', ({ receiver }) => metrics.count('opened', { receiver }));
-  on('delivery.attempted', ({ receiver, outcome, durationSeconds }) => {
+  on('delivery.attempted', ({ receiver, outcome, durationSeconds, eventId }) => {
     metrics.count('attempts', { receiver, outcome });
-    metrics.observe('attemptDuration', { receiver }, durationSeconds);
+    metrics.observe('attemptDuration', { receiver }, durationSeconds, { eventId });
   });
-  on('delivery.ended', ({ receiver, outcome }) => metrics.count('deliveries', { receiver, outcome }));
+  on('delivery.ended', ({ receiver, outcome, delaySeconds, eventId }) => {
+    metrics.count('deliveries', { receiver, outcome });
+    if (delaySeconds !== null) metrics.observe('deliveryDelay', { receiver }, delaySeconds, { eventId });
+  });
   on('receiver.moved', ({ move }) => metrics.count('events', { type: `receiver.${move}` }));
   on('config.reloaded', ({ ok, atMs }) => {
     metrics.set('configReloaded', {}, ok ? 1 : 0);
     if (ok) metrics.set('configReloadedAt', {}, atMs / 1_000);
   });
+  on('check.ended', ({ chainId, state, corridor, lagSeconds }) => {
+    metrics.count('proofs', { chain: chainId, outcome: state });
+    if (lagSeconds !== null && corridor !== '') {
+      metrics.observe('upstreamLag', { route: corridor }, lagSeconds, { extra: routes.add(corridor) });
+    }
+  });
+  on('checks.missed', () => metrics.count('checksMissed', {}));
+  on('rpc.called', ({ chainId, endpoint, outcome, ms }) => {
+    metrics.count('rpcCalls', { chain: chainId, endpoint, outcome });
+    metrics.observe('rpcDuration', { chain: chainId, endpoint }, ms / 1_000);
+  });
+  on('books.fed', ({ readMs }) => metrics.set('booksRead', {}, readMs / 1_000));
+  on('books.broken', ({ kind }) => metrics.count('booksBreaks', { kind }));
+  on('books.failed', () => metrics.count('booksFailures', {}));
   on('receiver.events-dropped', ({ receiver, count }) => metrics.count('dropped', { receiver }, count));
 
   return () => {

@@ -56,6 +56,10 @@ export function showReceivers(metrics: Instruments, answer: SourceAnswer<'receiv
     values(({ oldestSeconds }) => oldestSeconds),
   );
   metrics.show(
+    'oldestUndelivered',
+    values(({ undeliveredSeconds }) => undeliveredSeconds),
+  );
+  metrics.show(
     'nextAttempt',
     values(({ nextAttemptSeconds }) => nextAttemptSeconds),
   );
@@ -92,6 +96,15 @@ export function showSurfaces(metrics: Instruments, answer: SourceAnswer<'surface
   metrics.show('crashing', suspects === undefined ? null : [{ labels: {}, value: suspects }]);
 }
 
+export function showChecks(metrics: Instruments, answer: SourceAnswer<'checks'>): void {
+  const counts = answer?.flatMap(({ chain, states }) =>
+    states.map(({ state, count }) => ({ labels: { chain, state }, value: count })),
+  );
+  metrics.show('proofChecks', counts ?? null);
+  const oldest = answer?.map(({ chain, oldestSeconds }) => ({ labels: { chain }, value: oldestSeconds }));
+  metrics.show('proofOldest', oldest ?? null);
+}
+
 export function showWaits(metrics: Instruments, answer: SourceAnswer<'waits'>): void {
   const longest = answer?.map(({ kind, longestSeconds }) => ({ labels: { kind }, value: longestSeconds }));
   metrics.show('longestWait', longest ?? null);
@@ -113,8 +126,8 @@ export function showLearned(metrics: Instruments, answer: SourceAnswer<'learned'
   const seconds = answer?.stages
     .filter(({ route }) => shown.includes(route))
     .flatMap(({ route, stage, medianSeconds, p99Seconds }) => [
-      { labels: { route, stage, quantile: '0.5' }, value: medianSeconds },
-      { labels: { route, stage, quantile: '0.99' }, value: p99Seconds },
+      { labels: { route, stage, share: '0.5' }, value: medianSeconds },
+      { labels: { route, stage, share: '0.99' }, value: p99Seconds },
     ]);
   metrics.show('learnedSeconds', seconds ?? null, shown);
   const arrivals = answer === null ? null : [{ labels: {}, value: answer.newTransfersPerSecond }];

@@ -1,5 +1,22 @@
 import type { HealthState } from '../store/health.ts';
+import type { OpenTransfers } from '../store/open-transfers.ts';
 import type { ReceiverState } from '../store/receivers.ts';
+
+/** The sources of gauges, by name. */
+export const SOURCES = [
+  'transfers',
+  'subjects',
+  'queues',
+  'deliveries',
+  'receivers',
+  'surfaces',
+  'waits',
+  'routes',
+  'learned',
+  'checks',
+] as const;
+
+export type Source = (typeof SOURCES)[number];
 
 /**
  * Where gauges come from, read at scrape time. Each may fail or hang: the answer then goes without its gauges.
@@ -7,6 +24,7 @@ import type { ReceiverState } from '../store/receivers.ts';
  * looked at with success. `routes` are those of this config that were answered; null is what a quote did not say.
  */
 export type MetricSources = {
+  transfers(): Promise<OpenTransfers & { nowMs: number }>;
   subjects(): Promise<{ kind: string; status: string; count: number }[]>;
   queues(): Promise<{ queue: string; state: 'waiting' | 'delayed' | 'active'; count: number }[]>;
   deliveries(): Promise<{ receiver: string; pending: number; dead: number; removed: boolean }[]>;
@@ -15,14 +33,23 @@ export type MetricSources = {
   waits(): Promise<{ kind: string; longestSeconds: number }[]>;
   learned(): Promise<{ stages: LearnedTiming[]; newTransfersPerSecond: number }>;
   routes(): Promise<RoutePrice[]>;
+  checks(): Promise<ChainChecks[]>;
 };
 
-/** How a receiver is: `full` when it has as many open deliveries as may be, `nextAttemptSeconds` 0 unless it is waited for. */
+/** The checks of payments on a chain: how many are in which state, and how long the oldest waits. */
+export type ChainChecks = {
+  chain: string;
+  states: readonly { state: string; count: number }[];
+  oldestSeconds: number;
+};
+
+/** How a receiver is: `full` when it has as many open deliveries as may be, `nextAttemptSeconds` 0 unless it is waited for; `undeliveredSeconds` the age of the oldest event that it has not accepted. */
 export type ReceiverStanding = {
   receiver: string;
   state: ReceiverState;
   full: boolean;
   oldestSeconds: number;
+  undeliveredSeconds: number;
   nextAttemptSeconds: number;
 };
 

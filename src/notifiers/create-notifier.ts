@@ -2,6 +2,7 @@ import type { Receiver, SmtpConfig } from '../config/config.ts';
 import { COMMON, type Directory } from '../domain/transfers/chains.ts';
 import { createEmailNotifier } from './email/email.ts';
 import type { EventUrl, Notifier } from './notifier.ts';
+import { createPostgresNotifier } from './postgres/postgres.ts';
 import { createWebhookNotifier } from './webhook/webhook.ts';
 
 /**
@@ -24,6 +25,8 @@ export function createNotifier(receiver: Receiver, options: NotifierOptions): No
     case 'email':
       if (smtp === null) throw new Error(`receiver ${receiver.name} sends mail, but the config has no smtp`);
       return createEmailNotifier(receiver, { smtp, directory });
+    case 'postgres':
+      return createPostgresNotifier(receiver);
     default:
       return receiver satisfies never;
   }

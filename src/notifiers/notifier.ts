@@ -20,13 +20,15 @@ export type AttemptResult = {
 
 /**
  * `nowMs` is the time of the attempt; `signal` cuts it off at shutdown; `replay` marks an event that is sent once more;
- * `remaining` are the recipients that an earlier attempt left, all where there are none.
+ * `remaining` are the recipients that an earlier attempt left, all where there are none; `entry` is where the event stands
+ * in the event log, left out for one that stands in none.
  */
 export type AttemptOptions = {
   signal: AbortSignal;
   nowMs: number;
   replay?: boolean;
   remaining?: readonly string[] | undefined;
+  entry?: string;
 };
 
 /** Several events in one message, oldest first. `id` names the message: sent again, it is recognised by it. */

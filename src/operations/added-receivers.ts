@@ -6,16 +6,18 @@ import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { parseJson } from '../domain/parse-json.ts';
 import type { AddedReceiverStore, Sealing } from '../store/added-receivers.ts';
 import { RefusedError, UnknownError } from './errors.ts';
+import type { OriginOf } from './receivers.ts';
 
 /**
  * What receivers are made with while the daemon runs. `sealing` is null where the config has no key for it; `apply` has
- * this process go on with them.
+ * this process go on with them; `originOf` says which ones they are.
  */
 export type AddedReceiverParts = {
   store: AddedReceiverStore;
   sealing: Sealing | null;
   limits: () => { hasSmtp: boolean; retentionMs: number };
   apply: () => Promise<void>;
+  originOf: OriginOf;
 };
 
 /** A receiver that is not as it has to be, with every place. */
@@ -35,8 +37,8 @@ export class ReceiverFaultsError extends Error {
 
 /** Makes a receiver. Throws a RefusedError where its name is taken. */
 export async function addReceiver(definition: JsonObject, parts: AddedReceiverParts): Promise<Receiver> {
-  const receiver = await put(definition, 'new', parts);
-  if (receiver !== null) return receiver;
+  const receiver = await put(definition, { as: 'new', before: null }, parts);
+  if (typeof receiver === 'object') return receiver;
   throw new RefusedError(
     `found the receiver "${String(definition.name)}" already, in the config or made before; expected a new name`,
   );
@@ -48,7 +50,12 @@ export async function replaceReceiver(
   definition: JsonObject,
   parts: AddedReceiverParts,
 ): Promise<Receiver> {
-  return (await put({ ...definition, name }, 'other', parts)) ?? refuseUnknown(name);
+  if (definition.name !== undefined && definition.name !== name)
+    throw new ReceiverFaultsError([
+      { place: 'name', expected: `"${name}", or none: a receiver keeps its own` },
+    ]);
+  const receiver = await put({ ...definition, name }, { as: 'other', before: null }, parts);
+  return typeof receiver === 'string' ? refuseUnknown(name) : receiver;
 }
 
 /** Changes members of a receiver; one that is null goes back to its default. */
@@ -57,9 +64,12 @@ export async function changeReceiver(
   changes: JsonObject,
   parts: AddedReceiverParts,
 ): Promise<Receiver> {
-  const before = await definitionOf(name, parts);
-  const merged = Object.entries({ ...before, ...changes }).filter(([, value]) => value !== null);
-  return replaceReceiver(name, Object.fromEntries(merged), parts);
+  return update(
+    name,
+    (before) =>
+      Object.fromEntries(Object.entries({ ...before, ...changes }).filter(([, value]) => value !== null)),
+    parts,
+  );
 }
 
 /** Removes a receiver. It keeps its backlog for the retention. */
@@ -77,37 +87,61 @@ export async function rotateSecret(
   { secret, untilMs, nowMs }: { secret: string | null; untilMs: number; nowMs: number },
   parts: AddedReceiverParts,
 ): Promise<string> {
-  const before = await definitionOf(name, parts);
   const chosen = secret ?? formatHmacSecret(randomBytes(32));
-  const secrets = rotatedSecrets(before, { secret: chosen, untilMs, nowMs });
-  await replaceReceiver(name, { ...before, secrets }, parts);
+  await update(
+    name,
+    (before) => ({ ...before, secrets: rotatedSecrets(before, { secret: chosen, untilMs, nowMs }) }),
+    parts,
+  );
   return chosen;
 }
 
-/** Stores a receiver, and has this process go on with it. Null where its name says that it cannot be. */
+/** How often a change is made anew because another one came between. */
+const MOST_TRIES = 20;
+
+/** Changes a receiver as it stands: of two changes at once, neither is lost. */
+async function update(
+  name: string,
+  change: (before: JsonObject) => JsonObject,
+  parts: AddedReceiverParts,
+): Promise<Receiver> {
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    const { sealed, definition } = await storedOf(name, parts);
+    const options = { as: 'other', before: sealed } as const;
+    const receiver = await put({ ...change(definition), name }, options, parts);
+    if (receiver === 'missing') return refuseUnknown(name);
+    if (typeof receiver === 'object') return receiver;
+  }
+  throw new RefusedError(`found the receiver "${name}" changed again and again meanwhile; try again`);
+}
+
+/** Stores a receiver, and has this process go on with it; a word says why that cannot be. */
 async function put(
   definition: JsonObject,
-  as: 'new' | 'other',
+  { as, before }: { as: 'new' | 'other'; before: string | null },
   parts: AddedReceiverParts,
-): Promise<Receiver | null> {
+): Promise<Receiver | 'changed' | 'taken' | 'missing'> {
   const { store, limits, apply } = parts;
   const sealing = sealingOf(parts);
   const receiver = readAddedReceiver(definition, limits());
   if (Array.isArray(receiver)) throw new ReceiverFaultsError(receiver);
   const { name, type, events, filter, ordering } = receiver;
   const sealed = sealing.seal(name, JSON.stringify(definition));
-  const came = await store.put({ name, type, events, filter, ordering }, { sealed, as });
-  if (came !== 'stored') return null;
+  const came = await store.put({ name, type, events, filter, ordering }, { sealed, as, before });
+  if (came !== 'stored') return came;
   await apply();
   return receiver;
 }
 
-async function definitionOf(name: string, parts: AddedReceiverParts): Promise<JsonObject> {
+async function storedOf(
+  name: string,
+  parts: AddedReceiverParts,
+): Promise<{ sealed: string; definition: JsonObject }> {
   const sealing = sealingOf(parts);
   const sealed = await parts.store.of(name);
   if (sealed === null) return refuseUnknown(name);
   const definition = openDefinition(name, sealed, sealing);
-  if (definition !== null) return definition;
+  if (definition !== null) return { sealed, definition };
   throw new RefusedError(
     `found the receiver "${name}" sealed with another key, expected the server.secretsKey that it was made with`,
   );

@@ -14,6 +14,9 @@ import { receiverNamed } from './resend.ts';
 /** A dead letter with its fact; without event when that has left the log. */
 type DeadLetter = { receiver: string; id: string; fact: DeliveryFact; event: Event | null };
 
+/** So many dead letters are read in one go. */
+const READ_AT_ONCE = 200;
+
 /** So many dead letters are opened again in one step: Redis must not stand still for it. */
 const RENEWED_AT_ONCE = 500;
 
@@ -29,13 +32,21 @@ export type WantedLetters = {
 /** What came of trying dead letters again: how many of `all`; `gone` are of events that have left the log. */
 export type Retried = { renewed: number; all: number; gone: number; isHeld: boolean };
 
-/** The dead letters of a receiver in the order of the log. */
-async function allOf(receiver: string, parts: OperationParts): Promise<DeadLetter[]> {
-  const { deliveries, events } = parts.stores;
+/** Some dead letters of a receiver in the order of the log. */
+async function lettersOf(
+  receiver: string,
+  ids: readonly string[],
+  { stores: { deliveries, events } }: OperationParts,
+): Promise<DeadLetter[]> {
   const letters: DeadLetter[] = [];
-  for (const id of await deliveries.dead(receiver, { sinceMs: 0, count: Number.MAX_SAFE_INTEGER })) {
-    const fact = await deliveries.fact(receiver, id);
-    if (fact !== null) letters.push({ receiver, id, fact, event: eventOf(await events.at(fact.entry)) });
+  for (const some of chunks(ids, READ_AT_ONCE)) {
+    const facts = await Promise.all(some.map((id) => deliveries.fact(receiver, id)));
+    const known = some.flatMap((id, index) => {
+      const fact = facts[index] ?? null;
+      return fact === null ? [] : [{ receiver, id, fact }];
+    });
+    const entries = await events.atAll(known.map(({ fact }) => fact.entry));
+    letters.push(...known.map((one, index) => ({ ...one, event: eventOf(entries[index] ?? null) })));
   }
   return letters.sort((a, b) => compareEntries(a.fact.entry, b.fact.entry));
 }
@@ -62,7 +73,10 @@ export async function retryDeadLetters(
   parts: OperationParts,
 ): Promise<Retried> {
   await receiverNamed(receiver, parts);
-  const letters = await allOf(receiver, parts);
+  const all = await parts.stores.deliveries.dead(receiver, { sinceMs: 0, count: Number.MAX_SAFE_INTEGER });
+  const named = new Set(asked.events);
+  const ids = named.size === 0 ? all : all.filter((id) => named.has(parseDeliveryId(id).eventId));
+  const letters = await lettersOf(receiver, ids, parts);
   const known = new Set(letters.map(({ id }) => parseDeliveryId(id).eventId));
   const unknown = asked.events.filter((event) => !known.has(event));
   if (unknown.length > 0) {
@@ -72,14 +86,14 @@ export async function retryDeadLetters(
   }
   const nowMs = await redisTimeMs(parts.redis);
   const wanted = letters.filter((letter) => isWanted(letter, asked, nowMs));
-  const ids = wanted.flatMap(({ id, event }) => (event === null ? [] : [id]));
+  const kept = wanted.flatMap(({ id, event }) => (event === null ? [] : [id]));
   let renewed = 0;
-  for (const some of chunks(ids, RENEWED_AT_ONCE))
+  for (const some of chunks(kept, RENEWED_AT_ONCE))
     renewed += (await parts.stores.deliveries.renew('', receiver, some)) ?? 0;
   return {
     renewed,
-    all: letters.length,
-    gone: wanted.length - ids.length,
+    all: all.length,
+    gone: wanted.length - kept.length,
     isHeld: isHeld(await parts.stores.receivers.condition(receiver)),
   };
 }

@@ -3,6 +3,7 @@ import type { RenderedEvent } from '../domain/events/event.ts';
 import { wantsType } from '../domain/events/filter.ts';
 import { renderEvent } from '../domain/events/render.ts';
 import { type Fact, readBatch } from '../queues/deliveries/log-batch.ts';
+import { redisTimeMs } from '../store/connection.ts';
 import { compareEntries } from '../store/log-entry.ts';
 import { RefusedError } from './errors.ts';
 import type { OperationParts } from './parts.ts';
@@ -32,12 +33,20 @@ export class LostPlaceError extends Error {
   override readonly name = 'LostPlaceError';
 }
 
-/** The entry after which a place begins. Throws a LostPlaceError where not all that stood behind it is still there. */
+/** A cursor that no answer has given: it would pass over what is still to come. */
+export class FuturePlaceError extends Error {
+  override readonly name = 'FuturePlaceError';
+}
+
+/**
+ * The entry after which a place begins. Throws a LostPlaceError where not all that stood behind it is still there, and a
+ * FuturePlaceError where it lies beyond both the newest entry and Redis' clock, on which `since` may have put it.
+ */
 export async function entryOf(
   { log, after }: LogPlace,
-  { stores: { events } }: OperationParts,
+  { redis, stores: { events } }: OperationParts,
 ): Promise<string> {
-  const [name, trimmed] = await Promise.all([events.name(), events.trimmed()]);
+  const [name, trimmed, nowMs] = await Promise.all([events.name(), events.trimmed(), redisTimeMs(redis)]);
   if (log !== name) {
     throw new LostPlaceError(
       'found a cursor of an event log that was lost with its Redis; begin without one',
@@ -47,6 +56,15 @@ export async function entryOf(
     throw new LostPlaceError(
       'found a cursor behind which events have left the log (retention): some would be missing; begin without one',
     );
+  }
+  if (compareEntries(after, `${Math.floor(nowMs) + 1}-0`) > 0) {
+    // Redis goes on from its newest entry where its clock was set back.
+    const newest = await events.newest();
+    if (compareEntries(after, newest) > 0) {
+      throw new FuturePlaceError(
+        `found a cursor at the entry ${after}, expected one up to the newest of the log, ${newest}`,
+      );
+    }
   }
   return after;
 }

@@ -2,9 +2,12 @@ import type { Knowledge } from '../domain/cadence/knowledge.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import type { RelayStores } from '../queues/deliveries/relay-parts.ts';
 import type { AnswerStore } from '../store/answers.ts';
+import type { CheckStore } from '../store/checks.ts';
 import type { RedisClient } from '../store/commands.ts';
 import type { ConsumerStore } from '../store/consumers.ts';
+import type { LearnedStore } from '../store/learned.ts';
 import type { PlanStore } from '../store/plan.ts';
+import type { SessionStore } from '../store/sessions.ts';
 import type { SubjectStore } from '../store/subjects.ts';
 import type { TrackedStore } from '../store/tracked.ts';
 
@@ -21,5 +24,8 @@ export type OperationParts = {
     answers: AnswerStore;
     consumers: ConsumerStore;
     tracked: TrackedStore;
+    learned: LearnedStore;
+    sessions: SessionStore;
+    checks: CheckStore;
   };
 };

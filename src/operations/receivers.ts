@@ -12,7 +12,13 @@ import { receiverNamed } from './resend.ts';
 export const RECEIVER = z
   .object({
     name: z.string(),
-    type: z.enum(['webhook', 'email']),
+    type: z.enum(['webhook', 'email', 'postgres']),
+    origin: z
+      .enum(['file', 'api'])
+      .nullable()
+      .describe(
+        'Whether the config file has it, or it was made through the API. Null where neither is so here: it was removed, or another process has it in its file.',
+      ),
     removed: z
       .boolean()
       .describe('Whether it has left the config: what it has not got is kept for `retention`.'),
@@ -47,27 +53,34 @@ export const RECEIVER = z
 
 export type ReceiverView = z.infer<typeof RECEIVER>;
 
+/** Where a receiver comes from, as this process knows it. */
+export type OriginOf = (name: string) => ReceiverView['origin'];
+
 /** The most entries of the log behind a cursor that are read to count a backlog. */
 export const COUNTED = 10_000;
 
 /** The receivers by name. `counted`: how many entries of the log are read for each that is behind. */
 export async function listReceivers(
-  { counted }: { counted: number },
+  { counted, originOf }: { counted: number; originOf: OriginOf },
   parts: OperationParts,
 ): Promise<ReceiverView[]> {
   const receivers = await parts.stores.registry.receivers();
   const sorted = receivers.sort((a, b) => (a.name < b.name ? -1 : 1));
-  return Promise.all(sorted.map((receiver) => viewOf(receiver, { counted }, parts)));
+  return Promise.all(sorted.map((receiver) => viewOf(receiver, { counted, originOf }, parts)));
 }
 
 /** One receiver. Throws an UnknownError for a name that is not known. */
-export async function readReceiver(name: string, parts: OperationParts): Promise<ReceiverView> {
-  return viewOf(await receiverNamed(name, parts), { counted: COUNTED }, parts);
+export async function readReceiver(
+  name: string,
+  originOf: OriginOf,
+  parts: OperationParts,
+): Promise<ReceiverView> {
+  return viewOf(await receiverNamed(name, parts), { counted: COUNTED, originOf }, parts);
 }
 
 async function viewOf(
   receiver: StoredReceiver,
-  { counted }: { counted: number },
+  { counted, originOf }: { counted: number; originOf: OriginOf },
   parts: OperationParts,
 ): Promise<ReceiverView> {
   const { name, type, removed } = receiver;
@@ -83,6 +96,7 @@ async function viewOf(
   return {
     name,
     type,
+    origin: originOf(name),
     removed,
     state: condition.state,
     backlog: pending + behind.count,
@@ -108,6 +122,29 @@ function timesOf(condition: ReceiverCondition) {
     disabledBy: condition.state === 'disabled' ? disabledBy : null,
     pausedAt: isoTimeOrNull(pausedAt),
   };
+}
+
+/** How many entries behind a cursor are read to find the oldest event that a receiver is owed. */
+const LOOKED_AT = 100;
+
+/**
+ * When the oldest event was written that a receiver has not accepted (Redis time, ms); null where there is none, or none
+ * among the first entries behind its cursor. A replay counts from when it was opened.
+ */
+export async function oldestUndelivered(
+  receiver: StoredReceiver,
+  { oldestId, oldestMs }: { oldestId: string | null; oldestMs: number | null },
+  parts: OperationParts,
+): Promise<number | null> {
+  const { deliveries, lease } = parts.stores;
+  const { name } = receiver;
+  if (oldestId === null) {
+    const cursor = await lease.cursor(name);
+    return (await behindCursor(receiver, { cursor, counted: LOOKED_AT }, parts)).oldestMs;
+  }
+  const fact = await deliveries.fact(name, oldestId);
+  const writtenMs = fact === null || fact.replay !== null ? null : Number(fact.entry.split('-')[0]);
+  return writtenMs === null || oldestMs === null ? oldestMs : Math.min(writtenMs, oldestMs);
 }
 
 /** The events behind a cursor that will become deliveries. */

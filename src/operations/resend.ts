@@ -85,20 +85,21 @@ export async function resendEvent(
   return resendPlaces([place], options, parts);
 }
 
-/** Sends all events of a subject that are still in the log once more, in their order. */
+/**
+ * Sends the events of a subject once more, in their order: those of its newest 100 that are still in the log. `leftOut` is
+ * how many others it has had.
+ */
 export async function resendSubject(
   id: string,
   options: ResendOptions,
   parts: OperationParts,
-): Promise<Resent> {
-  const { subject } = await knownSubject(id, parts);
+): Promise<{ replays: Resent; leftOut: number }> {
+  const { subject, known } = await knownSubject(id, parts);
   const places = await parts.stores.subjects.entries(subject);
   const kept = await parts.stores.events.atAll(places);
-  return resendPlaces(
-    places.filter((_, index) => eventOf(kept[index] ?? null) !== null),
-    options,
-    parts,
-  );
+  const sent = places.filter((_, index) => eventOf(kept[index] ?? null) !== null);
+  const leftOut = Math.max(0, (known.snapshot?.sequence ?? 0) - sent.length);
+  return { replays: await resendPlaces(sent, options, parts), leftOut };
 }
 
 async function resendPlaces(

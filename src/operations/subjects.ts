@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ANY_ROUTE, routeName } from '../domain/cadence/route-name.ts';
 import type { JsonObject } from '../domain/json.ts';
+import { PROOF_OUTCOMES, proofOf } from '../domain/proof/proof-flags.ts';
 import { isTrackedRoot, parseClaimRoot, walletsOf } from '../domain/subjects/claim.ts';
 import { SURFACES, surfaceKinds } from '../domain/subjects/kinds.ts';
 import { stageOf } from '../domain/subjects/lifecycle.ts';
@@ -27,6 +28,10 @@ export const SUBJECT = z
     status: z.string().nullable().describe('As the upstream said it last; null before it said anything.'),
     underWay: z.boolean().describe('Whether it is polled: it has not ended, or is watched for ever.'),
     overdue: z.boolean().describe('Whether it was told as overdue.'),
+    proof: z
+      .enum(PROOF_OUTCOMES)
+      .nullable()
+      .describe('What was told of what the chain says, the worst of its payments; null where nothing was.'),
     pendingSince: z.iso
       .datetime()
       .nullable()
@@ -67,6 +72,7 @@ export type SubjectFilter = {
   mentions?: string;
   underWay?: boolean;
   overdue?: boolean;
+  proofs?: readonly string[];
   atLeastMs?: number;
 };
 
@@ -75,7 +81,10 @@ export const SUBJECT_PLACE = z.union([
   z.object({ atMs: z.number(), subject: z.string() }),
   z.object({
     list: z.int().min(0).max(100),
-    scan: z.string().regex(/^\d{1,20}$/),
+    scan: z
+      .string()
+      .regex(/^\d{1,20}$/)
+      .refine((text) => BigInt(text) < 2n ** 64n),
     /** Up to which one what a scan gives was listed, in the order of the ids. */
     after: z.string().exactOptional(),
   }),
@@ -197,6 +206,7 @@ export function summaryOf(
     kind: eventKind(id),
     status: snapshot?.status ?? null,
     underWay: seenAtMs !== null,
+    proof: proofOf(snapshot?.flags ?? []),
     overdue: snapshot?.flags.some((flag) => flag.startsWith('overdue:')) ?? false,
     pendingSince: pendingSince === null ? null : isoTime(pendingSince * 1_000),
     changedAt: isoTimeOrNull(snapshot?.changedAtMs ?? changedAtMs),
@@ -234,7 +244,7 @@ function isMeant(
   filter: SubjectFilter,
   { id, summary, known }: { id: SubjectId; summary: Subject; known: Known },
 ): boolean {
-  const { statuses, wallet, subscription, metadata, mentions, underWay, overdue, atLeastMs } = filter;
+  const { statuses, wallet, subscription, metadata, mentions, underWay, overdue, proofs, atLeastMs } = filter;
   const { snapshot, seenAtMs } = known;
   const text =
     wallet === undefined && mentions === undefined
@@ -249,6 +259,7 @@ function isMeant(
     metadata.every(([key, value]) => summary.metadata[key] === value) &&
     (mentions === undefined || names(mentions) || Object.values(summary.metadata).includes(mentions)) &&
     (underWay === undefined || underWay === (seenAtMs !== null)) &&
+    (proofs === undefined || (summary.proof !== null && proofs.includes(summary.proof))) &&
     (overdue === undefined || overdue === (summary.overdue && waits)) &&
     (atLeastMs === undefined || (waits && Date.now() - (snapshot.pendingSince ?? 0) * 1_000 >= atLeastMs))
   );

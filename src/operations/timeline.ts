@@ -2,11 +2,13 @@ import { z } from 'zod';
 import { deliveryId } from '../domain/events/delivery-id.ts';
 import type { Event } from '../domain/events/event.ts';
 import { TRANSFER } from '../domain/events/event-schema.ts';
+import { PROOF } from '../domain/proof/proof.ts';
 import { parseClaimRoot } from '../domain/subjects/claim.ts';
 import { asSubjectId, parseSubjectId, type SubjectId, subjectKind } from '../domain/subjects/subject.ts';
 import { transferFacts } from '../domain/transfers/transfer-facts.ts';
 import { compareEntries, eventOf } from '../store/log-entry.ts';
 import type { Known } from '../store/subjects.ts';
+import { CHECK_DETAILS, checkDetails } from './checks.ts';
 import { DELIVERY, type Delivery, deliveryOf } from './deliveries.ts';
 import { UnknownError } from './errors.ts';
 import type { OperationParts } from './parts.ts';
@@ -27,6 +29,7 @@ const MOMENT = z.object({
   regression: z.boolean().exactOptional(),
   upstreamUpdatedAt: z.int().nullable(),
   detectionDelaySeconds: z.number().nullable(),
+  proof: PROOF.exactOptional().describe('What the chain said, where the event tells that.'),
   deliveries: z.array(DELIVERY).describe('To every receiver that the event was for.'),
 });
 
@@ -35,6 +38,9 @@ export const SUBJECT_DETAILS = SUBJECT.omit({})
   .extend({
     record: z.record(z.string(), z.json()).nullable().describe('What the upstream said last, whole.'),
     transfer: TRANSFER.nullable().describe('What is known of the transfer, as its last event said it.'),
+    checks: z
+      .array(CHECK_DETAILS)
+      .describe('What was stated about its payments on chains with RPC endpoints, and what came of it.'),
     related: z
       .array(z.string())
       .describe('The quotes and jobs that led to it, whose events are in the timeline.'),
@@ -57,11 +63,13 @@ export async function readSubject(id: string, parts: OperationParts): Promise<Su
   const events = await eventsOf([subject, ...related], parts);
   const own = events.findLast(({ data }) => data.subject.id === subject);
   const receivers = (await registry.receivers()).map(({ name }) => name).sort();
+  const checks = await parts.stores.checks.of(subject);
   const timeline = await Promise.all(events.map((event) => momentOf(event, receivers, parts)));
   return {
     ...summaryOf(subject, known, { subscriptions, changedAtMs: null, directory: parts.directory }),
     record: known.snapshot?.record ?? null,
     transfer: own === undefined ? null : transferFacts(own, parts.directory),
+    checks: checks.map(checkDetails),
     related,
     timeline,
   };
@@ -107,7 +115,7 @@ async function momentOf(
   parts: OperationParts,
 ): Promise<z.infer<typeof MOMENT>> {
   const { subject, sequence, status, previousStatus, changes, skipped, regression } = event.data;
-  const { upstreamUpdatedAt, detectionDelaySeconds } = event.data;
+  const { upstreamUpdatedAt, detectionDelaySeconds, proof } = event.data;
   return {
     at: event.timestamp,
     subject: subject.id,
@@ -121,6 +129,7 @@ async function momentOf(
     ...(regression === undefined ? {} : { regression }),
     upstreamUpdatedAt,
     detectionDelaySeconds,
+    ...(proof === undefined ? {} : { proof }),
     deliveries: await deliveriesOf(event.id, receivers, parts),
   };
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { parseDeliveryId } from '../domain/events/delivery-id.ts';
 import { wantsType } from '../domain/events/filter.ts';
+import type { ListPlace } from '../store/deliveries.ts';
 import { eventOf } from '../store/log-entry.ts';
 import { DELIVERY, deliveryOf } from './deliveries.ts';
 import type { OperationParts } from './parts.ts';
@@ -26,11 +27,15 @@ export type UndeliveredFilter = {
   subject?: string;
 };
 
-/** How far the list has come: the receivers by name, of each first what is tried again, then the dead letters. */
+/**
+ * How far the list has come: the receivers by name, of each first what is tried again, then the dead letters; behind the
+ * delivery `id` in its list, at whose beginning both are empty.
+ */
 export const UNDELIVERED_PLACE = z.object({
   receiver: z.string(),
   list: z.enum(['open', 'dead']),
-  offset: z.int().min(0).max(10_000_000),
+  score: z.string().regex(/^(\d{1,16}(\.\d{1,6})?)?$/),
+  id: z.string().max(100),
 });
 
 export type UndeliveredPlace = z.infer<typeof UNDELIVERED_PLACE>;
@@ -51,23 +56,24 @@ export async function listUndelivered(
     .filter(({ list }) => filter.state === undefined || list === (filter.state === 'dead' ? 'dead' : 'open'))
     .filter((one) => from === null || isFrom(one, from));
   const found: Undelivered[] = [];
-  let looked = 0;
+  let room = MOST_LOOKED_AT;
   for (const { receiver, list } of lists) {
     const isFirst = from !== null && from.receiver === receiver && from.list === list;
-    let offset = isFirst ? from.offset : 0;
-    for (;;) {
-      const count = Math.min(limit, MOST_LOOKED_AT - looked);
-      if (count <= 0) return { undelivered: found, next: { receiver, list, offset } };
-      const ids = await deliveries.listed(receiver, { list, offset, count });
-      const some = await Promise.all(ids.map((id) => undeliveredOf(receiver, id, { filter, parts })));
-      for (const one of some) {
-        offset += 1;
+    let after: ListPlace | null = isFirst && from.id !== '' ? from : null;
+    do {
+      const stop = { receiver, list, score: after?.score ?? '', id: after?.id ?? '' };
+      if (room <= 0) return { undelivered: found, next: stop };
+      const count = Math.min(limit, room);
+      const { listed, reached } = await deliveries.undelivered(receiver, { list, after, count });
+      const some = await Promise.all(listed.map(({ id }) => undeliveredOf(receiver, id, { filter, parts })));
+      for (const [index, one] of some.entries()) {
         if (one !== null) found.push(one);
-        if (found.length === limit) return { undelivered: found, next: { receiver, list, offset } };
+        const { score = '', id = '' } = listed[index] ?? {};
+        if (found.length === limit) return { undelivered: found, next: { receiver, list, score, id } };
       }
-      looked += ids.length;
-      if (ids.length < count) break;
-    }
+      room -= Math.max(1, listed.length);
+      after = reached;
+    } while (after !== null);
   }
   return { undelivered: found, next: null };
 }

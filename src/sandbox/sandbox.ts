@@ -1,6 +1,8 @@
 import type { FastifyInstance } from 'fastify';
+import { type Chains, createChains, type StatedPayment } from './chains/chains.ts';
+import { createRpcPort, type RpcPort } from './chains/rpc-port.ts';
 import { type Answer, type Answering, createAnswering, type Showing } from './control/answer-log.ts';
-import { createControl, type Pace } from './control/control.ts';
+import { type ChainState, type ChainsChange, createControl, type Pace } from './control/control.ts';
 import { type CameRequest, createRequestLog, type RequestLog } from './control/request-log.ts';
 import { createOpenService } from './endpoints/open-service.ts';
 import { createService } from './endpoints/service.ts';
@@ -20,6 +22,7 @@ import { createGenerator } from './world/generator.ts';
 import { transactionHash, uuid } from './world/identifiers.ts';
 import { type Market, USUAL_MARKET } from './world/market.ts';
 import { createOrders } from './world/orders.ts';
+import type { TransferPlan } from './world/plan.ts';
 import { randomStream } from './world/random.ts';
 import { createSubmits } from './world/submits.ts';
 import { Timeline } from './world/timeline.ts';
@@ -49,6 +52,8 @@ export type SandboxOptions = {
   walletSkew?: number;
   /** How many transfers, over all wallets, have ended in the days before the start. Default 0. */
   pastTransfers?: number;
+  /** How many seconds after its birth a block is final, before time is scaled. Default 60. */
+  finalitySeconds?: number;
   /** Faults that are on from the start. */
   faults?: readonly Fault[];
 };
@@ -62,6 +67,8 @@ export class Sandbox {
   readonly #host: string;
   readonly #ports: { service: number; control: number; quotes: number };
   readonly #nowMs = createClock();
+  readonly #chains: Chains;
+  readonly #rpc: RpcPort;
   readonly #world: World;
   readonly #director: Director;
   readonly #timeline: Timeline;
@@ -75,12 +82,13 @@ export class Sandbox {
 
   constructor(options: SandboxOptions = {}) {
     const { seed = 1, timeScale = 1, transfersPerSecond = 0.5 } = options;
-    const { wallets = 10, walletSkew = 0, pastTransfers = 0 } = options;
+    const { wallets = 10, walletSkew = 0, pastTransfers = 0, finalitySeconds = 60 } = options;
     expectNumber('timeScale', timeScale, { above: 0 });
     expectNumber('transfersPerSecond', transfersPerSecond, { least: 0 });
     expectNumber('wallets', wallets, { least: 1, whole: true });
     expectNumber('walletSkew', walletSkew, { least: 0 });
     expectNumber('pastTransfers', pastTransfers, { least: 0, whole: true });
+    expectNumber('finalitySeconds', finalitySeconds, { least: 0 });
     expectNumber('seed', seed, { least: Number.MIN_SAFE_INTEGER, whole: true });
     this.apiKey = options.apiKey ?? 'sandbox-key';
     this.#host = options.host ?? '127.0.0.1';
@@ -95,7 +103,24 @@ export class Sandbox {
     const spoilings: Spoilings = new WeakMap();
     const agenda = createAgenda();
     const generator = createGenerator({ seed, wallets, walletSkew });
-    this.#world = createWorld({ wallets: generator.wallets.map((wallet) => wallet.address) });
+    this.#chains = createChains({
+      seed,
+      timeScale,
+      finality: { seconds: finalitySeconds / timeScale },
+      agenda,
+    });
+    this.#rpc = createRpcPort({ chains: this.#chains, faults, nowMs: this.#nowMs });
+    this.#world = createWorld({
+      wallets: generator.wallets.map((wallet) => wallet.address),
+      moved: this.#chains.follow,
+      remembered: this.#chains.remember,
+    });
+    /** The plan by which a transfer lives: with the lie that a fault draws for it, or that it was given. */
+    const prepare = (plan: TransferPlan): TransferPlan => {
+      const path = `/chains/${plan.destination.chain.chainId}`;
+      const drawn = faults.strikeAlways('payment', { path, key: plan.intentHash })?.lie ?? null;
+      return this.#chains.withReused({ ...plan, lie: plan.lie ?? drawn });
+    };
     this.#director = createDirector({
       world: this.#world,
       agenda,
@@ -104,6 +129,7 @@ export class Sandbox {
       pastTransfers,
       transfersPerSecond,
       isReorganised: () => faults.strike('regressions', '/') !== undefined,
+      prepare,
     });
     this.#timeline = new Timeline({ agenda, nowMs: this.#nowMs });
     this.#answering = createAnswering({
@@ -120,6 +146,7 @@ export class Sandbox {
       nowMs: this.#nowMs,
       changed: () => this.#timeline.rearm(),
       at: (dueMs, work) => agenda.add(dueMs, work),
+      prepare,
     });
     const submits = createSubmits({ orders, nowMs: this.#nowMs, newJob: (index) => drawJob(seed, index) });
     const desk = createQuoteDesk({
@@ -142,6 +169,7 @@ export class Sandbox {
       distortion: createDistortion({ faults }),
       quoting: { signers: this.#signers, desk },
       ordering: { orders, submits },
+      rpc: this.#rpc,
       port,
     });
     this.#openService = createOpenService({ seed, timeScale, desk, port });
@@ -152,7 +180,9 @@ export class Sandbox {
         answers: this.#answering.log,
         showings: this.#answering.showings,
         requests: this.#requests.log,
+        payments: this.#chains.stated,
       },
+      chains: { read: () => this.chains(), set: (change) => this.setChains(change) },
       pace: { read: () => this.pace(), set: (perSecond) => this.setPace(perSecond) },
       market: { read: () => this.#market, set: (change) => this.setMarket(change) },
       fund: (wanted) => fundByTransaction(orders, wanted),
@@ -249,6 +279,41 @@ export class Sandbox {
     const { extraFee = this.#market.extraFee, solvers = this.#market.solvers } = change;
     this.#market = { extraFee, solvers };
     return this.#market;
+  }
+
+  /** What the upstream has stated of payments, and what their chains show instead; at most the last 200,000. */
+  payments(sinceMs?: number): StatedPayment[] {
+    return this.#chains.stated.read(sinceMs);
+  }
+
+  /** The URL of an endpoint of a chain, of any name. Throws before `start`. */
+  rpcUrl(chainId: number, endpoint: string): string {
+    return `${this.url}/chains/${chainId}/${endpoint}`;
+  }
+
+  /** The chains that can be asked, and who was asked how often. */
+  chains(): ChainState[] {
+    const calls = this.#rpc.calls();
+    const nowMs = this.#nowMs();
+    return [...this.#chains.all.values()].map(({ chain: { chainId, name }, blocks }) => ({
+      chainId,
+      name,
+      head: blocks.head(nowMs),
+      finalized: blocks.finalized(nowMs),
+      finality: blocks.finality(),
+      calls: calls[chainId] ?? {},
+    }));
+  }
+
+  /** Says how far finality is behind, or has the newest blocks reorganised; on one chain, or on all. */
+  setChains({ chainId, finality, reorganise }: ChainsChange): ChainState[] {
+    const nowMs = this.#nowMs();
+    for (const [id, { blocks }] of this.#chains.all) {
+      if (chainId !== undefined && chainId !== id) continue;
+      if (finality !== undefined) blocks.setFinality(finality);
+      if (reorganise !== undefined) blocks.reorganise(blocks.head(nowMs) - reorganise + 1, nowMs);
+    }
+    return this.chains();
   }
 
   #rotateSigners(chainId: number | undefined): { chainId: number; quoteSigner: string }[] {

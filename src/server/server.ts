@@ -1,6 +1,8 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
 import { withTimeout } from '../with-timeout.ts';
-import { Access } from './api/access.ts';
+import { Access, type AccessRules } from './api/access.ts';
 import { API_BASE, type ApiOptions, announcesBody, routeApi } from './api/api.ts';
 import { routeConsole } from './console/console.ts';
 import { sendProblem } from './problem.ts';
@@ -12,7 +14,7 @@ export type ReadinessCheck = { name: string; ok: boolean; detail: string };
 export type ServerOptions = {
   host: string;
   port: number;
-  metrics: { expose(): Promise<{ contentType: string; body: string }> };
+  metrics: { expose(accept?: string): Promise<{ contentType: string; body: string }> };
   readiness: () => Promise<ReadinessCheck[]>;
   /** What a restart of the process would mend; it is alive as long as all of it is ok. */
   health: () => ReadinessCheck[];
@@ -24,6 +26,9 @@ const READINESS_TIMEOUT_MS = 2_000;
 
 /** Scrapers, probes and a few readers of events; who comes beyond that is hung up on. */
 const MOST_CONNECTIONS = 256;
+
+/** With so many, none is kept for its next request: a probe must not be hung up on for the sake of those that do nothing. */
+const MANY_CONNECTIONS = 192;
 
 /** What a stranger can hold: no request is longer than its headers, and none of them comes slowly. */
 const LIMITS = {
@@ -44,11 +49,16 @@ const LIMITS = {
 export class Server {
   readonly #options: ServerOptions;
   readonly #app: FastifyInstance;
+  readonly #access: Access | null;
 
   constructor(options: ServerOptions) {
     this.#options = options;
+    const { api } = options;
+    this.#access =
+      api === null ? null : new Access(api, () => api.parts()?.operations.stores.sessions ?? null);
     this.#app = fastify(LIMITS);
     this.#app.server.maxConnections = MOST_CONNECTIONS;
+    this.#keepRoom();
     this.#refuseBodies();
     this.#route();
   }
@@ -66,9 +76,43 @@ export class Server {
     return { url: `http://${host.includes(':') ? `[${host}]` : host}:${listening}` };
   }
 
+  /** Lets others in from now on, where there is an API. */
+  changeAccess(rules: AccessRules): void {
+    this.#access?.change(rules);
+  }
+
   /** Ends requests under way and stops listening. */
   async close(): Promise<void> {
     await this.#app.close();
+  }
+
+  /**
+   * Where there are many connections, closes those that rest after an answer, and the others behind their answers. One that
+   * has not sent its first request yet is left alone: `closeIdleConnections` would end it too.
+   */
+  #keepRoom(): void {
+    const { server } = this.#app;
+    const resting = new Set<Socket>();
+    let count = 0;
+    this.#app.addHook('onSend', async (_request, reply) => {
+      if (count >= MANY_CONNECTIONS) reply.header('connection', 'close');
+    });
+    server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+      resting.delete(socket);
+      response.once('close', () => {
+        if (!socket.destroyed) resting.add(socket);
+      });
+    });
+    server.on('connection', (socket) => {
+      count += 1;
+      socket.once('close', () => {
+        count -= 1;
+        resting.delete(socket);
+      });
+      if (count < MANY_CONNECTIONS) return;
+      for (const one of resting) one.destroy();
+      resting.clear();
+    });
   }
 
   /** Where no body is taken, the headers that announce one are answered, and the connection ends. */
@@ -82,14 +126,13 @@ export class Server {
 
   #route(): void {
     const { metrics, readiness, health, api } = this.#options;
-    if (api !== null) {
-      const access = new Access(api);
-      routeApi(this.#app, access, api);
-      if (api.console) routeConsole(this.#app, access);
+    if (api !== null && this.#access !== null) {
+      routeApi(this.#app, this.#access, api);
+      if (api.console) routeConsole(this.#app, this.#access);
     }
-    this.#app.get('/metrics', async (_request, reply) => {
-      const { contentType, body } = await metrics.expose();
-      return reply.type(contentType).send(body);
+    this.#app.get('/metrics', async ({ headers }, reply) => {
+      const { contentType, body } = await metrics.expose(headers.accept);
+      return reply.type(contentType).header('vary', 'accept').send(body);
     });
     this.#app.get('/healthz', async (_request, reply) => {
       const stuck = health().filter((check) => !check.ok);

@@ -43,7 +43,7 @@ export class Sealing {
   }
 }
 
-const PUT = z.enum(['stored', 'taken', 'missing']);
+const PUT = z.enum(['stored', 'changed', 'taken', 'missing']);
 
 /** The receivers that were made through the API, as they are stored: sealed, the same for all processes. */
 export class AddedReceiverStore {
@@ -69,10 +69,10 @@ export class AddedReceiverStore {
     return this.#redis.hget(this.#keys.addedReceivers, name);
   }
 
-  /** Stores one, as a new one or in the place of one that was made before. */
+  /** Stores one, as a new one or in the place of one that was made before: of `before`, where that is given. */
   async put(
     definition: Omit<StoredReceiver, 'removed'>,
-    { sealed, as }: { sealed: string; as: 'new' | 'other' },
+    { sealed, as, before }: { sealed: string; as: 'new' | 'other'; before: string | null },
   ): Promise<z.infer<typeof PUT>> {
     const keys = this.#keys;
     return PUT.parse(
@@ -86,6 +86,7 @@ export class AddedReceiverStore {
         sealed,
         receiverText(definition),
         as,
+        before ?? '',
       ),
     );
   }

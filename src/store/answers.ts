@@ -2,9 +2,8 @@ import { z } from 'zod';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
-/** How long the answer to a named request is kept, and how long one that has no answer yet counts as under way. */
+/** How long the answer to a named request is kept. */
 const KEPT_MS = 86_400_000;
-const UNDER_WAY_MS = 60_000;
 
 /** How many named requests are remembered at once. */
 const MOST_KEPT = 10_000;
@@ -35,15 +34,21 @@ export class AnswerStore {
     this.#keys = keys;
   }
 
-  /** Begins a request; `fingerprint` is what of it must be the same for it to be the same request. */
-  async begin(name: string, fingerprint: string): Promise<NamedRequest> {
+  /**
+   * Begins a request; `fingerprint` is what of it must be the same for it to be the same request. Without an answer it
+   * counts as under way for `underWayMs`.
+   */
+  async begin(
+    name: string,
+    { fingerprint, underWayMs }: { fingerprint: string; underWayMs: number },
+  ): Promise<NamedRequest> {
     const [state, status, body] = BEGUN.parse(
       await this.#redis.iwBeginAnswer(
         this.#keys.answer(name),
         this.#keys.answers,
         name,
         fingerprint,
-        String(UNDER_WAY_MS),
+        String(underWayMs),
         String(KEPT_MS),
         String(MOST_KEPT),
       ),

@@ -22,6 +22,7 @@ declare module 'ioredis' {
     iwLearn(...keysAndArgs: string[]): Result<number, Context>;
     iwClaim(...keysAndArgs: string[]): Result<number, Context>;
     iwPutReceiver(...keysAndArgs: string[]): Result<string, Context>;
+    iwSyncAddedReceiver(...keysAndArgs: string[]): Result<number, Context>;
     iwRemoveReceiver(...keysAndArgs: string[]): Result<number, Context>;
     iwTrackSubject(...keysAndArgs: string[]): Result<[number, string], Context>;
     iwUntrackSubject(...keysAndArgs: string[]): Result<number, Context>;
@@ -36,6 +37,7 @@ declare module 'ioredis' {
     iwBeat(...keysAndArgs: string[]): Result<string[], Context>;
     iwTakeOver(...keysAndArgs: string[]): Result<number, Context>;
     iwRepairDeliveries(...keysAndArgs: string[]): Result<string[], Context>;
+    iwListUndelivered(...keysAndArgs: string[]): Result<string[], Context>;
     iwAdvance(...keysAndArgs: string[]): Result<number, Context>;
     iwRecordAttempt(...keysAndArgs: string[]): Result<string[], Context>;
     iwRenewDeliveries(...keysAndArgs: string[]): Result<number, Context>;
@@ -53,6 +55,12 @@ declare module 'ioredis' {
     iwReturnEntry(...keysAndArgs: string[]): Result<string, Context>;
     iwAcknowledge(...keysAndArgs: string[]): Result<string, Context>;
     iwBeginAnswer(...keysAndArgs: string[]): Result<string[], Context>;
+    iwFeedChecks(...keysAndArgs: string[]): Result<[number, number], Context>;
+    iwClaimChecks(...keysAndArgs: string[]): Result<[string, string, unknown[]], Context>;
+    iwRenewChecks(...keysAndArgs: string[]): Result<string[], Context>;
+    iwPostponeCheck(...keysAndArgs: string[]): Result<number, Context>;
+    iwEndCheck(...keysAndArgs: string[]): Result<string, Context>;
+    iwTrimChecks(...keysAndArgs: string[]): Result<number, Context>;
     iwAppendEvent(...keysAndArgs: string[]): Result<string, Context>;
   }
 }

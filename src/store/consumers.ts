@@ -5,6 +5,9 @@ import type { Keys } from './keys.ts';
 /** How many consumers may have their place kept here. */
 const MOST_CONSUMERS = 1_000;
 
+/** What is stored of a consumer; one of another shape begins anew, and gets events twice rather than never. */
+const PLACE = /^([^|]+)\|(\d{1,16}-\d{1,19})$/;
+
 const ACKNOWLEDGED = z.enum(['kept', 'behind', 'full']);
 
 /** Up to which entry a consumer has taken the log named `log`. */
@@ -22,7 +25,8 @@ export class ConsumerStore {
 
   /** Where a consumer stands; null for one that has taken nothing yet. */
   async place(name: string): Promise<ConsumerPlace | null> {
-    const [log, after] = (await this.#redis.hget(this.#keys.consumers, name))?.split('|') ?? [];
+    const stored = (await this.#redis.hget(this.#keys.consumers, name)) ?? '';
+    const [, log, after] = PLACE.exec(stored) ?? [];
     return log === undefined || after === undefined ? null : { log, after };
   }
 

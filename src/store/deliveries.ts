@@ -66,6 +66,9 @@ export type Noted = { outcome: DeliveryOutcome; moved: ReceiverMove | null; rele
 
 const NOTED = z.tuple([OUTCOME, z.enum(['failing', 'disabled', 'recovered', '']), z.string()]);
 
+/** A delivery's place in the list of a receiver's open or dead ones. */
+export type ListPlace = { score: string; id: string };
+
 /** How many attempts of a delivery are kept. */
 const ATTEMPTS_KEPT = 12;
 
@@ -306,13 +309,25 @@ export class DeliveryStore {
     return this.#redis.zrange(this.#keys.dead(receiver), sinceMs, '+inf', 'BYSCORE', 'LIMIT', 0, count);
   }
 
-  /** The ids of a receiver's deliveries that are open, by when they were opened, or dead, by when they died. */
-  async listed(
+  /**
+   * A receiver's deliveries that were attempted and not accepted: open ones by when they were opened, or dead ones by when
+   * they died, from behind a place on. `reached` is how far was looked; null at the end of the list.
+   */
+  async undelivered(
     receiver: string,
-    { list, offset, count }: { list: 'open' | 'dead'; offset: number; count: number },
-  ): Promise<string[]> {
-    const key = list === 'open' ? this.#keys.pending(receiver) : this.#keys.dead(receiver);
-    return this.#redis.zrange(key, String(offset), String(offset + count - 1));
+    { list, after, count }: { list: 'open' | 'dead'; after: ListPlace | null; count: number },
+  ): Promise<{ listed: ListPlace[]; reached: ListPlace | null }> {
+    const keys = this.#keys;
+    const [more, score = '', id = '', ...flat] = await this.#redis.iwListUndelivered(
+      list === 'open' ? keys.pending(receiver) : keys.dead(receiver),
+      keys.delivery(receiver, ''),
+      after?.score ?? '',
+      after?.id ?? '',
+      String(count),
+      String(MOST_OPEN),
+    );
+    const listed = Object.entries(pairsOf(flat)).map(([id, score]) => ({ id, score }));
+    return { listed, reached: more === 'end' ? null : { score, id } };
   }
 
   async counts(receiver: string): Promise<{ pending: number; dead: number }> {
@@ -323,10 +338,14 @@ export class DeliveryStore {
     return { pending, dead };
   }
 
-  /** Where the open deliveries of a receiver are, and when the oldest of them was opened (Redis time, ms). */
-  async depth(
-    receiver: string,
-  ): Promise<{ waiting: number; delayed: number; active: number; oldestMs: number | null }> {
+  /** Where the open deliveries of a receiver are, which of them was opened first, and when (Redis time, ms). */
+  async depth(receiver: string): Promise<{
+    waiting: number;
+    delayed: number;
+    active: number;
+    oldestMs: number | null;
+    oldestId: string | null;
+  }> {
     const queue = this.#keys.queue(receiver);
     const [waiting, later, batched, active, oldest] = await Promise.all([
       this.#redis.zcard(`${queue}:due`),
@@ -336,7 +355,7 @@ export class DeliveryStore {
       this.#redis.zrange(this.#keys.pending(receiver), '0', '0', 'WITHSCORES'),
     ]);
     const oldestMs = oldest[1] === undefined ? null : Number(oldest[1]);
-    return { waiting, delayed: later + batched, active, oldestMs };
+    return { waiting, delayed: later + batched, active, oldestMs, oldestId: oldest[0] ?? null };
   }
 
   /** When the next attempt is due by the deliveries' own times (ms); null where none waits for one. */

@@ -34,6 +34,7 @@ export const FACT = z.object({
   after: z.string().nullable().default(null),
   nextAt: INTEGER_TEXT.nullable().default(null),
   replay: z.string().nullable().default(null),
+  deliveredAt: INTEGER_TEXT.nullable().default(null),
   batch: z.string().nullable().default(null),
   attempts: JSON_TEXT.pipe(z.array(ATTEMPT)).default([]),
   answer: z.string().default(''),
@@ -54,6 +55,7 @@ export type DeliveryOutcome = z.infer<typeof OUTCOME>;
  * before the delivery began anew, before its own time, or met a receiver that asked for time. The last of them are in
  * `attempts` (none where the first succeeded), and what was said to the very last in `answer`. `after` is the delivery of
  * the same subject that must have ended first, `nextAt` (Redis time, ms) when it is tried again, `replay` the replay that
- * sends the event once more, `batch` the message that it is sent in together with others.
+ * sends the event once more, `batch` the message that it is sent in together with others, `deliveredAt` (Redis time, ms)
+ * when it was first noted as delivered; null where that was not noted.
  */
 export type DeliveryFact = z.infer<typeof FACT>;

@@ -52,6 +52,16 @@ export class Keys {
     return `${this.root}:schema:fence`;
   }
 
+  /** string: fencing token of the process that feeds the books. Expires with its lease. */
+  get booksLease(): string {
+    return `${this.root}:books:lease`;
+  }
+
+  /** string: the newest token of `booksLease`. For ever. */
+  get booksFence(): string {
+    return `${this.root}:books:fence`;
+  }
+
   /** zset: `[entry, field, value, …]` of an entry of the log that could not be read -> its time, ms. Trimmed like the log. */
   get setAside(): string {
     return `${this.root}:set-aside`;
@@ -90,7 +100,10 @@ export class Keys {
     return `${this.root}:changed`;
   }
 
-  /** hash: `<kind>|<status>` -> number of polled subjects that have a snapshot. */
+  /**
+   * hash: `<kind>|<status>` -> number of polled subjects that have a snapshot. Two more begin with it, `:open` and
+   * `:open:<state>`: the transfers among them that have not come to an end (commands/include/open-transfers.lua).
+   */
   get counts(): string {
     return `${this.root}:counts`;
   }
@@ -190,6 +203,26 @@ export class Keys {
     return `${this.root}:relay:fence`;
   }
 
+  /** Base of the keys of checks of what was stated about payments (see commands/include/check.lua). */
+  get checks(): string {
+    return `${this.root}:checks`;
+  }
+
+  /** string: `<name of the log>|<entry>` up to which what was stated has become checks. For ever. */
+  get checksCursor(): string {
+    return `${this.checks}:cursor`;
+  }
+
+  /** string: fencing token of the process that makes checks. Expires with its lease. */
+  get checksLease(): string {
+    return `${this.checks}:lease`;
+  }
+
+  /** string: the newest token of `checksLease`. For ever. */
+  get checksFence(): string {
+    return `${this.checks}:fence`;
+  }
+
   /** hash: state of a receiver, what was told of it, and how its last attempts went. For ever. */
   receiver(name: string): string {
     return `${this.root}:receiver:${name}`;
@@ -246,6 +279,11 @@ export class Keys {
   /** zset: name of a request to the API -> when it was first used, ms. Kept for a day. */
   get answers(): string {
     return `${this.root}:answers`;
+  }
+
+  /** string: a session of the console that was ended. Kept for as long as it would have been good. */
+  endedSession(id: string): string {
+    return `${this.root}:session-ended:${id}`;
   }
 
   /** zset: delivery id -> when it was opened, ms, of a receiver's deliveries that are neither delivered nor dead. */

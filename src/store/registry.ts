@@ -20,13 +20,15 @@ const SUBSCRIPTION = z.object({
   overdueAfterMs: z.union([z.number(), z.literal('learned')]).nullable(),
   /** Left out by a version that gave no warnings. */
   warnBeforeMs: z.number().nullable().default(null),
+  /** Left out by a version that checked nothing on chains. */
+  recipients: z.array(z.string()).default([]),
   /** When it left the config, ms of Redis time; null while it is in it. */
   removedAtMs: z.number().nullable(),
 });
 
 const RECEIVER = z.object({
   name: z.string(),
-  type: z.enum(['webhook', 'email']),
+  type: z.enum(['webhook', 'email', 'postgres']),
   events: z.array(z.string()),
   /** Left out by a version that had no filters. */
   filter: z
@@ -66,10 +68,14 @@ export type StoredSubscription = z.infer<typeof SUBSCRIPTION>;
 /** What the registry keeps of a receiver. One that left the config is `removed` and keeps its backlog. */
 export type StoredReceiver = z.infer<typeof RECEIVER>;
 
-/** What a config wants: its subscriptions with the subjects they name, its routes, each once, and its receivers. */
+/**
+ * What a config wants: its subscriptions with the subjects they name, its routes, each once, and its receivers, of which
+ * `addedReceivers` names those that were made through the API.
+ */
 export type Wanted = {
   digest: string;
   receivers: Omit<StoredReceiver, 'removed'>[];
+  addedReceivers?: ReadonlySet<string>;
   routes: readonly RouteDefinition[];
   subscriptions: (Omit<StoredSubscription, 'order' | 'removedAtMs'> & { subjects: SubjectId[] })[];
 };
@@ -84,8 +90,12 @@ export class Registry {
   readonly #receivers = new Map<string, StoredReceiver>();
   readonly #subscriptions = new Map<string, StoredSubscription>();
   /** What this process synced last: an entry of another shape is written anew from it. */
-  #own: Pick<Wanted, 'receivers' | 'routes'> & { subscriptions: Map<string, StoredSubscription> } = {
+  #own: Pick<Wanted, 'receivers' | 'routes'> & {
+    addedReceivers: ReadonlySet<string>;
+    subscriptions: Map<string, StoredSubscription>;
+  } = {
     receivers: [],
+    addedReceivers: new Set(),
     routes: [],
     subscriptions: new Map(),
   };
@@ -108,7 +118,7 @@ export class Registry {
    * only it removes; the others see that by the digest. Repeating it changes nothing. What is named anew is polled soon.
    */
   async sync(wanted: Wanted, newestEntry: string): Promise<void> {
-    this.adopt(wanted);
+    this.#take(wanted);
     await this.#syncReceivers(wanted.receivers, newestEntry);
     await this.#syncSubscriptions(wanted.subscriptions);
     await this.#syncRoutes(wanted.routes);
@@ -130,14 +140,40 @@ export class Registry {
     }
   }
 
-  /** Takes what a config wants for what this process wants, without writing it. */
-  adopt({ receivers, routes, subscriptions }: Wanted): void {
-    this.#own = { receivers, routes, subscriptions: definitionsOf(subscriptions) };
+  /**
+   * Takes what a config wants for what this process wants. What the file wants is not written; of the receivers that were
+   * made through the API every process writes what it has read last, and so the newest stands in the end.
+   */
+  async adopt(wanted: Wanted): Promise<void> {
+    this.#take(wanted);
+    await this.#syncAdded();
+  }
+
+  #take({ receivers, addedReceivers = new Set(), routes, subscriptions }: Wanted): void {
+    this.#own = { receivers, addedReceivers, routes, subscriptions: definitionsOf(subscriptions) };
+  }
+
+  async #syncAdded(): Promise<void> {
+    const { addedReceivers, receivers, cursors, events } = this.#keys;
+    for (const receiver of this.#own.receivers) {
+      const { name } = receiver;
+      if (!this.#own.addedReceivers.has(name)) continue;
+      await this.#redis.iwSyncAddedReceiver(
+        addedReceivers,
+        receivers,
+        cursors,
+        events,
+        name,
+        receiverText(receiver),
+      );
+    }
   }
 
   async #syncReceivers(receivers: Wanted['receivers'], newestEntry: string): Promise<void> {
     const names = new Set(receivers.map((receiver) => receiver.name));
+    await this.#syncAdded();
     for (const receiver of receivers) {
+      if (this.#own.addedReceivers.has(receiver.name)) continue;
       await this.#redis.hsetnx(this.#keys.cursors, receiver.name, newestEntry);
       await this.#redis.hset(this.#keys.receivers, receiver.name, receiverText(receiver));
     }
@@ -204,8 +240,8 @@ export class Registry {
       const where = `${this.#keys.tracked} ${parseClaimRoot(root).subject}`;
       const tracked = readTracked(text, { where, onForeign: this.#onForeign });
       if (tracked === null) return null;
-      const { metadata, receivers, overdueAfterMs, removedAtMs } = tracked;
-      const wishes = { metadata, receivers, overdueAfterMs, warnBeforeMs: null, removedAtMs };
+      const { metadata, receivers, overdueAfterMs, removedAtMs, recipients } = tracked;
+      const wishes = { metadata, receivers, overdueAfterMs, warnBeforeMs: null, removedAtMs, recipients };
       return { name: root, order: Number.MAX_SAFE_INTEGER, history: 'skip', ...wishes };
     });
   }

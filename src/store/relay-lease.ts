@@ -2,11 +2,9 @@ import { z } from 'zod';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { FencedLease } from './lease.ts';
 import { RECEIVER_STATES, type ReceiverState } from './receivers.ts';
 import type { OnForeign } from './stored.ts';
-
-/** Length of the relay's lease; a holder renews it while it works. */
-const LEASE_MS = 5_000;
 
 /** How many receivers one script is asked about. */
 const CHUNK = 500;
@@ -16,44 +14,33 @@ const STATE = z.enum(RECEIVER_STATES).catch('ok');
 /** Where a receiver stands: the entry up to which its deliveries are opened, its state, and how many are open. */
 export type Standing = { name: string; cursor: string; state: ReceiverState; open: number };
 
-/**
- * The lease of the relay, with a fencing token: every write of the relay names the token, so that a process that was
- * asleep while its lease ran out cannot write after another one has taken over.
- */
+/** The lease of the relay, and the cursors that only its holder moves. */
 export class RelayLease {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #onForeign: OnForeign;
-  #token = '';
+  readonly #lease: FencedLease;
 
   constructor(redis: RedisClient, keys: Keys, onForeign: OnForeign = () => undefined) {
     this.#redis = redis;
     this.#keys = keys;
     this.#onForeign = onForeign;
+    this.#lease = new FencedLease(redis, { lease: keys.relayLease, fence: keys.relayFence });
   }
 
   /** Takes or renews the lease. Returns the fencing token; null while another process holds it. */
   async hold(): Promise<string | null> {
-    this.#token = await this.#redis.iwLease(
-      this.#keys.relayLease,
-      this.#keys.relayFence,
-      this.#token,
-      String(LEASE_MS),
-    );
-    return this.#token === '' ? null : this.#token;
+    return this.#lease.hold();
   }
 
   /** Gives the lease back, so that another process can take over at once. */
   async release(): Promise<void> {
-    if (this.#token !== '' && (await this.#redis.get(this.#keys.relayLease)) === this.#token) {
-      await this.#redis.del(this.#keys.relayLease);
-    }
-    this.#token = '';
+    await this.#lease.release();
   }
 
   /** Whether any process relays now. */
   async isHeld(): Promise<boolean> {
-    return (await this.#redis.exists(this.#keys.relayLease)) === 1;
+    return this.#lease.isHeld();
   }
 
   /**

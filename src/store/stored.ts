@@ -15,6 +15,7 @@ export const STORED_KINDS = [
   'replay',
   'cursor',
   'directory',
+  'check',
 ] as const;
 
 /** An entry of another shape: what it should be, where it stands, and what is wrong with it. */

@@ -6,8 +6,11 @@ import type { Claim } from '../domain/subjects/claim.ts';
 import { isPollable, surfaceOf } from '../domain/subjects/kinds.ts';
 import { SNAPSHOT, SNAPSHOT_DRAFT, type Snapshot, type Unconfirmed } from '../domain/subjects/record.ts';
 import { eventKind, type SubjectId } from '../domain/subjects/subject.ts';
+import { openTransfer } from '../domain/transfers/open-transfer.ts';
+import type { CheckEnding } from './checks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { openText } from './open-transfers.ts';
 import { JSON_TEXT, type OnForeign, readHash, readStored } from './stored.ts';
 
 /**
@@ -36,9 +39,12 @@ export type Commit = {
   flag?: string;
   /** Begins to track the subject, where nobody does: first polled after so many virtual seconds and ms of rest, and so many ms later at most. */
   track?: { virtualSeconds: number; restMs: number; latestMs: number };
+  /** The check that ends with the event. */
+  check?: CheckEnding;
 };
 
-export type CommitResult = { outcome: 'committed' | 'already' | 'superseded'; commit: string };
+/** `gone` and `taken` only where a check was to end. */
+export type CommitResult = { outcome: z.infer<typeof COMMIT_OUTCOME>; commit: string };
 
 /** The registry of subjects: snapshots and claims. */
 export class SubjectStore {
@@ -202,6 +208,8 @@ export class SubjectStore {
       String(Math.round(commit.track?.restMs ?? 0)),
       '',
       String(Math.round(commit.track?.latestMs ?? 0)),
+      snapshot ? openText(openTransfer(subject, snapshot)) : '',
+      commit.check === undefined ? '' : JSON.stringify(commit.check),
     );
     return { outcome: COMMIT_OUTCOME.parse(outcome), commit: number };
   }
@@ -236,7 +244,7 @@ export type ChangedSubject = { subject: string; atMs: number };
 /** How many of the subjects that changed are looked at in one go whether they are still there. */
 const TRIMMED_AT_ONCE = 200;
 
-const COMMIT_OUTCOME = z.enum(['committed', 'already', 'superseded']);
+const COMMIT_OUTCOME = z.enum(['committed', 'already', 'superseded', 'gone', 'taken']);
 
 function claimsArgument(claims: readonly Claim[]): string {
   return JSON.stringify(

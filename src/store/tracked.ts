@@ -16,6 +16,8 @@ const TRACKED = z.object({
   metadata: z.record(z.string(), z.string()),
   receivers: z.array(z.string()),
   overdueAfterMs: OVERDUE_AFTER,
+  /** Left out by a version that checked nothing on chains. */
+  recipients: z.array(z.string()).default([]),
 });
 
 const TRACKED_TEXT = JSON_TEXT.pipe(TRACKED);
@@ -26,7 +28,7 @@ const TRACKED_TEXT = JSON_TEXT.pipe(TRACKED);
  */
 export type TrackedSubject = z.infer<typeof TRACKED>;
 
-/** What somebody wants of a subject: what its events carry, who gets them, and when it counts as overdue. */
+/** What somebody wants of a subject: what its events carry, who gets them, when it counts as overdue, and who may rightly receive what it delivers. */
 export type Wish = Omit<TrackedSubject, 'createdAtMs' | 'removedAtMs'>;
 
 /** Reads what is kept of a tracked subject; null for an entry of another shape, which is told. */
@@ -71,7 +73,7 @@ export class TrackedStore {
     quote: HandedQuote | null,
   ): Promise<{ created: boolean; createdAtMs: number }> {
     const keys = this.#keys;
-    const { metadata, receivers, overdueAfterMs } = wish;
+    const { metadata, receivers, overdueAfterMs, recipients } = wish;
     const [isNew, createdAt] = await this.#redis.iwTrackSubject(
       keys.tracked,
       keys.trackingEnded,
@@ -81,7 +83,7 @@ export class TrackedStore {
       keys.subject(subject),
       keys.handedQuotes,
       subject,
-      JSON.stringify({ metadata, receivers, overdueAfterMs }),
+      JSON.stringify({ metadata, receivers, overdueAfterMs, recipients }),
       quote === null ? '' : canonicalJson(quote.raw),
       '',
     );

@@ -20,6 +20,7 @@ export class ChaosDaemon {
   readonly name: string;
   readonly #configFile: string;
   readonly #bender: string | null;
+  readonly #env: Readonly<Record<string, string>>;
   #program: Program | null = null;
   /** How long each SIGTERM took until the process had ended, in ms. */
   readonly shutdownsMs: number[] = [];
@@ -28,16 +29,25 @@ export class ChaosDaemon {
   /** How often it was started with a wrong clock. */
   startsWithWrongClock = 0;
 
-  /** `bender` is the library that bends its clock; null leaves the clock right. */
-  constructor(options: { name: string; configFile: string; bender: string | null }) {
+  /** `bender` is the library that bends its clock; null leaves the clock right. `env` is there at every start. */
+  constructor(options: {
+    name: string;
+    configFile: string;
+    bender: string | null;
+    env?: Readonly<Record<string, string>>;
+  }) {
     this.name = options.name;
     this.#configFile = options.configFile;
     this.#bender = options.bender;
+    this.#env = options.env ?? {};
   }
 
   /** Starts the process; it may not be ready yet. */
   async launch(random: Random): Promise<void> {
-    this.#program = await Program.start(MAIN, ['start', '--config', this.#configFile], this.#clock(random));
+    this.#program = await Program.start(MAIN, ['start', '--config', this.#configFile], {
+      ...this.#env,
+      ...this.#clock(random),
+    });
   }
 
   #clock(random: Random): Record<string, string> {

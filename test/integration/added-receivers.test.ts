@@ -1,8 +1,11 @@
 import { Webhook } from 'standardwebhooks';
 import { expect, inject, test } from 'vitest';
 import { z } from 'zod';
+import { AddedReceiverStore } from '../../src/store/added-receivers.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
+import { Registry } from '../../src/store/registry.ts';
+import { SubjectStore } from '../../src/store/subjects.ts';
 import { startDaemon, type TestConfig, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
@@ -85,6 +88,13 @@ test('a receiver that is made while it runs gets what is tracked for it, in all 
   expect(await call(`${api}/receivers`, 'POST', { ...definition, name: 'backend' })).toMatchObject({
     status: 409,
   });
+  for (const { daemon } of [one, two]) {
+    await eventually('both processes tell where the receivers come from', async () => {
+      const { receivers } = (await call(`${daemon.url}/api/v1/receivers`, 'GET')).body;
+      const origins = z.array(z.object({ name: z.string(), origin: z.string().nullable() })).parse(receivers);
+      return origins.map(({ name, origin }) => `${name} ${origin}`).join() === 'backend file,made api';
+    });
+  }
   const wish = { kind: 'intent', id: TWO, receivers: ['made'] };
   expect(await call(`${api}/subjects`, 'POST', wish)).toMatchObject({ status: 201 });
   statuses.set(TWO, 'pending');
@@ -127,6 +137,8 @@ test('a receiver is changed, replaced and removed', async () => {
   });
   statuses.set(TWO, 'pending');
   await other.until((came) => came.length === 1);
+  const named = { ...definition, name: 'other' };
+  expect(await call(`${api}/receivers/made`, 'PUT', named)).toMatchObject({ status: 400 });
   expect(await call(`${api}/receivers/made`, 'PUT', definition)).toMatchObject({ status: 200 });
   statuses.set(TWO, 'filled');
   await made.until((came) => came.length === 1);
@@ -162,6 +174,42 @@ test('a secret is rotated: both sign until the end of the old one', async () => 
   expect([isSigned(after, SECRET), isSigned(after, secret)]).toEqual([false, false]);
 });
 
+test('one that was removed stays so, though another process starts that has read it before', async () => {
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  later(() => disconnect(redis));
+  const keys = new Keys(testPrefix());
+  const store = new AddedReceiverStore(redis, keys);
+  const filter = { wallets: null, chains: null, minAmount: null };
+  const made = { name: 'made', type: 'webhook', events: ['*'], filter, ordering: 'none' } as const;
+  const receivers = [{ ...made, events: ['*'] }];
+  const addedReceivers = new Set(['made']);
+  const wanted = { digest: '', receivers, addedReceivers, routes: [], subscriptions: [] };
+  const registry = new Registry(redis, keys, new SubjectStore(redis, keys, { retentionMs: 60_000 }));
+  await store.put({ ...made, events: ['*'] }, { sealed: 'x', as: 'new', before: null });
+  await registry.sync(wanted, '0-0');
+  expect(await registry.receivers()).toMatchObject([{ name: 'made', removed: false }]);
+  await store.remove('made');
+  await registry.sync(wanted, '0-0');
+  await registry.adopt(wanted);
+  expect(await registry.receivers()).toMatchObject([{ name: 'made', removed: true }]);
+});
+
+test('of changes that are made at once none is lost', async () => {
+  const { statuses, made, config, definition } = await stage();
+  const { daemon } = await startDaemon(config);
+  later(() => daemon.close());
+  const api = `${daemon.url}/api/v1`;
+  await call(`${api}/receivers`, 'POST', definition);
+  await call(`${api}/subjects`, 'POST', { kind: 'intent', id: TWO, receivers: ['made'] });
+  const rotated = await Promise.all(
+    Array.from({ length: 4 }, () => call(`${api}/receivers/made/rotate`, 'POST', { overlap: '1h' })),
+  );
+  statuses.set(TWO, 'pending');
+  const [came] = await made.until((all) => all.length === 1);
+  if (came === undefined) throw new Error('there is no webhook');
+  expect(rotated.map(({ body }) => isSigned(came, String(body.secret)))).toEqual([true, true, true, true]);
+});
+
 test('nothing that is secret of it stands in Redis in clear', async () => {
   const { config, definition } = await stage();
   const { daemon } = await startDaemon(config);
@@ -170,12 +218,22 @@ test('nothing that is secret of it stands in Redis in clear', async () => {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
   const keys = new Keys(config.prefix);
+  const rotate = async () => {
+    const headers = { ...JSON_TYPE, 'idempotency-key': 'rotate-once' };
+    const url = `${daemon.url}/api/v1/receivers/made/rotate`;
+    const answer = await fetch(url, { method: 'POST', headers, body: '{}' });
+    return z.object({ secret: z.string() }).parse(await answer.json()).secret;
+  };
+  const rotated = await rotate();
+  expect(await rotate()).toBe(rotated);
+  const [answer = ''] = await redis.zrange(keys.answers, '0', '-1');
   const stored = JSON.stringify([
+    await redis.hgetall(keys.answer(answer)),
     await redis.hgetall(keys.addedReceivers),
     await redis.hgetall(keys.receivers),
   ]);
   expect(stored).toContain('"made"');
-  for (const secret of [SECRET, definition.url, 'hush-hush']) expect(stored).not.toContain(secret);
+  for (const secret of [SECRET, definition.url, 'hush-hush', rotated]) expect(stored).not.toContain(secret);
 });
 
 test('says what is wrong with a receiver, and that there is no key, without what is secret', async () => {
@@ -190,7 +248,7 @@ test('says what is wrong with a receiver, and that there is no key, without what
     [{ ...definition, tls: { ca: 'x' } }, 'body.tls: expected none'],
     [{ ...definition, disableAfter: '300d' }, 'body.disableAfter: expected no longer than'],
     [{ name: 'mail', type: 'email', to: ['a@example.com'] }, 'body.type: expected an smtp section'],
-    [{ name: 'x' }, 'expected "webhook" or "email"'],
+    [{ name: 'x' }, 'expected "webhook", "email" or "postgres"'],
   ];
   for (const [body, detail] of wrong) {
     const answer = await call(`${daemon.url}/api/v1/receivers`, 'POST', body);

@@ -1,9 +1,9 @@
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, test } from 'vitest';
+import { isLoopbackHost } from '../../src/config/sections/server.ts';
 import { apiOptionsOf } from '../../src/daemon/api.ts';
 import { Secret } from '../../src/secret.ts';
-import { isLoopbackHost } from '../../src/server/api/access.ts';
 import { Server } from '../../src/server/server.ts';
 
 const closers: (() => Promise<void>)[] = [];

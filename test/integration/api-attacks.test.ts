@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { connect as connectRedis, disconnect } from '../../src/store/connection.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { ADMIN_TOKEN, type ApiStage, answered, apiStage } from '../support/api-stage.ts';
+import { ADMIN_TOKEN, type ApiStage, answered, apiStage, READ_TOKEN } from '../support/api-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
@@ -158,12 +158,60 @@ describe('what is asked', () => {
     }
   });
 
+  test('is refused with a cursor of a list that no answer has given', async () => {
+    const cursor = Buffer.from(JSON.stringify({ list: 0, scan: '99999999999999999999' })).toString(
+      'base64url',
+    );
+    expect(await stage.call({ path: `/subjects?cursor=${cursor}` })).toMatchObject({ status: 400 });
+  });
+
+  test('is answered for a consumer whose place cannot be read: it begins anew', async () => {
+    const redis = connectRedis({ kind: 'server', url: inject('redisUrl') });
+    await redis.hset(new Keys(stage.config.prefix).consumers, 'odd', 'log|nowhere');
+    await disconnect(redis);
+    expect(await stage.call({ path: '/events?consumer=odd' })).toMatchObject({ status: 200 });
+  });
+
   test('is refused where a whole quote and an id name two things', async () => {
     const body = { quote: {}, id: hashOf(5), receivers: ['backend'] };
     expect((await stage.call({ method: 'POST', path: '/subjects', body })).body).toMatchObject({
       status: 400,
       detail: expect.stringContaining('body.id'),
     });
+  });
+
+  test('uses up no idempotency keys with a token that reads', async () => {
+    const redis = connectRedis({ kind: 'server', url: inject('redisUrl') });
+    const kept = async () => redis.zcard(new Keys(stage.config.prefix).answers);
+    const before = await kept();
+    const { next } = (await stage.call({ path: '/events' })).body;
+    const asked = { method: 'POST', path: '/consumers/ledger/ack', token: READ_TOKEN };
+    for (const key of ['one', 'two', 'three']) {
+      const call = { ...asked, body: { cursor: next }, headers: { 'idempotency-key': key } };
+      expect((await stage.call(call)).status).toBe(200);
+    }
+    expect(await kept()).toBe(before);
+    await disconnect(redis);
+  });
+
+  test('counts as under way for as long as it may take', async () => {
+    const redis = connectRedis({ kind: 'server', url: inject('redisUrl') });
+    const asked = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<number>();
+    hooks.backend.answer = ({ event }) => {
+      if (event.type !== 'intentwatch.test') return 204;
+      asked.resolve();
+      return answer.promise;
+    };
+    const headers = { 'idempotency-key': 'slow-test' };
+    const tested = stage.call({ method: 'POST', path: '/receivers/backend/test', headers });
+    await asked.promise;
+    const key = createHash('sha256').update('slow-test').digest('hex');
+    // A receiver may take 60 s to answer.
+    expect(await redis.pttl(new Keys(stage.config.prefix).answer(key))).toBeGreaterThan(65_000);
+    answer.resolve(204);
+    expect((await tested).status).toBe(200);
+    await disconnect(redis);
   });
 
   test('is done once under one key, also where the first time ended in a crash', async () => {

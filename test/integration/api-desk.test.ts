@@ -1,5 +1,7 @@
-import { describe, expect, test } from 'vitest';
-import { answered, apiStage, READ_TOKEN } from '../support/api-stage.ts';
+import { describe, expect, inject, test } from 'vitest';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { ADMIN_TOKEN, answered, apiStage, READ_TOKEN } from '../support/api-stage.ts';
 import { Hook } from '../support/hook.ts';
 import { validator } from '../support/openapi.ts';
 import { opening } from '../support/opening.ts';
@@ -84,9 +86,10 @@ describe('a transfer', () => {
     await answered(stage, { path: '/undelivered' }, ({ undelivered }) => Object(undelivered).length === 0);
 
     const resent = await stage.call({ method: 'POST', path: `/subjects/${INTENT}/resend`, body: {} });
-    expect(resent.body.replays).toEqual(
-      ['backend', 'broken'].map((receiver) => ({ receiver, replay: expect.any(String), events: 1 })),
-    );
+    expect(resent.body).toEqual({
+      replays: ['backend', 'broken'].map((receiver) => ({ receiver, replay: expect.any(String), events: 1 })),
+      leftOut: 0,
+    });
     await hooks.broken.until((came) => came.length === 3);
     await hooks.backend.until((came) => came.length === 2);
     expect(new Set([...hooks.broken.ids, ...hooks.backend.ids]).size).toBe(1);
@@ -98,6 +101,20 @@ describe('a transfer', () => {
       );
     });
   });
+});
+
+test('what is not sent of a subject because it has left the log is counted', async () => {
+  const { hooks, stage } = await desk();
+  stage.say(hashOf(1), 'pending');
+  await hooks.backend.until((came) => came.length === 1);
+  stage.say(hashOf(1), 'filled');
+  await hooks.backend.until((came) => came.length === 2);
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  later(() => disconnect(redis));
+  await redis.xtrim(new Keys(stage.config.prefix).events, 'MAXLEN', 1);
+  const body = { receivers: ['backend'] };
+  const resent = await stage.call({ method: 'POST', path: `/subjects/${INTENT}/resend`, body });
+  expect(resent.body).toMatchObject({ replays: [{ events: 1 }], leftOut: 1 });
 });
 
 describe('a receiver that is paused', () => {
@@ -129,15 +146,25 @@ describe('a receiver that is paused', () => {
   });
 });
 
-test('the document that is served is OpenAPI, and a client made from it reads a timeline', async () => {
+test('the document that is served is OpenAPI, and a client made from it tracks a transfer and reads its timeline', async () => {
   const { hooks, stage } = await desk();
   stage.say(hashOf(1), 'pending');
   await hooks.backend.until((came) => came.length === 1);
   const { body } = await stage.call({ path: '/openapi.json' });
-  const { errors, client } = await validator(body, { url: stage.url, token: READ_TOKEN });
+  const { errors, client } = await validator(body, { url: stage.url, token: ADMIN_TOKEN });
   expect(errors).toEqual([]);
   const read = await client('readSubject', { subject: INTENT });
   expect(read).toMatchObject({ subject: INTENT, timeline: [{ type: 'intent.pending' }] });
+  const wish = { kind: 'intent', id: hashOf(3), metadata: { order: '7' }, receivers: ['backend'] };
+  const tracked = `intent:${hashOf(3)}`;
+  expect(await client('trackSubject', {}, wish)).toEqual({ subject: tracked, created: true });
+  stage.say(hashOf(3), 'filled');
+  await hooks.backend.until((came) => came.length === 2);
+  expect(await client('readSubject', { subject: tracked })).toMatchObject({
+    subject: tracked,
+    metadata: { order: '7' },
+    timeline: [{ type: 'intent.filled' }],
+  });
 });
 
 /** All that a list has, over its pages. */

@@ -56,6 +56,37 @@ test('a cursor of a log that was lost with its Redis is 410', async () => {
   expect([lost.status, lost.body.detail]).toEqual([410, expect.stringContaining('was lost with its Redis')]);
 });
 
+test('a cursor that no answer has given, of what is still to come, is 400 and moves no consumer', async () => {
+  const { redis, keys, events, call } = await log();
+  await appendEvents(
+    redis,
+    keys,
+    hourOfEvents(3, { fromMs: (await redisTimeMs(redis)) - 3_600_000, transfers: 3 }),
+  );
+  const placeAt = async (ms: number): Promise<string> => {
+    const place = { log: await events.name(), after: `${Math.floor(ms)}-0` };
+    return Buffer.from(JSON.stringify(place)).toString('base64url');
+  };
+  const forged = await placeAt((await redisTimeMs(redis)) + 60_000);
+  const refusal = { status: 400, body: { detail: expect.stringContaining('expected one up to the newest') } };
+  const acknowledge = (cursor: string) => call('/consumers/ledger/ack', { method: 'POST', body: { cursor } });
+  expect(await acknowledge(forged)).toMatchObject(refusal);
+  expect(await call(`/events?consumer=ledger&after=${forged}`)).toMatchObject(refusal);
+  expect(await call(`/events/stream?after=${forged}`)).toMatchObject(refusal);
+  expect(idsOf(await call('/events?type=intent.*&consumer=ledger'))).toHaveLength(3);
+  // What `since` gives where nothing has come yet is a place between the newest entry and now.
+  const { body } = await call(`/events?since=${new Date(await redisTimeMs(redis)).toISOString()}`);
+  expect(await acknowledge(String(body.next))).toMatchObject({ status: 200 });
+});
+
+test('a cursor at the newest entry is taken also where the clock of Redis was set back since', async () => {
+  const { redis, keys, call } = await log();
+  const made = hourOfEvents(1, { fromMs: (await redisTimeMs(redis)) + 3_600_000, transfers: 1 });
+  await appendEvents(redis, keys, made);
+  const { body } = await call('/events');
+  expect(await call(`/events?after=${body.next}`)).toMatchObject({ status: 200, body: { events: [] } });
+});
+
 test('a pull that waits is answered when an event comes, and with none when its time is over', async () => {
   const { redis, keys, call } = await log();
   const before = await call('/events');

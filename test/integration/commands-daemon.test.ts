@@ -5,6 +5,8 @@ import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { redisTimeMs } from '../../src/store/connection.ts';
+import { LearnedStore } from '../../src/store/learned.ts';
+import { SetAside } from '../../src/store/set-aside.ts';
 import { ADMIN_TOKEN, type ApiStage, apiStage, READ_TOKEN } from '../support/api-stage.ts';
 import { deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
@@ -412,5 +414,32 @@ describe('listen and events --follow', () => {
     });
     expect(ran).toMatchObject({ code: 1 });
     expect(ran.err).toContain('expected a URL of this machine');
+  });
+});
+
+describe('what stands in Redis', () => {
+  test('is asked of the daemon where its URL is given, and of Redis by nobody else', async () => {
+    const { stage, url } = await delivering(await open.started(new Hook()));
+    const { redis, keys } = stage;
+    expect(await run(url, ['set-aside'])).toEqual({ code: 0, out: 'nothing is set aside', err: '' });
+    await new SetAside(redis, keys).add({ id: '1795397389162-0', fields: ['v', '1', 'kind', 'nonsense'] });
+    expect((await run(url, ['set-aside'])).out).toMatch(/1795397389162-0 +2026-11-23T\S+ +nonsense/);
+    expect(await run(url, ['set-aside', 'replay'])).toMatchObject({
+      code: 0,
+      out: '0 of 1 entries are back in the log',
+    });
+    const learned = new LearnedStore(redis, keys, { retentionMs: 3_600_000 });
+    const increments = [{ bin: 10, ended: 40, watchedSeconds: 80 }];
+    await learned.add({ route: '8453:10', statistic: 'pending', increments });
+    expect((await run(url, ['learned'])).out).toMatch(/^8453:10 +pending +40 /m);
+    expect(JSON.parse((await run(url, ['learned', '--json'])).out)).toMatchObject({
+      stages: [{ route: '8453:10', stage: 'pending', observations: 40 }],
+    });
+    expect((await run(url, ['learned', '--reset', '1:2'])).err).toContain('found nothing learned on 1:2');
+    expect((await run(url, ['learned', '--reset'])).out).toBe('forgot 1 entry');
+    expect(await run(url, ['learned'], { INTENTWATCH_TOKEN: READ_TOKEN })).toMatchObject({
+      code: 78,
+      out: '',
+    });
   });
 });

@@ -67,6 +67,7 @@ async function want(subscription: string, subject: SubjectId): Promise<Claim> {
     history: 'skip' as const,
     overdueAfterMs: null,
     warnBeforeMs: null,
+    recipients: [],
   };
   await registry.sync(
     {
@@ -262,6 +263,7 @@ describe('a first sight after an event that was made for others alone', () => {
           history: 'skip' as const,
           overdueAfterMs: 1_000,
           warnBeforeMs: null,
+          recipients: [],
           removedAtMs: null,
         },
       ],

@@ -111,14 +111,19 @@ test('a session that was not signed here, or has ended, is none', async () => {
 
 test('signing out takes the cookie away, and only from the page itself', async () => {
   const url = `${stage.url}/console/session`;
+  const [cookie, other] = [await cookieOf(ADMIN_TOKEN), await cookieOf(ADMIN_TOKEN)];
   expect((await fetch(url, { method: 'DELETE', headers: { origin: 'https://evil.example' } })).status).toBe(
     403,
   );
-  const answer = await fetch(url, { method: 'DELETE', headers: { origin: stage.url } });
+  const answer = await fetch(url, { method: 'DELETE', headers: { origin: stage.url, cookie } });
   expect([answer.status, answer.headers.getSetCookie()[0]]).toEqual([
     204,
     expect.stringMatching(/^intentwatch_\d+=; Path=\/; Max-Age=0; HttpOnly; SameSite=Strict$/),
   ]);
+  // Whoever has copied the cookie is signed out with it; other sessions of the token go on.
+  expect(await statusOf('/receivers', { cookie })).toBe(401);
+  expect(await (await fetch(url, { headers: { cookie } })).json()).toMatchObject({ scope: null });
+  expect(await statusOf('/receivers', { cookie: other })).toBe(200);
 });
 
 test('without a token nobody signs in on this machine, and `console: false` leaves only the API', async () => {

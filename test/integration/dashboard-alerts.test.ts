@@ -1,106 +1,65 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { parse, stringify } from 'yaml';
-import { z } from 'zod';
+import { installed } from '../support/installed.ts';
+import {
+  ALERTS,
+  attempts,
+  BOOKS_BREAKS,
+  BOOKS_FAILURES,
+  calls,
+  DELIVERED,
+  DISPUTED,
+  delays,
+  FAILING,
+  FOREIGN,
+  GAPS,
+  HEALTHY,
+  JOB,
+  lags,
+  OVERDUE,
+  oldest,
+  PAUSED,
+  PENDING,
+  PERSISTENT,
+  POLLS,
+  play,
+  REACHABLE,
+  READY,
+  RELAY,
+  RELAY_STOPPED,
+  RELOADED,
+  receiver,
+  SET_ASIDE,
+  type Series,
+  SOURCES,
+  state,
+  TIME,
+  transfers,
+  UNDELIVERED,
+  UNPROVEN,
+  WAIT,
+  WAITING,
+} from '../support/played-rules.ts';
 
-const RULES_FILE = new URL('../../config/prometheus/rules.yml', import.meta.url).pathname;
+const RUNBOOK_FILE = new URL('../../docs/operations.md', import.meta.url).pathname;
 const SCRAPE_FILE = new URL('../../config/prometheus/scrape.yml', import.meta.url).pathname;
 
-const RULES = z.object({
-  groups: z.array(z.object({ rules: z.array(z.object({ alert: z.string() })) })),
-});
-const alerts = RULES.parse(parse(await readFile(RULES_FILE, 'utf8'))).groups.flatMap((group) =>
-  group.rules.map((rule) => rule.alert),
-);
+const promtool = installed('promtool');
 
-const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
-const options = { skip: !hasPromtool };
-const unlessInstalled = hasPromtool ? '' : ' (skipped: promtool is not installed)';
-
-/** Series of Prometheus with one value per minute, in the notation of promtool: start, step, count. */
-type Series = Record<string, string>;
-
-const JOB = 'job="intentwatch",instance="a:9464"';
-const POLLS = `intentwatch_polls_total{${JOB},surface="status",outcome="answered"}`;
-const WAIT = `intentwatch_longest_wait_seconds{${JOB},kind="wallet"}`;
-const OVERDUE = `intentwatch_overdue_seconds{${JOB},surface="status"}`;
-const FAILING = `intentwatch_subjects_failing{${JOB},surface="status"}`;
-const PAUSED = `intentwatch_upstream_paused_seconds_total{${JOB},surface="status"}`;
-const DELIVERED = `intentwatch_deliveries_total{${JOB},receiver="backend",outcome="delivered"}`;
-const PENDING = `intentwatch_deliveries_pending{${JOB},receiver="backend"}`;
-const TIME = `intentwatch_time_seconds{${JOB}}`;
-const READY = `intentwatch_ready{${JOB}}`;
-const RELOADED = `intentwatch_config_last_reload_successful{${JOB}}`;
-const REACHABLE = `intentwatch_redis_reachable{${JOB}}`;
-const PERSISTENT = `intentwatch_redis_persistent{${JOB}}`;
-const SOURCES = [
-  'subjects',
-  'queues',
-  'deliveries',
-  'receivers',
-  'surfaces',
-  'crashing',
-  'routes',
-  'learned',
-];
-const RELAY = `intentwatch_relay_holding{${JOB}}`;
-
-const RELAY_STOPPED = `intentwatch_relay_stopped{${JOB}}`;
-const FOREIGN = `intentwatch_foreign_entries_total{${JOB},what="claim"}`;
-const SET_ASIDE = `intentwatch_entries_set_aside_total{${JOB}}`;
-
-function state(word: string): string {
-  return `intentwatch_upstream_state{${JOB},surface="status",state="${word}"}`;
-}
-
-function receiver(word: string): string {
-  return `intentwatch_receiver_state{${JOB},receiver="backend",state="${word}"}`;
-}
-
-function attempts(outcome: string): string {
-  return `intentwatch_delivery_attempts_total{${JOB},receiver="backend",outcome="${outcome}"}`;
-}
-
-/** Two hours of a daemon without troubles. */
-const HEALTHY: Series = {
-  [`up{${JOB}}`]: '1x120',
-  [TIME]: '0.4+60x120',
-  [READY]: '1x120',
-  [RELOADED]: '1x120',
-  [REACHABLE]: '1x120',
-  [PERSISTENT]: '1x120',
-  [state('ok')]: '1x120',
-  [state('unreachable')]: '0x120',
-  [state('unauthorized')]: '0x120',
-  [PAUSED]: '0+1x120',
-  [OVERDUE]: '0x60 90x5 0x55',
-  [FAILING]: '0x30 2x10 0x80',
-  [POLLS]: '0+300x120',
-  [WAIT]: '30x120',
-  [`intentwatch_subjects_crashing{${JOB}}`]: '0x120',
-  [`intentwatch_repairs_total{${JOB},what="poll-missing"}`]: '0x120',
-  [RELAY]: '1x120',
-  [RELAY_STOPPED]: '0x120',
-  [SET_ASIDE]: '0x120',
-  [FOREIGN]: '0x120',
-  [`intentwatch_deliveries_total{${JOB},receiver="backend",outcome="dead"}`]: '3x120',
-  [DELIVERED]: '0+2x120',
-  [attempts('delivered')]: '0+2x120',
-  [attempts('failed')]: '0+1x120',
-  [attempts('rejected')]: '0x120',
-  [receiver('ok')]: '1x120',
-  [receiver('failing')]: '0 1x10 0x109',
-  [receiver('disabled')]: '0x120',
-  [PENDING]: '1x120',
-  [`intentwatch_events_dropped_total{${JOB},receiver="backend"}`]: '0x120',
-  [`intentwatch_scrape_errors_total{${JOB},source="subjects"}`]: '0 0 1 1 1x116',
-};
+const options = { skip: promtool.skip };
+const unlessInstalled = promtool.note;
 
 /** For every alert: how a troubled daemon differs from a healthy one, and after how many minutes that is told. */
 const TROUBLES: Record<string, { differs: Series; afterMinutes: number }> = {
+  IntentwatchMoneyStuck: { differs: { [transfers('refundable')]: '0x30 1x90' }, afterMinutes: 34 },
+  IntentwatchOverdueRising: { differs: { [transfers('overdue')]: '1x60 8x60' }, afterMinutes: 68 },
+  IntentwatchTransfersOverdue: { differs: { [oldest('overdue')]: '0x20 700+60x100' }, afterMinutes: 37 },
+  IntentwatchDisputed: { differs: { [DISPUTED]: '3x30 4x90' }, afterMinutes: 32 },
+  IntentwatchUnproven: { differs: { [UNPROVEN]: '0x30 1x90' }, afterMinutes: 32 },
+  IntentwatchEventsUndelivered: { differs: { [UNDELIVERED]: '0+60x120' }, afterMinutes: 67 },
+  IntentwatchDetectionSlow: { differs: { [delays('2')]: '0+9x120' }, afterMinutes: 27 },
+  IntentwatchUpstreamLate: { differs: { [lags('5')]: '0+1x120' }, afterMinutes: 42 },
   IntentwatchDown: { differs: { [`up{${JOB}}`]: '0x120' }, afterMinutes: 2 },
   IntentwatchProcessDown: {
     differs: { 'up{job="intentwatch",instance="b:9464"}': '0x120' },
@@ -153,32 +112,24 @@ const TROUBLES: Record<string, { differs: Series; afterMinutes: number }> = {
     afterMinutes: 10,
   },
   IntentwatchClockOff: { differs: { [TIME]: '3.5+60x120' }, afterMinutes: 6 },
+  IntentwatchProofsWaiting: { differs: { [WAITING]: '90000x120' }, afterMinutes: 16 },
+  IntentwatchProofLogGap: { differs: { [GAPS]: '0x10 1x110' }, afterMinutes: 12 },
+  IntentwatchBooksFailing: { differs: { [BOOKS_FAILURES]: '0+1x120' }, afterMinutes: 45 },
+  IntentwatchBooksBroken: { differs: { [BOOKS_BREAKS]: '0x10 1x110' }, afterMinutes: 12 },
+  IntentwatchRpcFailing: { differs: { [calls('failed')]: '0+20x120' }, afterMinutes: 20 },
 };
 
-/** Lets promtool play series against the rules; returns what it says where an expression is not as expected. */
-async function play(
-  series: Series,
-  expected: { expr: string; minutes: number; samples: { labels: string; value: number }[] }[],
-): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-rules-'));
-  const file = join(folder, 'test.yml');
-  const tests = {
-    interval: '1m',
-    input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
-    promql_expr_test: expected.map(({ expr, minutes, samples }) => ({
-      expr,
-      eval_time: `${minutes}m`,
-      exp_samples: samples,
-    })),
-  };
-  await writeFile(file, stringify({ rule_files: [RULES_FILE], evaluation_interval: '1m', tests: [tests] }));
-  const { status, stdout, stderr } = spawnSync('promtool', ['test', 'rules', file], { encoding: 'utf8' });
-  await rm(folder, { recursive: true });
-  return status === 0 ? '' : `${stdout}${stderr}`;
-}
-
 test('every alert has a trouble here that sets it off', () => {
-  expect(Object.keys(TROUBLES)).toEqual(alerts);
+  expect(Object.keys(TROUBLES)).toEqual(ALERTS.map(({ alert }) => alert));
+});
+
+test('every alert has a summary that is always the same, and its place in the runbook', async () => {
+  const runbook = await readFile(RUNBOOK_FILE, 'utf8');
+  for (const { alert, annotations } of ALERTS) {
+    expect([alert, annotations.summary]).toEqual([alert, expect.not.stringContaining('{{')]);
+    expect(annotations.runbook_url).toBe(`docs/operations.md#${alert.toLowerCase()}`);
+    expect([alert, runbook.includes(`\n### ${alert}\n`)]).toEqual([alert, true]);
+  }
 });
 
 test(`a healthy daemon sets off no alert in two hours${unlessInstalled}`, options, async () => {

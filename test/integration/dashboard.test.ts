@@ -1,24 +1,20 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { stringify } from 'yaml';
+import { readFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { OPEN_STATES } from '../../src/domain/transfers/open-transfer.ts';
 import { DEFINITIONS } from '../../src/metrics/definitions.ts';
 import { Metrics } from '../../src/metrics/metrics.ts';
 import type { SurfaceState } from '../../src/metrics/sources.ts';
 import { Server } from '../../src/server/server.ts';
 import { Signals } from '../../src/signals.ts';
-import { freePort } from '../support/port.ts';
+import { installed } from '../support/installed.ts';
+import { Prometheus, RULES_FILE } from '../support/prometheus.ts';
 import { STANDING } from '../support/standing.ts';
 
-const RULES_FILE = new URL('../../config/prometheus/rules.yml', import.meta.url).pathname;
 const DASHBOARD_FILE = new URL('../../config/grafana/intentwatch.json', import.meta.url);
 
-const hasPrometheus = spawnSync('prometheus', ['--version']).status === 0;
-const unlessInstalled = hasPrometheus ? '' : ' (skipped: prometheus is not installed)';
+const installation = installed('prometheus');
 
 const TARGET = z.object({ expr: z.string(), refId: z.string() });
 const DASHBOARD = z.object({
@@ -31,7 +27,13 @@ const DASHBOARD = z.object({
     }),
   ),
 });
+const VARIABLES = z.object({
+  templating: z.object({ list: z.array(z.object({ name: z.string(), definition: z.string().default('') })) }),
+});
 const dashboard = DASHBOARD.parse(JSON.parse(await readFile(DASHBOARD_FILE, 'utf8')));
+const variables = VARIABLES.parse(JSON.parse(await readFile(DASHBOARD_FILE, 'utf8'))).templating.list.map(
+  ({ definition }) => definition,
+);
 const panels = dashboard.panels.filter((panel) => panel.type !== 'row');
 const queries = panels.flatMap(({ title, targets }) =>
   targets.map(({ expr, refId }) => ({ name: targets.length > 1 ? `${title} (${refId})` : title, expr })),
@@ -47,62 +49,8 @@ const IDLE: Omit<SurfaceState, 'surface'> = {
   overdueSeconds: 0,
 };
 
-/** A real Prometheus that scrapes `target` every second and evaluates the rules. */
-class Prometheus {
-  url = '';
-  #folder = '';
-  #child: ChildProcess | null = null;
-
-  async start(target: string): Promise<void> {
-    this.#folder = await mkdtemp(join(tmpdir(), 'intentwatch-prometheus-'));
-    const config = join(this.#folder, 'prometheus.yml');
-    await writeFile(
-      config,
-      stringify({
-        global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
-        scrape_configs: [{ job_name: 'intentwatch', static_configs: [{ targets: [target] }] }],
-        rule_files: [RULES_FILE],
-      }),
-    );
-    const port = await freePort();
-    this.url = `http://127.0.0.1:${port}`;
-    const data = join(this.#folder, 'data');
-    this.#child = spawn(
-      'prometheus',
-      [`--config.file=${config}`, `--storage.tsdb.path=${data}`, `--web.listen-address=127.0.0.1:${port}`],
-      { stdio: 'ignore' },
-    );
-    await this.until('its API to answer', async () => (await fetch(`${this.url}/-/ready`)).ok);
-  }
-
-  /** Asks again and again until a condition holds. */
-  async until(what: string, condition: () => Promise<boolean>): Promise<void> {
-    const holds = async (): Promise<boolean> => condition().catch(() => false);
-    await vi.waitUntil(holds, { interval: 100, timeout: 20_000 }).catch((cause: unknown) => {
-      throw new Error(`waited for Prometheus: ${what}`, { cause });
-    });
-  }
-
-  async get(path: string): Promise<unknown> {
-    const answer = await fetch(`${this.url}/api/v1/${path}`);
-    if (!answer.ok) throw new Error(`${path}: ${await answer.text()}`);
-    return answer.json();
-  }
-
-  /** The number of series of an expression now. Throws with Prometheus' own words when it does not parse. */
-  async count(expr: string): Promise<number> {
-    const answer = await this.get(`query?query=${encodeURIComponent(expr)}`);
-    return z.object({ data: z.object({ result: z.array(z.unknown()) }) }).parse(answer).data.result.length;
-  }
-
-  async close(): Promise<void> {
-    if (this.#child !== null && this.#child.exitCode === null) {
-      this.#child.kill('SIGTERM');
-      await once(this.#child, 'exit');
-    }
-    await rm(this.#folder, { recursive: true, force: true });
-  }
-}
+const USDC_ON_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
+const EVENT_ID = `evt_${'0a'.repeat(20)}`;
 
 /** Emits every signal that a panel shows, so that nothing on the dashboard is empty. */
 function emitEverything(signals: Signals): void {
@@ -124,6 +72,18 @@ function emitEverything(signals: Signals): void {
     reason: 'older',
   });
   signals.emit('transfer.delivered', { route: '8453:10', ratio: 0.998 });
+  for (const outcome of ['filled', 'expired'] as const) {
+    signals.emit('transfer.moved', {
+      eventId: EVENT_ID,
+      move: {
+        route: '8453:10',
+        sent: { chainId: '8453', token: USDC_ON_BASE, amount: '2500000' },
+        outcome,
+        fillSeconds: 24,
+        settlement: { outcome: 'settled', seconds: 90 },
+      },
+    });
+  }
   signals.emit('record.unreadable', { where: 'wallet:0x01', reason: 'result 0: no id' });
   for (const word of ['filled', 'overdue']) {
     signals.emit('event.committed', {
@@ -145,6 +105,7 @@ function emitEverything(signals: Signals): void {
       },
     });
   }
+  emitChecks(signals);
   signals.emit('delivery.opened', delivery);
   signals.emit('delivery.attempted', {
     ...delivery,
@@ -154,10 +115,21 @@ function emitEverything(signals: Signals): void {
     durationSeconds: 0.1,
     reason: '',
   });
-  signals.emit('delivery.ended', { ...delivery, outcome: 'delivered' });
+  signals.emit('delivery.ended', { ...delivery, outcome: 'delivered', delaySeconds: 0.004 });
   signals.emit('relay.moved', { holding: true });
   signals.emit('repair.done', { what: 'poll-missing', subject: 'intent:0x01' });
   signals.emit('receiver.events-dropped', { receiver: 'backend', count: 2 });
+}
+
+/** Emits what checks of payments say. */
+function emitChecks(signals: Signals): void {
+  const ended = { chainId: '8453', corridor: '10:8453', lagSeconds: 3 };
+  signals.emit('check.ended', { ...ended, state: 'verified' });
+  signals.emit('check.ended', { ...ended, state: 'disputed' });
+  signals.emit('checks.missed', { reason: 'trimmed' });
+  const call = { chainId: '8453', endpoint: 'own', method: 'eth_chainId', ms: 250 };
+  signals.emit('rpc.called', { ...call, outcome: 'ok' });
+  signals.emit('rpc.called', { ...call, outcome: 'timeout' });
 }
 
 test('every metric is on the dashboard or in an alert', async () => {
@@ -166,6 +138,35 @@ test('every metric is on the dashboard or in an alert', async () => {
     ({ name }) => !new RegExp(`\\b${name}(_bucket|_sum)?\\b`).test(used),
   );
   expect(unused.map(({ name }) => name)).toEqual([]);
+});
+
+test('the dashboard and the alerts name only metrics that there are', async () => {
+  const used = [...queries.map(({ expr }) => expr), ...variables, await readFile(RULES_FILE, 'utf8')].join(
+    '\n',
+  );
+  const defined = new Set(Object.values(DEFINITIONS).map(({ name }) => name as string));
+  const named = new Set(used.match(/(?<![\w:])intentwatch_\w+(?![\w:])/g));
+  const unknown = [...named].filter(
+    (name) => !defined.has(name) && !defined.has(name.replace(/_(bucket|sum|count)$/, '')),
+  );
+  expect(unknown).toEqual([]);
+});
+
+test('every query of a panel goes by the chosen job and processes, and by receiver and route where it has them', () => {
+  const definitions = new Map(Object.values(DEFINITIONS).map((one) => [one.name as string, one]));
+  for (const { name, expr } of queries) {
+    for (const [, metric = '', selector = ''] of expr.matchAll(/\b(intentwatch_\w+)\{([^}]*)\}/g)) {
+      expect([name, selector]).toEqual([name, expect.stringContaining('job=~"$job", instance=~"$instance"')]);
+      const definition =
+        definitions.get(metric) ?? definitions.get(metric.replace(/_(bucket|sum|count)$/, ''));
+      for (const [label, values] of Object.entries(definition?.labels ?? {})) {
+        const variable = values === 'receivers' ? 'receiver' : values === 'learned' ? 'route' : null;
+        if (variable === null || label !== variable) continue;
+        expect([name, selector]).toEqual([name, expect.stringContaining(`${label}=~"$${variable}"`)]);
+      }
+    }
+  }
+  expect(queries.every(({ expr }) => /\{/.test(expr))).toBe(true);
 });
 
 test('no two panels of the dashboard overlap, and none leaves the page', () => {
@@ -181,12 +182,24 @@ test('no two panels of the dashboard overlap, and none leaves the page', () => {
   }
 });
 
-describe.skipIf(!hasPrometheus)(`against a real Prometheus${unlessInstalled}`, () => {
+describe.skipIf(installation.skip)(`against a real Prometheus${installation.note}`, () => {
   const prometheus = new Prometheus();
   const signals = new Signals();
   const metrics = new Metrics({
     signals,
     sources: {
+      transfers: async () => ({
+        nowMs: 1_000_000,
+        sums: OPEN_STATES.map((state) => ({
+          state,
+          route: '8453:10',
+          chainId: '8453',
+          token: USDC_ON_BASE,
+          count: 2,
+          amount: 1_500_000n,
+        })),
+        oldest: OPEN_STATES.map((state) => ({ state, since: 400 })),
+      }),
       subjects: async () => [
         { kind: 'intent', status: 'pending', count: 3 },
         { kind: 'wallet', status: 'watched', count: 2 },
@@ -194,7 +207,14 @@ describe.skipIf(!hasPrometheus)(`against a real Prometheus${unlessInstalled}`, (
       queues: async () => [{ queue: 'status', state: 'delayed', count: 5 }],
       deliveries: async () => [{ receiver: 'backend', pending: 1, dead: 1, removed: false }],
       receivers: async () => [
-        { receiver: 'backend', state: 'ok', full: false, oldestSeconds: 1, nextAttemptSeconds: 0 },
+        {
+          receiver: 'backend',
+          state: 'ok',
+          full: false,
+          oldestSeconds: 1,
+          undeliveredSeconds: 3,
+          nextAttemptSeconds: 0,
+        },
       ],
       surfaces: async () => [
         { ...IDLE, surface: 'status', state: 'unreachable', budget: 5, used: 0.4, failing: 2, suspects: 1 },
@@ -202,6 +222,7 @@ describe.skipIf(!hasPrometheus)(`against a real Prometheus${unlessInstalled}`, (
         { ...IDLE, surface: 'quotes', budget: 1 },
       ],
       waits: async () => [{ kind: 'wallet', longestSeconds: 12 }],
+      checks: async () => [{ chain: '8453', states: [{ state: 'waiting', count: 2 }], oldestSeconds: 30 }],
       learned: async () => ({
         stages: [
           { route: '8453>10', stage: 'pending', observations: 41.5, medianSeconds: 24, p99Seconds: 130 },
@@ -218,9 +239,11 @@ describe.skipIf(!hasPrometheus)(`against a real Prometheus${unlessInstalled}`, (
         },
       ],
     },
+    directory: COMMON,
     standing: STANDING,
     receivers: [{ name: 'backend', type: 'webhook' }],
     routes: ['base-to-optimism'],
+    chains: [{ chainId: '8453', endpoints: ['own'] }],
     version: '1.2.3',
     nodeVersion: process.version,
   });
@@ -254,11 +277,19 @@ describe.skipIf(!hasPrometheus)(`against a real Prometheus${unlessInstalled}`, (
     await prometheus.close();
   });
 
+  test('an exemplar leads from a bucket to an event', async () => {
+    const query = 'query=intentwatch_transfer_fill_seconds_bucket';
+    const found = async () =>
+      JSON.stringify(await prometheus.get(`query_exemplars?${query}&start=0&end=${Date.now() / 1_000 + 60}`));
+    await prometheus.until('an exemplar', async () => (await found()).includes(EVENT_ID));
+  });
+
   test.each(queries)('the panel "$name" shows something', async ({ expr }) => {
     const asked = expr
       .replaceAll('$__rate_interval', '1m')
       .replaceAll('$__range', '1m')
-      .replaceAll('$job', 'intentwatch');
+      .replaceAll('$job', 'intentwatch')
+      .replaceAll(/\$(instance|receiver|route)\b/g, '.*');
     expect(asked).not.toContain('$');
     expect(await prometheus.count(asked), asked).toBeGreaterThan(0);
   });

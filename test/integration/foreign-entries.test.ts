@@ -62,6 +62,7 @@ function subscription(name: string): Wanted['subscriptions'][number] {
     history: 'skip' as const,
     overdueAfterMs: null,
     warnBeforeMs: null,
+    recipients: [],
   };
   return { name, ...rest, subjects: [INTENT] };
 }

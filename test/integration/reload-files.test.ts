@@ -1,5 +1,7 @@
-import { mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdir, readdir, readFile, rename, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { Webhook } from 'standardwebhooks';
 import { expect, inject, test } from 'vitest';
 import { loadConfig } from '../../src/config/file/load.ts';
@@ -130,4 +132,30 @@ test('each broken config keeps the one that runs, and says what check says', asy
   expect(await daemon.reload()).toMatchObject({ ok: true });
   expect(await metrics()).toContain('intentwatch_config_last_reload_successful 1');
   await hook.until((came) => came.length === 3);
+});
+
+test('what is no file any more is refused, and read again once it is one', async () => {
+  const { config, hook } = await stage();
+  const { daemon, file, write } = await reloadable(config, { later });
+  await hook.until((came) => came.length === 1);
+  const refused = async (found: string): Promise<void> => {
+    expect(await daemon.reload()).toMatchObject({
+      ok: false,
+      error: expect.stringContaining(`found ${found}`),
+    });
+    await rm(file, { recursive: true, force: true });
+  };
+  await rm(file);
+  await refused('no such file');
+  await mkdir(file);
+  await refused('a folder');
+  // To open it waits for a writer, and there is none.
+  await promisify(execFile)('mkfifo', [file]);
+  await refused('a pipe or a device');
+  await writeFile(file, '');
+  await truncate(file, 17_000_000);
+  await refused('a file of 17000000 bytes');
+  await write(withBoth(config));
+  expect(await daemon.reload()).toMatchObject({ ok: true });
+  await hook.until((came) => came.length === 2);
 });

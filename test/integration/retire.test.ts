@@ -41,6 +41,7 @@ async function sync(named: Record<string, SubjectId[]>): Promise<void> {
     history: 'skip' as const,
     overdueAfterMs: null,
     warnBeforeMs: null,
+    recipients: [],
   };
   const subscriptions = Object.entries(named).map(([name, list]) => ({ name, ...rest, subjects: list }));
   await registry.sync({ digest: '', receivers: [], routes: [], subscriptions }, '0-0');

@@ -1,13 +1,14 @@
 import { Agent, request as httpRequest } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
+import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { type MetricSources, Metrics } from '../../src/metrics/metrics.ts';
 import { Secret } from '../../src/secret.ts';
 import type { ApiOptions } from '../../src/server/api/api.ts';
 import { EventLinks } from '../../src/server/event-links.ts';
 import { type ReadinessCheck, Server } from '../../src/server/server.ts';
 import { Signals } from '../../src/signals.ts';
-import { STANDING } from '../support/standing.ts';
+import { NO_TRANSFERS, STANDING } from '../support/standing.ts';
 
 const closers: (() => Promise<void>)[] = [];
 
@@ -26,6 +27,7 @@ async function serve(
   const metrics = new Metrics({
     signals: new Signals(),
     sources: {
+      transfers: async () => NO_TRANSFERS,
       subjects: async () => [],
       queues: async () => [],
       deliveries: async () => [],
@@ -34,8 +36,10 @@ async function serve(
       waits: async () => [],
       learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
       routes: async () => [],
+      checks: async () => [],
       ...options.sources,
     },
+    directory: COMMON,
     standing: STANDING,
     receivers: [],
     routes: [],

@@ -173,9 +173,10 @@ describe('a transfer whose quote was handed over', () => {
       },
       ['--import', killer.href],
     );
-    void daemon.start();
+    const beginning = daemon.start().catch(() => undefined);
     await eventually('the daemon was killed', () => existsSync(marker));
     await daemon.kill();
+    await beginning;
     await daemon.start();
     await hook.until((all) =>
       ['intent.settled', 'intent.short'].every((wanted) => all.some(({ type }) => type === wanted)),

@@ -65,8 +65,8 @@ describe('a transfer that is tracked right after its quote', () => {
       redisUrl: inject('redisUrl'),
       prefix: testPrefix(),
       receivers: { hook: { url: hook.url } },
-      // A wallet on which nothing happens.
-      subscriptions: [{ name: 's', wallets: [`0x${'ab'.repeat(20)}`], receivers: ['hook'] }],
+      // All that is watched is tracked through the API.
+      subscriptions: [],
     });
     later(() => daemon.close());
     const fault = await fetch(`${sandbox.controlUrl}/faults`, {
@@ -186,6 +186,19 @@ describe('POST /subjects', () => {
         body: { detail: expect.stringContaining(detail) },
       });
     }
+    // Not dropped without a word: JSON.parse makes a member of that name.
+    const named: unknown = JSON.parse('{ "__proto__": "1042" }');
+    expect(
+      await call(`${daemon.url}/api/v1/subjects`, {
+        kind: 'intent',
+        id: TWO,
+        receivers: ['backend'],
+        metadata: named,
+      }),
+    ).toMatchObject({
+      status: 400,
+      body: { detail: 'found a member "__proto__", expected another name' },
+    });
   });
 });
 

@@ -61,6 +61,14 @@ const WHOLE: Event = {
     promised: PROMISED,
     fundedAt: 1_763_638_200,
     subject: { kind: 'intent', id: `intent:0x${'5'.repeat(64)}` },
+    proof: {
+      payment: 'destination',
+      chainId: '10',
+      txHash: `0x${'d7'.repeat(32)}`,
+      checked: ['chain', 'success'],
+      reason: 'short',
+      endpoints: ['own', 'other'],
+    },
     upstreamUpdatedAt: 1_763_638_259,
   },
 };
@@ -91,6 +99,7 @@ const TOLD: Readonly<Record<keyof RenderedEvent | keyof RenderedEvent['data'], T
   expectedBy: {
     everywhere: `by 2026-11-20 10:00:00 UTC (${Math.round(100 * (WHOLE.data.expectedBy?.probability ?? 0))} %)`,
   },
+  proof: { everywhere: 'less was moved than stated' },
   elapsedSeconds: { everywhere: `${WHOLE.data.elapsedSeconds} s` },
   // The claim leads through no wallet.
   wallets: null,

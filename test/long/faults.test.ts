@@ -1,5 +1,5 @@
 import { describe, expect, inject, type TestContext, test } from 'vitest';
-import { faultSchema } from '../../src/sandbox/faults/fault.ts';
+import { SERVICE_FAULT_TYPES } from '../../src/sandbox/faults/fault.ts';
 import {
   type FaultOutcome,
   type FaultRun,
@@ -179,7 +179,7 @@ describe.concurrent('what is told equals what the answers showed, and ends as th
 });
 
 test('each type of fault stands alone and among all', () => {
-  const types = faultSchema.options.map(({ shape }) => shape.type.value).toSorted();
+  const types = SERVICE_FAULT_TYPES.toSorted();
   for (const spells of [CASES, TOGETHER]) {
     expect([...new Set(spells.map(({ fault }) => fault.type))].toSorted()).toEqual(types);
   }

@@ -155,7 +155,8 @@ describe('an entry of the log', () => {
       event: JSON.stringify(WHOLE),
       roots: JSON.stringify([ROOT]),
     };
-    await new SetAside(redis, keys).add({ id: '1-1', fields: Object.entries(fields).flat() });
+    const id = `${await redisTimeMs(redis)}-1`;
+    await new SetAside(redis, keys).add({ id, fields: Object.entries(fields).flat() });
     expect(await intentwatch(run, 'set-aside')).toContain('can be read');
     expect(await intentwatch(run, 'set-aside', 'replay')).toContain('1 of 1 entries are back in the log');
     expect(await came(run, WHOLE.id)).toMatchObject({ data: { elapsedSeconds: 42 } });

@@ -26,6 +26,7 @@ const ENV = {
   PRIVATE: 'true',
   CHAIN: '10',
   ORDER: '1042',
+  RPC_URL: `https://node.example.com/v2/${marked(10)}`,
 };
 const WRITTEN: Readonly<Record<string, string>> = {
   REDIS_PASSWORD: marked(7),

@@ -1,9 +1,10 @@
 import { Agent, fetch, type Headers } from 'undici';
 import { inject } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { startDaemon, type TestConfig, testPrefix } from './daemon.ts';
+import { type TestConfig, testPrefix } from './daemon.ts';
 import { eventually } from './eventually.ts';
 import type { Hook } from './hook.ts';
+import { reloadable } from './reloadable.ts';
 import { hashOf, intentRecord, type Scripted, ScriptedUpstream } from './scripted-upstream.ts';
 
 export const READ_TOKEN = 'a-token-that-only-reads';
@@ -74,8 +75,7 @@ export async function apiStage(
       ...more,
     },
   };
-  const { daemon } = await startDaemon(config);
-  later(() => daemon.close());
+  const { daemon } = await reloadable(config, { later });
   const { url } = daemon;
   return {
     url,

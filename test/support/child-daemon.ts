@@ -39,13 +39,26 @@ export class ChildDaemon {
       env: { ...process.env, ...COMPILED },
     });
     this.#child = child;
-    this.#exited = new Promise((resolve) => child.once('exit', () => resolve()));
+    let ended: string | null = null;
+    this.#exited = new Promise((resolve) =>
+      child.once('exit', (code, signal) => {
+        ended = String(code ?? signal);
+        resolve();
+        for (const wake of this.#waiting.splice(0)) wake();
+      }),
+    );
     const from = this.lines.length;
     createInterface({ input: child.stdout }).on('line', (line) => {
       this.lines.push(LINE.parse(JSON.parse(line)));
       for (const wake of this.#waiting.splice(0)) wake();
     });
-    await this.until((lines) => lines.slice(from).some((line) => line.msg === 'daemon.started'));
+    await this.until(
+      (lines) => ended !== null || lines.slice(from).some((line) => line.msg === 'daemon.started'),
+    );
+    if (ended !== null) {
+      const said = this.lines.slice(from).map((line) => JSON.stringify(line));
+      throw new Error(`the daemon ended with ${ended} before it had started:\n${said.slice(-20).join('\n')}`);
+    }
     await rm(folder, { recursive: true });
   }
 

@@ -40,13 +40,11 @@ export function configYaml(config: TestConfig): string {
     },
     redis: { url: config.redisUrl, prefix: config.prefix },
     server: { host: '127.0.0.1', port: 0 },
-    receivers: Object.entries(config.receivers).map(([name, { url, more }]) => ({
+    receivers: Object.entries(config.receivers).map(([name, { url, more = {} }]) => ({
       name,
-      type: 'webhook',
       url,
-      secrets: [SECRET],
-      allowPrivateNetwork: true,
       allowInsecure: true,
+      ...('type' in more ? {} : { type: 'webhook', secrets: [SECRET], allowPrivateNetwork: true }),
       ...more,
     })),
     subscriptions: config.subscriptions,

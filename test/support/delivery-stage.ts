@@ -45,7 +45,7 @@ export type DeliveryStage = {
  */
 export async function deliveryStage(
   { later, started }: ReturnType<typeof opening>,
-  receivers: Record<string, { hook: Hook; more?: object }>,
+  receivers: Record<string, { hook: Pick<Hook, 'url'>; more?: object }>,
   more: object = {},
 ): Promise<DeliveryStage> {
   const upstream = await started(new ScriptedUpstream(() => ({ records: [] })));

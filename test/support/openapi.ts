@@ -8,7 +8,7 @@ export async function validator(
   { url, token }: { url: string; token: string },
 ): Promise<{
   errors: unknown;
-  client: (operation: string, parameters: Record<string, string>) => Promise<unknown>;
+  client: (operation: string, parameters: Record<string, string>, body?: object) => Promise<unknown>;
 }> {
   const result = await new Validator().validate(structuredClone(document));
   const api = new OpenAPIClientAxios({
@@ -18,10 +18,10 @@ export async function validator(
   const client = await api.init();
   return {
     errors: result.valid ? [] : result.errors,
-    client: async (operation, parameters) => {
+    client: async (operation, parameters, body) => {
       const call = client[operation];
       if (typeof call !== 'function') throw new Error(`the client has no ${operation}`);
-      return (await call(parameters)).data;
+      return (await call(parameters, body)).data;
     },
   };
 }

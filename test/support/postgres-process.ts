@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
-import { chown, mkdtemp, rm } from 'node:fs/promises';
+import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { freePort } from './port.ts';
@@ -30,60 +30,94 @@ function owner(): Owner {
   return { uid, gid };
 }
 
+/** What a test's Postgres is to be: with `tls`, it takes connections with TLS and without. */
+export type PostgresOptions = { tls?: { cert: string; key: string } };
+
 /** A Postgres with a folder and a port of its own. */
 export class PostgresProcess {
   readonly #folder: string;
-  readonly #child: ChildProcess;
-  readonly #exited: Promise<void>;
+  readonly #port: number;
+  readonly #settings: Record<string, string>;
+  #child: ChildProcess | null = null;
+  #exited: Promise<void> = Promise.resolve();
   readonly url: string;
 
-  private constructor(parts: { folder: string; child: ChildProcess; port: number }) {
+  private constructor(parts: { folder: string; port: number; settings: Record<string, string> }) {
     this.#folder = parts.folder;
-    this.#child = parts.child;
-    this.#exited = new Promise((resolve) => parts.child.once('exit', () => resolve()));
+    this.#port = parts.port;
+    this.#settings = parts.settings;
     this.url = `postgres://postgres@127.0.0.1:${parts.port}/postgres`;
   }
 
-  /** Makes a cluster and starts it; resolves when it takes connections. It does not wait for the disk: it is never killed. */
-  static async start(): Promise<PostgresProcess> {
-    const bin = postgresFolder();
-    if (bin === null) throw new Error('found no initdb, expected Postgres: apt-get install postgresql');
+  /**
+   * Makes a cluster and starts it; resolves when it takes connections. It does not wait for the disk: the system outlives
+   * it, also where it is killed.
+   */
+  static async start({ tls }: PostgresOptions = {}): Promise<PostgresProcess> {
     const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-postgres-'));
     const user = owner();
-    if (user.uid !== undefined && user.gid !== undefined) await chown(folder, user.uid, user.gid);
+    const give = async (path: string): Promise<void> => {
+      if (user.uid !== undefined && user.gid !== undefined) await chown(path, user.uid, user.gid);
+    };
+    await give(folder);
     const data = join(folder, 'data');
     const made = spawnSync(
-      join(bin, 'initdb'),
+      join(installedFolder(), 'initdb'),
       ['-D', data, '-U', 'postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'],
       { ...user, cwd: folder, encoding: 'utf8' },
     );
     if (made.status !== 0) throw new Error(`initdb ended with ${made.status}: ${made.stderr}`);
-    const port = await freePort();
+    for (const [name, content] of Object.entries({ 'server.crt': tls?.cert, 'server.key': tls?.key })) {
+      if (content === undefined) continue;
+      await writeFile(join(data, name), content, { mode: 0o600 });
+      await give(join(data, name));
+    }
+    const settings = tls === undefined ? {} : { ssl: 'on' };
+    const server = new PostgresProcess({ folder, port: await freePort(), settings });
+    await server.#run();
+    return server;
+  }
+
+  /** `kill -9` of the server's first process; the others find out by themselves. Resolves when it is gone. */
+  async kill(): Promise<void> {
+    this.#child?.kill('SIGKILL');
+    await this.#exited;
+  }
+
+  /** Starts it again with its data and its port. */
+  async startAgain(): Promise<void> {
+    // The processes of the one before hold its memory until they have found out.
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#run();
+      } catch (error) {
+        if (tries === 50) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+    }
+  }
+
+  async #run(): Promise<void> {
     const settings = {
-      port: String(port),
+      ...this.#settings,
+      port: String(this.#port),
       listen_addresses: '127.0.0.1',
       unix_socket_directories: '',
       fsync: 'off',
     };
     const args = Object.entries(settings).flatMap(([key, value]) => ['-c', `${key}=${value}`]);
-    const child = spawn(join(bin, 'postgres'), ['-D', data, ...args], {
-      ...user,
-      cwd: folder,
+    const child = spawn(join(installedFolder(), 'postgres'), ['-D', join(this.#folder, 'data'), ...args], {
+      ...owner(),
+      cwd: this.#folder,
       stdio: ['ignore', 'ignore', 'pipe'],
     });
-    const server = new PostgresProcess({ folder, child, port });
-    await server.#isReady();
-    return server;
-  }
-
-  async #isReady(): Promise<void> {
-    const { stderr } = this.#child;
-    if (stderr === null) throw new Error('postgres has no output to read');
+    this.#child = child;
+    this.#exited = new Promise((resolve) => child.once('exit', () => resolve()));
     let said = '';
     await new Promise<void>((resolve, reject) => {
-      this.#child.once('error', reject);
-      this.#child.once('exit', (code) => reject(new Error(`postgres ended with ${code}: ${said}`)));
-      stderr.on('data', (chunk: Buffer) => {
+      child.once('error', reject);
+      child.once('exit', (code) => reject(new Error(`postgres ended with ${code}: ${said}`)));
+      child.stderr.on('data', (chunk: Buffer) => {
         said = `${said}${chunk.toString()}`.slice(-4_000);
         if (said.includes('ready to accept connections')) resolve();
       });
@@ -92,8 +126,14 @@ export class PostgresProcess {
 
   /** Ends the server when the last client has gone, and removes its data. */
   async close(): Promise<void> {
-    this.#child.kill('SIGTERM');
+    this.#child?.kill('SIGTERM');
     await this.#exited;
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
   }
+}
+
+function installedFolder(): string {
+  const bin = postgresFolder();
+  if (bin === null) throw new Error('found no initdb, expected Postgres: apt-get install postgresql');
+  return bin;
 }

@@ -19,6 +19,9 @@ export const PAGE_ENV = {
   SENDER_WALLET: '0x52908400098527886e0f7030069857d2e4169ee7',
   WEBHOOK_SECRET: SECRET,
   OLD_SECRET: SECRET,
+  BASE_RPC_URL: 'https://base.example.com/v1/key-1',
+  BASE_OTHER_RPC_URL: 'https://base.example.net/v1/key-2',
+  DATABASE_URL: 'postgres://daemon:password@db.example.com:5432/shop',
 };
 
 const TREE = z.record(z.string(), z.unknown());

@@ -6,3 +6,6 @@ export const STANDING: Standing = {
   redisReachable: () => true,
   redisPersistent: () => true,
 };
+
+/** No transfer that has not come to an end. */
+export const NO_TRANSFERS = { sums: [], oldest: [], nowMs: 0 };

@@ -21,6 +21,7 @@ export function eventWithEveryMember(type: string, number: number): RenderedEven
 function valueFor(schema: JsonSchema | boolean): z.core.util.JSONType {
   if (typeof schema === 'boolean' || schema.$ref !== undefined) return [1, 'two', { three: [null, true] }];
   if (schema.const !== undefined) return true;
+  if (schema.enum !== undefined) return schema.enum[0] ?? null;
   if (schema.anyOf !== undefined) return valueFor(schema.anyOf[0] ?? true);
   const type = [schema.type ?? 'null'].flat()[0];
   switch (type) {

@@ -13,11 +13,14 @@ test('the examples of the configuration page make one config that loads', async 
   const page =
     (await generateConfigFiles()).find(({ path }) => path === 'docs/configuration.md')?.content ?? '';
   const examples = [...page.matchAll(/```yaml\n([^`]*)```/g)].map(([, yaml = '']) => yaml);
-  // The last one is the whole example file; the two of receivers are one list.
+  // The last one is the whole example file; those of receivers are one list.
   const sections = examples
     .slice(0, -1)
     .join('')
-    .replace(/(receivers:\n[\s\S]*?)receivers:\n/, '$1');
+    .replace(/^receivers:\n(?=[\s\S]*^receivers:\n)/gm, 'LIST')
+    .replace(/^receivers:\n/m, '')
+    .replace('LIST', 'receivers:\n')
+    .replaceAll('LIST', '');
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-config-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const file = join(folder, 'sections.yaml');
@@ -28,8 +31,11 @@ test('the examples of the configuration page make one config that loads', async 
     REDIS_URL: 'redis://127.0.0.1',
     INTENTWATCH_TOKEN: 'token-of-16-char',
     WEBHOOK_SECRET: SECRET,
+    DATABASE_URL: 'postgres://daemon:password@db.example.com:5432/shop',
+    BASE_RPC_URL: 'https://base.example.com/v1/key-1',
+    BASE_OTHER_RPC_URL: 'https://base.example.net/v1/key-2',
   });
-  expect(config.receivers.map(({ name }) => name)).toEqual(['backend', 'oncall']);
+  expect(config.receivers.map(({ name }) => name)).toEqual(['backend', 'oncall', 'warehouse']);
   expect(config.subscriptions).toHaveLength(3);
 });
 

@@ -16,6 +16,7 @@ const EVERY_KEY_ENV = {
   TOKEN: 'token-of-16-char',
   SMTP_URL: 'smtps://u:p@mail.example.com',
   HOOK_URL: 'http://10.0.0.8:3000/hook?t=1',
+  RPC_URL: 'https://node.example.com/v2/key-of-the-node',
   SECRET_NEW: SECRET,
   SECRET_OLD: OTHER_SECRET,
   PRIVATE: 'true',
@@ -56,6 +57,8 @@ test('a file with only what is required gets the documented defaults', async () 
       console: true,
       publicUrl: null,
     },
+    log: { level: 'info', format: null },
+    books: null,
     smtp: null,
     polling: {
       confirmAfterMs: 600_000,
@@ -66,6 +69,8 @@ test('a file with only what is required gets the documented defaults', async () 
     },
     chains: [],
     tokens: [],
+    checkedChains: [],
+    uncheckedTokens: [],
     subscriptions: [
       {
         name: 'treasury',
@@ -82,6 +87,7 @@ test('a file with only what is required gets the documented defaults', async () 
         history: 'skip',
         overdueAfterMs: null,
         warnBeforeMs: null,
+        recipients: [],
       },
     ],
     handedQuotes: [],
@@ -133,6 +139,7 @@ test('a file with every key is read as it says', async () => {
   expect(config.retentionMs).toBe(5 * 86_400_000);
   expect(config.server).toMatchObject({ host: '::1', port: 0, publicUrl: 'https://watch.example.com/a' });
   expect(config.server.tokens.admin[0]?.reveal()).toBe('token-of-16-char');
+  expect(config.log).toEqual({ level: 'warn', format: 'pretty' });
   expect(config.smtp?.url.reveal()).toBe('smtps://u:p@mail.example.com');
   expect(config.smtp?.from).toBe('"Transfers, all" <transfers@example.com>');
   expect(config.polling).toEqual({
@@ -142,9 +149,32 @@ test('a file with every key is read as it says', async () => {
     longestSeconds: 60,
     finished: { intent: ['settled', 'refunded'], 'deposit-address': [] },
   });
+  // Keys that are whole numbers come in their order, as JavaScript has it.
   expect(config.chains).toEqual([
-    { chainId: '98866', name: 'Plume', explorer: 'https://explorer.example.com/tx/{txHash}?tab=index' },
     { chainId: '8453', name: 'Base', explorer: null },
+    { chainId: '98866', name: 'Plume', explorer: 'https://explorer.example.com/tx/{txHash}?tab=index' },
+  ]);
+  const endpoints = config.checkedChains.flatMap((chain) => chain.endpoints);
+  expect(endpoints.map(({ url }) => url.reveal())).toEqual([EVERY_KEY_ENV.RPC_URL, 'http://10.0.0.9:8545/']);
+  expect(endpoints[0]?.headers.Authorization?.reveal()).toBe('Bearer h');
+  expect(endpoints[1]?.proxy?.reveal()).toBe(EVERY_KEY_ENV.PROXY);
+  expect(config.checkedChains).toMatchObject([
+    {
+      chainId: '8453',
+      finality: { confirmations: 12 },
+      endpoints: [
+        { name: 'own', requestsPerSecond: 2.5, timeoutMs: 3_000, proxy: null },
+        { name: 'other', requestsPerSecond: 10, timeoutMs: 10_000, headers: {} },
+      ],
+      fulfilments: {
+        address: '0xde709f2102306220921060314715629080e2fb77',
+        event: 'event Filled(bytes32 indexed intent, address solver)',
+        hash: 'intent',
+      },
+    },
+  ]);
+  expect(config.uncheckedTokens).toEqual([
+    { chainId: '98866', address: '0xDE709F2102306220921060314715629080E2FB77' },
   ]);
   expect(config.tokens).toEqual([
     {
@@ -256,6 +286,10 @@ test('a file with every key is read as it says', async () => {
       history: 'emit',
       overdueAfterMs: 900_000,
       warnBeforeMs: 90_000,
+      recipients: [
+        '0x52908400098527886e0f7030069857d2e4169ee7',
+        '7EYnhQoR9YM3N7UoaKRoA44Uy8JeaZV3qyouov87awMs',
+      ],
     },
   ]);
 });

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { generatedFiles } from '../../scripts/generate.ts';
 import { measure, pages } from '../../scripts/sentences.ts';
 import { loadConfig } from '../../src/config/file/load.ts';
+import { DEFAULT_TABLE } from '../../src/config/sections/postgres-receiver.ts';
 import { DEFINITIONS } from '../../src/metrics/definitions.ts';
 import { commandLines, commands, complaint } from '../support/command-lines.ts';
 import { anchors, codeBlocks, codeSpans, links } from '../support/markdown.ts';
@@ -70,8 +71,8 @@ describe.each(PAGES)('$path', ({ path, text }) => {
     expect(named.filter((file) => !existsSync(resolve(root, file)))).toEqual([]);
   });
 
-  test('names no metric that does not exist', () => {
-    const names: string[] = Object.values(DEFINITIONS).map(({ name }) => name);
+  test('names no metric, and no table, that does not exist', () => {
+    const names: string[] = [...Object.values(DEFINITIONS).map(({ name }) => name), DEFAULT_TABLE];
     const found = codeSpans(text).filter((span) => /^intentwatch_[a-z_]+$/.test(span));
     expect(found.filter((name) => !names.includes(name))).toEqual([]);
   });

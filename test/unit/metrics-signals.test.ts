@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Event } from '../../src/domain/events/event.ts';
+import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { Metrics } from '../../src/metrics/metrics.ts';
 import { type SignalMap, Signals } from '../../src/signals.ts';
-import { STANDING } from '../support/standing.ts';
+import { NO_TRANSFERS, STANDING } from '../support/standing.ts';
 
 const signals = new Signals();
 let metrics: Metrics;
@@ -11,6 +12,7 @@ beforeEach(() => {
   metrics = new Metrics({
     signals,
     sources: {
+      transfers: async () => NO_TRANSFERS,
       subjects: async () => [],
       queues: async () => [],
       deliveries: async () => [],
@@ -19,10 +21,13 @@ beforeEach(() => {
       waits: async () => [],
       learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
       routes: async () => [],
+      checks: async () => [],
     },
+    directory: COMMON,
     standing: STANDING,
     receivers: [{ name: 'backend', type: 'webhook' }],
     routes: [],
+    chains: [{ chainId: '8453', endpoints: ['own'] }],
     version: '1.2.3',
     nodeVersion: 'v26.0.0',
   });
@@ -38,7 +43,7 @@ async function moved(): Promise<Record<string, number>> {
   const { body } = await metrics.expose();
   const samples = body
     .split('\n')
-    .filter((line) => /^intentwatch_(?!time_|build_|receiver_info|ready|redis_)/.test(line));
+    .filter((line) => /^intentwatch_(?!clock_|build_|receiver_info|ready|redis_)/.test(line));
   const values = samples.map((line) => {
     const space = line.lastIndexOf(' ');
     // Differences of two times on a clock that has run for long are known to some parts in a trillion.
@@ -66,6 +71,8 @@ function event(type: string, facts: Partial<Event['data']> = {}): Event {
     },
   };
 }
+
+const USDC_ON_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 
 const delivery = { receiver: 'backend', eventId: 'evt_1', eventType: 'intent.filled' };
 
@@ -117,6 +124,25 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     emitted: { route: '8453:10', ratio: 0.96 },
     moves: { 'delivered_ratio_sum{route="8453:10"}': 0.96, 'delivered_ratio_count{route="8453:10"}': 1 },
   },
+  'transfer.moved': {
+    emitted: {
+      eventId: 'evt_1',
+      move: {
+        route: '8453:10',
+        sent: { chainId: '8453', token: USDC_ON_BASE, amount: '2500000' },
+        outcome: 'filled',
+        fillSeconds: 24,
+        settlement: { outcome: 'settled', seconds: 90 },
+      },
+    },
+    moves: {
+      'transfer_fill_seconds_sum{route="8453:10",outcome="filled"}': 24,
+      'transfer_fill_seconds_count{route="8453:10",outcome="filled"}': 1,
+      'transfer_settlement_seconds_sum{route="8453:10",outcome="settled"}': 90,
+      'transfer_settlement_seconds_count{route="8453:10",outcome="settled"}': 1,
+      'transfer_volume_tokens_total{route="8453:10",token="USDC",outcome="filled"}': 2.5,
+    },
+  },
   'record.unreadable': {
     emitted: { where: 'wallet:0x01', reason: 'result 3: no id' },
     moves: { 'records_unreadable_total{kind="wallet"}': 1 },
@@ -149,7 +175,7 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     },
   },
   'delivery.ended': {
-    emitted: { ...delivery, outcome: 'dead' },
+    emitted: { ...delivery, outcome: 'dead', delaySeconds: null },
     moves: { 'deliveries_total{receiver="backend",outcome="dead"}': 1 },
   },
   'receiver.moved': {
@@ -167,6 +193,32 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     emitted: { what: 'poll-missing', subject: 'intent:0x01' },
     moves: { 'repairs_total{what="poll-missing"}': 1 },
   },
+  'check.ended': {
+    emitted: { chainId: '8453', state: 'disputed', corridor: '10:8453', lagSeconds: 3 },
+    moves: {
+      'proofs_total{chain="8453",outcome="disputed"}': 1,
+      'upstream_lag_seconds_sum{route="10:8453"}': 3,
+      'upstream_lag_seconds_count{route="10:8453"}': 1,
+    },
+  },
+  'checks.missed': { emitted: { reason: 'trimmed' }, moves: { proof_log_gaps_total: 1 } },
+  'rpc.called': {
+    emitted: { chainId: '8453', endpoint: 'own', method: 'eth_chainId', outcome: 'ok', ms: 250 },
+    moves: {
+      'rpc_calls_total{chain="8453",endpoint="own",outcome="ok"}': 1,
+      'rpc_call_duration_seconds_sum{chain="8453",endpoint="own"}': 0.25,
+      'rpc_call_duration_seconds_count{chain="8453",endpoint="own"}': 1,
+    },
+  },
+  'books.fed': {
+    emitted: { taken: 3, readMs: 1_795_174_224_500 },
+    moves: { books_read_timestamp_seconds: 1_795_174_224.5 },
+  },
+  'books.broken': {
+    emitted: { kind: 'lost' },
+    moves: { 'books_breaks_total{kind="lost"}': 1 },
+  },
+  'books.failed': { emitted: { reason: 'Postgres is away' }, moves: { books_failures_total: 1 } },
   'receiver.events-dropped': {
     emitted: { receiver: 'backend', count: 12 },
     moves: { 'events_dropped_total{receiver="backend"}': 12 },
@@ -192,6 +244,18 @@ describe.each(Object.entries(CASES))('the signal %s', (name, { emitted, moves })
     signals.emit(name, emitted);
     expect(await moved()).toEqual({});
   });
+});
+
+test('an accepted event counts from its timestamp to its acceptance, a replay not at all', async () => {
+  signals.emit('delivery.ended', { ...delivery, outcome: 'delivered', delaySeconds: 0.004 });
+  signals.emit('delivery.ended', { ...delivery, outcome: 'delivered', delaySeconds: null });
+  expect(await moved()).toEqual({
+    'deliveries_total{receiver="backend",outcome="delivered"}': 2,
+    'delivery_delay_seconds_sum{receiver="backend"}': 0.004,
+    'delivery_delay_seconds_count{receiver="backend"}': 1,
+  });
+  const { body } = await metrics.expose();
+  expect(body).toContain('intentwatch_delivery_delay_seconds_bucket{le="0.005",receiver="backend"} 1\n');
 });
 
 test('the relay gauge falls back when another process takes over', async () => {
@@ -260,6 +324,6 @@ test('the version, the receivers and the clock are told', async () => {
   const { body } = await metrics.expose();
   expect(body).toContain('intentwatch_build_info{version="1.2.3",node_version="v26.0.0"} 1\n');
   expect(body).toContain('intentwatch_receiver_info{receiver="backend",type="webhook"} 1\n');
-  const [, seconds] = /^intentwatch_time_seconds (\S+)$/m.exec(body) ?? [];
+  const [, seconds] = /^intentwatch_clock_timestamp_seconds (\S+)$/m.exec(body) ?? [];
   expect(Math.abs(Number(seconds) - Date.now() / 1_000)).toBeLessThan(60);
 });

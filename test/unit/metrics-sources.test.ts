@@ -1,8 +1,9 @@
 import { afterEach, expect, test, vi } from 'vitest';
+import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { type MetricSources, Metrics, type Standing } from '../../src/metrics/metrics.ts';
 import type { SurfaceState } from '../../src/metrics/sources.ts';
 import { Signals } from '../../src/signals.ts';
-import { STANDING } from '../support/standing.ts';
+import { NO_TRANSFERS, STANDING } from '../support/standing.ts';
 
 const STATUS: SurfaceState = {
   surface: 'status',
@@ -29,18 +30,28 @@ function create(sources: Partial<MetricSources>, standing: Partial<Standing> = {
   return new Metrics({
     signals: new Signals(),
     sources: {
+      transfers: async () => NO_TRANSFERS,
       subjects: async () => [{ kind: 'intent', status: 'pending', count: 3 }],
       queues: async () => [{ queue: 'status', state: 'delayed', count: 4 }],
       deliveries: async () => [{ receiver: 'backend', pending: 5, dead: 6, removed: false }],
       receivers: async () => [
-        { receiver: 'backend', state: 'failing', full: true, oldestSeconds: 7, nextAttemptSeconds: 3 },
+        {
+          receiver: 'backend',
+          state: 'failing',
+          full: true,
+          oldestSeconds: 7,
+          undeliveredSeconds: 9,
+          nextAttemptSeconds: 3,
+        },
       ],
       surfaces: async () => [STATUS, GATEWAY],
       waits: async () => [{ kind: 'wallet', longestSeconds: 40 }],
       learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
       routes: async () => [],
+      checks: async () => [],
       ...sources,
     },
+    directory: COMMON,
     standing: { ...STANDING, ...standing },
     receivers: [{ name: 'backend', type: 'webhook' }],
     routes: ['base-to-optimism'],
@@ -53,7 +64,7 @@ function create(sources: Partial<MetricSources>, standing: Partial<Standing> = {
 async function gauges(metrics: Metrics): Promise<string[]> {
   const { body } = await metrics.expose();
   const names =
-    /^intentwatch_(subjects|queue_depth|deliveries_pending|dead_letters|receiver_(state|full)|oldest_delivery|next_attempt|upstream_(state|budget)|price|overdue|longest|scrape)/;
+    /^intentwatch_(subjects|queue_depth|deliveries_pending|dead_letters|receiver_(state|full)|oldest_(delivery|undelivered)|next_attempt|upstream_(state|budget)|upstream_request_price|poll_overdue|longest|scrape)/;
   return body.split('\n').filter((line) => names.test(line) && !/_changes|(?<![.\d]) 0$/.test(line));
 }
 
@@ -63,12 +74,12 @@ const SURFACES = [
   'intentwatch_upstream_state{surface="status",state="unauthorized"} 1',
   'intentwatch_upstream_budget_requests_per_second{surface="status"} 7',
   'intentwatch_upstream_budget_used_ratio{surface="status"} 0.75',
-  'intentwatch_price{surface="status"} 1.5',
+  'intentwatch_upstream_request_price_seconds{surface="status"} 1.5',
   'intentwatch_subjects_failing{surface="status"} 12',
-  'intentwatch_overdue_seconds{surface="status"} 90',
+  'intentwatch_poll_overdue_seconds{surface="status"} 90',
   'intentwatch_upstream_state{surface="gateway",state="ok"} 1',
   'intentwatch_upstream_budget_requests_per_second{surface="gateway"} 2',
-  'intentwatch_price{surface="gateway"} 1',
+  'intentwatch_upstream_request_price_seconds{surface="gateway"} 1',
   // Of both surfaces together.
   'intentwatch_subjects_crashing 8',
 ];
@@ -80,6 +91,7 @@ const RECEIVERS = [
   'intentwatch_receiver_state{receiver="backend",state="failing"} 1',
   'intentwatch_receiver_full{receiver="backend"} 1',
   'intentwatch_oldest_delivery_seconds{receiver="backend"} 7',
+  'intentwatch_oldest_undelivered_event_seconds{receiver="backend"} 9',
   'intentwatch_next_attempt_seconds{receiver="backend"} 3',
 ];
 const WAITS = 'intentwatch_longest_wait_seconds{kind="wallet"} 40';
@@ -161,7 +173,7 @@ test('surfaces that say nothing leave out all that is known of plans', async () 
   const metrics = create({ surfaces: () => Promise.reject(new Error('gone')) });
   const { body } = await metrics.expose();
   expect(body).not.toMatch(
-    /^intentwatch_(subjects_(crashing|failing)|overdue_seconds|price|upstream_budget_\w+)/m,
+    /^intentwatch_(subjects_(crashing|failing)|poll_overdue_seconds|upstream_request_price_seconds|upstream_budget_\w+)/m,
   );
 });
 

@@ -326,6 +326,56 @@ describe('redis-server', () => {
   });
 });
 
+describe('what tests run against', () => {
+  const TOOLS = ['chromium', 'promtool', 'prometheus-alertmanager', 'go', 'python3', 'jsonnet'];
+
+  /** The npm that installs an EVM node where it is told to. */
+  const EVM_NPM = `#!/bin/sh
+echo "$*" >> npm.log
+case "$*" in *anvil*) /bin/mkdir -p node_modules/.intentwatch-anvil/node_modules/.bin
+  : > node_modules/.intentwatch-anvil/node_modules/.bin/anvil ;; esac
+`;
+
+  beforeEach(async () => {
+    await put('node_modules/.package-lock.json', { packages: ALL });
+    await command('npm', EVM_NPM);
+  });
+
+  test.runIf(process.getuid?.() === 0)('is installed once, the packages together', async () => {
+    const install = TOOLS.map((tool) => `printf '#!/bin/sh\\n' > bin/${tool}; /bin/chmod +x bin/${tool}`);
+    await command('apt-get', `#!/bin/sh\ncase "$*" in *install*) ${install.join('; ')} ;; esac\n`);
+    await command('service', '#!/bin/sh\nexit 3\n');
+    const { code, stdout, stderr } = await prepare({ args: ['--tests'] });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain(
+      'chromium prometheus prometheus-alertmanager golang-go python3 jsonnet (apt-get install',
+    );
+    expect(stdout).toContain('installing an EVM node');
+    const again = await prepare({ args: ['--tests'] });
+    expect(again.stdout).not.toContain('EVM node');
+    expect(again.stdout).not.toContain('chromium');
+  });
+
+  test.runIf(process.getuid?.() === 0)(
+    'is done without where it cannot be installed, and it says so',
+    async () => {
+      await command('apt-get', '#!/bin/sh\necho "E: Unable to locate package" >&2; exit 100\n');
+      await command('npm', '#!/bin/sh\necho "npm error E404" >&2; exit 1\n');
+      const { code, stderr } = await prepare({ args: ['--tests'] });
+      expect(code).toBe(0);
+      expect(stderr).toContain('E: Unable to locate package');
+      expect(stderr).toMatch(/chromium, .*jsonnet could not be installed/);
+      expect(stderr).toContain('The tests against it are skipped.');
+    },
+  );
+
+  test('is not asked for where only the program is wanted', async () => {
+    await command('apt-get', '#!/bin/sh\necho called > apt.log\n');
+    expect(await prepare()).toEqual(SILENT);
+    await expect(readFile(join(root, 'apt.log'))).rejects.toThrow('ENOENT');
+  });
+});
+
 describe('several at once', () => {
   test('install once', async () => {
     const results = await Promise.all([prepare(), prepare(), prepare()]);

@@ -9,12 +9,14 @@ import { mapping, textField, wholeNumberField } from './fields.ts';
 
 const TIME_ZONE = 'a time zone of the IANA database, like Europe/Paris';
 
-const timeOfDayField = textField({
+/** A time of day, read as minutes after midnight. */
+export const timeOfDayField = textField({
   pattern: /^([01]\d|2[0-3]):[0-5]\d$/,
   expected: 'a time of day from 00:00 to 23:59, like "22:00"',
 }).transform((text) => Number(text.slice(0, 2)) * 60 + Number(text.slice(3)));
 
-const timeZoneField = z
+/** A time zone by its name. */
+export const timeZoneField = z
   .string({ error: TIME_ZONE })
   // An offset such as +01:00 knows no summer time, and is no name.
   .refine((name) => /^[A-Za-z]/.test(name) && isTimeZone(name), { error: TIME_ZONE });

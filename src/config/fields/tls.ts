@@ -6,6 +6,7 @@ import type { JsonValue } from '../../domain/json.ts';
 import { Secret } from '../../secret.ts';
 import type { ReceiverTls } from '../config.ts';
 import type { FilePlace } from '../file/expand.ts';
+import { MOST_NAMED_BYTES, whyEndless } from '../file/file-size.ts';
 import { type Finding, member } from '../file/tree.ts';
 import { mapping, textField } from './fields.ts';
 
@@ -90,6 +91,8 @@ const EXPECTED = {
 class UnusableFile extends Error {}
 
 async function readText(path: string): Promise<string> {
+  const endless = whyEndless(path, MOST_NAMED_BYTES);
+  if (endless !== null) throw new UnusableFile(endless.found);
   try {
     return await readFile(path, 'utf8');
   } catch (error) {

@@ -63,17 +63,19 @@ export const baseUrlField = z
   });
 
 /** A field that holds a URL to call, kept secret because such URLs carry tokens. */
-export const secretUrlField = z
-  .string({ error: 'a URL like https://example.com/hook' })
-  .transform((text, context) => {
-    const url = httpUrl(text);
-    if (url !== null && url.username === '' && url.password === '') return new Secret(text);
-    const params = url === null ? {} : { found: 'a URL with a user name or password' };
-    const message = url === null ? 'a URL like https://example.com/hook' : 'a URL without them';
-    context.addIssue({ code: 'custom', message, params });
-    return z.NEVER;
-  })
-  .meta({ writeOnly: true });
+export function secretUrlField({ example }: { example: string }) {
+  const expected = `a URL like ${example}`;
+  return z
+    .string({ error: expected })
+    .transform((text, context) => {
+      const url = httpUrl(text);
+      if (url !== null && url.username === '' && url.password === '') return new Secret(text);
+      const params = url === null ? {} : { found: 'a URL with a user name or password' };
+      context.addIssue({ code: 'custom', message: url === null ? expected : 'a URL without them', params });
+      return z.NEVER;
+    })
+    .meta({ writeOnly: true });
+}
 
 /** A field that holds a URL with one of the given schemes, kept secret because it may hold a password. */
 export function secretServerUrlField({ schemes, example }: { schemes: string[]; example: string }) {

@@ -22,8 +22,11 @@ export class ConfigFile {
     const read = new Map<string, string>();
     this.#found = null;
     try {
-      return await loadConfig(this.#file, this.#env, (path) => {
-        if (!read.has(path)) read.set(path, stateOf(path));
+      return await loadConfig(this.#file, this.#env, {
+        onFile: (path) => {
+          if (!read.has(path)) read.set(path, stateOf(path));
+        },
+        isAgain: this.#read.size > 0,
       });
     } finally {
       this.#read = read;
@@ -31,18 +34,19 @@ export class ConfigFile {
   }
 
   /**
-   * Looks at all files. True when they differ from those that were read last, and were the same at the look before: who
-   * writes is given the time to end. Links are followed, so that it does not matter how a file comes into its place.
+   * Looks at all files. `changed`: they differ from those that were read last, and were the same at the look before;
+   * `changing`: they were not, and who writes is given the time to end. Links are followed, so that it does not matter how
+   * a file comes into its place.
    */
-  hasChanged(): boolean {
+  look(): 'same' | 'changing' | 'changed' {
     const now = [...this.#read.keys()].map(stateOf).join('\n');
     if (now === [...this.#read.values()].join('\n')) {
       this.#found = null;
-      return false;
+      return 'same';
     }
     const isSettled = now === this.#found;
     this.#found = now;
-    return isSettled;
+    return isSettled ? 'changed' : 'changing';
   }
 
   /** How many files there are. */
@@ -54,7 +58,10 @@ export class ConfigFile {
 /** What changes with a file's content, or with the file that stands behind its path. */
 function stateOf(path: string): string {
   try {
-    const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
+    const stat = statSync(path, { bigint: true });
+    // The times of a pipe are those of its writer, and nothing more comes from it.
+    if (!stat.isFile()) return 'no file';
+    const { dev, ino, size, mtimeNs, ctimeNs } = stat;
     return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
   } catch (error) {
     return error instanceof Error && 'code' in error ? String(error.code) : 'no file';

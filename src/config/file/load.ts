@@ -10,6 +10,7 @@ import { readQuoteFiles } from '../sections/quote-files.ts';
 import { checkRetention } from '../sections/retention.ts';
 import { ConfigError, type ConfigProblem, renderPath } from './errors.ts';
 import type { FilePlace } from './expand.ts';
+import { MOST_CONFIG_BYTES, whyEndless } from './file-size.ts';
 import { describeFound, findingsOf, pathOf } from './findings.ts';
 import { createHiding, type Hiding } from './hiding.ts';
 import { secretTexts } from './schema-path.ts';
@@ -19,16 +20,16 @@ import { type Finding, replaceAt, valueAt } from './tree.ts';
 /**
  * Reads a config file: YAML, then variables, the schema, the files it names, and what fields say about each other. `file` is relative
  * to the working directory. Throws a ConfigError that holds every problem at once. `onFile` is told the absolute path of
- * each file before it is read.
+ * each file before it is read; `isAgain` where it was read before, so that it cannot be a pipe any more.
  */
 export async function loadConfig(
   file: string,
   env: NodeJS.ProcessEnv,
-  onFile: (path: string) => void = () => undefined,
+  { onFile = () => undefined, isAgain = false }: { onFile?: (path: string) => void; isAgain?: boolean } = {},
 ): Promise<Config> {
   const path = resolve(file);
   onFile(path);
-  const source = readSource(await readConfigText(file), { env, folder: dirname(path), onFile });
+  const source = readSource(await readConfigText(file, { isAgain }), { env, folder: dirname(path), onFile });
   if (source.tree === null) {
     throw new ConfigError(placed(file, { source, findings: [], hiding: createHiding(source.outside) }));
   }
@@ -68,7 +69,7 @@ async function readTls(
 ): Promise<{ tls: (ReceiverTls | null)[]; findings: Finding[] }> {
   const read = await Promise.all(
     receivers.map((item) =>
-      item.type === 'webhook' && item.tls !== undefined ? readTlsFiles(item.tls, place) : null,
+      item.type !== 'email' && item.tls !== undefined ? readTlsFiles(item.tls, place) : null,
     ),
   );
   const findings = read.flatMap((one, index) =>
@@ -77,9 +78,13 @@ async function readTls(
   return { tls: read.map((one) => one?.files ?? null), findings };
 }
 
-/** The text of a config file. Throws a ConfigError that says why there is none. */
-export async function readConfigText(file: string): Promise<string> {
+/** The text of a config file. Throws a ConfigError that says why there is none. Only the first time it can come from a pipe. */
+export async function readConfigText(file: string, { isAgain = false } = {}): Promise<string> {
   const refuse = (message: string) => new ConfigError([{ file, line: 1, column: 1, path: '', message }]);
+  const endless = whyEndless(file, MOST_CONFIG_BYTES);
+  if (endless !== null && (isAgain || endless.isFile)) {
+    throw refuse(`found ${endless.found}, expected ${endless.expected}`);
+  }
   const bytes = await readFile(file).catch((error: unknown) => {
     switch (codeOf(error)) {
       case 'ENOENT':

@@ -1,10 +1,12 @@
 import { z } from 'zod';
-import type { JsonValue } from '../../domain/json.ts';
+import { isJsonObject, type JsonValue } from '../../domain/json.ts';
 import { foldHex } from '../../domain/subjects/subject.ts';
 import type { AddedChain, AddedToken } from '../../domain/transfers/chains.ts';
-import { mapping, textField, wholeNumberField } from '../fields/fields.ts';
+import type { CheckedChain } from '../config.ts';
+import { flagField, mapping, textField, wholeNumberField } from '../fields/fields.ts';
 import { httpUrl } from '../fields/urls.ts';
 import { type Finding, findRepeated, member } from '../file/tree.ts';
+import { buildChecks, CHAIN_CHECKS, checkChecks } from './chain.ts';
 
 const EXPLORER = 'an http(s) URL with {txHash}, like https://explorer.example.com/tx/{txHash}';
 
@@ -24,7 +26,6 @@ function isWebUrl(text: string): boolean {
 }
 
 const chainSchema = mapping({
-  chainId: chainIdField,
   name: textField({
     // No control characters: the name stands in the subject lines of mails.
     pattern: /^[^\s\p{Cc}]([^\p{Cc}]{0,38}[^\s\p{Cc}])?$/u,
@@ -40,13 +41,21 @@ const chainSchema = mapping({
       'Where a transaction can be looked at, with `{txHash}`. Left out: the built-in explorer, if there is one.',
     label: 'URL',
   }),
+  ...CHAIN_CHECKS,
 }).meta({
   description:
-    'Names and explorers of chains for mails and messages, beside those that the upstream lists and the built-in ones; what stands here counts more.',
-  example: [
-    { chainId: 98866, name: 'Plume', explorer: 'https://explorer.plume.org/tx/{txHash}' },
-    { chainId: 8453, explorer: 'https://base.blockscout.com/tx/{txHash}' },
-  ],
+    'Chains by their ids. Names and explorers are for mails and messages, beside those that the upstream lists and the built-in ones; what stands here counts more. With endpoints, payments on the chain are checked.',
+  example: {
+    98866: { name: 'Plume', explorer: 'https://explorer.plume.org/tx/{txHash}' },
+    8453: {
+      explorer: 'https://base.blockscout.com/tx/{txHash}',
+      rpc: [
+        { name: 'own', url: '${BASE_RPC_URL}' },
+        { name: 'other', url: '${BASE_OTHER_RPC_URL}', requestsPerSecond: 5 },
+      ],
+      finality: 'finalized',
+    },
+  },
 });
 
 const tokenSchema = mapping({
@@ -62,6 +71,10 @@ const tokenSchema = mapping({
   decimals: wholeNumberField({ min: 0, max: 77 }).meta({
     description: 'How many digits of an amount in base units stand behind the point.',
   }),
+  checkable: flagField().prefault(true).meta({
+    description:
+      'Set to `false` for a token whose balances change by themselves or that takes a fee: its logs do not say what is received, so payments in it are not checked.',
+  }),
 }).meta({
   description:
     'Tokens whose amounts are told in token units, beside those that the upstream lists and common stablecoins, which are built in; what stands here counts more. Amounts of all others are told in base units, and so are those of a token of which the upstream says other decimals than are built in, or than it said before.',
@@ -75,11 +88,20 @@ const tokenSchema = mapping({
   ],
 });
 
-/** The `chains` section. */
-export const chainsSchema = z.array(chainSchema, { error: 'a list of chains' }).prefault([]).meta({
-  description: 'Names and explorers of chains.',
-  label: 'list of mappings',
-});
+const CHAIN_ID = 'chain ids as the upstream names them, like 8453';
+
+/** The `chains` section: a mapping from chain ids. */
+export const chainsSchema = z
+  .record(
+    z.string().refine((id) => /^[1-9]\d*$/.test(id) && Number.isSafeInteger(Number(id)), { error: CHAIN_ID }),
+    chainSchema,
+    { error: ({ code }) => (code === 'invalid_key' ? CHAIN_ID : `a mapping of ${CHAIN_ID}`) },
+  )
+  .prefault({})
+  .meta({
+    description: 'Names and explorers of chains, and the endpoints by which payments are checked.',
+    label: 'mapping of chain ids',
+  });
 
 /** The `tokens` section. */
 export const tokensSchema = z.array(tokenSchema, { error: 'a list of tokens' }).prefault([]).meta({
@@ -91,14 +113,21 @@ export const tokensSchema = z.array(tokenSchema, { error: 'a list of tokens' }).
 export function buildNames(parsed: {
   chains: z.output<typeof chainsSchema>;
   tokens: z.output<typeof tokensSchema>;
-}): { chains: AddedChain[]; tokens: AddedToken[] } {
+}): {
+  chains: AddedChain[];
+  tokens: AddedToken[];
+  checkedChains: CheckedChain[];
+  uncheckedTokens: { chainId: string; address: string }[];
+} {
+  const chains = Object.entries(parsed.chains);
+  const tokens = parsed.tokens.map(({ chainId, ...token }) => ({ chainId: String(chainId), ...token }));
   return {
-    chains: parsed.chains.map(({ chainId, name = null, explorer = null }) => ({
-      chainId: String(chainId),
-      name,
-      explorer,
-    })),
-    tokens: parsed.tokens.map(({ chainId, ...token }) => ({ chainId: String(chainId), ...token })),
+    chains: chains.map(([chainId, { name = null, explorer = null }]) => ({ chainId, name, explorer })),
+    tokens: tokens.map(({ checkable: _, ...token }) => token),
+    checkedChains: chains.flatMap(([chainId, chain]) => buildChecks(chainId, chain)),
+    uncheckedTokens: tokens.flatMap(({ chainId, address, checkable }) =>
+      checkable ? [] : [{ chainId, address }],
+    ),
   };
 }
 
@@ -108,12 +137,18 @@ export function checkNames(tree: JsonValue): Finding[] {
     const chainId = member(item, 'chainId');
     return typeof chainId === 'number' ? String(chainId) : null;
   };
+  const chains = member(tree, 'chains');
   const tokenOf = (item: JsonValue): string | null => {
     const [chain, address] = [chainOf(item), member(item, 'address')];
     return chain === null || typeof address !== 'string' ? null : `${chain} ${foldHex(address)}`;
   };
   return [
-    ...findRepeated(member(tree, 'chains'), { at: ['chains'], expected: 'each chain once', keyOf: chainOf }),
+    ...Object.entries(isJsonObject(chains) ? chains : {}).flatMap(([chainId, chain]) =>
+      checkChecks(chainId, chain).map((finding) => ({
+        ...finding,
+        path: ['chains', chainId, ...finding.path],
+      })),
+    ),
     ...findRepeated(member(tree, 'tokens'), { at: ['tokens'], expected: 'each token once', keyOf: tokenOf }),
   ];
 }

@@ -6,6 +6,7 @@ import { type HandedQuote, readHandedQuote } from '../../domain/quotes/handed-qu
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { ConfigPath } from '../file/errors.ts';
 import type { FilePlace } from '../file/expand.ts';
+import { MOST_NAMED_BYTES, whyEndless } from '../file/file-size.ts';
 import { type Finding, items, member } from '../file/tree.ts';
 
 /** The quotes that a config hands over: what each `file` holds, and what is wrong with those that cannot be read. */
@@ -60,6 +61,8 @@ function quoteFilesOf(tree: JsonValue): { path: ConfigPath; file: string }[] {
 export const QUOTE_FILE = /^[^\0]+$/;
 
 async function readQuote(file: string): Promise<HandedQuote | Omit<Finding, 'path'>> {
+  const endless = whyEndless(file, MOST_NAMED_BYTES);
+  if (endless !== null) return { found: endless.found, expected: `${endless.expected} with a quote as JSON` };
   let bytes: Buffer;
   try {
     bytes = await readFile(file);

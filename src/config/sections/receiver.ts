@@ -3,43 +3,24 @@ import type { JsonValue } from '../../domain/json.ts';
 import type { Receiver, ReceiverTls, Retries, WebhookFormat } from '../config.ts';
 import { batchingFields, buildBatching, checkQuietHours } from '../fields/batching.ts';
 import { durationField } from '../fields/duration.ts';
-import { flagField, mapping, nameField, rateField, textField, wholeNumberField } from '../fields/fields.ts';
+import { flagField, mapping, wholeNumberField } from '../fields/fields.ts';
 import { buildFilter, filterFields } from '../fields/filter.ts';
 import { headersField } from '../fields/headers.ts';
 import { networksField } from '../fields/networks.ts';
+import {
+  disableAfterField,
+  eventsField,
+  orderingField,
+  rateLimitField,
+  receiverNameField,
+  retriesField,
+} from '../fields/receiver.ts';
 import { expiringSecretField, SECRET_EXPECTED, signingSecretField } from '../fields/signing-secret.ts';
 import { checkTls, tlsSchema } from '../fields/tls.ts';
 import { httpUrl, isInNetworks, isPrivateHost, proxyField, secretUrlField } from '../fields/urls.ts';
 import { type Finding, findRepeated, items, member } from '../file/tree.ts';
+import { buildPostgres, checkPostgres, postgresSchema } from './postgres-receiver.ts';
 import { mailAddressField } from './smtp.ts';
-
-const globField = textField({
-  pattern: /^!?[A-Za-z0-9._*-]+$/,
-  expected:
-    'a pattern of event types, like "intent.*" or "!*.updated" (letters, digits, . - _ *, a leading !)',
-});
-
-const eventsField = z
-  .array(globField, { error: 'a list of patterns, like ["intent.*", "!*.updated"]' })
-  .min(1, { error: 'at least one pattern of event types' });
-
-const retriesField = mapping({
-  delays: z
-    .array(durationField({ min: '1ms', max: '30d' }), { error: 'a list of durations' })
-    .max(100, { error: 'at most 100 waits' })
-    .prefault(['5s', '5m', '30m', '2h', '5h', '10h', '14h', '20h', '24h'])
-    .meta({
-      description: 'The waits between attempts; one attempt more than there are waits. `[]` tries once.',
-    }),
-  jitter: z
-    .number({ error: 'a number from 0 to 1' })
-    .min(0, { error: 'a number from 0 to 1' })
-    .max(1, { error: 'a number from 0 to 1' })
-    .prefault(0.1)
-    .meta({ description: 'The share of each wait that is random, 0 to 1.' }),
-})
-  .prefault({})
-  .meta({ description: 'When a failed delivery is tried again.' });
 
 /** A chat takes fewer messages than a program does: about one a second, or 30 a minute. */
 const DEFAULT_RATE_LIMITS: Readonly<Record<WebhookFormat, number | null>> = {
@@ -48,26 +29,8 @@ const DEFAULT_RATE_LIMITS: Readonly<Record<WebhookFormat, number | null>> = {
   discord: 0.5,
 };
 
-const rateLimitField = rateField({ max: 500 }).optional();
-const orderingField = z.enum(['none', 'subject'], { error: '"none" or "subject"' }).prefault('none').meta({
-  description:
-    '`subject`: the events of one transfer (or other subject) come one after another by `sequence`, those of different ones side by side. `none`: whatever is ready is sent, and `data.sequence` tells the order.',
-});
-
-const disableAfterField = durationField({ min: '1s', max: '365d' }).prefault('5d').meta({
-  description:
-    'After this span of nothing but failures the receiver is disabled: no more attempts, its events are kept for `retention`, and other receivers with `receiver.*` in `events` are told. `intentwatch receivers enable NAME` delivers what was kept. An answer of 410 disables at once.',
-  label: 'duration',
-});
-
-const name = nameField.meta({
-  description:
-    "The receiver's name, by which subscriptions mean it. Unique; its backlog belongs to the name.",
-  label: 'name',
-});
-
 const webhookSchema = mapping({
-  name,
+  name: receiverNameField,
   type: z.literal('webhook').meta({ description: '`webhook`.' }),
   format: z
     .enum(['standard', 'slack', 'discord'], { error: '"standard", "slack" or "discord"' })
@@ -76,7 +39,7 @@ const webhookSchema = mapping({
       description:
         "What is sent: `standard` is the event, signed; `slack` and `discord` are messages for a channel's incoming webhook.",
     }),
-  url: secretUrlField.meta({
+  url: secretUrlField({ example: 'https://example.com/hook' }).meta({
     description: 'The URL that is called. Kept secret: it never appears in logs or errors.',
     label: 'URL',
   }),
@@ -148,7 +111,7 @@ const webhookSchema = mapping({
 });
 
 const emailSchema = mapping({
-  name,
+  name: receiverNameField,
   type: z.literal('email').meta({ description: '`email`.' }),
   to: z
     .array(mailAddressField, { error: 'a list of mail addresses' })
@@ -190,8 +153,8 @@ const emailSchema = mapping({
 });
 
 /** One item of `receivers`. */
-export const receiverSchema = z.discriminatedUnion('type', [webhookSchema, emailSchema], {
-  error: ({ input }) => (isPlainMapping(input) ? '"webhook" or "email"' : 'a mapping'),
+export const receiverSchema = z.discriminatedUnion('type', [webhookSchema, emailSchema, postgresSchema], {
+  error: ({ input }) => (isPlainMapping(input) ? '"webhook", "email" or "postgres"' : 'a mapping'),
 });
 
 function isPlainMapping(value: unknown): boolean {
@@ -210,7 +173,6 @@ export function buildReceiver(
     timeoutMs: item.timeout,
     retries: { delaysMs: item.retries.delays, jitter: item.retries.jitter } satisfies Retries,
     concurrency: item.concurrency,
-    ordering: item.ordering,
     disableAfterMs: item.disableAfter,
   };
   switch (item.type) {
@@ -218,7 +180,8 @@ export function buildReceiver(
       const { format, url, headers, allowPrivateNetwork, allowInsecure } = item;
       const { allowNetworks = [], proxy = null } = item;
       const rateLimit = item.rateLimit ?? DEFAULT_RATE_LIMITS[format];
-      const own = { format, url, secrets: item.secrets ?? [], headers, tls, rateLimit };
+      const { ordering } = item;
+      const own = { format, url, secrets: item.secrets ?? [], headers, tls, rateLimit, ordering };
       return {
         ...common,
         ...own,
@@ -235,8 +198,11 @@ export function buildReceiver(
         type: 'email',
         to: item.to,
         rateLimit: item.rateLimit ?? null,
+        ordering: item.ordering,
         batching: buildBatching(item),
       };
+    case 'postgres':
+      return { ...common, ...buildPostgres(item), tls };
   }
 }
 
@@ -255,6 +221,7 @@ export function checkReceiver(item: JsonValue, { hasSmtp }: { hasSmtp: boolean }
       }),
     );
   }
+  if (member(item, 'type') === 'postgres') findings.push(...checkPostgres(item));
   if (member(item, 'type') === 'email') {
     findings.push(
       ...findRepeated(member(item, 'to'), { at: ['to'], expected: 'each mail address once', keyOf: asText }),

@@ -1,3 +1,4 @@
+import { isIPv4 } from 'node:net';
 import type { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
 import { Secret } from '../../secret.ts';
@@ -13,10 +14,12 @@ const tokenField = textField({
   .transform((token) => new Secret(token))
   .optional();
 
+const HOST = '127.0.0.1';
+
 /** The `server` section. */
 export const serverSchema = mapping({
   host: textField({ pattern: /^[A-Za-z0-9.:_-]+$/, expected: 'a host name or an IP address, like 127.0.0.1' })
-    .prefault('127.0.0.1')
+    .prefault(HOST)
     .meta({ description: 'The address on which metrics, health and the API are served.', label: 'host' }),
   port: wholeNumberField({ min: 0, max: 65_535 })
     .prefault(9464)
@@ -80,6 +83,24 @@ export function buildServer(section: z.output<typeof serverSchema>): ServerConfi
     console: section.console,
     publicUrl: section.publicUrl ?? null,
   };
+}
+
+/** Whether a server can be reached from this machine alone. */
+export function isLoopbackHost(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
+}
+
+/** Whether there is an API: not without a token where it can be reached from elsewhere. */
+export function isApiOn({ host, tokens }: Pick<ServerConfig, 'host' | 'tokens'>): boolean {
+  return tokens.read !== null || tokens.admin.length > 0 || isLoopbackHost(host);
+}
+
+/** The same of a section as it stands in the file. */
+export function hasApi(tree: JsonValue | undefined): boolean {
+  const tokens = member(tree, 'tokens');
+  const given = [member(tree, 'token'), member(tokens, 'read'), member(tokens, 'admin')];
+  const host = member(tree, 'host') ?? HOST;
+  return given.some((token) => token !== undefined) || (typeof host === 'string' && isLoopbackHost(host));
 }
 
 /** What the tokens say about each other: a token for reading that is an admin's as well would change things. */

@@ -132,6 +132,11 @@ export const subscriptionSchema = mapping({
       'Routes that are priced again and again, at the open quoting service (`upstream.quotesUrl`) or with the key: told when they can be had, cannot be had, and when their price has moved.',
     label: 'list of mappings',
   }),
+  recipients: z.array(walletField, { error: 'a list of addresses' }).prefault([]).meta({
+    description:
+      'Who may rightly receive what its transfers deliver, where a chain has RPC endpoints: a delivery to anybody else is disputed. Left out: who received is told, and not judged.',
+    label: 'list of addresses',
+  }),
   metadata: z
     .record(
       z.string(),

@@ -1,4 +1,5 @@
 import { isOverdue, quoteFlags } from '../cadence/timed.ts';
+import { isProofFlag } from '../proof/proof-flags.ts';
 import { SHORT } from '../quotes/short.ts';
 import { UNKNOWN } from '../subjects/kinds.ts';
 import { stageOf } from '../subjects/lifecycle.ts';
@@ -61,7 +62,8 @@ export function fundedAt(
 /** A new status starts with no flags, but a transfer that waits on is not overdue a second time, and what has one life keeps its own. */
 function keptFlags(before: Snapshot | null, waitsOn: boolean): string[] {
   return (before?.flags ?? []).filter(
-    (flag) => flag.startsWith('quote:') || flag === SHORT || (waitsOn && isOverdue(flag)),
+    (flag) =>
+      flag.startsWith('quote:') || flag === SHORT || isProofFlag(flag) || (waitsOn && isOverdue(flag)),
   );
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { JsonObject } from '../json.ts';
+import { PROOF } from '../proof/proof.ts';
 
 /** What names an event, the same for every receiver. */
 const HEAD = {
@@ -267,7 +268,13 @@ const OUTLOOK = {
   ),
 };
 
-const FACTS = { ...STATE, ...REMARKS, ...OUTLOOK, ...TIMES, ...KEPT };
+const PROVEN = {
+  proof: PROOF.exactOptional().describe(
+    'What the chain says of a payment, as your own RPC endpoints told it: of `intent.verified`, `intent.disputed` and `intent.unproven`; otherwise absent.',
+  ),
+};
+
+const FACTS = { ...STATE, ...REMARKS, ...OUTLOOK, ...PROVEN, ...TIMES, ...KEPT };
 
 /** The event as it is made: one for all receivers, and immutable. */
 export const EVENT = z.object({ ...HEAD, data: z.object(FACTS) });
@@ -282,6 +289,6 @@ export const STORED_EVENT = z.looseObject({
 export const RENDERED_EVENT = z
   .object({
     ...HEAD,
-    data: z.object({ ...STATE, ...TOLD, ...CUT, ...REMARKS, ...OUTLOOK, ...AUDIENCE, ...TIMES }),
+    data: z.object({ ...STATE, ...TOLD, ...CUT, ...REMARKS, ...OUTLOOK, ...PROVEN, ...AUDIENCE, ...TIMES }),
   })
   .meta({ title: 'Intentwatch event' });

@@ -2,6 +2,7 @@ import { sha256, stringToBytes } from 'viem/utils';
 import type { Transition } from '../changes/decision.ts';
 import { valuesAt } from '../changes/paths.ts';
 import { canonicalJson, type JsonObject } from '../json.ts';
+import type { Proof } from '../proof/proof.ts';
 import { statusMember } from '../subjects/kinds.ts';
 import { asSubjectId } from '../subjects/subject.ts';
 import type { Event, EventFacts, EventSubject, RenderedEvent } from './event.ts';
@@ -12,7 +13,7 @@ import { TEST_TYPE } from './event-types.ts';
  * What an event is made of. `nowMs` is Redis time; `waitingSince` (Unix seconds) is the first `updatedAt` seen in the
  * stage of waiting that the subject was in before; null or left out when it was in none. `before` is the record before,
  * null at first sight; `promised` what a quote promised of the transfer; `fundedAt` when it was funded (Unix seconds);
- * `expectedBy` by when its stage is expected to end.
+ * `expectedBy` by when its stage is expected to end; `proof` what the chain says of a payment.
  */
 export type EventParts = {
   subject: EventSubject;
@@ -25,6 +26,7 @@ export type EventParts = {
   promised?: Promised | null;
   fundedAt?: number | null;
   expectedBy?: ExpectedBy | null;
+  proof?: Proof | null;
   nowMs: number;
 };
 
@@ -43,6 +45,7 @@ export function makeEvent(parts: EventParts): Event {
     ...(transition.regression ? { regression: true } : {}),
     ...(elapsed === null ? {} : { elapsedSeconds: elapsed }),
     ...(parts.expectedBy == null ? {} : { expectedBy: parts.expectedBy }),
+    ...(parts.proof == null ? {} : { proof: parts.proof }),
     upstreamUpdatedAt: updatedAt,
     detectionDelaySeconds: detectionDelay(updatedAt, nowMs),
     ...(parts.before == null ? {} : { before: oldValues(parts.before, parts) }),

@@ -58,7 +58,7 @@ function clockChange(timeZone: string, { fromMs, toMs }: { fromMs: number; toMs:
 const CLOCKS = new Map<string, Intl.DateTimeFormat>();
 
 /** How far the wall clock of a zone is ahead of UTC, ms. */
-function offsetMs(timeZone: string, atMs: number): number {
+export function offsetMs(timeZone: string, atMs: number): number {
   const wholeMs = Math.floor(atMs / 1_000) * 1_000;
   const parts = new Map(
     clockOf(timeZone)

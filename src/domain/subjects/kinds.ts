@@ -222,6 +222,17 @@ const KINDS: { readonly [kind in SubjectKind | 'gateway-job' | 'partner-route']:
         title: 'delivered short',
         isTrouble: true,
       }),
+      verified: telling({ says: 'The chain shows the payment that the transfer service stated.' }),
+      disputed: telling({
+        says: 'The chain does not show the payment that the transfer service stated.',
+        title: 'disputed',
+        isTrouble: true,
+      }),
+      unproven: telling({
+        says: 'The chain does not have the transaction that the transfer service stated.',
+        title: 'not proven',
+        isTrouble: true,
+      }),
     },
   },
   'deposit-address': {

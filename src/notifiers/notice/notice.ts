@@ -4,6 +4,7 @@ import { describeAmount } from '../../domain/transfers/amounts.ts';
 import { COMMON, chainName, type Directory, explorerTxUrl } from '../../domain/transfers/chains.ts';
 import { type Leg, readText, type Transfer } from '../../domain/transfers/transfer.ts';
 import { printableLine } from '../printable.ts';
+import { proofRows } from './proof-rows.ts';
 import { describeValue, type Row, rowIf } from './row.ts';
 import { renderSummary } from './summary.ts';
 import { formatTime, formatUnixSeconds } from './time.ts';
@@ -51,6 +52,7 @@ export function makeNotice(event: RenderedEvent, directory: Directory = COMMON):
         ...promiseRows(event, transfer),
         ...recordRows(event, transfer),
       ],
+      proofRows(event, directory),
       subscriptionRows(event),
       eventRows(event),
     ].filter((rows) => rows.length > 0),

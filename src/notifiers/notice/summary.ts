@@ -2,6 +2,7 @@ import type { RenderedEvent } from '../../domain/events/event.ts';
 import { tellingOfType } from '../../domain/events/event-types.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { readText } from '../../domain/transfers/transfer.ts';
+import { proofSentence } from './proof-rows.ts';
 import { isOperatorEvent, kindName } from './title.ts';
 
 /** One or two sentences about what happened. Words of the upstream appear in it as they came. */
@@ -18,6 +19,7 @@ function mainSentence(event: RenderedEvent): string {
   const { type, data } = event;
   const says = tellingOfType(type)?.says ?? null;
   if (type === 'quote.signature_invalid') return `${says}${whyInvalid(data.record)}`;
+  if (says !== null && data.proof !== undefined) return `${says} ${proofSentence(data.proof)}`;
   if (says !== null) return says;
   if (isOperatorEvent(event)) return 'This is a notice about the watching itself, for its operator.';
   const word = data.status ?? type.slice(type.indexOf('.') + 1);

@@ -10,11 +10,13 @@ type Attempted = {
   deliveries: readonly PendingDelivery[];
   lead: PendingDelivery;
   attempt: Noting['attempt'];
+  /** Redis time. */
+  nowMs: number;
 };
 
 /** Says how an attempt went, what became of its deliveries, and of their receiver. */
 export function reportNoted(
-  { receiver, deliveries, lead, attempt }: Attempted,
+  { receiver, deliveries, lead, attempt, nowMs }: Attempted,
   { outcome, moved }: Noted,
   { signals, log }: { signals: Signals; log: Logger },
 ): void {
@@ -44,8 +46,16 @@ export function reportNoted(
     log[how]({ receiver, move: moved, reason }, 'receiver.moved');
   }
   if (outcome === 'pending') return;
-  for (const delivery of deliveries)
-    signals.emit('delivery.ended', { ...aboutOf(receiver, delivery), outcome });
+  for (const delivery of deliveries) {
+    const delaySeconds = outcome === 'delivered' ? delayOf(delivery, nowMs) : null;
+    signals.emit('delivery.ended', { ...aboutOf(receiver, delivery), outcome, delaySeconds });
+  }
+}
+
+/** From an event to its acceptance. A replay sends what was accepted before, or was missed. */
+function delayOf({ event, fact }: PendingDelivery, nowMs: number): number | null {
+  if (event === null || fact.replay !== null) return null;
+  return Math.max(0, nowMs - Date.parse(event.timestamp)) / 1_000;
 }
 
 function aboutOf(

@@ -130,7 +130,8 @@ async function makeAttempt(
 ): Promise<Attempt> {
   const atMs = Date.now();
   const replay = lead.fact.replay !== null;
-  const options = { signal: cut, nowMs: atMs, replay, remaining: remainingOf(deliveries) };
+  const { entry } = lead.fact;
+  const options = { signal: cut, nowMs: atMs, replay, remaining: remainingOf(deliveries), entry };
   if (batch === null) {
     if (lead.event === null) throw new Error('there is no event to send');
     return { result: await notifier.deliver(lead.event, options), atMs };
@@ -197,7 +198,7 @@ async function note(
   for (;;) {
     try {
       const noted = await store.record(receiver, { ...noting, ids: [lead.id, ...others] });
-      reportNoted({ receiver, deliveries, lead, attempt: noting.attempt }, noted, parts);
+      reportNoted({ receiver, deliveries, lead, attempt: noting.attempt, nowMs: noting.nowMs }, noted, parts);
       return;
     } catch (error) {
       log.error({ receiver, delivery: lead.id, error }, 'delivery.error');

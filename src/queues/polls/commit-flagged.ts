@@ -4,14 +4,17 @@ import type { FlaggedEvent } from '../../domain/changes/decision.ts';
 import { fundedAt, type SnapshotDraft, waitingSince } from '../../domain/changes/next-snapshot.ts';
 import type { Promised } from '../../domain/events/event-schema.ts';
 import { makeEvent } from '../../domain/events/make-event.ts';
+import type { Proof } from '../../domain/proof/proof.ts';
 import type { Snapshot } from '../../domain/subjects/record.ts';
 import { eventKind, subjectKind } from '../../domain/subjects/subject.ts';
 import type { Signals } from '../../signals.ts';
+import type { CheckEnding } from '../../store/checks.ts';
+import type { CommitResult } from '../../store/subjects.ts';
 import type { Learning } from './learning.ts';
 import type { PollStores } from './poll-parts.ts';
 
 /** What the events that no answer made are committed with. */
-type FlaggedParts = { stores: Pick<PollStores, 'subjects'>; learning: Learning; signals: Signals };
+export type FlaggedParts = { stores: Pick<PollStores, 'subjects'>; learning: Learning; signals: Signals };
 
 /** A subject that something happens to, with what its quote promised, where that is known. */
 export type Affected = Standing & { snapshot: Snapshot; promised: Promised | null };
@@ -40,14 +43,41 @@ export async function commitFlagged(
   known: Affected,
   happened: { event: FlaggedEvent; roots: string[] | null; nowMs: number },
 ): Promise<Snapshot | null> {
+  const { event, roots, nowMs } = happened;
+  const { flag, transition, raw } = event;
+  const flags = [...known.snapshot.flags, flag];
+  const { snapshot } = await commitUnasked(parts, known, { transition, raw, flags, flag, roots, nowMs });
+  if (snapshot === null) return null;
+  if (isOverdue(flag) && !known.snapshot.flags.some(isOverdue)) parts.learning.sawOverdue(known.snapshot);
+  return snapshot;
+}
+
+/**
+ * What no answer told: `flags` are those of the snapshot after it; `flag` one that must not stand yet; `check` what ends
+ * with it, and `proof` what that tells.
+ */
+export type Unasked = Pick<FlaggedEvent, 'transition' | 'raw'> & {
+  flags: string[];
+  flag?: string;
+  roots: string[] | null;
+  nowMs: number;
+  check?: CheckEnding;
+  proof?: Proof;
+};
+
+/** Commits an event that no answer made. The snapshot is the one that stands then, null where nothing was committed. */
+export async function commitUnasked(
+  parts: FlaggedParts,
+  known: Affected,
+  { transition, raw, flags, flag, roots, nowMs, check, proof }: Unasked,
+): Promise<{ outcome: CommitResult['outcome']; snapshot: Snapshot | null }> {
   const { subject, snapshot, claims } = known;
-  const { flag, transition, raw } = happened.event;
   const { commit, told, ...present } = snapshot;
   const draft: SnapshotDraft = {
     ...present,
     version: snapshot.version + 1,
     sequence: snapshot.sequence + 1,
-    flags: [...snapshot.flags, flag],
+    flags,
   };
   const event = makeEvent({
     subject: { kind: eventKind(subject), id: subject },
@@ -58,21 +88,21 @@ export async function commitFlagged(
     waitingSince: waitingSince(subject, snapshot),
     promised: known.promised,
     fundedAt: fundedAt(subject, snapshot),
-    expectedBy: parts.learning.expectedBy(subject, snapshot, happened.nowMs),
-    nowMs: happened.nowMs,
+    expectedBy: parts.learning.expectedBy(subject, snapshot, nowMs),
+    proof: proof ?? null,
+    nowMs,
   });
-  const { roots } = happened;
-  const result = await parts.stores.subjects.commit({
+  const { outcome, commit: number } = await parts.stores.subjects.commit({
     subject,
     asOf: String(commit),
     token: event.id,
     claims: roots === null ? claims.filter((claim) => !claim.served) : [],
     snapshot: draft,
     event: { event, updatedAt: snapshot.updatedAt, first: false, roots },
-    flag,
+    ...(flag === undefined ? {} : { flag }),
+    ...(check === undefined ? {} : { check }),
   });
-  if (result.outcome === 'superseded') return null;
-  if (isOverdue(flag) && !snapshot.flags.some(isOverdue)) parts.learning.sawOverdue(snapshot);
+  if (outcome !== 'committed' && outcome !== 'already') return { outcome, snapshot: null };
   parts.signals.emit('event.committed', { event, kind: subjectKind(subject) });
-  return { ...draft, commit: Number(result.commit), told: told || roots === null };
+  return { outcome, snapshot: { ...draft, commit: Number(number), told: told || roots === null } };
 }

@@ -22,6 +22,7 @@ import { type Claim, isHistoryFor } from '../../domain/subjects/claim.ts';
 import { isPollable, UNKNOWN } from '../../domain/subjects/kinds.ts';
 import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import { eventKind, intentId, subjectKind } from '../../domain/subjects/subject.ts';
+import { transferMove } from '../../domain/transfers/transfer-move.ts';
 import type { Signals } from '../../signals.ts';
 import type { Commit, Known } from '../../store/subjects.ts';
 import { commitFlagged } from './commit-flagged.ts';
@@ -155,8 +156,14 @@ async function takeRecord(
   }
   signalDecision(parts.signals, record, decision);
   if (result.outcome === 'committed') learn(parts, record, known, { decision, nowMs: sighting.nowMs });
-  if (commit.event)
-    parts.signals.emit('event.committed', { event: commit.event.event, kind: subjectKind(subject) });
+  if (commit.event) {
+    const { event } = commit.event;
+    parts.signals.emit('event.committed', { event, kind: subjectKind(subject) });
+    // What another process committed, it counts.
+    const isOurs = result.outcome === 'committed' && after !== null;
+    const move = isOurs ? transferMove(subject, known.snapshot, after) : null;
+    if (move !== null) parts.signals.emit('transfer.moved', { move, eventId: event.id });
+  }
   return {
     outcome: decision.outcome,
     snapshot: after === null ? null : { ...after, commit: Number(result.commit) },

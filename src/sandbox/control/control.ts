@@ -2,6 +2,9 @@ import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { type FinalityLag, finalitySchema } from '../chains/blocks.ts';
+import type { StatedPayment } from '../chains/chains.ts';
+import type { RpcCalls } from '../chains/rpc-port.ts';
 import { faultSchema } from '../faults/fault.ts';
 import type { Faults } from '../faults/faults.ts';
 import type { BoundedLog } from '../world/bounded-log.ts';
@@ -15,6 +18,16 @@ import type { CameRequest } from './request-log.ts';
 /** The births per second now, and how many transfers have a change still to come. */
 export type Pace = { transfersPerSecond: number; livingTransfers: number };
 
+/** A chain that can be asked: its blocks, and the calls of each method at each endpoint. */
+export type ChainState = {
+  chainId: number;
+  name: string;
+  head: number;
+  finalized: number;
+  finality: FinalityLag;
+  calls: RpcCalls[string];
+};
+
 /** What the control port shows and moves. */
 export type Controls = {
   subjects(): Subjects;
@@ -23,9 +36,11 @@ export type Controls = {
     answers: BoundedLog<Answer>;
     showings: BoundedLog<Showing>;
     requests: BoundedLog<CameRequest>;
+    payments: BoundedLog<StatedPayment>;
   };
   pace: { read(): Pace; set(transfersPerSecond: number): void };
   market: { read(): Market; set(change: z.infer<typeof marketSchema>): Market };
+  chains: { read(): ChainState[]; set(change: ChainsChange): ChainState[] };
   fund(wanted: z.infer<typeof fundSchema>): FundResult;
   faults: Faults;
   /** Gives a chain, or every chain, a new key for quotes. */
@@ -44,19 +59,31 @@ const paceSchema = z.strictObject({
   transfersPerSecond: z.number({ error: 'expected a number of 0 or more' }).min(0),
 });
 
-const rotationSchema = z.strictObject({
-  chainId: z
-    .int()
-    .refine((id) => CHAINS.some((chain) => chain.chainId === id), {
-      error: 'expected a chain of GET /v1/chains',
-    })
-    .optional(),
+const anyChain = z
+  .int()
+  .refine((id) => CHAINS.some((chain) => chain.chainId === id), {
+    error: 'expected a chain of GET /v1/chains',
+  })
+  .optional();
+
+const rotationSchema = z.strictObject({ chainId: anyChain });
+
+const MOST_REORGANISED = 1_000_000;
+
+/** What `POST /chains` takes; without a chain it holds for all. */
+const chainsSchema = z.strictObject({
+  chainId: anyChain,
+  finality: finalitySchema.optional(),
+  /** How many of the newest blocks become others; final ones stay. */
+  reorganise: z.int().min(1).max(MOST_REORGANISED).optional(),
 });
 
+export type ChainsChange = z.infer<typeof chainsSchema>;
+
 /**
- * The control port, for tests and the demo: `GET /subjects`, `GET /transitions`, `GET /answers`, `GET /showings` and
- * `GET /requests` (the last four with an optional `?since=<Unix milliseconds>`, inclusive), `GET /pace` and `POST /pace`,
- * `GET /market` and `POST /market`, `POST /fund`, `POST /rotate-signer`, and `GET`, `POST` and `DELETE` of `/faults`. Each log holds the last
+ * The control port, for tests and the demo: `GET /subjects`, `GET /transitions`, `GET /answers`, `GET /showings`,
+ * `GET /payments` and `GET /requests` (the last five with an optional `?since=<Unix milliseconds>`, inclusive), `GET /pace` and `POST /pace`,
+ * `GET /market` and `POST /market`, `GET /chains` and `POST /chains`, `POST /fund`, `POST /rotate-signer`, and `GET`, `POST` and `DELETE` of `/faults`. Each log holds the last
  * 500,000 entries.
  */
 export function createControl(controls: Controls): FastifyInstance {
@@ -77,6 +104,13 @@ export function createControl(controls: Controls): FastifyInstance {
   app.get('/answers', (request, reply) => sendLog(request, reply, controls.logs.answers));
   app.get('/showings', (request, reply) => sendLog(request, reply, controls.logs.showings));
   app.get('/requests', (request, reply) => sendLog(request, reply, controls.logs.requests));
+  app.get('/payments', (request, reply) => sendLog(request, reply, controls.logs.payments));
+  app.get('/chains', () => ({ chains: controls.chains.read() }));
+  app.post('/chains', (request, reply) => {
+    const body = chainsSchema.safeParse(request.body);
+    if (!body.success) return refuseInput(reply, body.error);
+    return reply.send({ chains: controls.chains.set(body.data) });
+  });
   app.get('/pace', () => controls.pace.read());
   app.post('/pace', (request, reply) => {
     const body = paceSchema.safeParse(request.body);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify';
+import { isOfChains, type RpcPort, refuseRpc } from '../chains/rpc-port.ts';
 import type { Distortion } from '../faults/distort.ts';
 import { addFaultHooks } from '../faults/fault-hooks.ts';
 import type { QuoteDesk } from '../quotes/quote-desk.ts';
@@ -25,6 +26,7 @@ type ServiceParts = {
   distortion: Distortion;
   quoting: { signers: QuoteSigners; desk: QuoteDesk };
   ordering: { orders: Orders; submits: Submits };
+  rpc: RpcPort;
   port: PortParts;
 };
 
@@ -35,6 +37,7 @@ export function createService({
   distortion,
   quoting: { signers, desk },
   ordering: { orders, submits },
+  rpc,
   port,
 }: ServiceParts): FastifyInstance {
   const { answering } = port;
@@ -52,10 +55,12 @@ export function createService({
   port.requests.watch(app);
   addFaultHooks(app, {
     ...port,
-    refuse: (request, reply, code) =>
-      isAtGateway(request) && code !== 'invalid-api-key'
+    refuse: (request, reply, code) => {
+      if (isOfChains(pathOf(request))) return refuseRpc(reply, PROBLEMS[code]);
+      return isAtGateway(request) && code !== 'invalid-api-key'
         ? refuse(reply, { code, message: PROBLEMS[code].title })
-        : sendProblem(request, reply, { code }),
+        : sendProblem(request, reply, { code });
+    },
   });
   app.addHook('onRequest', createAuthorization({ apiKey }));
   app.setNotFoundHandler((request, reply) => {
@@ -77,6 +82,7 @@ export function createService({
   addGasless(app, { world, answering, orders, submits });
   addDepositGateway(app, { world, answering, distortion });
   addVaults(app, { world, answering, orders, submits, desk });
+  rpc.addTo(app);
   return app;
 }
 

@@ -67,6 +67,7 @@ export function createDirector({
   pastTransfers,
   transfersPerSecond,
   isReorganised = () => false,
+  prepare = (plan) => plan,
 }: {
   world: World;
   agenda: Agenda;
@@ -76,6 +77,8 @@ export function createDirector({
   transfersPerSecond: number;
   /** Asked when an intent is filled: whether its chain drops the block, so that it is filled once more. */
   isReorganised?: () => boolean;
+  /** Asked for every transfer that is born by itself: the plan by which it lives. */
+  prepare?: (plan: TransferPlan) => TransferPlan;
 }): Director {
   let pace = transfersPerSecond;
   // A birth that was scheduled under an older pace finds that its number has passed, and does nothing.
@@ -85,7 +88,8 @@ export function createDirector({
 
   const scaledMs = (seconds: number): number => (seconds * 1000) / timeScale;
 
-  function start(plan: TransferPlan, bornAtMs: number): void {
+  function start(drawn: TransferPlan, bornAtMs: number): void {
+    const plan = prepare(drawn);
     living += 1;
     // Rounded down, so that a vault never expires before its deadline has passed.
     const deadline = Math.floor((bornAtMs + scaledMs(VAULT_VALIDITY_SECONDS)) / 1000);

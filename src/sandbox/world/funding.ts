@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { amount } from '../endpoints/fields.ts';
+import { lieSchema } from '../chains/lies.ts';
+import { amount, chainId } from '../endpoints/fields.ts';
 import type { Fundable, Orders } from './orders.ts';
 
 const how = {
@@ -8,6 +9,16 @@ const how = {
   delivered: amount.optional(),
   /** Whether a step fails on the way. */
   stepFails: z.boolean().default(false),
+  /** What its chain shows instead of what is stated. */
+  lie: lieSchema.nullable().default(null),
+  /** A transaction that is stated in place of the sandbox's own: one that another node has. */
+  states: z
+    .strictObject({
+      txHash: z.string().min(1).max(100),
+      chainId: chainId.optional(),
+      token: z.string().min(1).max(100).optional(),
+    })
+    .optional(),
 };
 
 /** What `POST /fund` takes: a quote (bare or prefixed) or a vault, and what becomes of the transfer. */
@@ -23,7 +34,7 @@ export const fundSchema = z.union(
   ],
   {
     error:
-      'expected { quoteId } or { vaultAddress, chainId, depositAddress? }, and fate?, delivered?, stepFails?',
+      'expected { quoteId } or { vaultAddress, chainId, depositAddress? }, and fate?, delivered?, stepFails?, lie?, states?',
   },
 );
 
@@ -51,6 +62,8 @@ export function fundByTransaction(orders: Orders, wanted: z.infer<typeof fundSch
     fate: wanted.fate,
     delivers: wanted.delivered?.toString() ?? null,
     stepFails: wanted.stepFails,
+    lie: wanted.lie,
+    ...(wanted.states === undefined ? {} : { states: wanted.states }),
     showsDepositAddress: 'depositAddress' in wanted && wanted.depositAddress,
   });
   const { intentHash, source } = fundable.plan;

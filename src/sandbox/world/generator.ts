@@ -97,6 +97,7 @@ export function createGenerator(options: { seed: number; wallets: number; wallet
         showsDepositAddress: false,
         delivers: null,
         stepFails: false,
+        lie: null,
         waits: drawWaits(random),
       };
     },
@@ -120,6 +121,7 @@ export function createGenerator(options: { seed: number; wallets: number; wallet
         showsDepositAddress: false,
         delivers: null,
         stepFails: false,
+        lie: null,
       };
     },
     gap: (index) => exponential(randomStream(seed, 'gap', index)),

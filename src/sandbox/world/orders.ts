@@ -7,11 +7,11 @@ import { vaultKey, type World } from './world.ts';
 /** How a transfer that a client ordered can end. */
 export type OrderedFate = Exclude<Fate, 'unborn'>;
 
-/** What becomes of a transfer that a client ordered. */
-export type OrderedLife = { fate: OrderedFate } & Pick<
-  TransferPlan,
-  'showsDepositAddress' | 'delivers' | 'stepFails'
->;
+/** What becomes of a transfer that a client ordered. `states`: the transaction that is stated to have delivered. */
+export type OrderedLife = {
+  fate: OrderedFate;
+  states?: { txHash: string; chainId?: number | undefined; token?: string | undefined };
+} & Pick<TransferPlan, 'showsDepositAddress' | 'delivers' | 'stepFails' | 'lie'>;
 
 /** A quote or vault that a client made. It can be funded once, before `expiresAt` (Unix seconds). */
 export type Fundable = {
@@ -43,6 +43,7 @@ export function createOrders({
   nowMs,
   changed,
   at,
+  prepare = (plan) => plan,
 }: {
   world: World;
   director: Director;
@@ -53,6 +54,8 @@ export function createOrders({
   changed: () => void;
   /** Does something later; `dueMs` is Unix milliseconds. */
   at: (dueMs: number, work: (nowMs: number) => void) => void;
+  /** Asked for everything that is funded: the plan by which it lives. */
+  prepare?: (plan: TransferPlan) => TransferPlan;
 }): Orders {
   const quotes = new Map<string, Fundable>();
   const vaults = new Map<string, Fundable>();
@@ -71,8 +74,12 @@ export function createOrders({
     }
   }
 
-  function fund(fundable: Fundable, { plan, fundedBy }: { plan: TransferPlan; fundedBy: string }): void {
+  function fund(
+    fundable: Fundable,
+    { plan: agreed, fundedBy }: { plan: TransferPlan; fundedBy: string },
+  ): void {
     if (fundable.fundedBy !== null) throw new Error(`already funded by ${fundable.fundedBy}`);
+    const plan = prepare(agreed);
     store({ plan, expiresAt: fundable.expiresAt, fundedBy });
     live({ plan, deadline: fundable.expiresAt, moments: lifeOfFunded(plan) });
   }
@@ -115,7 +122,11 @@ export function createOrders({
     vault: vaultOf,
     isExpired: ({ expiresAt }) => nowMs() >= expiresAt * 1000,
     fundByTransaction(fundable, how) {
-      const plan = { ...fundable.plan, ...how };
+      const { states, ...rest } = how;
+      const { destination } = fundable.plan;
+      const { txHash = destination.txHash, token = destination.token } = states ?? {};
+      const chain = { ...destination.chain, chainId: states?.chainId ?? destination.chain.chainId };
+      const plan = { ...fundable.plan, ...rest, destination: { ...destination, chain, txHash, token } };
       fund(fundable, { plan, fundedBy: `transaction ${plan.source.txHash}` });
     },
     fundByJob(fundable, { job, funder }) {

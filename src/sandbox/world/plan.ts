@@ -1,3 +1,4 @@
+import type { Lie } from '../chains/lies.ts';
 import type { Chain } from './chains.ts';
 
 /** How a transfer comes about: what exists before its intent. */
@@ -33,6 +34,8 @@ export type TransferPlan = {
   delivers: string | null;
   /** The step that bridges fails once, while the statuses stand. */
   stepFails: boolean;
+  /** What its chain shows of what was delivered or paid back, where that is not what the upstream states. */
+  lie: Lie | null;
   waits: Waits;
 };
 

@@ -40,6 +40,9 @@ export type Subjects = {
   vaults: { address: string; chainId: number }[];
 };
 
+/** An intent takes a status, or shows more in the one it has. */
+type Moved = { plan: TransferPlan; status: IntentStatus; nowMs: number };
+
 type IntentChange = Change & { thing: 'intent' };
 
 /** A change of one thing of a transfer. `deadline` is when its vault stops taking funds, in Unix seconds. */
@@ -65,7 +68,16 @@ export type World = {
   subjects(): Subjects;
 };
 
-export function createWorld({ wallets }: { wallets: readonly string[] }): World {
+/** Creates a world without anything in it. `moved` is told of every status that an intent takes, `remembered` of past ones. */
+export function createWorld({
+  wallets,
+  moved,
+  remembered,
+}: {
+  wallets: readonly string[];
+  moved?: (change: Moved) => void;
+  remembered?: (change: Moved) => void;
+}): World {
   const transitions = createBoundedLog<Transition>(LOG_CAPACITY);
   const intents = new Map<string, Entry<StatusRecord>>();
   const hashBySourceTx = new Map<string, string>();
@@ -118,6 +130,7 @@ export function createWorld({ wallets }: { wallets: readonly string[] }): World 
     const entry = put(intents, { key, nowMs, record, mention: { id: record.id, status } });
     named.intents.add(key);
     index(plan, { entry, status });
+    moved?.({ plan, status, nowMs });
     showBeside({ plan, nowMs }, { status, shown });
   }
 
@@ -209,6 +222,7 @@ export function createWorld({ wallets }: { wallets: readonly string[] }): World 
       const entry = { record, mention: { id: record.id, status } };
       intents.set(plan.intentHash, entry);
       index(plan, { entry, status });
+      remembered?.({ plan, status, nowMs: updatedAt * 1000 });
     },
     intent: (hash) => intents.get(lookupKey(hash)),
     intentBySourceTx: (txHash) => intents.get(hashBySourceTx.get(lookupKey(txHash)) ?? ''),

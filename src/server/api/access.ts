@@ -1,7 +1,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { isIPv4 } from 'node:net';
 import type { FastifyRequest } from 'fastify';
+import { isLoopbackHost } from '../../config/sections/server.ts';
 import type { Secret } from '../../secret.ts';
+import type { SessionStore } from '../../store/sessions.ts';
+import { withTimeout } from '../../with-timeout.ts';
 import { isOwnPage, Sessions } from '../console/sessions.ts';
 import type { EventLinks } from '../event-links.ts';
 import { FailedLogins } from '../failed-logins.ts';
@@ -11,7 +13,7 @@ import type { ApiRoute, Scope } from './route.ts';
 export type ApiTokens = { read: Secret | null; admin: readonly Secret[] };
 
 /** `console`: whether a browser may sign in with a token; `publicUrl`: where it finds the page behind a proxy. */
-export type AccessOptions = {
+export type AccessRules = {
   tokens: ApiTokens;
   links: EventLinks | null;
   console: boolean;
@@ -19,7 +21,19 @@ export type AccessOptions = {
 };
 
 /** Why a request is refused, as a problem. */
-export type Denial = { status: 400 | 401 | 403 | 429; detail: string; headers?: Record<string, string> };
+export type Denial = {
+  status: 400 | 401 | 403 | 429 | 503;
+  detail: string;
+  headers?: Record<string, string>;
+};
+
+/** The rules as requests are held against them. `sessions` is null where nobody can sign in. */
+type Held = {
+  tokens: readonly { scope: Scope; token: Secret; digest: Buffer }[];
+  links: EventLinks | null;
+  sessions: Sessions | null;
+  publicUrl: string | null;
+};
 
 /**
  * Who may do what. With tokens, a request needs one. Without any, there is only the loopback, and a request must come from
@@ -27,23 +41,19 @@ export type Denial = { status: 400 | 401 | 403 | 429; detail: string; headers?: 
  * requests elsewhere (Origin, Sec-Fetch-Site).
  */
 export class Access {
-  readonly #tokens: readonly { scope: Scope; token: Secret; digest: Buffer }[];
-  readonly #links: EventLinks | null;
   readonly #failures = new FailedLogins();
-  /** Null: nobody can sign in. */
-  readonly #sessions: Sessions | null;
-  readonly #publicUrl: string | null;
+  readonly #endedSessions: () => SessionStore | null;
+  #held: Held;
 
-  constructor({ tokens, links, console, publicUrl }: AccessOptions) {
-    const { read, admin } = tokens;
-    const all = [
-      ...(read === null ? [] : [{ scope: 'read' as const, token: read }]),
-      ...admin.map((token) => ({ scope: 'admin' as const, token })),
-    ];
-    this.#tokens = all.map((one) => ({ ...one, digest: digest(one.token.reveal()) }));
-    this.#links = links;
-    this.#sessions = console ? new Sessions(all) : null;
-    this.#publicUrl = publicUrl;
+  /** `endedSessions` is null before the daemon has started. */
+  constructor(rules: AccessRules, endedSessions: () => SessionStore | null) {
+    this.#endedSessions = endedSessions;
+    this.#held = heldOf(rules);
+  }
+
+  /** Holds other rules from now on; what was begun with a token that is none any more has ended. */
+  change(rules: AccessRules): void {
+    this.#held = heldOf(rules);
   }
 
   /** Null when a request may be made. Failed logins are answered late. */
@@ -51,25 +61,43 @@ export class Access {
     request: FastifyRequest,
     route: Pick<ApiRoute, 'scope' | 'acceptsLink'>,
   ): Promise<Denial | null> {
-    if (this.#tokens.length === 0) return checkLoopback(request);
+    const denial = await this.#denialOf(request, route);
+    return denial === 'unknown' ? this.#fail(request) : denial;
+  }
+
+  /** Whether a request that is still being answered might be made now as well. */
+  async stillMay(request: FastifyRequest, route: Pick<ApiRoute, 'scope' | 'acceptsLink'>): Promise<boolean> {
+    const denial = await this.#denialOf(request, route);
+    return denial === null || denial === UNSURE;
+  }
+
+  async #denialOf(
+    request: FastifyRequest,
+    route: Pick<ApiRoute, 'scope' | 'acceptsLink'>,
+  ): Promise<Denial | 'unknown' | null> {
+    const { tokens, publicUrl } = this.#held;
+    if (tokens.length === 0) return checkLoopback(request);
     const link = route.acceptsLink === true ? this.#checkLink(request) : null;
     if (link !== null) return link === 'good' ? null : link;
     const isSession = request.headers.authorization === undefined && request.headers.cookie !== undefined;
-    const scope = isSession ? this.#sessionScope(request) : this.#tokenOf(request)?.scope;
-    if (scope === 'expired') return SESSION_ENDED;
-    if (scope === undefined) return this.#fail(request);
-    if (isSession && !isOwnPage(request, this.#publicUrl)) return FOREIGN_PAGE;
+    const scope = isSession ? await this.#sessionScope(request) : this.#tokenOf(request)?.scope;
+    if (scope === undefined) return 'unknown';
+    if (typeof scope === 'object') return scope;
+    if (isSession && !isOwnPage(request, publicUrl)) return FOREIGN_PAGE;
     return route.scope === 'admin' && scope === 'read' ? READ_ONLY : null;
   }
 
   /** Who is signed in: what the session allows, null for none; `signIn` is false where nobody has to. */
-  session(request: FastifyRequest): { signIn: boolean; scope: Scope | null } | { denial: Denial } {
-    if (this.#tokens.length === 0) {
+  async session(
+    request: FastifyRequest,
+  ): Promise<{ signIn: boolean; scope: Scope | null } | { denial: Denial }> {
+    if (this.#held.tokens.length === 0) {
       const denial = checkLoopback(request);
       return denial === null ? { signIn: false, scope: 'admin' } : { denial };
     }
-    const scope = this.#sessionScope(request);
-    return { signIn: true, scope: scope === undefined || scope === 'expired' ? null : scope };
+    const scope = await this.#sessionScope(request);
+    if (scope === UNSURE) return { denial: UNSURE };
+    return { signIn: true, scope: typeof scope === 'string' ? scope : null };
   }
 
   /** Begins a session with a token. Failed logins are answered late. */
@@ -77,18 +105,26 @@ export class Access {
     request: FastifyRequest,
     given: string,
   ): Promise<{ cookie: string; scope: Scope } | { denial: Denial }> {
-    if (!isOwnPage(request, this.#publicUrl)) return { denial: FOREIGN_PAGE };
+    const { sessions, publicUrl } = this.#held;
+    if (!isOwnPage(request, publicUrl)) return { denial: FOREIGN_PAGE };
     const found = this.#find(given);
-    if (found === undefined || this.#sessions === null) return { denial: await this.#fail(request) };
+    if (found === undefined || sessions === null) return { denial: await this.#fail(request) };
     const { token, scope } = found;
     const isSecure = cameByHttps(request);
-    return { cookie: this.#sessions.begin(token, { request, nowMs: Date.now(), isSecure }), scope };
+    return { cookie: sessions.begin(token, { request, nowMs: Date.now(), isSecure }), scope };
   }
 
-  /** Ends the session of a browser. */
-  signOut(request: FastifyRequest): { cookie: string } | { denial: Denial } {
-    if (!isOwnPage(request, this.#publicUrl) || this.#sessions === null) return { denial: FOREIGN_PAGE };
-    return { cookie: this.#sessions.end({ request, isSecure: cameByHttps(request) }) };
+  /** Ends the session of a browser, for all who have its cookie. */
+  async signOut(request: FastifyRequest): Promise<{ cookie: string } | { denial: Denial }> {
+    const { sessions, publicUrl } = this.#held;
+    if (!isOwnPage(request, publicUrl) || sessions === null) return { denial: FOREIGN_PAGE };
+    const session = sessions.of(request);
+    const goodForMs = session === null ? 0 : session.untilMs - Date.now();
+    if (session !== null && goodForMs > 0) {
+      const ended = await this.#ask((store) => store.end(session.id, goodForMs).then(() => true));
+      if (ended === null) return { denial: UNSURE };
+    }
+    return { cookie: sessions.end({ request, isSecure: cameByHttps(request) }) };
   }
 
   async #fail(request: FastifyRequest): Promise<Denial> {
@@ -96,8 +132,20 @@ export class Access {
     return waited ? UNAUTHORIZED : TOO_MANY;
   }
 
-  #sessionScope(request: FastifyRequest): Scope | 'expired' | undefined {
-    return this.#sessions?.scopeOf(request, Date.now()) ?? undefined;
+  /** What the session of a request allows, or why it allows nothing; undefined where it has none of ours. */
+  async #sessionScope(request: FastifyRequest): Promise<Scope | Denial | undefined> {
+    const session = this.#held.sessions?.of(request);
+    if (!session) return undefined;
+    if (Date.now() >= session.untilMs) return SESSION_ENDED;
+    const hasEnded = await this.#ask((store) => store.hasEnded(session.id));
+    if (hasEnded === null) return UNSURE;
+    return hasEnded ? SESSION_ENDED : session.scope;
+  }
+
+  /** Asks for sessions that were ended; null where nobody can tell now. */
+  async #ask(ask: (store: SessionStore) => Promise<boolean>): Promise<boolean | null> {
+    const store = this.#endedSessions();
+    return store === null ? null : withTimeout(ask(store), SESSION_TIMEOUT_MS).catch(() => null);
   }
 
   /** The token of a request; undefined where it has none of ours. */
@@ -109,7 +157,7 @@ export class Access {
   /** All are compared, each in constant time. */
   #find(given: string): { scope: Scope; token: Secret } | undefined {
     const asked = digest(given);
-    const [found] = this.#tokens.filter((token) => timingSafeEqual(token.digest, asked));
+    const [found] = this.#held.tokens.filter((token) => timingSafeEqual(token.digest, asked));
     return found;
   }
 
@@ -121,7 +169,8 @@ export class Access {
     if (typeof id !== 'string' || typeof receiver !== 'string') {
       return { status: 400, detail: 'expected ?receiver= with the name of a receiver' };
     }
-    const word = this.#links?.check({ id, receiver }, { expires, signature, nowMs: Date.now() }) ?? 'forged';
+    const word =
+      this.#held.links?.check({ id, receiver }, { expires, signature, nowMs: Date.now() }) ?? 'forged';
     return word === 'good' ? word : { status: 403, detail: BAD_LINKS[word] };
   }
 }
@@ -139,6 +188,15 @@ const UNAUTHORIZED: Denial = {
 
 const SESSION_ENDED: Denial = { status: 401, detail: 'this session has ended; sign in again' };
 
+/** How long may be asked whether a session was ended. */
+const SESSION_TIMEOUT_MS = 2_000;
+
+const UNSURE: Denial = {
+  status: 503,
+  detail: 'nobody can tell now whether this session was ended; try again later',
+  headers: { 'retry-after': '2' },
+};
+
 const FOREIGN_PAGE: Denial = {
   status: 403,
   detail: 'found a request of another page, expected one of the console',
@@ -155,9 +213,17 @@ const READ_ONLY: Denial = {
   detail: 'found server.tokens.read, expected an admin token (server.token or server.tokens.admin)',
 };
 
-/** Whether the server can be reached from this machine alone. */
-export function isLoopbackHost(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
+function heldOf({ tokens: { read, admin }, links, console, publicUrl }: AccessRules): Held {
+  const all = [
+    ...(read === null ? [] : [{ scope: 'read' as const, token: read }]),
+    ...admin.map((token) => ({ scope: 'admin' as const, token })),
+  ];
+  return {
+    tokens: all.map((one) => ({ ...one, digest: digest(one.token.reveal()) })),
+    links,
+    sessions: console ? new Sessions(all) : null,
+    publicUrl,
+  };
 }
 
 function checkLoopback({ headers, socket }: FastifyRequest): Denial | null {

@@ -1,13 +1,13 @@
 import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { parseJson } from '../../domain/parse-json.ts';
+import { ProtoMemberError, parseJson } from '../../domain/parse-json.ts';
 import { RefusedError, UnknownError } from '../../operations/errors.ts';
-import { LostPlaceError } from '../../operations/events.ts';
+import { FuturePlaceError, LostPlaceError } from '../../operations/events.ts';
 import type { FindEvent } from '../../operations/find-event.ts';
 import { withTimeout } from '../../with-timeout.ts';
 import { sendProblem } from '../problem.ts';
-import type { Access, AccessOptions } from './access.ts';
+import type { Access, AccessRules } from './access.ts';
 import { onlyOnce } from './idempotency.ts';
 import { ProblemError } from './problem-error.ts';
 import type { Answer, ApiParts, ApiRoute, RouteContext } from './route.ts';
@@ -17,7 +17,7 @@ import { ROUTES } from './routes.ts';
 export const API_BASE = '/api/v1';
 
 /** What the API is made from. `parts` is null before the daemon has started. */
-export type ApiOptions = AccessOptions & {
+export type ApiOptions = AccessRules & {
   findEvent: FindEvent;
   parts: () => ApiParts | null;
 };
@@ -31,6 +31,9 @@ const TIMEOUT_MS = 5_000;
 /** How many may wait for what comes next in the log at once. */
 const MOST_FOLLOWERS = 64;
 
+/** How often it is checked whether who follows may still do so. */
+const CHECK_EVERY_MS = 5_000;
+
 /** How long nothing may pass on a connection that follows: it says something, or ends, sooner than that by itself. */
 const SILENT_MS = 90_000;
 
@@ -40,8 +43,9 @@ export function routeApi(app: FastifyInstance, access: Access, options: ApiOptio
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, text, done) => {
     try {
-      done(null, parseJson(String(text)));
-    } catch {
+      done(null, parseJson(String(text), { proto: 'refuse' }));
+    } catch (error) {
+      if (error instanceof ProtoMemberError) return done(new ProblemError(400, error.message));
       done(new ProblemError(400, 'found a body that is no JSON, expected JSON'));
     }
   });
@@ -89,17 +93,24 @@ function addRoute(app: FastifyInstance, route: ApiRoute, { access, followers, op
         throw new ProblemError(
           503,
           `found ${followers.count} that follow the log, expected fewer than ${MOST_FOLLOWERS}`,
-          { 'retry-after': '10' },
+          { 'retry-after': '10', connection: 'close' },
         );
       }
       followers.count += 1;
+      const check = setInterval(() => void endUnlessAllowed(request, route, access), CHECK_EVERY_MS);
       reply.raw.once('close', () => {
+        clearInterval(check);
         followers.count -= 1;
       });
       request.raw.setTimeout(SILENT_MS);
       return send(reply, await call(context));
     },
   });
+}
+
+/** Ends what follows the log once its token is none any more, or its session was ended. */
+async function endUnlessAllowed(request: FastifyRequest, route: ApiRoute, access: Access): Promise<void> {
+  if (!(await access.stillMay(request, route))) request.raw.destroy();
 }
 
 /** Whether a request waits for what comes next in the log. */
@@ -141,6 +152,7 @@ function sendError(reply: FastifyReply, error: unknown): FastifyReply {
     return sendProblem(reply.headers(error.headers), error.status, error.message);
   if (error instanceof UnknownError) return sendProblem(reply, 404, error.message);
   if (error instanceof RefusedError) return sendProblem(reply, 409, error.message);
+  if (error instanceof FuturePlaceError) return sendProblem(reply, 400, error.message);
   if (error instanceof LostPlaceError) return sendProblem(reply, 410, error.message);
   const status = statusOf(error);
   if (status === 413) {

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
+import type { Sealing } from '../../store/added-receivers.ts';
 import { ProblemError } from './problem-error.ts';
-import type { Answer, ApiRoute, RouteContext } from './route.ts';
+import { type Answer, type ApiRoute, type RouteContext, takesKey } from './route.ts';
 
 /** The header that names a request. */
 const IDEMPOTENCY_KEY = 'idempotency-key';
@@ -9,32 +10,38 @@ const IDEMPOTENCY_KEY = 'idempotency-key';
 const KEY = /^[\x21-\x7e]{1,200}$/;
 
 type Asked = {
-  route: Pick<ApiRoute, 'method'>;
+  route: Pick<ApiRoute, 'method' | 'scope' | 'timeoutMs' | 'answersSecret'>;
   call: (context: RouteContext) => Promise<Answer>;
   context: RouteContext;
 };
 
+/** So long a request without an answer counts as under way at least; and longer, where it may take longer than that. */
+const UNDER_WAY_MS = 60_000;
+const MARGIN_MS = 15_000;
+
 /**
- * Does what is asked. A POST that carries an `Idempotency-Key` is done once: when it is made again, its answer is given
+ * Does what is asked. A request that carries an `Idempotency-Key` is done once: when it is made again, its answer is given
  * again. A request that failed for reasons of ours can be made again.
  */
 export async function onlyOnce(request: FastifyRequest, { route, call, context }: Asked): Promise<Answer> {
   const given = request.headers[IDEMPOTENCY_KEY];
-  if (route.method !== 'POST' || given === undefined) return call(context);
+  if (!takesKey(route) || given === undefined) return call(context);
   if (typeof given !== 'string' || !KEY.test(given)) {
     throw new ProblemError(400, 'Idempotency-Key: expected 1 to 200 visible ASCII characters');
   }
   const key = hash(given);
-  const { answers } = context.parts().operations.stores;
-  const found = await answers.begin(
-    key,
-    hash([request.method, request.url, JSON.stringify(request.body ?? null)].join('\n')),
-  );
+  const { operations, adding } = context.parts();
+  const { answers } = operations.stores;
+  const sealing = route.answersSecret === true ? adding.sealing : null;
+  const found = await answers.begin(key, {
+    fingerprint: hash([request.method, request.url, JSON.stringify(request.body ?? null)].join('\n')),
+    underWayMs: Math.max(UNDER_WAY_MS, (route.timeoutMs ?? 0) + MARGIN_MS),
+  });
   switch (found.state) {
     case 'answered':
       return {
         status: found.answer.status,
-        body: parsed(found.answer.body),
+        body: parsed(opened(key, found.answer.body, sealing)),
         headers: { 'idempotent-replayed': 'true' },
       };
     case 'underWay':
@@ -59,13 +66,28 @@ export async function onlyOnce(request: FastifyRequest, { route, call, context }
   }
   try {
     const answer = await call({ ...context, key });
-    if ('body' in answer)
-      await answers.end(key, { status: answer.status, body: JSON.stringify(answer.body) });
+    if ('body' in answer) {
+      const body = JSON.stringify(answer.body);
+      await answers.end(key, {
+        status: answer.status,
+        body: sealing === null ? body : sealing.seal(key, body),
+      });
+    }
     return answer;
   } catch (error) {
     await answers.forget(key);
     throw error;
   }
+}
+
+/** A kept answer as it was given. */
+function opened(key: string, body: string, sealing: Sealing | null): string {
+  const text = sealing === null ? body : sealing.open(key, body);
+  if (text !== null) return text;
+  throw new ProblemError(
+    409,
+    'found an answer that was kept with another server.secretsKey, expected the one that it was kept with',
+  );
 }
 
 function parsed(text: string): unknown {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { VERSION } from '../../version.ts';
-import type { ApiRoute } from './route.ts';
+import { type ApiRoute, takesKey } from './route.ts';
 import { PROBLEM } from './shapes.ts';
 
 type Json = z.core.util.JSONType;
@@ -22,7 +22,6 @@ const WITH_BODY: Readonly<Record<number, string>> = {
 };
 
 const WITH_KEY: Readonly<Record<number, string>> = {
-  409: 'A request with this `Idempotency-Key` is under way, or it cannot be done as things stand.',
   422: 'This `Idempotency-Key` was used for another request.',
 };
 
@@ -32,6 +31,7 @@ const GROUPS = {
   events: 'What was told, to be read, pulled or followed.',
   deliveries: 'What was and was not delivered, and sending it again.',
   receivers: 'Who is told, and how they are.',
+  config: 'The config that runs, and reading it again.',
   document: 'This description.',
 } as const;
 
@@ -102,7 +102,7 @@ function operationOf(route: ApiRoute, shared: JsonObject): JsonObject {
     parameters: [
       ...parametersOf('path', schemaOf(route.params, inputs)),
       ...parametersOf('query', schemaOf(route.query, inputs)),
-      ...(route.method === 'POST' ? [IDEMPOTENCY_PARAMETER] : []),
+      ...(takesKey(route) ? [IDEMPOTENCY_PARAMETER] : []),
     ],
     ...(takesBody
       ? {
@@ -129,8 +129,9 @@ function problemsOf(route: ApiRoute): JsonObject {
   const all = {
     ...USUAL,
     ...(route.takesBody ? WITH_BODY : {}),
-    ...(route.method === 'POST' ? WITH_KEY : {}),
+    ...(takesKey(route) ? WITH_KEY : {}),
     ...route.problems,
+    ...(takesKey(route) ? { 409: conflictOf(route) } : {}),
   };
   return Object.fromEntries(
     Object.entries(all).map(([status, description]) => [
@@ -141,6 +142,15 @@ function problemsOf(route: ApiRoute): JsonObject {
       },
     ]),
   );
+}
+
+/** Why a request that may carry a key is refused as things stand. */
+function conflictOf({ problems }: ApiRoute): string {
+  const underWay = 'A request with this `Idempotency-Key` is under way';
+  const own = problems?.[409];
+  return own === undefined
+    ? `${underWay}.`
+    : `${own} Or: ${underWay.charAt(0).toLowerCase()}${underWay.slice(1)}.`;
 }
 
 function parametersOf(place: 'path' | 'query', schema: JsonObject): JsonObject[] {

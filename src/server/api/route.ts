@@ -1,5 +1,7 @@
 import { z } from 'zod';
+import type { BooksReader } from '../../books/reader.ts';
 import type { AddedReceiverParts } from '../../operations/added-receivers.ts';
+import type { ConfigControl } from '../../operations/config-state.ts';
 import type { FindEvent } from '../../operations/find-event.ts';
 import type { LogTail } from '../../operations/log-tail.ts';
 import type { OperationParts } from '../../operations/parts.ts';
@@ -22,6 +24,9 @@ export type ApiParts = {
   tail: LogTail;
   setup: () => ReceiverSetup;
   adding: AddedReceiverParts;
+  /** Null where no books are kept. */
+  books: BooksReader | null;
+  control: ConfigControl;
 };
 
 /**
@@ -45,7 +50,7 @@ export type RouteFacts = {
   path: string;
   /** Its name in clients that are made from the document. */
   operation: string;
-  group: 'events' | 'subjects' | 'corridors' | 'receivers' | 'deliveries' | 'document';
+  group: 'events' | 'subjects' | 'corridors' | 'receivers' | 'deliveries' | 'books' | 'config' | 'document';
   summary: string;
   description?: string;
   scope: Scope;
@@ -53,6 +58,8 @@ export type RouteFacts = {
   acceptsLink?: true;
   /** It follows the log, always or when it is asked to wait: then it may take longer, and holds one of the places for that. */
   follows?: 'always' | 'waiting';
+  /** Its answer holds a secret: where it is kept for a request that is made twice, it is kept encrypted. */
+  answersSecret?: true;
   /** How long it may take, where that is longer than Redis needs. */
   timeoutMs?: number;
   answers: Readonly<Record<number, AnswerShape>>;
@@ -94,6 +101,14 @@ export type ApiRoute = RouteFacts & {
   /** Reads the request; a list says what is wrong with it. */
   read: (raw: RawInput) => InputIssue[] | ((context: RouteContext) => Promise<Answer>);
 };
+
+/**
+ * Whether a request of a route may be named by an `Idempotency-Key`. What a token that reads may do is the same done twice:
+ * no name of it is kept, so that such a token cannot use up the names that there are.
+ */
+export function takesKey({ method, scope }: Pick<RouteFacts, 'method' | 'scope'>): boolean {
+  return method === 'POST' && scope === 'admin';
+}
 
 const NO_BODY = z.undefined({ error: 'no body' });
 

@@ -6,10 +6,13 @@ import {
   replaceOneReceiver,
   rotateOneSecret,
 } from './routes/added-receivers.ts';
+import { readBooks } from './routes/books.ts';
+import { readConfig, reload } from './routes/config.ts';
 import { acknowledgeEvents, removeConsumer } from './routes/consumers.ts';
 import { listCorridors } from './routes/corridors.ts';
 import { readDocument } from './routes/document.ts';
 import { readEvent } from './routes/event.ts';
+import { forgetAllLearned, readAllLearned } from './routes/learned.ts';
 import { listEvents, streamEvents } from './routes/log.ts';
 import {
   listOfReceivers,
@@ -19,8 +22,9 @@ import {
   retryOfReceiver,
   testOneReceiver,
 } from './routes/receivers.ts';
-import { readReplay, resendOfEvent } from './routes/resend.ts';
-import { listWatched, readSubject, recheckSubject, resendOfSubject } from './routes/subjects.ts';
+import { readReplay, resendOfEvent, resendOfSubject } from './routes/resend.ts';
+import { listOfSetAside, replayOfSetAside } from './routes/set-aside.ts';
+import { listWatched, readSubject, recheckSubject } from './routes/subjects.ts';
 import { track, untrack } from './routes/tracking.ts';
 import { listOfUndelivered } from './routes/undelivered.ts';
 
@@ -32,11 +36,15 @@ export const ROUTES: readonly ApiRoute[] = [
   untrack,
   recheckSubject,
   listCorridors,
+  readAllLearned,
+  forgetAllLearned,
   listEvents,
   streamEvents,
   readEvent,
   acknowledgeEvents,
   removeConsumer,
+  listOfSetAside,
+  replayOfSetAside,
   listOfUndelivered,
   resendOfEvent,
   resendOfSubject,
@@ -52,5 +60,8 @@ export const ROUTES: readonly ApiRoute[] = [
   rotateOneSecret,
   ...Object.values(RECEIVER_ACTIONS),
   testOneReceiver,
+  readBooks,
+  readConfig,
+  reload,
   readDocument,
 ];

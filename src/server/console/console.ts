@@ -37,7 +37,7 @@ export function routeConsole(app: FastifyInstance, access: Access): void {
     sendAsset(request, reply, assets.get(request.params.name)),
   );
   app.get('/console/session', async (request, reply) => {
-    const found = access.session(request);
+    const found = await access.session(request);
     if ('denial' in found) return deny(reply, found.denial);
     return reply.headers({ ...HEADERS, 'cache-control': 'no-store' }).send({ ...found, version: VERSION });
   });
@@ -50,7 +50,7 @@ export function routeConsole(app: FastifyInstance, access: Access): void {
     return reply.headers({ ...HEADERS, 'cache-control': 'no-store', 'set-cookie': cookie }).send({ scope });
   });
   app.delete('/console/session', async (request, reply) => {
-    const signedOut = access.signOut(request);
+    const signedOut = await access.signOut(request);
     if ('denial' in signedOut) return deny(reply, signedOut.denial);
     return reply.headers({ 'set-cookie': signedOut.cookie }).code(204).send();
   });

@@ -6,12 +6,15 @@ import type { Scope } from '../api/route.ts';
 /** How long somebody stays signed in. */
 const GOOD_SECONDS = 12 * 3_600;
 
+/** What a session of ours says: what it allows, its id, and until when it is good. */
+export type Session = { scope: Scope; id: string; untilMs: number };
+
 /** A token that lets somebody sign in, and what it allows. */
 export type SessionToken = { scope: Scope; token: Secret };
 
 /**
- * Signs who has signed in to the console, and tells whether a session was signed here. Nothing is stored: all processes
- * with one token take each other's sessions, and another token ends those that were begun with it. The key is made from
+ * Signs who has signed in to the console, and tells whether a session was signed here. None is stored, but for those that
+ * were ended: all processes with one token take each other's sessions, and another token ends those that were begun with it. The key is made from
  * the token, slowly, so that a session does not help to guess it.
  */
 export class Sessions {
@@ -42,15 +45,14 @@ export class Sessions {
     return cookie(request, { value: '', seconds: 0, isSecure });
   }
 
-  /** What the session of a request allows; null where it has none of ours. All keys are compared, each in constant time. */
-  scopeOf(request: FastifyRequest, nowMs: number): Scope | 'expired' | null {
+  /** The session of a request; null where it has none of ours. All keys are compared, each in constant time. */
+  of(request: FastifyRequest): Session | null {
     const session = sessionOf(request);
-    const [, said = '', expires = '', signature = ''] =
-      /^((\d{1,12})\.[\w-]{22})\.([\w-]{43})$/.exec(session ?? '') ?? [];
+    const [, said = '', expires = '', id = '', signature = ''] =
+      /^((\d{1,12})\.([\w-]{22}))\.([\w-]{43})$/.exec(session ?? '') ?? [];
     const given = Buffer.from(signature);
     const [found] = this.#keys.filter(({ key }) => isEqual(Buffer.from(sign(key, said)), given));
-    if (found === undefined) return null;
-    return nowMs < Number(expires) * 1_000 ? found.scope : 'expired';
+    return found === undefined ? null : { scope: found.scope, id, untilMs: Number(expires) * 1_000 };
   }
 }
 

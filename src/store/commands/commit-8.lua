@@ -6,7 +6,7 @@
   KEYS[3] commit     string  the commit counter
   KEYS[4] events     stream  the event log
   KEYS[5] plan       hash    clock of the plan of the subject's surface (include/plan.lua)
-  KEYS[6] counts     hash    "<kind>|<status>" -> number of tracked subjects
+  KEYS[6] counts     hash    "<kind>|<status>" -> number of tracked subjects; open transfers stand in keys that begin with it
   KEYS[7] wanted     hash    root -> since when a subscription names it (ms)
   KEYS[8] changed    zset    subject -> when it changed last, ms
 
@@ -25,22 +25,29 @@
   ARGV[13] rest      ms that a subject which is tracked from now on rests before its first look
   ARGV[14] the plan's time, ms; "" for that of Redis
   ARGV[15] longest   ms that its first look may be late after that
+  ARGV[16] open      what the new snapshot is counted as among open transfers (include/open-transfers.lua); "" for none
+  ARGV[17] check     JSON of the check that ends with the event: { base, id, token, state, fields, tx, logs, keep } (see
+                     include/check.lua); "" for none
 
   Returns { outcome, commit, entry }: outcome is
     "committed"   done
     "already"     the snapshot says just this: this commit was done before, or another process made the very same
     "superseded"  the snapshot was written after `as of`, or the flag stands
+    "gone", "taken"  the check may not end so (see include/check.lua)
   Only "committed" wrote snapshot and event. Claims are taken in any case: that a page showed the subject is true
   whatever was committed meanwhile. A claim that is new to a known subject gets an audience entry that names the latest
   event, unless that is history for it.
 ]]
 -- @include plan
+-- @include open-transfers
+-- @include check
 local subject, token, asOf = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 -- All arguments are read before anything is written: Redis does not undo what a script did before an error.
 local fields = ARGV[4] ~= '' and cjson.decode(ARGV[4]) or nil
 local meta = ARGV[6] ~= '' and cjson.decode(ARGV[7]) or nil
 local claims = cjson.decode(ARGV[8])
+local check = ARGV[17] ~= '' and cjson.decode(ARGV[17]) or nil
 
 local function isHistory(before, updatedAt)
   return before ~= '' and updatedAt and updatedAt ~= '' and tonumber(updatedAt) < tonumber(before)
@@ -71,6 +78,10 @@ elseif not asOf or snapshotCommit > asOf then
 elseif ARGV[11] ~= '' then
   local flags = redis.call('HGET', KEYS[1], 'flags') or ''
   if string.find('\n' .. flags .. '\n', '\n' .. ARGV[11] .. '\n', 1, true) then outcome = 'superseded' end
+end
+if check and outcome == 'committed' then
+  local may = mayEndCheck(check)
+  if may ~= 'open' then outcome = may end
 end
 
 -- The claims that were not served before.
@@ -147,6 +158,7 @@ if fields and outcome == 'committed' then
     redis.call('HSET', KEYS[1], 'token', token)
   end
 end
+if check and outcome == 'committed' then endCheck(check) end
 if outcome == 'committed' and (fields or entry ~= '') then
   local time = redis.call('TIME')
   local at = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
@@ -195,6 +207,7 @@ if redis.call('HEXISTS', KEYS[5] .. ':items', subject) == 1 then
     redis.call('HINCRBY', KEYS[6], ARGV[5], 1)
     redis.call('HSET', KEYS[1], 'counted', ARGV[5])
   end
+  if ARGV[5] ~= '' then noteOpen(KEYS[1], KEYS[6], subject, ARGV[16]) end
 elseif not isNamed() then
   redis.call('PEXPIRE', KEYS[1], ARGV[12])
   redis.call('PEXPIRE', KEYS[2], ARGV[12])

@@ -30,6 +30,7 @@
   has to hear of this answer; else "".
 ]]
 -- @include plan
+-- @include open-transfers
 -- @include tracking
 local plan = openPlan(KEYS[1], ARGV[3])
 local member, subject, outcome = ARGV[1], ARGV[4], ARGV[5]

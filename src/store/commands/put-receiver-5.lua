@@ -12,12 +12,15 @@
   ARGV[3] its definition for the registry
   ARGV[4] "new": there must be none of this name; "other": in the place of the one that there is
 
-  Returns "stored"; "taken" where a receiver of the config, or one that was made before, has this name; "missing" where there
+  ARGV[5] what must be stored of it, "" for anything
+
+  Returns "stored"; "changed" where something else is stored of it; "taken" where a receiver of the config, or one that was made before, has this name; "missing" where there
   is none to replace.
 ]]
 local isAdded = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
 if ARGV[4] == 'other' then
   if not isAdded then return 'missing' end
+  if ARGV[5] ~= '' and redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[5] then return 'changed' end
 else
   local known = redis.call('HGET', KEYS[3], ARGV[1])
   if isAdded or (known and string.match(known, '"removed":false}$')) then return 'taken' end

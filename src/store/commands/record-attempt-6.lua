@@ -103,8 +103,9 @@ local function finish(id, outcome)
     -- Opened again, it joins a batch anew.
     redis.call('HDEL', key, 'batch', 'nextAt')
   else
-    -- What is over needs little: which event it was, and to whom it led.
+    -- What is over needs little: which event it was, to whom it led, and when.
     redis.call('ZREM', KEYS[3], id)
+    redis.call('HSET', key, 'deliveredAt', nowMs)
     redis.call('HDEL', key, 'turn', 'after', 'next', 'nextAt', 'failedAt', 'answer', 'earlierTries')
   end
 end

@@ -16,6 +16,7 @@
   there is a claim that no page serves or that waits for its first answer.
 ]]
 -- @include plan
+-- @include open-transfers
 -- @include tracking
 local plan = openPlan(KEYS[1], ARGV[2])
 local subject = ARGV[1]

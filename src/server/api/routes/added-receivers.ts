@@ -23,13 +23,12 @@ const DEFINITION = MEMBERS.describe(
 ).meta({ id: 'ReceiverDefinition' });
 
 const STORED = z
-  .object({ name: z.string(), type: z.enum(['webhook', 'email']) })
+  .object({ name: z.string(), type: z.enum(['webhook', 'email', 'postgres']) })
   .describe('What is secret of it is not shown again.')
   .meta({ id: 'StoredReceiver' });
 
 const MISSING = 'There is no such receiver that was made through the API.';
-const NO_KEY =
-  'The config has no `server.secretsKey`, or a request with this `Idempotency-Key` is under way.';
+const NO_KEY = 'The config has no `server.secretsKey`.';
 
 /** The wait until this process goes on with them. */
 const TIMEOUT_MS = 15_000;
@@ -152,6 +151,7 @@ export const rotateOneSecret = defineRoute({
   description:
     'Of those that were made through the API. Every request is signed with the new secret and, until `until`, with those before it.',
   scope: 'admin',
+  answersSecret: true,
   timeoutMs: TIMEOUT_MS,
   params: NAMED,
   body: z

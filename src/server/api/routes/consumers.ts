@@ -37,7 +37,7 @@ export const acknowledgeEvents = defineRoute({
   ),
   answers: { 200: { description: 'It is kept.', schema: CONSUMER } },
   problems: {
-    409: 'There are as many consumers as can be kept. Or: a request with this `Idempotency-Key` is under way.',
+    409: 'There are as many consumers as can be kept.',
     410: 'Behind the cursor events have left the log (`retention`).',
   },
   handle: async ({ params: { name }, body: { cursor } }, { parts }) => {

@@ -12,13 +12,12 @@ import {
 } from '../../../operations/receivers.ts';
 import { resendTime } from '../../../operations/resend.ts';
 import { TESTED, testReceiver } from '../../../operations/test-receiver.ts';
-import { type ApiParts, defineRoute, NO_INPUT } from '../route.ts';
+import { type Answer, type ApiParts, defineRoute, NO_INPUT } from '../route.ts';
 import { EVENT_ID, MOMENT, RECEIVER_NAME, TYPE_GLOB } from '../shapes.ts';
 
 const NAMED = z.strictObject({ name: RECEIVER_NAME });
 
 const UNKNOWN = 'There is no such receiver.';
-const UNDER_WAY = 'Or: a request with this `Idempotency-Key` is under way.';
 
 /** Who is told. */
 export const listOfReceivers = defineRoute({
@@ -37,10 +36,11 @@ export const listOfReceivers = defineRoute({
       schema: z.object({ receivers: z.array(RECEIVER) }).meta({ id: 'ReceiverList' }),
     },
   },
-  handle: async (_input, { parts }) => ({
-    status: 200,
-    body: { receivers: await listReceivers({ counted: COUNTED / 10 }, parts().operations) },
-  }),
+  handle: async (_input, { parts }) => {
+    const { operations, adding } = parts();
+    const options = { counted: COUNTED / 10, originOf: adding.originOf };
+    return { status: 200, body: { receivers: await listReceivers(options, operations) } };
+  },
 });
 
 /** One of them. */
@@ -55,11 +55,12 @@ export const readOneReceiver = defineRoute({
   params: NAMED,
   answers: { 200: { description: 'The receiver.', schema: RECEIVER } },
   problems: { 404: UNKNOWN },
-  handle: async ({ params }, { parts }) => ({
-    status: 200,
-    body: await readReceiver(params.name, parts().operations),
-  }),
+  handle: async ({ params }, { parts }) => answerOf(params.name, parts()),
 });
+
+async function answerOf(name: string, { operations, adding }: ApiParts): Promise<Answer> {
+  return { status: 200, body: await readReceiver(name, adding.originOf, operations) };
+}
 
 /** What an operator can have a receiver do, and what it is then. */
 function action(facts: {
@@ -83,11 +84,10 @@ function action(facts: {
     answers: {
       200: { description: 'The receiver as it is now. Asking again changes nothing.', schema: RECEIVER },
     },
-    problems: { 404: UNKNOWN, ...(refused === undefined ? {} : { 409: `${refused} ${UNDER_WAY}` }) },
+    problems: { 404: UNKNOWN, ...(refused === undefined ? {} : { 409: refused }) },
     handle: async ({ params }, { parts }) => {
-      const { operations } = parts();
-      await act(params.name, operations);
-      return { status: 200, body: await readReceiver(params.name, operations) };
+      await act(params.name, parts().operations);
+      return answerOf(params.name, parts());
     },
   });
 }
@@ -173,7 +173,7 @@ export const resendToReceiver = defineRoute({
       schema: z.object({ receiver: z.string(), replay: z.string() }).meta({ id: 'ReplayAsked' }),
     },
   },
-  problems: { 404: UNKNOWN, 409: `It is paused or disabled, or the time is none. ${UNDER_WAY}` },
+  problems: { 404: UNKNOWN, 409: 'It is paused or disabled, or the time is none.' },
   handle: async ({ params: { name }, body }, { parts, key }) => {
     const { since, until = null, types = null } = body;
     const { id } = await resendTime({ name, since, until, types, key }, parts().operations);

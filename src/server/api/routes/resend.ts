@@ -1,10 +1,15 @@
 import { z } from 'zod';
-import { REPLAY, readReplay as readReplayOf, resendEvent } from '../../../operations/resend.ts';
+import {
+  REPLAY,
+  readReplay as readReplayOf,
+  resendEvent,
+  resendSubject,
+} from '../../../operations/resend.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
-import { EVENT_ID, RECEIVER_NAME } from '../shapes.ts';
+import { EVENT_ID, RECEIVER_NAME, SUBJECT_ID } from '../shapes.ts';
 
 /** To whom something is sent once more. */
-export const RESEND_BODY = z.strictObject(
+const RESEND_BODY = z.strictObject(
   {
     receivers: z
       .array(RECEIVER_NAME, { error: 'a list of names of receivers' })
@@ -17,7 +22,7 @@ export const RESEND_BODY = z.strictObject(
 );
 
 /** What was asked for. */
-export const RESENT = z
+const RESENT = z
   .object({
     replays: z.array(
       z.object({
@@ -29,26 +34,61 @@ export const RESENT = z
   })
   .meta({ id: 'Resent' });
 
-/** Sends one event once more. */
-export const resendOfEvent = defineRoute({
+const RESENT_SUBJECT = RESENT.extend({
+  leftOut: z
+    .int()
+    .describe(
+      'How many of its events are not sent: they have left the log, or stand before its newest 100. `POST /receivers/{name}/resend` sends what is in the log by its time.',
+    ),
+}).meta({ id: 'ResentSubject' });
+
+/** What both ways to send once more have in common. */
+const RESENDING = {
   ...NO_INPUT,
   method: 'POST',
+  group: 'deliveries',
+  scope: 'admin',
+  body: RESEND_BODY,
+} as const;
+
+const REFUSED = 'No receiver is entitled, or one of them is paused or disabled.';
+
+/** Sends one event once more. */
+export const resendOfEvent = defineRoute({
+  ...RESENDING,
   path: '/events/{id}/resend',
   operation: 'resendEvent',
-  group: 'deliveries',
   summary: 'Send an event once more',
   description: 'Under its id, to the receivers that are entitled to it.',
-  scope: 'admin',
   params: z.strictObject({ id: EVENT_ID }),
-  body: RESEND_BODY,
   answers: { 202: { description: 'One replay per receiver.', schema: RESENT } },
   problems: {
     404: 'No receiver was entitled to it, its retention is over, or there is no such receiver.',
-    409: 'No receiver is entitled, or one of them is paused or disabled. Or: a request with this `Idempotency-Key` is under way.',
+    409: REFUSED,
   },
   handle: async ({ params, body }, { parts, key }) => {
     const options = { receivers: body.receivers ?? null, key };
     return { status: 202, body: { replays: await resendEvent(params.id, options, parts().operations) } };
+  },
+});
+
+/** Sends what was told of a subject once more. */
+export const resendOfSubject = defineRoute({
+  ...RESENDING,
+  path: '/subjects/{subject}/resend',
+  operation: 'resendSubject',
+  summary: 'Send the events of a subject once more',
+  description:
+    'Its newest 100 that are in the log, in their order and under their ids, to the receivers that are entitled to them.',
+  params: z.strictObject({ subject: SUBJECT_ID }),
+  answers: { 202: { description: 'One replay per receiver.', schema: RESENT_SUBJECT } },
+  problems: {
+    404: 'Nobody watches this subject, its retention is over, or there is no such receiver.',
+    409: REFUSED,
+  },
+  handle: async ({ params, body }, { parts, key }) => {
+    const options = { receivers: body.receivers ?? null, key };
+    return { status: 202, body: await resendSubject(params.subject, options, parts().operations) };
   },
 });
 

@@ -1,13 +1,12 @@
 import { z } from 'zod';
+import { PROOF_OUTCOMES } from '../../../domain/proof/proof-flags.ts';
 import { isPollable } from '../../../domain/subjects/kinds.ts';
 import { RefusedError } from '../../../operations/errors.ts';
-import { resendSubject } from '../../../operations/resend.ts';
 import { listSubjects, SUBJECT, SUBJECT_PLACE } from '../../../operations/subjects.ts';
 import { knownSubject, readSubject as readDetails, SUBJECT_DETAILS } from '../../../operations/timeline.ts';
 import { cursorField, writeCursor } from '../cursor.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
 import { FLAG, limitField, listField, NEXT, SUBJECT_ID, spanField } from '../shapes.ts';
-import { RESEND_BODY, RESENT } from './resend.ts';
 
 const WORD = z.string({ error: 'a word' }).min(1).max(200);
 
@@ -47,6 +46,10 @@ export const listWatched = defineRoute({
     ),
     underWay: FLAG.exactOptional().describe('Whether it is polled.'),
     overdue: FLAG.exactOptional().describe('Whether it still waits, and was told as overdue.'),
+    proof: z
+      .enum(PROOF_OUTCOMES, { error: `one of ${PROOF_OUTCOMES.join(', ')}` })
+      .exactOptional()
+      .describe('Of which the chain was told to say so, the worst of its payments.'),
     age: spanField({ most: '365d' })
       .exactOptional()
       .describe('Has waited for at least so long, such as `10m`.'),
@@ -55,12 +58,13 @@ export const listWatched = defineRoute({
   }),
   answers: { 200: { description: 'Some of them.', schema: SUBJECT_PAGE } },
   handle: async ({ query }, { parts }) => {
-    const { kind, status, limit, cursor = null, age, ...rest } = query;
+    const { kind, status, limit, cursor = null, age, proof, ...rest } = query;
     const filter = {
       kinds: kind,
       statuses: status,
       ...rest,
       ...(age === undefined ? {} : { atLeastMs: age }),
+      ...(proof === undefined ? {} : { proofs: [proof] }),
     };
     const { subjects, next } = await listSubjects({ filter, from: cursor, limit }, parts().operations);
     return { status: 200, body: { subjects, next: writeCursor(next) } };
@@ -102,7 +106,7 @@ export const recheckSubject = defineRoute({
   answers: { 202: { description: 'It is next.', schema: RECHECKED } },
   problems: {
     404: 'Nobody watches this subject, or its retention is over.',
-    409: 'It is seen on pages of wallets only. Or: a request with this `Idempotency-Key` is under way.',
+    409: 'It is seen on pages of wallets only.',
   },
   handle: async ({ params }, { parts }) => {
     const { operations } = parts();
@@ -111,31 +115,5 @@ export const recheckSubject = defineRoute({
       throw new RefusedError(`${subject} is seen on pages of wallets only; recheck the wallet`);
     await operations.stores.plan.ask([subject]);
     return { status: 202, body: { subject } };
-  },
-});
-
-/** Sends what was told of a subject once more. */
-export const resendOfSubject = defineRoute({
-  ...NO_INPUT,
-  method: 'POST',
-  path: '/subjects/{subject}/resend',
-  operation: 'resendSubject',
-  group: 'deliveries',
-  summary: 'Send the events of a subject once more',
-  description: 'In their order and under their ids, to the receivers that are entitled to them.',
-  scope: 'admin',
-  params: z.strictObject({ subject: SUBJECT_ID }),
-  body: RESEND_BODY,
-  answers: { 202: { description: 'One replay per receiver.', schema: RESENT } },
-  problems: {
-    404: 'Nobody watches this subject, its retention is over, or there is no such receiver.',
-    409: 'No receiver is entitled, or one of them is paused or disabled. Or: a request with this `Idempotency-Key` is under way.',
-  },
-  handle: async ({ params, body }, { parts, key }) => {
-    const options = { receivers: body.receivers ?? null, key };
-    return {
-      status: 202,
-      body: { replays: await resendSubject(params.subject, options, parts().operations) },
-    };
   },
 });

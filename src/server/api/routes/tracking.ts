@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { walletField } from '../../../config/fields/addresses.ts';
 import { nameField } from '../../../config/fields/fields.ts';
 import { overdueField } from '../../../config/sections/subscription.ts';
 import { readSubjectId, type SubjectId } from '../../../domain/subjects/subject.ts';
@@ -46,7 +47,7 @@ export const track = defineRoute({
   group: 'subjects',
   summary: 'Track a subject',
   description:
-    'By `kind` and `id`, or a quote as `POST /v1/quotes` answered it. It need not be known to the upstream yet: every state that an answer shows from now on is told. The same again changes nothing; other metadata, receivers or `overdueAfter` replace those that it had.',
+    'By `kind` and `id`, or a quote as `POST /v1/quotes` answered it. It need not be known to the upstream yet: every state that an answer shows from now on is told. The same again changes nothing; other metadata, receivers, `recipient` or `overdueAfter` replace those that it had.',
   scope: 'admin',
   body: z
     .strictObject(
@@ -90,6 +91,11 @@ export const track = defineRoute({
         overdueAfter: overdueField
           .exactOptional()
           .describe('After how long it is told as overdue: a duration, or `learned`. Left out: never.'),
+        recipient: walletField
+          .exactOptional()
+          .describe(
+            'Who may rightly receive what it delivers, where its chain has RPC endpoints: a delivery to anybody else is disputed.',
+          ),
       },
       { error: 'an object' },
     )
@@ -114,8 +120,9 @@ export const track = defineRoute({
         `body.receivers: found ${unknown.join(', ')}, expected receivers that exist (${known.join(', ')})`,
       );
     }
-    const { metadata, receivers, overdueAfter = null } = body;
-    const wish = { metadata, receivers: [...new Set(receivers)], overdueAfterMs: overdueAfter };
+    const { metadata, receivers, overdueAfter = null, recipient } = body;
+    const recipients = recipient === undefined ? [] : [recipient];
+    const wish = { metadata, receivers: [...new Set(receivers)], overdueAfterMs: overdueAfter, recipients };
     const { created } = await trackSubject(named, wish, operations);
     return { status: created ? 201 : 200, body: { subject: named.subject, created } };
   },

@@ -13,7 +13,7 @@ local function wantedBy(subject, claimsKey, wantedKey)
 end
 
 -- Ends the tracking of a subject. What a config names keeps its snapshot, or the next start would see it for the first
--- time again; the rest is kept for `keepMs`.
+-- time again; the rest is kept for `keepMs`. Wants include/open-transfers.lua before it.
 local function finish(plan, subject, keys, named, keepMs)
   forget(plan, subject)
   local counted = redis.call('HGET', keys.subject, 'counted')
@@ -21,6 +21,7 @@ local function finish(plan, subject, keys, named, keepMs)
     if redis.call('HINCRBY', keys.counts, counted, -1) <= 0 then redis.call('HDEL', keys.counts, counted) end
     redis.call('HDEL', keys.subject, 'counted')
   end
+  leaveOpen(keys.subject, keys.counts, subject)
   if not named then
     redis.call('PEXPIRE', keys.subject, keepMs)
     redis.call('PEXPIRE', keys.claims, keepMs)

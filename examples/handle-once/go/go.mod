@@ -1,0 +1,3 @@
+module example.com/handle-once
+
+go 1.19

@@ -1,0 +1,131 @@
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import type { BooksConfig } from '../config/config.ts';
+import type { Signals } from '../signals.ts';
+import type { RedisClient } from '../store/commands.ts';
+import { redisTimeMs } from '../store/connection.ts';
+import type { Keys } from '../store/keys.ts';
+import { FencedLease } from '../store/lease.ts';
+import { BookStore, OvertakenError } from './book-store.ts';
+import { type Fed, Feed, type FeedSources } from './feed.ts';
+import type { Mornings } from './mornings.ts';
+import type { Database } from './sql/database.ts';
+import { openPostgres } from './sql/postgres.ts';
+import { prepareTables } from './sql/schema.ts';
+import { openSqlite } from './sql/sqlite.ts';
+
+/** How long another process waits before it takes over from one that is gone. */
+
+/** The wait between two rounds where there is nothing to read, and the longest after failures. */
+const IDLE_MS = 1_000;
+const MOST_WAIT_MS = 60_000;
+
+/** The file of the embedded books, in the folder of the data. */
+const BOOKS_FILE = 'books.sqlite';
+
+/** Opens the database that a config means. */
+export function openBooks(
+  { url }: Pick<BooksConfig, 'url'>,
+  { dataDir, isReadOnly = false }: { dataDir: string; isReadOnly?: boolean },
+): Database {
+  return url === null ? openSqlite(join(dataDir, BOOKS_FILE), { isReadOnly }) : openPostgres(url);
+}
+
+/** What the books are kept with. */
+export type BooksParts = {
+  config: BooksConfig;
+  database: Database;
+  redis: RedisClient;
+  keys: Keys;
+  sources: FeedSources;
+  mornings: Mornings | null;
+  signals: Signals;
+  log: Logger;
+};
+
+/**
+ * Keeps the books for as long as it runs, in one process of all on a Redis. Whatever goes wrong is said, and tried again:
+ * the cursor stands where the rows end, so nothing is left out and nothing comes twice. The daemon goes on without it.
+ */
+export class Books {
+  readonly #parts: BooksParts;
+  readonly #lease: FencedLease;
+  readonly #feed: Feed;
+  #timer: NodeJS.Timeout | null = null;
+  #round: Promise<void> = Promise.resolve();
+  #isClosing = false;
+  #isPrepared = false;
+  #failures = 0;
+
+  constructor(parts: BooksParts) {
+    const { config, keys, redis, database, sources } = parts;
+    this.#parts = parts;
+    this.#lease = new FencedLease(redis, { lease: keys.booksLease, fence: keys.booksFence });
+    const { timeZone: zone, closeAfterMs, retentionMs } = config;
+    this.#feed = new Feed(new BookStore(database), sources, { zone, closeAfterMs, retentionMs });
+  }
+
+  /** Begins to keep them. Never throws: what is wrong is in the log. */
+  start(): void {
+    this.#plan(0);
+  }
+
+  #plan(waitMs: number): void {
+    if (this.#isClosing) return;
+    this.#timer = setTimeout(() => {
+      this.#round = this.#work().then((next) => this.#plan(next));
+    }, waitMs);
+  }
+
+  /** Returns how long to wait. */
+  async #work(): Promise<number> {
+    const { redis, database, mornings, log, signals } = this.#parts;
+    try {
+      if (!this.#isPrepared) await prepareTables(database);
+      this.#isPrepared = true;
+      if ((await this.#lease.hold()) === null) {
+        this.#feed.forget();
+        return IDLE_MS;
+      }
+      const nowMs = await redisTimeMs(redis);
+      const fed = await this.#feed.round(nowMs);
+      this.#say(fed);
+      if (fed.isAtEnd) await mornings?.send(nowMs, this.#feed.place);
+      if (this.#failures > 0) log.info('books.recovered');
+      this.#failures = 0;
+      return fed.isAtEnd || fed.stoppedBy !== null ? IDLE_MS : 0;
+    } catch (error) {
+      this.#feed.forget();
+      if (this.#isClosing || error instanceof OvertakenError) return IDLE_MS;
+      this.#failures += 1;
+      const reason = error instanceof Error ? error.message : String(error);
+      // The first time, and then ever more seldom: a Postgres may be away for long.
+      if ((this.#failures & (this.#failures - 1)) === 0)
+        log.error({ reason, failures: this.#failures }, 'books.failed');
+      signals.emit('books.failed', { reason });
+      return Math.min(MOST_WAIT_MS, IDLE_MS * 2 ** Math.min(this.#failures, 10) * 0.5);
+    }
+  }
+
+  #say({ broke, closed, stoppedBy, taken, isAtEnd }: Fed): void {
+    const { log, signals } = this.#parts;
+    const readMs = this.#feed.place?.readMs ?? 0;
+    signals.emit('books.fed', { taken, readMs: isAtEnd ? Date.now() : readMs });
+    if (broke !== null) {
+      log.error({ kind: broke.kind, detail: broke.detail }, 'books.broken');
+      signals.emit('books.broken', { kind: broke.kind });
+    }
+    if (stoppedBy !== null) log.warn({ entry: stoppedBy }, 'books.newer_entry');
+    for (const day of closed.slice(-5)) log.info({ day }, 'books.closed');
+  }
+
+  /** Ends the round under way, and lets another process go on at once. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#round;
+    await this.#lease.release().catch(() => undefined);
+    await this.#parts.mornings?.close();
+    await this.#parts.database.close().catch(() => undefined);
+  }
+}

@@ -1,0 +1,200 @@
+import { isTransfer } from '../domain/books/book-state.ts';
+import { dayAt } from '../domain/books/day.ts';
+import { renderEvent } from '../domain/events/render.ts';
+import type { Directory } from '../domain/transfers/chains.ts';
+import { entitlements } from '../queues/deliveries/entitlements.ts';
+import { type Fact, readBatch } from '../queues/deliveries/log-batch.ts';
+import type { DeliveryStore } from '../store/deliveries.ts';
+import type { EventLog } from '../store/event-log.ts';
+import { compareEntries } from '../store/log-entry.ts';
+import type { Registry } from '../store/registry.ts';
+import type { SubjectStore } from '../store/subjects.ts';
+import type { BookStore, Place } from './book-store.ts';
+import { type Break, findBreak } from './breaks.ts';
+import { lookAtDeliveries } from './followed-deliveries.ts';
+import { type Seen, sightingOf, subjectOf, takeIn } from './sightings.ts';
+import { snapshotsSince } from './snapshots.ts';
+
+/** What the books are kept by. `closeAfterMs`: how long after its end a day waits for what is seen late. */
+export type BookRules = { zone: string; closeAfterMs: number; retentionMs: number };
+
+/** What the books are fed from. */
+export type FeedSources = {
+  events: EventLog;
+  registry: Registry;
+  subjects: SubjectStore;
+  deliveries: DeliveryStore;
+  directory: Directory;
+};
+
+/** What a round of feeding came to. `isAtEnd`: there was nothing more to read. `stoppedBy`: only a newer version can read on. */
+export type Fed = {
+  taken: number;
+  isAtEnd: boolean;
+  broke: Break | null;
+  stoppedBy: string | null;
+  closed: string[];
+};
+
+const BATCH = 200;
+
+/** How often the snapshots are gone through, and how often a place that only says "read until now" is written. */
+const SNAPSHOTS_EVERY_MS = 30_000;
+const NOTE_EVERY_MS = 15_000;
+
+/** How many transfers are forgotten in one go. */
+const PRUNED_AT_ONCE = 200;
+
+/**
+ * Takes the event log into the books. One round at a time, and one process at a time: a lease keeps others away, and the
+ * place, which moves in the transaction of what it leads to, makes void what two write at once.
+ */
+export class Feed {
+  readonly #books: BookStore;
+  readonly #sources: FeedSources;
+  readonly #rules: BookRules;
+  #place: Place | null = null;
+
+  constructor(books: BookStore, sources: FeedSources, rules: BookRules) {
+    this.#books = books;
+    this.#sources = sources;
+    this.#rules = rules;
+  }
+
+  /** Where the books stand, as this process knows it. */
+  get place(): Place | null {
+    return this.#place;
+  }
+
+  /** Forgets where the books stand: another process may have moved them. */
+  forget(): void {
+    this.#place = null;
+  }
+
+  /** Reads a part of the log. Throws an OvertakenError where another process feeds too. */
+  async round(nowMs: number): Promise<Fed> {
+    let place = this.#place ?? (await this.#books.place()) ?? (await this.#begin(nowMs));
+    const broke = await findBreak(place, this.#sources.events);
+    if (broke !== null) place = await this.#passBreak(place, broke, nowMs);
+    const entries = await this.#sources.events.after(place.entry, BATCH);
+    const batch = await readBatch(entries, this.#sources.events);
+    const seen = await this.#seen(batch.facts);
+    const isAtEnd = entries.length < BATCH && batch.stoppedBy === null;
+    const isWorthNoting = batch.last !== null || (isAtEnd && nowMs - place.readMs >= NOTE_EVERY_MS);
+    let taken = 0;
+    if (isWorthNoting) {
+      const to = { ...place, entry: batch.last ?? place.entry, readMs: isAtEnd ? nowMs : place.readMs };
+      const from = place;
+      const { directory } = this.#sources;
+      taken = await this.#books.move({ from, to }, async (writer) => {
+        const told = seen.filter(({ isLateAudience }) => !isLateAudience);
+        const count = await takeIn(writer, { place: from, directory }, told);
+        const late = seen.filter(({ isLateAudience }) => isLateAudience);
+        await writer.follow(
+          late.flatMap(({ sighting, receivers }) =>
+            receivers.map((receiver) => ({ eventId: sighting.event.id, receiver, eventMs: nowMs })),
+          ),
+        );
+        for (const { reason } of batch.unreadable) {
+          await writer.noteBreak(nowMs, {
+            kind: 'unreadable',
+            detail: `an event that cannot be read: ${reason}`,
+          });
+        }
+        return count;
+      });
+      place = to;
+    }
+    this.#place = place;
+    const closesMs = dayAt(place.closedMs, place.zone).toMs + this.#rules.closeAfterMs;
+    const { deliveries } = this.#sources;
+    await lookAtDeliveries(this.#books, { place, deliveries, nowMs, closesMs });
+    const closed = isAtEnd ? await this.#atEnd(nowMs) : [];
+    return { taken, isAtEnd, broke, stoppedBy: batch.stoppedBy?.id ?? null, closed };
+  }
+
+  /** The first day is that of the oldest event in the log. */
+  async #begin(nowMs: number): Promise<Place> {
+    const { events } = this.#sources;
+    const { zone } = this.#rules;
+    const [log, trimmed, [first]] = await Promise.all([
+      events.name(),
+      events.trimmed(),
+      events.after('0-0', 1),
+    ]);
+    const firstMs = first === undefined ? nowMs : Number(first.id.split('-')[0]);
+    const openedMs = dayAt(firstMs, zone).fromMs;
+    return this.#books.begin({
+      log,
+      entry: trimmed ?? '0-0',
+      epoch: 1,
+      zone,
+      openedMs,
+      closedMs: openedMs,
+      readMs: 0,
+      takenMs: 0,
+    });
+  }
+
+  async #passBreak(from: Place, broke: Break, nowMs: number): Promise<Place> {
+    const { log, entry, kind, detail } = broke;
+    const to = { ...from, log, entry, epoch: from.epoch + 1, takenMs: 0 };
+    await this.#books.move({ from, to }, (writer) => writer.noteBreak(nowMs, { kind, detail }));
+    this.#place = to;
+    return to;
+  }
+
+  /** The events of transfers, as who sees all has them, each with the receivers that are entitled to it. */
+  async #seen(facts: readonly Fact[]): Promise<(Seen & { isLateAudience: boolean })[]> {
+    const { registry, directory } = this.#sources;
+    const wanted = facts.filter(({ event, roots }) => roots !== null && isTransfer(event));
+    const subscriptions = await registry.subscriptions(wanted.flatMap(({ roots }) => roots ?? []));
+    const entitled = await entitlements(wanted, { registry, directory }, subscriptions);
+    const receivers = new Map<string, string[]>();
+    for (const receiver of await registry.receivers()) {
+      if (receiver.removed) continue;
+      for (const { at } of entitled(receiver))
+        receivers.set(at, [...(receivers.get(at) ?? []), receiver.name]);
+    }
+    return wanted.map(({ event, roots, place, at }) => ({
+      sighting: sightingOf(renderEvent(event, roots ?? [], subscriptions, directory), event),
+      entry: at,
+      receivers: receivers.get(at) ?? [],
+      isLateAudience: place !== at,
+    }));
+  }
+
+  /** What is done where nothing more is to be read: transfers without events, days that are over, what is past its time. */
+  async #atEnd(nowMs: number): Promise<string[]> {
+    const place = this.#place;
+    if (place === null || nowMs - place.takenMs < SNAPSHOTS_EVERY_MS) return [];
+    const isWhole = place.takenMs === 0;
+    const found = await snapshotsSince(isWhole ? 0 : place.takenMs - SNAPSHOTS_EVERY_MS, this.#sources);
+    const due = found.filter(
+      ({ lastEntry }) => lastEntry === null || compareEntries(lastEntry, place.entry) <= 0,
+    );
+    const closed: string[] = [];
+    const to = { ...place, zone: this.#rules.zone, takenMs: nowMs, readMs: nowMs };
+    const ends: number[] = [];
+    for (;;) {
+      const day = dayAt(to.closedMs, to.zone);
+      if (day.toMs + this.#rules.closeAfterMs > nowMs) break;
+      to.closedMs = day.toMs;
+      ends.push(day.toMs);
+      closed.push(day.day);
+    }
+    await this.#books.move({ from: place, to }, async (writer) => {
+      const known = await writer.transfers(due.map(subjectOf));
+      const news = due.filter((one) => {
+        const before = known.get(subjectOf(one));
+        const { status } = one.sighting.event.data;
+        return before === undefined || (before.epoch < place.epoch && before.state.status !== status);
+      });
+      await takeIn(writer, { place, directory: this.#sources.directory }, news);
+      for (const end of ends) await writer.close(end);
+      await writer.prune(nowMs - this.#rules.retentionMs, PRUNED_AT_ONCE);
+    });
+    this.#place = to;
+    return closed;
+  }
+}

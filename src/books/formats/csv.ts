@@ -1,0 +1,144 @@
+import type { BookAmount, BookSum, Report, ReportRow } from '../../domain/books/report-schema.ts';
+
+/**
+ * A cell of RFC 4180. What a spreadsheet would take for a formula gets an apostrophe before it: metadata and statuses come
+ * from outside. Numbers of ours are left as they are.
+ */
+function cell(value: string | number | boolean | null): string {
+  if (typeof value !== 'string') return value === null ? '' : String(value);
+  const isNumber = /^-?\d+(\.\d+)?$/.test(value);
+  const safe = !isNumber && /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+function lines(rows: readonly (readonly (string | number | boolean | null)[])[]): string {
+  return rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('');
+}
+
+const amountColumns = (name: string): string[] => [
+  name,
+  `${name}_base_units`,
+  `${name}_token`,
+  `${name}_token_address`,
+];
+
+function amountCells(amount: BookAmount | null): (string | null)[] {
+  return [amount?.units ?? null, amount?.amount ?? null, amount?.symbol ?? null, amount?.token ?? null];
+}
+
+const TRANSFER_COLUMNS = [
+  'subject',
+  'status',
+  'phase',
+  'funded_at',
+  'ended_at',
+  'fill_seconds',
+  'source',
+  'destination',
+  ...amountColumns('sent'),
+  'sent_was_seen',
+  ...amountColumns('promised'),
+  ...amountColumns('delivered'),
+  'fees',
+  'source_tx',
+  'destination_tx',
+  'refund_tx',
+  'proof',
+  'proof_reason',
+  'told',
+  'wallets',
+  'subscriptions',
+  'metadata',
+  'carried',
+  'late',
+  'corrections',
+  'exceptions',
+];
+
+/** The transfers of a day, one row each: RFC 4180, UTF-8 with a mark at its beginning, by which spreadsheets know it. */
+export function transfersCsv({ transfers, exceptions }: Report): string {
+  const named = Map.groupBy(exceptions, ({ subject }) => subject);
+  const rows = transfers.map((row) => [
+    ...transferCells(row),
+    (named.get(row.subject) ?? []).map(({ kind, text }) => `${kind}: ${text}`).join('; '),
+  ]);
+  return `\uFEFF${lines([TRANSFER_COLUMNS, ...rows])}`;
+}
+
+function transferCells(row: ReportRow): (string | number | boolean | null)[] {
+  return [
+    row.subject,
+    row.status,
+    row.phase,
+    row.fundedAt,
+    row.endedAt,
+    row.fillSeconds,
+    row.source,
+    row.destination,
+    ...amountCells(row.sent),
+    row.isSentSeen,
+    ...amountCells(row.promised),
+    ...amountCells(row.delivered),
+    row.fees.map((fee) => `${fee.units ?? `${fee.amount} base units`} ${fee.symbol ?? fee.token}`).join('; '),
+    row.sourceTx,
+    row.destinationTx,
+    row.refundTx,
+    row.proof,
+    row.proofReason,
+    row.told.map(({ receiver, state, at }) => `${receiver} ${at ?? state}`).join('; '),
+    row.wallets.join(' '),
+    row.subscriptions.join(' '),
+    Object.entries(row.metadata)
+      .map(([key, value]) => `${key}=${value}`)
+      .join('; '),
+    row.carried,
+    row.late,
+    row.corrections,
+  ];
+}
+
+const SUM_COLUMNS = [
+  'sum',
+  'from',
+  'to',
+  'chain',
+  'token',
+  'token_address',
+  'count',
+  'amount',
+  'amount_base_units',
+];
+
+/** The balances and sums of a day, one row each, in the same manner. */
+export function sumsCsv({ balances, delivered, refunded, fees, routes }: Report): string {
+  const sumCells = (name: string, sum: BookSum, ends: readonly [string, string] = ['', '']) => [
+    name,
+    ...ends,
+    sum.chain ?? sum.chainId,
+    sum.symbol,
+    sum.token,
+    sum.count,
+    sum.units,
+    sum.amount,
+  ];
+  const rows = [
+    ...balances.flatMap((balance) =>
+      (['opening', 'started', 'ended', 'closing'] as const).map((name) => [
+        name,
+        '',
+        '',
+        balance.chain ?? balance.chainId,
+        balance.symbol,
+        balance.token,
+        balance[name].count,
+        balance[name].units,
+        balance[name].amount,
+      ]),
+    ),
+    ...delivered.map((sum) => sumCells('delivered', sum)),
+    ...refunded.map((sum) => sumCells('refunded', sum)),
+    ...fees.map((sum) => sumCells('fees', sum)),
+    ...routes.map((sum) => sumCells(`route ${sum.side}`, sum, [sum.source, sum.destination])),
+  ];
+  return `\uFEFF${lines([SUM_COLUMNS, ...rows])}`;
+}

@@ -1,0 +1,63 @@
+import type { Report } from '../../domain/books/report-schema.ts';
+
+/** The most exceptions that a text lists; the files list all. */
+const MOST_LISTED = 50;
+
+/** What a report comes to, in a line. */
+export function titleOf({ day, zone, transfers, exceptions, checks, state }: Report): string {
+  const named = new Set(exceptions.map(({ subject }) => subject)).size;
+  const isWrong = checks.some(({ ok }) => !ok);
+  const open = state === 'open' ? ', not closed' : '';
+  const wrong = isWrong ? ', DOES NOT BALANCE' : '';
+  return `Books of ${day} (${zone})${open}: ${count(transfers.length, 'transfer')}, ${named === 0 ? 'no exceptions' : `${named} with exceptions`}${wrong}`;
+}
+
+/** A report for a mail or a terminal: balances, sums, checks and exceptions, without the rows. */
+export function reportText(report: Report): string {
+  const { balances, delivered, refunded, fees, checks, exceptions, notes } = report;
+  const shown = ({ units, amount }: { units: string | null; amount: string }): string =>
+    units ?? `${amount} base units`;
+  const nameOf = (place: {
+    symbol: string | null;
+    token: string;
+    chain: string | null;
+    chainId: string;
+  }): string =>
+    `${place.symbol ?? (place.token || 'unknown token')} on ${place.chain ?? (place.chainId || 'an unknown chain')}`;
+  const sums = (title: string, list: Report['delivered']): string[] =>
+    list.length === 0
+      ? []
+      : [
+          title,
+          ...list.map((sum) => `  ${nameOf(sum)}: ${shown(sum)} (${count(sum.count, 'transfer')})`),
+          '',
+        ];
+  const listed = exceptions.slice(0, MOST_LISTED);
+  const rest = exceptions.length - listed.length;
+  return [
+    titleOf(report),
+    '',
+    ...balances.flatMap((balance) => [
+      nameOf(balance),
+      ...(['opening', 'started', 'ended', 'closing'] as const).map(
+        (name) => `  ${name.padEnd(8)} ${shown(balance[name])} (${balance[name].count})`,
+      ),
+      '',
+    ]),
+    ...sums('Delivered', delivered),
+    ...sums('Paid back', refunded),
+    ...sums('Fees of the quotes', fees),
+    ...checks.map(({ ok, text }) => `${ok ? 'ok' : 'WRONG'}: ${text}`),
+    '',
+    exceptions.length === 0 ? 'No exceptions.' : 'Exceptions',
+    ...listed.map(({ kind, subject, text }) => `  ${kind}: ${subject}: ${text}`),
+    ...(rest > 0 ? [`  and ${rest} more`] : []),
+    '',
+    ...notes,
+  ].join('\n');
+}
+
+/** `1 transfer`, `2 transfers`. */
+export function count(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,157 @@
+import type { Logger } from 'pino';
+import type { SmtpConfig } from '../config/config.ts';
+import { type Day, dayAt, dayOf, previousDay } from '../domain/books/day.ts';
+import type { Report } from '../domain/books/report-schema.ts';
+import { offsetMs } from '../domain/events/quiet-hours.ts';
+import { NameResolver } from '../network/resolver.ts';
+import { secretsOfSmtpUrl } from '../notifiers/email/email.ts';
+import { type MailTransport, openMailTransport } from '../notifiers/email/transport.ts';
+import { keptWithout } from '../notifiers/kept.ts';
+import type { Place } from './book-store.ts';
+import { sumsCsv, transfersCsv } from './formats/csv.ts';
+import { reportHtml } from './formats/html.ts';
+import { reportText, titleOf } from './formats/text.ts';
+import type { BooksReader } from './reader.ts';
+import type { Database } from './sql/database.ts';
+
+/** How many missed mornings are made up for. */
+const MOST_MISSED = 7;
+
+/** A mail that is so much later than its time says so. */
+const LATE_MS = 3_600_000;
+
+/** How long a mail may take, and after how long another process takes it that nobody has noted as sent. */
+const SENDING_MS = 30_000;
+const TAKE_OVER_MS = 120_000;
+
+/** What the mails are sent with. */
+export type MorningsParts = {
+  database: Database;
+  reader: BooksReader;
+  smtp: SmtpConfig;
+  report: { atMinute: number; to: string[] };
+  zone: string;
+  log: Logger;
+};
+
+/**
+ * The mail about each day that was closed. A row per day says `sending`, then `sent`: a day is mailed once, whatever
+ * process does it. Only a crash between the server's answer and our note leads to a second mail, with the same
+ * `Message-ID`. The first day that is mailed is the last one that was closed.
+ */
+export class Mornings {
+  readonly #parts: MorningsParts;
+  readonly #names = new NameResolver({ timeoutMs: SENDING_MS });
+  readonly #closing = new AbortController();
+  readonly #transport: MailTransport;
+
+  constructor(parts: MorningsParts) {
+    this.#parts = parts;
+    const { url } = parts.smtp;
+    const { signal } = this.#closing;
+    this.#transport = openMailTransport({ url, names: this.#names, timeoutMs: SENDING_MS, signal });
+  }
+
+  /** Sends what is due, the oldest day first. Never throws for what the mail server does. */
+  async send(nowMs: number, place: Place | null): Promise<void> {
+    if (place === null) return;
+    for (const day of await this.#due(nowMs, place)) {
+      if (await this.#claim(day, nowMs)) await this.#sendOne(day, nowMs);
+    }
+  }
+
+  /** Days whose mail is due and was not sent. */
+  async #due(nowMs: number, { closedMs, openedMs }: Place): Promise<Day[]> {
+    const { zone, report, database } = this.#parts;
+    const days: Day[] = [];
+    let day = dayBefore(dayAt(nowMs, zone));
+    for (let missed = 0; missed < MOST_MISSED && day.toMs > openedMs; missed += 1) {
+      if (day.toMs <= closedMs && nowMs >= mailMs(day, report.atMinute)) days.unshift(day);
+      day = dayBefore(day);
+    }
+    const rows = await database.read((sql) =>
+      sql.all('SELECT day, state FROM books_mails WHERE zone = ?', [zone]),
+    );
+    const states = new Map(rows.map(({ day: name, state }) => [String(name), String(state)]));
+    const wanted = states.size === 0 ? days.slice(-1) : days;
+    const first = [...states.keys()].sort()[0] ?? '';
+    return wanted.filter(({ day: name }) => name >= first && (states.get(name) ?? 'sending') === 'sending');
+  }
+
+  /** Takes a day. False where another process sends it now. */
+  async #claim({ day, zone }: Day, nowMs: number): Promise<boolean> {
+    return this.#parts.database.write(async (sql) => {
+      const made = await sql.run(
+        "INSERT INTO books_mails (day, zone, state, at_ms) VALUES (?, ?, 'sending', ?) ON CONFLICT (day, zone) DO NOTHING",
+        [day, zone, nowMs],
+      );
+      if (made === 1) return true;
+      const taken = await sql.run(
+        "UPDATE books_mails SET at_ms = ? WHERE day = ? AND zone = ? AND state = 'sending' AND at_ms <= ?",
+        [nowMs, day, zone, nowMs - TAKE_OVER_MS],
+      );
+      return taken === 1;
+    });
+  }
+
+  async #sendOne(day: Day, nowMs: number): Promise<void> {
+    const { reader, report: wanted, smtp, database, log } = this.#parts;
+    const report = await reader.report({ day: day.day, zone: day.zone }, nowMs);
+    const lateMs = nowMs - mailMs(day, wanted.atMinute);
+    try {
+      await this.#transport.sendMail({
+        from: smtp.from,
+        to: wanted.to,
+        date: new Date(nowMs),
+        messageId: `<books.${day.day}.${day.zone.replaceAll(/[^A-Za-z0-9]/g, '-')}@intentwatch>`,
+        ...mailOf(report, lateMs > LATE_MS),
+        signal: AbortSignal.any([this.#closing.signal, AbortSignal.timeout(SENDING_MS)]),
+      });
+    } catch (error) {
+      const { reason } = keptWithout(secretsOfSmtpUrl(smtp.url));
+      const said = reason(error instanceof Error ? error.message : String(error));
+      log.error({ day: day.day, reason: said }, 'books.mail_failed');
+      return;
+    }
+    await database.write((sql) =>
+      sql.run("UPDATE books_mails SET state = 'sent' WHERE day = ? AND zone = ?", [day.day, day.zone]),
+    );
+    log.info(
+      { day: day.day, transfers: report.transfers.length, exceptions: report.exceptions.length },
+      'books.mailed',
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#names.close();
+    this.#transport.close();
+  }
+}
+
+/** What a mail about a day says, with its files. */
+function mailOf(report: Report, isLate: boolean): object {
+  const late = 'This mail is late: it could not be sent on its morning.\n\n';
+  const name = `books-${report.day}`;
+  return {
+    subject: `${isLate ? 'Late: ' : ''}${titleOf(report)}`.replaceAll('=?', '= ?'),
+    text: `${isLate ? late : ''}${reportText(report)}`,
+    attachments: [
+      { filename: `${name}.csv`, content: transfersCsv(report), contentType: 'text/csv; charset=utf-8' },
+      { filename: `${name}-sums.csv`, content: sumsCsv(report), contentType: 'text/csv; charset=utf-8' },
+      { filename: `${name}.html`, content: reportHtml(report), contentType: 'text/html; charset=utf-8' },
+    ],
+  };
+}
+
+/** When the mail about a day is due: at a time of the day after, by the clocks of its zone. */
+export function mailMs({ toMs, zone }: Day, atMinute: number): number {
+  const plainMs = toMs + atMinute * 60_000;
+  return plainMs + offsetMs(zone, toMs) - offsetMs(zone, plainMs);
+}
+
+function dayBefore({ day, zone, fromMs }: Day): Day {
+  // A zone may have left a day out.
+  const before = dayAt(fromMs - 1, zone);
+  return before.day === day ? dayOf(previousDay(day), zone) : before;
+}

@@ -1,0 +1,202 @@
+import { setImmediate as yieldToOthers } from 'node:timers/promises';
+import { checkedZone, type Day, dayAt, dayOf } from '../domain/books/day.ts';
+import type { ReportEvent, ReportTransfer } from '../domain/books/day-transfer.ts';
+import { SIDES } from '../domain/books/postings.ts';
+import { type Closing, makeReport } from '../domain/books/report.ts';
+import type { Report } from '../domain/books/report-schema.ts';
+import type { BookNames } from '../domain/books/sums.ts';
+import { foldHex } from '../domain/subjects/subject.ts';
+import type { Directory } from '../domain/transfers/chains.ts';
+import { tokenKey } from '../domain/transfers/chains.ts';
+import { eventOfRow, readPlace } from './book-store.ts';
+import type { Database, Row, Sql } from './sql/database.ts';
+
+/** A day of which the books say nothing; the message says why. */
+export class NoBooksError extends Error {
+  override readonly name = 'NoBooksError';
+}
+
+/** What reports are read with. `checked` are the chains whose payments are checked. */
+export type ReaderOptions = {
+  zone: string;
+  closeAfterMs: number;
+  retentionMs: number;
+  directory: Directory;
+  checked: ReadonlySet<string>;
+};
+
+/** How many transfers are read in one go: a day of very many does not hold up who else is served. */
+const CHUNK = 200;
+
+/** Makes the report of any day and zone from the books. */
+export class BooksReader {
+  readonly #database: Database;
+  readonly #options: ReaderOptions;
+
+  constructor(database: Database, options: ReaderOptions) {
+    this.#database = database;
+    this.#options = options;
+  }
+
+  /** The books of a day, or of `yesterday`, in their own zone or in another. Throws a NoSuchDayError or a NoBooksError. */
+  async report(
+    { day: name, zone }: { day: string; zone?: string | undefined },
+    nowMs: number,
+  ): Promise<Report> {
+    const { retentionMs, closeAfterMs, checked } = this.#options;
+    const where = zone ?? this.#options.zone;
+    const day =
+      name === 'yesterday' ? dayAt(dayAt(nowMs, checkedZone(where)).fromMs - 1, where) : dayOf(name, where);
+    if (day.toMs < nowMs - retentionMs) {
+      const days = Math.floor(retentionMs / 86_400_000);
+      throw new NoBooksError(`found ${name}, expected a day of the last ${days}: so long are the books kept`);
+    }
+    return this.#database.read(async (sql) => {
+      const place = await readPlace(sql);
+      if (place === null) throw new NoBooksError('the books have not begun: no daemon has kept them yet');
+      const { openedMs, closedMs, readMs } = place;
+      return makeReport({
+        day,
+        nowMs,
+        openedMs,
+        closedMs,
+        readMs,
+        closeAfterMs,
+        transfers: await transfersOf(sql, day),
+        closings: {
+          from: await closingAt(sql, day.fromMs, { closedMs, openedMs }),
+          to: await closingAt(sql, day.toMs, { closedMs, openedMs }),
+        },
+        breaks: await breaksOf(sql, day, { closeAfterMs }),
+        checked,
+        names: await this.#names(sql),
+      });
+    });
+  }
+
+  async #names(sql: Sql): Promise<BookNames> {
+    const { directory } = this.#options;
+    const rows = await sql.all('SELECT chain_id, token, symbol, decimals FROM books_tokens');
+    const known = new Map(
+      rows.map(({ chain_id: chainId, token, symbol, decimals }) => [
+        tokenKey(String(chainId), String(token)),
+        { symbol: String(symbol), decimals: Number(decimals) },
+      ]),
+    );
+    return {
+      token: (chainId, token) => known.get(tokenKey(chainId, token)) ?? directory.token(chainId, token),
+      chain: (chainId) => directory.chain(chainId)?.name ?? null,
+    };
+  }
+}
+
+/** Transfers under way when a day began, and those that were touched since; what ended before adds up to nothing. */
+async function transfersOf(sql: Sql, { fromMs, toMs }: Day): Promise<ReportTransfer[]> {
+  const rows = await sql.all(
+    `SELECT subject FROM books_transfers WHERE (is_open = 1 OR booked_ms >= ?)
+       AND EXISTS (SELECT 1 FROM books_postings p WHERE p.subject = books_transfers.subject AND p.booked_ms < ?)
+     ORDER BY subject`,
+    [fromMs, toMs],
+  );
+  const subjects = rows.map(({ subject }) => String(subject));
+  const transfers: ReportTransfer[] = [];
+  for (let start = 0; start < subjects.length; start += CHUNK) {
+    const some = subjects.slice(start, start + CHUNK);
+    transfers.push(...(await readTransfers(sql, some)));
+    await yieldToOthers();
+  }
+  return transfers;
+}
+
+async function readTransfers(sql: Sql, subjects: readonly string[]): Promise<ReportTransfer[]> {
+  const places = subjects.map(() => '?').join(', ');
+  const postings = await sql.all(
+    `SELECT * FROM books_postings WHERE subject IN (${places}) ORDER BY id`,
+    subjects,
+  );
+  const events = await sql.all(
+    `SELECT * FROM books_events WHERE subject IN (${places}) ORDER BY epoch, sequence, booked_ms, at_ms`,
+    subjects,
+  );
+  const deliveries = await sql.all(
+    `SELECT d.event_id, d.receiver, d.state, d.delivered_ms FROM books_deliveries d
+     JOIN books_events e ON e.event_id = d.event_id WHERE e.subject IN (${places}) ORDER BY d.receiver`,
+    subjects,
+  );
+  const postingsBy = Map.groupBy(postings, ({ subject }) => String(subject));
+  const eventsBy = Map.groupBy(events, ({ subject }) => String(subject));
+  const deliveriesBy = Map.groupBy(deliveries, ({ event_id: id }) => String(id));
+  return subjects.map((subject) => ({
+    subject,
+    postings: (postingsBy.get(subject) ?? []).flatMap(postingOf),
+    events: (eventsBy.get(subject) ?? []).map((row): ReportEvent => {
+      const { eventId, type, atMs, bookedMs, state } = eventOfRow(row);
+      return {
+        eventId,
+        type,
+        atMs,
+        bookedMs,
+        state,
+        deliveries: (deliveriesBy.get(eventId) ?? []).map(deliveryOf),
+      };
+    }),
+  }));
+}
+
+function postingOf(row: Row): ReportTransfer['postings'][number][] {
+  const side = SIDES.find((one) => one === row.side);
+  if (side === undefined) return [];
+  return [
+    {
+      side,
+      chainId: String(row.chain_id),
+      token: foldHex(String(row.token)),
+      count: Number(row.count),
+      amount: BigInt(String(row.amount)),
+      bookedMs: Number(row.booked_ms),
+      happenedMs: Number(row.happened_ms),
+      isLate: row.is_late === 1,
+      isCorrection: row.is_correction === 1,
+    },
+  ];
+}
+
+function deliveryOf(row: Row): ReportEvent['deliveries'][number] {
+  return {
+    receiver: String(row.receiver),
+    state: String(row.state),
+    deliveredMs: row.delivered_ms === null ? null : Number(row.delivered_ms),
+  };
+}
+
+/** What was written down when a day was closed; null where none was closed at that moment. */
+async function closingAt(
+  sql: Sql,
+  atMs: number,
+  { closedMs, openedMs }: { closedMs: number; openedMs: number },
+): Promise<Closing[] | null> {
+  if (atMs > closedMs || atMs <= openedMs) return null;
+  const [mark] = await sql.all('SELECT 1 AS found FROM books_closed_days WHERE at_ms = ?', [atMs]);
+  if (mark === undefined) return null;
+  const rows = await sql.all('SELECT chain_id, token, count, amount FROM books_closings WHERE at_ms = ?', [
+    atMs,
+  ]);
+  return rows.map((row) => ({
+    chainId: String(row.chain_id),
+    token: String(row.token),
+    count: Number(row.count),
+    amount: BigInt(String(row.amount)),
+  }));
+}
+
+async function breaksOf(
+  sql: Sql,
+  { fromMs, toMs }: Day,
+  { closeAfterMs }: { closeAfterMs: number },
+): Promise<{ atMs: number; kind: string; detail: string }[]> {
+  const rows = await sql.all(
+    'SELECT at_ms, kind, detail FROM books_breaks WHERE at_ms >= ? AND at_ms < ? ORDER BY id',
+    [fromMs, toMs + closeAfterMs],
+  );
+  return rows.map((row) => ({ atMs: Number(row.at_ms), kind: String(row.kind), detail: String(row.detail) }));
+}

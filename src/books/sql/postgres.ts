@@ -1,0 +1,119 @@
+import type pg from 'pg';
+import { z } from 'zod';
+import type { Secret } from '../../secret.ts';
+import { BooksDatabaseError, type Database, type Row, type Sql } from './database.ts';
+
+const ROWS = z.array(z.record(z.string(), z.union([z.string(), z.number(), z.null()])));
+
+/** Few connections: one feeds, the others answer who asks. */
+const MOST_CONNECTIONS = 4;
+const CONNECT_MS = 5_000;
+
+/** No statement takes so long, and no connection that its process left stays in a transaction. */
+const STATEMENT_MS = 60_000;
+
+/** Codes of Postgres (class 08, 53, 57, 40) and of the network that another try may mend. */
+const PASSING = /^(08|53|57|40|E[A-Z]+)/;
+
+/** Opens the books in a Postgres. Connects when it is first asked. */
+export function openPostgres(url: Secret): Database {
+  let opened: Promise<pg.Pool> | null = null;
+  const poolOf = (): Promise<pg.Pool> => {
+    opened ??= makePool(url);
+    return opened;
+  };
+  const inTransaction = async <T>(begin: string, work: (sql: Sql) => Promise<T>): Promise<T> => {
+    const pool = await poolOf();
+    const client = await pool.connect().catch((error: unknown) => {
+      throw wrapped(error);
+    });
+    // One that is cut during the work fails its next statement; without a listener it would end the process.
+    const ignore = (): void => undefined;
+    client.on('error', ignore);
+    let failure: Error | null = null;
+    try {
+      await client.query(begin);
+      const result = await work(sqlOf(client));
+      await client.query('COMMIT');
+      return result;
+    } catch (error) {
+      failure = wrapped(error);
+      await client.query('ROLLBACK').catch(ignore);
+      throw failure;
+    } finally {
+      client.off('error', ignore);
+      // What has failed is not used again: its state is not known.
+      client.release(failure !== null);
+    }
+  };
+  return {
+    kind: 'postgres',
+    write: (work) => inTransaction('BEGIN', work),
+    read: (work) => inTransaction('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', work),
+    close: async () => {
+      await (await opened)?.end();
+    },
+  };
+}
+
+/** The driver is loaded where it is used. */
+async function makePool(url: Secret): Promise<pg.Pool> {
+  const { Pool, types } = (await import('pg')).default;
+  const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
+    oid === INT8 ? Number : types.getTypeParser(oid, format);
+  const pool = new Pool({
+    connectionString: url.reveal(),
+    max: MOST_CONNECTIONS,
+    connectionTimeoutMillis: CONNECT_MS,
+    statement_timeout: STATEMENT_MS,
+    query_timeout: STATEMENT_MS + CONNECT_MS,
+    idle_in_transaction_session_timeout: STATEMENT_MS,
+    application_name: 'intentwatch-books',
+    types: { getTypeParser },
+  });
+  // A connection that is cut while nobody uses it is made anew.
+  pool.on('error', () => undefined);
+  return pool;
+}
+
+function sqlOf(client: pg.PoolClient): Sql {
+  return {
+    all: async (text, values = []): Promise<Row[]> =>
+      ROWS.parse((await client.query(numbered(text), [...values])).rows),
+    run: async (text, values = []) => (await client.query(numbered(text), [...values])).rowCount ?? 0,
+  };
+}
+
+const NUMBERED = new Map<string, string>();
+
+/** `?` as Postgres numbers it. No statement of the books has one in a text. */
+function numbered(text: string): string {
+  const known = NUMBERED.get(text);
+  if (known !== undefined) return known;
+  let count = 0;
+  const made = text.replaceAll('?', () => {
+    count += 1;
+    return `$${count}`;
+  });
+  if (NUMBERED.size < 500) NUMBERED.set(text, made);
+  return made;
+}
+
+/** Moments (bigint) and counts as numbers: none is beyond what a number holds. */
+const INT8 = 20;
+/** What went wrong, without the URL: the messages of the driver name host and database at most. */
+function wrapped(error: unknown): Error {
+  if (!(error instanceof Error)) return new BooksDatabaseError(String(error), { retryable: true });
+  if (!('code' in error) && !isCut(error)) return error;
+  const code = 'code' in error ? String(error.code) : '';
+  const retryable = code === '' || PASSING.test(code);
+  return new BooksDatabaseError(`the Postgres of the books: ${error.message || code}`, {
+    cause: error,
+    retryable,
+  });
+}
+
+/** The driver gives no code to what ends a connection. */
+function isCut(error: Error): boolean {
+  return /connection|timeout|terminat/i.test(error.message);
+}

@@ -1,0 +1,149 @@
+import type { ChainEndpoint, ChainFinality, CheckedChain } from '../config/config.ts';
+import { readFulfilmentEvent } from '../domain/proof/evm-moves.ts';
+import { chainFamily } from '../domain/proof/families.ts';
+import type { Block, Reading } from '../domain/proof/reading.ts';
+import { Endpoint, type EndpointCall, EndpointError } from './endpoint.ts';
+import { EvmSource, type PinnedFulfilments } from './evm-endpoint.ts';
+import { Refreshed } from './kept.ts';
+import { SolanaSource } from './solana-endpoint.ts';
+import type { ChainSource } from './source.ts';
+
+export type { EndpointCall } from './endpoint.ts';
+
+/** Asks every endpoint of a chain about transactions. */
+export type ChainReader = {
+  chainId: string;
+  /** The names of its endpoints, in the order of the config. */
+  endpoints: readonly string[];
+  /** How long this chain usually takes to finality, as far as nothing better is known (`finalInMs` of readings is). */
+  finalityHintMs: number;
+  /**
+   * One reading per endpoint, each asked by itself, never through a failover. Never throws for what an endpoint did;
+   * rejects only with the reason of `signal`. With `token`, only moves of this token are read.
+   */
+  read(txHash: string, options?: { token?: string | null; signal?: AbortSignal }): Promise<Reading[]>;
+  /** Lets the calls under way end. */
+  close(): Promise<void>;
+};
+
+/** So long an endpoint is taken to be of the chain that it said it is of. */
+const IDENTITY_MS = 60_000;
+
+/** So long the final head is taken for the final head: it is only ever too old by that. */
+const HEAD_MS = 2_000;
+
+const SYNCED_MS = 60_000;
+
+/** How long chains usually take to finality, in seconds; rollups wait for the chain that they write to. */
+const FINALITY_SECONDS: ReadonlyMap<string, number> = new Map([
+  ['56', 10],
+  ['137', 10],
+  ['43114', 5],
+  ['1399811149', 15],
+]);
+const USUAL_FINALITY_SECONDS = 900;
+
+/** A reader for each chain that has endpoints, by its id. Asks nobody before it is asked. */
+export function createChainReaders(
+  chains: readonly CheckedChain[],
+  { onCall }: { onCall(call: EndpointCall): void },
+): Map<string, ChainReader> {
+  return new Map(chains.map((chain) => [chain.chainId, createReader(chain, onCall)]));
+}
+
+function createReader(chain: CheckedChain, onCall: (call: EndpointCall) => void): ChainReader {
+  const { chainId, finality } = chain;
+  const asked = chain.endpoints.map((endpoint) => askedEndpoint(endpoint, { chain, onCall }));
+  return {
+    chainId,
+    endpoints: chain.endpoints.map(({ name }) => name),
+    finalityHintMs: hintMs(chainId, finality),
+    read: (txHash, { token = null, signal } = {}) =>
+      Promise.all(
+        asked.map(({ read }) => read(txHash, { token, ...(signal === undefined ? {} : { signal }) })),
+      ),
+    close: async () => {
+      await Promise.all(asked.map(({ close }) => close()));
+    },
+  };
+}
+
+function hintMs(chainId: string, finality: ChainFinality): number {
+  if (typeof finality === 'object') return finality.confirmations * (chainId === '1' ? 12_000 : 2_000);
+  return (FINALITY_SECONDS.get(chainId) ?? USUAL_FINALITY_SECONDS) * 1_000;
+}
+
+type Asked = {
+  read(txHash: string, options: { token: string | null; signal?: AbortSignal }): Promise<Reading>;
+  close(): Promise<void>;
+};
+
+/** One endpoint with what is known of it for a while: of which chain it is, and what is final there. */
+function askedEndpoint(
+  config: ChainEndpoint,
+  { chain, onCall }: { chain: CheckedChain; onCall: (call: EndpointCall) => void },
+): Asked {
+  const { chainId } = chain;
+  const endpoint = new Endpoint(config, { chainId, onCall });
+  const source = sourceOf(endpoint, chain);
+  const who = { endpoint: config.name, host: hostName(config, chain.endpoints) };
+  // What is asked for everybody is not given up with whoever asked first.
+  const identity = new Refreshed({ ask: () => identify(source, { endpoint, chainId }), forMs: IDENTITY_MS });
+  const head = new Refreshed({ ask: () => source.finalHead(), forMs: HEAD_MS });
+  const synced = new Refreshed({ ask: () => source.isSynced(), forMs: SYNCED_MS });
+  const readOnce = async (
+    txHash: string,
+    options: { token: string | null; signal?: AbortSignal },
+  ): Promise<Reading> => {
+    await identity.get();
+    const final: Block = await head.get();
+    const found = await source.find(txHash, { head: final, ...options });
+    if (found !== null) return { ...who, outcome: 'found', head: final, ...found };
+    return { ...who, outcome: 'absent', isSynced: await synced.get(), head: final };
+  };
+  return {
+    read: async (txHash, options) => {
+      try {
+        return await readOnce(txHash, options);
+      } catch (error) {
+        options.signal?.throwIfAborted();
+        if (!(error instanceof EndpointError)) throw error;
+        return { ...who, outcome: 'failed', reason: error.message };
+      }
+    },
+    close: () => endpoint.close(),
+  };
+}
+
+/** Throws an EndpointError where the endpoint is of another chain. */
+async function identify(
+  source: ChainSource,
+  { endpoint, chainId }: { endpoint: Endpoint; chainId: string },
+): Promise<void> {
+  const said = await source.identity();
+  if (said === chainId) return;
+  throw endpoint.error('wrong-chain', `found an endpoint of chain ${said}, expected one of chain ${chainId}`);
+}
+
+function sourceOf(endpoint: Endpoint, { chainId, finality, fulfilments }: CheckedChain): ChainSource {
+  if (chainFamily(chainId) === 'solana') return new SolanaSource(endpoint);
+  return new EvmSource(endpoint, { finality, fulfilments: pinned(fulfilments) });
+}
+
+function pinned(fulfilments: CheckedChain['fulfilments']): PinnedFulfilments | null {
+  if (fulfilments === null) return null;
+  const abi = readFulfilmentEvent(fulfilments);
+  // The config was refused where the event cannot be read.
+  if ('fault' in abi) throw new Error(`fulfilments.event: expected ${abi.fault}`);
+  return { address: fulfilments.address.toLowerCase(), hash: fulfilments.hash, abi };
+}
+
+/** Names a host without telling it: by the first endpoint that has it. */
+function hostName(config: ChainEndpoint, all: readonly ChainEndpoint[]): string {
+  const host = hostOf(config);
+  return all.find((other) => hostOf(other) === host)?.name ?? config.name;
+}
+
+function hostOf({ url }: ChainEndpoint): string {
+  return new URL(url.reveal()).hostname.toLowerCase().replace(/\.$/, '');
+}

@@ -1,0 +1,210 @@
+import { z } from 'zod';
+import type { ChainEndpoint } from '../config/config.ts';
+import { parseJson } from '../domain/parse-json.ts';
+import { type Redact, redactor, secretsOfHeader, secretsOfUrl } from '../redact.ts';
+import { MAX_BODY_BYTES, Transport } from '../upstream/http/transport.ts';
+import { VERSION } from '../version.ts';
+import { Pace } from './pace.ts';
+
+/** How a call ended. */
+export type CallOutcome = 'ok' | 'error' | 'timeout' | 'rate-limited' | 'wrong-chain';
+
+/** One call of one endpoint, for metrics and the log. */
+export type EndpointCall = {
+  chainId: string;
+  /** Its name in the config. */
+  endpoint: string;
+  method: string;
+  outcome: CallOutcome;
+  ms: number;
+};
+
+/** Why an endpoint has not answered what was asked. The message holds neither its URL nor what stands in its headers. */
+export class EndpointError extends Error {
+  override readonly name = 'EndpointError';
+  readonly outcome: Exclude<CallOutcome, 'ok'>;
+  /** Of the error that the endpoint answered; null where it answered none. */
+  readonly rpcCode: number | null;
+
+  constructor(outcome: Exclude<CallOutcome, 'ok'>, message: string, rpcCode: number | null = null) {
+    super(message);
+    this.outcome = outcome;
+    this.rpcCode = rpcCode;
+  }
+}
+
+/** What is asked: a method, and what is read of its result. */
+export type Question<T> = { method: string; params: readonly unknown[]; result: z.ZodType<T> };
+
+/** A result beside an error that cannot be read is none: its null would say that there is no such transaction. */
+const ANSWER = z.union([
+  z.object({ error: z.object({ code: z.int(), message: z.string() }) }),
+  z.object({ result: z.json(), error: z.null().optional() }),
+]);
+
+/** Codes by which providers say that they were asked too often. */
+const LIMIT_CODES: ReadonlySet<number> = new Set([-32005, -32029, 429]);
+
+/** How long an endpoint is left alone that was asked too often and does not say how long. */
+const LIMIT_PAUSE_MS = 2_000;
+
+const LONGEST_QUOTE = 200;
+
+/**
+ * One JSON-RPC endpoint by its own name: asked within its own budget, one request per call and never again by itself. What
+ * is answered is read up to 4 MiB.
+ */
+export class Endpoint {
+  readonly name: string;
+  readonly #chainId: string;
+  readonly #url: URL;
+  readonly #headers: Record<string, string>;
+  readonly #transport: Transport;
+  readonly #pace: Pace;
+  readonly #redact: Redact;
+  readonly #timeoutMs: number;
+  readonly #onCall: (call: EndpointCall) => void;
+
+  constructor(
+    { name, url, headers, timeoutMs, proxy, requestsPerSecond }: ChainEndpoint,
+    { chainId, onCall }: { chainId: string; onCall(call: EndpointCall): void },
+  ) {
+    this.name = name;
+    this.#chainId = chainId;
+    this.#url = new URL(url.reveal());
+    const own = Object.entries(headers).map(([key, value]) => [key.toLowerCase(), value.reveal()] as const);
+    this.#headers = {
+      accept: 'application/json',
+      'accept-encoding': 'identity',
+      'content-type': 'application/json',
+      'user-agent': `Intentwatch/${VERSION}`,
+      ...Object.fromEntries(own),
+    };
+    this.#timeoutMs = timeoutMs;
+    this.#transport = new Transport({ timeoutMs, maxBodyBytes: MAX_BODY_BYTES, proxy });
+    this.#pace = new Pace(requestsPerSecond);
+    this.#redact = redactor([
+      ...secretsOfUrl(this.#url),
+      ...own.flatMap(([, value]) => secretsOfHeader(value)),
+      ...(proxy === null ? [] : secretsOfUrl(new URL(proxy.reveal()))),
+    ]);
+    this.#onCall = onCall;
+  }
+
+  /**
+   * Asks once, when the budget allows it. Throws an EndpointError for whatever is wrong with the endpoint, and the reason of
+   * `signal` where the caller gave up.
+   */
+  async call<T>(question: Question<T>, signal?: AbortSignal): Promise<T> {
+    const { method } = question;
+    const waits = await this.#pace.take(signal);
+    if (!waits) {
+      throw new EndpointError('rate-limited', `${this.name}: asked for a pause that is not over`);
+    }
+    const startedAt = performance.now();
+    const report = (outcome: CallOutcome): void =>
+      this.#onCall({
+        chainId: this.#chainId,
+        endpoint: this.name,
+        method,
+        outcome,
+        ms: performance.now() - startedAt,
+      });
+    try {
+      const value = await this.#ask(question, signal);
+      report('ok');
+      return value;
+    } catch (error) {
+      if (error instanceof EndpointError) report(error.outcome);
+      throw error;
+    }
+  }
+
+  /** An error of this endpoint that tells of something its answers say. */
+  error(outcome: Exclude<CallOutcome, 'ok'>, message: string): EndpointError {
+    return new EndpointError(outcome, `${this.name}: ${message}`);
+  }
+
+  async close(): Promise<void> {
+    await this.#transport.close();
+  }
+
+  async #ask<T>({ method, params, result }: Question<T>, signal: AbortSignal | undefined): Promise<T> {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+    const answer = await this.#transport.send({
+      url: this.#url,
+      headers: this.#headers,
+      body,
+      signal,
+    });
+    switch (answer.kind) {
+      case 'timeout':
+        throw this.error('timeout', `${method}: no answer within ${this.#timeoutMs} ms`);
+      case 'lost':
+        throw this.error('error', `${method}: no connection (${this.#lostReason(answer.cause)})`);
+      case 'garbled':
+        throw this.error('error', `${method}: found something else than HTTP (${answer.reason})`);
+      case 'answer':
+        break;
+    }
+    const { httpStatus, text, cut, retryAfterMs } = answer;
+    if (httpStatus === 429) {
+      this.#pace.pause(retryAfterMs ?? LIMIT_PAUSE_MS);
+      throw this.error('rate-limited', `${method}: asked too often (HTTP 429)`);
+    }
+    if (httpStatus === 503 && retryAfterMs !== null) this.#pace.pause(retryAfterMs);
+    if (cut === 'timeout') {
+      throw this.error('timeout', `${method}: no whole answer within ${this.#timeoutMs} ms`);
+    }
+    if (cut !== null) throw this.error('error', `${method}: the answer is ${cut}`);
+    const read = ANSWER.safeParse(jsonOf(text));
+    if (!read.success) {
+      const found = `HTTP ${httpStatus} and ${this.#quote(text) || 'nothing'}`;
+      throw this.error('error', `${method}: found ${found}, expected an answer of JSON-RPC`);
+    }
+    if (!('result' in read.data)) throw this.#refusal(method, read.data.error, retryAfterMs);
+    if (httpStatus !== 200) {
+      throw this.error('error', `${method}: found HTTP ${httpStatus} with a result, expected HTTP 200`);
+    }
+    const value = result.safeParse(read.data.result);
+    if (value.success) return value.data;
+    const [issue] = value.error.issues;
+    const where = ['result', ...(issue?.path ?? [])].join('.');
+    throw this.error('error', `${method}: ${where} cannot be read, expected ${issue?.message}`);
+  }
+
+  #refusal(
+    method: string,
+    { code, message }: { code: number; message: string },
+    retryAfterMs: number | null,
+  ): EndpointError {
+    const said = `${this.name}: ${method}: error ${code}, ${this.#quote(message)}`;
+    if (!LIMIT_CODES.has(code)) return new EndpointError('error', said, code);
+    this.#pace.pause(retryAfterMs ?? LIMIT_PAUSE_MS);
+    return new EndpointError('rate-limited', said, code);
+  }
+
+  /** The code of what went wrong below HTTP: the message would name the host. */
+  #lostReason(cause: Error): string {
+    const inner = cause instanceof AggregateError ? cause.errors[0] : cause;
+    const code = inner instanceof Error && 'code' in inner ? String(inner.code) : 'failed';
+    return /^[A-Z0-9_]{2,60}$/.test(code) ? code : 'failed';
+  }
+
+  /** What the endpoint said, in so many characters, on one line and without what is secret. */
+  #quote(text: string): string {
+    const printable = text
+      .slice(0, 4_096)
+      .replaceAll(/[\p{C}\p{Z}\s]+/gu, ' ')
+      .trim();
+    return [...this.#redact(printable, { cut: true })].slice(0, LONGEST_QUOTE).join('');
+  }
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,149 @@
+import type { AbiEvent } from 'viem';
+import { z } from 'zod';
+import type { ChainFinality } from '../config/config.ts';
+import {
+  EVM_BLOCK,
+  EVM_RECEIPT,
+  evmMoves,
+  fulfilledBy,
+  QUANTITY,
+  receiptFault,
+} from '../domain/proof/evm-moves.ts';
+import type { Block } from '../domain/proof/reading.ts';
+import { type Endpoint, EndpointError } from './endpoint.ts';
+import { Kept } from './kept.ts';
+import type { ChainSource, Sighting } from './source.ts';
+
+/** What is pinned of a chain's fulfilments. */
+export type PinnedFulfilments = { address: string; abi: AbiEvent; hash: string };
+
+/** A node that is catching up tells how far it is. */
+const SYNCING = z.union([z.literal(false), z.looseObject({})]).transform((told) => told === false);
+
+/** Reads transactions of an EVM chain at one endpoint. */
+export class EvmSource implements ChainSource {
+  readonly #endpoint: Endpoint;
+  readonly #finality: ChainFinality;
+  readonly #fulfilments: PinnedFulfilments | null;
+  readonly #blocks = new Kept<Block>(256);
+
+  constructor(
+    endpoint: Endpoint,
+    { finality, fulfilments }: { finality: ChainFinality; fulfilments: PinnedFulfilments | null },
+  ) {
+    this.#endpoint = endpoint;
+    this.#finality = finality;
+    this.#fulfilments = fulfilments;
+  }
+
+  async identity(): Promise<string> {
+    const id = await this.#endpoint.call({ method: 'eth_chainId', params: [], result: QUANTITY });
+    return id.toString();
+  }
+
+  async isSynced(): Promise<boolean> {
+    try {
+      return await this.#endpoint.call({ method: 'eth_syncing', params: [], result: SYNCING });
+    } catch (error) {
+      // Many providers do not have it. What they have is told by the time of their final head.
+      if (error instanceof EndpointError && error.rpcCode !== null && error.outcome === 'error') return true;
+      throw error;
+    }
+  }
+
+  async finalHead(): Promise<Block> {
+    const finality = this.#finality;
+    if (typeof finality === 'string') return this.#taggedHead(finality);
+    const latest = await this.#endpoint.call({ method: 'eth_blockNumber', params: [], result: QUANTITY });
+    const confirmed = latest - BigInt(finality.confirmations);
+    const number = confirmed < 0n ? 0n : confirmed;
+    const head = await this.#blockAt(`0x${number.toString(16)}`);
+    if (head === null) {
+      throw this.#endpoint.error(
+        'error',
+        `found no block ${number}, ${finality.confirmations} behind its newest`,
+      );
+    }
+    return head;
+  }
+
+  async find(
+    txHash: string,
+    { head, token, signal }: { head: Block; token: string | null; signal?: AbortSignal },
+  ): Promise<Sighting | null> {
+    const receipt = await this.#endpoint.call(
+      { method: 'eth_getTransactionReceipt', params: [txHash], result: EVM_RECEIPT.nullable() },
+      signal,
+    );
+    if (receipt === null) return null;
+    const fault = receiptFault(receipt, txHash);
+    if (fault !== null) throw this.#endpoint.error('error', fault);
+    const isFinal = receipt.blockNumber <= BigInt(head.number);
+    const block = await this.#blockOf(receipt, { isFinal, signal });
+    const { moves, isPartial } = evmMoves(receipt.logs, token);
+    const pinned = this.#fulfilments;
+    return {
+      block,
+      isFinal,
+      succeeded: receipt.status === '0x1',
+      moves,
+      fulfilled: pinned === null ? null : fulfilledBy(receipt.logs, pinned),
+      ...(isPartial ? { isPartial } : {}),
+    };
+  }
+
+  /** The final block of the number that a receipt names, or the block of its hash where it is not final. */
+  async #blockOf(
+    { blockNumber, blockHash }: z.infer<typeof EVM_RECEIPT>,
+    { isFinal, signal }: { isFinal: boolean; signal: AbortSignal | undefined },
+  ): Promise<Block> {
+    const key = isFinal ? `final ${blockNumber}` : blockHash;
+    const known = this.#blocks.get(key);
+    // A block with too few confirmations may have been reorganised since it was kept.
+    const block =
+      known?.hash === blockHash
+        ? known
+        : await (isFinal
+            ? this.#blockAt(`0x${blockNumber.toString(16)}`, signal)
+            : this.#block({ method: 'eth_getBlockByHash', first: blockHash }, signal));
+    if (block === null) throw this.#endpoint.error('error', 'it does not know the block of the receipt');
+    // A chain that was reorganised under our eyes, or nodes behind one name that do not agree.
+    if (block.hash !== blockHash || block.number !== blockNumber.toString()) {
+      throw this.#endpoint.error('error', `its block ${blockNumber} is another one than that of the receipt`);
+    }
+    this.#blocks.set(key, block);
+    return block;
+  }
+
+  async #taggedHead(tag: 'finalized' | 'safe'): Promise<Block> {
+    const expected = `expected one that does, or another finality of the chain: finalized, safe or { confirmations: n }`;
+    try {
+      const head = await this.#blockAt(tag);
+      if (head !== null) return head;
+    } catch (error) {
+      if (!(error instanceof EndpointError) || error.rpcCode === null || error.outcome !== 'error')
+        throw error;
+      throw this.#endpoint.error(
+        'error',
+        `found an endpoint that knows no "${tag}" block (${error.message}), ${expected}`,
+      );
+    }
+    throw this.#endpoint.error('error', `found an endpoint that knows no "${tag}" block, ${expected}`);
+  }
+
+  #blockAt(numberOrTag: string, signal?: AbortSignal): Promise<Block | null> {
+    return this.#block({ method: 'eth_getBlockByNumber', first: numberOrTag }, signal);
+  }
+
+  async #block(
+    { method, first }: { method: string; first: string },
+    signal?: AbortSignal,
+  ): Promise<Block | null> {
+    const params = [first, false];
+    const block = await this.#endpoint.call({ method, params, result: EVM_BLOCK.nullable() }, signal);
+    if (block === null) return null;
+    const timestamp = Number(block.timestamp);
+    if (!Number.isSafeInteger(timestamp)) throw this.#endpoint.error('error', 'found a block of no time');
+    return { number: block.number.toString(), hash: block.hash, timestamp };
+  }
+}

@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import { SOLANA_GENESIS } from '../domain/proof/families.ts';
+import type { Block } from '../domain/proof/reading.ts';
+import { SOLANA_TRANSACTION, solanaMoves, transactionFault } from '../domain/proof/solana-moves.ts';
+import type { Endpoint } from './endpoint.ts';
+import { Kept } from './kept.ts';
+import type { ChainSource, Sighting } from './source.ts';
+
+const SLOT = z.int({ error: 'a slot' }).min(0);
+
+const SOLANA_BLOCK = z.object({ blockhash: z.string(), blockTime: z.int().min(0).nullable() });
+
+const FINALIZED = { commitment: 'finalized' } as const;
+
+/** Reads finalized transactions of Solana at one endpoint: those that are not final yet are not there. */
+export class SolanaSource implements ChainSource {
+  readonly #endpoint: Endpoint;
+  readonly #blocks = new Kept<Block>(256);
+
+  constructor(endpoint: Endpoint) {
+    this.#endpoint = endpoint;
+  }
+
+  async identity(): Promise<string> {
+    const result = z.string({ error: 'a hash' });
+    const genesis = await this.#endpoint.call({ method: 'getGenesisHash', params: [], result });
+    return (
+      [...SOLANA_GENESIS].find(([, hash]) => hash === genesis)?.[0] ?? `of genesis ${genesis.slice(0, 50)}`
+    );
+  }
+
+  /** A node that is behind has an older final head; that says it. */
+  async isSynced(): Promise<boolean> {
+    return true;
+  }
+
+  async finalHead(): Promise<Block> {
+    const slot = await this.#endpoint.call({ method: 'getSlot', params: [FINALIZED], result: SLOT });
+    const result = z.int({ error: 'a time' }).min(0).nullable();
+    const timestamp = await this.#endpoint.call({ method: 'getBlockTime', params: [slot], result });
+    if (timestamp === null) throw this.#endpoint.error('error', `found no time of its final slot ${slot}`);
+    return { number: String(slot), hash: '', timestamp };
+  }
+
+  async find(
+    txHash: string,
+    { token, signal }: { head: Block; token: string | null; signal?: AbortSignal },
+  ): Promise<Sighting | null> {
+    const options = { ...FINALIZED, encoding: 'json', maxSupportedTransactionVersion: 0 };
+    const found = await this.#endpoint.call(
+      { method: 'getTransaction', params: [txHash, options], result: SOLANA_TRANSACTION.nullable() },
+      signal,
+    );
+    if (found === null) return null;
+    const fault = transactionFault(found, txHash);
+    if (fault !== null) throw this.#endpoint.error('error', fault);
+    return {
+      block: await this.#block(found.slot, signal),
+      isFinal: true,
+      succeeded: found.meta?.err === null,
+      moves: solanaMoves(found, token),
+      fulfilled: null,
+    };
+  }
+
+  async #block(slot: number, signal: AbortSignal | undefined): Promise<Block> {
+    const known = this.#blocks.get(String(slot));
+    if (known !== undefined) return known;
+    const options = {
+      ...FINALIZED,
+      encoding: 'json',
+      transactionDetails: 'none',
+      rewards: false,
+      maxSupportedTransactionVersion: 0,
+    };
+    const read = await this.#endpoint.call(
+      { method: 'getBlock', params: [slot, options], result: SOLANA_BLOCK.nullable() },
+      signal,
+    );
+    if (read === null || read.blockTime === null) {
+      throw this.#endpoint.error('error', `it does not know the block of the transaction, slot ${slot}`);
+    }
+    const block = { number: String(slot), hash: read.blockhash, timestamp: read.blockTime };
+    this.#blocks.set(block.number, block);
+    return block;
+  }
+}

@@ -1,0 +1,99 @@
+import { resolve } from 'node:path';
+import { Command, Option } from 'commander';
+import { openBooks } from '../books/books.ts';
+import { reportText } from '../books/formats/text.ts';
+import { BooksReader, NoBooksError } from '../books/reader.ts';
+import { BooksDatabaseError, type Database } from '../books/sql/database.ts';
+import { checkTables } from '../books/sql/schema.ts';
+import { ProblemReply } from '../client/api-client.ts';
+import { loadConfig } from '../config/file/load.ts';
+import { NoSuchDayError } from '../domain/books/day.ts';
+import { REPORT, type Report } from '../domain/books/report-schema.ts';
+import { extendDirectory } from '../domain/transfers/chains.ts';
+import { BadSettingError, EXIT, TryAgainError } from '../exit.ts';
+import { readBooks, reportAs } from '../server/api/routes/books.ts';
+import { clientOf, type DaemonOptions, remark, withDaemon } from './daemon.ts';
+import { CONFIG_DEFAULT } from './start.ts';
+
+const FORMATS = ['text', 'json', 'csv', 'sums-csv', 'html'] as const;
+
+/** What the route answers where there is no such day or zone, or no books of it. */
+const NO_SUCH: ReadonlySet<number> = new Set([400, 404, 409]);
+
+type Options = DaemonOptions & {
+  day?: string;
+  zone?: string;
+  format?: (typeof FORMATS)[number];
+  store?: true;
+};
+
+/** `reconcile`: prints the books of a day. */
+export function reconcileCommand(): Command {
+  return withDaemon(
+    new Command('reconcile')
+      .description(
+        'Print the books of a day: every transfer, opening + started - ended = closing per token, and what needs a look.',
+      )
+      .option('--day <day>', 'a day like 2026-11-21 (default: yesterday)')
+      .option('--zone <zone>', 'the time zone whose day it is (default: that of the books)')
+      .addOption(new Option('--format <format>', 'how it is printed (default: text)').choices(FORMATS))
+      .option('--store', 'read the store of the config, without a daemon'),
+  ).action(async (options: Options) => {
+    const report = await reportOf(options);
+    const format = options.json === true ? 'json' : (options.format ?? 'text');
+    process.stdout.write(printed(format, report));
+    const wrong = report.checks.filter(({ ok }) => !ok);
+    for (const { text } of wrong) remark(text);
+    if (wrong.length > 0) process.exitCode = EXIT.failed;
+  });
+}
+
+function printed(format: (typeof FORMATS)[number], report: Report): string {
+  if (format === 'json') return `${JSON.stringify(report, null, 2)}\n`;
+  return format === 'text' ? `${reportText(report)}\n` : reportAs(format, report);
+}
+
+/** From the daemon; where none answers, and none was named, from the store of the config. */
+async function reportOf(options: Options): Promise<Report> {
+  const { zone, store, url } = options;
+  const day = options.day ?? 'yesterday';
+  if (store === true) return storedReport(options, day);
+  try {
+    const { body } = await (await clientOf(options)).ask(readBooks, { params: { day }, query: { zone } });
+    return REPORT.parse(body);
+  } catch (error) {
+    // 1 says that a check has failed: a day that cannot be had is something else.
+    if (error instanceof ProblemReply && NO_SUCH.has(error.status)) throw new BadSettingError(error.message);
+    if (!(error instanceof TryAgainError) || (url !== undefined && url !== '')) throw error;
+    remark(`${error.message}; reading the store instead`);
+    return storedReport(options, day);
+  }
+}
+
+async function storedReport({ config: file, zone }: Options, day: string): Promise<Report> {
+  const config = await loadConfig(resolve(file ?? CONFIG_DEFAULT), process.env);
+  const { books, dataDir, checkedChains } = config;
+  if (books === null) throw new BadSettingError(`${config.file}: found no books, expected a section books`);
+  let database: Database | null = null;
+  try {
+    database = openBooks(books, { dataDir, isReadOnly: true });
+    await checkTables(database);
+    const { timeZone, closeAfterMs, retentionMs } = books;
+    const reader = new BooksReader(database, {
+      zone: timeZone,
+      closeAfterMs,
+      retentionMs,
+      directory: extendDirectory(config),
+      checked: new Set(checkedChains.map(({ chainId }) => chainId)),
+    });
+    return await reader.report({ day, zone }, Date.now());
+  } catch (error) {
+    if (error instanceof NoSuchDayError) throw new BadSettingError(error.message);
+    if (error instanceof NoBooksError) throw new BadSettingError(error.message);
+    if (error instanceof BooksDatabaseError && error.retryable) throw new TryAgainError(error.message);
+    if (error instanceof BooksDatabaseError) throw new BadSettingError(error.message);
+    throw error;
+  } finally {
+    await database?.close();
+  }
+}

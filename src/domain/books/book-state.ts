@@ -1,0 +1,171 @@
+import { z } from 'zod';
+import type { Event } from '../events/event.ts';
+import { TRANSFER, type TransferFacts } from '../events/event-schema.ts';
+
+/**
+ * Where the money of a transfer is. `open`: it left the source and is neither paid out nor paid back; a status that the
+ * interface does not name leaves it there.
+ */
+export const PHASES = ['open', 'delivered', 'refunded'] as const;
+
+export type Phase = (typeof PHASES)[number];
+
+/** What the chain said of a payment, as an event told it. */
+export const PROOF_STATE = z.object({
+  outcome: z.enum(['verified', 'disputed', 'unproven']),
+  payment: z.string().nullable(),
+  /** The transaction that was checked; null where the event did not say. */
+  txHash: z.string().nullable().default(null),
+  reason: z.string().nullable(),
+  isSingleSource: z.boolean(),
+});
+
+export type ProofState = z.infer<typeof PROOF_STATE>;
+
+/** Members of a transfer that a row of the books shows. */
+const TOLD = TRANSFER.pick({
+  source: true,
+  destination: true,
+  refund: true,
+  toSend: true,
+  sent: true,
+  promised: true,
+  delivered: true,
+  fees: true,
+  quote: true,
+  funder: true,
+  recipient: true,
+});
+
+/** What the books know of a transfer after an event: what is stored, and what its postings follow from. */
+export const BOOK_STATE = z.object({
+  phase: z.enum(PHASES),
+  status: z.string(),
+  transfer: TOLD,
+  fundedAtMs: z.number().nullable(),
+  endedAtMs: z.number().nullable(),
+  isOverdue: z.boolean(),
+  isGone: z.boolean(),
+  /** A deposit address whose money is counted with the intent that it names. */
+  isCountedElsewhere: z.boolean(),
+  proofs: z.array(PROOF_STATE),
+  wallets: z.array(z.string()),
+  subscriptions: z.array(z.string()),
+  metadata: z.record(z.string(), z.string()),
+});
+
+export type BookState = z.infer<typeof BOOK_STATE>;
+
+/** Who a transfer belongs to, as far as is known when it is seen. */
+export type Audience = Pick<BookState, 'wallets' | 'subscriptions' | 'metadata'>;
+
+/** Something that was seen of a transfer: its event, what that says of it, and whom it leads to. */
+export type Sighting = { event: Event; facts: TransferFacts | null; audience: Audience };
+
+/** The kinds of subject that are transfers: what names one (a quote, a job, a vault) is not counted beside it. */
+export function isTransfer({ data }: Event): boolean {
+  return data.subject.kind === 'intent' || data.subject.kind === 'deposit-address';
+}
+
+const DELIVERED: ReadonlySet<string> = new Set(['filled', 'settled']);
+
+/** The phase that a status says; null for one that says nothing of it. */
+export function phaseOf(status: string | null): Phase | null {
+  const word = status?.toLowerCase() ?? '';
+  if (word === '' || word === 'unknown') return null;
+  if (DELIVERED.has(word)) return 'delivered';
+  return word === 'refunded' ? 'refunded' : 'open';
+}
+
+const PROOF = z.looseObject({
+  payment: z.string().nullable().catch(null),
+  txHash: z.string().nullable().catch(null),
+  reason: z.string().nullable().catch(null),
+  singleSource: z.boolean().catch(false),
+});
+
+/** What the books know after a sighting. What one answer omits and another showed stays known. */
+export function nextState(before: BookState | null, { event, facts, audience }: Sighting): BookState {
+  const { type, data } = event;
+  const status = data.status ?? before?.status ?? '';
+  const isGone = status.toLowerCase() === 'unknown';
+  const phase = phaseOf(status) ?? before?.phase ?? 'open';
+  const known = TOLD.safeParse(facts ?? {}).data ?? {};
+  const transfer = { ...before?.transfer, ...known };
+  if (known.sent !== undefined) delete transfer.toSend;
+  if (phase !== 'delivered') delete transfer.delivered;
+  if (phase !== 'refunded') delete transfer.refund;
+  const seenMs = Date.parse(event.timestamp);
+  const atMs = believableMs(upstreamMs(event), seenMs);
+  return {
+    phase,
+    status: isGone ? (before?.status ?? status) : status,
+    transfer,
+    fundedAtMs: before?.fundedAtMs ?? believableMs(startOf(event), seenMs),
+    endedAtMs: phase === 'open' ? null : phase === before?.phase ? before.endedAtMs : atMs,
+    isOverdue: phase === 'open' && (type.endsWith('.overdue') || (before?.isOverdue ?? false)),
+    isGone,
+    isCountedElsewhere: before?.isCountedElsewhere === true || namesIntent(event),
+    proofs: nextProofs(before?.proofs ?? [], event),
+    wallets: union(before?.wallets ?? [], audience.wallets),
+    subscriptions: union(before?.subscriptions ?? [], audience.subscriptions),
+    metadata: { ...before?.metadata, ...audience.metadata },
+  };
+}
+
+/** A deposit address shows the movements of the intent that it names as its own. */
+function namesIntent({ data }: Event): boolean {
+  const { intentHashes } = data.record;
+  return data.subject.kind === 'deposit-address' && Array.isArray(intentHashes) && intentHashes.length > 0;
+}
+
+/** One proof per payment, the newest. */
+function nextProofs(before: readonly ProofState[], { type, data }: Event): ProofState[] {
+  const outcome = PROOF_STATE.shape.outcome.safeParse(type.slice(type.indexOf('.') + 1)).data;
+  if (outcome === undefined) return [...before];
+  const told = 'proof' in data ? PROOF.safeParse(data.proof).data : undefined;
+  const payment = told?.payment ?? null;
+  const proof = {
+    outcome,
+    payment,
+    txHash: told?.txHash ?? null,
+    reason: told?.reason ?? null,
+    isSingleSource: told?.singleSource ?? false,
+  };
+  return [...before.filter((one) => one.payment !== payment), proof];
+}
+
+/** How far the upstream's clock may be ahead before its times are not believed. */
+const MOST_AHEAD_MS = 300_000;
+
+/** A moment as the upstream says it; what lies too far ahead of when it was seen, or before 1970, is taken for that. */
+export function believableMs(saidMs: number, seenMs: number): number {
+  return saidMs > seenMs + MOST_AHEAD_MS || saidMs < 0 ? seenMs : saidMs;
+}
+
+/** When the upstream says that the record changed, ms; when it was seen where it says nothing. */
+function upstreamMs({ timestamp, data }: Event): number {
+  return data.upstreamUpdatedAt === null ? Date.parse(timestamp) : data.upstreamUpdatedAt * 1_000;
+}
+
+/** When the transfer was funded, as far as that was seen, ms. */
+function startOf(event: Event): number {
+  const { fundedAt } = event.data;
+  return fundedAt === undefined ? upstreamMs(event) : fundedAt * 1_000;
+}
+
+const CLOCK_WORDS = /\.(overdue|expiring|short|verified|disputed|unproven|unknown)$/;
+
+/** When what an event tells happened, ms: on the upstream's clock, for what our own clock or a check found on ours. */
+export function happenedMs(event: Event): number {
+  return isOfOurClock(event) ? Date.parse(event.timestamp) : upstreamMs(event);
+}
+
+/** Whether an event tells what our own clock or a check found, which says nothing of when the upstream's next word was. */
+export function isOfOurClock({ type }: Event): boolean {
+  return CLOCK_WORDS.test(type);
+}
+
+function union(one: readonly string[], other: readonly string[]): string[] {
+  return [...new Set([...one, ...other])];
+}

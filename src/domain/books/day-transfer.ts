@@ -1,0 +1,29 @@
+import type { BookState } from './book-state.ts';
+import type { Posting } from './postings.ts';
+
+/** An event of a transfer, with the state after it and what became of its deliveries. */
+export type ReportEvent = {
+  eventId: string;
+  type: string;
+  atMs: number;
+  bookedMs: number;
+  state: BookState;
+  deliveries: readonly { receiver: string; state: string; deliveredMs: number | null }[];
+};
+
+/** A transfer with all that was posted of it; its events in their order. */
+export type ReportTransfer = {
+  subject: string;
+  postings: readonly Posting[];
+  events: readonly ReportEvent[];
+};
+
+/** A transfer as it stood when the day ended. */
+export type DayTransfer = ReportTransfer & {
+  state: BookState;
+  /** Net count of what had started and not ended, when the day began and when it ended. */
+  openBefore: number;
+  openAfter: number;
+  inDay: readonly Posting[];
+  eventsInDay: readonly ReportEvent[];
+};

@@ -1,0 +1,73 @@
+import { isTimeZone, offsetMs } from '../events/quiet-hours.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** A day of a time zone: from its first moment (ms) to that of the next. 23 or 25 hours long where clocks are changed. */
+export type Day = { day: string; zone: string; fromMs: number; toMs: number };
+
+/** A day or a zone that does not exist. */
+export class NoSuchDayError extends Error {
+  override readonly name = 'NoSuchDayError';
+}
+
+const DAY = /^(\d{4})-(\d{2})-(\d{2})$/;
+
+/** A day of a zone. Throws a NoSuchDayError for one that the calendar or the zone does not have. */
+export function dayOf(day: string, zone: string): Day {
+  checkedZone(zone);
+  const next = nextDay(day);
+  const [fromMs, toMs] = [startMs(day, zone), startMs(next, zone)];
+  if (toMs <= fromMs) throw new NoSuchDayError(`found ${day}, a day that ${zone} left out`);
+  return { day, zone, fromMs, toMs };
+}
+
+/** A zone that exists. Throws a NoSuchDayError for another. */
+export function checkedZone(zone: string): string {
+  if (/^[A-Za-z]/.test(zone) && isTimeZone(zone)) return zone;
+  throw new NoSuchDayError(
+    `found the zone ${JSON.stringify(zone.slice(0, 60))}, expected a time zone of the IANA database, like Europe/Paris`,
+  );
+}
+
+/** The day of a zone in which a moment lies. */
+export function dayAt(ms: number, zone: string): Day {
+  return dayOf(dateOf(ms, zone), zone);
+}
+
+/** The day after. */
+export function nextDay(day: string): string {
+  return shifted(day, 1);
+}
+
+/** The day before. */
+export function previousDay(day: string): string {
+  return shifted(day, -1);
+}
+
+function shifted(day: string, days: number): string {
+  const [, year, month, date] = DAY.exec(day) ?? [];
+  const ms = Date.UTC(Number(year), Number(month) - 1, Number(date));
+  if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== day || Number(year) < 1970) {
+    throw new NoSuchDayError(
+      `found ${JSON.stringify(day.slice(0, 40))}, expected a day of the calendar, like 2026-11-21`,
+    );
+  }
+  return new Date(ms + days * 24 * HOUR_MS).toISOString().slice(0, 10);
+}
+
+/** The date that a zone's calendar shows. */
+function dateOf(ms: number, zone: string): string {
+  return new Date(ms + offsetMs(zone, ms)).toISOString().slice(0, 10);
+}
+
+/** The first moment whose date is a day or a later one: no zone is more than 15 hours from UTC. */
+function startMs(day: string, zone: string): number {
+  const midnightMs = Date.parse(`${day}T00:00:00Z`);
+  let [earlierMs, laterMs] = [midnightMs - 16 * HOUR_MS, midnightMs + 16 * HOUR_MS];
+  while (laterMs - earlierMs > 1) {
+    const middleMs = Math.floor((earlierMs + laterMs) / 2);
+    if (dateOf(middleMs, zone) >= day) laterMs = middleMs;
+    else earlierMs = middleMs;
+  }
+  return laterMs;
+}

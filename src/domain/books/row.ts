@@ -1,0 +1,94 @@
+import type { TransferFacts } from '../events/event-schema.ts';
+import { foldHex } from '../subjects/subject.ts';
+import type { BookState } from './book-state.ts';
+import type { DayTransfer } from './day-transfer.ts';
+import type { BookAmount, PROOF_WORDS, ReportRow } from './report-schema.ts';
+import { amountOf, type BookNames } from './sums.ts';
+
+type ToldMoney = NonNullable<TransferFacts['sent']>;
+
+/** A transfer as a row of the report of a day. */
+export function rowOf(
+  transfer: DayTransfer,
+  { names, tellByMs }: { names: BookNames; tellByMs: number },
+): ReportRow {
+  const { subject, state, openBefore, inDay } = transfer;
+  const { transfer: facts, fundedAtMs, endedAtMs } = state;
+  const money = (one: ToldMoney | undefined): BookAmount | null =>
+    one === undefined ? null : moneyOf(one, names);
+  const isFilled = state.phase === 'delivered' && fundedAtMs !== null && endedAtMs !== null;
+  const { proof, proofReason } = proofOf(state);
+  return {
+    subject,
+    status: state.status,
+    phase: state.phase,
+    fundedAt: isoOrNull(fundedAtMs),
+    endedAt: isoOrNull(endedAtMs),
+    fillSeconds: isFilled ? Math.max(0, Math.round((endedAtMs - fundedAtMs) / 1_000)) : null,
+    source: chainOf(facts.source?.chainId, names),
+    destination: chainOf(facts.destination?.chainId, names),
+    sent: money(facts.sent ?? facts.toSend),
+    isSentSeen: facts.sent !== undefined,
+    promised: money(facts.promised),
+    delivered: money(facts.delivered),
+    fees: (facts.fees ?? []).map((fee) => moneyOf(fee, names)),
+    sourceTx: facts.source?.txHash ?? null,
+    destinationTx: facts.destination?.txHash ?? null,
+    refundTx: facts.refund?.txHash ?? null,
+    proof,
+    proofReason,
+    told: toldOf(transfer, tellByMs),
+    wallets: state.wallets,
+    subscriptions: state.subscriptions,
+    metadata: state.metadata,
+    carried: openBefore > 0,
+    late: inDay.some(({ isLate }) => isLate),
+    corrections: inDay.filter(({ isCorrection }) => isCorrection).length,
+  };
+}
+
+/**
+ * What the chain said: a dispute of any payment counts more than all else. Only the payment that ended the transfer makes it
+ * verified, and only in the transaction that the record states now: that it was funded says nothing of its delivery.
+ */
+export function proofOf({ phase, proofs, transfer }: BookState): {
+  proof: (typeof PROOF_WORDS)[number];
+  proofReason: string | null;
+} {
+  const end = phase === 'delivered' ? 'destination' : phase === 'refunded' ? 'refund' : null;
+  const stated = foldHex((end === null ? null : transfer[end]?.txHash) ?? '');
+  const found =
+    proofs.find(({ outcome }) => outcome === 'disputed') ??
+    proofs.find(({ payment, txHash }) => payment === end && foldHex(txHash ?? stated) === stated) ??
+    proofs.find(({ outcome }) => outcome === 'unproven');
+  if (found === undefined) return { proof: 'not checked', proofReason: null };
+  const reason = found.reason ?? (found.isSingleSource ? 'by one endpoint' : null);
+  return { proof: found.outcome, proofReason: reason };
+}
+
+/** By whom the newest status of the day was told; what was delivered after a moment was not delivered then. */
+function toldOf({ events, state }: DayTransfer, tellByMs: number): ReportRow['told'] {
+  const word = state.status.toLowerCase();
+  const event = events.findLast((one) => one.state.status === state.status && one.type.endsWith(`.${word}`));
+  return (event?.deliveries ?? []).map(({ receiver, state: found, deliveredMs }) => {
+    const isTold = deliveredMs !== null && deliveredMs <= tellByMs;
+    return {
+      receiver,
+      state: isTold ? 'delivered' : deliveredMs === null ? found : 'waiting',
+      at: isoOrNull(isTold ? deliveredMs : null),
+    };
+  });
+}
+
+function moneyOf({ amount, chainId, token, units, symbol }: ToldMoney, names: BookNames): BookAmount {
+  const shown = amountOf(BigInt(amount), { chainId: chainId ?? '', token: token ?? '' }, names);
+  return { ...shown, units: shown.units ?? units ?? null, symbol: shown.symbol ?? symbol ?? null };
+}
+
+function chainOf(chainId: string | undefined, names: BookNames): string | null {
+  return chainId === undefined ? null : (names.chain(chainId) ?? chainId);
+}
+
+function isoOrNull(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}

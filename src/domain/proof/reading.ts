@@ -1,0 +1,77 @@
+import { z } from 'zod';
+
+const DIGITS = z.string().regex(/^\d{1,78}$/);
+
+/**
+ * Units of a token that one transaction moved. On an EVM chain it is a `Transfer` log and `index` its log index. On
+ * Solana it is what the accounts of one owner gained: `from` is null and `index` that of the account in the transaction.
+ */
+export const MOVE = z.object({
+  token: z.string(),
+  from: z.string().nullable(),
+  to: z.string(),
+  amount: DIGITS,
+  index: z.int().min(0),
+  /** The token account that gained, on Solana. */
+  account: z.string().exactOptional(),
+  /** Of a program that may have kept a fee, which is not guessed (Token-2022). */
+  mayHaveFee: z.literal(true).exactOptional(),
+});
+
+export type Move = z.infer<typeof MOVE>;
+
+/** A block; on Solana a slot and its blockhash. `timestamp` is in Unix seconds. */
+export const BLOCK = z.object({ number: DIGITS, hash: z.string(), timestamp: z.int().min(0) });
+
+export type Block = z.infer<typeof BLOCK>;
+
+/** `host` is the same for two endpoints whose URLs have one host; it does not name that host, which may be secret. */
+const WHO = { endpoint: z.string(), host: z.string() };
+
+/**
+ * What one endpoint said of one transaction at one moment. `head` is the newest block that the endpoint called final
+ * before it was asked for the transaction.
+ */
+export const READING = z.discriminatedUnion('outcome', [
+  z.object({
+    ...WHO,
+    outcome: z.literal('found'),
+    block: BLOCK,
+    head: BLOCK,
+    /** At `head` or before it, and the endpoint's own block of that number. */
+    isFinal: z.boolean(),
+    succeeded: z.boolean(),
+    /** Of the token that was asked about; of every token where none was. */
+    moves: z.array(MOVE),
+    /** Intent hashes of the pinned fulfilment event; null where none is pinned. */
+    fulfilled: z.array(z.string()).nullable(),
+    /** There are more moves than were kept. */
+    isPartial: z.literal(true).exactOptional(),
+  }),
+  z.object({
+    ...WHO,
+    outcome: z.literal('absent'),
+    /** Whether the endpoint says that it has caught up. */
+    isSynced: z.boolean(),
+    head: BLOCK.nullable(),
+  }),
+  /** `reason` never holds the URL. */
+  z.object({ ...WHO, outcome: z.literal('failed'), reason: z.string() }),
+]);
+
+export type Reading = z.infer<typeof READING>;
+
+export type Found = Extract<Reading, { outcome: 'found' }>;
+
+/**
+ * How long until what was found is final, at the chain's own pace: the final head moves on a second per second. 0 where
+ * all that is found is final; null where nothing is found.
+ */
+export function finalInMs(readings: readonly Reading[]): number | null {
+  const found = readings.filter((reading) => reading.outcome === 'found');
+  if (found.length === 0) return null;
+  const waits = found.map(({ isFinal, block, head }) =>
+    isFinal ? 0 : Math.max(1, block.timestamp - head.timestamp) * 1_000,
+  );
+  return Math.max(...waits);
+}

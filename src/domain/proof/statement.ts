@@ -1,0 +1,114 @@
+import { isJsonObject, type JsonObject } from '../json.ts';
+import { amountOf, wordOf } from '../quotes/promised.ts';
+import { foldHex, parseSubjectId, type SubjectId } from '../subjects/subject.ts';
+import { type Leg, readTransfer } from '../transfers/transfer.ts';
+import { isEvmAddress } from './families.ts';
+import type { Payment } from './payment.ts';
+
+export type { Payment } from './payment.ts';
+
+/** What the upstream has stated about one payment of a transfer. */
+export type Statement = {
+  subject: SubjectId;
+  /** `0x` and 64 hex digits, in lower case; null where the id of the subject is no such hash. */
+  intentHash: string | null;
+  payment: Payment;
+  chainId: string;
+  /** Hex in lower case, base58 as it is. */
+  txHash: string;
+  /** The token's address as `txHash` is written. Of a refund, of which no token is stated: the token that was sent. */
+  token: string | null;
+  /** Base units; null where none is stated, as of a refund. */
+  amount: string | null;
+  /** Who may rightly receive it, as far as the user has said; empty where that is not known. */
+  recipients: string[];
+};
+
+/** Where the recipients of a delivery are known from: the user's word, and a quote that the user has handed over. */
+export type KnownRecipients = {
+  recipients?: readonly string[];
+  promised?: { destination?: { chainId?: string; recipient?: string } } | null;
+};
+
+/**
+ * The statements that a record of a transfer makes: its `destinationTx`, its `sourceTx`, and the refund of a step. Only
+ * intents make any: a quote or job repeats what its intent states, and one payment would be claimed twice.
+ */
+export function statementsOf(
+  { subject, record }: { subject: SubjectId; record: JsonObject },
+  known: KnownRecipients = {},
+): Statement[] {
+  const key = parseSubjectId(subject);
+  if (key?.kind !== 'intent') return [];
+  const intentHash = /^0x[0-9a-fA-F]{64}$/.test(key.hash) ? key.hash.toLowerCase() : null;
+  const { source, refund } = readTransfer(record);
+  const sent = source?.members.includes('sourceTx') ? source : null;
+  const paid = [
+    { payment: 'destination', ...statedPayment(record.destinationTx) },
+    { payment: 'source', ...statedPayment(record.sourceTx) },
+    {
+      payment: 'refund',
+      chainId: refund?.chainId ?? null,
+      txHash: refund?.txHash ?? null,
+      token: refundedToken(refund, sent),
+      amount: null,
+    },
+  ] as const;
+  return paid.flatMap(({ payment, chainId, txHash, token, amount }) => {
+    const [chain, hash] = [wordOf(chainId), wordOf(txHash)];
+    if (chain === null || hash === null) return [];
+    return [
+      {
+        subject,
+        intentHash,
+        payment,
+        chainId: chain,
+        txHash: foldHex(hash),
+        token: token === null ? null : foldHex(token),
+        amount,
+        recipients: recipientsOf({ payment, chainId: chain, token }, known),
+      },
+    ];
+  });
+}
+
+/** Who may rightly receive a payment that was stated, by what is known now. */
+export function recipientsOf(
+  { payment, chainId, token }: Pick<Statement, 'payment' | 'chainId' | 'token'>,
+  known: KnownRecipients,
+): string[] {
+  return payment === 'destination' ? recipientsOn(chainId, token, known) : [];
+}
+
+/**
+ * A refund gives back what was sent. One that is stated by the very transaction that funded it is known by nothing: what
+ * moved there was the funding.
+ */
+function refundedToken(refund: Leg | null, sent: Leg | null): string | null {
+  if (refund === null || sent === null || refund.chainId !== sent.chainId) return null;
+  const isFunding =
+    refund.txHash !== null && sent.txHash !== null && foldHex(refund.txHash) === foldHex(sent.txHash);
+  return isFunding ? null : sent.token;
+}
+
+/** A transaction summary as far as it can be read: a bad amount costs no hash. */
+function statedPayment(value: JsonObject[string] | undefined) {
+  const summary = isJsonObject(value) ? value : {};
+  return {
+    chainId: wordOf(summary.chainId),
+    txHash: wordOf(summary.txHash),
+    token: wordOf(summary.token),
+    amount: amountOf(summary.amount),
+  };
+}
+
+/** Those that are addresses of the payment's kind of chain: the wallets of a user are on several. */
+function recipientsOn(chainId: string, token: string | null, { recipients, promised }: KnownRecipients) {
+  const quoted = promised?.destination;
+  const named = [
+    ...(recipients ?? []),
+    ...(quoted?.recipient !== undefined && (quoted.chainId ?? chainId) === chainId ? [quoted.recipient] : []),
+  ];
+  const isEvm = token === null || isEvmAddress(token);
+  return [...new Set(named.filter((one) => isEvmAddress(one) === isEvm).map(foldHex))];
+}

@@ -1,0 +1,34 @@
+import type { Source } from '../sources.ts';
+
+/**
+ * The values that a label can have: a closed set, the receivers of the config (`receivers`), the queues that follow
+ * from them (`queues`), the routes of the config (`routes`), its chains with RPC endpoints (`chains`) and the names of those
+ * (`endpoints`), pairs of chains (`learned`) and symbols of tokens (`tokens`),
+ * both the first or largest few, or the one value that a process has (`one`).
+ */
+export type LabelValues =
+  | readonly string[]
+  | 'receivers'
+  | 'queues'
+  | 'routes'
+  | 'chains'
+  | 'endpoints'
+  | 'learned'
+  | 'tokens'
+  | 'one';
+
+/**
+ * A metric. `series` replaces the label combinations that exist from the start (every one of closed sets).
+ * `source` is where a gauge is read at scrape time: such a gauge says the same in every process on one Redis.
+ * `exemplars`: an observation may name the event that it was made for.
+ */
+export type Definition = {
+  name: string;
+  help: string;
+  type: 'counter' | 'gauge' | 'histogram';
+  labels: { readonly [label: string]: LabelValues };
+  buckets?: readonly number[];
+  series?: readonly { readonly [label: string]: string }[];
+  source?: Source;
+  exemplars?: true;
+};

@@ -1,0 +1,64 @@
+import { STORED_KINDS } from '../../store/stored.ts';
+import { SOURCES } from '../sources.ts';
+import type { Definition } from './definition.ts';
+
+/** Metrics of what a process says of itself and of Redis. */
+export const PROCESS = {
+  buildInfo: {
+    name: 'intentwatch_build_info',
+    help: 'Always 1; the labels say which version runs on which Node.',
+    type: 'gauge',
+    labels: { version: 'one', node_version: 'one' },
+  },
+  time: {
+    name: 'intentwatch_clock_timestamp_seconds',
+    help: 'The clock of the process at the scrape, in seconds since 1970.',
+    type: 'gauge',
+    labels: {},
+  },
+  ready: {
+    name: 'intentwatch_ready',
+    help: '1 while the process is ready, as `/readyz` says.',
+    type: 'gauge',
+    labels: {},
+  },
+  configReloaded: {
+    name: 'intentwatch_config_last_reload_successful',
+    help: '1 when the config that was read last is the one that runs; 0 when it was refused, and the one before goes on.',
+    type: 'gauge',
+    labels: {},
+  },
+  configReloadedAt: {
+    name: 'intentwatch_config_last_reload_success_timestamp_seconds',
+    help: 'When the config that runs was read, at the start or by a reload, in seconds since 1970.',
+    type: 'gauge',
+    labels: {},
+  },
+  redisReachable: {
+    name: 'intentwatch_redis_reachable',
+    help: '1 while Redis answers on the connections of this process; 0 after 5 s without an answer.',
+    type: 'gauge',
+    labels: {},
+  },
+  redisPersistent: {
+    name: 'intentwatch_redis_persistent',
+    help: '1 when Redis keeps what it is given, in an append-only file or in dumps; 0 when it proves to keep nothing, or fails to write. Absent where it does not say. As of the last minute in which it was reachable.',
+    type: 'gauge',
+    labels: {},
+    series: [],
+  },
+  foreign: {
+    name: 'intentwatch_foreign_entries_total',
+    help: 'Entries in Redis that had another shape than this version writes, by what they should be. They were dropped or written anew.',
+    type: 'counter',
+    labels: { what: STORED_KINDS },
+  },
+  scrapeErrors: {
+    name: 'intentwatch_scrape_errors_total',
+    help: 'Times at which a source of gauges failed or took longer than 0.8 s, as all do while Redis is away; its gauges are then absent.',
+    type: 'counter',
+    labels: {
+      source: SOURCES,
+    },
+  },
+} as const satisfies Record<string, Definition>;

@@ -1,0 +1,94 @@
+import { isIP, Socket } from 'node:net';
+import pg from 'pg';
+import type { PostgresReceiver } from '../../config/config.ts';
+import type { NameResolver } from '../../network/resolver.ts';
+import { secretsOfLogin } from '../../redact.ts';
+import type { Secret } from '../../secret.ts';
+
+/** How Postgres is reached. */
+export type PostgresTarget = Pick<PostgresReceiver, 'url' | 'tls' | 'allowInsecure'>;
+
+/** A connection to Postgres; `destroy` ends it at once, whatever it waits for. */
+export type PostgresConnection = { client: pg.Client; isUsable(): boolean; destroy(): void };
+
+const DEFAULT_PORT = 5_432;
+
+/** Connects to the first address of the host that takes it. Ends, and rejects, when the signal says so. */
+export async function connectPostgres(
+  target: PostgresTarget,
+  { names, signal }: { names: NameResolver; signal: AbortSignal },
+): Promise<PostgresConnection> {
+  const { hostname } = new URL(target.url.reveal());
+  const addresses = await untilAborted(names.resolve(hostname.replace(/^\[|\]$/g, '')), signal);
+  let failure: unknown = new Error('the host name has no address');
+  for (const { address } of addresses) {
+    try {
+      return await connectTo(address, target, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      failure = error;
+    }
+  }
+  throw failure;
+}
+
+async function connectTo(
+  address: string,
+  { url, tls, allowInsecure }: PostgresTarget,
+  signal: AbortSignal,
+): Promise<PostgresConnection> {
+  const { hostname, port, username, password, pathname } = new URL(url.reveal());
+  const user = decodeURIComponent(username);
+  const socket = new Socket();
+  const client = new pg.Client({
+    host: address,
+    port: port === '' ? DEFAULT_PORT : Number(port),
+    user,
+    password: decodeURIComponent(password),
+    database: decodeURIComponent(pathname.slice(1)) || user,
+    application_name: 'intentwatch',
+    keepAlive: true,
+    stream: () => socket,
+    ssl: allowInsecure
+      ? false
+      : {
+          ...(isIP(hostname) === 0 ? { servername: hostname } : {}),
+          ...(tls?.ca ? { ca: tls.ca } : {}),
+          ...(tls?.identity ? { cert: tls.identity.cert, key: tls.identity.key.reveal() } : {}),
+        },
+  });
+  let isUsable = true;
+  // What breaks a connection that is not in use is found out here; else it would end the process.
+  client.on('error', () => {
+    isUsable = false;
+  });
+  client.on('end', () => {
+    isUsable = false;
+  });
+  const destroy = (): void => {
+    isUsable = false;
+    socket.destroy();
+  };
+  try {
+    await untilAborted(client.connect(), signal);
+  } catch (error) {
+    destroy();
+    throw error;
+  }
+  return { client, isUsable: () => isUsable, destroy };
+}
+
+/** What Postgres, or an error, could repeat of how it is reached and is secret. */
+export function secretsOfPostgresUrl(url: Secret): string[] {
+  return secretsOfLogin(new URL(url.reveal()));
+}
+
+/** The driver knows no signals: what it waits for goes on, and is ended by destroying its connection. */
+export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const abort = (): void => reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    if (signal.aborted) abort();
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}

@@ -1,0 +1,30 @@
+import pg from 'pg';
+import { describeConnectionError } from '../webhook/classify.ts';
+
+/** Why an event could not be inserted, in words for a human, with Postgres' own code and what would help. */
+export function describePostgresError(error: unknown, table: string): string {
+  if (!(error instanceof pg.DatabaseError)) return describeConnectionError(error);
+  const words = `${error.message} (${error.code ?? 'without a code'})`;
+  const advice = adviceFor(error.code, table);
+  return advice === null ? words : `${words}; ${advice}`;
+}
+
+function adviceFor(code: string | undefined, table: string): string | null {
+  switch (code) {
+    case '42P01': // undefined_table
+    case '3F000': // invalid_schema_name
+      return `expected the table ${table}: intentwatch postgres-table prints what makes it`;
+    case '42703': // undefined_column
+    case '42804': // datatype_mismatch
+    case '42846': // cannot_coerce
+      return `expected the columns that intentwatch postgres-table prints`;
+    case '42P10': // invalid_column_reference: no unique key for ON CONFLICT
+      return `expected a unique key on the column id of ${table}: without it an event could be there twice`;
+    case '42501': // insufficient_privilege
+      return `expected a user who may INSERT into ${table} and SELECT its column id`;
+    case '23502': // not_null_violation
+      return `expected a default for every column of your own`;
+    default:
+      return null;
+  }
+}

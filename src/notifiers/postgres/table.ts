@@ -1,0 +1,69 @@
+import type { RenderedEvent } from '../../domain/events/event.ts';
+import { storableText } from '../../domain/storable-text.ts';
+
+/**
+ * Makes the table where it is missing. `number` is given while the insert holds a lock, so rows become visible in its
+ * order: whoever has read up to one misses nothing by asking for larger ones.
+ */
+export function tableDefinition(table: string): string {
+  const index = quoted(`${table.split('.').at(-1)}_subject`.slice(-63));
+  return `CREATE TABLE IF NOT EXISTS ${quotedTable(table)} (
+  number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, -- in this order rows became visible
+  id text NOT NULL UNIQUE, -- of the event
+  type text NOT NULL,
+  occurred_at timestamptz NOT NULL,
+  subject text NOT NULL,
+  sequence bigint NOT NULL, -- among the events of the subject
+  position text COLLATE "C", -- in this order events were made, over all subjects; null for test events
+  event jsonb NOT NULL, -- whole
+  inserted_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX IF NOT EXISTS ${index} ON ${quotedTable(table)} (subject, sequence);
+`;
+}
+
+/** Any number: with the table's own it names the lock. */
+const LOCK = 1_767_336_803;
+
+/**
+ * Inserts an event, unless it is there: no row then. One insert at a time, over all processes, until it is committed: the
+ * number is taken only once the lock is held.
+ */
+export function insertStatement(table: string): string {
+  const name = quotedTable(table);
+  return `WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(${LOCK}, '${name}'::regclass::oid::int4))
+INSERT INTO ${name} (id, type, occurred_at, subject, sequence, position, event)
+SELECT $1::text, $2::text, $3::timestamptz, $4::text, $5::bigint, $6::text, $7::jsonb FROM turn
+ON CONFLICT (id) DO NOTHING`;
+}
+
+/** The values of the statement. `entry` is where the event stands in the log; null for one that stands in none. */
+export function insertValues(event: RenderedEvent, entry: string | null): (string | number | null)[] {
+  const clean = storable(event);
+  const { id, type, timestamp, data } = clean;
+  const position = entry === null ? null : positionOf(entry);
+  return [id, type, timestamp, data.subject.id, data.sequence, position, JSON.stringify(clean)];
+}
+
+/** An entry of the log as a text that sorts as entries do. */
+function positionOf(entry: string): string {
+  const [ms = '', place = ''] = entry.split('-');
+  return `${ms.padStart(14, '0')}-${place.padStart(10, '0')}`;
+}
+
+/** What Postgres cannot keep in a text or in JSON is replaced, at any depth. */
+function storable<T>(value: T): T;
+function storable(value: unknown): unknown {
+  if (typeof value === 'string') return storableText(value);
+  if (Array.isArray(value)) return value.map((one) => storable(one));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [storable(key), storable(one)]));
+}
+
+function quotedTable(table: string): string {
+  return table.split('.').map(quoted).join('.');
+}
+
+function quoted(name: string): string {
+  return `"${name}"`;
+}

@@ -1,0 +1,55 @@
+import { z } from 'zod';
+import { readBatch } from '../queues/deliveries/log-batch.ts';
+import type { RawEntry } from '../store/set-aside.ts';
+import { isoTime } from './moment.ts';
+import type { OperationParts } from './parts.ts';
+
+/** An entry of the event log that was set aside. */
+export const SET_ASIDE_ENTRY = z.object({
+  id: z.string().describe('Where it stood in the log.'),
+  at: z.iso.datetime(),
+  kind: z.string().describe('What it says it is.'),
+  subject: z.string().nullable(),
+  reason: z.string().nullable().describe('Why it cannot be read; null when it can be by now.'),
+});
+
+/** What came of putting entries back. */
+export const SET_ASIDE_REPLAYED = z.object({
+  returned: z.int().describe('How many are back in the log.'),
+  setAside: z.int().describe('How many there were.'),
+});
+
+/** An entry as it is stored, and as it is shown. */
+type Kept = { entry: RawEntry; shown: z.infer<typeof SET_ASIDE_ENTRY> };
+
+/** The entries that could not be read, the oldest first. */
+export async function listSetAside(parts: OperationParts): Promise<z.infer<typeof SET_ASIDE_ENTRY>[]> {
+  return (await readKept(parts)).map(({ shown }) => shown);
+}
+
+/** Puts what can be read by now back into the log: receivers get it that have not got it yet. */
+export async function replaySetAside(parts: OperationParts): Promise<z.infer<typeof SET_ASIDE_REPLAYED>> {
+  const kept = await readKept(parts);
+  let returned = 0;
+  for (const { entry, shown } of kept) {
+    if (shown.reason === null && (await parts.stores.setAside.putBack(entry))) returned += 1;
+  }
+  return { returned, setAside: kept.length };
+}
+
+async function readKept({ stores: { setAside, events } }: OperationParts): Promise<Kept[]> {
+  const kept: Kept[] = [];
+  for (const entry of await setAside.list()) {
+    const { unreadable, stoppedBy } = await readBatch([entry], events);
+    const reason = stoppedBy?.reason ?? unreadable[0]?.reason ?? null;
+    const at = isoTime(Number(entry.id.split('-')[0]));
+    const [kind, subject] = [fieldOf(entry, 'kind') ?? '', fieldOf(entry, 'subject')];
+    kept.push({ entry, shown: { id: entry.id, at, kind, subject, reason } });
+  }
+  return kept;
+}
+
+function fieldOf({ fields }: RawEntry, name: string): string | null {
+  const index = fields.findIndex((field, at) => at % 2 === 0 && field === name);
+  return index === -1 ? null : (fields[index + 1] ?? null);
+}

@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ClaimedCheck } from '../../store/checks.ts';
+import type { CheckParts } from './check-parts.ts';
+import { runCheck } from './run-check.ts';
+
+/** How many checks of one chain a process works on at once: an endpoint that hangs holds up no other chain. */
+const ROOM = 8;
+
+/** How often it looks for what has become due, in this process or another. */
+const QUIET_MS = 1_000;
+const ERROR_RETRY_MS = 1_000;
+
+/** How often claims are renewed. */
+const RENEW_MS = 3_000;
+
+/** How often what has outlived the retention is forgotten. */
+const TRIM_MS = 60_000;
+
+/** Works on the checks that are due, in as many processes as there are. */
+export class Checks {
+  readonly #parts: CheckParts;
+  readonly #closed = new AbortController();
+  readonly #cut = new AbortController();
+  readonly #working = new Map<string, { check: ClaimedCheck; done: Promise<void> }>();
+  #running: Promise<void> | null = null;
+  #wake: (() => void) | null = null;
+  #isAwake = false;
+  #renewing: NodeJS.Timeout | undefined;
+  #trimmedMs = 0;
+
+  constructor(parts: CheckParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#running = this.#run();
+    this.#renewing = setInterval(() => void this.#renew(), RENEW_MS);
+  }
+
+  /** Has it look at once. */
+  wake(): void {
+    this.#isAwake = true;
+    this.#wake?.();
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#closed.signal.aborted) {
+      let restMs = QUIET_MS;
+      try {
+        this.#isAwake = false;
+        restMs = await this.#claim();
+        await this.#trim();
+      } catch (error) {
+        if (!this.#closed.signal.aborted) this.#parts.log.error({ error }, 'checks.error');
+        restMs = ERROR_RETRY_MS;
+      }
+      if (!this.#isAwake) await this.#rest(restMs);
+    }
+  }
+
+  /** Claims what is due, as far as there is room. Returns how long it may rest. */
+  async #claim(): Promise<number> {
+    const rooms = this.#rooms();
+    if (rooms.size === 0) return QUIET_MS;
+    const { claimed, nextInMs } = await this.#parts.stores.checks.claim(randomUUID(), rooms);
+    for (const check of claimed) this.#work(check);
+    return nextInMs === null || claimed.length > 0 ? QUIET_MS : Math.min(QUIET_MS, Math.max(50, nextInMs));
+  }
+
+  #rooms(): Map<string, number> {
+    const rooms = new Map([...this.#parts.readers.keys()].map((chain) => [chain, ROOM]));
+    for (const { check } of this.#working.values()) {
+      const { chainId } = check.statement;
+      rooms.set(chainId, (rooms.get(chainId) ?? 0) - 1);
+    }
+    return new Map([...rooms].filter(([, room]) => room > 0));
+  }
+
+  #work(check: ClaimedCheck): void {
+    const key = `${check.id} ${check.token}`;
+    const done = runCheck(check, this.#parts, this.#cut.signal)
+      .catch((error: unknown) => this.#giveBack(check, error))
+      .finally(() => {
+        this.#working.delete(key);
+        this.wake();
+      });
+    this.#working.set(key, { check, done });
+  }
+
+  /** Has a check that ended in an error asked again soon. Where that fails too, its claim runs out. */
+  async #giveBack(check: ClaimedCheck, error: unknown): Promise<void> {
+    const { stores, log } = this.#parts;
+    if (!this.#closed.signal.aborted) log.error({ check: check.id, error }, 'check.error');
+    const later = { inMs: ERROR_RETRY_MS, because: check.because, readings: null };
+    await stores.checks.postpone(check, later).catch(() => undefined);
+  }
+
+  async #renew(): Promise<void> {
+    const claims = [...this.#working.values()].map(({ check: { id, token } }) => ({ id, token }));
+    // One that cannot be renewed is found out when it is to be written.
+    await this.#parts.stores.checks.renew(claims).catch(() => undefined);
+  }
+
+  async #trim(): Promise<void> {
+    if (performance.now() - this.#trimmedMs < TRIM_MS && this.#trimmedMs > 0) return;
+    this.#trimmedMs = performance.now();
+    await this.#parts.stores.checks.trim();
+  }
+
+  async #rest(ms: number): Promise<void> {
+    const ended = new AbortController();
+    this.#wake = () => ended.abort();
+    const signal = AbortSignal.any([this.#closed.signal, ended.signal]);
+    await sleep(ms, undefined, { signal }).catch(() => undefined);
+    this.#wake = null;
+  }
+
+  /** Claims nothing more, and cuts off what is asked: it is due again at once. */
+  async close(): Promise<void> {
+    this.#closed.abort();
+    clearInterval(this.#renewing);
+    this.#cut.abort();
+    await this.#running;
+    await Promise.allSettled([...this.#working.values()].map(({ done }) => done));
+  }
+}

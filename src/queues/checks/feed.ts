@@ -1,0 +1,156 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { ANY_ROUTE, routeName } from '../../domain/cadence/route-name.ts';
+import type { Event } from '../../domain/events/event.ts';
+import { statementsOf } from '../../domain/proof/statement.ts';
+import { asSubjectId, parseSubjectId } from '../../domain/subjects/subject.ts';
+import type { Signals } from '../../signals.ts';
+import type { CheckStore, NewCheck } from '../../store/checks.ts';
+import { SCHEMA_VERSION } from '../../store/commands.ts';
+import type { EventLog } from '../../store/event-log.ts';
+import type { FencedLease } from '../../store/lease.ts';
+import { compareEntries, isOfNewerVersion, type UnreadableEntry } from '../../store/log-entry.ts';
+
+/** How often the log is looked at, and how often the lease is asked for. */
+const QUIET_MS = 1_000;
+
+/** How many entries one step takes. */
+const BATCH = 200;
+
+/** How long it stands before what only a newer version can read, and leaves the lease to others. */
+const STAND_ASIDE_MS = 30_000;
+
+/** What the feed works with. `chains` are those whose payments can be checked. */
+export type FeedParts = {
+  stores: { checks: CheckStore; events: EventLog; lease: FencedLease };
+  chains: ReadonlySet<string>;
+  /** Hears that there are new checks. */
+  onFed: () => void;
+  signals: Signals;
+  log: Logger;
+};
+
+/**
+ * Reads the event log along a cursor of its own, and makes a check of every statement about a payment on a chain of the
+ * config. One process feeds at a time. The checks are made and the cursor moves in one step, under the fencing token: a
+ * crash repeats nothing and loses nothing. It begins with what comes after it was first switched on, see `begin`.
+ */
+export class CheckFeed {
+  readonly #parts: FeedParts;
+  readonly #closed = new AbortController();
+  #running: Promise<void> | null = null;
+
+  constructor(parts: FeedParts) {
+    this.#parts = parts;
+  }
+
+  /** Has it begin at the end of the log, where it was never switched on before: what is told from now on is read. */
+  async begin(): Promise<void> {
+    const { checks, events } = this.#parts.stores;
+    const [name, newest] = await Promise.all([events.name(), events.newest()]);
+    await checks.begin(`${name}|${newest}`);
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  /** Ends the step under way and gives the lease back. */
+  async close(): Promise<void> {
+    this.#closed.abort();
+    await this.#running;
+    await this.#parts.stores.lease.release().catch(() => undefined);
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#closed.signal.aborted) {
+      let restMs = QUIET_MS;
+      try {
+        const step = await this.#step();
+        if (step === 'more') continue;
+        if (step === 'aside') restMs = STAND_ASIDE_MS;
+      } catch (error) {
+        if (!this.#closed.signal.aborted) this.#parts.log.error({ error }, 'checks.feed_error');
+      }
+      await sleep(restMs, undefined, { signal: this.#closed.signal }).catch(() => undefined);
+    }
+  }
+
+  /** One step along the log. `aside`: it stands before what only a newer version can read. */
+  async #step(): Promise<'more' | 'quiet' | 'aside'> {
+    const { checks, events, lease } = this.#parts.stores;
+    const token = await lease.hold();
+    if (token === null) return 'quiet';
+    const from = await checks.cursor();
+    const place = await this.#placeOf(from);
+    if (place.isNew) await checks.feed({ token, from, to: place.cursor(place.entry) }, []);
+    if (place.isNew) return 'more';
+    const entries = await events.after(place.entry, BATCH);
+    const newer = entries.findIndex((entry) => entry.kind === 'unreadable' && isOfNewerVersion(entry));
+    const readable = newer === -1 ? entries : entries.slice(0, newer);
+    const last = readable.at(-1);
+    if (last !== undefined) {
+      const stated = readable.flatMap((entry) => (entry.kind === 'event' ? this.#checksOf(entry.event) : []));
+      const begun = await checks.feed({ token, from, to: place.cursor(last.id) }, stated);
+      if (begun !== null && begun > 0) this.#parts.onFed();
+    }
+    const stopped = entries[newer];
+    if (stopped?.kind === 'unreadable') {
+      await this.#standAside(stopped);
+      return 'aside';
+    }
+    return entries.length === BATCH ? 'more' : 'quiet';
+  }
+
+  /** Where the cursor stands. It says where entries went away before they were read; `isNew`: the cursor is to be set there. */
+  async #placeOf(
+    stored: string,
+  ): Promise<{ entry: string; isNew: boolean; cursor: (entry: string) => string }> {
+    const { events } = this.#parts.stores;
+    const [name, newest, trimmed] = await Promise.all([events.name(), events.newest(), events.trimmed()]);
+    const cursor = (entry: string): string => `${name}|${entry}`;
+    if (stored === '') return { entry: newest, isNew: true, cursor };
+    const [, known = '', entry = ''] = /^([^|]*)\|(\d+-\d+)$/.exec(stored) ?? [];
+    if (known !== name) {
+      this.#miss('the event log is another than before', { cursor: stored });
+      return { entry: '0-0', isNew: true, cursor };
+    }
+    if (compareEntries(entry, newest) > 0 && (trimmed === null || compareEntries(entry, trimmed) > 0)) {
+      this.#miss('the event log has lost its newest entries', { cursor: stored, newest });
+      return { entry: newest, isNew: true, cursor };
+    }
+    if (trimmed !== null && compareEntries(entry, trimmed) < 0) {
+      this.#miss('entries were trimmed before they were read', { cursor: stored, trimmed });
+      return { entry: trimmed, isNew: true, cursor };
+    }
+    return { entry, isNew: false, cursor };
+  }
+
+  #miss(reason: string, found: { cursor: string; newest?: string; trimmed?: string }): void {
+    this.#parts.log.error({ reason, ...found }, 'checks.events_missed');
+    this.#parts.signals.emit('checks.missed', { reason });
+  }
+
+  #checksOf(event: Event): NewCheck[] {
+    const { subject, sequence, record, upstreamUpdatedAt } = event.data;
+    if (parseSubjectId(subject.id)?.kind !== 'intent') return [];
+    const route = routeName(record);
+    const corridor = route === ANY_ROUTE ? null : route;
+    const statedAtMs = Date.parse(event.timestamp);
+    return statementsOf({ subject: asSubjectId(subject.id), record })
+      .filter(({ chainId }) => this.#parts.chains.has(chainId))
+      .map(({ recipients: _, ...stated }) => ({
+        stated,
+        sequence,
+        statedAtMs,
+        updatedAt: upstreamUpdatedAt,
+        corridor,
+      }));
+  }
+
+  async #standAside({ id, version, reason }: UnreadableEntry): Promise<void> {
+    const { log, stores } = this.#parts;
+    log.error({ entry: id, found: version, expected: SCHEMA_VERSION, reason }, 'checks.feed_stopped');
+    await stores.lease.release();
+  }
+}

@@ -1,0 +1,235 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { askInMs, type PostponeReason } from '../../domain/proof/ask-times.ts';
+import { withProofFlag } from '../../domain/proof/proof-flags.ts';
+import { finalInMs, type Reading } from '../../domain/proof/reading.ts';
+import { statementsOf } from '../../domain/proof/statement.ts';
+import { judge, type Verdict } from '../../domain/proof/verdict.ts';
+import type { ClaimedCheck, Ending, LastReading } from '../../store/checks.ts';
+import { redisTimeMs } from '../../store/connection.ts';
+import { type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
+import { commitUnasked } from '../polls/commit-flagged.ts';
+import type { CheckParts } from './check-parts.ts';
+import { withRecipients } from './recipients.ts';
+
+/** How long a check is asked about at most, within the retention: then it ends as not checked. */
+const LONGEST_LIFE_MS = 14 * 86_400_000;
+
+/** How often a commit is tried anew that others were faster than, and how long it waits then. */
+const MOST_COMMITS = 20;
+const COMMIT_AGAIN_MS = 50;
+
+/** The longest text of an endpoint that is kept. */
+const LONGEST_REASON = 200;
+
+/**
+ * What becomes of a check. All but `waiting` are ends; each is one atomic step, with the event that tells it where there is
+ * one. A crash between any two lines below leaves a claim that runs out, and the check is asked anew.
+ *
+ *   state      | by what                                       | event             | then
+ *   -----------|-----------------------------------------------|-------------------|---------------------------------
+ *   waiting    | a statement; one that restates it             | -                 | asked at growing intervals
+ *   verified   | judge(); the log is taken in the same step    | intent.verified   | kept for the retention
+ *   disputed   | judge()                                       | intent.disputed   | kept for the retention
+ *   unproven   | judge()                                       | intent.unproven   | kept for the retention
+ *   unchecked  | judge(); 14 days or the retention without end | -                 | kept for the retention
+ *
+ * What its transfer states no more is neither disputed nor unproven: it waits, and is judged anew if it is stated again.
+ * A statement that differs, in a later event, begins a check anew from any state. Whoever holds a claim that has run out, or
+ * a check that was restated meanwhile, writes nothing: `gone`. A log that was taken meanwhile has the check judged anew.
+ */
+export async function runCheck(check: ClaimedCheck, parts: CheckParts, signal: AbortSignal): Promise<void> {
+  const { statement } = check;
+  const { checks, subjects } = parts.stores;
+  const reader = parts.readers.get(statement.chainId);
+  if (reader === undefined) return;
+  if (await endUseless(check, parts)) return;
+  const readings = await reader
+    .read(statement.txHash, { token: statement.token, signal })
+    .catch((error: unknown) => {
+      if (signal.aborted) return null;
+      throw error;
+    });
+  if (readings === null || signal.aborted) {
+    await checks.postpone(check, { inMs: 0, because: check.because, readings: null });
+    return;
+  }
+  parts.failures.note(statement.chainId, readings);
+  for (let tries = 0; tries < MOST_COMMITS; tries += 1) {
+    const [known] = await subjects.peek([statement.subject]);
+    if (known === undefined) return;
+    const nowMs = await redisTimeMs(parts.redis);
+    const verdict = await verdictOf(check, { known, readings, nowMs }, parts);
+    if (verdict.outcome === 'waiting') {
+      await postpone(check, { because: verdict.because, readings, nowMs }, parts);
+      return;
+    }
+    if ((verdict.outcome === 'disputed' || verdict.outcome === 'unproven') && !isStated(check, known)) {
+      await postpone(check, { because: 'not-stated', readings, nowMs }, parts);
+      return;
+    }
+    const ending = endingOf(verdict, readings);
+    const outcome = await end(check, { ending, known, nowMs }, parts);
+    if (outcome === 'gone') return;
+    if (outcome === 'ended') {
+      report(check, { ending, readings, isTold: isTold(ending, known) }, parts);
+      return;
+    }
+    await sleep(COMMIT_AGAIN_MS);
+  }
+  throw new Error(`the check ${check.id} could not be committed: others were faster ${MOST_COMMITS} times`);
+}
+
+/** Ends a check about which no answer could say anything. */
+async function endUseless(check: ClaimedCheck, parts: CheckParts): Promise<boolean> {
+  const nowMs = await redisTimeMs(parts.redis);
+  const verdict = await verdictOf(check, { known: NOTHING_KNOWN, readings: [], nowMs }, parts);
+  if (verdict.outcome !== 'unchecked') return false;
+  const ending = endingOf(verdict, []);
+  if ((await parts.stores.checks.end(check, ending)) === 'ended') {
+    report(check, { ending, readings: [], isTold: false }, parts);
+  }
+  return true;
+}
+
+async function verdictOf(
+  check: ClaimedCheck,
+  { known, readings, nowMs }: { known: Known; readings: readonly Reading[]; nowMs: number },
+  { stores, tokens }: CheckParts,
+): Promise<Verdict> {
+  const { statement } = check;
+  const owners = await stores.checks.logsOf(statement);
+  return judge(await withRecipients(statement, known, stores.registry), readings, {
+    ...tokens(statement.chainId),
+    taken: (index) => {
+      const owner = owners.get(index) ?? null;
+      return owner === statement.subject ? null : owner;
+    },
+    statedAtMs: check.statedAt,
+    nowMs,
+  });
+}
+
+async function postpone(
+  check: ClaimedCheck,
+  {
+    because,
+    readings,
+    nowMs,
+  }: {
+    because: PostponeReason;
+    readings: readonly Reading[];
+    nowMs: number;
+  },
+  parts: CheckParts,
+): Promise<void> {
+  const { checks } = parts.stores;
+  const ageMs = Math.max(0, nowMs - check.statedAt);
+  if (ageMs > Math.min(LONGEST_LIFE_MS, checks.keptMs)) {
+    const ending: Ending = {
+      state: 'unchecked',
+      because,
+      proof: null,
+      readings: lastReadings(readings),
+      logs: [],
+    };
+    if ((await checks.end(check, ending)) === 'ended')
+      report(check, { ending, readings, isTold: false }, parts);
+    return;
+  }
+  const inMs = askInMs({ because, ageMs, finalInMs: finalInMs(readings) });
+  await checks.postpone(check, { inMs, because, readings: lastReadings(readings) });
+}
+
+/** Whether the transfer, as it is known now, still states what is checked; yes where its record is not known. */
+function isStated({ statement }: ClaimedCheck, { snapshot }: Known): boolean {
+  if (snapshot === null || snapshot.salvaged === true) return true;
+  const { subject, payment, chainId, txHash, token, amount } = statement;
+  return statementsOf({ subject, record: snapshot.record }).some(
+    (stated) =>
+      stated.payment === payment &&
+      stated.chainId === chainId &&
+      stated.txHash === txHash &&
+      stated.token === token &&
+      stated.amount === amount,
+  );
+}
+
+/** What a verdict makes of a check. */
+function endingOf(verdict: Exclude<Verdict, { outcome: 'waiting' }>, readings: readonly Reading[]): Ending {
+  const last = lastReadings(readings);
+  if (verdict.outcome === 'unchecked') {
+    return { state: 'unchecked', because: verdict.because, proof: null, readings: last, logs: [] };
+  }
+  const { outcome: state, proof } = verdict;
+  const logs = state === 'verified' ? (proof.moved ?? []).map(({ index }) => index) : [];
+  return { state, because: proof.reason ?? '', proof, readings: last, logs };
+}
+
+/** A subject whose snapshot has gone by its retention is told of no more: its check keeps the outcome. */
+function isTold({ proof }: Ending, { snapshot }: Known): boolean {
+  return proof !== null && snapshot !== null;
+}
+
+/** Ends a check, with its event in one step. `again`: another process wrote the subject, or took a log, meanwhile. */
+async function end(
+  check: ClaimedCheck,
+  { ending, known, nowMs }: { ending: Ending; known: Known; nowMs: number },
+  parts: CheckParts,
+): Promise<'ended' | 'gone' | 'again'> {
+  const { checks } = parts.stores;
+  const { state, proof } = ending;
+  const { snapshot } = known;
+  if (proof === null || snapshot === null || state === 'unchecked') {
+    const outcome = await checks.end(check, ending);
+    return outcome === 'taken' ? 'again' : outcome;
+  }
+  const { status } = snapshot;
+  const { outcome } = await commitUnasked(
+    parts,
+    { ...known, snapshot, subject: check.statement.subject },
+    {
+      transition: {
+        type: `intent.${state}`,
+        status,
+        previousStatus: status,
+        changes: [],
+        skipped: false,
+        regression: false,
+      },
+      raw: {},
+      flags: withProofFlag(snapshot.flags, check.statement.payment, state),
+      roots: null,
+      nowMs,
+      check: checks.ending(check, ending),
+      proof,
+    },
+  );
+  if (outcome === 'gone') return 'gone';
+  return outcome === 'superseded' || outcome === 'taken' ? 'again' : 'ended';
+}
+
+function report(
+  check: ClaimedCheck,
+  { ending, readings, isTold }: { ending: Ending; readings: readonly Reading[]; isTold: boolean },
+  { signals, log }: CheckParts,
+): void {
+  const { subject, payment, chainId, txHash } = check.statement;
+  const { state, because } = ending;
+  const found = readings.find((reading) => reading.outcome === 'found');
+  const isDelivery = payment === 'destination' && state === 'verified';
+  const isTimed = isDelivery && found !== undefined && check.updatedAt !== null;
+  const lagSeconds = isTimed ? Math.max(0, (check.updatedAt ?? 0) - found.block.timestamp) : null;
+  signals.emit('check.ended', { chainId, state, corridor: check.corridor, lagSeconds });
+  const level = state === 'verified' ? 'info' : 'warn';
+  const line = { subject, payment, chainId, txHash, state, asked: check.asked + 1 };
+  log[level]({ ...line, ...(because === '' ? {} : { because }), isTold }, 'check.ended');
+}
+
+function lastReadings(readings: readonly Reading[]): LastReading[] {
+  return readings.map((reading) => {
+    const { endpoint, outcome } = reading;
+    return outcome === 'failed'
+      ? { endpoint, outcome, reason: reading.reason.slice(0, LONGEST_REASON) }
+      : { endpoint, outcome };
+  });
+}

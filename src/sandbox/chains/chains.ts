@@ -1,0 +1,173 @@
+import type { Agenda } from '../world/agenda.ts';
+import { type BoundedLog, createBoundedLog } from '../world/bounded-log.ts';
+import { CHAINS, type Chain } from '../world/chains.ts';
+import type { TransferPlan } from '../world/plan.ts';
+import { between, randomStream } from '../world/random.ts';
+import type { IntentStatus } from '../world/record.ts';
+import { type Blocks, createBlocks, type FinalityLag } from './blocks.ts';
+import { createLedger, type Ledger, type Payment, type PaymentKind } from './ledger.ts';
+import { partyOf } from './moves.ts';
+
+/** A payment that the upstream has stated, and when (Unix ms). */
+export type StatedPayment = Payment & { at: number };
+
+/** A chain that can be asked. */
+export type AskableChain = { chain: Chain; blocks: Blocks };
+
+/** The chains behind the sandbox, in which the payments of its transfers stand. */
+export type Chains = {
+  /** The chains that have endpoints: all but Tron. */
+  readonly all: ReadonlyMap<number, AskableChain>;
+  readonly ledger: Ledger;
+  /** What the upstream has stated of payments, in order; the newest only. */
+  readonly stated: BoundedLog<StatedPayment>;
+  /** An intent takes a status: its payments so far stand on their chains from now on. */
+  follow(change: { plan: TransferPlan; status: IntentStatus; nowMs: number }): void;
+  /** Intents that ended in the past, the same without a word in `stated`. */
+  remember(change: { plan: TransferPlan; status: IntentStatus; nowMs: number }): void;
+  /** The plan with a payment that an earlier transfer got, where its lie is that; its own where there was none. */
+  withReused(plan: TransferPlan): TransferPlan;
+};
+
+/** How many stated payments are remembered. */
+const STATED_CAPACITY = 200_000;
+
+/** How long before the upstream knows of it a payment stands in a block, at most, before time is scaled. */
+const LONGEST_LAG_SECONDS = 2;
+
+/** A reorganisation comes after this share of the time to finality, and what has moved after twice that. */
+const REORGANISED_SHARE = 0.3;
+
+const LONGEST_REORGANISATION_MS = 600_000;
+
+/** Creates the chains. `finality` holds for all of them until it is set for one. */
+export function createChains(options: {
+  seed: number;
+  timeScale: number;
+  finality: FinalityLag;
+  agenda: Agenda;
+}): Chains {
+  const { seed, timeScale, finality, agenda } = options;
+  const ledger = createLedger();
+  const stated = createBoundedLog<StatedPayment>(STATED_CAPACITY);
+  const all = new Map(
+    CHAINS.filter(({ kind }) => kind !== 'tron').map((chain): [number, AskableChain] => [
+      chain.chainId,
+      { chain, blocks: createBlocks({ seed, chain, timeScale, finality }) },
+    ]),
+  );
+  /** What was delivered last on each chain, for whoever claims it again. */
+  const delivered = new Map<number, Payment>();
+  /** The kinds of payments of a plan that stand on their chains, or did. */
+  const told = new WeakMap<TransferPlan, Set<PaymentKind>>();
+
+  function include(payment: Payment, nowMs: number): void {
+    const on = all.get(payment.chainId);
+    if (on === undefined || payment.lie === 'absent') return;
+    if (ledger.get(payment.chainId, payment.txHash) !== undefined) return;
+    const lagSeconds = between(randomStream(seed, 'lag', payment.txHash), 0, LONGEST_LAG_SECONDS);
+    const block = on.blocks.head(nowMs - (lagSeconds * 1000) / timeScale);
+    ledger.include({ ...payment, block });
+    if (payment.lie === 'moved' || payment.lie === 'dropped') disturb(payment, { on, nowMs });
+  }
+
+  /** Has the block of a payment reorganised before it is final. */
+  function disturb(payment: Payment, { on, nowMs }: { on: AskableChain; nowMs: number }): void {
+    const waitMs = msToFinality(on.blocks, nowMs) * REORGANISED_SHARE;
+    agenda.add(nowMs + waitMs, (dueMs) => {
+      if (!reorganiseOut(payment, { on, nowMs: dueMs }) || payment.lie === 'dropped') return;
+      agenda.add(dueMs + waitMs, (laterMs) => ledger.include({ ...payment, block: on.blocks.head(laterMs) }));
+    });
+  }
+
+  /** Drops the block that holds a payment, and the payment with it; false when it is final, or not there. */
+  function reorganiseOut(payment: Payment, { on, nowMs }: { on: AskableChain; nowMs: number }): boolean {
+    const known = ledger.get(payment.chainId, payment.txHash);
+    if (known === undefined || known.block <= on.blocks.finalized(nowMs)) return false;
+    on.blocks.reorganise(known.block, nowMs);
+    ledger.drop(payment.chainId, payment.txHash);
+    return true;
+  }
+
+  return {
+    all,
+    ledger,
+    stated,
+    follow(change) {
+      const { plan, status, nowMs } = change;
+      const [first] = paymentsOf(plan, 'filled').slice(1);
+      const on = all.get(plan.destination.chain.chainId);
+      // The upstream takes a fill back when its chain was reorganised.
+      if (status === 'pending' && first !== undefined && on !== undefined) {
+        const known = ledger.get(first.chainId, first.txHash);
+        if (known?.intentHash === plan.intentHash && reorganiseOut(first, { on, nowMs })) {
+          told.get(plan)?.delete(first.payment);
+        }
+      }
+      const kinds = told.get(plan) ?? new Set();
+      told.set(plan, kinds);
+      for (const payment of paymentsOf(plan, status)) {
+        if (kinds.has(payment.payment)) continue;
+        kinds.add(payment.payment);
+        include(payment, nowMs);
+        stated.add({ ...payment, at: nowMs });
+        const isTrue = payment.payment === 'destination' && payment.lie === null;
+        if (isTrue) delivered.set(payment.chainId, payment);
+      }
+    },
+    remember({ plan, status, nowMs }) {
+      for (const payment of paymentsOf(plan, status)) include(payment, nowMs);
+    },
+    withReused(plan) {
+      if (plan.lie !== 'reused') return plan;
+      const earlier = delivered.get(plan.destination.chain.chainId);
+      if (earlier === undefined || plan.swap !== null) return { ...plan, lie: null };
+      const { token, amount, txHash, recipient } = earlier;
+      return { ...plan, recipient, destination: { ...plan.destination, token, amount, txHash } };
+    },
+  };
+}
+
+/** How long a block of now takes until it is final, in ms; a bounded time for a chain that never is. */
+function msToFinality(blocks: Blocks, nowMs: number): number {
+  const lag = blocks.finality();
+  if ('seconds' in lag) return Math.min(lag.seconds * 1000, LONGEST_REORGANISATION_MS);
+  const head = blocks.head(nowMs);
+  const { timestamp } = blocks.at(Math.max(0, head - lag.blocks));
+  return Math.min(nowMs - timestamp * 1000, LONGEST_REORGANISATION_MS);
+}
+
+/** The payments that stand on chains when an intent has a status, its source first. */
+function paymentsOf(plan: TransferPlan, status: IntentStatus): Payment[] {
+  const { intentHash, source, destination, swap, funder, recipient, vaultAddress, delivers } = plan;
+  const portal = vaultAddress ?? partyOf(source.chain.kind, 'portal');
+  const paid: Payment = {
+    intentHash,
+    payment: 'source',
+    chainId: source.chain.chainId,
+    txHash: source.txHash,
+    token: source.token,
+    amount: source.amount,
+    from: funder,
+    recipient: portal,
+    lie: null,
+  };
+  if (status === 'refunded') {
+    const back = { txHash: plan.refundTxHash, from: portal, recipient: funder, lie: plan.lie };
+    return [paid, { ...paid, ...back, payment: 'refund' }];
+  }
+  if (status !== 'filled' && status !== 'settled') return [paid];
+  const arrived: Payment = {
+    intentHash,
+    payment: 'destination',
+    chainId: destination.chain.chainId,
+    txHash: destination.txHash,
+    token: destination.token,
+    amount: delivers ?? destination.amount,
+    from: partyOf(destination.chain.kind, 'solver'),
+    recipient,
+    lie: plan.lie,
+  };
+  if (swap === null) return [paid, arrived];
+  return [paid, arrived, { ...arrived, intentHash: swap.intentHash, payment: 'swap', txHash: swap.txHash }];
+}

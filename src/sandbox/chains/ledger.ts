@@ -1,0 +1,70 @@
+import { lookupKey } from '../world/identifiers.ts';
+import type { Lie } from './lies.ts';
+
+/** Which of a transfer's payments a transaction makes. `swap`: of what arrived in another token. */
+export type PaymentKind = 'source' | 'destination' | 'swap' | 'refund';
+
+/** What the upstream states of a payment; amounts in base units. */
+export type Payment = {
+  intentHash: string;
+  payment: PaymentKind;
+  chainId: number;
+  txHash: string;
+  token: string;
+  amount: string;
+  from: string;
+  recipient: string;
+  lie: Lie | null;
+};
+
+/** A payment in the block that holds its transaction. */
+export type Included = Payment & { block: number };
+
+/** The transactions of all chains, by hash and by block. */
+export type Ledger = {
+  include(included: Included): void;
+  get(chainId: number, txHash: string): Included | undefined;
+  /** The hashes of a block, in order. */
+  inBlock(chainId: number, block: number): readonly string[];
+  drop(chainId: number, txHash: string): void;
+};
+
+/** How many transactions all chains remember: the oldest are pruned, as nodes do. */
+const CAPACITY = 200_000;
+
+export function createLedger(capacity = CAPACITY): Ledger {
+  // Invariant: both maps hold the same transactions; the first in the order in which they came.
+  const byHash = new Map<string, Included>();
+  const byBlock = new Map<string, string[]>();
+
+  const hashKey = (chainId: number, txHash: string): string => `${chainId} ${lookupKey(txHash)}`;
+  const blockKey = (chainId: number, block: number): string => `${chainId} ${block}`;
+
+  function drop(chainId: number, txHash: string): void {
+    const known = byHash.get(hashKey(chainId, txHash));
+    if (known === undefined) return;
+    byHash.delete(hashKey(chainId, txHash));
+    const key = blockKey(chainId, known.block);
+    const others = byBlock.get(key)?.filter((hash) => hash !== known.txHash) ?? [];
+    if (others.length === 0) byBlock.delete(key);
+    else byBlock.set(key, others);
+  }
+
+  return {
+    include(included) {
+      const { chainId, txHash, block } = included;
+      drop(chainId, txHash);
+      byHash.set(hashKey(chainId, txHash), included);
+      const key = blockKey(chainId, block);
+      const hashes = byBlock.get(key);
+      if (hashes === undefined) byBlock.set(key, [txHash]);
+      else hashes.push(txHash);
+      if (byHash.size <= capacity) return;
+      const [oldest] = byHash.values();
+      if (oldest !== undefined) drop(oldest.chainId, oldest.txHash);
+    },
+    get: (chainId, txHash) => byHash.get(hashKey(chainId, txHash)),
+    inBlock: (chainId, block) => byBlock.get(blockKey(chainId, block)) ?? [],
+    drop,
+  };
+}

@@ -1,0 +1,63 @@
+import { bytesToHex } from 'viem';
+import type { Chain, ChainKind } from '../world/chains.ts';
+import { address } from '../world/identifiers.ts';
+import { bytes, randomStream } from '../world/random.ts';
+import type { Included } from './ledger.ts';
+
+/** Tokens that moved, in base units. */
+export type Move = { token: string; from: string; to: string; amount: bigint };
+
+/** What a transaction really did. `fulfilled`: the intent that its fulfilment names, on chains where one is logged. */
+export type Outcome = { succeeded: boolean; moves: Move[]; fulfilled: string | null };
+
+/** What a short payment lacks: a hundredth, and never nothing. */
+const SHORT_BY = 100n;
+
+/** The part of an amount that a solver pays beside it, as fillers do: a log that proves nothing. */
+const FEE_SHARE = 1_000n;
+
+/** What a transaction did, lies and all. Everything is drawn from its hash, so that each asking gives the same. */
+export function outcomeOf(included: Included, chain: Chain): Outcome {
+  const { payment, txHash, token, from, recipient, lie, intentHash } = included;
+  const amount = BigInt(included.amount);
+  const stranger = (role: string): string => address(randomStream(txHash, role), chain.kind);
+  const fulfilled = payment === 'destination' || payment === 'swap' ? intentHash : null;
+  const paid = (move: Partial<Move> = {}): Move => ({ token, from, to: recipient, amount, ...move });
+  const fee = (of: string): Move[] =>
+    payment === 'destination' && amount > FEE_SHARE
+      ? [{ token: of, from, to: partyOf(chain.kind, 'fees'), amount: amount / FEE_SHARE }]
+      : [];
+  switch (lie) {
+    case 'reverted':
+      return { succeeded: false, moves: [], fulfilled: null };
+    case 'no-log':
+      return { succeeded: true, moves: [], fulfilled };
+    case 'short': {
+      const lacking = amount / SHORT_BY;
+      return {
+        succeeded: true,
+        moves: [...fee(token), paid({ amount: amount - (lacking > 0n ? lacking : 1n) })],
+        fulfilled,
+      };
+    }
+    case 'other-recipient':
+      return { succeeded: true, moves: [...fee(token), paid({ to: stranger('recipient') })], fulfilled };
+    case 'worthless-token': {
+      const worthless = stranger('token');
+      return { succeeded: true, moves: [...fee(worthless), paid({ token: worthless })], fulfilled };
+    }
+    case 'two-logs':
+      return { succeeded: true, moves: [paid(), ...fee(token), paid()], fulfilled };
+    case 'other-intent': {
+      const other = bytesToHex(bytes(randomStream(txHash, 'intent'), 32));
+      return { succeeded: true, moves: [...fee(token), paid()], fulfilled: other };
+    }
+    default:
+      return { succeeded: true, moves: [...fee(token), paid()], fulfilled };
+  }
+}
+
+/** Who takes part in payments besides the parties of a transfer: the same on every chain of a kind. */
+export function partyOf(kind: ChainKind, role: 'solver' | 'portal' | 'fees'): string {
+  return address(randomStream('chain-party', role), kind);
+}

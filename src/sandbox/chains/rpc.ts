@@ -1,0 +1,56 @@
+import { z } from 'zod';
+import type { AskableChain } from './chains.ts';
+import type { Included, Ledger } from './ledger.ts';
+
+/** What an endpoint knows when it is asked: its faults have been applied to all but the answers about payments. */
+export type View = {
+  on: AskableChain;
+  ledger: Ledger;
+  /** The moment that the endpoint takes for now, in Unix ms. */
+  nowMs: number;
+  /** Whether it says that it is another chain. */
+  isOtherChain: boolean;
+  /** Whether it knows what is final. */
+  knowsTags: boolean;
+  /** Whether it answers null for a transaction that it has. */
+  hides: boolean;
+  /** Whether it contradicts all other endpoints about the amount that a transaction moved, or about a block. */
+  contradicts(about: 'amount' | 'block', what: string | number): boolean;
+};
+
+/** The methods of a kind of chain, by name; `params` are what the caller sent. */
+export type Methods = Readonly<Record<string, (view: View, params: readonly unknown[]) => unknown>>;
+
+/** What a method answers in place of a result. */
+export class RpcError extends Error {
+  readonly code: number;
+
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** One request of JSON-RPC 2.0; without an id it is a notification, which is answered all the same. */
+export const rpcRequestSchema = z.object({
+  jsonrpc: z.literal('2.0'),
+  id: z.union([z.number(), z.string(), z.null()]).default(null),
+  method: z.string().max(100),
+  params: z.array(z.unknown()).default([]),
+});
+
+/** A transaction that this endpoint has by now; undefined also where it hides it. */
+export function transactionOf(view: View, txHash: string): Included | undefined {
+  if (view.hides) return undefined;
+  const { on, ledger, nowMs } = view;
+  const known = ledger.get(on.chain.chainId, txHash);
+  return known !== undefined && known.block <= on.blocks.head(nowMs) ? known : undefined;
+}
+
+/** A parameter as this schema reads it. Throws `RpcError` -32602 when it does not fit. */
+export function param<T>(params: readonly unknown[], index: number, schema: z.ZodType<T>): T {
+  const parsed = schema.safeParse(params[index]);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new RpcError(-32602, `invalid argument ${index}: ${issue?.message ?? 'not understood'}`);
+}

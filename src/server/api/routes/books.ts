@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import { sumsCsv, transfersCsv } from '../../../books/formats/csv.ts';
+import { reportHtml } from '../../../books/formats/html.ts';
+import { NoBooksError } from '../../../books/reader.ts';
+import { NoSuchDayError } from '../../../domain/books/day.ts';
+import { REPORT, type Report } from '../../../domain/books/report-schema.ts';
+import { RefusedError, UnknownError } from '../../../operations/errors.ts';
+import { type Answer, defineRoute, NO_INPUT } from '../route.ts';
+
+/** In which forms a report is had. */
+const BOOK_FORMATS = ['json', 'csv', 'sums-csv', 'html'] as const;
+
+const CONTENT_TYPES = {
+  csv: 'text/csv; charset=utf-8',
+  'sums-csv': 'text/csv; charset=utf-8',
+  html: 'text/html; charset=utf-8',
+};
+
+/** A report as text in one of its forms. */
+export function reportAs(format: 'csv' | 'sums-csv' | 'html', report: Report): string {
+  if (format === 'html') return reportHtml(report);
+  return format === 'csv' ? transfersCsv(report) : sumsCsv(report);
+}
+
+/** The books of a day. */
+export const readBooks = defineRoute({
+  ...NO_INPUT,
+  method: 'GET',
+  path: '/books/{day}',
+  operation: 'readBooks',
+  group: 'books',
+  summary: 'Read the books of a day',
+  description:
+    'Every transfer of the day, what was under way per source token when it began and when it ended, sums, and all that needs a look. `state` says whether the day is closed.',
+  scope: 'read',
+  timeoutMs: 60_000,
+  params: z.strictObject({
+    day: z
+      .string({ error: 'a day like 2026-11-21, or yesterday' })
+      .regex(/^(\d{4}-\d{2}-\d{2}|yesterday)$/, { error: 'a day like 2026-11-21, or yesterday' })
+      .describe('A day like 2026-11-21, or `yesterday`.'),
+  }),
+  query: z.strictObject({
+    zone: z
+      .string({ error: 'a time zone like Europe/Paris' })
+      .max(60, { error: 'a time zone like Europe/Paris' })
+      .exactOptional()
+      .describe('Whose day it is; without it, the zone of the books.'),
+    format: z
+      .enum(BOOK_FORMATS)
+      .prefault('json')
+      .describe('`csv` is one row per transfer, `sums-csv` one per balance and sum, `html` all on a page.'),
+  }),
+  answers: { 200: { description: 'The books of the day.', schema: REPORT } },
+  problems: {
+    404: 'No books are kept, or not of this day.',
+    409: 'The day or the zone does not exist.',
+  },
+  handle: async ({ params: { day }, query: { zone, format } }, { parts }): Promise<Answer> => {
+    const { books } = parts();
+    if (books === null) throw new UnknownError('no books are kept: expected a section books in the config');
+    const report = await books.report({ day, zone }, Date.now()).catch((error: unknown) => {
+      if (error instanceof NoSuchDayError) throw new RefusedError(error.message);
+      if (error instanceof NoBooksError) throw new UnknownError(error.message);
+      throw error;
+    });
+    if (format === 'json') return { status: 200, body: report };
+    return { status: 200, stream: once(reportAs(format, report)), contentType: CONTENT_TYPES[format] };
+  },
+});
+
+async function* once(text: string): AsyncGenerator<string> {
+  yield text;
+}

@@ -1,0 +1,322 @@
+import { z } from 'zod';
+import { PAYMENTS } from '../domain/proof/payment.ts';
+import { PROOF, type Proof } from '../domain/proof/proof.ts';
+import type { Statement } from '../domain/proof/statement.ts';
+import { asSubjectId, foldHex, type SubjectId } from '../domain/subjects/subject.ts';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+import { INTEGER_TEXT, JSON_TEXT, type OnForeign, reasonOf } from './stored.ts';
+
+/** What a check is in, and how it can end. */
+export const CHECK_STATES = ['waiting', 'verified', 'disputed', 'unproven', 'unchecked'] as const;
+
+export type CheckState = (typeof CHECK_STATES)[number];
+
+/** Length of the lease under which a process works on a check; it is renewed meanwhile. */
+const LEASE_MS = 10_000;
+
+/** No check waits longer than so until it is asked again. */
+const LONGEST_WAIT_MS = 3_600_000;
+
+/** How many ended checks are forgotten by one round. */
+const TRIMMED_AT_ONCE = 500;
+
+/** The statement as it is kept: who may rightly receive is found out anew whenever it is asked. */
+const STATED = z.object({
+  subject: z.string().transform(asSubjectId),
+  intentHash: z.string().nullable(),
+  payment: z.enum(PAYMENTS),
+  chainId: z.string(),
+  txHash: z.string(),
+  token: z.string().nullable(),
+  amount: z.string().nullable(),
+});
+
+/** What one endpoint said at the last time, in a word, and why where it failed. */
+const LAST_READING = z.object({ endpoint: z.string(), outcome: z.string(), reason: z.string().optional() });
+
+const TIME_OR_NONE = z.union([z.literal('').transform(() => null), INTEGER_TEXT]);
+
+const STORED_CHECK = z.object({
+  statement: JSON_TEXT.pipe(STATED),
+  state: z.enum(CHECK_STATES),
+  /** Why it waits, or why it was not checked; "" where that says nothing. */
+  because: z.string(),
+  /** The pair of chains, as the metrics name it; "" where it is not known. */
+  corridor: z.string().default(''),
+  /** The upstream's own time of the record that stated it, Unix seconds. */
+  updatedAt: TIME_OR_NONE.default(null),
+  /** When the event was made that stated it (Redis time, ms); so are the times below. */
+  statedAt: INTEGER_TEXT,
+  asked: INTEGER_TEXT,
+  askedAt: TIME_OR_NONE.default(null),
+  endedAt: TIME_OR_NONE.default(null),
+  readings: JSON_TEXT.pipe(z.array(LAST_READING)).default([]),
+  proof: JSON_TEXT.pipe(PROOF).nullable().default(null),
+});
+
+/** A statement without those who may rightly receive: they may become known later. */
+export type Stated = Omit<Statement, 'recipients'>;
+
+export type LastReading = z.infer<typeof LAST_READING>;
+
+/** What is kept of a check. */
+export type Check = Omit<z.output<typeof STORED_CHECK>, 'proof'> & { id: string; proof: Proof | null };
+
+/** A check that this process works on, under `token`. */
+export type ClaimedCheck = Check & { token: string };
+
+/** A statement of an event, to become a check. `sequence` is that of the event. */
+export type NewCheck = {
+  stated: Stated;
+  sequence: number;
+  statedAtMs: number;
+  updatedAt: number | null;
+  corridor: string | null;
+};
+
+/** The end of a check, as the scripts take it (see commands/include/check.lua). */
+export type CheckEnding = {
+  base: string;
+  id: string;
+  token: string;
+  state: Exclude<CheckState, 'waiting'>;
+  fields: string[];
+  tx: string;
+  logs: string[];
+  keep: number;
+};
+
+/** How a check ends. `logs` are those that prove it, and prove no other from then on. */
+export type Ending = {
+  state: Exclude<CheckState, 'waiting'>;
+  because: string;
+  proof: Proof | null;
+  readings: readonly LastReading[];
+  logs: readonly number[];
+};
+
+/** `gone`: it was restated, or another process had claimed it meanwhile; `taken`: a log that would prove it has proved another. */
+export type EndOutcome = z.infer<typeof END_OUTCOME>;
+
+const END_OUTCOME = z.enum(['ended', 'gone', 'taken']);
+
+const CLAIMED = z.array(z.union([z.string(), z.array(z.string())]));
+
+/** The checks of what was stated about payments: those that wait, by chain and when they are due, and those that have ended. */
+export class CheckStore {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+  readonly #retentionMs: number;
+  readonly #onForeign: OnForeign;
+
+  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number; onForeign?: OnForeign }) {
+    this.#redis = redis;
+    this.#keys = keys;
+    this.#retentionMs = options.retentionMs;
+    this.#onForeign = options.onForeign ?? (() => undefined);
+  }
+
+  /** How long a check waits at most before it ends as not checked. */
+  get keptMs(): number {
+    return this.#retentionMs;
+  }
+
+  /** The cursor of the feed as it stands; "" where there is none. */
+  async cursor(): Promise<string> {
+    return (await this.#redis.get(this.#keys.checksCursor)) ?? '';
+  }
+
+  /** Sets the cursor of the feed, where there is none yet. */
+  async begin(cursor: string): Promise<void> {
+    await this.#redis.set(this.#keys.checksCursor, cursor, 'NX');
+  }
+
+  /**
+   * Makes checks of statements and moves the cursor, in one step. Returns how many began; null when another process feeds
+   * now, and then nothing was done.
+   */
+  async feed(
+    step: { token: string; from: string; to: string },
+    checks: readonly NewCheck[],
+  ): Promise<number | null> {
+    const keys = this.#keys;
+    const [isDone, begun] = await this.#redis.iwFeedChecks(
+      keys.checksCursor,
+      keys.checksLease,
+      keys.checks,
+      step.token,
+      step.from,
+      step.to,
+      ...checks.map(newCheck),
+    );
+    return isDone === 1 ? begun : null;
+  }
+
+  /**
+   * Claims checks that are due, at most so many of each chain. `nextInMs`: until the next of these chains is due; null where
+   * none waits.
+   */
+  async claim(
+    token: string,
+    rooms: ReadonlyMap<string, number>,
+  ): Promise<{ claimed: ClaimedCheck[]; nextInMs: number | null }> {
+    const [now, next, rows] = await this.#redis.iwClaimChecks(
+      this.#keys.checks,
+      token,
+      String(LEASE_MS),
+      String(LONGEST_WAIT_MS),
+      ...[...rooms].flatMap(([chain, room]) => [chain, String(room)]),
+    );
+    const flat = CLAIMED.parse(rows);
+    const claimed: ClaimedCheck[] = [];
+    for (let index = 0; index + 1 < flat.length; index += 2) {
+      const [id, fields] = [flat[index], flat[index + 1]];
+      if (typeof id !== 'string' || !Array.isArray(fields)) continue;
+      const check = this.#read(id, fields);
+      // One that a newer version wrote is left to it: its claim runs out.
+      if (check !== null) claimed.push({ ...check, token });
+    }
+    return { claimed, nextInMs: next === '' ? null : Math.max(0, Number(next) - Number(now)) };
+  }
+
+  /** Keeps claims for as long as they are worked on. Returns the ids of those that are lost. */
+  async renew(claims: readonly { id: string; token: string }[]): Promise<string[]> {
+    if (claims.length === 0) return [];
+    const pairs = claims.flatMap(({ id, token }) => [id, token]);
+    return this.#redis.iwRenewChecks(this.#keys.checks, String(LEASE_MS), ...pairs);
+  }
+
+  /** Lets a check wait until it is asked again. False when the claim is lost. */
+  async postpone(
+    { id, token }: { id: string; token: string },
+    { inMs, because, readings }: { inMs: number; because: string; readings: readonly LastReading[] | null },
+  ): Promise<boolean> {
+    const noted = readings === null ? [] : ['readings', JSON.stringify(readings)];
+    const waits = await this.#redis.iwPostponeCheck(
+      this.#keys.checks,
+      id,
+      token,
+      String(Math.round(Math.min(inMs, LONGEST_WAIT_MS))),
+      readings === null ? '0' : '1',
+      'because',
+      because,
+      ...noted,
+    );
+    return waits === 1;
+  }
+
+  /** How a check ends, for the script that ends it. */
+  ending({ id, token, statement }: ClaimedCheck, ending: Ending): CheckEnding {
+    const { state, because, proof, readings, logs } = ending;
+    const fields = ['because', because, 'readings', JSON.stringify(readings)];
+    return {
+      base: this.#keys.checks,
+      id,
+      token,
+      state,
+      fields: proof === null ? fields : [...fields, 'proof', JSON.stringify(proof)],
+      tx: txOf(statement),
+      logs: logs.map(String),
+      keep: this.#retentionMs,
+    };
+  }
+
+  /** Ends a check of which no event is told. */
+  async end(check: ClaimedCheck, ending: Ending): Promise<EndOutcome> {
+    const text = JSON.stringify(this.ending(check, ending));
+    return END_OUTCOME.parse(await this.#redis.iwEndCheck(this.#keys.checks, text));
+  }
+
+  /** Which logs of a transaction have proved payments of this kind: index of the log -> whose. */
+  async logsOf(statement: Stated): Promise<Map<number, SubjectId>> {
+    const owners = await this.#redis.hgetall(`${this.#keys.checks}:logs:${txOf(statement)}`);
+    const known = Object.entries(owners).map(([index, id]) => [Number(index), subjectOfCheck(id)] as const);
+    return new Map(known);
+  }
+
+  /** The checks of a subject, in the order of its payments. */
+  async of(subject: SubjectId): Promise<Check[]> {
+    const ids = PAYMENTS.map((payment) => checkId({ subject, payment }));
+    const rows = await Promise.all(ids.map((id) => this.#redis.hgetall(`${this.#keys.checks}:of:${id}`)));
+    return rows.flatMap((fields, index) => {
+      const id = ids[index] ?? '';
+      return Object.keys(fields).length === 0 ? [] : (this.#readFields(id, fields) ?? []);
+    });
+  }
+
+  /** How many checks are in which state, by chain. */
+  async counts(): Promise<{ chain: string; state: string; count: number }[]> {
+    const counts = await this.#redis.hgetall(`${this.#keys.checks}:counts`);
+    return Object.entries(counts).map(([field, count]) => {
+      const bar = field.lastIndexOf('|');
+      return { chain: field.slice(0, bar), state: field.slice(bar + 1), count: Number(count) };
+    });
+  }
+
+  /** Since when the oldest check of some chains waits (Redis time, ms); null where none does. */
+  async oldest(chains: readonly string[]): Promise<{ chain: string; sinceMs: number | null }[]> {
+    return Promise.all(
+      chains.map(async (chain) => {
+        const [, since] = await this.#redis.zrange(
+          `${this.#keys.checks}:waiting:${chain}`,
+          '0',
+          '0',
+          'WITHSCORES',
+        );
+        return { chain, sinceMs: since === undefined ? null : Number(since) };
+      }),
+    );
+  }
+
+  /** Forgets checks whose retention is over, a bounded part of them. Returns how many went. */
+  async trim(): Promise<number> {
+    const kept = String(this.#retentionMs);
+    return this.#redis.iwTrimChecks(this.#keys.checks, kept, String(TRIMMED_AT_ONCE));
+  }
+
+  #read(id: string, flat: readonly string[]): Check | null {
+    const fields: { [field: string]: string } = {};
+    for (let index = 0; index + 1 < flat.length; index += 2)
+      fields[flat[index] ?? ''] = flat[index + 1] ?? '';
+    return this.#readFields(id, fields);
+  }
+
+  #readFields(id: string, fields: { [field: string]: string }): Check | null {
+    const read = STORED_CHECK.safeParse(fields);
+    if (read.success) return { ...read.data, id };
+    this.#onForeign({
+      what: 'check',
+      where: `${this.#keys.checks}:of:${id}`,
+      reason: reasonOf(read.error),
+    });
+    return null;
+  }
+}
+
+/** One payment of one subject has one check. */
+function checkId({ subject, payment }: Pick<Stated, 'subject' | 'payment'>): string {
+  return `${subject}|${payment}`;
+}
+
+function subjectOfCheck(id: string): SubjectId {
+  return asSubjectId(id.slice(0, id.lastIndexOf('|')));
+}
+
+/** A log proves one payment of a kind: what is delivered to one may be what funds the next. */
+function txOf({ payment, chainId, txHash }: Stated): string {
+  return `${payment}|${chainId}|${foldHex(txHash)}`;
+}
+
+function newCheck({ stated, sequence, statedAtMs, updatedAt, corridor }: NewCheck): string {
+  const { chainId, txHash, token, amount } = stated;
+  const fields = ['statement', JSON.stringify(stated), 'statedAt', String(statedAtMs)];
+  return JSON.stringify({
+    id: checkId(stated),
+    chain: chainId,
+    tx: txOf(stated),
+    print: JSON.stringify([chainId, foldHex(txHash), token === null ? null : foldHex(token), amount]),
+    sequence,
+    fields: [...fields, 'corridor', corridor ?? '', 'updatedAt', String(updatedAt ?? '')],
+  });
+}

@@ -1,0 +1,15 @@
+--[[
+  Ends a check of which no event is told. One of which an event is told ends with it (see commit-8.lua).
+
+  KEYS[1] checks     base of the keys of checks (include/check.lua)
+
+  ARGV[1] JSON, as the last argument of commit-8.lua
+
+  Returns "ended", "gone" or "taken" (see include/check.lua).
+]]
+-- @include check
+local ending = cjson.decode(ARGV[1])
+local may = mayEndCheck(ending)
+if may ~= 'open' then return may end
+endCheck(ending)
+return 'ended'

@@ -1,0 +1,42 @@
+import type { RedisClient } from './commands.ts';
+
+/** Length of a lease; a holder renews it while it works. */
+const LEASE_MS = 5_000;
+
+/** The keys of a lease: that which expires with it, and the newest token, which stays. */
+export type LeaseKeys = { lease: string; fence: string };
+
+/**
+ * A lease that one process at a time holds, with a fencing token: every write of the holder names the token, so that a
+ * process that was asleep while its lease ran out cannot write after another one has taken over.
+ */
+export class FencedLease {
+  readonly #redis: RedisClient;
+  readonly #keys: LeaseKeys;
+  #token = '';
+
+  constructor(redis: RedisClient, keys: LeaseKeys) {
+    this.#redis = redis;
+    this.#keys = keys;
+  }
+
+  /** Takes or renews the lease. Returns the fencing token; null while another process holds it. */
+  async hold(): Promise<string | null> {
+    const { lease, fence } = this.#keys;
+    this.#token = await this.#redis.iwLease(lease, fence, this.#token, String(LEASE_MS));
+    return this.#token === '' ? null : this.#token;
+  }
+
+  /** Gives the lease back, so that another process can take over at once. */
+  async release(): Promise<void> {
+    if (this.#token !== '' && (await this.#redis.get(this.#keys.lease)) === this.#token) {
+      await this.#redis.del(this.#keys.lease);
+    }
+    this.#token = '';
+  }
+
+  /** Whether any process holds it now. */
+  async isHeld(): Promise<boolean> {
+    return (await this.#redis.exists(this.#keys.lease)) === 1;
+  }
+}

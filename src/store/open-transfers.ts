@@ -1,0 +1,61 @@
+import { tokenKey } from '../domain/transfers/chains.ts';
+import { OPEN_STATES, type OpenState, type OpenTransfer } from '../domain/transfers/open-transfer.ts';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+
+/** Amounts are kept in two parts, of which each stays a number that Redis can add. */
+const PART = 10n ** 12n;
+
+/** An amount with more digits than 10^9 tokens of 18 decimals have is none that is added. */
+const AMOUNT = /^\d{1,27}$/;
+
+const TOKEN = /^[A-Za-z0-9_-]{1,40}:[A-Za-z0-9]{1,80}$/;
+
+/** How many transfers are in a state, of a route and a source token, and what they have sent, in base units. */
+export type OpenSum = {
+  state: OpenState;
+  route: string;
+  chainId: string;
+  token: string;
+  count: number;
+  amount: bigint;
+};
+
+/** The open transfers of all processes: sums by state, route and token, and since when the oldest of a state is in it (Unix seconds). */
+export type OpenTransfers = { sums: OpenSum[]; oldest: { state: OpenState; since: number | null }[] };
+
+/** A transfer as a commit counts it: `<state>|<route>|<token>|<high>|<low>|<since>`; `""` for none. */
+export function openText(open: OpenTransfer | null): string {
+  if (open === null) return '';
+  const { state, route, sent, since } = open;
+  const key = tokenKey(sent.chainId ?? '', sent.token ?? '');
+  const isKnown = TOKEN.test(key) && AMOUNT.test(sent.amount ?? '');
+  const amount = isKnown ? BigInt(sent.amount ?? '') : 0n;
+  return [state, route, isKnown ? key : '', amount / PART, amount % PART, since].join('|');
+}
+
+/** Reads the open transfers. However many there are, it takes a bounded number of fields and one entry per state. */
+export async function readOpenTransfers(redis: RedisClient, keys: Keys): Promise<OpenTransfers> {
+  const root = `${keys.counts}:open`;
+  const [stored, ...firsts] = await Promise.all([
+    redis.hgetall(root),
+    ...OPEN_STATES.map((state) => redis.zrange(`${root}:${state}`, '0', '0', 'WITHSCORES')),
+  ]);
+  const sums = Object.entries(stored).flatMap(([field, count]) => {
+    const [state, route = '', token = '', part] = field.split('|');
+    const known = OPEN_STATES.find((one) => one === state);
+    if (known === undefined || part !== undefined) return [];
+    const amount = whole(stored[`${field}|high`]) * PART + whole(stored[`${field}|low`]);
+    const [chainId = '', address = ''] = token.split(':');
+    return [{ state: known, route, chainId, token: address, count: Number(whole(count)), amount }];
+  });
+  const oldest = OPEN_STATES.map((state, index) => {
+    const since = firsts[index]?.[1];
+    return { state, since: since === undefined ? null : Number(since) };
+  });
+  return { sums, oldest };
+}
+
+function whole(text: string | undefined): bigint {
+  return /^-?\d+$/.test(text ?? '') ? BigInt(text ?? '') : 0n;
+}

@@ -1,0 +1,140 @@
+import { z } from 'zod';
+import type { LogEntry } from '../../src/store/log-entry.ts';
+import type { Arrival } from './reckoning.ts';
+
+/** What the sandbox's control port says of payments. */
+export const paymentsSchema = z.array(
+  z.object({
+    intentHash: z.string(),
+    payment: z.string(),
+    chainId: z.number(),
+    token: z.string(),
+    amount: z.string(),
+  }),
+);
+
+/** An amount at a place: a chain and a token. */
+export type Money = { place: string; amount: bigint };
+
+/** An event as the log has it: when what it tells happened, and when it was appended (ms). */
+export type ToldEvent = {
+  id: string;
+  type: string;
+  status: string;
+  happenedMs: number;
+  appendedMs: number;
+  showsDestination: boolean;
+};
+
+/** A transfer as it really was: every status with its second (Unix ms), what was paid where, and what was told of it. */
+export type TrueTransfer = {
+  subject: string;
+  statuses: { status: string; atMs: number }[];
+  /** Every second that its record ever said (Unix ms): details change it too. */
+  saidMs: ReadonlySet<number>;
+  source: Money | null;
+  destination: Money | null;
+  told: readonly ToldEvent[];
+};
+
+/** When a receiver accepted an event for the first time and for the last, ms. */
+export type Accepted = { firstMs: number; lastMs: number };
+
+/** All that the books are held against. `receivers`: what each accepted, by the ids of events. */
+export type BooksTruth = {
+  transfers: readonly TrueTransfer[];
+  receivers: ReadonlyMap<string, ReadonlyMap<string, Accepted>>;
+  overdueAfterMs: number;
+  closeAfterMs: number;
+};
+
+/** Statuses after which nothing is under way. */
+export const ENDED: ReadonlySet<string> = new Set(['filled', 'settled', 'refunded']);
+
+type Showing = { at: number; records: readonly { id: string; status: string; updatedAt: number | null }[] };
+
+/**
+ * What the sandbox made, from its logs of transitions, payments and showings, with what the event log tells of each. What
+ * had ended before `polledMs` is history and no money under way, unless an answer had shown it before its end, or an event told
+ * of it later.
+ */
+export function transfersOf(
+  transitions: readonly { subject: string; to: string; at: number }[],
+  {
+    payments,
+    showings,
+    log,
+    polledMs,
+  }: {
+    payments: z.infer<typeof paymentsSchema>;
+    showings: readonly Showing[];
+    log: readonly LogEntry[];
+    polledMs: number;
+  },
+): TrueTransfer[] {
+  const paid = new Map<string, Money>();
+  for (const { intentHash, payment, chainId, token, amount } of payments) {
+    const key = `intent:${intentHash} ${payment}`.toLowerCase();
+    paid.set(key, { place: placeOf(String(chainId), token), amount: BigInt(amount) });
+  }
+  const said = new Map<string, Set<number>>();
+  const shownOpen = new Set<string>();
+  for (const { id, status, updatedAt } of showings.flatMap(({ records }) => records)) {
+    const subject = id.toLowerCase();
+    const times = said.get(subject) ?? new Set();
+    said.set(subject, updatedAt === null ? times : times.add(updatedAt * 1_000));
+    if (!ENDED.has(status)) shownOpen.add(subject);
+  }
+  const told = toldOf(log);
+  const intents = transitions.filter(({ subject }) => subject.startsWith('intent:'));
+  return [...Map.groupBy(intents, ({ subject }) => subject.toLowerCase())].flatMap(([subject, made]) => {
+    const isHistory = made.some(({ to, at }) => ENDED.has(to) && at < polledMs) && !shownOpen.has(subject);
+    if (isHistory && !told.has(subject)) return [];
+    return {
+      subject,
+      statuses: made.map(({ to, at }) => ({ status: to, atMs: Math.floor(at / 1_000) * 1_000 })),
+      saidMs: said.get(subject) ?? new Set(),
+      source: paid.get(`${subject} source`) ?? null,
+      destination: paid.get(`${subject} destination`) ?? null,
+      told: told.get(subject) ?? [],
+    };
+  });
+}
+
+/** What the event log tells of intents, in its order. Words of our own clock happen when they are told. */
+function toldOf(log: readonly LogEntry[]): Map<string, ToldEvent[]> {
+  const told = new Map<string, ToldEvent[]>();
+  for (const entry of log) {
+    if (entry.kind !== 'event' || entry.event.data.subject.kind !== 'intent') continue;
+    const { id, type, timestamp, data } = entry.event;
+    const { upstreamUpdatedAt: said, record } = data;
+    const isOfOurClock = type.endsWith('.overdue') || said === null;
+    const subject = data.subject.id.toLowerCase();
+    told.set(subject, [
+      ...(told.get(subject) ?? []),
+      {
+        id,
+        type,
+        status: data.status ?? '',
+        happenedMs: isOfOurClock ? Date.parse(timestamp) : said * 1_000,
+        appendedMs: Number(entry.id.split('-')[0]),
+        showsDestination: typeof record.destinationTx === 'object' && record.destinationTx !== null,
+      },
+    ]);
+  }
+  return told;
+}
+
+/** How a place is named in sums: the chain, and the token whatever its case. */
+export function placeOf(chainId: string, token: string): string {
+  return `${chainId} ${token.toLowerCase()}`;
+}
+
+/** What a receiver accepted, from its answers in their order. */
+export function acceptedOf(arrivals: readonly Arrival[]): Map<string, Accepted> {
+  const accepted = new Map<string, Accepted>();
+  for (const { id, atMs } of arrivals) {
+    accepted.set(id, { firstMs: accepted.get(id)?.firstMs ?? atMs, lastMs: atMs });
+  }
+  return accepted;
+}

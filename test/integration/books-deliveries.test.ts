@@ -1,0 +1,36 @@
+import { expect, inject, test } from 'vitest';
+import { lookAtDeliveries } from '../../src/books/followed-deliveries.ts';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { DeliveryStore } from '../../src/store/deliveries.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { BooksStage, DAY_MS, FIRST_MS } from '../support/books-stage.ts';
+import { testPrefix } from '../support/daemon.ts';
+import { opening } from '../support/opening.ts';
+
+const { later } = opening();
+
+const MINUTE_MS = 60_000;
+
+test('looks at what is undelivered when the day is closed, however seldom by then', async () => {
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  later(() => disconnect(redis));
+  const deliveries = new DeliveryStore(redis, new Keys(testPrefix()), { retentionMs: DAY_MS });
+  const books = await BooksStage.open();
+  later(() => books.discard());
+  const seenMs = DAY_MS - MINUTE_MS;
+  await books.tellTo('backend', {
+    transfer: 1,
+    sequence: 1,
+    status: 'pending',
+    atMs: seenMs,
+    seenMs,
+    amount: 1_000_000n,
+  });
+  const closesMs = FIRST_MS + DAY_MS + 60 * MINUTE_MS;
+  const nowMs = closesMs - 10 * MINUTE_MS;
+  await lookAtDeliveries(books.store, { place: books.place, deliveries, nowMs, closesMs });
+  expect(await books.store.dueDeliveries(closesMs - 1, 10)).toEqual([]);
+  expect(await books.store.dueDeliveries(closesMs, 10)).toHaveLength(1);
+  await lookAtDeliveries(books.store, { place: books.place, deliveries, nowMs: closesMs, closesMs });
+  expect(await books.store.dueDeliveries(closesMs + MINUTE_MS, 10)).toEqual([]);
+});

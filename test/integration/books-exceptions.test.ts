@@ -1,0 +1,115 @@
+import { expect, test } from 'vitest';
+import { reportText } from '../../src/books/formats/text.ts';
+import type { Report } from '../../src/domain/books/report-schema.ts';
+import { BooksStage, DAY_MS, FIRST_MS, type Told } from '../support/books-stage.ts';
+import { opening } from '../support/opening.ts';
+
+const { later } = opening();
+
+async function stage(checked: readonly string[] = []) {
+  const books = await BooksStage.open();
+  later(() => books.discard());
+  const report = (day = '2026-11-21'): Promise<Report> =>
+    books.reader(checked).report({ day }, FIRST_MS + 3 * DAY_MS);
+  return { books, report };
+}
+
+const told = (sequence: number, status: string, atMs: number, more: object = {}): Told => ({
+  transfer: 1,
+  sequence,
+  status,
+  atMs,
+  seenMs: atMs + 500,
+  amount: 1_000_000n,
+  more,
+});
+
+/** An event that a check of the chain led to. */
+const checkedEvent = (sequence: number, outcome: string, atMs: number, proof: object): Told => ({
+  ...told(sequence, 'filled', atMs, { proof }),
+  type: `intent.${outcome}`,
+});
+
+const kindsOf = ({ exceptions }: Report): string[] => exceptions.map(({ kind }) => kind);
+
+test('takes the funding that was verified for no proof of the delivery', async () => {
+  const { books, report } = await stage(['42161']);
+  await books.tell(
+    told(1, 'pending', 1_000),
+    checkedEvent(2, 'verified', 2_000, { payment: 'source', txHash: `0x${'a'.repeat(64)}` }),
+    told(3, 'filled', 3_000),
+  );
+  expect((await report()).transfers[0]?.proof).toBe('not checked');
+  expect(kindsOf(await report())).toEqual(['unproven']);
+  await books.tell(
+    checkedEvent(4, 'verified', 4_000, { payment: 'destination', txHash: `0x${'b'.repeat(64)}` }),
+  );
+  expect((await report()).transfers[0]?.proof).toBe('verified');
+  expect(kindsOf(await report())).toEqual([]);
+});
+
+test('takes what was verified of another transaction for no proof of the one that is stated', async () => {
+  const { books, report } = await stage(['42161']);
+  await books.tell(
+    told(1, 'filled', 1_000),
+    checkedEvent(2, 'verified', 2_000, { payment: 'destination', txHash: `0x${'c'.repeat(64)}` }),
+  );
+  expect((await report()).transfers[0]?.proof).toBe('not checked');
+  expect(kindsOf(await report())).toEqual(['unproven']);
+});
+
+test('makes the report of a day in which a record says an impossible time', async () => {
+  const { books, report } = await stage();
+  await books.tell(
+    { ...told(1, 'pending', 1_000), fundedMs: -9e15 },
+    { ...told(2, 'filled', 4_000), more: { upstreamUpdatedAt: -9e12 } },
+  );
+  const [row] = (await report()).transfers;
+  expect(row?.fundedAt).toBe('2026-11-21T00:00:01.500Z');
+  expect(row?.endedAt).toBe('2026-11-21T00:00:04.500Z');
+});
+
+test('names an event that a receiver did not accept, also of a transfer that had ended the day before', async () => {
+  const { books, report } = await stage();
+  await books.tell(told(1, 'filled', 1_000));
+  await books.close(DAY_MS);
+  await books.tellTo('backend', told(2, 'settled', DAY_MS + 1_000));
+  const next = await report('2026-11-22');
+  expect(next.exceptions.map(({ kind, text }) => [kind, text])).toEqual([
+    ['undelivered', 'intent.settled was not delivered to backend by then'],
+  ]);
+  expect(next.transfers.map(({ status, carried }) => [status, carried])).toEqual([['settled', false]]);
+});
+
+test('names a transfer that is gone after it had ended', async () => {
+  const { books, report } = await stage();
+  await books.tell(told(1, 'filled', 1_000));
+  await books.close(DAY_MS);
+  await books.tell(told(2, 'unknown', DAY_MS + 1_000));
+  expect(kindsOf(await report('2026-11-22'))).toEqual(['gone']);
+});
+
+test('names what was paid out in an amount that no record says', async () => {
+  const { books, report } = await stage();
+  await books.tell(told(1, 'pending', 1_000), { ...told(2, 'filled', 2_000), amount: null });
+  expect((await report()).delivered).toEqual([]);
+  expect(kindsOf(await report())).toEqual(['amount-unknown']);
+});
+
+test('counts a transfer once whose quote has two fees in one token', async () => {
+  const { books, report } = await stage();
+  const fee = (kind: string, amount: string): object => ({ kind, token: '0x01', amount });
+  const promised = { quote: 'quote:1', fees: [fee('gas', '3'), fee('relayer', '4')] };
+  await books.tell(told(1, 'filled', 1_000, { promised }));
+  expect((await report()).fees).toMatchObject([{ count: 1, amount: '7' }]);
+});
+
+test('lists what is disputed before what is merely under way, so that the text of a mail has it', async () => {
+  const { books, report } = await stage();
+  for (let transfer = 0; transfer < 60; transfer += 1)
+    await books.tell({ ...told(1, 'pending', transfer * 1_000), transfer });
+  const proof = { payment: 'destination', txHash: `0x${'b'.repeat(64)}`, reason: 'short' };
+  const filled = { ...told(1, 'filled', 2_000), transfer: 99 };
+  await books.tell(filled, { ...filled, sequence: 2, type: 'intent.disputed', more: { proof } });
+  expect(reportText(await report())).toContain('disputed: intent:0x');
+});

@@ -1,0 +1,202 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, inject, test } from 'vitest';
+import { BookStore, OvertakenError } from '../../src/books/book-store.ts';
+import { Feed } from '../../src/books/feed.ts';
+import { BooksReader } from '../../src/books/reader.ts';
+import { prepareTables } from '../../src/books/sql/schema.ts';
+import { openSqlite } from '../../src/books/sql/sqlite.ts';
+import type { Report } from '../../src/domain/books/report-schema.ts';
+import { asSubjectId } from '../../src/domain/subjects/subject.ts';
+import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
+import { DeliveryStore } from '../../src/store/deliveries.ts';
+import { EventLog } from '../../src/store/event-log.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { Registry } from '../../src/store/registry.ts';
+import { SubjectStore } from '../../src/store/subjects.ts';
+import { DAY_MS, FIRST_MS, type Told, toldEvent } from '../support/books-stage.ts';
+import { testPrefix } from '../support/daemon.ts';
+import { opening } from '../support/opening.ts';
+
+const { later } = opening();
+
+/** Books that are fed from a log of the test's own, by as many feeds as it wants. */
+async function stage() {
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  later(() => disconnect(redis));
+  const keys = new Keys(testPrefix());
+  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-feed-'));
+  later(() => rm(folder, { recursive: true, force: true }));
+  const database = openSqlite(join(folder, 'books.sqlite'));
+  later(() => database.close());
+  await prepareTables(database);
+  const kept = { retentionMs: DAY_MS };
+  const subjects = new SubjectStore(redis, keys, kept);
+  const events = new EventLog(redis, keys);
+  const sources = {
+    events,
+    subjects,
+    registry: new Registry(redis, keys, subjects),
+    deliveries: new DeliveryStore(redis, keys, kept),
+    directory: COMMON,
+  };
+  const rules = { zone: 'UTC', closeAfterMs: 3_600_000, retentionMs: 400 * DAY_MS };
+  const reader = new BooksReader(database, { ...rules, directory: COMMON, checked: new Set() });
+  const feed = (): Feed => new Feed(new BookStore(database), sources, rules);
+  /** Appends events at the times at which they were seen. */
+  const append = async (...told: Told[]): Promise<void> => {
+    for (const one of told) {
+      const fields = { kind: 'event', event: JSON.stringify(toldEvent(one)), roots: '["s|wallet:0x01"]' };
+      await redis.xadd(keys.events, `${FIRST_MS + one.seenMs}-*`, ...Object.entries(fields).flat());
+    }
+  };
+  const count = async (table: string): Promise<number> =>
+    Number((await database.read((sql) => sql.all(`SELECT count(*) AS n FROM ${table}`)))[0]?.n);
+  const report = (day: string): Promise<Report> => reader.report({ day }, FIRST_MS + 3 * DAY_MS);
+  return { redis, keys, events, subjects, database, feed, append, count, report };
+}
+
+const told = (transfer: number, sequence: number, status: string, atMs: number): Told => ({
+  transfer,
+  sequence,
+  status,
+  atMs,
+  seenMs: atMs + 500,
+  amount: 1_000_000n + BigInt(transfer),
+});
+
+const NOW_MS = FIRST_MS + 3 * DAY_MS;
+
+test('takes every event in once when two processes feed the books by turns and at once', async () => {
+  const { feed, append, count, report } = await stage();
+  for (let transfer = 1; transfer <= 300; transfer += 1) {
+    await append(told(transfer, 1, 'pending', transfer * 1_000));
+  }
+  const feeds = [feed(), feed()];
+  const outcomes = { taken: 0, overtaken: 0 };
+  for (let round = 0; round < 6; round += 1) {
+    const results = await Promise.allSettled(feeds.map((one) => one.round(NOW_MS)));
+    for (const [index, result] of results.entries()) {
+      if (result.status === 'fulfilled') outcomes.taken += result.value.taken;
+      else {
+        expect(result.reason).toBeInstanceOf(OvertakenError);
+        outcomes.overtaken += 1;
+        feeds[index]?.forget();
+      }
+    }
+  }
+  expect(outcomes.taken).toBe(300);
+  expect(outcomes.overtaken).toBeGreaterThan(0);
+  expect(await count('books_events')).toBe(300);
+  expect(await count('books_postings')).toBe(300);
+  const [balance] = (await report('2026-11-21')).balances;
+  expect(balance?.closing).toEqual({ count: 300, amount: '300045150', units: '300.04515' });
+});
+
+test('says that the log was lost, goes on with the new one, and takes nothing in twice', async () => {
+  const { redis, keys, events, feed, append, count, report } = await stage();
+  await append(told(1, 1, 'pending', 1_000), told(2, 1, 'pending', 2_000));
+  const one = feed();
+  expect((await one.round(NOW_MS)).broke).toBeNull();
+  await redis.del(keys.events, keys.logName);
+  await append(told(1, 1, 'pending', 1_000), told(2, 1, 'filled', 9_000));
+  const fed = await one.round(NOW_MS);
+  expect(fed.broke?.kind).toBe('other-log');
+  expect((await one.round(NOW_MS)).broke).toBeNull();
+  expect(await count('books_events')).toBe(3);
+  expect(fed.broke?.detail).toContain(await events.name());
+  const { notes, balances } = await report('2026-11-23');
+  expect(notes.some((note) => note.includes('lost with its Redis'))).toBe(true);
+  expect(balances[0]?.closing.count).toBe(1);
+});
+
+test('says that a Redis was set back behind the cursor, and takes in what it makes anew', async () => {
+  const { redis, keys, events, feed, append, count } = await stage();
+  await append(told(1, 1, 'pending', 1_000), told(2, 1, 'pending', 90_000));
+  const one = feed();
+  await one.round(NOW_MS);
+  await redis.xdel(keys.events, await events.newest());
+  // What was made anew stands behind the cursor: only the entry that is missing tells.
+  await append(told(2, 1, 'filled', 95_000), told(3, 1, 'pending', 96_000));
+  expect((await one.round(NOW_MS)).broke?.kind).toBe('lost');
+  expect((await one.round(NOW_MS)).broke).toBeNull();
+  expect(await count('books_events')).toBe(4);
+});
+
+test('says that events left the log before they were read', async () => {
+  const { events, feed, append, report } = await stage();
+  await append(told(1, 1, 'pending', 1_000));
+  const one = feed();
+  await one.round(NOW_MS);
+  await append(told(2, 1, 'pending', 2_000), told(3, 1, 'pending', 90_000));
+  await events.trim(FIRST_MS + 60_000);
+  expect((await one.round(NOW_MS)).broke?.kind).toBe('trimmed');
+  expect((await report('2026-11-23')).notes.some((note) => note.includes('left the log (retention)'))).toBe(
+    true,
+  );
+});
+
+test('takes transfers that were under way when their wallet was subscribed from their snapshots, as the opening', async () => {
+  const { redis, subjects, feed, append, report } = await stage();
+  const { record } = toldEvent(told(7, 1, 'pending', -3_600_000)).data;
+  const subject = asSubjectId(String(record.id));
+  const nowMs = await redisTimeMs(redis);
+  const committed = await subjects.commit({
+    subject,
+    asOf: '0',
+    token: 'history',
+    claims: [{ root: 's|wallet:0x01', atMs: nowMs, historyBefore: FIRST_MS, served: false }],
+    snapshot: {
+      version: 1,
+      sequence: 0,
+      status: 'pending',
+      updatedAt: Math.floor(FIRST_MS / 1_000) - 3_600,
+      record,
+      observedAtMs: FIRST_MS + 1_000,
+      changedAtMs: FIRST_MS + 1_000,
+      pendingSince: Math.floor(FIRST_MS / 1_000) - 3_600,
+      flags: [],
+      former: [],
+      unconfirmed: null,
+    },
+  });
+  expect(committed.outcome).toBe('committed');
+  await append(told(8, 1, 'pending', 5_000));
+  const one = feed();
+  const duringMs = FIRST_MS + 7_200_000;
+  while (!(await one.round(duringMs)).isAtEnd);
+  await append(told(7, 1, 'filled', 60_000));
+  await one.round(duringMs + 1);
+  const day = await report('2026-11-21');
+  const [balance] = day.balances;
+  expect(balance?.opening).toEqual({ count: 1, amount: '1000007', units: '1.000007' });
+  expect(balance?.ended.amount).toBe('1000007');
+  expect(balance?.closing.amount).toBe('1000008');
+  const row = day.transfers.find((transfer) => transfer.subject === subject);
+  expect(row).toMatchObject({ carried: true, fillSeconds: 3_660, phase: 'delivered' });
+  expect(day.checks.every(({ ok }) => ok)).toBe(true);
+});
+
+test('closes days when they are over, books what comes late in the open day, and keeps what it wrote down', async () => {
+  const { feed, append, report } = await stage();
+  await append(told(1, 1, 'pending', 1_000), told(2, 1, 'pending', 2_000), told(1, 2, 'filled', 50_000));
+  const one = feed();
+  const isEarly = await one.round(FIRST_MS + DAY_MS + 3_599_000);
+  expect(isEarly.closed).toEqual([]);
+  expect((await one.round(FIRST_MS + DAY_MS + 3_660_000)).closed).toEqual(['2026-11-21']);
+  const closed = await report('2026-11-21');
+  expect(closed.state).toBe('closed');
+  await append({ ...told(2, 2, 'filled', 60_000), seenMs: DAY_MS + 7_200_000 });
+  await one.round(FIRST_MS + DAY_MS + 7_300_000);
+  expect((await report('2026-11-21')).balances).toEqual(closed.balances);
+  const next = await report('2026-11-22');
+  expect(next.balances[0]).toMatchObject({
+    opening: { count: 1 },
+    ended: { count: 1 },
+    closing: { count: 0 },
+  });
+  expect(next.transfers[0]).toMatchObject({ late: true, endedAt: '2026-11-21T00:01:00.000Z' });
+  expect(next.checks.map(({ ok }) => ok)).toEqual([true, true]);
+});

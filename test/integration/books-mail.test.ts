@@ -1,0 +1,109 @@
+import { spawnSync } from 'node:child_process';
+import pino from 'pino';
+import { expect, test } from 'vitest';
+import { transfersCsv } from '../../src/books/formats/csv.ts';
+import { reportHtml } from '../../src/books/formats/html.ts';
+import { Mornings } from '../../src/books/mornings.ts';
+import { Secret } from '../../src/secret.ts';
+import { BooksStage, DAY_MS, FIRST_MS } from '../support/books-stage.ts';
+import { Mailbox } from '../support/mailbox.ts';
+import { opening } from '../support/opening.ts';
+
+const { later, started } = opening();
+
+const HOUR_MS = 3_600_000;
+
+/** Books of three closed days with a transfer on each, and as many processes as wanted that mail them. */
+async function stage() {
+  const books = await BooksStage.open();
+  later(() => books.discard());
+  for (const transfer of [0, 1, 2]) {
+    const atMs = transfer * DAY_MS + 1_000;
+    await books.tell({ transfer, sequence: 1, status: 'pending', atMs, seenMs: atMs, amount: 1_000_000n });
+  }
+  const mailbox = await started(new Mailbox());
+  const mornings = (): Mornings => {
+    const made = new Mornings({
+      database: books.database,
+      reader: books.reader(),
+      smtp: { url: new Secret(mailbox.url), from: 'Intentwatch <transfers@example.com>' },
+      report: { atMinute: 7 * 60, to: ['treasury@example.com'] },
+      zone: 'UTC',
+      log: pino({ level: 'silent' }),
+    });
+    later(() => made.close());
+    return made;
+  };
+  return { books, mailbox, mornings };
+}
+
+test('mails each closed day once, whoever sends it, and makes up for mornings that were missed', async () => {
+  const { books, mailbox, mornings } = await stage();
+  const [one, other] = [mornings(), mornings()];
+  await books.close(DAY_MS);
+  await one.send(FIRST_MS + DAY_MS + 6 * HOUR_MS, books.place);
+  expect(mailbox.mails).toEqual([]);
+  const atSeven = FIRST_MS + DAY_MS + 7 * HOUR_MS;
+  await Promise.all([one.send(atSeven, books.place), other.send(atSeven, books.place)]);
+  await other.send(atSeven + 1_000, books.place);
+  const subjects = () => mailbox.mails.map(({ subject }) => subject);
+  expect(subjects()).toEqual(['Books of 2026-11-21 (UTC): 1 transfer, 1 with exceptions']);
+  expect(mailbox.mails[0]?.attachments.map(({ filename }) => filename)).toEqual([
+    'books-2026-11-21.csv',
+    'books-2026-11-21-sums.csv',
+    'books-2026-11-21.html',
+  ]);
+  // Nobody ran for a day; a third process makes up for it.
+  await books.close(3 * DAY_MS);
+  await mornings().send(FIRST_MS + 3 * DAY_MS + 7 * HOUR_MS, books.place);
+  expect(subjects().slice(1)).toEqual([
+    'Late: Books of 2026-11-22 (UTC): 2 transfers, 2 with exceptions',
+    'Books of 2026-11-23 (UTC): 3 transfers, 3 with exceptions',
+  ]);
+});
+
+test('tries a mail again that the server did not take, and that a process left behind', async () => {
+  const { books, mailbox, mornings } = await stage();
+  await books.close(DAY_MS);
+  const nowMs = FIRST_MS + DAY_MS + 7 * HOUR_MS;
+  mailbox.answer = () => ({ code: 451, text: 'later' });
+  await mornings().send(nowMs, books.place);
+  mailbox.answer = () => null;
+  await mornings().send(nowMs + 60_000, books.place);
+  expect(mailbox.mails).toHaveLength(1);
+  await mornings().send(nowMs + 180_000, books.place);
+  await mornings().send(nowMs + 400_000, books.place);
+  expect(mailbox.mails).toHaveLength(2);
+  expect(mailbox.mails[1]?.messageId).toBe(mailbox.mails[0]?.messageId);
+});
+
+test('writes CSV that a parser reads back whole and no spreadsheet takes for a formula, and HTML that runs nothing', async () => {
+  const { books } = await stage();
+  const report = await books.reader().report({ day: '2026-11-21' }, FIRST_MS + DAY_MS);
+  const [row] = report.transfers;
+  if (row === undefined) throw new Error('found no row');
+  const odd = {
+    ...row,
+    status: '=HYPERLINK("http://x","y")\r\nand, more',
+    metadata: { a: '<script>alert(1)</script>' },
+  };
+  const csv = transfersCsv({ ...report, transfers: [odd] });
+  const python =
+    'import csv,io,json,sys; print(json.dumps(list(csv.DictReader(io.StringIO(sys.stdin.buffer.read().decode("utf-8-sig"), newline="")))))';
+  const read = spawnSync('python3', ['-c', python], { input: csv, encoding: 'utf8' });
+  const parsed: unknown = JSON.parse(read.stdout);
+  expect(parsed).toEqual([
+    expect.objectContaining({
+      status: '\'=HYPERLINK("http://x","y")\r\nand, more',
+      sent: '1',
+      sent_base_units: '1000000',
+      sent_token: 'USDC',
+      metadata: 'a=<script>alert(1)</script>',
+      exceptions: expect.stringMatching(/^in-flight: under way since/),
+    }),
+  ]);
+  expect(csv.endsWith('\r\n')).toBe(true);
+  const html = reportHtml({ ...report, transfers: [odd] });
+  expect(html).toContain('&lt;script&gt;');
+  expect(html).not.toMatch(/<script|https?:\/\/(?!x)/);
+});

@@ -1,0 +1,43 @@
+import { randomBytes } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { openPostgres } from '../../src/books/sql/postgres.ts';
+import { Secret } from '../../src/secret.ts';
+import { BooksStage, DAY_MS, FIRST_MS } from '../support/books-stage.ts';
+import { opening } from '../support/opening.ts';
+import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
+
+const { later } = opening();
+
+test.skipIf(postgresFolder() === null)(
+  'keeps in a Postgres a transfer whose token and subject hold what no text of it can (skipped without Debian’s postgresql)',
+  { timeout: 60_000 },
+  async () => {
+    const postgres = await PostgresProcess.start();
+    later(() => postgres.close());
+    const books = await BooksStage.open(openPostgres(new Secret(postgres.url)));
+    later(() => books.discard());
+    const sourceTx = { chainId: 8453, token: 'a\0b', amount: '7', txHash: '0x01\0' };
+    // Too long for a row of an index, however well it is packed.
+    const long = randomBytes(4_000).toString('hex');
+    const subject = { kind: 'intent', id: `intent:0x\0${long}` };
+    const at = (sequence: number, status: string) => ({
+      transfer: 1,
+      sequence,
+      status,
+      atMs: sequence * 1_000,
+      seenMs: sequence * 1_000,
+      amount: null,
+      type: `intent.${sequence === 1 ? 'pending' : 'odd-'}`,
+      more: { subject, record: { type: 'intent', id: '0x\0', status, sourceTx } },
+    });
+    await books.tell(at(1, 'pending'));
+    await books.tell(at(2, 'odd\0'));
+    await books.close(DAY_MS);
+    const { balances, transfers, checks } = await books
+      .reader()
+      .report({ day: '2026-11-21' }, FIRST_MS + 2 * DAY_MS);
+    expect(balances).toMatchObject([{ token: 'a\ufffdb', closing: { count: 1, amount: '7' } }]);
+    expect(transfers).toHaveLength(1);
+    expect(checks.every(({ ok }) => ok)).toBe(true);
+  },
+);

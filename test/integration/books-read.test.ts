@@ -1,0 +1,160 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { stringify } from 'yaml';
+import { REPORT } from '../../src/domain/books/report-schema.ts';
+import { EXIT } from '../../src/exit.ts';
+import { ADMIN_TOKEN, apiStage, READ_TOKEN } from '../support/api-stage.ts';
+import { BooksStage, FIRST_MS } from '../support/books-stage.ts';
+import { eventually } from '../support/eventually.ts';
+import { Hook } from '../support/hook.ts';
+import { opening } from '../support/opening.ts';
+import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
+import { Program } from '../support/program.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+
+const { later, started } = opening();
+
+const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+
+async function reconcile(args: readonly string[], env: Record<string, string> = {}) {
+  const program = await Program.start(MAIN, ['reconcile', ...args], env);
+  const { code } = await program.ending();
+  return { code, out: program.stdout.join('\n'), err: program.stderr.join('\n') };
+}
+
+/** A config beside a file of books with one delivered transfer; its destination chain has an endpoint. */
+async function stored(more: object): Promise<string> {
+  const books = await BooksStage.open();
+  later(() => books.discard());
+  const common = { transfer: 1, amount: 1_000_000n };
+  await books.tell(
+    { ...common, sequence: 1, status: 'pending', atMs: 1_000, seenMs: 1_000 },
+    { ...common, sequence: 2, status: 'filled', atMs: 9_000, seenMs: 9_000 },
+  );
+  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-read-'));
+  later(() => rm(folder, { recursive: true, force: true }));
+  const config = {
+    upstream: { baseUrl: 'https://api.example.com', apiKey: 'key' },
+    dataDir: dirname(books.file),
+    books: {},
+    receivers: [{ name: 'hook', type: 'webhook', url: 'https://example.com/', secrets: [SECRET] }],
+    subscriptions: [{ name: 's', intents: [hashOf(1)], receivers: ['hook'] }],
+    ...more,
+  };
+  const file = join(folder, 'intentwatch.yaml');
+  await writeFile(file, stringify(config));
+  return file;
+}
+
+test('reconcile prints the stored books of a day in every form, and ends with 78 for a day or zone that is none', async () => {
+  const file = await stored({});
+  const read = (...args: string[]) =>
+    reconcile(['--config', file, '--store', '--day', '2026-11-21', ...args]);
+  const [json, csv, sums, html, text, tokyo, badZone, badDay] = await Promise.all([
+    read('--format', 'json'),
+    read('--format', 'csv'),
+    read('--format', 'sums-csv'),
+    read('--format', 'html'),
+    read(),
+    read('--zone', 'Asia/Tokyo', '--format', 'json'),
+    read('--zone', 'Mars/Olympus'),
+    reconcile(['--config', file, '--store', '--day', '2026-02-30']),
+  ]);
+  expect([json, csv, sums, html, text, tokyo].map(({ code }) => code)).toEqual([0, 0, 0, 0, 0, 0]);
+  const report = REPORT.parse(JSON.parse(json.out));
+  expect(report.balances[0]).toMatchObject({ started: { amount: '1000000' }, ended: { count: 1 } });
+  expect(csv.out.split('\n')).toHaveLength(2);
+  expect(sums.out).toContain('1000000');
+  expect(html.out).toMatch(/^<!doctype html>/i);
+  expect(text.out).toContain('No exceptions.');
+  expect(REPORT.parse(JSON.parse(tokyo.out)).from).toBe(new Date(FIRST_MS - 9 * 3_600_000).toISOString());
+  for (const { code, err } of [badZone, badDay]) {
+    expect(code).toBe(EXIT.badConfig);
+    expect(err).toMatch(/found .*, expected /);
+  }
+});
+
+test('reconcile names what was delivered without proof on a chain with endpoints', async () => {
+  const rpc = [{ name: 'own', url: 'http://127.0.0.1:9/' }];
+  const [off, on] = await Promise.all(
+    [{}, { chains: { 42161: { rpc } } }].map(async (more) => {
+      const file = await stored(more);
+      const { out } = await reconcile(['--config', file, '--store', '--day', '2026-11-21', '--json']);
+      return REPORT.parse(JSON.parse(out)).exceptions.map(({ kind }) => kind);
+    }),
+  );
+  expect({ off, on }).toEqual({ off: [], on: ['unproven'] });
+});
+
+test('reconcile says that a config keeps no books', async () => {
+  const file = await stored({ books: undefined });
+  const { code, err } = await reconcile(['--config', file, '--store']);
+  expect(code).toBe(EXIT.badConfig);
+  expect(err).toContain('found no books, expected a section books');
+});
+
+/** A daemon with the API, and what it answers about the books. */
+async function api(more: object) {
+  const hooks = {
+    backend: await started(new Hook()),
+    broken: await started(new Hook()),
+    operator: await started(new Hook()),
+  };
+  const stage = await apiStage(hooks, { later, more });
+  const ask = async (path: string, token = READ_TOKEN) => {
+    const headers = { authorization: `Bearer ${token}` };
+    const answer = await fetch(`${stage.url}/api/v1/books/${path}`, { headers });
+    return { status: answer.status, type: answer.headers.get('content-type'), text: await answer.text() };
+  };
+  return { stage, ask };
+}
+
+test.skipIf(postgresFolder() === null)(
+  'the API and the command give the books of the running daemon (skipped without Debian’s postgresql)',
+  async () => {
+    const postgres = await PostgresProcess.start();
+    later(() => postgres.close());
+    const { stage, ask } = await api({ books: { url: postgres.url } });
+    stage.say(hashOf(1), 'pending');
+    const day = new Date().toISOString().slice(0, 10);
+    const report = await eventually('the transfer is in the books', async () => {
+      const { status, text } = await ask(day);
+      const read = status === 200 ? REPORT.parse(JSON.parse(text)) : null;
+      return read !== null && read.transfers.length === 1 ? read : null;
+    });
+    expect(report.transfers[0]).toMatchObject({
+      subject: `intent:${hashOf(1)}`,
+      metadata: { order: '1042' },
+    });
+    const answers = await Promise.all(
+      [
+        `${day}?format=csv`,
+        `${day}?format=html`,
+        `${day}?zone=Mars/Olympus`,
+        '2026-02-30',
+        'today',
+        '2001-01-01',
+        `${day}?format=xml`,
+      ].map((path) => ask(path)),
+    );
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 409, 409, 400, 404, 400]);
+    expect(answers[0]?.type).toBe('text/csv; charset=utf-8');
+    expect(answers[0]?.text).toContain(hashOf(1));
+    expect(answers[1]?.text).toMatch(/^<!doctype html>/i);
+    expect((await ask(day, 'no-such-token')).status).toBe(401);
+    const env = { INTENTWATCH_URL: stage.url, INTENTWATCH_TOKEN: ADMIN_TOKEN };
+    const { code, out } = await reconcile(['--day', day, '--json'], env);
+    expect(code).toBe(EXIT.done);
+    expect(REPORT.parse(JSON.parse(out)).transfers).toHaveLength(1);
+  },
+);
+
+test('the API says that no books are kept', async () => {
+  const { ask } = await api({});
+  const { status, text } = await ask('2026-11-21');
+  expect(status).toBe(404);
+  expect(text).toContain('expected a section books in the config');
+});

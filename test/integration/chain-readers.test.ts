@@ -1,0 +1,403 @@
+import { inspect } from 'node:util';
+import { afterEach, describe, expect, test } from 'vitest';
+import { type ChainReader, createChainReaders, type EndpointCall } from '../../src/chains/chain-readers.ts';
+import type { ChainEndpoint, CheckedChain } from '../../src/config/config.ts';
+import { READING } from '../../src/domain/proof/reading.ts';
+import { Secret } from '../../src/secret.ts';
+import { type RpcAnswer, type RpcRequest, rpcServer } from '../support/json-rpc-server.ts';
+import { ALICE, SOLVER, TOKEN, TX } from '../support/proof.ts';
+
+const KEY = 'Zkey-of-the-node-0123456789';
+const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
+
+const cleanups: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+type Answers = Record<string, (request: RpcRequest) => RpcAnswer>;
+
+const hex = (value: number): string => `0x${value.toString(16)}`;
+const blockHash = (number: number): string => `0x${number.toString(16).padStart(64, 'b')}`;
+const blockOf = (number: number) => ({
+  number: hex(number),
+  hash: blockHash(number),
+  timestamp: hex(1_795_000_000 + number),
+});
+const word = (address: string): string => `0x${address.slice(2).padStart(64, '0')}`;
+
+function log(parts: Record<string, unknown> = {}) {
+  return {
+    address: TOKEN.toUpperCase().replace('0X', '0x'),
+    topics: [TRANSFER, word(SOLVER), word(ALICE)],
+    data: `0x${(1000).toString(16).padStart(64, '0')}`,
+    logIndex: '0x3',
+    transactionHash: TX,
+    blockHash: blockHash(100),
+    removed: false,
+    ...parts,
+  };
+}
+
+function receipt(parts: Record<string, unknown> = {}) {
+  return {
+    transactionHash: TX,
+    blockHash: blockHash(100),
+    blockNumber: hex(100),
+    status: '0x1',
+    logs: [log()],
+    ...parts,
+  };
+}
+
+/** A node of chain 8453 whose final block is 110. */
+const NODE: Answers = {
+  eth_chainId: () => ({ result: '0x2105' }),
+  eth_syncing: () => ({ result: false }),
+  eth_blockNumber: () => ({ result: hex(120) }),
+  eth_getBlockByNumber: ({ params: [tag] }) => ({
+    result: blockOf(tag === 'finalized' ? 110 : tag === 'safe' ? 115 : Number(tag)),
+  }),
+  eth_getBlockByHash: () => ({ result: blockOf(100) }),
+  eth_getTransactionReceipt: () => ({ result: receipt() }),
+};
+
+type Parts = Partial<Omit<CheckedChain, 'endpoints'>> & { endpoint?: Partial<ChainEndpoint> };
+
+/** A reader of one node that answers so. */
+async function reading(answers: Answers, { endpoint = {}, ...chain }: Parts = {}) {
+  const all: Answers = { ...NODE, ...answers };
+  const server = await rpcServer(
+    (request) => all[request.method]?.(request) ?? { error: { code: -32601, message: 'no such method' } },
+  );
+  cleanups.push(() => server.close());
+  const calls: EndpointCall[] = [];
+  const own: ChainEndpoint = {
+    name: 'own',
+    url: new Secret(`http://localhost:${server.port}/v2/${KEY}`),
+    headers: {},
+    requestsPerSecond: 1_000,
+    timeoutMs: 5_000,
+    proxy: null,
+    ...endpoint,
+  };
+  const checked: CheckedChain = {
+    chainId: '8453',
+    finality: 'finalized',
+    fulfilments: null,
+    ...chain,
+    endpoints: [own],
+  };
+  const reader = createChainReaders([checked], { onCall: (call) => calls.push(call) }).get(checked.chainId);
+  if (reader === undefined) throw new Error('expected a reader');
+  cleanups.push(() => reader.close());
+  return { reader, server, calls, read: () => one(reader) };
+}
+
+async function one(reader: ChainReader) {
+  const [reading] = await reader.read(TX, { token: TOKEN });
+  return READING.parse(reading);
+}
+
+test('a receipt in a final block is found with its moves', async () => {
+  const { read, calls, server } = await reading({});
+  expect(await read()).toEqual({
+    endpoint: 'own',
+    host: 'own',
+    outcome: 'found',
+    block: { number: '100', hash: blockHash(100), timestamp: 1_795_000_100 },
+    head: { number: '110', hash: blockHash(110), timestamp: 1_795_000_110 },
+    isFinal: true,
+    succeeded: true,
+    moves: [{ token: TOKEN, from: SOLVER, to: ALICE, amount: '1000', index: 3 }],
+    fulfilled: null,
+  });
+  expect(calls.map(({ method, outcome }) => `${method} ${outcome}`)).toEqual([
+    'eth_chainId ok',
+    'eth_getBlockByNumber ok',
+    'eth_getTransactionReceipt ok',
+    'eth_getBlockByNumber ok',
+  ]);
+  expect(server.seen.every(({ path }) => path === `/v2/${KEY}`)).toBe(true);
+});
+
+test('a thousand fills cost at most three calls each, and those of one block share it', async () => {
+  const { reader, calls } = await reading({
+    eth_getTransactionReceipt: ({ params: [txHash] }) => ({
+      result: receipt({ transactionHash: txHash, logs: [log({ transactionHash: txHash })] }),
+    }),
+  });
+  for (let index = 0; index < 1_000; index += 1) {
+    const [found] = await reader.read(`0x${index.toString(16).padStart(64, '7')}`, { token: TOKEN });
+    expect(found).toMatchObject({ outcome: 'found' });
+  }
+  const receipts = calls.filter(({ method }) => method === 'eth_getTransactionReceipt');
+  expect(receipts).toHaveLength(1_000);
+  expect(calls.length).toBeLessThan(1_100);
+});
+
+describe('finality', () => {
+  test.each([
+    ['finalized' as const, 110],
+    ['safe' as const, 115],
+    [{ confirmations: 12 }, 108],
+    [{ confirmations: 1_000 }, 0],
+  ])('%j', async (finality, head) => {
+    const { read } = await reading({}, { finality });
+    expect(await read()).toMatchObject({ head: { number: String(head) }, isFinal: head >= 100 });
+  });
+
+  test.each<[string, RpcAnswer]>([
+    ['an error', { error: { code: -32602, message: 'invalid argument 0: hex string without 0x prefix' } }],
+    ['null', { result: null }],
+  ])('an endpoint that answers %s for the tag is told by its name', async (_, answer) => {
+    const { read } = await reading({ eth_getBlockByNumber: () => answer });
+    const said = await read();
+    expect(said).toMatchObject({ outcome: 'failed' });
+    expect(said.outcome === 'failed' && said.reason).toMatch(
+      /^own: found an endpoint that knows no "finalized" block.*expected one that does, or another finality/,
+    );
+  });
+
+  test('a receipt in a block that is not final is found as such', async () => {
+    const late = {
+      blockNumber: hex(112),
+      blockHash: blockHash(112),
+      logs: [log({ blockHash: blockHash(112) })],
+    };
+    const { read } = await reading({
+      eth_getTransactionReceipt: () => ({ result: receipt(late) }),
+      eth_getBlockByHash: () => ({ result: blockOf(112) }),
+    });
+    expect(await read()).toMatchObject({
+      outcome: 'found',
+      isFinal: false,
+      block: { timestamp: 1_795_000_112 },
+    });
+  });
+});
+
+test('a block that was confirmed and reorganised all the same is read anew', async () => {
+  let fork = 'b';
+  const hashNow = (number: number): string => `0x${number.toString(16).padStart(64, fork)}`;
+  const { read } = await reading(
+    {
+      eth_getBlockByNumber: ({ params: [number] }) => ({
+        result: { ...blockOf(Number(number)), hash: hashNow(Number(number)) },
+      }),
+      eth_getTransactionReceipt: () => ({
+        result: receipt({ blockHash: hashNow(100), logs: [log({ blockHash: hashNow(100) })] }),
+      }),
+    },
+    { finality: { confirmations: 1 } },
+  );
+  expect(await read()).toMatchObject({ outcome: 'found', block: { hash: hashNow(100) } });
+  fork = 'c';
+  expect(await read()).toMatchObject({ outcome: 'found', block: { hash: hashNow(100) } });
+});
+
+describe('an endpoint that makes no sense has failed, and nothing else', () => {
+  const html = '<html>busy</html>';
+  test.each<[string, Answers, RegExp]>([
+    [
+      'another chain',
+      { eth_chainId: () => ({ result: '0x1' }) },
+      /found an endpoint of chain 1, expected one of chain 8453/,
+    ],
+    [
+      'a receipt of another transaction',
+      { eth_getTransactionReceipt: () => ({ result: receipt({ transactionHash: blockHash(1) }) }) },
+      /the receipt is of another transaction/,
+    ],
+    [
+      'logs of another block',
+      {
+        eth_getTransactionReceipt: () => ({ result: receipt({ logs: [log({ blockHash: blockHash(99) })] }) }),
+      },
+      /logs of another block/,
+    ],
+    [
+      'one log twice',
+      { eth_getTransactionReceipt: () => ({ result: receipt({ logs: [log(), log()] }) }) },
+      /one log index twice/,
+    ],
+    [
+      'another block of that number',
+      {
+        eth_getBlockByNumber: ({ params: [tag] }) => ({
+          result: tag === 'finalized' ? blockOf(110) : { ...blockOf(100), hash: blockHash(7) },
+        }),
+      },
+      /its block 100 is another one/,
+    ],
+    [
+      'a block that is not known',
+      {
+        eth_getBlockByNumber: ({ params: [tag] }) => ({ result: tag === 'finalized' ? blockOf(110) : null }),
+      },
+      /it does not know the block of the receipt/,
+    ],
+    [
+      'a receipt without status',
+      { eth_getTransactionReceipt: () => ({ result: receipt({ status: undefined }) }) },
+      /result\.status cannot be read/,
+    ],
+    [
+      'a page',
+      { eth_getTransactionReceipt: () => ({ status: 200, body: html }) },
+      /found HTTP 200 and <html>busy<\/html>, expected an answer of JSON-RPC/,
+    ],
+    [
+      'a server error',
+      { eth_getTransactionReceipt: () => ({ status: 502, body: '' }) },
+      /found HTTP 502 and nothing/,
+    ],
+    [
+      'an error',
+      { eth_getTransactionReceipt: () => ({ error: { code: -32000, message: 'header\n not found' } }) },
+      /error -32000, header not found/,
+    ],
+    [
+      'an error in no shape of JSON-RPC beside a result of null',
+      {
+        eth_getTransactionReceipt: () => ({
+          status: 200,
+          body: '{"jsonrpc":"2.0","id":1,"result":null,"error":"quota exceeded"}',
+        }),
+      },
+      /found HTTP 200 and .*quota exceeded.*, expected an answer of JSON-RPC/,
+    ],
+    [
+      'more than it may be',
+      { eth_getTransactionReceipt: () => ({ status: 200, body: 'x'.repeat(5_000_000) }) },
+      /the answer is too large/,
+    ],
+  ])('%s', async (_, answers, reason) => {
+    const { read } = await reading(answers);
+    const said = await read();
+    expect(said.outcome === 'failed' ? said.reason : said).toMatch(reason);
+  });
+
+  test('one that does not answer', async () => {
+    const { read, calls } = await reading(
+      { eth_getTransactionReceipt: () => 'nothing' },
+      { endpoint: { timeoutMs: 200 } },
+    );
+    expect(await read()).toMatchObject({
+      outcome: 'failed',
+      reason: 'own: eth_getTransactionReceipt: no answer within 200 ms',
+    });
+    expect(calls.at(-1)).toMatchObject({ method: 'eth_getTransactionReceipt', outcome: 'timeout' });
+  });
+
+  test('whoever gives up gets his own reason', async () => {
+    const { reader, server } = await reading({ eth_getTransactionReceipt: () => 'nothing' });
+    const giving = new AbortController();
+    const pending = reader.read(TX, { signal: giving.signal });
+    const gaveUp = expect(pending).rejects.toThrow('enough');
+    await expect.poll(() => server.seen.length).toBe(3);
+    giving.abort(new Error('enough'));
+    await gaveUp;
+  });
+});
+
+describe('what is not there', () => {
+  test.each([
+    ['caught up', { result: false }, true],
+    ['catching up', { result: { startingBlock: '0x0', currentBlock: '0x1' } }, false],
+    ['not saying whether it has', { error: { code: -32601, message: 'not supported' } }, true],
+  ])('at an endpoint that is %s', async (_, syncing, isSynced) => {
+    const { read } = await reading({
+      eth_getTransactionReceipt: () => ({ result: null }),
+      eth_syncing: () => syncing,
+    });
+    expect(await read()).toMatchObject({ outcome: 'absent', isSynced, head: { number: '110' } });
+  });
+});
+
+describe('an endpoint that is asked too often', () => {
+  test.each<[string, RpcAnswer]>([
+    ['says so with 429', { status: 429, body: '{}', headers: { 'retry-after': '3600' } }],
+    [
+      'says so with 429 and an error',
+      { status: 429, body: '{"error":{"code":-32005,"message":"slow"}}', headers: { 'retry-after': '60' } },
+    ],
+  ])('and %s is left alone for as long as it says', async (_, answer) => {
+    const { read, server, calls } = await reading({ eth_getTransactionReceipt: () => answer });
+    expect(await read()).toMatchObject({
+      outcome: 'failed',
+      reason: expect.stringContaining('asked too often'),
+    });
+    const before = server.seen.length;
+    expect(await read()).toMatchObject({
+      outcome: 'failed',
+      reason: 'own: asked for a pause that is not over',
+    });
+    expect(server.seen).toHaveLength(before);
+    expect(calls.at(-1)?.outcome).toBe('rate-limited');
+  });
+
+  test('is asked no more often than its budget says', async () => {
+    const { reader, server } = await reading({}, { endpoint: { requestsPerSecond: 10 } });
+    const startedAt = performance.now();
+    await Promise.all(
+      Array.from({ length: 15 }, (_, index) => reader.read(`0x${String(index).padStart(64, '0')}`)),
+    );
+    const tookMs = performance.now() - startedAt;
+    // Of a budget of ten per second ten are free at once.
+    expect(tookMs).toBeGreaterThanOrEqual((server.seen.length - 10) * 100 - 50);
+  });
+});
+
+test('what an endpoint fulfils by the pinned event is read, and no other event', async () => {
+  const address = `0x${'f0'.repeat(20)}`;
+  const event = 'event Filled(bytes32 indexed intent, address solver)';
+  const { toEventSelector } = await import('viem');
+  const filled = (intent: string, parts = {}) => ({
+    ...log({ address, topics: [toEventSelector('Filled(bytes32,address)'), intent], data: word(SOLVER) }),
+    ...parts,
+  });
+  const logs = [
+    log(),
+    filled(blockHash(1), { logIndex: '0x4' }),
+    filled(blockHash(2), { logIndex: '0x5', address: SOLVER }),
+    filled(blockHash(3), { logIndex: '0x6', data: '0x' }),
+  ];
+  const { read } = await reading(
+    { eth_getTransactionReceipt: () => ({ result: receipt({ logs }) }) },
+    { fulfilments: { address, event, hash: 'intent' } },
+  );
+  expect(await read()).toMatchObject({ fulfilled: [blockHash(1)] });
+});
+
+test('the URL of an endpoint and what stands in its headers is in nothing that is said', async () => {
+  const echoes: Answers[] = [
+    { eth_getTransactionReceipt: ({ path }) => ({ status: 401, body: `no such key: ${path}` }) },
+    {
+      eth_getTransactionReceipt: ({ path }) => ({
+        error: { code: -32000, message: `http://localhost${path} is suspended` },
+      }),
+    },
+    {
+      eth_getTransactionReceipt: ({ headers }) => ({
+        error: { code: -32000, message: `bad ${headers.authorization}` },
+      }),
+    },
+    { eth_chainId: ({ path }) => ({ status: 200, body: encodeURIComponent(path) }) },
+    { eth_getTransactionReceipt: () => 'nothing' },
+  ];
+  const said: unknown[] = [];
+  for (const answers of echoes) {
+    const headers = { Authorization: new Secret('Bearer Zheader-of-the-node-42') };
+    const { reader, read, calls, server } = await reading(answers, { endpoint: { headers, timeoutMs: 300 } });
+    said.push(await read(), calls, reader);
+    expect(server.seen[0]?.headers.authorization).toBe('Bearer Zheader-of-the-node-42');
+    await server.close();
+    said.push(await read());
+  }
+  const gone = await reading({}, { endpoint: { url: new Secret(`http://${KEY}.invalid/`) } });
+  said.push(await gone.read());
+  const text = `${inspect(said, { depth: null, showHidden: true, getters: true })}${JSON.stringify(said)}`;
+  expect(text).toContain('[secret]');
+  expect(text).not.toMatch(/Zkey|Zheader|zkey/i);
+});

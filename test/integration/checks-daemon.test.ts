@@ -1,0 +1,140 @@
+import { describe, expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { type TestConfig, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { opening } from '../support/opening.ts';
+import { reloadable } from '../support/reloadable.ts';
+import { orderAt, type SandboxOrder } from '../support/sandbox-order.ts';
+
+const WALLET = '0x52908400098527886e0f7030069857d2e4169ee7';
+const TOKEN = 'a-token-of-the-test-with-32-characters';
+
+const { later, started } = opening();
+
+/** A sandbox whose transfers take seconds, and whose blocks are final within two. */
+async function newSandbox(): Promise<Sandbox> {
+  return started(new Sandbox({ seed: 5, transfersPerSecond: 0, timeScale: 100, finalitySeconds: 200 }));
+}
+
+/** Two endpoints of a chain of a sandbox, on two hosts. */
+function endpointsOf(sandbox: Sandbox, chainId: number): object {
+  const own = sandbox.rpcUrl(chainId, 'own');
+  const rpc = [
+    { name: 'own', url: own, requestsPerSecond: 200 },
+    {
+      name: 'other',
+      url: own.replace('127.0.0.1', 'localhost').replace('/own', '/other'),
+      requestsPerSecond: 200,
+    },
+  ];
+  return { rpc };
+}
+
+function configOf(sandbox: Sandbox, hook: TestReceiver, prefix: string, chains: object): TestConfig {
+  return {
+    baseUrl: sandbox.url,
+    redisUrl: inject('redisUrl'),
+    prefix,
+    receivers: { hook: { url: hook.url } },
+    subscriptions: [{ name: 'treasury', wallets: [WALLET], recipients: [WALLET], receivers: ['hook'] }],
+    more: { chains, server: { host: '127.0.0.1', port: 0, token: TOKEN } },
+  };
+}
+
+async function read(url: string): Promise<Record<string, unknown>> {
+  const answer = await fetch(url, { headers: { authorization: `Bearer ${TOKEN}` } });
+  return z.record(z.string(), z.json()).parse(await answer.json());
+}
+
+describe('a daemon that is given endpoints of a chain while it runs', () => {
+  test('tells from then on what the chain says of each delivery, by webhook, API and metrics', async () => {
+    const sandbox = await newSandbox();
+    const hook = await started(new TestReceiver());
+    const prefix = testPrefix();
+    const { daemon, write } = await reloadable(configOf(sandbox, hook, prefix, {}), { later });
+    const order = async (more: SandboxOrder): Promise<string> =>
+      `intent:${(await orderAt(sandbox, { funder: WALLET, recipient: WALLET, ...more })).intentHash}`;
+    const before = await order({});
+    await hook.until((events) =>
+      events.some(({ type, data }) => type === 'intent.settled' && data.subject.id === before),
+    );
+
+    await write(configOf(sandbox, hook, prefix, { 10: endpointsOf(sandbox, 10) }));
+    expect(await daemon.reload()).toMatchObject({ ok: true });
+    const orders = {
+      true: await order({}),
+      short: await order({ lie: 'short' }),
+      'other-recipient': await order({ lie: 'other-recipient' }),
+      reverted: await order({ lie: 'reverted' }),
+      'no-transfer': await order({ lie: 'no-log' }),
+      elsewhere: await order({ to: 42161 }),
+    };
+    const proofs = (
+      await hook.until((events) => events.filter(({ data }) => data.proof !== undefined).length >= 5)
+    ).filter(({ data }) => data.proof !== undefined);
+    const told = Object.fromEntries(
+      proofs.map(({ type, data }) => [data.subject.id, [type, data.proof?.reason]]),
+    );
+    expect(told).toEqual({
+      [orders.true]: ['intent.verified', undefined],
+      [orders.short]: ['intent.disputed', 'short'],
+      [orders['other-recipient']]: ['intent.disputed', 'other-recipient'],
+      [orders.reverted]: ['intent.disputed', 'reverted'],
+      [orders['no-transfer']]: ['intent.disputed', 'no-transfer'],
+    });
+    const verified = proofs.find(({ type }) => type === 'intent.verified');
+    expect(verified?.data.proof).toMatchObject({
+      payment: 'destination',
+      chainId: '10',
+      checked: ['chain', 'success', 'token', 'amount', 'recipient', 'exclusive', 'final'],
+      endpoints: ['other', 'own'],
+    });
+
+    const details = await read(`${daemon.url}/api/v1/subjects/${orders.short}`);
+    expect(details).toMatchObject({
+      proof: 'disputed',
+      checks: [{ state: 'disputed', because: 'short', payment: 'destination' }],
+    });
+    const disputed = await read(`${daemon.url}/api/v1/subjects?proof=disputed`);
+    expect(disputed.subjects).toHaveLength(4);
+    const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
+    expect(metrics).toMatch(/^intentwatch_proofs_total\{chain="10",outcome="disputed"\} 4$/m);
+    expect(metrics).toMatch(/^intentwatch_proof_checks\{chain="10",state="verified"\} 1$/m);
+    expect(metrics).toMatch(/^intentwatch_upstream_lag_seconds_count\{route="8453:10"\} 1$/m);
+    expect(metrics).toMatch(/^intentwatch_rpc_calls_total\{chain="10",endpoint="own",outcome="ok"\} [1-9]/m);
+  });
+});
+
+describe('endpoints of a chain that hang', () => {
+  test('hold up neither the checks of another chain nor the end of the daemon', async () => {
+    const sandbox = await newSandbox();
+    const hook = await started(new TestReceiver());
+    const fault = { type: 'latency', ms: 600_000, path: '/chains/42161/' };
+    const chains = { 10: endpointsOf(sandbox, 10), 42161: endpointsOf(sandbox, 42161) };
+    const added = await fetch(`${sandbox.controlUrl}/faults`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(fault),
+    });
+    expect(await added.text().then((text) => (added.ok ? '' : text))).toBe('');
+    const { daemon } = await reloadable(configOf(sandbox, hook, testPrefix(), chains), { later });
+    const order = async (to: number): Promise<string> =>
+      `intent:${(await orderAt(sandbox, { funder: WALLET, recipient: WALLET, to })).intentHash}`;
+    const stuck = await Promise.all(Array.from({ length: 12 }, () => order(42161)));
+    await eventually('checks of the chain that hangs are made', async () => {
+      const states = await Promise.all(
+        stuck.map(async (id) => (await read(`${daemon.url}/api/v1/subjects/${id}`)).checks),
+      );
+      return states.every((checks) => Array.isArray(checks) && checks.length > 0);
+    });
+    const free = await order(10);
+    await hook.until((events) =>
+      events.some(({ type, data }) => type === 'intent.verified' && data.subject.id === free),
+    );
+    expect(hook.events.filter(({ data }) => data.proof !== undefined)).toHaveLength(1);
+    const began = performance.now();
+    await daemon.close();
+    expect(performance.now() - began).toBeLessThan(10_000);
+  });
+});

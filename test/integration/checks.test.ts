@@ -1,0 +1,413 @@
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import { runCheck } from '../../src/queues/checks/run-check.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { connect } from '../../src/store/connection.ts';
+import {
+  absent,
+  CHAIN,
+  ChecksStage,
+  delivery,
+  failed,
+  found,
+  PAYEE,
+  SOLVER,
+  TOKEN,
+  txOf,
+} from '../support/checks-stage.ts';
+import { eventually } from '../support/eventually.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+
+let redis: RedisClient;
+let stage: ChecksStage;
+
+beforeEach(async () => {
+  redis = connect({ kind: 'server', url: inject('redisUrl') });
+  stage = new ChecksStage(redis);
+  await stage.begin();
+});
+
+afterEach(async () => {
+  await stage.close();
+  redis.disconnect();
+});
+
+/** A transfer whose delivery was stated. */
+async function filled(number: number, more: Parameters<typeof delivery>[0] = {}) {
+  return stage.tell(hashOf(number), 'filled', { destinationTx: delivery({ txHash: txOf(number), ...more }) });
+}
+
+describe('a payment that is stated on a chain with endpoints', () => {
+  test('is told as verified once, with the next number of its transfer and what was checked', async () => {
+    stage.start();
+    const intent = await filled(1);
+    await stage.until(intent, 'verified');
+    const [event, ...more] = await stage.proofs();
+    expect(more).toEqual([]);
+    expect(event).toMatchObject({
+      type: 'intent.verified',
+      data: {
+        sequence: 2,
+        status: 'filled',
+        previousStatus: 'filled',
+        changes: [],
+        proof: {
+          payment: 'destination',
+          chainId: CHAIN,
+          txHash: txOf(1),
+          token: TOKEN,
+          stated: '1000',
+          moved: [{ to: PAYEE, from: SOLVER, amount: '1000' }],
+          endpoints: ['other', 'own'],
+        },
+      },
+    });
+    expect(await stage.store.counts()).toEqual([{ chain: CHAIN, state: 'verified', count: 1 }]);
+    const [known] = await stage.subjects.peek([intent]);
+    expect(known?.snapshot?.flags).toEqual(['proof:destination:verified']);
+    // What comes next goes on behind it.
+    await stage.tell(hashOf(1), 'settled', { destinationTx: delivery() });
+    const last = (await stage.events()).at(-1);
+    expect(last).toMatchObject({ type: 'intent.settled', data: { sequence: 3 } });
+    const [after] = await stage.subjects.peek([intent]);
+    expect(after?.snapshot?.flags).toEqual(['proof:destination:verified']);
+  });
+
+  test('is asked again until it is final, and no event comes before', async () => {
+    let isFinal = false;
+    stage.script = () => [found('own', { isFinal }), found('other', { isFinal })];
+    stage.start();
+    const intent = await filled(1);
+    const waiting = await eventually('it was asked', async () => {
+      const [check] = await stage.store.of(intent);
+      return check !== undefined && check.asked > 0 ? check : null;
+    });
+    expect(waiting).toMatchObject({ state: 'waiting', because: 'not-final' });
+    expect(await stage.proofs()).toEqual([]);
+    isFinal = true;
+    await stage.until(intent, 'verified');
+    expect(await stage.proofs()).toHaveLength(1);
+  });
+
+  test('waits, without a word, while its endpoints fail or do not have it', async () => {
+    let readings = [failed('own'), failed('other')];
+    stage.script = () => readings;
+    stage.start();
+    const intent = await filled(1);
+    const because = async (word: string): Promise<void> => {
+      await eventually(word, async () => (await stage.store.of(intent))[0]?.because === word);
+    };
+    await because('unreachable');
+    expect((await stage.store.of(intent))[0]?.readings).toEqual([
+      { endpoint: 'own', outcome: 'failed', reason: 'timed out' },
+      { endpoint: 'other', outcome: 'failed', reason: 'timed out' },
+    ]);
+    readings = [absent('own'), absent('other')];
+    await because('not-found');
+    expect(await stage.proofs()).toEqual([]);
+    readings = [found('own'), found('other')];
+    await stage.until(intent, 'verified');
+    expect(await stage.proofs()).toHaveLength(1);
+  });
+
+  test('is disputed where less was moved, and that stays the worst that was told of its transfer', async () => {
+    stage.script = () => [found('own', { amounts: ['999'] }), found('other', { amounts: ['999'] })];
+    stage.start();
+    const intent = await filled(1);
+    await stage.until(intent, 'disputed');
+    expect(await stage.proofs()).toMatchObject([
+      { type: 'intent.disputed', data: { proof: { reason: 'short' } } },
+    ]);
+  });
+
+  test('on another chain, or of a token that is not known, makes no event', async () => {
+    stage.start();
+    const other = await filled(1, { chainId: 10 });
+    const unlisted = await filled(2, { token: '0x00000000000000000000000000000000000000aa' });
+    const check = await stage.until(unlisted, 'unchecked');
+    expect(check.because).toBe('token-unlisted');
+    expect(await stage.store.of(other)).toEqual([]);
+    expect(await stage.proofs()).toEqual([]);
+    // Nobody was asked for what no answer could change.
+    expect(stage.asked).toEqual([]);
+  });
+
+  test('that is restated while it waits is checked as it is stated now', async () => {
+    stage.script = (tx) =>
+      tx === txOf(2) ? [found('own'), found('other')] : [absent('own'), absent('other')];
+    stage.start();
+    const intent = await filled(1);
+    await eventually('it was asked', () => stage.asked.includes(txOf(1)));
+    await stage.tell(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(2) }) });
+    const check = await stage.until(intent, 'verified');
+    expect(check.statement.txHash).toBe(txOf(2));
+    expect(await stage.proofs()).toHaveLength(1);
+    expect(await stage.store.counts()).toEqual([{ chain: CHAIN, state: 'verified', count: 1 }]);
+  });
+
+  test('is not told as missing or wrong once its transfer states it no more, and is when it does again', async () => {
+    let isFinal = false;
+    const readings = () => ['own', 'other'].map((name) => found(name, { isFinal, succeeded: false }));
+    stage.script = readings;
+    stage.start();
+    const intent = await filled(1);
+    await eventually('it waits', async () => (await stage.store.of(intent))[0]?.because === 'not-final');
+    // What is left out is not said: it is taken back by a null, at a newer time.
+    await eventually('it is taken back', async () => {
+      await stage.tell(hashOf(1), 'settled', { destinationTx: null });
+      const [known] = await stage.subjects.peek([intent]);
+      return known?.snapshot?.record.destinationTx === null;
+    });
+    isFinal = true;
+    await stage.makeDue();
+    const judged = await eventually('it was judged', async () => {
+      const [check] = await stage.store.of(intent);
+      return check?.because === 'not-final' ? null : check;
+    });
+    expect(judged).toMatchObject({ state: 'waiting', because: 'not-stated' });
+    expect(await stage.proofs()).toEqual([]);
+    await stage.tell(hashOf(1), 'settled', { destinationTx: delivery() });
+    await stage.makeDue();
+    await stage.until(intent, 'disputed');
+    expect(await stage.proofs()).toHaveLength(1);
+  });
+
+  test('keeps its outcome without an event where its transfer has gone by its retention', async () => {
+    const gate = Promise.withResolvers<void>();
+    stage.script = async () => {
+      await gate.promise;
+      return [found('own'), found('other')];
+    };
+    stage.start();
+    const intent = await filled(1);
+    await eventually('it was asked', () => stage.asked.length > 0);
+    await redis.del(stage.keys.subject(intent), stage.keys.claims(intent));
+    gate.resolve();
+    const check = await stage.until(intent, 'verified');
+    expect(check.proof?.txHash).toBe(txOf(1));
+    expect(await stage.proofs()).toEqual([]);
+  });
+});
+
+describe('one payment that two transfers claim', () => {
+  test('proves the first, and the other is told that it is that of another', async () => {
+    stage.start();
+    const first = await filled(1);
+    await stage.until(first, 'verified');
+    const second = await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
+    await stage.until(second, 'disputed');
+    const [, event] = await stage.proofs();
+    expect(event).toMatchObject({ type: 'intent.disputed', data: { proof: { reason: 'other-intent' } } });
+  });
+
+  test('proves the second once the first is restated with another', async () => {
+    stage.start();
+    const first = await filled(1);
+    await stage.until(first, 'verified');
+    await stage.tell(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(3) }) });
+    await eventually('the other payment is verified', async () => {
+      const [check] = await stage.store.of(first);
+      return check?.state === 'verified' && check.statement.txHash === txOf(3);
+    });
+    const second = await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
+    await stage.until(second, 'verified');
+    expect((await stage.proofs()).map(({ type }) => type)).toEqual(Array(3).fill('intent.verified'));
+  });
+
+  test('stays that of the first while only its amount is restated', async () => {
+    stage.start();
+    const first = await filled(1);
+    await stage.until(first, 'verified');
+    stage.script = () => [found('own', { isFinal: false }), found('other', { isFinal: false })];
+    await stage.tell(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(1), amount: '900' }) });
+    await stage.until(first, 'waiting');
+    stage.script = (tx) => (tx === txOf(1) ? [found('own'), found('other')] : []);
+    const second = await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
+    await stage.until(second, 'disputed');
+  });
+
+  test('proves one of them also where both are judged at the same moment', async () => {
+    const both = Promise.withResolvers<void>();
+    stage.script = async () => {
+      if (stage.asked.length >= 2) both.resolve();
+      await both.promise;
+      return [found('own'), found('other')];
+    };
+    const [one, other] = await Promise.all(
+      [1, 2].map((number) =>
+        stage.tell(hashOf(number), 'filled', { destinationTx: delivery({ txHash: txOf(9) }) }),
+      ),
+    );
+    stage.start();
+    stage.start(connect({ kind: 'server', url: inject('redisUrl') }));
+    await eventually('both have ended', async () => {
+      const states = await Promise.all(
+        [one, other].map(async (id) => (await stage.store.of(id ?? ('' as never)))[0]?.state),
+      );
+      return states.every((state) => state !== undefined && state !== 'waiting');
+    });
+    const types = (await stage.proofs()).map(({ type }) => type).sort();
+    expect(types).toEqual(['intent.disputed', 'intent.verified']);
+  });
+});
+
+describe('a process that is gone', () => {
+  /** A connection that is cut off at its `at`th command: Redis has done it, and the answer does not come back. */
+  function dying(at: number): { client: RedisClient; isDead: () => boolean } {
+    let count = 0;
+    let isDead = false;
+    const client = new Proxy(redis, {
+      get(target, name) {
+        const member: unknown = Reflect.get(target, name, target);
+        if (typeof member !== 'function') return member;
+        return (...args: unknown[]): unknown => {
+          count += 1;
+          if (count < at) return Reflect.apply(member, target, args);
+          const cut = () => Promise.reject(new Error('the process is gone'));
+          if (isDead) return cut();
+          isDead = true;
+          return Promise.resolve(Reflect.apply(member, target, args)).then(cut);
+        };
+      },
+    });
+    return { client, isDead: () => isDead };
+  }
+
+  test('at any step leaves a check that another process ends, and one event', async () => {
+    let steps = 0;
+    for (let isDone = false; !isDone; steps += 1) {
+      const intent = await filled(steps + 1);
+      const hasEnded = async (): Promise<boolean> => (await stage.store.of(intent))[0]?.state === 'verified';
+      const { client, isDead } = dying(steps + 1);
+      const lost = stage.start(client);
+      await eventually('it is done or dead', async () => isDead() || hasEnded());
+      await lost.close();
+      // It got to the end.
+      isDone = !isDead();
+      await redis.del(stage.keys.checksLease);
+      const heir = stage.start();
+      await eventually('the other process ends it', async () => {
+        await stage.makeDue();
+        return hasEnded();
+      });
+      await heir.close();
+      const told = (await stage.proofs()).filter(({ data }) => data.subject.id === intent);
+      expect(told, `cut off at command ${steps + 1}`).toHaveLength(1);
+    }
+    expect(steps).toBeGreaterThan(10);
+  });
+
+  test('each time that it works on the same check leaves it alone for longer each time', async () => {
+    await filled(1);
+    const feed = stage.feed();
+    feed.start();
+    await eventually('it was fed', async () => (await stage.store.counts()).length > 0);
+    await feed.close();
+    const waits: number[] = [];
+    for (let times = 0; times < 4; times += 1) {
+      await stage.makeDue();
+      const { claimed, nextInMs } = await stage.store.claim(`claim ${times}`, new Map([[CHAIN, 10]]));
+      expect(claimed).toHaveLength(1);
+      waits.push(Math.round((nextInMs ?? 0) / 1_000));
+    }
+    expect(waits).toEqual([10, 20, 40, 80]);
+    await stage.makeDue();
+    const [check] = (await stage.store.claim('last', new Map([[CHAIN, 10]]))).claimed;
+    if (check === undefined) throw new Error('nothing was claimed');
+    await stage.store.postpone(check, { inMs: 0, because: '', readings: null });
+    expect((await stage.store.claim('anew', new Map([[CHAIN, 10]]))).nextInMs).toBe(10_000);
+  });
+
+  test('and comes back finds that it may write nothing', async () => {
+    await filled(1);
+    const feed = stage.feed();
+    feed.start();
+    await eventually('it was fed', async () => (await stage.store.counts()).length > 0);
+    await feed.close();
+    const [slow] = (await stage.store.claim('slow', new Map([[CHAIN, 10]]))).claimed;
+    if (slow === undefined) throw new Error('nothing was claimed');
+    // Its lease runs out, and another process is done before it comes back.
+    await stage.makeDue();
+    const [fast] = (await stage.store.claim('fast', new Map([[CHAIN, 10]]))).claimed;
+    if (fast === undefined) throw new Error('nothing was claimed');
+    await runCheck(fast, stage.parts(), AbortSignal.timeout(10_000));
+    await runCheck(slow, stage.parts(), AbortSignal.timeout(10_000));
+    expect(await stage.proofs()).toHaveLength(1);
+    expect(await stage.store.renew([{ id: slow.id, token: 'slow' }])).toEqual([slow.id]);
+  });
+});
+
+describe('the feed', () => {
+  test('reads what is told after it was switched on for the first time, however late it starts', async () => {
+    const before = await filled(1);
+    await redis.del(stage.keys.checksCursor);
+    await stage.begin();
+    const after = await filled(2);
+    // A second process that is switched on changes nothing.
+    await stage.begin();
+    stage.start();
+    await stage.until(after, 'verified');
+    expect(await stage.store.of(before)).toEqual([]);
+  });
+
+  test('says what was trimmed before it was read, and goes on behind it', async () => {
+    await filled(1);
+    await stage.log.trim(Date.now() + 60_000);
+    const verifier = stage.start();
+    const missed = Promise.withResolvers<string>();
+    verifier.signals.on('checks.missed', ({ reason }) => missed.resolve(reason));
+    expect(await missed.promise).toMatch(/trimmed/);
+    const intent = await filled(2);
+    await stage.until(intent, 'verified');
+    expect(await stage.proofs()).toHaveLength(1);
+  });
+
+  test('says that the log is another, and reads that one from its beginning', async () => {
+    await redis.set(stage.keys.checksCursor, 'of-another-log|99999999999999-0');
+    const intent = await filled(1);
+    const verifier = stage.start();
+    const missed = Promise.withResolvers<string>();
+    verifier.signals.on('checks.missed', ({ reason }) => missed.resolve(reason));
+    expect(await missed.promise).toMatch(/another/);
+    await stage.until(intent, 'verified');
+  });
+
+  test('does not pass what only a newer version can read', async () => {
+    const before = await redis.get(stage.keys.checksCursor);
+    await redis.xadd(stage.keys.events, '*', 'v', '999', 'kind', 'event', 'event', '{}');
+    await filled(1);
+    const feed = stage.feed();
+    feed.start();
+    await eventually(
+      'it has left the lease',
+      async () =>
+        (await redis.get(stage.keys.checksFence)) !== null &&
+        (await redis.get(stage.keys.checksLease)) === null,
+    );
+    expect(await redis.get(stage.keys.checksCursor)).toBe(before);
+    await feed.close();
+  });
+});
+
+describe('very many checks', () => {
+  test('are asked about a few at a time, and all of them end', async () => {
+    let under = 0;
+    let most = 0;
+    stage.script = async () => {
+      under += 1;
+      most = Math.max(most, under);
+      await new Promise((resolve) => setImmediate(resolve));
+      under -= 1;
+      return [found('own'), found('other')];
+    };
+    const intents = await Promise.all(Array.from({ length: 300 }, (_, index) => filled(index + 1)));
+    stage.start();
+    stage.start(connect({ kind: 'server', url: inject('redisUrl') }));
+    await eventually('all have ended', async () => {
+      const counts = await stage.store.counts();
+      return counts.length === 1 && counts[0]?.state === 'verified' && counts[0].count === intents.length;
+    });
+    expect(most).toBeLessThanOrEqual(16);
+    expect(await stage.proofs()).toHaveLength(intents.length);
+    expect(stage.asked).toHaveLength(intents.length);
+  });
+});

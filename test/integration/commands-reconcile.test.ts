@@ -1,0 +1,64 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { EXIT } from '../../src/exit.ts';
+import { cannedServer } from '../support/canned-server.ts';
+import { opening } from '../support/opening.ts';
+import { Program } from '../support/program.ts';
+
+const { later } = opening();
+
+const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+
+async function reconcile(...args: string[]): Promise<{ code: number | null; err: string }> {
+  const program = await Program.start(MAIN, ['reconcile', ...args]);
+  const { code } = await program.ending();
+  return { code, err: program.stderr.join('\n') };
+}
+
+/** The file of a config with books, which nobody has kept yet. */
+async function configWith(more: object): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-reconcile-'));
+  later(() => rm(folder, { recursive: true, force: true }));
+  const file = join(folder, 'intentwatch.yaml');
+  const config = {
+    upstream: { baseUrl: 'https://api.example.com', apiKey: 'key' },
+    dataDir: join(folder, 'data'),
+    receivers: [{ name: 'hook', type: 'webhook', url: 'https://example.com/', secrets: [SECRET] }],
+    subscriptions: [
+      { name: 's', wallets: ['0x52908400098527886e0f7030069857d2e4169ee7'], receivers: ['hook'] },
+    ],
+    ...more,
+  };
+  await writeFile(file, JSON.stringify(config));
+  return file;
+}
+
+// 1 means that a check has failed: whoever closes the day by a script must be able to tell.
+test('ends with 78, not with 1, for a day that the daemon does not have', async () => {
+  const detail = 'found "2026-11-33", expected a day of the calendar';
+  const server = await cannedServer(() => ({
+    status: 409,
+    body: { type: 'about:blank', title: 'Conflict', status: 409, detail },
+  }));
+  later(() => server.close());
+  const { code, err } = await reconcile('--url', server.url, '--day', '2026-11-33');
+  expect(err).toContain(detail);
+  expect(code).toBe(EXIT.badConfig);
+});
+
+test('ends with 78 where no daemon has kept books yet', async () => {
+  const { code, err } = await reconcile('--store', '--config', await configWith({ books: {} }));
+  expect(err).toContain('books.sqlite');
+  expect(code).toBe(EXIT.badConfig);
+});
+
+test('ends with 75 where the Postgres of the books does not answer, and says that', async () => {
+  const url = 'postgres://daemon:hidden-password@127.0.0.1:1/books';
+  const { code, err } = await reconcile('--store', '--config', await configWith({ books: { url } }));
+  expect(err).toContain('ECONNREFUSED');
+  expect(err).not.toContain('hidden-password');
+  expect(code).toBe(EXIT.tryAgain);
+});

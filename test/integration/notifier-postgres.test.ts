@@ -1,0 +1,307 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { PostgresReceiver } from '../../src/config/config.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
+import { createNotifier } from '../../src/notifiers/create-notifier.ts';
+import type { AttemptResult } from '../../src/notifiers/notifier.ts';
+import { tableDefinition } from '../../src/notifiers/postgres/table.ts';
+import { Secret } from '../../src/secret.ts';
+import { eventually } from '../support/eventually.ts';
+import { opening } from '../support/opening.ts';
+import { freePort } from '../support/port.ts';
+import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
+import { RawServer } from '../support/raw-server.ts';
+import { renderedEvent } from '../support/rendered-event.ts';
+
+const NOT_INSTALLED = postgresFolder() === null ? ' (not run: there is no Postgres on this machine)' : '';
+const { later, started } = opening();
+
+const pem = (name: string): Promise<string> =>
+  readFile(join(import.meta.dirname, '../fixtures/tls', `${name}.pem`), 'utf8');
+
+const PASSWORD = 'correct-horse-battery-staple';
+
+function receiverAt(url: string, changes: Partial<PostgresReceiver> = {}): PostgresReceiver {
+  return {
+    name: 'warehouse',
+    type: 'postgres',
+    url: new Secret(url),
+    table: 'intentwatch_events',
+    tls: null,
+    events: ['*'],
+    filter: { wallets: null, chains: null, minAmount: null },
+    rateLimit: null,
+    timeoutMs: 10_000,
+    retries: { delaysMs: [], jitter: 0 },
+    concurrency: 1,
+    ordering: 'subject',
+    disableAfterMs: 432_000_000,
+    allowInsecure: true,
+    ...changes,
+  };
+}
+
+/** A notifier that is closed after the test. */
+function notifierOf(receiver: PostgresReceiver) {
+  const notifier = createNotifier(receiver, { smtp: null, version: '0.0.0', eventUrl: null });
+  later(() => notifier.close());
+  const deliver = (event: RenderedEvent, entry?: string): Promise<AttemptResult> => {
+    const { signal } = new AbortController();
+    return notifier.deliver(event, { signal, nowMs: Date.now(), ...(entry === undefined ? {} : { entry }) });
+  };
+  return { notifier, deliver };
+}
+
+describe.skipIf(NOT_INSTALLED !== '')(`a receiver of type postgres${NOT_INSTALLED}`, () => {
+  let postgres: PostgresProcess;
+  let admin: pg.Pool;
+  beforeAll(async () => {
+    postgres = await PostgresProcess.start({
+      tls: { cert: await pem('server'), key: await pem('server-key') },
+    });
+    admin = new pg.Pool({ connectionString: postgres.url, max: 2 });
+    admin.on('error', () => undefined);
+  }, 60_000);
+  afterAll(async () => {
+    await admin?.end();
+    await postgres?.close();
+  });
+  beforeEach(async () => {
+    await admin.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
+    await admin.query(tableDefinition('intentwatch_events'));
+  });
+
+  /** A connection of the test's own, which ends with it. */
+  const connected = async (): Promise<pg.Client> => {
+    const client = new pg.Client({ connectionString: postgres.url });
+    await client.connect();
+    later(() => client.end());
+    return client;
+  };
+
+  const rows = async (table = 'intentwatch_events') =>
+    (await admin.query(`SELECT * FROM ${table} ORDER BY number`)).rows;
+
+  test('inserts an event whole, with where it stands in the log', async () => {
+    const { deliver } = notifierOf(receiverAt(postgres.url));
+    const event = renderedEvent();
+    expect(await deliver(event, '1795174224900-3')).toMatchObject({
+      outcome: 'delivered',
+      reason: 'inserted',
+      httpStatus: null,
+      retryAfterMs: null,
+    });
+    expect(await rows()).toEqual([
+      {
+        number: expect.any(String),
+        id: event.id,
+        type: 'intent.filled',
+        occurred_at: new Date(event.timestamp),
+        subject: event.data.subject.id,
+        sequence: '1',
+        position: '01795174224900-0000000003',
+        event,
+        inserted_at: expect.any(Date),
+      },
+    ]);
+  });
+
+  test('takes an event that is there already for delivered, and changes nothing', async () => {
+    const { deliver } = notifierOf(receiverAt(postgres.url));
+    await deliver(renderedEvent(), '1-0');
+    const before = await rows();
+    const again = { ...renderedEvent(), type: 'intent.settled' };
+    expect(await deliver(again, '2-0')).toMatchObject({ outcome: 'delivered', reason: 'was there already' });
+    expect(await rows()).toEqual(before);
+  });
+
+  test('positions sort as entries of the log do', async () => {
+    const { deliver } = notifierOf(receiverAt(postgres.url));
+    const entries = ['999999999999-12', '1795174224900-2', '1795174224900-10', '1795174224901-0'];
+    for (const [index, entry] of [...entries.entries()].reverse()) {
+      await deliver(renderedEvent(`evt_${String(index).padStart(40, '0')}`), entry);
+    }
+    const { rows: sorted } = await admin.query('SELECT id FROM intentwatch_events ORDER BY position');
+    expect(sorted.map(({ id }) => Number(String(id).slice(4)))).toEqual([0, 1, 2, 3]);
+  });
+
+  test('keeps what Postgres has no character for as U+FFFD', async () => {
+    const { deliver } = notifierOf(receiverAt(postgres.url));
+    const event = renderedEvent();
+    const record = { type: 'intent', note: 'a\0b \\u0000 \ud800', 'k\0y': ['\0'] };
+    const odd = { ...event, data: { ...event.data, record, subject: { kind: 'intent', id: 'intent:\0' } } };
+    expect(await deliver(odd)).toMatchObject({ outcome: 'delivered' });
+    expect(await rows()).toMatchObject([
+      {
+        subject: 'intent:\ufffd',
+        position: null,
+        event: { data: { record: { note: 'a\ufffdb \\u0000 \ufffd', 'k\ufffdy': ['\ufffd'] } } },
+      },
+    ]);
+  });
+
+  test('no row becomes visible before one with a smaller number', async () => {
+    // An insert that has its number is held up before it is committed.
+    await admin.query(`
+      CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM pg_advisory_xact_lock(42); RETURN NULL; END $$;
+      CREATE TRIGGER hold AFTER INSERT ON intentwatch_events
+        FOR EACH ROW WHEN (NEW.id = 'evt_slow') EXECUTE FUNCTION hold()`);
+    const waiting = async (): Promise<number> =>
+      (await admin.query(`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`)).rowCount ?? 0;
+    const holder = await connected();
+    await holder.query('SELECT pg_advisory_lock(42)');
+    const [one, other] = [notifierOf(receiverAt(postgres.url)), notifierOf(receiverAt(postgres.url))];
+    const slow = one.deliver(renderedEvent('evt_slow'));
+    await eventually('the first insert is held up', async () => (await waiting()) === 1);
+    const fast = other.deliver(renderedEvent('evt_fast'));
+    await eventually(
+      'the other waits, or is done',
+      async () => (await waiting()) === 2 || (await rows()).length > 0,
+    );
+    expect(await rows()).toEqual([]);
+    await holder.query('SELECT pg_advisory_unlock(42)');
+    expect(await Promise.all([slow, fast])).toMatchObject([{ reason: 'inserted' }, { reason: 'inserted' }]);
+    expect(await rows()).toMatchObject([{ id: 'evt_slow' }, { id: 'evt_fast' }]);
+  });
+
+  test('inserts each event once that comes from two at the same time', async () => {
+    const notifiers = Array.from({ length: 4 }, () => notifierOf(receiverAt(postgres.url)));
+    const ids = Array.from({ length: 40 }, (_, index) => `evt_${String(index).padStart(40, '0')}`);
+    const results = await Promise.all(
+      notifiers.map(async ({ deliver }) => {
+        const reasons: string[] = [];
+        for (const id of ids) reasons.push((await deliver(renderedEvent(id))).reason);
+        return reasons;
+      }),
+    );
+    expect(results.flat().filter((reason) => reason === 'inserted')).toHaveLength(ids.length);
+    expect((await rows()).map(({ id }) => id).sort()).toEqual(ids);
+  });
+
+  test('takes a table in a schema, in any case, with columns of its own', async () => {
+    await admin.query('DROP SCHEMA IF EXISTS "Audit" CASCADE; CREATE SCHEMA "Audit"');
+    await admin.query(tableDefinition('Audit.Events'));
+    await admin.query(`ALTER TABLE "Audit"."Events" ADD COLUMN seen boolean NOT NULL DEFAULT false`);
+    const { deliver } = notifierOf(receiverAt(postgres.url, { table: 'Audit.Events' }));
+    expect(await deliver(renderedEvent())).toMatchObject({ outcome: 'delivered' });
+    expect(await rows('"Audit"."Events"')).toMatchObject([{ seen: false }]);
+  });
+
+  test.each([
+    ['no table', 'DROP TABLE intentwatch_events', '42P01', 'intentwatch postgres-table prints what makes it'],
+    ['no column', 'ALTER TABLE intentwatch_events DROP COLUMN position', '42703', 'expected the columns'],
+    [
+      'no key',
+      'ALTER TABLE intentwatch_events DROP CONSTRAINT intentwatch_events_id_key',
+      '42P10',
+      'expected a unique key on the column id',
+    ],
+    [
+      'a column without a default',
+      'ALTER TABLE intentwatch_events ADD COLUMN own text NOT NULL',
+      '23502',
+      'expected a default',
+    ],
+  ])('fails with %s, says what is expected, and goes on once it is there', async (_what, break_, code, advice) => {
+    const { deliver } = notifierOf(receiverAt(postgres.url));
+    await admin.query(break_);
+    const failed = await deliver(renderedEvent());
+    expect(failed).toMatchObject({ outcome: 'failed', retryAfterMs: null });
+    expect(failed.reason).toContain(`(${code})`);
+    expect(failed.reason).toContain(advice);
+    await admin.query(`DROP TABLE IF EXISTS intentwatch_events; ${tableDefinition('intentwatch_events')}`);
+    expect(await deliver(renderedEvent())).toMatchObject({ outcome: 'delivered' });
+  });
+
+  test('fails where the user may not insert', async () => {
+    await admin.query(`DROP ROLE IF EXISTS reader; CREATE ROLE reader LOGIN`);
+    await admin.query(
+      'GRANT USAGE ON SCHEMA public TO reader; GRANT SELECT (id) ON intentwatch_events TO reader',
+    );
+    const { deliver } = notifierOf(receiverAt(postgres.url.replace('postgres@', 'reader@')));
+    const { reason } = await deliver(renderedEvent());
+    expect(reason).toContain('(42501); expected a user who may INSERT');
+    await admin.query('GRANT INSERT ON intentwatch_events TO reader');
+    expect(await deliver(renderedEvent())).toMatchObject({ outcome: 'delivered' });
+  });
+
+  test('connects anew after its connection was ended from the other side', async () => {
+    const { deliver } = notifierOf(receiverAt(postgres.url));
+    await deliver(renderedEvent('evt_1'));
+    await admin.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'intentwatch'`,
+    );
+    const second = await deliver(renderedEvent('evt_2'));
+    // It may have used the connection before it heard of its end.
+    if (second.outcome === 'failed')
+      expect(await deliver(renderedEvent('evt_2'))).toMatchObject({ outcome: 'delivered' });
+    expect(await rows()).toHaveLength(2);
+  });
+
+  test('gives up an insert that waits for longer than the timeout, and one that is cut off', async () => {
+    const { notifier, deliver } = notifierOf(receiverAt(postgres.url, { timeoutMs: 700 }));
+    const holder = await connected();
+    await holder.query('BEGIN; LOCK TABLE intentwatch_events');
+    expect(await deliver(renderedEvent())).toMatchObject({
+      outcome: 'failed',
+      reason: 'not inserted within 700 ms',
+      retryAfterMs: 700,
+    });
+    const cut = new AbortController();
+    const pending = notifier.deliver(renderedEvent(), { signal: cut.signal, nowMs: Date.now() });
+    cut.abort(new DOMException('shutdown', 'AbortError'));
+    await expect(pending).rejects.toThrow(expect.objectContaining({ name: 'AbortError' }));
+    await holder.query('ROLLBACK');
+    expect(await deliver(renderedEvent())).toMatchObject({ outcome: 'delivered' });
+    expect(await rows()).toHaveLength(1);
+  });
+
+  test('uses TLS, with a certificate that fits, unless it is told not to', async () => {
+    const tls = { ca: await pem('ca'), identity: null };
+    const url = postgres.url.replace('127.0.0.1', 'localhost');
+    const secure = notifierOf(receiverAt(url, { allowInsecure: false, tls }));
+    expect(await secure.deliver(renderedEvent())).toMatchObject({ outcome: 'delivered' });
+    const { rows: used } = await admin.query(
+      `SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'intentwatch'`,
+    );
+    expect(used).toEqual([{ ssl: true }]);
+    const unknown = notifierOf(receiverAt(url, { allowInsecure: false }));
+    const { outcome, reason } = await unknown.deliver(renderedEvent());
+    expect([outcome, reason]).toEqual(['failed', expect.stringMatching(/certificate/)]);
+  });
+});
+
+test('does not speak to a server that has no TLS', async () => {
+  // What Postgres answers that has none.
+  const server = await started(new RawServer((socket) => void socket.on('data', () => socket.write('N'))));
+  const url = `postgres://daemon:${PASSWORD}@127.0.0.1:${server.port}/events`;
+  const { deliver } = notifierOf(receiverAt(url, { allowInsecure: false }));
+  expect(await deliver(renderedEvent())).toMatchObject({
+    outcome: 'failed',
+    reason: 'The server does not support SSL connections',
+  });
+});
+
+test('says that nobody answers, and nothing of the password', async () => {
+  const url = `postgres://daemon:${PASSWORD}@127.0.0.1:${await freePort()}/events`;
+  const { deliver } = notifierOf(receiverAt(url));
+  expect(await deliver(renderedEvent())).toMatchObject({ outcome: 'failed', reason: 'connection refused' });
+  const silent = await started(new RawServer(() => undefined));
+  const slow = notifierOf(
+    receiverAt(`postgres://daemon:${PASSWORD}@127.0.0.1:${silent.port}/events`, { timeoutMs: 300 }),
+  );
+  expect(await slow.deliver(renderedEvent())).toMatchObject({ reason: 'not inserted within 300 ms' });
+  const echoing = await started(
+    new RawServer((socket) => {
+      const fields = Buffer.from(`SFATAL\0C28P01\0Mno login with ${PASSWORD}\0\0`);
+      const head = Buffer.from('E\0\0\0\0');
+      head.writeUInt32BE(fields.length + 4, 1);
+      socket.on('data', () => socket.end(Buffer.concat([head, fields])));
+    }),
+  );
+  const told = notifierOf(receiverAt(`postgres://daemon:${PASSWORD}@127.0.0.1:${echoing.port}/events`));
+  expect((await told.deliver(renderedEvent())).reason).toBe('no login with [secret] (28P01)');
+});

@@ -1,0 +1,169 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { ADMIN_TOKEN, apiStage } from '../support/api-stage.ts';
+import { configYaml, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { Hook } from '../support/hook.ts';
+import { opening } from '../support/opening.ts';
+import { freePort } from '../support/port.ts';
+import { Program } from '../support/program.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+
+const open = opening();
+
+const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+const ESCAPE = '\u001b';
+
+/** Runs a shell's program to its end; what it prints. */
+function shell(file: string, args: readonly string[], env: Record<string, string> = {}): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const options = { env: { ...process.env, ...env }, encoding: 'utf8', timeout: 60_000 } as const;
+    execFile(file, args, options, (error, stdout, stderr) =>
+      error === null ? resolve(stdout) : reject(new Error(`${error.message}\n${stderr}`)),
+    );
+  });
+}
+
+/** Runs a line of a shell on a terminal of so many columns. */
+function onTerminal(columns: number, line: string, env: Record<string, string> = {}): Promise<string> {
+  return shell('script', ['-qec', `stty cols ${columns}; ${line}`, '/dev/null'], { TERM: 'xterm', ...env });
+}
+
+async function folder(): Promise<string> {
+  const made = await mkdtemp(join(tmpdir(), 'intentwatch-terminal-'));
+  open.later(() => rm(made, { recursive: true, force: true, maxRetries: 5 }));
+  return made;
+}
+
+async function stage() {
+  const hooks = { backend: new Hook(), broken: new Hook(), operator: new Hook() };
+  for (const hook of Object.values(hooks)) await open.started(hook);
+  return apiStage(hooks, { later: open.later });
+}
+
+describe('completion in bash', () => {
+  /** What bash offers for the last of some words, with the script loaded as a user loads it. */
+  async function offered(script: string, ...words: string[]): Promise<string[]> {
+    const ask =
+      'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _intentwatch; printf "%s\\n" "${COMPREPLY[@]}"';
+    const out = await shell('bash', ['--norc', '-c', ask, script, 'intentwatch', ...words]);
+    return out.split('\n').filter((word) => word !== '');
+  }
+
+  test('offers commands, what is below them, flags, and the words that a flag can be', async () => {
+    const program = await Program.start(MAIN, ['completion', 'bash']);
+    expect(await program.ending()).toMatchObject({ code: 0 });
+    const script = join(await folder(), 'completion');
+    await writeFile(script, `${program.stdout.join('\n')}\n`);
+    expect(await offered(script, 'rece')).toEqual(['receivers']);
+    expect(await offered(script, 'receivers', 'r')).toEqual(['resume', 'remove', 'rotate']);
+    expect(await offered(script, 'ls', '--url', 'http://127.0.0.1:9464', '--st')).toEqual(['--status']);
+    expect(await offered(script, 'start', '--log-format', '')).toEqual(['json', 'pretty']);
+    expect(await offered(script, 'check', '--config', script.slice(0, -3))).toEqual([script]);
+    const complete = await shell('bash', ['--norc', '-c', 'source "$0"; complete -p intentwatch', script]);
+    expect(complete).toBe('complete -o default -F _intentwatch intentwatch\n');
+  });
+});
+
+describe('a terminal of 60 columns', () => {
+  test('shows blocks of lines in place of a wide table, in colours; a pipe gets neither', async () => {
+    const { url, say, call } = await stage();
+    say(hashOf(1), 'filled');
+    await eventually('the transfer is known', async () => {
+      const { body } = await call({ path: '/subjects?status=filled' });
+      return Array.isArray(body.subjects) && body.subjects.length === 1;
+    });
+    const env = { INTENTWATCH_URL: url, INTENTWATCH_TOKEN: ADMIN_TOKEN, NO_COLOR: '', TERM: 'xterm' };
+    // Node gives no colours where CI is set.
+    const line = `env -u CI ${process.execPath} ${MAIN} ls --status filled`;
+    const shown = await onTerminal(60, line, env);
+    expect(shown).toContain(`${ESCAPE}[`);
+    const lines = stripVTControlCharacters(shown)
+      .split(/\r?\n/)
+      .map((one) => one.trimEnd());
+    expect(lines).toContain(`SUBJECT        intent:${hashOf(1)}`);
+    expect(lines).toContain('STATUS         filled');
+    const piped = await onTerminal(60, `${line} | cat`, env);
+    expect(piped).not.toContain(`${ESCAPE}[`);
+    expect(piped).toMatch(/^SUBJECT +STATUS /m);
+  });
+});
+
+describe('log lines', () => {
+  async function daemonConfig() {
+    const { config } = await stage();
+    const file = join(await folder(), 'intentwatch.yaml');
+    const port = await freePort();
+    const more = { ...config.more, server: { host: '127.0.0.1', port } };
+    const write = (log: object) =>
+      writeFile(file, configYaml({ ...config, prefix: testPrefix(), more: { ...more, log } }));
+    await write({});
+    return { file, port, write };
+  }
+
+  test('are for people on a terminal, and a daemon whose terminal goes ends as it should', async () => {
+    const { file } = await daemonConfig();
+    const ended = `${file}.ended`;
+    // As a shell does whose terminal goes: it tells its jobs, and waits for them.
+    const line = [
+      `trap 'kill -HUP $daemon' HUP`,
+      `${process.execPath} ${MAIN} start --config ${file} & daemon=$!`,
+      `wait $daemon; wait $daemon; echo "code $?" > ${ended}`,
+    ].join('\n');
+    const terminal = spawn('script', ['-qfec', line, '/dev/null'], {
+      env: { ...process.env, SHELL: '/bin/bash', TERM: 'xterm', NO_COLOR: '' },
+    });
+    open.later(async () => terminal.kill('SIGKILL'));
+    let shown = '';
+    terminal.stdout.on('data', (chunk: Buffer) => {
+      shown += chunk.toString();
+    });
+    await eventually('the daemon has started', () => shown.includes('daemon.started'));
+    expect(stripVTControlCharacters(shown)).toMatch(/^\[[\d:.]+\] INFO: server\.listening /m);
+    terminal.kill('SIGKILL');
+    const code = () => readFile(ended, 'utf8').catch(() => '');
+    await eventually('the daemon has ended', async () => (await code()) !== '');
+    expect(await code()).toBe('code 0\n');
+  });
+
+  test('are as the config says, and its level holds from a reload on', async () => {
+    const { file, port, write } = await daemonConfig();
+    await write({ format: 'pretty', level: 'warn' });
+    const text = await readFile(file, 'utf8');
+    const program = await Program.start(MAIN, ['start', '--config', file]);
+    open.later(() => program.end('SIGKILL'));
+    await eventually('the daemon is ready', async () =>
+      fetch(`http://127.0.0.1:${port}/readyz`)
+        .then(({ ok }) => ok)
+        .catch(() => false),
+    );
+    await writeFile(file, `${text}nonsense: true\n`);
+    await program.line(/ERROR: config\.reload_failed/);
+    expect(program.stdout.join('\n')).not.toContain('INFO');
+    await writeFile(file, text.replace('level: warn', 'level: info'));
+    await program.line(/INFO: config\.reloaded/);
+    await writeFile(file, text.replace('format: pretty', 'format: json'));
+    await program.line(/log\.format: found another value than the daemon was started with/);
+  });
+
+  test('that cannot be written end no daemon', async () => {
+    const { file } = await daemonConfig();
+    const said = `${file}.stderr`;
+    const line = `exec ${process.execPath} ${MAIN} start --config ${file} > /dev/full 2> ${said}`;
+    const daemon = spawn('sh', ['-c', line]);
+    open.later(async () => daemon.kill('SIGKILL'));
+    const told = () => readFile(said, 'utf8').catch(() => '');
+    await eventually('it says so', async () =>
+      (await told()).includes('log lines cannot be written (ENOSPC)'),
+    );
+    const ended = once(daemon, 'exit');
+    daemon.kill('SIGTERM');
+    expect((await ended)[0]).toBe(0);
+    expect(await told()).toBe('intentwatch: log lines cannot be written (ENOSPC); they wait\n');
+  });
+});

@@ -1,0 +1,83 @@
+import { expect, inject, test, vi } from 'vitest';
+import { assembleOperations } from '../../src/daemon/assemble.ts';
+import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { retryDeadLetters } from '../../src/operations/dead-letters.ts';
+import { listUndelivered } from '../../src/operations/undelivered.ts';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { receiverText } from '../../src/store/registry.ts';
+import { testPrefix } from '../support/daemon.ts';
+import { opening } from '../support/opening.ts';
+
+const { later } = opening();
+
+const ALL = { receivers: [], types: [] };
+
+const EVERYTHING = { wallets: null, chains: null, minAmount: null };
+const CONFIG = {
+  retentionMs: 60_000,
+  polling: {
+    shortestSeconds: 1,
+    longestSeconds: 30,
+    confirmAfterMs: 60_000,
+    fullSweepEveryMs: 60_000,
+    finished: {},
+  },
+};
+
+/** A Redis with dead letters of one receiver, which died all in the same ms, and open deliveries without an attempt. */
+async function stage({ dead, waiting = 0 }: { dead: number; waiting?: number }) {
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  later(() => disconnect(redis));
+  const keys = new Keys(testPrefix());
+  const onForeign = (): void => undefined;
+  const parts = assembleOperations(CONFIG, { redis, keys, directory: COMMON, onForeign });
+  const name = 'backend';
+  await redis.hset(
+    keys.receivers,
+    name,
+    receiverText({ name, type: 'webhook', events: ['*'], filter: EVERYTHING, ordering: 'none' }),
+  );
+  const idOf = (index: number): string => `evt_${String(index).padStart(40, '0')}`;
+  const write = redis.pipeline();
+  for (let index = 0; index < dead + waiting; index += 1) {
+    const isDead = index < dead;
+    const fact = { outcome: isDead ? 'dead' : 'pending', entry: '1-0', roots: '[]' };
+    write.hset(keys.delivery(name, idOf(index)), isDead ? { ...fact, tries: '1' } : fact);
+    write.zadd(isDead ? keys.dead(name) : keys.pending(name), 1_000, idOf(index));
+  }
+  await write.exec();
+  const gone = (id: string) => redis.zrem(keys.dead(name), id);
+  return { parts, idOf, gone };
+}
+
+test('a list that grows shorter while it is read skips nothing of what stays', async () => {
+  const { parts, idOf, gone } = await stage({ dead: 40 });
+  const seen: string[] = [];
+  let from: Parameters<typeof listUndelivered>[0]['from'] = null;
+  do {
+    const page = await listUndelivered({ filter: ALL, from, limit: 7 }, parts);
+    seen.push(...page.undelivered.map(({ event }) => event));
+    from = page.next;
+    // All but the first of a page are delivered meanwhile, also that at which the page ended.
+    for (const { event } of page.undelivered.slice(1)) await gone(event);
+  } while (from !== null);
+  expect(seen).toEqual(Array.from({ length: 40 }, (_, index) => idOf(index)));
+});
+
+test('to try one of very many again, no others are read', async () => {
+  const { parts, idOf } = await stage({ dead: 300 });
+  const read = vi.spyOn(parts.stores.deliveries, 'fact');
+  expect(await retryDeadLetters('backend', { events: [idOf(7)] }, parts)).toMatchObject({
+    all: 300,
+    gone: 1,
+  });
+  expect(read).toHaveBeenCalledTimes(1);
+});
+
+test('what waits for its first attempt does not stand before what failed', async () => {
+  const { parts, idOf } = await stage({ dead: 3, waiting: 900 });
+  const page = await listUndelivered({ filter: ALL, from: null, limit: 10 }, parts);
+  expect(page.undelivered.map(({ event }) => event)).toEqual([0, 1, 2].map(idOf));
+  expect(page.next).toBeNull();
+});

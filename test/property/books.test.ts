@@ -1,0 +1,123 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { nextDay } from '../../src/domain/books/day.ts';
+import type { Report } from '../../src/domain/books/report-schema.ts';
+import { BooksStage, DAY_MS, FIRST_MS, type Told } from '../support/books-stage.ts';
+
+const STATUSES = [
+  'pending',
+  'filled',
+  'settled',
+  'expired',
+  'refundable',
+  'refunded',
+  'failed',
+  'unknown',
+  'odd',
+];
+const ENDED = new Set(['filled', 'settled', 'refunded']);
+
+/** What happens to the books: an event is seen (perhaps again, perhaps late), or a day is closed. */
+const STEP = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc.record({
+      transfer: fc.integer({ min: 0, max: 5 }),
+      sequence: fc.integer({ min: 1, max: 6 }),
+      status: fc.constantFrom(...STATUSES),
+      atMs: fc.integer({ min: -DAY_MS, max: 4 * DAY_MS }),
+      seenMs: fc.integer({ min: 0, max: 4 * DAY_MS }),
+      // Beyond what a double holds.
+      amount: fc.option(fc.bigInt({ min: 0n, max: 10n ** 60n }), { freq: 6 }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.constant('close' as const) },
+);
+
+/** What is under way by the events alone: the newest of each transfer decides; one that is older changes nothing. */
+function modelOf(steps: readonly (Told | 'close')[]): { count: number; amount: bigint } {
+  const last = new Map<number, { sequence: number; open: boolean; amount: bigint }>();
+  for (const step of steps) {
+    if (step === 'close') continue;
+    const before = last.get(step.transfer);
+    if (before !== undefined && step.sequence <= before.sequence) continue;
+    const isUnknown = step.status === 'unknown';
+    last.set(step.transfer, {
+      sequence: step.sequence,
+      open: isUnknown ? (before?.open ?? true) : !ENDED.has(step.status),
+      amount: step.amount ?? before?.amount ?? 0n,
+    });
+  }
+  const open = [...last.values()].filter((one) => one.open);
+  return { count: open.length, amount: open.reduce((sum, { amount }) => sum + amount, 0n) };
+}
+
+function closingOf({ balances }: Report): { count: number; amount: bigint } {
+  return {
+    count: balances.reduce((sum, { closing }) => sum + closing.count, 0),
+    amount: balances.reduce((sum, { closing }) => sum + BigInt(closing.amount), 0n),
+  };
+}
+
+/** A report without the moment at which it was made, and what it says of that. */
+function lasting({ madeAt: _, readUntil: __, notes: ___, ...report }: Report): unknown {
+  return report;
+}
+
+test('opening + started - ended is closing, closing is the next opening, and a closed day never changes', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(STEP, { maxLength: 25 }), async (steps) => {
+      const stage = await BooksStage.open();
+      try {
+        const reader = stage.reader();
+        const reportOf = (day: string, zone = 'UTC') => reader.report({ day, zone }, FIRST_MS + 9 * DAY_MS);
+        const closed = new Map<string, unknown>();
+        let days = 0;
+        for (const step of steps) {
+          if (step !== 'close') {
+            await stage.tell(step);
+            continue;
+          }
+          days += 1;
+          await stage.close(days * DAY_MS);
+          const day = new Date(FIRST_MS + (days - 1) * DAY_MS).toISOString().slice(0, 10);
+          closed.set(day, lasting(await reportOf(day)));
+        }
+        for (const zone of ['UTC', 'Pacific/Auckland']) {
+          let before: Report | null = null;
+          // All that is booked lies at most as many days on as were closed.
+          for (
+            let day = '2026-11-19', index = 0;
+            index < 30 && index < days + 9;
+            index += 1, day = nextDay(day)
+          ) {
+            const report: Report = await reportOf(day, zone);
+            expect(report.checks.filter(({ ok }) => !ok)).toEqual([]);
+            for (const { opening, started, ended, closing } of report.balances) {
+              expect(BigInt(opening.amount) + BigInt(started.amount) - BigInt(ended.amount)).toBe(
+                BigInt(closing.amount),
+              );
+              expect(opening.count + started.count - ended.count).toBe(closing.count);
+              expect(Math.min(opening.count, closing.count)).toBeGreaterThanOrEqual(0);
+            }
+            const openings = report.balances.map(({ chainId, token, opening }) => [chainId, token, opening]);
+            const closings = (before?.balances ?? []).map(({ chainId, token, closing }) => [
+              chainId,
+              token,
+              closing,
+            ]);
+            const isSome = ([, , sum]: (typeof openings)[number]) =>
+              sum !== undefined && typeof sum === 'object' && sum.count !== 0;
+            expect(openings.filter(isSome)).toEqual(closings.filter(isSome));
+            before = report;
+          }
+          expect(closingOf(before ?? (await reportOf('2026-11-19')))).toEqual(modelOf(steps));
+        }
+        for (const [day, was] of closed) expect(lasting(await reportOf(day))).toEqual(was);
+      } finally {
+        await stage.discard();
+      }
+    }),
+    { numRuns: 60 },
+  );
+});

@@ -1,0 +1,209 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Move, Reading } from '../../src/domain/proof/reading.ts';
+import type { Statement } from '../../src/domain/proof/statement.ts';
+import { judge } from '../../src/domain/proof/verdict.ts';
+import { intentId, type SubjectId } from '../../src/domain/subjects/subject.ts';
+import {
+  ALICE,
+  BOB,
+  block,
+  INTENT,
+  move,
+  rules,
+  SOLVER,
+  STATED_AT,
+  statement,
+  TOKEN,
+} from '../support/proof.ts';
+
+const RUNS = { numRuns: 3_000 };
+const OTHER_INTENT = `0x${'33'.repeat(32)}`;
+const OTHER: SubjectId = intentId(OTHER_INTENT);
+
+const amount = fc.integer({ min: 0, max: 2_000 }).map(String);
+const party = fc.constantFrom(ALICE, BOB, SOLVER);
+const anyMove: fc.Arbitrary<Move> = fc.record({
+  token: fc.constantFrom(TOKEN, BOB),
+  from: fc.option(party),
+  to: party,
+  amount,
+  index: fc.integer({ min: 0, max: 9 }),
+});
+const moves = fc.uniqueArray(anyMove, { maxLength: 4, selector: ({ index }) => index });
+const anyBlock = fc.integer({ min: 98, max: 103 }).map((number) => block(number));
+const mostly = fc.constantFrom(true, true, true, true, false);
+const hash = fc.constantFrom(INTENT, OTHER_INTENT);
+
+/** Endpoints 0 and 1 are of one host. */
+function readings(): fc.Arbitrary<Reading[]> {
+  const outcome = fc.oneof(
+    fc.record({
+      outcome: fc.constant('found' as const),
+      block: anyBlock,
+      head: anyBlock,
+      isFinal: mostly,
+      succeeded: mostly,
+      moves,
+      fulfilled: fc.option(fc.array(hash, { maxLength: 2 })),
+    }),
+    fc.record({
+      outcome: fc.constant('absent' as const),
+      isSynced: fc.boolean(),
+      head: fc.option(fc.integer({ min: 0, max: 8_000 }).map((number) => block(number))),
+    }),
+    fc.record({ outcome: fc.constant('failed' as const), reason: fc.constant('no connection') }),
+  );
+  // Mostly the same said by all: else there would be hardly a verdict.
+  const alike = fc
+    .tuple(outcome, fc.integer({ min: 1, max: 4 }))
+    .map(([said, times]) => Array(times).fill(said));
+  return fc.oneof(alike, fc.array(outcome, { maxLength: 4 })).map((said) =>
+    said.map((one, index) => ({
+      endpoint: `endpoint-${index}`,
+      host: `host-${Math.max(1, index)}`,
+      ...one,
+    })),
+  );
+}
+
+const anyStatement: fc.Arbitrary<Statement> = fc
+  .record({
+    payment: fc.constantFrom('destination' as const, 'source' as const, 'refund' as const),
+    amount: fc.option(amount),
+    recipients: fc.subarray([ALICE, BOB]),
+  })
+  .map(statement);
+
+const anyRules = fc
+  .record({ takenIndexes: fc.subarray([0, 1, 2, 3, 4]), secondsLater: fc.integer({ min: 0, max: 8_000 }) })
+  .map(({ takenIndexes, secondsLater }) =>
+    rules({
+      taken: (index) => (takenIndexes.includes(index) ? OTHER : null),
+      nowMs: (STATED_AT + secondsLater) * 1_000,
+    }),
+  );
+
+function finalHosts(all: readonly Reading[]): Set<string> {
+  return new Set(all.flatMap((one) => (one.outcome === 'found' && one.isFinal ? [one.host] : [])));
+}
+
+test('nothing is disputed before two hosts have the same final block', () => {
+  let disputed = 0;
+  fc.assert(
+    fc.property(anyStatement, readings(), anyRules, (stated, said, known) => {
+      if (judge(stated, said, known).outcome !== 'disputed') return;
+      disputed += 1;
+      expect(finalHosts(said).size).toBeGreaterThanOrEqual(2);
+      const blocks = said.flatMap((one) => (one.outcome === 'found' && one.isFinal ? [one.block.hash] : []));
+      expect(new Set(blocks).size).toBe(1);
+    }),
+    RUNS,
+  );
+  expect(disputed).toBeGreaterThan(20);
+});
+
+test('nothing is verified that no endpoint has as final', () => {
+  let verified = 0;
+  fc.assert(
+    fc.property(anyStatement, readings(), anyRules, (stated, said, known) => {
+      const verdict = judge(stated, said, known);
+      if (verdict.outcome !== 'verified') return;
+      verified += 1;
+      expect(verdict.proof.singleSource ?? false).toBe(finalHosts(said).size === 1);
+      const [only, ...others] = verdict.proof.moved ?? [];
+      expect(others).toEqual([]);
+      expect(known.taken(only?.index ?? -1)).toBeNull();
+      expect(BigInt(only?.amount ?? '0')).toBeGreaterThanOrEqual(BigInt(stated.amount ?? '1'));
+    }),
+    RUNS,
+  );
+  expect(verified).toBeGreaterThan(20);
+});
+
+test('the order of readings does not matter', () => {
+  const shuffled = readings().chain((said) =>
+    fc.tuple(fc.constant(said), fc.shuffledSubarray(said, { minLength: said.length })),
+  );
+  fc.assert(
+    fc.property(anyStatement, shuffled, anyRules, (stated, [said, mixed], known) => {
+      expect(judge(stated, mixed, known)).toEqual(judge(stated, said, known));
+    }),
+    RUNS,
+  );
+});
+
+test('endpoints that fail make no dispute, and take none away', () => {
+  const broken = fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 3 });
+  fc.assert(
+    fc.property(anyStatement, readings(), anyRules, broken, (stated, said, known, indexes) => {
+      const before = judge(stated, said, known);
+      const fewer = said.map(
+        (one, index): Reading =>
+          indexes.includes(index)
+            ? { endpoint: one.endpoint, host: one.host, outcome: 'failed', reason: 'timeout' }
+            : one,
+      );
+      const after = judge(stated, fewer, known);
+      // Fewer answers can take a contradiction away, and so show what the others agree on, but that was said before.
+      if (after.outcome === 'disputed') expect(finalHosts(said).size).toBeGreaterThanOrEqual(2);
+      if (before.outcome !== 'disputed' && before.outcome !== 'waiting')
+        expect(after.outcome).not.toBe('disputed');
+      const more: Reading[] = [
+        ...said,
+        { endpoint: 'another', host: 'another', outcome: 'failed', reason: 'timeout' },
+      ];
+      const beside = judge(stated, more, known);
+      if (before.outcome === 'disputed' || beside.outcome === 'disputed') expect(beside).toEqual(before);
+    }),
+    RUNS,
+  );
+});
+
+test('a truth is never disputed, whatever moved beside it and whoever answers', () => {
+  const truth = fc.record({
+    stated: anyStatement,
+    beside: moves,
+    index: fc.integer({ min: 10, max: 20 }),
+    more: fc.integer({ min: 0, max: 50 }),
+    others: fc.subarray([OTHER_INTENT]),
+    states: fc.array(fc.constantFrom('final', 'not-final', 'behind', 'failed', 'elsewhere'), {
+      minLength: 1,
+      maxLength: 4,
+    }),
+  });
+  let verified = 0;
+  fc.assert(
+    fc.property(truth, anyRules, ({ stated, beside, index, more, others, states }, known) => {
+      const paid = move({
+        index,
+        to: stated.recipients[0] ?? BOB,
+        amount: String(Number(stated.amount ?? '1') + more),
+      });
+      const says = {
+        head: block(110),
+        succeeded: true,
+        moves: [...beside, paid],
+        fulfilled: [INTENT, ...others],
+      };
+      const said = states.map((state, at): Reading => {
+        const who = { endpoint: `endpoint-${at}`, host: `host-${at}` };
+        switch (state) {
+          case 'failed':
+            return { ...who, outcome: 'failed', reason: 'timeout' };
+          case 'behind':
+            return { ...who, outcome: 'absent', isSynced: true, head: block(50) };
+          case 'elsewhere':
+            return { ...who, outcome: 'found', block: block(99), isFinal: false, ...says };
+          default:
+            return { ...who, outcome: 'found', block: block(100), isFinal: state === 'final', ...says };
+        }
+      });
+      const verdict = judge(stated, said, known);
+      expect(['disputed', 'unproven']).not.toContain(verdict.outcome);
+      verified += verdict.outcome === 'verified' ? 1 : 0;
+    }),
+    RUNS,
+  );
+  expect(verified).toBeGreaterThan(20);
+});

@@ -1,0 +1,167 @@
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { BookStore, type Place } from '../../src/books/book-store.ts';
+import { BooksReader } from '../../src/books/reader.ts';
+import { sightingOf, takeIn } from '../../src/books/sightings.ts';
+import type { Database } from '../../src/books/sql/database.ts';
+import { prepareTables } from '../../src/books/sql/schema.ts';
+import { openSqlite } from '../../src/books/sql/sqlite.ts';
+import type { Event } from '../../src/domain/events/event.ts';
+import { renderEvent } from '../../src/domain/events/render.ts';
+import { COMMON } from '../../src/domain/transfers/chains.ts';
+
+export const DAY_MS = 86_400_000;
+
+/** The first day of the books in these tests, in UTC. */
+export const FIRST_MS = Date.parse('2026-11-21T00:00:00Z');
+
+const USDC_BASE = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
+const USDC_ARBITRUM = '0xaf88d065e77c8cc2239327c5edb3a432268e5831';
+
+/** An event of a transfer as the log holds it. */
+export type Told = {
+  transfer: number;
+  sequence: number;
+  status: string;
+  /** ms after the first day began, on the upstream's clock; and when it was seen. */
+  atMs: number;
+  seenMs: number;
+  amount: bigint | null;
+  type?: string;
+  fundedMs?: number;
+  more?: object;
+};
+
+/** The event of a made-up transfer from Base to Arbitrum. */
+export function toldEvent(told: Told): Event {
+  const { transfer, sequence, status, atMs, seenMs, amount, type, fundedMs, more } = told;
+  const id = `intent:0x${String(transfer).padStart(64, '0')}`;
+  const updatedAt = Math.floor((FIRST_MS + atMs) / 1_000);
+  const sourceTx = {
+    chainId: 8453,
+    token: USDC_BASE,
+    amount: String(amount ?? ''),
+    txHash: `0x${'a'.repeat(64)}`,
+  };
+  const destinationTx = {
+    chainId: 42161,
+    token: USDC_ARBITRUM,
+    amount: String((amount ?? 10n) - 10n),
+    txHash: `0x${'b'.repeat(64)}`,
+  };
+  const isFilled = status === 'filled' || status === 'settled';
+  return {
+    id: `evt_${createHash('sha1')
+      .update(`${transfer}.${sequence}.${status}.${type ?? ''}.${updatedAt}`)
+      .digest('hex')}`,
+    type: type ?? `intent.${status}`,
+    timestamp: new Date(FIRST_MS + seenMs).toISOString(),
+    data: {
+      subject: { kind: 'intent', id },
+      sequence,
+      status,
+      previousStatus: null,
+      changes: ['status'],
+      record: {
+        id,
+        type: 'intent',
+        status,
+        updatedAt,
+        ...(amount === null ? {} : { sourceTx }),
+        ...(isFilled && amount !== null ? { destinationTx } : {}),
+      },
+      upstreamUpdatedAt: updatedAt,
+      detectionDelaySeconds: 0,
+      ...(fundedMs === undefined ? {} : { fundedAt: Math.floor((FIRST_MS + fundedMs) / 1_000) }),
+      ...more,
+    },
+  };
+}
+
+/** Books in a file of their own, fed by hand. */
+export class BooksStage {
+  readonly database: Database;
+  readonly store: BookStore;
+  readonly #folder: string;
+  readonly #file: string;
+  place: Place;
+
+  private constructor(parts: { folder: string; file: string; place: Place; database: Database | null }) {
+    this.#folder = parts.folder;
+    this.#file = parts.file;
+    this.database = parts.database ?? openSqlite(parts.file);
+    this.store = new BookStore(this.database);
+    this.place = parts.place;
+  }
+
+  /** Opens them in a database, in a new file of SQLite where none is given. */
+  static async open(database: Database | null = null): Promise<BooksStage> {
+    const folder = await mkdtemp(join(tmpdir(), 'intentwatch-books-'));
+    const place: Place = {
+      log: 'log',
+      entry: '0-0',
+      epoch: 1,
+      zone: 'UTC',
+      openedMs: FIRST_MS,
+      closedMs: FIRST_MS,
+      readMs: 0,
+      takenMs: 0,
+    };
+    const stage = new BooksStage({ folder, file: join(folder, 'books.sqlite'), place, database });
+    await prepareTables(stage.database);
+    stage.place = await stage.store.begin(place);
+    return stage;
+  }
+
+  get file(): string {
+    return this.#file;
+  }
+
+  /** Takes events in, in one step. */
+  async tell(...told: Told[]): Promise<void> {
+    await this.#tell([], told);
+  }
+
+  /** Takes events in that a receiver is to be told of. */
+  async tellTo(receiver: string, ...told: Told[]): Promise<void> {
+    await this.#tell([receiver], told);
+  }
+
+  async #tell(receivers: readonly string[], told: readonly Told[]): Promise<void> {
+    await this.store.move({ from: this.place, to: this.place }, async (writer) => {
+      const seen = told.map((one) => {
+        const event = toldEvent(one);
+        const sighting = sightingOf(renderEvent(event, [], new Map()), event);
+        return { sighting, entry: '1-0', receivers };
+      });
+      await takeIn(writer, { place: this.place, directory: COMMON }, seen);
+    });
+  }
+
+  /** Closes the days up to a moment, in ms after the first began. */
+  async close(uptoMs: number): Promise<void> {
+    const to = { ...this.place, closedMs: FIRST_MS + uptoMs };
+    await this.store.move({ from: this.place, to }, async (writer) => {
+      for (let end = this.place.closedMs + DAY_MS; end <= to.closedMs; end += DAY_MS) await writer.close(end);
+    });
+    this.place = to;
+  }
+
+  /** The report of a day, counted from the first. */
+  reader(checked: readonly string[] = []): BooksReader {
+    return new BooksReader(this.database, {
+      zone: 'UTC',
+      closeAfterMs: 3_600_000,
+      retentionMs: 400 * DAY_MS,
+      directory: COMMON,
+      checked: new Set(checked),
+    });
+  }
+
+  async discard(): Promise<void> {
+    await this.database.close();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,230 @@
+import { pino } from 'pino';
+import type { ChainReader } from '../../src/chains/chain-readers.ts';
+import type { Event } from '../../src/domain/events/event.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import type { Reading } from '../../src/domain/proof/reading.ts';
+import { intentId, type SubjectId } from '../../src/domain/subjects/subject.ts';
+import type { CheckParts } from '../../src/queues/checks/check-parts.ts';
+import { Checks } from '../../src/queues/checks/checks.ts';
+import { FailureLog } from '../../src/queues/checks/failure-log.ts';
+import { CheckFeed } from '../../src/queues/checks/feed.ts';
+import { commitRecord } from '../../src/queues/polls/commit-record.ts';
+import { Signals } from '../../src/signals.ts';
+import { type Check, CheckStore } from '../../src/store/checks.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { redisTimeMs } from '../../src/store/connection.ts';
+import { EventLog } from '../../src/store/event-log.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { FencedLease } from '../../src/store/lease.ts';
+import { eventOf } from '../../src/store/log-entry.ts';
+import { PlanStore } from '../../src/store/plan.ts';
+import { Registry } from '../../src/store/registry.ts';
+import { SubjectStore } from '../../src/store/subjects.ts';
+import { commitParts } from './commit-parts.ts';
+import { testPrefix } from './daemon.ts';
+import { eventually } from './eventually.ts';
+
+/** A chain with endpoints, a token that is known on it, and one that pays. */
+export const CHAIN = '8453';
+export const TOKEN = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
+export const SOLVER = '0x52908400098527886e0f7030069857d2e4169ee7';
+export const PAYEE = '0xde709f2102306220921060314715629080e2fb77';
+
+const RETENTION_MS = 3_600_000;
+
+/** What endpoints say of a transaction, one reading each. */
+export type Script = (txHash: string, signal: AbortSignal | undefined) => Reading[] | Promise<Reading[]>;
+
+/** The delivery of a transfer, as its record states it. */
+export function delivery(more: JsonObject = {}): JsonObject {
+  return { chainId: Number(CHAIN), txHash: txOf(1), token: TOKEN, amount: '1000', ...more };
+}
+
+export function txOf(number: number): string {
+  return `0x${number.toString(16).padStart(64, '0')}`;
+}
+
+/** That an endpoint found the transaction in a final block, with these amounts of the token moved to the payee. */
+export function found(
+  endpoint: string,
+  more: {
+    isFinal?: boolean;
+    succeeded?: boolean;
+    amounts?: readonly string[];
+    to?: string;
+    timestamp?: number;
+  } = {},
+): Reading {
+  const {
+    isFinal = true,
+    succeeded = true,
+    amounts = ['1000'],
+    to = PAYEE,
+    timestamp = 1_800_000_000,
+  } = more;
+  const block = { number: '100', hash: `0x${'b1'.repeat(32)}`, timestamp };
+  const moves = amounts.map((amount, index) => ({ token: TOKEN, from: SOLVER, to, amount, index }));
+  const head = isFinal ? { ...block, number: '101' } : { ...block, number: '99', timestamp: timestamp - 1 };
+  return {
+    endpoint,
+    host: `${endpoint}.example`,
+    outcome: 'found',
+    block,
+    head,
+    isFinal,
+    succeeded,
+    moves,
+    fulfilled: null,
+  };
+}
+
+export function failed(endpoint: string, reason = 'timed out'): Reading {
+  return { endpoint, host: `${endpoint}.example`, outcome: 'failed', reason };
+}
+
+export function absent(endpoint: string): Reading {
+  return { endpoint, host: `${endpoint}.example`, outcome: 'absent', isSynced: true, head: null };
+}
+
+/** One process that feeds checks and works on them. */
+export type Verifier = { feed: CheckFeed; checks: Checks; signals: Signals; close(): Promise<void> };
+
+/** Transfers, their checks, and what is told of them, in a Redis under a prefix of its own. */
+export class ChecksStage {
+  readonly redis: RedisClient;
+  readonly keys = new Keys(testPrefix());
+  readonly subjects: SubjectStore;
+  readonly store: CheckStore;
+  readonly log: EventLog;
+  /** What the endpoints say. */
+  script: Script = () => [found('own'), found('other')];
+  /** The transactions that were asked about. */
+  readonly asked: string[] = [];
+  readonly #open: Verifier[] = [];
+
+  constructor(redis: RedisClient) {
+    this.redis = redis;
+    this.subjects = new SubjectStore(redis, this.keys, { retentionMs: RETENTION_MS });
+    this.store = new CheckStore(redis, this.keys, { retentionMs: RETENTION_MS });
+    this.log = new EventLog(redis, this.keys);
+  }
+
+  /** The parts of a process on a connection of its own, or on that of the stage. */
+  parts(redis: RedisClient = this.redis): CheckParts {
+    const subjects = new SubjectStore(redis, this.keys, { retentionMs: RETENTION_MS });
+    const { learning, signals } = commitParts(redis, this.keys, {
+      subjects,
+      plan: new PlanStore(redis, this.keys),
+    });
+    const reader: ChainReader = {
+      chainId: CHAIN,
+      endpoints: ['own', 'other'],
+      finalityHintMs: 1_000,
+      close: async () => undefined,
+      read: async (txHash, { signal } = {}) => {
+        this.asked.push(txHash);
+        return this.script(txHash, signal);
+      },
+    };
+    return {
+      redis,
+      stores: {
+        checks: new CheckStore(redis, this.keys, { retentionMs: RETENTION_MS }),
+        subjects,
+        registry: new Registry(redis, this.keys, subjects),
+      },
+      readers: new Map([[CHAIN, reader]]),
+      tokens: () => ({ isListed: (token) => token === TOKEN, isCheckable: () => true }),
+      learning,
+      signals,
+      log: pino({ level: 'silent' }),
+      failures: new FailureLog(pino({ level: 'silent' })),
+    };
+  }
+
+  /** The feed of a process. */
+  feed(redis: RedisClient = this.redis, more: { onFed?: () => void; signals?: Signals } = {}): CheckFeed {
+    return new CheckFeed({
+      stores: {
+        checks: new CheckStore(redis, this.keys, { retentionMs: RETENTION_MS }),
+        events: new EventLog(redis, this.keys),
+        lease: new FencedLease(redis, { lease: this.keys.checksLease, fence: this.keys.checksFence }),
+      },
+      chains: new Set([CHAIN]),
+      onFed: more.onFed ?? (() => undefined),
+      signals: more.signals ?? new Signals(),
+      log: pino({ level: 'silent' }),
+    });
+  }
+
+  /** Starts a process. */
+  start(redis: RedisClient = this.redis): Verifier {
+    const parts = this.parts(redis);
+    const checks = new Checks(parts);
+    const feed = this.feed(redis, { onFed: () => checks.wake(), signals: parts.signals });
+    feed.start();
+    checks.start();
+    const close = async (): Promise<void> => void (await Promise.all([feed.close(), checks.close()]));
+    const verifier = { feed, checks, signals: parts.signals, close };
+    this.#open.push(verifier);
+    return verifier;
+  }
+
+  /** Begins the feed at the end of the log, as the first process does. */
+  async begin(): Promise<void> {
+    await this.feed().begin();
+  }
+
+  /** Takes a record of a transfer in, as a poll does that somebody asked for. */
+  async tell(hash: string, status: string, record: JsonObject): Promise<SubjectId> {
+    const subject = intentId(hash);
+    const { redis, keys, subjects } = this;
+    const asOf = (await redis.get(keys.commit)) ?? '0';
+    const [known] = await subjects.look([subject]);
+    if (known === undefined) throw new Error('nothing was looked up');
+    const nowMs = await redisTimeMs(redis);
+    const updatedAt = Math.floor(nowMs / 1_000);
+    const raw = { id: subject, type: 'intent', status, updatedAt, ...record };
+    const parts = commitParts(redis, keys, { subjects, plan: new PlanStore(redis, keys) });
+    const claim = { root: `s|${subject}`, atMs: 1, historyBefore: null, served: false };
+    await redis.hset(keys.wanted, claim.root, '1');
+    const claims = known.claims.length === 0 ? [claim] : [];
+    await commitRecord(parts, { subject, status, updatedAt, names: [], raw, unreadable: [] }, known, {
+      asOf,
+      nowMs,
+      price: 1,
+      exact: true,
+      claims,
+    });
+    return subject;
+  }
+
+  /** All events, in the order of the log. */
+  async events(): Promise<Event[]> {
+    return (await this.log.after('0-0', 100_000)).flatMap((entry) => eventOf(entry) ?? []);
+  }
+
+  /** The events that tell what the chain says. */
+  async proofs(): Promise<Event[]> {
+    return (await this.events()).filter(({ data }) => data.proof !== undefined);
+  }
+
+  /** Waits until the delivery of a transfer is in a state. */
+  async until(subject: SubjectId, state: Check['state']): Promise<Check> {
+    return eventually(`${subject} is ${state}`, async () => {
+      const checks = await this.store.of(subject);
+      const check = checks.find(({ statement }) => statement.payment === 'destination');
+      return check?.state === state ? check : null;
+    });
+  }
+
+  /** Has all that waits be due now, as if its wait, or the lease of whoever works on it, were over. */
+  async makeDue(): Promise<void> {
+    const due = `${this.keys.checks}:due:${CHAIN}`;
+    for (const id of await this.redis.zrange(due, '0', '-1')) await this.redis.zadd(due, '0', id);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#open.map((verifier) => verifier.close()));
+  }
+}

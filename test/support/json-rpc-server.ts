@@ -1,0 +1,50 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { z } from 'zod';
+
+/** What came: a method and what it was asked with. */
+export type RpcRequest = { method: string; params: unknown[]; headers: IncomingHttpHeaders; path: string };
+
+/** What is answered: a result, an error, a whole HTTP answer, or nothing at all. */
+export type RpcAnswer =
+  | { result: unknown }
+  | { error: { code: number; message: string } }
+  | { status: number; body: string; headers?: Record<string, string> }
+  | 'nothing';
+
+const REQUEST = z.object({ id: z.int(), method: z.string(), params: z.array(z.unknown()) });
+
+/** A JSON-RPC server over HTTP that answers as it is told and remembers what it was asked. */
+export type RpcServer = { port: number; seen: RpcRequest[]; close(): Promise<void> };
+
+/** Starts one on a free loopback port. */
+export async function rpcServer(answer: (request: RpcRequest) => RpcAnswer): Promise<RpcServer> {
+  const seen: RpcRequest[] = [];
+  const server = createServer(async (request, response) => {
+    const { id, method, params } = REQUEST.parse(JSON.parse(await text(request)));
+    const came = { method, params, headers: request.headers, path: request.url ?? '' };
+    seen.push(came);
+    const said = answer(came);
+    if (said === 'nothing') return;
+    if ('status' in said) {
+      response.writeHead(said.status, { 'content-type': 'text/plain', ...said.headers });
+      response.end(said.body);
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, ...said }));
+  });
+  server.listen(0);
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port was given');
+  return {
+    port: address.port,
+    seen,
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+}

@@ -1,0 +1,287 @@
+import { z } from 'zod';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
+import type { StatedPayment } from '../../src/sandbox/chains/chains.ts';
+import { FULFILMENT_ADDRESS, FULFILMENT_EVENT } from '../../src/sandbox/chains/evm-shapes.ts';
+import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { randomStream } from '../../src/sandbox/world/random.ts';
+import { ChildDaemon } from './child-daemon.ts';
+import { TestReceiver, testPrefix } from './daemon.ts';
+import { eventually } from './eventually.ts';
+import { accountLies, expectedOf, type Judged, type LyingAccount, paymentKey } from './lying-account.ts';
+import { ENDPOINTS, LASTING, PassingFaults, startFault } from './lying-faults.ts';
+import { CHECKED_CHAINS, ordersOf, UNPINNED, walletsOf } from './lying-orders.ts';
+import { orderAt, type SandboxOrder } from './sandbox-order.ts';
+import { TcpProxy } from './tcp-proxy.ts';
+
+/** A run of a daemon at a sandbox whose chains lie. */
+export type LyingRun = {
+  onTestFinished: (cleanUp: () => Promise<void>) => unknown;
+  redisUrl: string;
+  seed: number;
+  fills: number;
+  /** Whether an hour passes on the chains in the end: then what is not there is told as unproven, else it is left open. */
+  passesHour: boolean;
+};
+
+/** What came of it. `rpcCalls`: how many calls all endpoints got. */
+export type LyingOutcome = LyingAccount & {
+  told: number;
+  rpcCalls: number;
+  faults: number;
+  kills: number;
+  seconds: Record<string, number>;
+};
+
+const TIME_SCALE = 60;
+/** A block is final after three seconds. */
+const FINALITY_SECONDS = 3 * TIME_SCALE;
+const AT_ONCE = 8;
+const KILLED_AT = [0.15, 0.5];
+/** Longer than an hour: by so much the chains run ahead in the end. */
+const AHEAD_SECONDS = 3_900;
+
+/**
+ * Has transfers made of which some are stated falsely, while endpoints fail, chains are reorganised and the daemon is
+ * killed; waits until it has told of each payment what it must, lets an hour pass on the chains, and holds all that it told
+ * against what must be told.
+ */
+export async function underLies(run: LyingRun): Promise<LyingOutcome> {
+  const { seed, fills, onTestFinished } = run;
+  const sandbox = new Sandbox({
+    seed,
+    timeScale: TIME_SCALE,
+    finalitySeconds: FINALITY_SECONDS,
+    transfersPerSecond: 0,
+    wallets: 1,
+  });
+  const hook = new TestReceiver();
+  for (const part of [sandbox, hook]) {
+    await part.start();
+    onTestFinished(() => part.close());
+  }
+  // The second endpoint of Ethereum is behind a proxy, that it can be cut off.
+  const proxy = new TcpProxy({ host: '127.0.0.1', port: Number(new URL(sandbox.url).port) });
+  await proxy.start();
+  onTestFinished(() => proxy.close());
+  for (const fault of LASTING) await startFault(sandbox.controlUrl, fault);
+  const daemon = new ChildDaemon(configOf({ run, sandbox, hook, proxy }));
+  await daemon.start();
+  onTestFinished(() => daemon.kill());
+
+  const stamps: [string, number][] = [['start', performance.now()]];
+  const stamp = (name: string): void => void stamps.push([name, performance.now()]);
+  const random = randomStream(seed, 'lying', 'faults');
+  const faults = new PassingFaults({ controlUrl: sandbox.controlUrl, random });
+  faults.start();
+  const { first, reused } = ordersOf(seed, fills);
+  let kills = 0;
+  // Transfers begin and end while the daemon is away.
+  let isBack = Promise.resolve();
+  await makeOrders(sandbox, first, (share) => {
+    proxy.onRequest = Math.floor(share * 10) % 3 === 1 ? () => 'cut' : () => 'pass';
+    if (share < (KILLED_AT[kills] ?? 2)) return;
+    kills += 1;
+    isBack = isBack.then(() => daemon.kill()).then(() => daemon.start());
+  });
+  proxy.onRequest = () => 'pass';
+  await isBack;
+  await faults.end();
+  stamp('made');
+  await eventually('the end of all transfers', () => sandbox.pace().livingTransfers === 0);
+  stamp('ended');
+
+  const contradictions = new Map<string, Promise<boolean>>();
+  /** Waits until all is told that is to be told without more time passing on the chains. */
+  const settled = async (isDue: (judged: Judged) => boolean): Promise<Judged[]> => {
+    const judged = await judge(sandbox, { seed, contradictions });
+    const due = judged.filter(isDue).map(({ stated }) => paymentKey(stated.intentHash, stated.payment));
+    const missing = () => {
+      const told = new Set(hook.events.map(keyOf));
+      return due.filter((key) => !told.has(key));
+    };
+    await eventually('what is due is told', () => missing().length === 0, 900_000).catch((error: unknown) => {
+      throw new Error(
+        `${String(error)}: not ${missing().slice(0, 5).join(', ')}, ${missing().length} in all`,
+      );
+    });
+    return judged;
+  };
+  const isDecided = (one: Judged): boolean => !['open', 'unproven'].includes(expectedOf(one));
+  await settled(isDecided);
+  stamp('told');
+  await makeOrders(sandbox, reused, () => undefined);
+  await eventually('the end of the last transfers', () => sandbox.pace().livingTransfers === 0);
+  let judged = await settled(isDecided);
+  await eventually('the end of each is told', () => untold(judged, hook.events).length === 0, 300_000);
+  stamp('reused');
+  if (run.passesHour) {
+    await startFault(sandbox.controlUrl, { type: 'lagging-head', seconds: -AHEAD_SECONDS, path: '/chains' });
+    judged = await settled((one) => expectedOf(one) !== 'open');
+    stamp('unproven');
+  }
+
+  const events = once(hook.events);
+  const { problems, counts } = accountLies(judged, { events, passesHour: run.passesHour });
+  return {
+    problems: [...problems, ...accountStatuses(judged, events)],
+    counts,
+    told: events.filter(({ data }) => data.proof !== undefined).length,
+    rpcCalls: callsOf(sandbox),
+    faults: faults.begun,
+    kills,
+    seconds: Object.fromEntries(
+      stamps
+        .slice(1)
+        .map(([name, atMs], index) => [name, Math.round((atMs - (stamps[index]?.[1] ?? 0)) / 100) / 10]),
+    ),
+  };
+}
+
+function configOf({
+  run,
+  sandbox,
+  hook,
+  proxy,
+}: {
+  run: LyingRun;
+  sandbox: Sandbox;
+  hook: TestReceiver;
+  proxy: TcpProxy;
+}) {
+  const { evm, solana } = walletsOf(run.seed);
+  const wallets = [...evm, solana];
+  const cuttable = sandbox.rpcUrl(1, 'other').replace(/:\d+/, `:${new URL(proxy.url).port}`);
+  const endpoint = (chainId: number, name: string) => {
+    const url = chainId === 1 && name === 'other' ? cuttable : sandbox.rpcUrl(chainId, name);
+    return {
+      name,
+      url: name === 'other' ? url.replace('127.0.0.1', 'localhost') : url,
+      requestsPerSecond: 500,
+    };
+  };
+  const pinned = { address: FULFILMENT_ADDRESS, event: FULFILMENT_EVENT, hash: 'intentHash' };
+  return {
+    baseUrl: sandbox.url,
+    redisUrl: run.redisUrl,
+    prefix: testPrefix(),
+    receivers: { hook: { url: hook.url, more: { concurrency: 20 } } },
+    subscriptions: [{ name: 'treasury', wallets, recipients: wallets, receivers: ['hook'] }],
+    more: {
+      chains: Object.fromEntries(
+        CHECKED_CHAINS.map((chainId) => [
+          chainId,
+          {
+            rpc: ENDPOINTS.map((name) => endpoint(chainId, name)),
+            ...(UNPINNED.has(chainId) ? {} : { fulfilments: pinned }),
+          },
+        ]),
+      ),
+    },
+  };
+}
+
+/** Makes transfers, some at a time; `between` is told which share of them is made. */
+async function makeOrders(
+  sandbox: Sandbox,
+  orders: readonly SandboxOrder[],
+  between: (share: number) => void,
+): Promise<void> {
+  for (let at = 0; at < orders.length; at += AT_ONCE) {
+    await Promise.all(orders.slice(at, at + AT_ONCE).map((order) => orderAt(sandbox, order)));
+    between(at / orders.length);
+  }
+}
+
+/** Every payment that the sandbox stated about the run's own transfers, and whether endpoints contradict each other. */
+async function judge(
+  sandbox: Sandbox,
+  { seed, contradictions }: { seed: number; contradictions: Map<string, Promise<boolean>> },
+): Promise<Judged[]> {
+  const mine = new Set([...walletsOf(seed).evm, walletsOf(seed).solana]);
+  const stated = sandbox.payments().filter(({ from, recipient }) => mine.has(from) || mine.has(recipient));
+  const judged: Judged[] = [];
+  for (const one of stated) {
+    const key = `${one.chainId} ${one.txHash}`;
+    const asked = contradictions.get(key) ?? contradicted(sandbox, one);
+    // What has moved may not be back in a block yet.
+    if (one.lie !== 'moved') contradictions.set(key, asked);
+    judged.push({ stated: one, isContradicted: await asked });
+  }
+  return judged;
+}
+
+/** Whether two endpoints contradict each other about the block of a transaction, or what it moved of the stated token. */
+async function contradicted(sandbox: Sandbox, { chainId, txHash, token }: StatedPayment): Promise<boolean> {
+  const isSolana = chainId === 1399811149;
+  const method = isSolana ? 'getTransaction' : 'eth_getTransactionReceipt';
+  const params = isSolana
+    ? [txHash, { commitment: 'confirmed', maxSupportedTransactionVersion: 0 }]
+    : [txHash];
+  const [own, other] = await Promise.all(
+    ENDPOINTS.map(async (name) => {
+      const response = await fetch(sandbox.rpcUrl(chainId, name), {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+      });
+      const text = await response.text();
+      return JSON.stringify(JSON.parse(text), (_, value: unknown) =>
+        isOfOtherToken(value, token) ? null : value,
+      );
+    }),
+  );
+  return own !== other;
+}
+
+/** A log or balance of a token, though not of this one. */
+function isOfOtherToken(value: unknown, token: string): boolean {
+  const read = ofToken.safeParse(value);
+  if (!read.success) return false;
+  const named = 'mint' in read.data ? read.data.mint : read.data.address;
+  return named.toLowerCase() !== token.toLowerCase();
+}
+
+const ofToken = z.union([
+  z.object({ mint: z.string() }),
+  z.object({ address: z.string(), topics: z.unknown() }),
+]);
+
+const keyOf = ({ data }: RenderedEvent): string => `${data.subject.id} ${data.proof?.payment}`;
+
+/** Each event once, however often it was delivered. */
+function once(events: readonly RenderedEvent[]): RenderedEvent[] {
+  return [...new Map(events.map((event) => [event.id, event])).values()];
+}
+
+/** What does not fit of the events themselves: numbers that are missing or stand twice, transfers without an end. */
+function accountStatuses(judged: readonly Judged[], events: readonly RenderedEvent[]): string[] {
+  const bySubject = new Map<string, RenderedEvent[]>();
+  for (const event of events) {
+    const { id } = event.data.subject;
+    bySubject.set(id, [...(bySubject.get(id) ?? []), event]);
+  }
+  const problems: string[] = [];
+  for (const intentHash of new Set(judged.map(({ stated }) => stated.intentHash))) {
+    const own = bySubject.get(`intent:${intentHash}`) ?? [];
+    const numbers = own.map(({ data }) => data.sequence).sort((a, b) => a - b);
+    const gap = numbers.findIndex((number, index) => number !== index + 1);
+    if (gap !== -1) problems.push(`intent:${intentHash}: its events are numbered ${numbers.join(', ')}`);
+  }
+  return problems;
+}
+
+/** The intents of which it was not told how they ended. */
+function untold(judged: readonly Judged[], events: readonly RenderedEvent[]): string[] {
+  const ended = new Set(
+    events.filter(({ type }) => /^intent\.(settled|refunded)$/.test(type)).map(({ data }) => data.subject.id),
+  );
+  return judged.map(({ stated }) => `intent:${stated.intentHash}`).filter((id) => !ended.has(id));
+}
+
+function callsOf(sandbox: Sandbox): number {
+  return sandbox
+    .chains()
+    .flatMap(({ calls }) => Object.values(calls))
+    .flatMap((methods) => Object.values(methods))
+    .reduce((sum, calls) => sum + calls, 0);
+}

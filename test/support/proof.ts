@@ -1,0 +1,76 @@
+import type { Found, Move, Reading } from '../../src/domain/proof/reading.ts';
+import type { Statement } from '../../src/domain/proof/statement.ts';
+import type { JudgeRules } from '../../src/domain/proof/verdict.ts';
+import { intentId } from '../../src/domain/subjects/subject.ts';
+
+export const TOKEN = `0x${'70'.repeat(20)}`;
+export const SOLVER = `0x${'50'.repeat(20)}`;
+export const ALICE = `0x${'a1'.repeat(20)}`;
+export const BOB = `0x${'b0'.repeat(20)}`;
+export const INTENT = `0x${'1e'.repeat(32)}`;
+export const TX = `0x${'7e'.repeat(32)}`;
+
+/** When the upstream stated it. */
+export const STATED_AT = 1_795_174_224;
+
+/** Alice was paid 1,000. */
+export function statement(parts: Partial<Statement> = {}): Statement {
+  return {
+    subject: intentId(INTENT),
+    intentHash: INTENT,
+    payment: 'destination',
+    chainId: '8453',
+    txHash: TX,
+    token: TOKEN,
+    amount: '1000',
+    recipients: [ALICE],
+    ...parts,
+  };
+}
+
+export function move(parts: Partial<Move> = {}): Move {
+  return { token: TOKEN, from: SOLVER, to: ALICE, amount: '1000', index: 3, ...parts };
+}
+
+export function block(number: number, parts: { hash?: string; timestamp?: number } = {}) {
+  const hash = parts.hash ?? `0x${number.toString(16).padStart(64, '0')}`;
+  return { number: String(number), hash, timestamp: parts.timestamp ?? STATED_AT + number - 100 };
+}
+
+/** What an endpoint found in block 100, with its final head at 110. */
+export function found(endpoint: string, parts: Partial<Found> = {}): Reading {
+  return {
+    endpoint,
+    host: endpoint,
+    outcome: 'found',
+    block: block(100),
+    head: block(110),
+    isFinal: true,
+    succeeded: true,
+    moves: [move()],
+    fulfilled: null,
+    ...parts,
+  };
+}
+
+/** An endpoint that does not have it; its final head is so many seconds past what was stated. */
+export function absent(endpoint: string, secondsPast = -10, isSynced = true): Reading {
+  const head = block(100 + secondsPast);
+  return { endpoint, host: endpoint, outcome: 'absent', isSynced, head };
+}
+
+export function failed(endpoint: string): Reading {
+  return { endpoint, host: endpoint, outcome: 'failed', reason: `${endpoint}: no connection` };
+}
+
+/** The rules a minute after it was stated: the token is listed, and nothing is taken. */
+export function rules(parts: Partial<JudgeRules> = {}): JudgeRules {
+  return {
+    taken: () => null,
+    isListed: (token) => token === TOKEN,
+    isCheckable: () => true,
+    statedAtMs: STATED_AT * 1_000,
+    nowMs: (STATED_AT + 60) * 1_000,
+    ...parts,
+  };
+}

@@ -1,0 +1,287 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { WATCHES } from '../../src/domain/cadence/watch-rules.ts';
+import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { OPEN_STATES } from '../../src/domain/transfers/open-transfer.ts';
+import { MOST_PER_RECEIVER, MOST_PER_ROUTE } from '../../src/metrics/budget.ts';
+import { wantsOpenMetrics } from '../../src/metrics/exposition.ts';
+import { type MetricSources, Metrics } from '../../src/metrics/metrics.ts';
+import { Signals } from '../../src/signals.ts';
+import type { OpenSum } from '../../src/store/open-transfers.ts';
+import { NO_TRANSFERS, STANDING } from '../support/standing.ts';
+
+const USDC_ON_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
+const EVENT_ID = `evt_${'0a'.repeat(20)}`;
+
+/** What Prometheus asks for. */
+const PROMETHEUS =
+  'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1';
+
+let signals: Signals;
+let open: Metrics[] = [];
+
+function create({
+  sources = {},
+  receivers = ['backend'],
+}: {
+  sources?: Partial<MetricSources>;
+  receivers?: readonly string[];
+}): Metrics {
+  const metrics = new Metrics({
+    signals,
+    sources: {
+      transfers: async () => NO_TRANSFERS,
+      subjects: async () => [],
+      queues: async () => [],
+      deliveries: async () => [],
+      receivers: async () => [],
+      surfaces: async () => [],
+      waits: async () => [],
+      learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
+      routes: async () => [],
+      checks: async () => [],
+      ...sources,
+    },
+    directory: COMMON,
+    standing: STANDING,
+    receivers: receivers.map((name) => ({ name, type: 'webhook' })),
+    routes: [],
+    version: '1.2.3',
+    nodeVersion: 'v26.0.0',
+  });
+  open.push(metrics);
+  return metrics;
+}
+
+beforeEach(() => {
+  signals = new Signals();
+  open = [];
+});
+
+afterEach(() => {
+  for (const metrics of open) metrics.close();
+});
+
+function emitMove(route: string, token = USDC_ON_BASE): void {
+  signals.emit('transfer.moved', {
+    eventId: EVENT_ID,
+    move: {
+      route,
+      sent: { chainId: '8453', token, amount: '2500000' },
+      outcome: 'filled',
+      fillSeconds: 24,
+      settlement: { outcome: 'settled', seconds: 90 },
+    },
+  });
+}
+
+test.each([
+  [undefined, false],
+  ['*/*', false],
+  ['text/plain', false],
+  ['text/html, */*;q=0.5', false],
+  [PROMETHEUS, true],
+  ['application/openmetrics-text', true],
+  ['Application/OpenMetrics-Text; version=1.0.0', true],
+  ['application/openmetrics-text;q=0.4,text/plain;q=0.5', false],
+  ['application/openmetrics-text;q=0', false],
+  ['application/openmetrics-text;q=nonsense', false],
+])('who accepts %j gets OpenMetrics: %s', (accept, expected) => {
+  expect(wantsOpenMetrics(accept)).toBe(expected);
+});
+
+test('OpenMetrics names an event beside the bucket that it fell into; plain text has no such thing', async () => {
+  const metrics = create({});
+  emitMove('8453:10');
+  const { body, contentType } = await metrics.expose(PROMETHEUS);
+  expect(contentType).toBe('application/openmetrics-text; version=1.0.0; charset=utf-8');
+  expect(body).toContain(
+    `intentwatch_transfer_fill_seconds_bucket{le="30",route="8453:10",outcome="filled"} 1 # {event_id="${EVENT_ID}"} 24 `,
+  );
+  expect(body.endsWith('# EOF\n')).toBe(true);
+  const plain = await metrics.expose('*/*');
+  expect(plain.contentType).toBe('text/plain; version=0.0.4; charset=utf-8');
+  expect(plain.body).not.toContain('event_id');
+});
+
+test('both formats have the same series, whoever asks first and however often', async () => {
+  const metrics = create({});
+  emitMove('8453:10');
+  const samples = (body: string): string[] =>
+    body
+      .split('\n')
+      .filter((line) => line.startsWith('intentwatch_') && !line.startsWith('intentwatch_clock'))
+      .map((line) => line.replace(/ # .*$/, ''));
+  const bodies = await Promise.all([PROMETHEUS, '', PROMETHEUS, ''].map((accept) => metrics.expose(accept)));
+  const [first, ...others] = bodies.map(({ body }) => samples(body));
+  expect(first?.length).toBeGreaterThan(500);
+  expect(first).toContain('intentwatch_polls_total{surface="status",kind="intent",outcome="answered"} 0');
+  for (const other of others) expect(other).toEqual(first);
+});
+
+test('open transfers are shown by state, route and token, with what they have sent and the age of the oldest', async () => {
+  const sum = { route: '8453:10', chainId: '8453', token: USDC_ON_BASE };
+  const metrics = create({
+    sources: {
+      transfers: async () => ({
+        nowMs: 1_000_000,
+        sums: [
+          { ...sum, state: 'overdue', count: 2, amount: 1_500_000n },
+          { ...sum, state: 'pending', count: 3, amount: 2_000_000n },
+          { ...sum, state: 'pending', route: '8453:*', chainId: '56', token: '0x01', count: 1, amount: 7n },
+        ],
+        oldest: [
+          { state: 'pending', since: 400 },
+          { state: 'overdue', since: null },
+        ],
+      }),
+    },
+  });
+  const { body } = await metrics.expose();
+  const shown = body
+    .split('\n')
+    .filter((line) => /^intentwatch_transfer(s_open|_oldest).* (?!0$)/.test(line));
+  expect(shown).toEqual([
+    'intentwatch_transfers_open{state="pending",route="8453:10"} 3',
+    'intentwatch_transfers_open{state="overdue",route="8453:10"} 2',
+    'intentwatch_transfers_open{state="pending",route="8453:*"} 1',
+    'intentwatch_transfers_open_value_tokens{state="pending",token="USDC"} 2',
+    'intentwatch_transfers_open_value_tokens{state="overdue",token="USDC"} 1.5',
+    'intentwatch_transfer_oldest_seconds{state="pending"} 600',
+  ]);
+  // A state of which there is none is 0, so that a share of it can be told.
+  expect(body).toContain('intentwatch_transfers_open{state="refundable",route="8453:10"} 0\n');
+  expect(body).toContain('intentwatch_transfer_oldest_seconds{state="overdue"} 0\n');
+});
+
+/** How many series of our own an answer has. */
+async function countSeries(metrics: Metrics): Promise<number> {
+  const { body } = await metrics.expose();
+  return body.split('\n').filter((line) => line.startsWith('intentwatch_')).length;
+}
+
+test('a receiver more costs no more series than the docs say', async () => {
+  const receivers = ['one', 'two', 'three'];
+  const of = async (names: readonly string[]): Promise<number> =>
+    countSeries(
+      create({
+        receivers: names,
+        sources: {
+          receivers: async () =>
+            names.map((receiver) => ({
+              receiver,
+              state: 'ok' as const,
+              full: false,
+              oldestSeconds: 1,
+              undeliveredSeconds: 1,
+              nextAttemptSeconds: 0,
+            })),
+        },
+      }),
+    );
+  const [one, three] = await Promise.all([of(['one']), of(receivers)]);
+  expect((three - one) / 2).toBeLessThanOrEqual(MOST_PER_RECEIVER);
+  expect((three - one) / 2).toBeGreaterThan(MOST_PER_RECEIVER - 15);
+});
+
+test('a route more costs no more series than the docs say, and from the 51st on none', async () => {
+  const outcomes = ['filled', 'expired', 'failed', 'refundable'] as const;
+  const of = async (count: number): Promise<number> => {
+    signals = new Signals();
+    const routes = Array.from({ length: count }, (_, index) => `1:${index}`);
+    const sums: OpenSum[] = routes.flatMap((route) =>
+      OPEN_STATES.map((state) => ({
+        state,
+        route,
+        chainId: '8453',
+        token: USDC_ON_BASE,
+        count: 1,
+        amount: 1n,
+      })),
+    );
+    const metrics = create({
+      sources: {
+        transfers: async () => ({ sums, oldest: [], nowMs: 0 }),
+        learned: async () => ({
+          stages: routes.flatMap((route) =>
+            WATCHES.map((stage) => ({ route, stage, observations: 1, medianSeconds: 1, p99Seconds: 2 })),
+          ),
+          newTransfersPerSecond: 0,
+        }),
+      },
+    });
+    for (const route of routes) {
+      emitMove(route);
+      signals.emit('transfer.delivered', { route, ratio: 1 });
+      signals.emit('check.ended', { chainId: '10', state: 'verified', corridor: route, lagSeconds: 1 });
+      for (const outcome of outcomes) {
+        const sent = { chainId: '8453', token: USDC_ON_BASE, amount: '1' };
+        const move = { route, sent, outcome, fillSeconds: 1, settlement: null };
+        signals.emit('transfer.moved', { eventId: EVENT_ID, move });
+      }
+    }
+    return countSeries(metrics);
+  };
+  const [one, eleven] = [await of(1), await of(11)];
+  expect((eleven - one) / 10).toBeLessThanOrEqual(MOST_PER_ROUTE);
+  expect((eleven - one) / 10).toBeGreaterThan(MOST_PER_ROUTE - 20);
+  // The 51st is `other`; all that come after it are too.
+  expect(await of(300)).toBe(await of(51));
+});
+
+test('what an open transfer will count as stands at 0 before it ends, and keeps what it counted', async () => {
+  const sum = { state: 'pending', route: '8453:10', chainId: '8453', token: USDC_ON_BASE } as const;
+  const metrics = create({
+    sources: {
+      transfers: async () => ({ sums: [{ ...sum, count: 1, amount: 1n }], oldest: [], nowMs: 0 }),
+    },
+  });
+  const volume = 'intentwatch_transfer_volume_tokens_total{route="8453:10",token="USDC",outcome="filled"}';
+  const fills = 'intentwatch_transfer_fill_seconds_count{route="8453:10",outcome="filled"}';
+  const first = await metrics.expose();
+  expect(first.body).toContain(`${volume} 0\n`);
+  expect(first.body).toContain(`${fills} 0\n`);
+  emitMove('8453:10');
+  const second = await metrics.expose();
+  expect(second.body).toContain(`${volume} 2.5\n`);
+  expect(second.body).toContain(`${fills} 1\n`);
+});
+
+test('symbols of tokens beyond the tenth count as other', async () => {
+  const metrics = create({});
+  const directory = Array.from({ length: 30 }, (_, index) => `T${index}`);
+  const named = new Metrics({
+    signals,
+    sources: {
+      transfers: async () => NO_TRANSFERS,
+      subjects: async () => [],
+      queues: async () => [],
+      deliveries: async () => [],
+      receivers: async () => [],
+      surfaces: async () => [],
+      waits: async () => [],
+      learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
+      routes: async () => [],
+      checks: async () => [],
+    },
+    directory: {
+      chain: () => null,
+      token: (_, address) => ({ symbol: directory[Number(address)] ?? '', decimals: 6 }),
+    },
+    standing: STANDING,
+    receivers: [],
+    routes: [],
+    version: '1',
+    nodeVersion: '1',
+  });
+  open.push(named);
+  for (let index = 0; index < 30; index += 1) emitMove('8453:10', String(index));
+  const volumes = (body: string): string[] =>
+    body.split('\n').filter((line) => line.startsWith('intentwatch_transfer_volume'));
+  const shown = volumes((await named.expose()).body);
+  expect(shown).toHaveLength(11);
+  expect(shown).toContain(
+    'intentwatch_transfer_volume_tokens_total{route="8453:10",token="other",outcome="filled"} 50',
+  );
+  // A token whose decimals nobody knows has no value.
+  expect(volumes((await metrics.expose()).body)).toEqual([]);
+});
