@@ -1,5 +1,5 @@
 import { expect, inject, test, vi } from 'vitest';
-import { assembleOperations } from '../../src/daemon/assemble.ts';
+import { assembleOperations } from '../../src/daemon/assemble-operations.ts';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { retryDeadLetters } from '../../src/operations/dead-letters.ts';
 import { listUndelivered } from '../../src/operations/undelivered.ts';
