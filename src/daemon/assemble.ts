@@ -82,6 +82,7 @@ export function assemble(assembly: Assembly): DaemonParts {
     events: opens.events,
     receivers: delivers.receivers,
     deliveries: delivers.deliveries,
+    backlog: delivers.backlog,
     checks: delivers.checks,
   };
   const told = { keys, signals, log };

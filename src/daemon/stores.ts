@@ -1,3 +1,4 @@
+import { Backlog } from '../store/backlog.ts';
 import { CheckStore } from '../store/checks.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { DeliveryStore } from '../store/deliveries.ts';
@@ -26,6 +27,7 @@ export type DaemonStores = {
   events: EventLog;
   receivers: ReceiverStore;
   deliveries: DeliveryStore;
+  backlog: Backlog;
   checks: CheckStore;
 };
 
@@ -47,6 +49,7 @@ export function storesOn(redis: RedisClient, { keys, retentionMs, onForeign }: S
     registry: new Registry(redis, keys, subjects, onForeign),
     receivers: new ReceiverStore(redis, keys, onForeign),
     deliveries: new DeliveryStore(redis, keys, kept),
+    backlog: new Backlog(redis, keys),
     replays: new ReplayStore(redis, keys, kept),
     setAside: new SetAside(redis, keys),
     tracked: new TrackedStore(redis, keys, kept),

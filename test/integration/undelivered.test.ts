@@ -4,8 +4,8 @@ import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { retryDeadLetters } from '../../src/operations/dead-letters.ts';
 import { listUndelivered } from '../../src/operations/undelivered.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
+import { receiverText } from '../../src/store/definitions.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { receiverText } from '../../src/store/registry.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
 
