@@ -15,7 +15,7 @@ export type PollOutcome = 'answered' | 'verified' | 'failed' | 'ended' | 'aborte
 /** What was done with a record beyond the decision: a commit can find that somebody was faster. */
 export type RecordOutcome = Decision['outcome'] | 'superseded';
 
-export type RepairKind = 'poll-missing' | 'delivery-missing';
+export type RepairKind = 'poll-missing' | 'delivery-missing' | 'count-wrong';
 
 /** What happens inside the daemon, for those who only watch: metrics, logs, the demo, tests. Durations in seconds. */
 export type SignalMap = {
