@@ -51,6 +51,8 @@ const STORED_CHECK = z.object({
   /** When the event was made that stated it (Redis time, ms); so are the times below. */
   statedAt: INTEGER_TEXT,
   asked: INTEGER_TEXT,
+  /** How often in a row it ended in an error. */
+  failed: INTEGER_TEXT.default(0),
   askedAt: TIME_OR_NONE.default(null),
   endedAt: TIME_OR_NONE.default(null),
   readings: JSON_TEXT.pipe(z.array(LAST_READING)).default([]),
@@ -199,7 +201,12 @@ export class CheckStore {
   /** Lets a check wait until it is asked again. False when the claim is lost. */
   async postpone(
     { id, token }: { id: string; token: string },
-    { inMs, because, readings }: { inMs: number; because: string; readings: readonly LastReading[] | null },
+    {
+      inMs,
+      because,
+      readings,
+      failed = 0,
+    }: { inMs: number; because: string; readings: readonly LastReading[] | null; failed?: number },
   ): Promise<boolean> {
     const noted = readings === null ? [] : ['readings', JSON.stringify(readings)];
     const waits = await this.#redis.iwPostponeCheck(
@@ -210,6 +217,8 @@ export class CheckStore {
       readings === null ? '0' : '1',
       'because',
       because,
+      'failed',
+      String(failed),
       ...noted,
     );
     return waits === 1;

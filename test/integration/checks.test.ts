@@ -3,7 +3,7 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import { proofOf } from '../../src/domain/proof/proof-flags.ts';
 import { runCheck } from '../../src/queues/checks/run-check.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
-import { connect } from '../../src/store/connection.ts';
+import { connect, redisTimeMs } from '../../src/store/connection.ts';
 import {
   absent,
   CHAIN,
@@ -483,6 +483,35 @@ describe('the feed', () => {
     );
     expect(await redis.get(stage.keys.checksCursor)).toBe(before);
     await feed.close();
+  });
+});
+
+describe('a check that ends in an error', () => {
+  test('is asked again later each time, counted each time, and holds up no other', async () => {
+    stage.script = (tx) => {
+      if (tx === txOf(1)) throw new Error('a record that nothing can read');
+      return [found('own'), found('other')];
+    };
+    const verifier = stage.start();
+    let errors = 0;
+    verifier.signals.on('check.failed', () => {
+      errors += 1;
+    });
+    const poisoned = await filled(1);
+    const good = await filled(2);
+    await stage.until(good, 'verified');
+    const waits: number[] = [];
+    for (const times of [1, 2, 3]) {
+      if (times > 1) await stage.makeDue();
+      await eventually(`it failed ${times} times`, async () => (await stage.store.of(poisoned))[0]?.failed === times);
+      const [, at] = await redis.zrange(`${stage.keys.checks}:due:${CHAIN}`, 0, 0, 'WITHSCORES');
+      const askedAt = await redisTimeMs(redis);
+      waits.push(Number(at) - askedAt);
+      verifier.checks.wake();
+    }
+    expect(waits[2]).toBeGreaterThan(waits[0] ?? 0);
+    expect(errors).toBe(3);
+    expect((await stage.store.of(poisoned))[0]?.state).toBe('waiting');
   });
 });
 

@@ -128,7 +128,7 @@ async function postpone(
 ): Promise<void> {
   const { checks } = parts.stores;
   const ageMs = Math.max(0, nowMs - check.statedAt);
-  if (ageMs > Math.min(LONGEST_LIFE_MS, checks.keptMs)) {
+  if (isOver(check, { nowMs }, parts)) {
     const ending: Ending = {
       state: 'unchecked',
       because,
@@ -144,6 +144,11 @@ async function postpone(
   }
   const inMs = askInMs({ because, ageMs, finalInMs: finalInMs(readings) });
   await checks.postpone(check, { inMs, because, readings: lastReadings(readings) });
+}
+
+/** Whether a check has waited for as long as any does. */
+export function isOver(check: ClaimedCheck, { nowMs }: { nowMs: number }, { stores }: CheckParts): boolean {
+  return nowMs - check.statedAt > Math.min(LONGEST_LIFE_MS, stores.checks.keptMs);
 }
 
 /** Whether the transfer, as it is known now, still states what is checked; yes where its record is not known. */
