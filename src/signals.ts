@@ -65,6 +65,8 @@ export type SignalMap = {
   'books.failed': [{ reason: string }];
   'config.reloaded': [{ ok: boolean; atMs: number }];
   'check.ended': [{ chainId: string; state: string; corridor: string; lagSeconds: number | null }];
+  /** A check ended in an error of its own, and is asked again later. */
+  'check.failed': [{ chainId: string }];
   /** Entries of the log went away before the feed of checks read them. */
   'checks.missed': [{ reason: string }];
   'rpc.called': [EndpointCall];
