@@ -17,15 +17,10 @@ import {
 } from '../../src/queues/polls/wallet-plan.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { Keys } from '../../src/store/keys.ts';
-import {
-  type ClaimedPoll,
-  NOTHING_OBSERVED,
-  type Observed,
-  PlanStore,
-  pageMember,
-  parseMember,
-  priceOf,
-} from '../../src/store/plan.ts';
+import { NOTHING_OBSERVED, type Observed } from '../../src/store/observed.ts';
+import { type ClaimedPoll, PlanStore } from '../../src/store/plan.ts';
+import { pageMember, parseMember } from '../../src/store/plan-members.ts';
+import { priceOf } from '../../src/store/plan-state.ts';
 import { type NotedFacts, parseFacts, type WalletFacts } from '../../src/store/wallets.ts';
 import { apprentice, sage, type Teacher } from './knowledge.ts';
 import { SimulatedUpstream } from './upstream.ts';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { loadConfig } from '../config/file/load.ts';
 import { parseRedisUrl } from '../config/sections/redis.ts';
-import { assembleOperations } from '../daemon/assemble.ts';
+import { assembleOperations } from '../daemon/assemble-operations.ts';
 import { COMMON, extendDirectory } from '../domain/transfers/chains.ts';
 import { discoveredDirectory } from '../domain/transfers/discovered.ts';
 import { TryAgainError } from '../exit.ts';

@@ -1,4 +1,4 @@
-/** @import { Problem } from './types.ts' */
+/** @import { Page, Problem } from './types.ts' */
 
 /** A request that was refused: its message is the problem's detail. */
 export class ApiError extends Error {
@@ -13,10 +13,11 @@ export class ApiError extends Error {
 export const API = 'api/v1';
 
 /**
- * Asks the server. Rejects with an ApiError when it refuses.
+ * Asks the server. Rejects with an ApiError when it refuses. What it answers is what the path promises (see types.ts).
+ * @template T
  * @param {string} path
  * @param {{ method?: string, body?: unknown, signal?: AbortSignal }} [options]
- * @returns {Promise<any>}
+ * @returns {Promise<T>}
  */
 export async function call(path, { method = 'GET', body, signal } = {}) {
   const headers = body === undefined ? undefined : { 'content-type': 'application/json' };
@@ -33,15 +34,17 @@ export async function call(path, { method = 'GET', body, signal } = {}) {
   const isJson = /json/.test(answer.headers.get('content-type') ?? '');
   const said = isJson && text !== '' ? JSON.parse(text) : null;
   if (answer.ok) return said;
-  throw new ApiError(answer.status, said?.detail ?? `The server answered ${answer.status}.`);
+  /** @type {Problem | null} */
+  const problem = said;
+  throw new ApiError(answer.status, problem?.detail ?? `The server answered ${answer.status}.`);
 }
 
-/** @param {string} path @param {AbortSignal} [signal] @returns {Promise<any>} */
+/** @template T @param {string} path @param {AbortSignal} [signal] @returns {Promise<T>} */
 export const read = (path, signal) => call(`${API}${path}`, signal ? { signal } : {});
 
 /**
  * Has the daemon do something: once, though the request be made twice.
- * @param {string} path @param {unknown} [body] @returns {Promise<any>}
+ * @template T @param {string} path @param {unknown} [body] @returns {Promise<T>}
  */
 export const act = (path, body) =>
   call(`${API}${path}`, { method: 'POST', ...(body === undefined ? {} : { body }) });
@@ -50,7 +53,7 @@ export const act = (path, body) =>
  * Some of a list that comes in pages, of which some are empty: at most `most` of them, and whether there are more.
  * @template T
  * @param {string} path with its query
- * @param {{ key: string, most: number, pages?: number, signal?: AbortSignal }} options
+ * @param {{ key: 'subjects' | 'undelivered', most: number, pages?: number, signal?: AbortSignal }} options
  * @returns {Promise<{ items: T[], more: boolean }>}
  */
 export async function readList(path, { key, most, pages = 8, signal }) {
@@ -58,6 +61,7 @@ export async function readList(path, { key, most, pages = 8, signal }) {
   const items = [];
   let cursor = '';
   for (let page = 0; page < pages && items.length < most; page += 1) {
+    /** @type {Page<T>} */
     const said = await read(`${path}${cursor}`, signal);
     items.push(...said[key]);
     if (said.next === null) return { items, more: false };

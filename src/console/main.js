@@ -24,6 +24,9 @@ const NAV = /** @type {const} */ ([
   ['routes', 'Routes', '#/routes'],
 ]);
 
+/** @type {readonly string[]} */
+const VIEWS = [...NAV.map(([view]) => view), 'search', 'subject'];
+
 /** What the address asks for: a view, and its argument. */
 function placeOf() {
   const [view = '', ...rest] = location.hash.replace(/^#\/?/, '').split('/');
@@ -212,7 +215,7 @@ function Console({ session, onSignedOut }) {
       ${place.view === 'undelivered' && html`<${UndeliveredView} ...${props} />`}
       ${place.view === 'receivers' && html`<${Receivers} ...${props} />`}
       ${place.view === 'routes' && html`<${Routes} ...${props} />`}
-      ${![...NAV.map(([view]) => view), 'search', 'subject'].includes(/** @type {any} */ (place.view)) && html`<h1 tabindex="-1">Not found</h1><p>There is no such page. <a href="#/">Transfers</a></p>`}
+      ${!VIEWS.includes(place.view) && html`<h1 tabindex="-1">Not found</h1><p>There is no such page. <a href="#/">Transfers</a></p>`}
     </main>
     <footer class="foot dim">Intentwatch ${session.version}${session.scope === 'read' ? ' · signed in to read' : ''}</footer>
     <div class="visually-hidden" aria-live="polite">${told}</div>

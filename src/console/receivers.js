@@ -1,4 +1,4 @@
-/** @import { ReceiverView, ViewProps } from './types.ts' */
+/** @import { ReceiverAnswers, ReceiverView, ViewProps } from './types.ts' */
 
 import { act, read } from './api.js';
 import { sentence, span } from './format.js';
@@ -31,17 +31,18 @@ export function Receivers(props) {
 function Card({ receiver, canAct, say, refresh }) {
   const { name, type, origin, state, backlog, backlogIsMore, deadLetters, removed } = receiver;
   const [since, setSince] = useState('1h');
-  /** @param {string} word @param {(said: any) => string} done @param {unknown} [body] */
+  /** @template {keyof ReceiverAnswers} W @param {W} word @param {(said: ReceiverAnswers[W]) => string} done @param {unknown} [body] */
   const ask = async (word, done, body) => {
     try {
+      /** @type {ReceiverAnswers[W]} */
       const said = await act(`/receivers/${name}/${word}`, body);
-      say(done(said), said.outcome !== undefined && said.outcome !== 'delivered');
+      say(done(said), 'outcome' in said && said.outcome !== 'delivered');
       refresh();
     } catch (failure) {
       say(failure instanceof Error ? failure.message : 'It could not be done.', true);
     }
   };
-  /** @param {{ outcome: string, httpStatus: number | null, smtpCode: number | null, durationMs: number, reason: string }} said */
+  /** @param {ReceiverAnswers['test']} said */
   const tested = ({ outcome, httpStatus, smtpCode, durationMs, reason }) =>
     outcome === 'delivered'
       ? `${name} answered ${httpStatus ?? smtpCode ?? reason} in ${span(durationMs / 1_000)}.`

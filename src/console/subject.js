@@ -1,4 +1,4 @@
-/** @import { Delivery, Moment, SubjectDetails, ViewProps } from './types.ts' */
+/** @import { Delivery, Moment, SubjectAnswers, SubjectDetails, ViewProps } from './types.ts' */
 
 import { act, read } from './api.js';
 import { amount, sentence, short, span, titleOf } from './format.js';
@@ -41,7 +41,7 @@ export function SubjectView({ id, tick, canAct, say, refresh }) {
   );
   if (data === null) return html`<h1 tabindex="-1">${short(id)}</h1><${Loading} error=${error} />`;
   const { subject, corridors } = data;
-  /** @param {string} word @param {(said: any) => string} done @param {unknown} [body] */
+  /** @template {keyof SubjectAnswers} W @param {W} word @param {(said: SubjectAnswers[W]) => string} done @param {unknown} [body] */
   const ask = async (word, done, body) => {
     try {
       say(done(await act(`${path}/${word}`, body)));
@@ -50,7 +50,7 @@ export function SubjectView({ id, tick, canAct, say, refresh }) {
       say(failure instanceof Error ? failure.message : 'It could not be done.', true);
     }
   };
-  /** @param {{ leftOut: number }} said */
+  /** @param {SubjectAnswers['resend']} said */
   const resent = ({ leftOut }) =>
     leftOut === 0
       ? 'Its events are sent once more.'

@@ -103,8 +103,8 @@ async function readCounts(signal) {
   /** @type {Record<string, string>} */
   const counts = {};
   for (const [name] of LISTS) counts[name] = countOf(await readOne(name, corridors, signal));
-  const options = { key: 'undelivered', most: SHOWN, pages: 4, signal };
-  counts.undelivered = countOf(await readList(`/undelivered?limit=${SHOWN}`, options));
+  const options = /** @type {const} */ ({ key: 'undelivered', most: SHOWN, pages: 4 });
+  counts.undelivered = countOf(await readList(`/undelivered?limit=${SHOWN}`, { ...options, signal }));
   return counts;
 }
 

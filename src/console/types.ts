@@ -3,12 +3,12 @@ import type { z } from 'zod';
 import type { Corridor } from '../domain/cadence/corridors.ts';
 import type { RenderedEvent } from '../domain/events/event.ts';
 import type { ConfigState } from '../operations/config-state.ts';
-import type { Delivery } from '../operations/deliveries.ts';
+import type { Delivery, TESTED } from '../operations/deliveries.ts';
 import type { ReceiverView } from '../operations/receivers.ts';
 import type { Subject } from '../operations/subjects.ts';
 import type { SubjectDetails } from '../operations/timeline.ts';
 import type { Undelivered } from '../operations/undelivered.ts';
-import type { PROBLEM } from '../server/api/shapes.ts';
+import type { PROBLEM, RESENT_SUBJECT, RETRIED } from '../server/api/shapes.ts';
 
 export type {
   ConfigState,
@@ -22,6 +22,22 @@ export type {
 };
 export type Problem = z.infer<typeof PROBLEM>;
 export type Moment = SubjectDetails['timeline'][number];
+
+/** One page of a list, which stands under a name of its own. */
+export type Page<T> = { next: string | null } & { [list in 'subjects' | 'undelivered']: T[] };
+
+/** What each thing that a receiver can be told to do is answered with. */
+export type ReceiverAnswers = {
+  pause: ReceiverView;
+  resume: ReceiverView;
+  enable: ReceiverView;
+  test: z.infer<typeof TESTED>;
+  retry: z.infer<typeof RETRIED>;
+  resend: { replay: string };
+};
+
+/** What each thing that can be done with a subject is answered with. */
+export type SubjectAnswers = { recheck: { subject: string }; resend: z.infer<typeof RESENT_SUBJECT> };
 
 /** How the page knows whether what it shows is current. */
 export type LiveState = 'connecting' | 'live' | 'stale';

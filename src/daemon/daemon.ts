@@ -2,10 +2,8 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import type { ConfigFile } from '../config/file/config-file.ts';
 import { parseRedisUrl, type RedisTarget } from '../config/sections/redis.ts';
-import type { Event } from '../domain/events/event.ts';
-import { routesOf } from '../domain/subjects/subscription.ts';
-import { COMMON, type Directory } from '../domain/transfers/chains.ts';
-import { type MetricNames, Metrics } from '../metrics/metrics.ts';
+import { COMMON } from '../domain/transfers/chains.ts';
+import { Metrics } from '../metrics/metrics.ts';
 import type { AddedReceiverParts } from '../operations/added-receivers.ts';
 import type { ConfigChanges, ReloadResult } from '../operations/config-state.ts';
 import { LogTail } from '../operations/log-tail.ts';
@@ -16,18 +14,13 @@ import { Server } from '../server/server.ts';
 import { Signals } from '../signals.ts';
 import { AddedReceiverStore, Sealing } from '../store/added-receivers.ts';
 import type { RedisClient } from '../store/commands.ts';
-import { connect, disconnect } from '../store/connection.ts';
 import { EmbeddedRedis } from '../store/embedded.ts';
 import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
 import { migrate } from '../store/migrate.ts';
-import { persistenceWarning } from '../store/persistence.ts';
 import { PlanStore } from '../store/plan.ts';
-import { RedisMonitor } from '../store/redis-monitor.ts';
 import { SchemaVersion, type SchemaVersionError } from '../store/schema-version.ts';
 import { SchemaWatch } from '../store/schema-watch.ts';
-import { checkRedis } from '../store/startup-checks.ts';
-import type { ForeignEntry } from '../store/stored.ts';
 import { VERSION } from '../version.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { AddedReceivers } from './added-receivers.ts';
@@ -35,23 +28,15 @@ import { accessRulesOf, apiOptionsOf } from './api.ts';
 import type { Connections } from './assemble.ts';
 import { changesBetween, isEmpty } from './config-changes.ts';
 import { Generation } from './generation.ts';
-import { daemonHealth, daemonMetricSources, daemonReadiness, daemonStanding } from './readiness.ts';
+import { daemonMetricSources, directoryOf, metricNames } from './metric-sources.ts';
+import { daemonHealth, daemonReadiness, daemonStanding } from './readiness.ts';
+import { RedisConnections } from './redis-connections.ts';
 import { ConfigReloads } from './reloads.ts';
+import { logSignals } from './signal-log.ts';
 
 /** How long work in flight may take at shutdown before it is handed back, and all the rest after that. */
 const GRACE_MS = 3_000;
 const CLOSE_MS = 1_200;
-
-/** How many places with entries of another shape are named in the log; the metric counts on. */
-const MOST_FOREIGN_LOGGED = 1_000;
-
-/** A Redis that cannot be used, with every reason. */
-class UnusableRedisError extends Error {
-  constructor(reasons: readonly string[]) {
-    super(reasons.join('\n'));
-    this.name = 'UnusableRedisError';
-  }
-}
 
 /** What all configs of a process work with. */
 type Shared = Omit<Connections, 'blocking' | 'waking'> & {
@@ -80,15 +65,13 @@ export class Daemon {
   #applying: Promise<void> = Promise.resolve();
   readonly #reloads: ConfigReloads | null;
   #embedded: EmbeddedRedis | null = null;
-  readonly #connections = new Set<RedisClient>();
-  readonly #monitor: RedisMonitor;
+  readonly #connections: RedisConnections;
   readonly #loop = new LoopWatch();
   #url = '';
   readonly #closed = new AbortController();
   readonly #failure = Promise.withResolvers<SchemaVersionError>();
   #schemaWatch: SchemaWatch | null = null;
   #closing = false;
-  readonly #foreign = new Set<string>();
 
   /** Without a `source`, the config is read no second time. `onApplied` is told of each config that was, but the first. */
   constructor(options: {
@@ -103,7 +86,7 @@ export class Daemon {
     this.#onApplied = onApplied;
     this.#log = options.log;
     this.signals = options.signals ?? new Signals();
-    this.signals.on('event.committed', ({ event }) => this.#logEvent(event));
+    logSignals(this.signals, this.#log);
     this.#reloads =
       source === undefined
         ? null
@@ -113,17 +96,18 @@ export class Daemon {
             log: this.#log,
             signals: this.signals,
           });
-    this.#monitor = this.#newMonitor();
+    const target = () => this.#redisTarget;
+    this.#connections = new RedisConnections({ target, key: this.#keys().events, log: this.#log });
+    const { monitor } = this.#connections;
     const readiness = daemonReadiness(
       () => this.#generation?.parts ?? null,
-      this.#monitor,
+      monitor,
       () => this.lastReload,
     );
-    this.signals.on('store.foreign', (found) => this.#logForeign(found));
     this.#metrics = new Metrics({
       signals: this.signals,
-      sources: daemonMetricSources(() => this.#generation?.parts ?? null, this.#monitor),
-      standing: daemonStanding(readiness, this.#monitor),
+      sources: daemonMetricSources(() => this.#generation?.parts ?? null, monitor),
+      standing: daemonStanding(readiness, monitor),
       ...metricNames(config),
       version: VERSION,
       nodeVersion: process.version,
@@ -135,7 +119,7 @@ export class Daemon {
       port: config.server.port,
       metrics: this.#metrics,
       readiness,
-      health: daemonHealth(this.#monitor, this.#loop),
+      health: daemonHealth(monitor, this.#loop),
       api: apiOptionsOf(config.server, () => this.#generation?.parts.api ?? null),
     });
   }
@@ -159,7 +143,7 @@ export class Daemon {
     // Before the port: who starts a second daemon is told that, and not that the port is in use.
     if (config.redis.url === null) this.#embedded = await this.#takeDataDir();
     this.#loop.start();
-    this.#monitor.start();
+    this.#connections.start();
     this.#url = (await this.#server.start()).url;
     this.#log.info({ url: this.#url, version: VERSION }, 'server.listening');
     if (this.#embedded !== null) {
@@ -167,15 +151,15 @@ export class Daemon {
       this.#log.info({ dataDir: config.dataDir }, 'redis.embedded_started');
     }
 
-    const redis = this.#connect('commands');
-    await this.#awaitRedis(redis);
-    const asking = this.#connect('api');
+    const redis = this.#connections.open('commands');
+    await this.#connections.awaitUsable(redis);
+    const asking = this.#connections.open('api');
     this.#shared = {
       redis,
-      opening: this.#connect('openings'),
-      delivering: this.#connect('deliveries'),
+      opening: this.#connections.open('openings'),
+      delivering: this.#connections.open('deliveries'),
       asking,
-      tail: new LogTail(new EventLog(asking, this.#keys()), this.#connect('followers')),
+      tail: new LogTail(new EventLog(asking, this.#keys()), this.#connections.open('followers')),
       version: await this.#prepareSchema(redis),
       ...this.#newAdded(redis),
     };
@@ -264,8 +248,8 @@ export class Daemon {
 
   /** All that a config decides, on connections that it shares and two of its own, on which it waits. */
   #generate(config: Config, { version, tail, adding, added: _, ...shared }: Shared): Generation {
-    const [blocking, waking] = [this.#connect('relay'), this.#connect('sender')];
-    const release = () => Promise.allSettled([blocking, waking].map((own) => this.#disconnect(own)));
+    const [blocking, waking] = [this.#connections.open('relay'), this.#connections.open('sender')];
+    const release = () => Promise.allSettled([blocking, waking].map((own) => this.#connections.release(own)));
     const connections = { ...shared, blocking, waking };
     const { signals } = this;
     try {
@@ -321,7 +305,7 @@ export class Daemon {
   /** Stops taking work, gives work in flight its time, hands the rest back, and lets go of everything. */
   async close(): Promise<void> {
     this.#closing = true;
-    this.#monitor.close();
+    this.#connections.stopWatching();
     this.#loop.close();
     this.#closed.abort();
     this.#schemaWatch?.close();
@@ -334,22 +318,9 @@ export class Daemon {
     clearTimeout(timer);
     this.#metrics.close();
     await withTimeout(this.#server.close(), CLOSE_MS / 4);
-    await withTimeout(Promise.allSettled([...this.#connections].map(disconnect)), CLOSE_MS / 4);
+    await withTimeout(this.#connections.close(), CLOSE_MS / 4);
     await this.#embedded?.close();
     this.#log.info('daemon.stopped');
-  }
-
-  #logEvent({ id, type, data }: Event): void {
-    const { subject, sequence, status, previousStatus, changes, detectionDelaySeconds } = data;
-    const line = { subject: subject.id, eventId: id, eventType: type, sequence, status, previousStatus };
-    this.#log.info({ ...line, changes, detectionDelaySeconds }, 'event.committed');
-  }
-
-  /** Says once of each place that what stands there has another shape: it can be read in every poll. */
-  #logForeign(found: ForeignEntry): void {
-    if (this.#foreign.has(found.where) || this.#foreign.size >= MOST_FOREIGN_LOGGED) return;
-    this.#foreign.add(found.where);
-    this.#log.warn(found, 'store.foreign');
   }
 
   #keys(): Keys {
@@ -364,64 +335,4 @@ export class Daemon {
     await embedded.takeFolder();
     return embedded;
   }
-
-  #newMonitor(): RedisMonitor {
-    return new RedisMonitor({
-      key: this.#keys().events,
-      openFresh: () => connect(this.#redisTarget),
-      onAway: (role, reason) => {
-        if (!this.#closing) this.#log.warn({ role, reason }, 'redis.away');
-      },
-      onBack: (role) => this.#log.info({ role }, 'redis.back'),
-      onPersistence: (persistence) => {
-        const warning = persistenceWarning(persistence);
-        if (warning === null) this.#log.info(persistence, 'redis.persistent');
-        else this.#log.warn({ ...persistence, warning }, 'redis.not_persistent');
-      },
-    });
-  }
-
-  #connect(role: string): RedisClient {
-    const redis = connect(this.#redisTarget, {
-      onTrouble: (reason) => {
-        if (this.#connections.has(redis)) this.#monitor.lost(role, reason);
-      },
-    });
-    this.#connections.add(redis);
-    this.#monitor.watch(role, redis);
-    return redis;
-  }
-
-  async #disconnect(redis: RedisClient): Promise<void> {
-    this.#connections.delete(redis);
-    this.#monitor.unwatch(redis);
-    await disconnect(redis);
-  }
-
-  async #awaitRedis(redis: RedisClient): Promise<void> {
-    const findings = await checkRedis(redis);
-    for (const finding of findings) this.#log[finding.fatal ? 'error' : 'warn'](finding.message);
-    const fatal = findings.filter((finding) => finding.fatal).map((finding) => finding.message);
-    if (fatal.length > 0) throw new UnusableRedisError(fatal);
-  }
-}
-
-/** A directory that says what the present one does. */
-function directoryOf(present: () => Directory): Directory {
-  return {
-    chain: (chainId) => present().chain(chainId),
-    token: (chainId, address) => present().token(chainId, address),
-  };
-}
-
-/** Of a config, what metrics have series for. */
-function metricNames({ receivers, subscriptions, checkedChains }: Config): MetricNames {
-  return {
-    receivers: receivers.map(({ name, type }) => ({ name, type })),
-    routes: routesOf(subscriptions).map(({ name }) => name),
-    chains: checkedChains.map(({ chainId, endpoints }) => ({
-      chainId,
-      endpoints: endpoints.map(({ name }) => name),
-    })),
-  };
 }

@@ -73,7 +73,7 @@ export async function retryDeadLetters(
   parts: OperationParts,
 ): Promise<Retried> {
   await receiverNamed(receiver, parts);
-  const all = await parts.stores.deliveries.dead(receiver, { sinceMs: 0, count: Number.MAX_SAFE_INTEGER });
+  const all = await parts.stores.backlog.dead(receiver, { sinceMs: 0, count: Number.MAX_SAFE_INTEGER });
   const named = new Set(asked.events);
   const ids = named.size === 0 ? all : all.filter((id) => named.has(parseDeliveryId(id).eventId));
   const letters = await lettersOf(receiver, ids, parts);

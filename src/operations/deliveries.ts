@@ -38,6 +38,20 @@ export const DELIVERY = z
   })
   .meta({ id: 'Delivery' });
 
+/** What a receiver said to a test event. */
+export const TESTED = z
+  .object({
+    receiver: z.string(),
+    event: z.string().describe('The id of the event that was sent, of type `intentwatch.test`.'),
+    outcome: z.enum(['delivered', 'failed', 'rejected']),
+    httpStatus: z.int().nullable(),
+    smtpCode: z.int().nullable(),
+    durationMs: z.number(),
+    reason: z.string(),
+    answer: z.string(),
+  })
+  .meta({ id: 'Tested' });
+
 export type Delivery = z.infer<typeof DELIVERY>;
 
 /** A delivery as it is shown. */

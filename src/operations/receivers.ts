@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { entitledTo } from '../queues/deliveries/entitlements.ts';
 import { readBatch } from '../queues/deliveries/log-batch.ts';
+import type { StoredReceiver } from '../store/definitions.ts';
 import { isHeld, RECEIVER_STATES, type ReceiverCondition, type ReceiverState } from '../store/receivers.ts';
-import type { StoredReceiver } from '../store/registry.ts';
 import { RefusedError } from './errors.ts';
 import { isoTimeOrNull } from './moment.ts';
 import type { OperationParts } from './parts.ts';
@@ -84,12 +84,12 @@ async function viewOf(
   parts: OperationParts,
 ): Promise<ReceiverView> {
   const { name, type, removed } = receiver;
-  const { receivers, deliveries, lease } = parts.stores;
+  const { receivers, backlog, lease } = parts.stores;
   const [condition, { pending, dead }, { oldestMs }, nextAtMs, cursor] = await Promise.all([
     receivers.condition(name),
-    deliveries.counts(name),
-    deliveries.depth(name),
-    deliveries.nextAt(name),
+    backlog.counts(name),
+    backlog.depth(name),
+    backlog.nextAt(name),
     lease.cursor(name),
   ]);
   const behind = await behindCursor(receiver, { cursor, counted }, parts);
@@ -190,11 +190,11 @@ export type Enabled = { before: ReceiverState; held: number; dead: number };
 
 /** Has a disabled receiver enabled; the relay does it. */
 export async function enableReceiver(name: string, parts: OperationParts): Promise<Enabled> {
-  const { receivers, deliveries } = parts.stores;
+  const { receivers, backlog } = parts.stores;
   await receiverNamed(name, parts);
   const { since } = await receivers.condition(name);
-  const { pending } = await deliveries.counts(name);
-  const dead = since === null ? [] : await deliveries.dead(name, { sinceMs: since, count: COUNTED });
+  const { pending } = await backlog.counts(name);
+  const dead = since === null ? [] : await backlog.dead(name, { sinceMs: since, count: COUNTED });
   const before = await receivers.enable(name);
   if (before === 'paused')
     throw new RefusedError(

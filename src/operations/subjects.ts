@@ -15,7 +15,7 @@ import {
 import type { Directory } from '../domain/transfers/chains.ts';
 import { money } from '../domain/transfers/money.ts';
 import { type Leg, readTransfer } from '../domain/transfers/transfer.ts';
-import type { StoredSubscription } from '../store/registry.ts';
+import type { StoredSubscription } from '../store/definitions.ts';
 import type { ChangedSubject, Known } from '../store/subjects.ts';
 import { isoTime, isoTimeOrNull } from './moment.ts';
 import type { OperationParts } from './parts.ts';

@@ -1,22 +1,9 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { Receiver } from '../config/config.ts';
 import { makeTestEvent } from '../domain/events/make-event.ts';
 import { createNotifier, type NotifierOptions } from '../notifiers/create-notifier.ts';
+import type { TESTED } from './deliveries.ts';
 import { UnknownError } from './errors.ts';
-
-/** What a receiver said to a test event. */
-export const TESTED = z
-  .object({
-    receiver: z.string(),
-    event: z.string().describe('The id of the event that was sent, of type `intentwatch.test`.'),
-    outcome: z.enum(['delivered', 'failed', 'rejected']),
-    httpStatus: z.int().nullable(),
-    smtpCode: z.int().nullable(),
-    durationMs: z.number(),
-    reason: z.string(),
-    answer: z.string(),
-  })
-  .meta({ id: 'Tested' });
 
 /** The receivers of a config, and what they are called with. */
 export type ReceiverSetup = { receivers: readonly Receiver[]; options: NotifierOptions };

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { parseDeliveryId } from '../domain/events/delivery-id.ts';
 import { wantsType } from '../domain/events/filter.ts';
-import type { ListPlace } from '../store/deliveries.ts';
+import type { ListPlace } from '../store/backlog.ts';
 import { eventOf } from '../store/log-entry.ts';
 import { DELIVERY, deliveryOf } from './deliveries.ts';
 import type { OperationParts } from './parts.ts';
@@ -48,7 +48,7 @@ export async function listUndelivered(
   { filter, from, limit }: { filter: UndeliveredFilter; from: UndeliveredPlace | null; limit: number },
   parts: OperationParts,
 ): Promise<{ undelivered: Undelivered[]; next: UndeliveredPlace | null }> {
-  const { registry, deliveries } = parts.stores;
+  const { registry, backlog } = parts.stores;
   const names = (await registry.receivers()).map(({ name }) => name).sort();
   const lists = names
     .filter((name) => filter.receivers.length === 0 || filter.receivers.includes(name))
@@ -64,7 +64,7 @@ export async function listUndelivered(
       const stop = { receiver, list, score: after?.score ?? '', id: after?.id ?? '' };
       if (room <= 0) return { undelivered: found, next: stop };
       const count = Math.min(limit, room);
-      const { listed, reached } = await deliveries.undelivered(receiver, { list, after, count });
+      const { listed, reached } = await backlog.undelivered(receiver, { list, after, count });
       const some = await Promise.all(listed.map(({ id }) => undeliveredOf(receiver, id, { filter, parts })));
       for (const [index, one] of some.entries()) {
         if (one !== null) found.push(one);

@@ -2,8 +2,8 @@ import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:
 import { z } from 'zod';
 import type { Secret } from '../secret.ts';
 import type { RedisClient } from './commands.ts';
+import { receiverText, type StoredReceiver } from './definitions.ts';
 import type { Keys } from './keys.ts';
-import { receiverText, type StoredReceiver } from './registry.ts';
 
 const CIPHER = 'aes-256-gcm';
 const IV_BYTES = 12;

@@ -1,10 +1,11 @@
 import { z } from 'zod';
+import { MOST_OPEN } from './backlog.ts';
 import type { RedisClient } from './commands.ts';
 import { type Attempt, type DeliveryFact, type DeliveryOutcome, FACT, OUTCOME } from './delivery-fact.ts';
 import type { Keys } from './keys.ts';
 import { operatorSubject } from './operator-event.ts';
 import { type ReceiverMove, receiverEvent } from './receivers.ts';
-import { type OnForeign, readHash } from './stored.ts';
+import { type OnForeign, pairs, readHash } from './stored.ts';
 
 export type { Attempt, DeliveryFact, DeliveryOutcome } from './delivery-fact.ts';
 
@@ -66,19 +67,10 @@ export type Noted = { outcome: DeliveryOutcome; moved: ReceiverMove | null; rele
 
 const NOTED = z.tuple([OUTCOME, z.enum(['failing', 'disabled', 'recovered', '']), z.string()]);
 
-/** A delivery's place in the list of a receiver's open or dead ones. */
-export type ListPlace = { score: string; id: string };
-
 /** How many attempts of a delivery are kept. */
 const ATTEMPTS_KEPT = 12;
 
-/**
- * How many deliveries of a receiver may be open: beyond it, its cursor stands still, and what it is owed waits in the
- * log, where it costs nothing.
- */
-export const MOST_OPEN = 1_000;
-
-/** How many facts are asked for, or given up, in one go. */
+/** How many deliveries are looked through in one go. */
 const CHUNK = 500;
 
 /** The facts of deliveries, one per event and receiver and replay, kept as long as the event, and who sends them. */
@@ -156,14 +148,14 @@ export class DeliveryStore {
     );
     const claimed: Claimed[] = [];
     for (const [id, fields, entry] of rows) {
-      const fact = await this.#read(receiver, id, pairsOf(fields));
+      const fact = await this.#read(receiver, id, pairs(fields));
       if (fact !== null) claimed.push({ id, fact, entry: entry.length === 0 ? null : entry });
     }
     return {
       nowMs: Number(nowMs),
       // What is none has left its place to another.
       waitMs: claimed.length < rows.length ? 0 : waitMs === '' ? null : Number(waitMs),
-      subscriptions: Object.entries(pairsOf(texts)),
+      subscriptions: Object.entries(pairs(texts)),
       claimed,
     };
   }
@@ -303,85 +295,4 @@ export class DeliveryStore {
     }
     return repaired;
   }
-
-  /** The ids of dead letters that died at a moment (Redis time, ms) or later, the first to die first. */
-  async dead(receiver: string, { sinceMs, count }: { sinceMs: number; count: number }): Promise<string[]> {
-    return this.#redis.zrange(this.#keys.dead(receiver), sinceMs, '+inf', 'BYSCORE', 'LIMIT', 0, count);
-  }
-
-  /**
-   * A receiver's deliveries that were attempted and not accepted: open ones by when they were opened, or dead ones by when
-   * they died, from behind a place on. `reached` is how far was looked; null at the end of the list.
-   */
-  async undelivered(
-    receiver: string,
-    { list, after, count }: { list: 'open' | 'dead'; after: ListPlace | null; count: number },
-  ): Promise<{ listed: ListPlace[]; reached: ListPlace | null }> {
-    const keys = this.#keys;
-    const [more, score = '', id = '', ...flat] = await this.#redis.iwListUndelivered(
-      list === 'open' ? keys.pending(receiver) : keys.dead(receiver),
-      keys.delivery(receiver, ''),
-      after?.score ?? '',
-      after?.id ?? '',
-      String(count),
-      String(MOST_OPEN),
-    );
-    const listed = Object.entries(pairsOf(flat)).map(([id, score]) => ({ id, score }));
-    return { listed, reached: more === 'end' ? null : { score, id } };
-  }
-
-  async counts(receiver: string): Promise<{ pending: number; dead: number }> {
-    const [pending, dead] = await Promise.all([
-      this.#redis.zcard(this.#keys.pending(receiver)),
-      this.#redis.zcard(this.#keys.dead(receiver)),
-    ]);
-    return { pending, dead };
-  }
-
-  /** Where the open deliveries of a receiver are, which of them was opened first, and when (Redis time, ms). */
-  async depth(receiver: string): Promise<{
-    waiting: number;
-    delayed: number;
-    active: number;
-    oldestMs: number | null;
-    oldestId: string | null;
-  }> {
-    const queue = this.#keys.queue(receiver);
-    const [waiting, later, batched, active, oldest] = await Promise.all([
-      this.#redis.zcard(`${queue}:due`),
-      this.#redis.zcard(`${queue}:later`),
-      this.#redis.zcard(`${queue}:batched`),
-      this.#redis.hlen(`${queue}:sending`),
-      this.#redis.zrange(this.#keys.pending(receiver), '0', '0', 'WITHSCORES'),
-    ]);
-    const oldestMs = oldest[1] === undefined ? null : Number(oldest[1]);
-    return { waiting, delayed: later + batched, active, oldestMs, oldestId: oldest[0] ?? null };
-  }
-
-  /** When the next attempt is due by the deliveries' own times (ms); null where none waits for one. */
-  async nextAt(receiver: string): Promise<number | null> {
-    const [, at] = await this.#redis.zrange(`${this.#keys.queue(receiver)}:later`, '0', '0', 'WITHSCORES');
-    return at === undefined ? null : Number(at);
-  }
-
-  /** Drops dead letters from before a moment (Redis time, ms). */
-  async trim(receiver: string, beforeMs: number): Promise<void> {
-    await this.#redis.zremrangebyscore(this.#keys.dead(receiver), '-inf', `(${beforeMs}`);
-  }
-
-  /** Gives up open deliveries from before a moment (Redis time, ms), whose events have left the log. Returns how many. */
-  async giveUp(receiver: string, beforeMs: number): Promise<number> {
-    const key = this.#keys.pending(receiver);
-    const ids = await this.#redis.zrange(key, '-inf', `(${beforeMs}`, 'BYSCORE', 'LIMIT', 0, CHUNK);
-    if (ids.length === 0) return 0;
-    // The facts go first: what waits for one that is gone waits no longer.
-    await this.#redis.del(...ids.map((id) => this.#keys.delivery(receiver, id)));
-    return this.#redis.zrem(key, ...ids);
-  }
-}
-
-function pairsOf(list: readonly string[]): Record<string, string> {
-  const fields: Record<string, string> = {};
-  for (let index = 0; index + 1 < list.length; index += 2) fields[list[index] ?? ''] = list[index + 1] ?? '';
-  return fields;
 }

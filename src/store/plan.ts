@@ -1,32 +1,16 @@
-import { z } from 'zod';
 import type { PlannedPoll } from '../domain/cadence/next-poll.ts';
 import { SURFACES, type Surface, surfaceKinds, surfaceOf } from '../domain/subjects/kinds.ts';
-import { asSubjectId, type SubjectId, type SubjectKind } from '../domain/subjects/subject.ts';
+import type { SubjectId, SubjectKind } from '../domain/subjects/subject.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { type Observed, observedText } from './observed.ts';
+import { bySurface, type PlanMember, parseMember } from './plan-members.ts';
 
 /** The time that plans go by, in ms as text; that of Redis itself is "". */
 export type PlanClock = () => string;
 
 export const REDIS_TIME: PlanClock = () => '';
-
-/** One entry of a plan: a subject, or the next page of a sweep over the pages of a wallet. */
-export type PlanMember = SubjectId | PageMember;
-
-/** `page:<route of the sweep>:<wallet>`. */
-export type PageMember = `page:${string}`;
-
-export function pageMember(wallet: SubjectId, route: string): PageMember {
-  return `page:${route}:${wallet}`;
-}
-
-/** The subject of a member, and the route of the sweep where it is a page. */
-export function parseMember(member: string): { subject: SubjectId; route: string | null } {
-  const match = /^page:([^:]*):(.+)$/.exec(member);
-  if (match === null) return { subject: asSubjectId(member), route: null };
-  return { subject: asSubjectId(match[2] ?? ''), route: match[1] ?? '' };
-}
 
 /** A look that was handed out: for whom, under which token, and in how many ms its slot of the budget is. */
 export type ClaimedPoll = { member: string; token: string; inMs: number };
@@ -51,44 +35,6 @@ export type Lane = (typeof LANES)[number];
 /** What a look has come to: `back` made none, or learned nothing of the subject. */
 export type PollEnd = 'next' | 'failed' | 'back' | 'finish';
 
-/** What a look at a page observed, to be noted with its end. */
-export type Observed = {
-  facts: { readonly [field: string]: number | string };
-  open: { readonly [subject: string]: string };
-  ended: readonly string[];
-  /**
-   * Subjects that the page showed, and those that need no look of their own for `coverMs`, nor then for their virtual
-   * wait, and `latestMs` at most.
-   */
-  shown: readonly string[];
-  covered: readonly {
-    subject: string;
-    alarmMs: number | null;
-    virtualSeconds: number;
-    latestMs: number;
-  }[];
-  coverMs: number;
-};
-
-export const NOTHING_OBSERVED: Observed = {
-  facts: {},
-  open: {},
-  ended: [],
-  shown: [],
-  covered: [],
-  coverMs: 0,
-};
-
-/** What `/metrics` says of a plan. */
-export type PlanState = {
-  price: number;
-  budget: number;
-  used: number;
-  failing: number;
-  suspects: number;
-  overdueSeconds: number;
-};
-
 /** A first look that nobody asked for is spread over as many virtual seconds. */
 const SPREAD_SECONDS = 30;
 
@@ -100,20 +46,6 @@ const REPAIR_COUNT = 200;
 
 /** So many members are tracked by one script. */
 const CHUNK = 500;
-
-/** Without anything served yet, a request is worth as much. */
-const FIRST_PRICE = 1;
-const LEAST_PRICE = 1e-4;
-const MOST_PRICE = 1e9;
-
-/**
- * The price of a request, in weighted seconds of delay: virtual time runs with the inverse of its square root. `dv` and
- * `dt` are decayed sums of virtual and real time.
- */
-export function priceOf(dv: number, dt: number): number {
-  if (!(dv > 0 && dt > 0)) return FIRST_PRICE;
-  return Math.min(MOST_PRICE, Math.max(LEAST_PRICE, (dt / dv) ** 2));
-}
 
 /** The plans of all surfaces: what is looked at next, by which process. All decisions are made in scripts. */
 export class PlanStore {
@@ -221,19 +153,7 @@ export class PlanStore {
       next.alarmMs === null ? '' : String(Math.max(0, Math.round(next.alarmMs))),
       String(noted.keepMs),
       next.unseen ? 'first' : 'fair',
-      JSON.stringify({
-        facts: flat(observed.facts),
-        open: flat(observed.open),
-        ended: observed.ended,
-        shown: observed.shown,
-        covered: observed.covered.flatMap(({ subject, alarmMs, virtualSeconds, latestMs }) => [
-          subject,
-          alarmMs === null ? '' : String(alarmMs),
-          virtualSeconds,
-          latestMs,
-        ]),
-        coverMs: observed.coverMs,
-      }),
+      observedText(observed),
     );
     return ended === 'stale' ? null : ended === 'answer';
   }
@@ -338,79 +258,4 @@ export class PlanStore {
       ...surfaceKinds(surface),
     );
   }
-
-  /** What the plan of a surface looks like now. */
-  async state(surface: Surface): Promise<PlanState> {
-    const key = this.#keys.plan(surface);
-    const replies = await this.#redis
-      .pipeline()
-      .hmget(key, 'dv', 'dt', 'budget', 'used', 'last')
-      .zcard(`${key}:failing`)
-      .zcard(`${key}:suspects`)
-      .zrange(`${key}:latest`, '0', '0', 'WITHSCORES')
-      .zrange(`${key}:bound`, '0', '0', 'WITHSCORES')
-      .exec();
-    const [clock, failing, suspects, latest, bound] = REPLIES.parse(
-      (replies ?? []).map(([error, reply]) => {
-        if (error) throw error;
-        return reply;
-      }),
-    );
-    const [dv, dt, budget, used, last] = clock;
-    const perSecond = Number(dt ?? 0) > 0 ? Number(used ?? 0) / Number(dt) : 0;
-    return {
-      price: priceOf(Number(dv ?? 0), Number(dt ?? 0)),
-      budget: Number(budget ?? 0),
-      used: Number(budget ?? 0) > 0 ? perSecond / Number(budget) : 0,
-      failing,
-      suspects,
-      overdueSeconds:
-        Math.max(
-          0,
-          ...[latest[1], bound[1]].flatMap((at) =>
-            at === undefined ? [] : [Number(last ?? 0) - Number(at)],
-          ),
-        ) / 1_000,
-    };
-  }
-
-  /** How many subjects of each kind are tracked, and how long ago the longest-waiting one was looked at with success. */
-  async waits(nowMs: number): Promise<{ kind: string; count: number; longestSeconds: number }[]> {
-    const pipeline = this.#redis.pipeline();
-    const rows = SURFACES.flatMap((surface) => surfaceKinds(surface).map((kind) => ({ surface, kind })));
-    for (const { surface, kind } of rows) {
-      pipeline.zcard(this.#keys.lookedAt(surface, kind));
-      pipeline.zrange(this.#keys.lookedAt(surface, kind), '0', '0', 'WITHSCORES');
-    }
-    const replies = (await pipeline.exec()) ?? [];
-    const kinds = new Map<string, { kind: string; count: number; longestSeconds: number }>();
-    rows.forEach(({ kind }, index) => {
-      const count = z.number().parse(replies[index * 2]?.[1]);
-      const [, oldest] = z.array(z.string()).parse(replies[index * 2 + 1]?.[1]);
-      const seconds = oldest === undefined ? 0 : Math.max(0, nowMs - Number(oldest)) / 1_000;
-      const known = kinds.get(kind) ?? { kind, count: 0, longestSeconds: 0 };
-      kinds.set(kind, {
-        kind,
-        count: known.count + count,
-        longestSeconds: Math.max(known.longestSeconds, seconds),
-      });
-    });
-    return [...kinds.values()];
-  }
-}
-
-const REPLIES = z.tuple([
-  z.array(z.string().nullable()),
-  z.number(),
-  z.number(),
-  z.array(z.string()),
-  z.array(z.string()),
-]);
-
-function flat(fields: { readonly [field: string]: number | string }): string[] {
-  return Object.entries(fields).flatMap(([field, value]) => [field, String(value)]);
-}
-
-function bySurface(members: readonly PlanMember[]): Map<Surface, PlanMember[]> {
-  return Map.groupBy(members, (member) => surfaceOf(parseMember(member).subject));
 }

@@ -5,19 +5,15 @@ import type { RouteDefinition } from '../domain/quotes/route.ts';
 import { type Surface, surfaceOf } from '../domain/subjects/kinds.ts';
 import { parseSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
+import type { StoredSubscription } from './definitions.ts';
 import type { HandedQuotes } from './handed-quotes.ts';
 import type { Keys } from './keys.ts';
-import {
-  type ClaimedPoll,
-  LANES,
-  type Lane,
-  type PlanClock,
-  parseMember,
-  priceOf,
-  REDIS_TIME,
-} from './plan.ts';
-import type { Registry, StoredSubscription } from './registry.ts';
-import { type Known, pairs, type SubjectStore } from './subjects.ts';
+import { type ClaimedPoll, LANES, type Lane, type PlanClock, REDIS_TIME } from './plan.ts';
+import { parseMember } from './plan-members.ts';
+import { priceOf } from './plan-state.ts';
+import type { Registry } from './registry.ts';
+import { pairs } from './stored.ts';
+import type { Known, SubjectStore } from './subjects.ts';
 import { type OpenTransfers, parseFacts, parseOpen, type WalletFacts } from './wallets.ts';
 
 /** The present state of a sweep over the pages of a wallet, as it is stored. */

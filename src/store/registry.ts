@@ -1,72 +1,15 @@
 import { z } from 'zod';
-import { type RouteDefinition, USUAL_EXECUTIONS } from '../domain/quotes/route.ts';
+import type { RouteDefinition } from '../domain/quotes/route.ts';
 import { claimRoot, isTrackedRoot, parseClaimRoot, trackedRoot } from '../domain/subjects/claim.ts';
 import { type Surface, surfaceOf } from '../domain/subjects/kinds.ts';
-import { asSubjectId, ROUTE_SERVICES, type SubjectId } from '../domain/subjects/subject.ts';
+import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
+import { Definitions, receiverText, type StoredReceiver, type StoredSubscription } from './definitions.ts';
 import type { Keys } from './keys.ts';
-import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
+import type { OnForeign } from './stored.ts';
 import type { SubjectStore } from './subjects.ts';
-import { readTracked } from './tracked.ts';
-
-const SUBSCRIPTION = z.object({
-  name: z.string(),
-  order: z.number(),
-  receivers: z.array(z.string()),
-  metadata: z.record(z.string(), z.string()),
-  history: z.enum(['skip', 'emit']),
-  overdueAfterMs: z.union([z.number(), z.literal('learned')]).nullable(),
-  /** Left out by a version that gave no warnings. */
-  warnBeforeMs: z.number().nullable().default(null),
-  /** Left out by a version that checked nothing on chains. */
-  recipients: z.array(z.string()).default([]),
-  /** When it left the config, ms of Redis time; null while it is in it. */
-  removedAtMs: z.number().nullable(),
-});
-
-const RECEIVER = z.object({
-  name: z.string(),
-  type: z.enum(['webhook', 'email', 'postgres']),
-  events: z.array(z.string()),
-  /** Left out by a version that had no filters. */
-  filter: z
-    .object({
-      wallets: z.array(z.string()).nullable(),
-      chains: z.array(z.string()).nullable(),
-      minAmount: z.string().nullable(),
-    })
-    .default({ wallets: null, chains: null, minAmount: null }),
-  ordering: z.enum(['none', 'subject']).default('none'),
-  removed: z.boolean(),
-});
-
-const END = z.object({ chainId: z.number(), token: z.string() });
-
-const ROUTE = z.object({
-  name: z.string(),
-  /** These two are left out by a version that knew the open service only. */
-  service: z.enum(ROUTE_SERVICES).default('open'),
-  executions: z.array(z.string()).default([...USUAL_EXECUTIONS]),
-  source: END,
-  destination: END,
-  amount: z.string(),
-  funder: z.string(),
-  recipient: z.string(),
-  movedBy: z.number(),
-  everyMs: z.number(),
-}) satisfies z.ZodType<RouteDefinition>;
-
-const SUBSCRIPTION_TEXT = JSON_TEXT.pipe(SUBSCRIPTION);
-const RECEIVER_TEXT = JSON_TEXT.pipe(RECEIVER);
-const ROUTE_TEXT = JSON_TEXT.pipe(ROUTE);
-
-/** What the registry keeps of a subscription; `order` is its place in the config. */
-export type StoredSubscription = z.infer<typeof SUBSCRIPTION>;
-
-/** What the registry keeps of a receiver. One that left the config is `removed` and keeps its backlog. */
-export type StoredReceiver = z.infer<typeof RECEIVER>;
 
 /**
  * What a config wants: its subscriptions with the subjects they name, its routes, each once, and its receivers, of which
@@ -85,10 +28,7 @@ export class Registry {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #subjects: SubjectStore;
-  readonly #onForeign: OnForeign;
-  /** Definitions by their stored texts, as they were read. */
-  readonly #receivers = new Map<string, StoredReceiver>();
-  readonly #subscriptions = new Map<string, StoredSubscription>();
+  readonly #definitions: Definitions;
   /** What this process synced last: an entry of another shape is written anew from it. */
   #own: Pick<Wanted, 'receivers' | 'routes'> & {
     addedReceivers: ReadonlySet<string>;
@@ -109,7 +49,7 @@ export class Registry {
     this.#redis = redis;
     this.#keys = keys;
     this.#subjects = subjects;
-    this.#onForeign = onForeign;
+    this.#definitions = new Definitions(keys, onForeign);
   }
 
   /**
@@ -191,7 +131,7 @@ export class Registry {
     const nowMs = await redisTimeMs(this.#redis);
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
       if (definitions.has(name)) continue;
-      const stored = this.#readSubscription(name, text);
+      const stored = this.#definitions.subscription(name, text);
       if (stored === null) await this.#redis.hdel(this.#keys.subscriptions, name);
       if (stored === null || stored.removedAtMs !== null) continue;
       await this.#redis.hset(
@@ -217,33 +157,11 @@ export class Registry {
 
   /** What a route's name means, from its stored text; null for one of another shape that this config does not have. */
   async readRoute(name: string, text: string): Promise<RouteDefinition | null> {
-    const where = `${this.#keys.routes} ${name}`;
-    const route = readStored(ROUTE_TEXT, text, { what: 'route', where, onForeign: this.#onForeign });
+    const route = this.#definitions.route(name, text);
     if (route !== null) return route;
     const own = this.#own.routes.find((one) => one.name === name) ?? null;
     if (own !== null) await this.#redis.hset(this.#keys.routes, name, JSON.stringify(own));
     return own;
-  }
-
-  /** A subscription as it is stored; null for an entry of another shape. */
-  #readSubscription(name: string, text: string): StoredSubscription | null {
-    if (isTrackedRoot(name)) return this.#readTracked(name, text);
-    const where = `${this.#keys.subscriptions} ${name}`;
-    return this.#readOnce(this.#subscriptions, text, () =>
-      readStored(SUBSCRIPTION_TEXT, text, { what: 'subscription', where, onForeign: this.#onForeign }),
-    );
-  }
-
-  /** What is tracked by itself, as a subscription to that alone, behind those of the config. */
-  #readTracked(root: string, text: string): StoredSubscription | null {
-    return this.#readOnce(this.#subscriptions, `${root} ${text}`, () => {
-      const where = `${this.#keys.tracked} ${parseClaimRoot(root).subject}`;
-      const tracked = readTracked(text, { where, onForeign: this.#onForeign });
-      if (tracked === null) return null;
-      const { metadata, receivers, overdueAfterMs, removedAtMs, recipients } = tracked;
-      const wishes = { metadata, receivers, overdueAfterMs, warnBeforeMs: null, removedAtMs, recipients };
-      return { name: root, order: Number.MAX_SAFE_INTEGER, history: 'skip', ...wishes };
-    });
   }
 
   /** Takes roots out. What they named is taken off the schedule by its next poll, and kept for the retention. */
@@ -280,26 +198,11 @@ export class Registry {
     return this.#redis.hget(this.#keys.config, 'digest');
   }
 
-  /** A definition from its stored text. The same texts are read over and over, with every round and every delivery. */
-  #readOnce<T>(known: Map<string, T>, text: string, read: () => T | null): T | null {
-    const found = known.get(text) ?? null;
-    if (found !== null) return found;
-    const value = read();
-    if (value !== null) known.set(text, value);
-    const [oldest] = known.keys();
-    if (known.size > MOST_READ && oldest !== undefined) known.delete(oldest);
-    return value;
-  }
-
   /** All receivers that ever were, in no order. */
   async receivers(): Promise<StoredReceiver[]> {
     const known: StoredReceiver[] = [];
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.receivers))) {
-      const where = `${this.#keys.receivers} ${name}`;
-      const stored = this.#readOnce(this.#receivers, text, () =>
-        readStored(RECEIVER_TEXT, text, { what: 'receiver', where, onForeign: this.#onForeign }),
-      );
-      const receiver = stored ?? (await this.#rewriteReceiver(name));
+      const receiver = this.#definitions.receiver(name, text) ?? (await this.#rewriteReceiver(name));
       if (receiver !== null) known.push(receiver);
     }
     return known;
@@ -348,7 +251,8 @@ export class Registry {
   ): Promise<Map<string, StoredSubscription>> {
     const known = new Map<string, StoredSubscription>();
     for (const [name, text] of texts) {
-      const subscription = this.#readSubscription(name, text) ?? (await this.#rewriteSubscription(name));
+      const subscription =
+        this.#definitions.subscription(name, text) ?? (await this.#rewriteSubscription(name));
       if (subscription !== null) known.set(name, subscription);
     }
     return known;
@@ -364,7 +268,7 @@ export class Registry {
   /** Forgets subscriptions that left the config before a moment (Redis time, ms): their events are gone as well. */
   async prune(beforeMs: number): Promise<void> {
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
-      const removedAtMs = this.#readSubscription(name, text)?.removedAtMs ?? null;
+      const removedAtMs = this.#definitions.subscription(name, text)?.removedAtMs ?? null;
       if (removedAtMs !== null && removedAtMs < beforeMs)
         await this.#redis.hdel(this.#keys.subscriptions, name);
     }
@@ -394,9 +298,6 @@ export class Registry {
 
 const COUNTS = z.tuple([z.number(), z.number(), z.number()]);
 
-/** How many definitions are kept as they were read. */
-const MOST_READ = 20_000;
-
 /** So many roots go into one script. */
 const CHUNK = 200;
 
@@ -408,9 +309,4 @@ function definitionsOf(wanted: Wanted['subscriptions']): Map<string, StoredSubsc
       { ...definition, order, removedAtMs: null },
     ]),
   );
-}
-
-/** What is stored of a receiver that is there; its end is what a script looks for. */
-export function receiverText(receiver: Wanted['receivers'][number]): string {
-  return JSON.stringify({ ...receiver, removed: false });
 }

@@ -11,8 +11,8 @@ import type { CheckEnding } from './checks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { openText } from './open-transfers.ts';
-import { parseMember } from './plan.ts';
-import { JSON_TEXT, type OnForeign, readHash, readStored } from './stored.ts';
+import { parseMember } from './plan-members.ts';
+import { JSON_TEXT, type OnForeign, pairs, readHash, readStored } from './stored.ts';
 
 /**
  * What is known of a subject: its snapshot, the claims of those who still want it, and when it was last looked at with
@@ -362,12 +362,6 @@ function parseClaim(root: string, value: string): Claim | null {
     historyBefore: before === '' ? null : Number(before),
     served: served === '1',
   };
-}
-
-export function pairs(list: readonly string[]): { [field: string]: string } {
-  const fields: { [field: string]: string } = {};
-  for (let index = 0; index + 1 < list.length; index += 2) fields[list[index] ?? ''] = list[index + 1] ?? '';
-  return fields;
 }
 
 /** The fields of a subject as a script gives them; "" for what there is not. */

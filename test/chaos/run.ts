@@ -8,8 +8,8 @@ import type { Event } from '../../src/domain/events/event.ts';
 import { wantsType } from '../../src/domain/events/filter.ts';
 import { EXIT } from '../../src/exit.ts';
 import { randomStream } from '../../src/sandbox/world/random.ts';
+import { Backlog } from '../../src/store/backlog.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
-import { DeliveryStore } from '../../src/store/deliveries.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { eventually } from '../support/eventually.ts';
@@ -266,7 +266,7 @@ async function drained(
   try {
     const keys = new Keys(PREFIX);
     const log = new EventLog(client, keys);
-    const deliveries = new DeliveryStore(client, keys, { retentionMs: 1 });
+    const backlog = new Backlog(client, keys);
     const read = async (): Promise<Event[]> =>
       (await log.after('0-0', 1_000_000)).flatMap((entry) => (entry.kind === 'event' ? [entry.event] : []));
     const isDrained = async (): Promise<boolean> => {
@@ -275,7 +275,7 @@ async function drained(
       const newest = await log.newest();
       const cursors = await client.hgetall(keys.cursors);
       if (Object.values(cursors).some((cursor) => cursor !== newest)) return false;
-      const open = await Promise.all(wanted.receivers.map((name) => deliveries.counts(name)));
+      const open = await Promise.all(wanted.receivers.map((name) => backlog.counts(name)));
       return open.every(({ pending }) => pending === 0);
     };
     // What was not told by then is lost, and the reckoning names it.

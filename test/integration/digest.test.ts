@@ -85,8 +85,8 @@ describe('a digest that the server does not take', () => {
     mailbox.answer = () => ({ code: 554, text: '5.7.1 looks like spam' });
     await stage.start();
     const made = await happen(stage, 5);
-    await eventually('they are dead', async () => (await stage.deliveries.counts('oncall')).dead === 5);
-    expect(await stage.deliveries.counts('oncall')).toEqual({ pending: 0, dead: 5 });
+    await eventually('they are dead', async () => (await stage.backlog.counts('oncall')).dead === 5);
+    expect(await stage.backlog.counts('oncall')).toEqual({ pending: 0, dead: 5 });
     for (const id of made.map(madeEventId)) {
       const fact = await stage.deliveries.fact('oncall', id);
       expect(fact).toMatchObject({ outcome: 'dead', batch: null });
@@ -114,16 +114,13 @@ test('a digest cut off by a kill -9 between the answer and our note is sent agai
   const made = await happen(stage, 5);
   await mailbox.until((mails) => mails.length === 1);
   await happenLater(stage, made);
-  await eventually('two more wait', async () => (await stage.deliveries.counts('oncall')).pending === 7);
+  await eventually('two more wait', async () => (await stage.backlog.counts('oncall')).pending === 7);
   await daemon.kill();
   mailbox.answer = () => null;
 
   await open.child(stage.config).start();
   await mailbox.until((mails) => mails.length === 2);
-  await eventually(
-    'the digest is noted',
-    async () => (await stage.deliveries.counts('oncall')).pending === 2,
-  );
+  await eventually('the digest is noted', async () => (await stage.backlog.counts('oncall')).pending === 2);
   const [first, second] = mailbox.mails;
   expect(eventsOf(first ?? never())).toEqual(made.map(madeEventId));
   expect(second?.messageId).toBe(first?.messageId);

@@ -33,7 +33,7 @@ async function disabledReceiver() {
   const made = hourOfEvents(EARLY + HELD, { fromMs, transfers: 100 });
   await appendEvents(stage.redis, stage.keys, made.slice(0, EARLY));
   await stage.drained('hook');
-  expect(await stage.deliveries.counts('hook')).toEqual({ pending: 0, dead: EARLY });
+  expect(await stage.backlog.counts('hook')).toEqual({ pending: 0, dead: EARLY });
 
   // The first of the next is held until the relay has opened some behind it.
   const opened = Promise.withResolvers<void>();
@@ -42,12 +42,12 @@ async function disabledReceiver() {
     return 410;
   };
   await appendEvents(stage.redis, stage.keys, made.slice(EARLY, EARLY + 700));
-  await eventually('700 are open', async () => (await stage.deliveries.counts('hook')).pending === 700);
+  await eventually('700 are open', async () => (await stage.backlog.counts('hook')).pending === 700);
   opened.resolve();
   await eventually('it is disabled', async () => (await stage.states.condition('hook')).state === 'disabled');
   await appendEvents(stage.redis, stage.keys, made.slice(EARLY + 700));
   await daemon.close();
-  expect((await stage.deliveries.counts('hook')).pending).toBe(700);
+  expect((await stage.backlog.counts('hook')).pending).toBe(700);
   hook.answer = () => 204;
   stage.config.receivers.hook = { url: hook.url, more: { ...more, concurrency: 1 } };
   return { hook, stage, made, before: hook.came.length };
@@ -61,7 +61,7 @@ describe('enabling that a crash cuts off', () => {
     const { hook, stage, made, before } = await disabledReceiver();
     await stage.states.enable('hook');
     const log = pino({ level: 'silent' });
-    const stores = { receivers: stage.states, deliveries: stage.deliveries };
+    const stores = { receivers: stage.states, deliveries: stage.deliveries, backlog: stage.backlog };
     const token = await eventually('the lease is free', () => stage.lease.hold());
     for (let step = 0; step < steps; step += 1) await resume(token, 'hook', { stores, log });
     await stage.lease.release();
@@ -69,7 +69,7 @@ describe('enabling that a crash cuts off', () => {
     await stage.start();
     await stage.drained('hook');
     expect(hook.ids.slice(before)).toEqual(made.map(madeEventId));
-    expect(await stage.deliveries.counts('hook')).toEqual({ pending: 0, dead: 0 });
+    expect(await stage.backlog.counts('hook')).toEqual({ pending: 0, dead: 0 });
     expect(await stage.states.condition('hook')).toMatchObject({ state: 'ok' });
   });
 

@@ -38,7 +38,7 @@ test('the operator is told once when the retention takes events from a disabled 
     type: 'receiver.events_dropped',
     data: { subject: { id: 'receiver:hook' }, sequence: 1, record: { receiver: 'hook', count: 4 } },
   });
-  expect(await stage.deliveries.counts('hook')).toEqual({ pending: 0, dead: 0 });
+  expect(await stage.backlog.counts('hook')).toEqual({ pending: 0, dead: 0 });
 
   expect(await states.tellDropped('hook', { cursor: '0-0', count: 9 })).toBe(false);
   expect(await states.tellDropped('hook', { cursor: '1-0', count: 1 })).toBe(true);

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import { asSubjectId, quoteId } from '../../src/domain/subjects/subject.ts';
+import { Backlog } from '../../src/store/backlog.ts';
 import { BatchStore } from '../../src/store/batches.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
@@ -184,7 +185,7 @@ describe('a fact of a delivery', () => {
     await redis.hset(keys.delivery('a', 'd'), { outcome: 'pending', entry: 'x', roots: '[]' });
     await redis.zadd(keys.pending('a'), 1, 'd');
     expect(await deliveries.fact('a', 'd')).toBe(null);
-    expect(await deliveries.counts('a')).toEqual({ pending: 0, dead: 0 });
+    expect(await new Backlog(redis, keys).counts('a')).toEqual({ pending: 0, dead: 0 });
     expect(await redis.exists(keys.delivery('a', 'd'))).toBe(0);
   });
 });

@@ -64,7 +64,7 @@ test('a dead letter releases what waits behind it, and types that are filtered o
   await stage.drained('hook');
   expect(hook.came.map(({ event }) => event.data.sequence)).toEqual([1, 1, 1, 3, 5, 6]);
   const [first] = made;
-  expect(await stage.deliveries.dead('hook', { sinceMs: 0, count: 10 })).toEqual(
+  expect(await stage.backlog.dead('hook', { sinceMs: 0, count: 10 })).toEqual(
     first === undefined ? [] : [madeEventId(first)],
   );
 });

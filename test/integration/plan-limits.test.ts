@@ -5,6 +5,7 @@ import { intentId, type SubjectId, walletId } from '../../src/domain/subjects/su
 import { backoffMs } from '../../src/queues/polls/poll-failures.ts';
 import { nextListing } from '../../src/queues/polls/wallet-plan.ts';
 import type { ClaimedPoll } from '../../src/store/plan.ts';
+import { readPlanState } from '../../src/store/plan-state.ts';
 import type { PollStart } from '../../src/store/poll-start.ts';
 import { parseFacts } from '../../src/store/wallets.ts';
 import { learningOf } from '../support/commit-parts.ts';
@@ -162,7 +163,7 @@ describe('what pages show', () => {
         lateMs = Math.max(lateMs, start.lateMs);
         return SUCCESS;
       });
-      overdue = Math.max(overdue, (await stage.plan.state('status')).overdueSeconds);
+      overdue = Math.max(overdue, (await readPlanState(stage.redis, stage.keys, 'status')).overdueSeconds);
     }
     expect(lateMs).toBeLessThan(60_000);
     expect(overdue).toBeLessThan(60);

@@ -27,7 +27,7 @@ describe('500 events of an hour in which a receiver is disabled', () => {
     await other.until((came) => came.length === made.length);
     expect(hook.came).toEqual([]);
     // At most the batch that the relay was just taking is open; its deliveries wait as well.
-    const { pending, dead } = await stage.deliveries.counts('hook');
+    const { pending, dead } = await stage.backlog.counts('hook');
     expect(pending).toBeLessThanOrEqual(RELAY_BATCH);
     expect(dead).toBe(0);
 
@@ -115,7 +115,7 @@ describe('a receiver whose deliveries fail', () => {
     await stage.start();
     const early = await happen(stage, 4, 10);
     await stage.drained('bad');
-    expect(await stage.deliveries.counts('bad')).toEqual({ pending: 0, dead: 4 });
+    expect(await stage.backlog.counts('bad')).toEqual({ pending: 0, dead: 4 });
     // The failures began an hour ago; the next one ends the span.
     const since = (await redisTimeMs(stage.redis)) - HOUR_MS;
     await stage.redis.hset(stage.keys.receiver('bad'), { since: String(since) });
@@ -141,7 +141,7 @@ describe('a receiver whose deliveries fail', () => {
     await stage.states.enable('bad');
     await stage.drained('bad');
     expect(bad.ids.slice(before)).toEqual([...early, ...late].map(madeEventId));
-    expect(await stage.deliveries.counts('bad')).toEqual({ pending: 0, dead: 0 });
+    expect(await stage.backlog.counts('bad')).toEqual({ pending: 0, dead: 0 });
     const told = await operator.until((came) => came.length === 3);
     expect(told[2]?.event).toMatchObject({
       type: 'receiver.recovered',
@@ -160,7 +160,7 @@ describe('a receiver whose deliveries fail', () => {
     const made = await happen(stage, 30, 10);
     const [disabled] = await operator.until((came) => came.length === 1);
     expect(disabled?.event).toMatchObject({ type: 'receiver.disabled', data: { record: { by: 'gone' } } });
-    expect((await stage.deliveries.counts('gone')).dead).toBe(0);
+    expect((await stage.backlog.counts('gone')).dead).toBe(0);
     expect(gone.came.length).toBe(1);
 
     gone.answer = () => 204;

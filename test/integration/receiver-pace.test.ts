@@ -12,8 +12,8 @@ const open = opening();
 
 /** Has the time come at which a receiver that rests or fails is tried again, as if that had passed. */
 async function passWait(stage: DeliveryStage, receiver: string): Promise<void> {
-  const { redis, keys, deliveries } = stage;
-  await eventually('nothing is under way', async () => (await deliveries.depth(receiver)).active === 0);
+  const { redis, keys, backlog } = stage;
+  await eventually('nothing is under way', async () => (await backlog.depth(receiver)).active === 0);
   await redis.hdel(keys.receiver(receiver), 'notBefore');
   await redis.xadd(keys.wakes, '*', 'receiver', receiver, 'process', '');
 }
@@ -42,9 +42,9 @@ describe('a receiver that answers 429 with Retry-After', () => {
     });
     await stage.start();
     await happen(stage, 100);
-    await eventually('all are open', async () => (await stage.deliveries.counts('busy')).pending === 100);
+    await eventually('all are open', async () => (await stage.backlog.counts('busy')).pending === 100);
     await eventually('it rests', async () => (await stage.states.condition('busy')).state === 'resting');
-    await eventually('none is under way', async () => (await stage.deliveries.depth('busy')).active === 0);
+    await eventually('none is under way', async () => (await stage.backlog.depth('busy')).active === 0);
     const atOnce = asked;
     expect(atOnce).toBeLessThanOrEqual(5);
     for (let rest = 1; rest <= 4; rest += 1) {
@@ -55,13 +55,13 @@ describe('a receiver that answers 429 with Retry-After', () => {
     const { notBefore } = await stage.states.condition('busy');
     expect((notBefore ?? 0) - (await redisTimeMs(stage.redis))).toBeGreaterThan(20_000);
     expect(asked).toBe(atOnce + 4);
-    expect(await stage.deliveries.counts('busy')).toEqual({ pending: 100, dead: 0 });
+    expect(await stage.backlog.counts('busy')).toEqual({ pending: 100, dead: 0 });
 
     accepts = true;
     await passWait(stage, 'busy');
     await stage.drained('busy');
     expect(asked).toBe(atOnce + 4 + 100);
-    expect(await stage.deliveries.counts('busy')).toEqual({ pending: 0, dead: 0 });
+    expect(await stage.backlog.counts('busy')).toEqual({ pending: 0, dead: 0 });
   });
 });
 
@@ -79,7 +79,7 @@ describe('a receiver that refuses one event in ten', () => {
     await happen(stage, 300);
     await stage.drained('picky');
     await stage.drained('operator');
-    expect(await stage.deliveries.counts('picky')).toEqual({ pending: 0, dead: 30 });
+    expect(await stage.backlog.counts('picky')).toEqual({ pending: 0, dead: 30 });
     expect(operator.came.map(word)).toEqual([]);
   });
 });
@@ -97,15 +97,15 @@ describe('a receiver that was away', () => {
     await stage.start();
     const made = await happen(stage, 200, 40);
     await eventually('it fails', async () => (await stage.states.condition('away')).state === 'failing');
-    await eventually('all are open', async () => (await stage.deliveries.counts('away')).pending === 200);
-    await eventually('none is under way', async () => (await stage.deliveries.depth('away')).active === 0);
+    await eventually('all are open', async () => (await stage.backlog.counts('away')).pending === 200);
+    await eventually('none is under way', async () => (await stage.backlog.depth('away')).active === 0);
     const before = away.came.length;
     for (let probe = 1; probe <= 3; probe += 1) {
       await passWait(stage, 'away');
       await away.until((came) => came.length >= before + probe);
     }
     expect(new Set(away.ids.slice(before, before + 3)).size).toBe(3);
-    expect(await stage.deliveries.counts('away')).toEqual({ pending: 200, dead: 0 });
+    expect(await stage.backlog.counts('away')).toEqual({ pending: 200, dead: 0 });
 
     away.answer = () => 204;
     const from = away.came.length;
@@ -137,7 +137,7 @@ describe('while a receiver is away', () => {
       await passWait(stage, 'away');
       await away.until((came) => came.length > asked);
     }
-    expect(await stage.deliveries.counts('away')).toEqual({ pending: 5, dead: 0 });
+    expect(await stage.backlog.counts('away')).toEqual({ pending: 5, dead: 0 });
     for (const id of made.map(madeEventId)) {
       expect((await stage.deliveries.fact('away', id))?.tries).toBeGreaterThanOrEqual(3);
     }
@@ -162,7 +162,7 @@ describe('a receiver that takes nothing', () => {
     const made = await happen(stage, 1_300);
     await other.until((came) => came.length === made.length);
     await stage.drained('other');
-    const { pending } = await stage.deliveries.counts('slow');
+    const { pending } = await stage.backlog.counts('slow');
     expect(pending).toBeGreaterThan(900);
     expect(pending).toBeLessThanOrEqual(1_000);
     expect(await stage.lease.cursor('slow')).not.toBe(await stage.events.newest());

@@ -4,7 +4,8 @@ import { Sweeps } from '../../src/queues/polls/sweeps.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { PlanStore, pageMember } from '../../src/store/plan.ts';
+import { PlanStore } from '../../src/store/plan.ts';
+import { pageMember } from '../../src/store/plan-members.ts';
 import { testPrefix } from '../support/daemon.ts';
 
 const WHERE = { wallet: walletId('0x1111111111111111111111111111111111111111'), scope: 'all' };

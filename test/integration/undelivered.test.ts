@@ -1,11 +1,11 @@
 import { expect, inject, test, vi } from 'vitest';
-import { assembleOperations } from '../../src/daemon/assemble.ts';
+import { assembleOperations } from '../../src/daemon/assemble-operations.ts';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { retryDeadLetters } from '../../src/operations/dead-letters.ts';
 import { listUndelivered } from '../../src/operations/undelivered.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
+import { receiverText } from '../../src/store/definitions.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { receiverText } from '../../src/store/registry.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
 

@@ -1,6 +1,7 @@
 import { inject } from 'vitest';
 import type { Daemon } from '../../src/daemon/daemon.ts';
 import type { Signals } from '../../src/signals.ts';
+import { Backlog } from '../../src/store/backlog.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
 import { DeliveryStore } from '../../src/store/deliveries.ts';
@@ -30,6 +31,7 @@ export type DeliveryStage = {
   keys: Keys;
   states: ReceiverStore;
   deliveries: DeliveryStore;
+  backlog: Backlog;
   replays: ReplayStore;
   events: EventLog;
   lease: RelayLease;
@@ -64,7 +66,7 @@ export async function deliveryStage(
   later(() => disconnect(redis));
   const keys = new Keys(prefix);
   const options = { retentionMs: 24 * HOUR_MS };
-  const deliveries = new DeliveryStore(redis, keys, options);
+  const backlog = new Backlog(redis, keys);
   const events = new EventLog(redis, keys);
   const lease = new RelayLease(redis, keys);
   return {
@@ -72,7 +74,8 @@ export async function deliveryStage(
     redis,
     keys,
     states: new ReceiverStore(redis, keys),
-    deliveries,
+    deliveries: new DeliveryStore(redis, keys, options),
+    backlog,
     replays: new ReplayStore(redis, keys, options),
     events,
     lease,
@@ -84,7 +87,7 @@ export async function deliveryStage(
     drained: async (receiver) => {
       await eventually(`nothing waits for ${receiver}`, async () => {
         const [cursor, newest] = [await lease.cursor(receiver), await events.newest()];
-        return cursor === newest && (await deliveries.counts(receiver)).pending === 0;
+        return cursor === newest && (await backlog.counts(receiver)).pending === 0;
       });
     },
   };

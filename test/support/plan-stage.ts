@@ -5,15 +5,9 @@ import { connect } from '../../src/store/connection.ts';
 import { HandedQuotes } from '../../src/store/handed-quotes.ts';
 import { type AnswerKind, HealthStore } from '../../src/store/health.ts';
 import { Keys } from '../../src/store/keys.ts';
-import {
-  type Claimed,
-  type ClaimedPoll,
-  NOTHING_OBSERVED,
-  type Observed,
-  PlanStore,
-  type PollEnd,
-  parseMember,
-} from '../../src/store/plan.ts';
+import { NOTHING_OBSERVED, type Observed } from '../../src/store/observed.ts';
+import { type Claimed, type ClaimedPoll, PlanStore, type PollEnd } from '../../src/store/plan.ts';
+import { parseMember } from '../../src/store/plan-members.ts';
 import { type PollStart, takePoll } from '../../src/store/poll-start.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';

@@ -15,7 +15,8 @@ import {
 } from '../../src/domain/subjects/subject.ts';
 import { backoffMs } from '../../src/queues/polls/poll-failures.ts';
 import { parseSweep } from '../../src/queues/polls/sweeps.ts';
-import { pageMember, parseMember, priceOf } from '../../src/store/plan.ts';
+import { pageMember, parseMember } from '../../src/store/plan-members.ts';
+import { priceOf } from '../../src/store/plan-state.ts';
 
 const WALLET = walletId('0xAA');
 

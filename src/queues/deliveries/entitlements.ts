@@ -2,8 +2,9 @@ import type { Event } from '../../domain/events/event.ts';
 import { passesFilter, wantsType } from '../../domain/events/filter.ts';
 import { parseClaimRoot } from '../../domain/subjects/claim.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
+import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
 import { operatorSubject } from '../../store/operator-event.ts';
-import type { Registry, StoredReceiver, StoredSubscription } from '../../store/registry.ts';
+import type { Registry } from '../../store/registry.ts';
 import type { Fact } from './log-batch.ts';
 
 /**

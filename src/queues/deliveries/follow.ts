@@ -1,6 +1,6 @@
-import { MOST_OPEN } from '../../store/deliveries.ts';
+import { MOST_OPEN } from '../../store/backlog.ts';
+import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
 import type { LogEntry } from '../../store/log-entry.ts';
-import type { StoredReceiver, StoredSubscription } from '../../store/registry.ts';
 import type { Standing } from '../../store/relay-lease.ts';
 import { type Entitlement, entitlements } from './entitlements.ts';
 import { type LogBatch, NewerEntryError, readBatch } from './log-batch.ts';

@@ -1,5 +1,5 @@
 import { deliveryId } from '../../domain/events/delivery-id.ts';
-import type { StoredReceiver } from '../../store/registry.ts';
+import type { StoredReceiver } from '../../store/definitions.ts';
 import type { Entitlement } from './entitlements.ts';
 import type { RelayParts } from './relay-parts.ts';
 

@@ -1,10 +1,11 @@
 import type { RenderedEvent } from '../../domain/events/event.ts';
 import { renderEvent } from '../../domain/events/render.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
+import type { StoredSubscription } from '../../store/definitions.ts';
 import type { Claimed, DeliveryFact, DeliveryStore } from '../../store/deliveries.ts';
 import type { EventLog } from '../../store/event-log.ts';
 import { compareEntries, eventOf, isOfNewerVersion, type LogEntry } from '../../store/log-entry.ts';
-import type { Registry, StoredSubscription } from '../../store/registry.ts';
+import type { Registry } from '../../store/registry.ts';
 
 /**
  * An open delivery with its event as the receiver gets it; null when there is none, and `missing` says why. `waits`: a

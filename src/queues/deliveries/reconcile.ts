@@ -3,9 +3,9 @@ import type { Directory } from '../../domain/transfers/chains.ts';
 import type { Signals } from '../../signals.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import { redisTimeMs } from '../../store/connection.ts';
+import type { StoredReceiver } from '../../store/definitions.ts';
 import type { HandedQuotes } from '../../store/handed-quotes.ts';
 import { isHeld } from '../../store/receivers.ts';
-import type { StoredReceiver } from '../../store/registry.ts';
 import type { SubjectStore } from '../../store/subjects.ts';
 import type { TrackedStore } from '../../store/tracked.ts';
 import { entitledTo } from './entitlements.ts';
@@ -28,7 +28,7 @@ export type Upkeep = {
 /** What the check works with. `process`: the one that delivers, as in Sender. */
 export type ReconcileParts = {
   redis: RedisClient;
-  stores: Pick<RelayStores, 'registry' | 'receivers' | 'events' | 'deliveries' | 'lease'> & {
+  stores: Pick<RelayStores, 'registry' | 'receivers' | 'events' | 'deliveries' | 'backlog' | 'lease'> & {
     subjects: Pick<SubjectStore, 'trimChanged' | 'recount'>;
     tracked: TrackedStore;
     handedQuotes: HandedQuotes;
@@ -107,13 +107,13 @@ export class Reconcile {
   /** Trims the log to the retention, a hard cap, and says which receivers lose events that they had not got yet. */
   async #trim(nowMs: number): Promise<void> {
     const { stores, signals, log, retentionMs } = this.#parts;
-    const { registry, events, deliveries, receivers, tracked, handedQuotes } = stores;
+    const { registry, events, backlog, receivers, tracked, handedQuotes } = stores;
     const beforeMs = nowMs - retentionMs;
     await registry.prune(beforeMs);
     await tracked.prune(beforeMs, (quote) => handedQuotes.isOwn(quote));
     for (const receiver of await registry.receivers()) {
       const { name } = receiver;
-      await deliveries.trim(name, beforeMs);
+      await backlog.trim(name, beforeMs);
       const { count, cursor } = await this.#dropped(receiver, beforeMs);
       if (count === 0) continue;
       signals.emit('receiver.events-dropped', { receiver: name, count });
@@ -128,9 +128,9 @@ export class Reconcile {
   /** How many events a receiver loses now: those behind its cursor, and the open deliveries of one that is disabled. */
   async #dropped(receiver: StoredReceiver, beforeMs: number): Promise<{ count: number; cursor: string }> {
     const { stores, directory } = this.#parts;
-    const { registry, events, deliveries, lease, receivers } = stores;
+    const { registry, events, backlog, lease, receivers } = stores;
     const held = isHeld(await receivers.condition(receiver.name));
-    const givenUp = held ? await deliveries.giveUp(receiver.name, beforeMs) : 0;
+    const givenUp = held ? await backlog.giveUp(receiver.name, beforeMs) : 0;
     const cursor = await lease.cursor(receiver.name);
     if (cursor === null || Number(cursor.split('-')[0]) >= beforeMs) {
       return { count: givenUp, cursor: cursor ?? '' };

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import type { Signals } from '../../signals.ts';
+import type { Backlog } from '../../store/backlog.ts';
 import type { DeliveryStore } from '../../store/deliveries.ts';
 import type { EventLog } from '../../store/event-log.ts';
 import type { ReceiverStore } from '../../store/receivers.ts';
@@ -17,6 +18,7 @@ export type RelayStores = {
   registry: Registry;
   receivers: ReceiverStore;
   deliveries: DeliveryStore;
+  backlog: Backlog;
   replays: ReplayStore;
   setAside: SetAside;
 };

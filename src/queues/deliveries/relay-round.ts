@@ -1,6 +1,6 @@
+import type { StoredReceiver } from '../../store/definitions.ts';
 import { compareEntries } from '../../store/log-entry.ts';
 import { isHeld } from '../../store/receivers.ts';
-import type { StoredReceiver } from '../../store/registry.ts';
 import type { Standing } from '../../store/relay-lease.ts';
 import { type Ahead, follow, type HeldLease, hasRoom } from './follow.ts';
 import { NewerEntryError } from './log-batch.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RedisClient, SCHEMA_VERSION } from '../../store/commands.ts';
+import type { StoredReceiver } from '../../store/definitions.ts';
 import type { LogEntry } from '../../store/log-entry.ts';
-import type { StoredReceiver } from '../../store/registry.ts';
 import { type Ahead, BATCH } from './follow.ts';
 import { NewerEntryError } from './log-batch.ts';
 import type { RelayParts } from './relay-parts.ts';

@@ -1,7 +1,7 @@
 import { wantsType } from '../../domain/events/filter.ts';
-import { MOST_OPEN } from '../../store/deliveries.ts';
+import { MOST_OPEN } from '../../store/backlog.ts';
+import type { StoredReceiver } from '../../store/definitions.ts';
 import { compareEntries } from '../../store/log-entry.ts';
-import type { StoredReceiver } from '../../store/registry.ts';
 import type { Replay, ReplayStore } from '../../store/replays.ts';
 import { entitledTo } from './entitlements.ts';
 import { type Fact, NewerEntryError, readBatch } from './log-batch.ts';
@@ -34,9 +34,9 @@ export async function takeReplay(
   parts: RelayParts,
 ): Promise<boolean> {
   const { stores, directory } = parts;
-  const { events, registry, replays, deliveries } = stores;
+  const { events, registry, replays, backlog } = stores;
   const replay = await replays.read(id);
-  if (replay === null || (await deliveries.counts(receiver.name)).pending >= MOST_PENDING) return false;
+  if (replay === null || (await backlog.counts(receiver.name)).pending >= MOST_PENDING) return false;
   if (replay.places !== null) return takePlaces({ token, receiver, id }, replay.places, parts);
   const entries = (await events.after(replay.cursor, BATCH)).filter(
     ({ id }) => compareEntries(id, replay.end) <= 0,

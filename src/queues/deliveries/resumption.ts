@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { RelayStores } from './relay-parts.ts';
 
 /** What receivers are enabled with. */
-type ResumptionParts = { stores: Pick<RelayStores, 'receivers' | 'deliveries'>; log: Logger };
+type ResumptionParts = { stores: Pick<RelayStores, 'receivers' | 'deliveries' | 'backlog'>; log: Logger };
 
 /** How many deliveries are opened or queued again in one step, so that neither Redis nor another receiver waits long. */
 const BATCH = 500;
@@ -17,10 +17,10 @@ const BATCH = 500;
 export async function resume(
   token: string,
   name: string,
-  { stores: { receivers, deliveries }, log }: ResumptionParts,
+  { stores: { receivers, deliveries, backlog }, log }: ResumptionParts,
 ): Promise<boolean> {
   const { since } = await receivers.condition(name);
-  const dead = since === null ? [] : await deliveries.dead(name, { sinceMs: since, count: BATCH });
+  const dead = since === null ? [] : await backlog.dead(name, { sinceMs: since, count: BATCH });
   if (dead.length > 0) return (await deliveries.renew(token, name, dead)) !== null;
   const came = await receivers.resume(token, name, BATCH);
   if (came === 'enabled') log.info({ receiver: name }, 'receiver.enabled');

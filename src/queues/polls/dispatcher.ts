@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Surface } from '../../domain/subjects/kinds.ts';
 import type { Signals } from '../../signals.ts';
 import type { ClaimedPoll, PlanStore } from '../../store/plan.ts';
-import { parseMember } from '../../store/plan.ts';
+import { parseMember } from '../../store/plan-members.ts';
 import { withTimeout } from '../../with-timeout.ts';
 import { LoadLimit } from './load-limit.ts';
 import type { PollQueues } from './poll-queues.ts';

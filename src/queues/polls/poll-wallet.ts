@@ -6,7 +6,7 @@ import { coveredWait } from '../../domain/cadence/watched.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { Reading } from '../../pollers/reading.ts';
 import { pollWallet } from '../../pollers/status.ts';
-import type { Observed } from '../../store/plan.ts';
+import type { Observed } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type NotedFacts, openText, type WalletFacts } from '../../store/wallets.ts';
 import type { PollFailure } from './poll-failures.ts';

@@ -1,6 +1,7 @@
 import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
 import type { PollOutcome } from '../../signals.ts';
-import { NOTHING_OBSERVED, type Observed, type PollEnd } from '../../store/plan.ts';
+import { NOTHING_OBSERVED, type Observed } from '../../store/observed.ts';
+import type { PollEnd } from '../../store/plan.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { PollFailure } from './poll-failures.ts';
 

@@ -5,7 +5,7 @@ import { type HandedQuote, type HandedState, signatureInvalid } from '../../doma
 import type { QuoteVerdict } from '../../domain/quotes/quote-signature.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { Signals } from '../../signals.ts';
-import { NOTHING_OBSERVED } from '../../store/plan.ts';
+import { NOTHING_OBSERVED } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { QuoteSigners } from '../../upstream/client/quote-signers.ts';
 import { commitFlagged } from './commit-flagged.ts';

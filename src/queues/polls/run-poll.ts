@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import type { Surface } from '../../domain/subjects/kinds.ts';
 import { type SubjectId, subjectKind } from '../../domain/subjects/subject.ts';
-import { NOTHING_OBSERVED } from '../../store/plan.ts';
+import { NOTHING_OBSERVED } from '../../store/observed.ts';
 import { type PollStart, takePoll } from '../../store/poll-start.ts';
 import type { PollJob } from '../names.ts';
 import type { Adapters } from './adapters.ts';

@@ -3,7 +3,8 @@ import { MOST_PAGES } from '../../domain/cadence/wallet.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import type { Keys } from '../../store/keys.ts';
-import { type PlanStore, pageMember } from '../../store/plan.ts';
+import type { PlanStore } from '../../store/plan.ts';
+import { pageMember } from '../../store/plan-members.ts';
 import type { StoredSweep } from '../../store/poll-start.ts';
 
 /**

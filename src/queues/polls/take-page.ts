@@ -7,7 +7,7 @@ import { isPollable } from '../../domain/subjects/kinds.ts';
 import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { Reading } from '../../pollers/reading.ts';
-import type { Observed } from '../../store/plan.ts';
+import type { Observed } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { Registry } from '../../store/registry.ts';
 import { NOTHING_KNOWN } from '../../store/subjects.ts';

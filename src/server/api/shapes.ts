@@ -88,3 +88,34 @@ export const NEXT = z
   .string()
   .nullable()
   .describe('Where it goes on, to be passed as `cursor`; null at the end.');
+
+/** What is sent once more. */
+export const RESENT = z
+  .object({
+    replays: z.array(
+      z.object({
+        receiver: z.string(),
+        replay: z.string().describe('How far it is: `GET /replays/{id}`.'),
+        events: z.int().describe('How many events it sends.'),
+      }),
+    ),
+  })
+  .meta({ id: 'Resent' });
+
+/** As `RESENT`, for the events of a subject. */
+export const RESENT_SUBJECT = RESENT.extend({
+  leftOut: z
+    .int()
+    .describe(
+      'How many of its events are not sent: they have left the log, or stand before its newest 100. `POST /receivers/{name}/resend` sends what is in the log by its time.',
+    ),
+}).meta({ id: 'ResentSubject' });
+
+/** What came of delivering dead letters again. */
+export const RETRIED = z
+  .object({
+    renewed: z.int().describe('How many are delivered again.'),
+    deadLetters: z.int().describe('Of how many.'),
+    gone: z.int().describe('How many cannot be: their events have left the log.'),
+  })
+  .meta({ id: 'Retried' });

@@ -285,7 +285,7 @@ if #claims > 0 then
   plan.next = slot
 end
 
--- How fast virtual time runs says what a request costs (see `price` in store/plan.ts): decaying sums of both times.
+-- How fast virtual time runs says what a request costs (see `priceOf` in store/plan-state.ts): decaying sums of both times.
 local rateAt = math.min(number(fields[9], now), now)
 local seconds = (now - rateAt) / 1000
 local decay = math.exp(-seconds / math.max(PLAN.MEAN_SECONDS, PLAN.MEAN_ROUNDS * roundOf(plan) / 1000))

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { retryDeadLetters } from '../../../operations/dead-letters.ts';
+import { TESTED } from '../../../operations/deliveries.ts';
 import {
   COUNTED,
   disableReceiver,
@@ -11,9 +12,9 @@ import {
   resumeReceiver,
 } from '../../../operations/receivers.ts';
 import { resendTime } from '../../../operations/resend.ts';
-import { TESTED, testReceiver } from '../../../operations/test-receiver.ts';
+import { testReceiver } from '../../../operations/test-receiver.ts';
 import { type Answer, type ApiParts, defineRoute, NO_INPUT } from '../route.ts';
-import { EVENT_ID, MOMENT, RECEIVER_NAME, TYPE_GLOB } from '../shapes.ts';
+import { EVENT_ID, MOMENT, RECEIVER_NAME, RETRIED, TYPE_GLOB } from '../shapes.ts';
 
 const NAMED = z.strictObject({ name: RECEIVER_NAME });
 
@@ -212,18 +213,7 @@ export const retryOfReceiver = defineRoute({
     },
     { error: 'an object' },
   ),
-  answers: {
-    202: {
-      description: 'They are queued.',
-      schema: z
-        .object({
-          renewed: z.int().describe('How many are delivered again.'),
-          deadLetters: z.int().describe('Of how many.'),
-          gone: z.int().describe('How many cannot be: their events have left the log.'),
-        })
-        .meta({ id: 'Retried' }),
-    },
-  },
+  answers: { 202: { description: 'They are queued.', schema: RETRIED } },
   problems: { 404: 'There is no such receiver, or no dead letter of one of these events.' },
   handle: async ({ params: { name }, body }, { parts }) => {
     const { events = [], types, statuses, ...range } = body;

@@ -6,7 +6,7 @@ import {
   resendSubject,
 } from '../../../operations/resend.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
-import { EVENT_ID, RECEIVER_NAME, SUBJECT_ID } from '../shapes.ts';
+import { EVENT_ID, RECEIVER_NAME, RESENT, RESENT_SUBJECT, SUBJECT_ID } from '../shapes.ts';
 
 /** To whom something is sent once more. */
 const RESEND_BODY = z.strictObject(
@@ -20,27 +20,6 @@ const RESEND_BODY = z.strictObject(
   },
   { error: 'an object' },
 );
-
-/** What was asked for. */
-const RESENT = z
-  .object({
-    replays: z.array(
-      z.object({
-        receiver: z.string(),
-        replay: z.string().describe('How far it is: `GET /replays/{id}`.'),
-        events: z.int().describe('How many events it sends.'),
-      }),
-    ),
-  })
-  .meta({ id: 'Resent' });
-
-const RESENT_SUBJECT = RESENT.extend({
-  leftOut: z
-    .int()
-    .describe(
-      'How many of its events are not sent: they have left the log, or stand before its newest 100. `POST /receivers/{name}/resend` sends what is in the log by its time.',
-    ),
-}).meta({ id: 'ResentSubject' });
 
 /** What both ways to send once more have in common. */
 const RESENDING = {

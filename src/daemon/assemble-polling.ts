@@ -1,0 +1,177 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { Config } from '../config/config.ts';
+import { arrivalRule, watchRules } from '../domain/cadence/watch-rules.ts';
+import type { RouteDefinition } from '../domain/quotes/route.ts';
+import { SURFACES, type Surface } from '../domain/subjects/kinds.ts';
+import { routesOf } from '../domain/subjects/subscription.ts';
+import type { Directory } from '../domain/transfers/chains.ts';
+import { type PartnerPricing, pollPartnerRoute } from '../pollers/partner-route.ts';
+import type { Pricing } from '../pollers/poll-subject.ts';
+import { pollRoute, type QuotingService } from '../pollers/route.ts';
+import { Discovery } from '../queues/discovery.ts';
+import { adaptersOf } from '../queues/polls/adapters.ts';
+import { Dispatcher } from '../queues/polls/dispatcher.ts';
+import { Learning } from '../queues/polls/learning.ts';
+import { PollQueues } from '../queues/polls/poll-queues.ts';
+import { PollWorker } from '../queues/polls/poll-worker.ts';
+import { QuoteVerification } from '../queues/polls/quote-verification.ts';
+import { Sweeps } from '../queues/polls/sweeps.ts';
+import type { Signals } from '../signals.ts';
+import type { RedisClient } from '../store/commands.ts';
+import { DirectoryStore } from '../store/directory.ts';
+import type { Keys } from '../store/keys.ts';
+import { LearnedStore } from '../store/learned.ts';
+import type { PlanStore } from '../store/plan.ts';
+import type { OnForeign } from '../store/stored.ts';
+import { WalletStore } from '../store/wallets.ts';
+import { UpstreamClient } from '../upstream/client/client.ts';
+import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
+import { QuoteSigners } from '../upstream/client/quote-signers.ts';
+import type { DaemonStores } from './stores.ts';
+
+/** What polls. `routes` are the config's; `budgets` are in requests per second. */
+export type Polling = {
+  pollers: readonly Poller[];
+  queues: PollQueues;
+  discovery: Discovery;
+  learning: Learning;
+  routes: readonly RouteDefinition[];
+  budgets: Record<Surface, number>;
+};
+
+/** What polls one surface: the dispatcher claims, the worker asks; at most `capacity` polls are under way at once. */
+export type Poller = { surface: Surface; dispatcher: Dispatcher; worker: PollWorker; capacity: number };
+
+/** What the parts that poll are made from. */
+type PollingAssembly = {
+  config: Config;
+  redis: RedisClient;
+  keys: Keys;
+  stores: Pick<DaemonStores, 'subjects' | 'registry' | 'handedQuotes' | 'health' | 'plan'>;
+  signals: Signals;
+  log: Logger;
+  onForeign: OnForeign;
+};
+
+/** What speaks to the upstream. */
+export type Client = { close(): Promise<void> };
+
+/** Constructs what polls. */
+export function assemblePolling({ config, redis, keys, stores, signals, log, onForeign }: PollingAssembly): {
+  clients: readonly Client[];
+  polling: Polling;
+} {
+  const { retentionMs, upstream } = config;
+  const { subjects, registry, handedQuotes, health, plan } = stores;
+  const client = new UpstreamClient({
+    ...upstream,
+    onAnswer: (answer) => signals.emit('upstream.answered', answer),
+  });
+  const queues = new PollQueues({ redis, keys });
+  const directories = new DirectoryStore(redis, keys, onForeign);
+  const discovery = new Discovery({ redis, client, store: directories, plan, named: config, log });
+  const quoting = quotingService(config, { directory: discovery.directory, signals });
+  const routes = routesOf(config.subscriptions);
+  const partner = routes.some(({ service }) => service === 'v1')
+    ? partnerPricing(config, { client, discovery, plan })
+    : null;
+  const learning = new Learning({
+    learned: new LearnedStore(redis, keys, { retentionMs, onForeign }),
+    rules: watchRules(config.polling),
+    arrivals: arrivalRule(config.polling),
+    log,
+  });
+  const wallets = new WalletStore(redis, keys, { retentionMs });
+  const sweeps = new Sweeps({ redis, keys, plan });
+  const pollStores = { plan, subjects, registry, handedQuotes, wallets, sweeps, health };
+  const { confirmAfterMs, finished, fullSweepEveryMs } = config.polling;
+  const rules = { confirmAfterMs, finished, fullSweepEveryMs, retentionMs };
+  const parts = { redis, keys, stores: pollStores, client, rules, learning, signals, log };
+  const signers = new QuoteSigners({ client: discovery, shared: () => discovery.signers });
+  const adapters = adaptersOf(parts, {
+    quotes: new QuoteVerification({ signers, stores: pollStores, learning, signals, log }),
+    pricing: pricingOf({ quoting, partner }),
+  });
+
+  const budgets = {
+    status: upstream.requestsPerSecond,
+    gateway: upstream.gatewayRequestsPerSecond,
+    quotes: upstream.quotesRequestsPerSecond,
+    'partner-quotes': upstream.partnerQuotesRequestsPerSecond,
+  };
+  const unasked: Partial<Record<Surface, boolean>> = {
+    quotes: quoting === null,
+    'partner-quotes': partner === null,
+  };
+  const process = randomUUID();
+  const polled = SURFACES.filter((surface) => unasked[surface] !== true);
+  const pollers = polled.map((surface) => {
+    const timeoutMs = surface === 'quotes' ? OPEN_QUOTES_TIMEOUT_MS : upstream.timeoutMs;
+    const capacity = capacityOf(budgets[surface], timeoutMs);
+    const dispatcher = new Dispatcher({ plan, queues, signals, log }, { surface, process, capacity });
+    const worker = new PollWorker(surface, parts, { process, adapters, dispatcher });
+    return { surface, dispatcher, worker, capacity };
+  });
+  return {
+    clients: quoting === null ? [client] : [client, quoting.client],
+    polling: { pollers, queues, discovery, learning, routes, budgets },
+  };
+}
+
+/** The open quoting service, where the config names one. */
+function quotingService(
+  { upstream: { quotesUrl, dAppId, proxy } }: Config,
+  { directory, signals }: { directory: Directory; signals: Signals },
+): (QuotingService & { client: OpenQuotesClient }) | null {
+  if (quotesUrl === null) return null;
+  const client = new OpenQuotesClient({
+    quotesUrl,
+    timeoutMs: OPEN_QUOTES_TIMEOUT_MS,
+    proxy,
+    onAnswer: (answer) => signals.emit('upstream.answered', answer),
+  });
+  return { client, dAppId, directory };
+}
+
+/** Prices with the key. Of their budget are also the chains that are read for the signers, where nobody else read them. */
+function partnerPricing(
+  { upstream: { dAppId } }: Config,
+  { client, discovery, plan }: { client: UpstreamClient; discovery: Discovery; plan: PlanStore },
+): PartnerPricing {
+  const slot = async (signal?: AbortSignal): Promise<void> => {
+    // Null: the surface is not asked as usual, so this poll is a single one that finds out whether it answers.
+    const inMs = await plan.spareSlot('partner-quotes');
+    if (inMs !== null) await wait(inMs, undefined, signal === undefined ? {} : { signal });
+  };
+  const chains = async () => {
+    await slot();
+    return discovery.chains();
+  };
+  const signers = new QuoteSigners({ client: { chains }, shared: () => discovery.signers });
+  return { client, signers, slot, dAppId, directory: discovery.directory };
+}
+
+/** Who is asked for prices. */
+function pricingOf({
+  quoting,
+  partner,
+}: {
+  quoting: QuotingService | null;
+  partner: PartnerPricing | null;
+}): Pricing {
+  return {
+    ...(quoting === null ? {} : { open: (asked, signal) => pollRoute(quoting, asked, signal) }),
+    ...(partner === null ? {} : { v1: (asked, signal) => pollPartnerRoute(partner, asked, signal) }),
+  };
+}
+
+const LEAST_CAPACITY = 20;
+const MOST_CAPACITY = 2_000;
+
+/** How many polls may be under way at once: as many as the budget starts while the slowest takes its time. */
+function capacityOf(requestsPerSecond: number, timeoutMs: number): number {
+  const needed = Math.ceil((requestsPerSecond * timeoutMs) / 1_000);
+  return Math.min(MOST_CAPACITY, Math.max(LEAST_CAPACITY, needed));
+}

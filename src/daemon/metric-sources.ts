@@ -1,0 +1,178 @@
+import type { Config } from '../config/config.ts';
+import { quantileSeconds } from '../domain/cadence/hazard.ts';
+import { feeRatio, readRoute } from '../domain/quotes/route.ts';
+import { SURFACES } from '../domain/subjects/kinds.ts';
+import { routeId } from '../domain/subjects/subject.ts';
+import { routesOf } from '../domain/subjects/subscription.ts';
+import type { Directory } from '../domain/transfers/chains.ts';
+import type { MetricNames, MetricSources } from '../metrics/metrics.ts';
+import { oldestUndelivered } from '../operations/receivers.ts';
+import { hasRoom } from '../queues/deliveries/follow.ts';
+import { redisTimeMs } from '../store/connection.ts';
+import { readOpenTransfers } from '../store/open-transfers.ts';
+import { readPlanState, readWaits } from '../store/plan-state.ts';
+import type { RedisMonitor } from '../store/redis-monitor.ts';
+import type { DaemonParts } from './assemble.ts';
+
+function secondsBetween(fromMs: number, toMs: number): number {
+  return Math.max(0, toMs - fromMs) / 1_000;
+}
+
+/** Where the gauges of `/metrics` come from: Redis, so none is asked while it is away. */
+export function daemonMetricSources(parts: () => DaemonParts | null, monitor: RedisMonitor): MetricSources {
+  const running = (): DaemonParts => {
+    const current = parts();
+    if (current === null) throw new Error('the daemon has not started');
+    if (!monitor.isReachable()) throw new Error('Redis is away');
+    return current;
+  };
+  return {
+    transfers: async () => {
+      const { redis, keys } = running();
+      const [open, nowMs] = await Promise.all([readOpenTransfers(redis, keys), redisTimeMs(redis)]);
+      return { ...open, nowMs };
+    },
+    subjects: async () => {
+      const { redis, keys, stores } = running();
+      const [counts, kinds] = await Promise.all([
+        stores.registry.counts(),
+        redisTimeMs(redis).then((ms) => readWaits(redis, keys, ms)),
+      ]);
+      const unseen = kinds.map(({ kind, count }) => {
+        const shown = counts.reduce((sum, one) => sum + (one.kind === kind ? one.count : 0), 0);
+        return { kind, status: kind === 'wallet' ? 'watched' : 'unseen', count: count - shown };
+      });
+      return [...counts, ...unseen.filter(({ count }) => count > 0)];
+    },
+    queues: async () => {
+      const { stores, polling } = running();
+      const { backlog, registry } = stores;
+      const receivers = await registry.receivers();
+      const depths = await Promise.all([
+        ...SURFACES.map(async (surface) => ({
+          queue: surface as string,
+          ...(await polling.queues.depth(surface)),
+        })),
+        ...receivers.map(async ({ name }) => ({
+          queue: `deliver-${name}`,
+          ...(await backlog.depth(name)),
+        })),
+      ]);
+      return depths.flatMap(({ queue, waiting, delayed, active }) => [
+        { queue, state: 'waiting' as const, count: waiting },
+        { queue, state: 'delayed' as const, count: delayed },
+        { queue, state: 'active' as const, count: active },
+      ]);
+    },
+    deliveries: async () => {
+      const { backlog, registry } = running().stores;
+      return Promise.all(
+        (await registry.receivers()).map(async ({ name, removed }) => ({
+          receiver: name,
+          removed,
+          ...(await backlog.counts(name)),
+        })),
+      );
+    },
+    receivers: async () => {
+      const { redis, stores, api } = running();
+      const { receivers, backlog, registry } = stores;
+      const known = (await registry.receivers()).filter(({ removed }) => !removed);
+      const nowMs = await redisTimeMs(redis);
+      return Promise.all(
+        known.map(async (receiver) => {
+          const { name } = receiver;
+          const [{ state, notBefore }, { pending }, depth] = await Promise.all([
+            receivers.condition(name),
+            backlog.counts(name),
+            backlog.depth(name),
+          ]);
+          const undeliveredMs = await oldestUndelivered(receiver, depth, api.operations);
+          return {
+            receiver: name,
+            state,
+            full: !hasRoom({ open: pending }),
+            oldestSeconds: secondsBetween(depth.oldestMs ?? nowMs, nowMs),
+            undeliveredSeconds: secondsBetween(undeliveredMs ?? nowMs, nowMs),
+            nextAttemptSeconds: secondsBetween(nowMs, notBefore ?? nowMs),
+          };
+        }),
+      );
+    },
+    surfaces: async () => {
+      const { redis, keys, stores } = running();
+      return Promise.all(
+        SURFACES.map(async (surface) => ({
+          surface,
+          ...(await readPlanState(redis, keys, surface)),
+          state: (await stores.health.state(surface)).state,
+        })),
+      );
+    },
+    waits: async () => {
+      const { redis, keys } = running();
+      return readWaits(redis, keys, await redisTimeMs(redis));
+    },
+    learned: async () => {
+      const { stages, model } = running().polling.learning;
+      return {
+        stages: stages.map(({ route, watch, observations, curve }) => ({
+          route,
+          stage: watch,
+          observations,
+          medianSeconds: quantileSeconds(curve, 0.5),
+          p99Seconds: quantileSeconds(curve, 0.99),
+        })),
+        newTransfersPerSecond: model.usualArrivals,
+      };
+    },
+    checks: async () => {
+      const { stores, redis, verifying } = running();
+      const chains = [...verifying.readers.keys()];
+      if (chains.length === 0) return [];
+      const [counts, oldest, nowMs] = await Promise.all([
+        stores.checks.counts(),
+        stores.checks.oldest(chains),
+        redisTimeMs(redis),
+      ]);
+      return oldest.map(({ chain, sinceMs }) => ({
+        chain,
+        states: counts.filter((count) => count.chain === chain),
+        oldestSeconds: secondsBetween(sinceMs ?? nowMs, nowMs),
+      }));
+    },
+    routes: async () => {
+      const { stores, polling } = running();
+      const { routes } = polling;
+      const known = await stores.subjects.look(routes.map(routeId));
+      return known.flatMap(({ snapshot }, index) => {
+        const price = snapshot === null ? null : readRoute(snapshot.record);
+        if (price === null) return [];
+        const { outputPerInput, fillEstimateSeconds, solvers } = price;
+        const outputRatio = outputPerInput === null ? null : Number(outputPerInput);
+        const route = routes[index]?.name ?? '';
+        return [{ route, outputRatio, feeRatio: feeRatio(price), fillEstimateSeconds, solvers }];
+      });
+    },
+  };
+}
+
+/** A directory that says what the present one does. */
+export function directoryOf(present: () => Directory): Directory {
+  return {
+    chain: (chainId) => present().chain(chainId),
+    token: (chainId, address) => present().token(chainId, address),
+  };
+}
+
+/** Of a config, what metrics have series for. */
+export function metricNames({ receivers, subscriptions, checkedChains }: Config): MetricNames {
+  return {
+    receivers: receivers.map(({ name, type }) => ({ name, type })),
+    routes: routesOf(subscriptions).map(({ name }) => name),
+    chains: checkedChains.map(({ chainId, endpoints }) => ({
+      chainId,
+      endpoints: endpoints.map(({ name }) => name),
+    })),
+  };
+}

@@ -1,0 +1,88 @@
+import type { Logger } from 'pino';
+import type { RedisTarget } from '../config/sections/redis.ts';
+import type { RedisClient } from '../store/commands.ts';
+import { connect, disconnect } from '../store/connection.ts';
+import { persistenceWarning } from '../store/persistence.ts';
+import { RedisMonitor } from '../store/redis-monitor.ts';
+import { checkRedis } from '../store/startup-checks.ts';
+
+/** What connections are made with. `target` is asked for each, as the embedded Redis starts first. */
+type RedisConnectionsOptions = { target: () => RedisTarget; key: string; log: Logger };
+
+/** A Redis that cannot be used, with every reason. */
+class UnusableRedisError extends Error {
+  constructor(reasons: readonly string[]) {
+    super(reasons.join('\n'));
+    this.name = 'UnusableRedisError';
+  }
+}
+
+/** The connections of a daemon, each with its role, and what they know of Redis together. */
+export class RedisConnections {
+  readonly monitor: RedisMonitor;
+  readonly #options: RedisConnectionsOptions;
+  readonly #open = new Set<RedisClient>();
+  #closing = false;
+
+  constructor(options: RedisConnectionsOptions) {
+    const { target, key, log } = options;
+    this.#options = options;
+    this.monitor = new RedisMonitor({
+      key,
+      openFresh: () => connect(target()),
+      onAway: (role, reason) => {
+        if (!this.#closing) log.warn({ role, reason }, 'redis.away');
+      },
+      onBack: (role) => log.info({ role }, 'redis.back'),
+      onPersistence: (persistence) => {
+        const warning = persistenceWarning(persistence);
+        if (warning === null) log.info(persistence, 'redis.persistent');
+        else log.warn({ ...persistence, warning }, 'redis.not_persistent');
+      },
+    });
+  }
+
+  /** Begins to watch what is opened. */
+  start(): void {
+    this.monitor.start();
+  }
+
+  /** Opens one and watches it. */
+  open(role: string): RedisClient {
+    const redis = connect(this.#options.target(), {
+      onTrouble: (reason) => {
+        if (this.#open.has(redis)) this.monitor.lost(role, reason);
+      },
+    });
+    this.#open.add(redis);
+    this.monitor.watch(role, redis);
+    return redis;
+  }
+
+  /** Closes one that is needed no more. */
+  async release(redis: RedisClient): Promise<void> {
+    this.#open.delete(redis);
+    this.monitor.unwatch(redis);
+    await disconnect(redis);
+  }
+
+  /** Waits until Redis answers, as long as it takes, and says what is amiss. Throws where it cannot be used. */
+  async awaitUsable(redis: RedisClient): Promise<void> {
+    const { log } = this.#options;
+    const findings = await checkRedis(redis);
+    for (const finding of findings) log[finding.fatal ? 'error' : 'warn'](finding.message);
+    const fatal = findings.filter((finding) => finding.fatal).map((finding) => finding.message);
+    if (fatal.length > 0) throw new UnusableRedisError(fatal);
+  }
+
+  /** Watches no more; what is lost from now on is no news. */
+  stopWatching(): void {
+    this.#closing = true;
+    this.monitor.close();
+  }
+
+  /** Closes them all. */
+  async close(): Promise<void> {
+    await Promise.allSettled([...this.#open].map(disconnect));
+  }
+}

@@ -1,0 +1,58 @@
+import { Backlog } from '../store/backlog.ts';
+import { CheckStore } from '../store/checks.ts';
+import type { RedisClient } from '../store/commands.ts';
+import { DeliveryStore } from '../store/deliveries.ts';
+import { EventLog } from '../store/event-log.ts';
+import type { HandedQuotes } from '../store/handed-quotes.ts';
+import type { HealthStore } from '../store/health.ts';
+import type { Keys } from '../store/keys.ts';
+import { PlanStore } from '../store/plan.ts';
+import { ReceiverStore } from '../store/receivers.ts';
+import { Registry } from '../store/registry.ts';
+import { RelayLease } from '../store/relay-lease.ts';
+import { ReplayStore } from '../store/replays.ts';
+import { SetAside } from '../store/set-aside.ts';
+import type { OnForeign } from '../store/stored.ts';
+import { SubjectStore } from '../store/subjects.ts';
+import { TrackedStore } from '../store/tracked.ts';
+
+/** What the running parts read and write, as far as others ask for it. */
+export type DaemonStores = {
+  subjects: SubjectStore;
+  registry: Registry;
+  handedQuotes: HandedQuotes;
+  tracked: TrackedStore;
+  health: HealthStore;
+  plan: PlanStore;
+  events: EventLog;
+  receivers: ReceiverStore;
+  deliveries: DeliveryStore;
+  backlog: Backlog;
+  checks: CheckStore;
+};
+
+/** How stores read what is there: `onForeign` is told of each entry of another shape. */
+export type StoreOptions = { keys: Keys; retentionMs: number; onForeign: OnForeign };
+
+/** The stores that one connection serves. Which of them a part gets decides what it waits behind. */
+export type Stores = ReturnType<typeof storesOn>;
+
+/** Constructs the stores of one connection. */
+export function storesOn(redis: RedisClient, { keys, retentionMs, onForeign }: StoreOptions) {
+  const kept = { retentionMs, onForeign };
+  const subjects = new SubjectStore(redis, keys, kept);
+  return {
+    lease: new RelayLease(redis, keys, onForeign),
+    events: new EventLog(redis, keys),
+    subjects,
+    plan: new PlanStore(redis, keys),
+    registry: new Registry(redis, keys, subjects, onForeign),
+    receivers: new ReceiverStore(redis, keys, onForeign),
+    deliveries: new DeliveryStore(redis, keys, kept),
+    backlog: new Backlog(redis, keys),
+    replays: new ReplayStore(redis, keys, kept),
+    setAside: new SetAside(redis, keys),
+    tracked: new TrackedStore(redis, keys, kept),
+    checks: new CheckStore(redis, keys, kept),
+  };
+}

@@ -1,0 +1,101 @@
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+import { pairs } from './stored.ts';
+
+/** A delivery's place in the list of a receiver's open or dead ones. */
+export type ListPlace = { score: string; id: string };
+
+/**
+ * How many deliveries of a receiver may be open: beyond it, its cursor stands still, and what it is owed waits in the
+ * log, where it costs nothing.
+ */
+export const MOST_OPEN = 1_000;
+
+/** How many deliveries are given up in one go. */
+const CHUNK = 500;
+
+/** What receivers have not got: their open deliveries and dead letters, how many, since when, and for how long they are kept. */
+export class Backlog {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+
+  constructor(redis: RedisClient, keys: Keys) {
+    this.#redis = redis;
+    this.#keys = keys;
+  }
+
+  /** The ids of dead letters that died at a moment (Redis time, ms) or later, the first to die first. */
+  async dead(receiver: string, { sinceMs, count }: { sinceMs: number; count: number }): Promise<string[]> {
+    return this.#redis.zrange(this.#keys.dead(receiver), sinceMs, '+inf', 'BYSCORE', 'LIMIT', 0, count);
+  }
+
+  /**
+   * A receiver's deliveries that were attempted and not accepted: open ones by when they were opened, or dead ones by when
+   * they died, from behind a place on. `reached` is how far was looked; null at the end of the list.
+   */
+  async undelivered(
+    receiver: string,
+    { list, after, count }: { list: 'open' | 'dead'; after: ListPlace | null; count: number },
+  ): Promise<{ listed: ListPlace[]; reached: ListPlace | null }> {
+    const keys = this.#keys;
+    const [more, score = '', id = '', ...flat] = await this.#redis.iwListUndelivered(
+      list === 'open' ? keys.pending(receiver) : keys.dead(receiver),
+      keys.delivery(receiver, ''),
+      after?.score ?? '',
+      after?.id ?? '',
+      String(count),
+      String(MOST_OPEN),
+    );
+    const listed = Object.entries(pairs(flat)).map(([id, score]) => ({ id, score }));
+    return { listed, reached: more === 'end' ? null : { score, id } };
+  }
+
+  async counts(receiver: string): Promise<{ pending: number; dead: number }> {
+    const [pending, dead] = await Promise.all([
+      this.#redis.zcard(this.#keys.pending(receiver)),
+      this.#redis.zcard(this.#keys.dead(receiver)),
+    ]);
+    return { pending, dead };
+  }
+
+  /** Where the open deliveries of a receiver are, which of them was opened first, and when (Redis time, ms). */
+  async depth(receiver: string): Promise<{
+    waiting: number;
+    delayed: number;
+    active: number;
+    oldestMs: number | null;
+    oldestId: string | null;
+  }> {
+    const queue = this.#keys.queue(receiver);
+    const [waiting, later, batched, active, oldest] = await Promise.all([
+      this.#redis.zcard(`${queue}:due`),
+      this.#redis.zcard(`${queue}:later`),
+      this.#redis.zcard(`${queue}:batched`),
+      this.#redis.hlen(`${queue}:sending`),
+      this.#redis.zrange(this.#keys.pending(receiver), '0', '0', 'WITHSCORES'),
+    ]);
+    const oldestMs = oldest[1] === undefined ? null : Number(oldest[1]);
+    return { waiting, delayed: later + batched, active, oldestMs, oldestId: oldest[0] ?? null };
+  }
+
+  /** When the next attempt is due by the deliveries' own times (ms); null where none waits for one. */
+  async nextAt(receiver: string): Promise<number | null> {
+    const [, at] = await this.#redis.zrange(`${this.#keys.queue(receiver)}:later`, '0', '0', 'WITHSCORES');
+    return at === undefined ? null : Number(at);
+  }
+
+  /** Drops dead letters from before a moment (Redis time, ms). */
+  async trim(receiver: string, beforeMs: number): Promise<void> {
+    await this.#redis.zremrangebyscore(this.#keys.dead(receiver), '-inf', `(${beforeMs}`);
+  }
+
+  /** Gives up open deliveries from before a moment (Redis time, ms), whose events have left the log. Returns how many. */
+  async giveUp(receiver: string, beforeMs: number): Promise<number> {
+    const key = this.#keys.pending(receiver);
+    const ids = await this.#redis.zrange(key, '-inf', `(${beforeMs}`, 'BYSCORE', 'LIMIT', 0, CHUNK);
+    if (ids.length === 0) return 0;
+    // The facts go first: what waits for one that is gone waits no longer.
+    await this.#redis.del(...ids.map((id) => this.#keys.delivery(receiver, id)));
+    return this.#redis.zrem(key, ...ids);
+  }
+}

@@ -1,0 +1,132 @@
+import { z } from 'zod';
+import { type RouteDefinition, USUAL_EXECUTIONS } from '../domain/quotes/route.ts';
+import { isTrackedRoot, parseClaimRoot } from '../domain/subjects/claim.ts';
+import { ROUTE_SERVICES } from '../domain/subjects/subject.ts';
+import type { Keys } from './keys.ts';
+import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
+import { readTracked } from './tracked.ts';
+
+const SUBSCRIPTION = z.object({
+  name: z.string(),
+  order: z.number(),
+  receivers: z.array(z.string()),
+  metadata: z.record(z.string(), z.string()),
+  history: z.enum(['skip', 'emit']),
+  overdueAfterMs: z.union([z.number(), z.literal('learned')]).nullable(),
+  /** Left out by a version that gave no warnings. */
+  warnBeforeMs: z.number().nullable().default(null),
+  /** Left out by a version that checked nothing on chains. */
+  recipients: z.array(z.string()).default([]),
+  /** When it left the config, ms of Redis time; null while it is in it. */
+  removedAtMs: z.number().nullable(),
+});
+
+const RECEIVER = z.object({
+  name: z.string(),
+  type: z.enum(['webhook', 'email', 'postgres']),
+  events: z.array(z.string()),
+  /** Left out by a version that had no filters. */
+  filter: z
+    .object({
+      wallets: z.array(z.string()).nullable(),
+      chains: z.array(z.string()).nullable(),
+      minAmount: z.string().nullable(),
+    })
+    .default({ wallets: null, chains: null, minAmount: null }),
+  ordering: z.enum(['none', 'subject']).default('none'),
+  removed: z.boolean(),
+});
+
+const END = z.object({ chainId: z.number(), token: z.string() });
+
+const ROUTE = z.object({
+  name: z.string(),
+  /** These two are left out by a version that knew the open service only. */
+  service: z.enum(ROUTE_SERVICES).default('open'),
+  executions: z.array(z.string()).default([...USUAL_EXECUTIONS]),
+  source: END,
+  destination: END,
+  amount: z.string(),
+  funder: z.string(),
+  recipient: z.string(),
+  movedBy: z.number(),
+  everyMs: z.number(),
+}) satisfies z.ZodType<RouteDefinition>;
+
+const SUBSCRIPTION_TEXT = JSON_TEXT.pipe(SUBSCRIPTION);
+const RECEIVER_TEXT = JSON_TEXT.pipe(RECEIVER);
+const ROUTE_TEXT = JSON_TEXT.pipe(ROUTE);
+
+/** What the registry keeps of a subscription; `order` is its place in the config. */
+export type StoredSubscription = z.infer<typeof SUBSCRIPTION>;
+
+/** What the registry keeps of a receiver. One that left the config is `removed` and keeps its backlog. */
+export type StoredReceiver = z.infer<typeof RECEIVER>;
+
+/** What is stored of a receiver that is there; its end is what a script looks for. */
+export function receiverText(receiver: Omit<StoredReceiver, 'removed'>): string {
+  return JSON.stringify({ ...receiver, removed: false });
+}
+
+/** How many definitions are kept as they were read. */
+const MOST_READ = 20_000;
+
+/** Reads what the registry keeps of subscriptions, receivers and routes from the texts that are stored of them. */
+export class Definitions {
+  readonly #keys: Keys;
+  readonly #onForeign: OnForeign;
+  /** By their stored texts, as they were read. */
+  readonly #receivers = new Map<string, StoredReceiver>();
+  readonly #subscriptions = new Map<string, StoredSubscription>();
+
+  constructor(keys: Keys, onForeign: OnForeign) {
+    this.#keys = keys;
+    this.#onForeign = onForeign;
+  }
+
+  /** A subscription as it is stored; null for an entry of another shape. */
+  subscription(name: string, text: string): StoredSubscription | null {
+    if (isTrackedRoot(name)) return this.#tracked(name, text);
+    const where = `${this.#keys.subscriptions} ${name}`;
+    return this.#once(this.#subscriptions, text, () =>
+      readStored(SUBSCRIPTION_TEXT, text, { what: 'subscription', where, onForeign: this.#onForeign }),
+    );
+  }
+
+  /** What is tracked by itself, as a subscription to that alone, behind those of the config. */
+  #tracked(root: string, text: string): StoredSubscription | null {
+    return this.#once(this.#subscriptions, `${root} ${text}`, () => {
+      const where = `${this.#keys.tracked} ${parseClaimRoot(root).subject}`;
+      const tracked = readTracked(text, { where, onForeign: this.#onForeign });
+      if (tracked === null) return null;
+      const { metadata, receivers, overdueAfterMs, removedAtMs, recipients } = tracked;
+      const wishes = { metadata, receivers, overdueAfterMs, warnBeforeMs: null, removedAtMs, recipients };
+      return { name: root, order: Number.MAX_SAFE_INTEGER, history: 'skip', ...wishes };
+    });
+  }
+
+  /** A receiver as it is stored; null for an entry of another shape. */
+  receiver(name: string, text: string): StoredReceiver | null {
+    const where = `${this.#keys.receivers} ${name}`;
+    return this.#once(this.#receivers, text, () =>
+      readStored(RECEIVER_TEXT, text, { what: 'receiver', where, onForeign: this.#onForeign }),
+    );
+  }
+
+  /** What a route's name means; null for an entry of another shape. */
+  route(name: string, text: string): RouteDefinition | null {
+    const where = `${this.#keys.routes} ${name}`;
+    return readStored(ROUTE_TEXT, text, { what: 'route', where, onForeign: this.#onForeign });
+  }
+
+  /** A definition from its stored text. The same texts are read over and over, with every round and every delivery. */
+  #once<T>(known: Map<string, T>, text: string, read: () => T | null): T | null {
+    const found = known.get(text) ?? null;
+    if (found !== null) return found;
+    const value = read();
+    if (value !== null) known.set(text, value);
+    const [oldest] = known.keys();
+    if (known.size > MOST_READ && oldest !== undefined) known.delete(oldest);
+    return value;
+  }
+}

@@ -1,0 +1,48 @@
+/** What a look at a page observed, to be noted with its end. */
+export type Observed = {
+  facts: { readonly [field: string]: number | string };
+  open: { readonly [subject: string]: string };
+  ended: readonly string[];
+  /**
+   * Subjects that the page showed, and those that need no look of their own for `coverMs`, nor then for their virtual
+   * wait, and `latestMs` at most.
+   */
+  shown: readonly string[];
+  covered: readonly {
+    subject: string;
+    alarmMs: number | null;
+    virtualSeconds: number;
+    latestMs: number;
+  }[];
+  coverMs: number;
+};
+
+export const NOTHING_OBSERVED: Observed = {
+  facts: {},
+  open: {},
+  ended: [],
+  shown: [],
+  covered: [],
+  coverMs: 0,
+};
+
+/** What was observed, as the script that ends a look reads it. */
+export function observedText(observed: Observed): string {
+  return JSON.stringify({
+    facts: flat(observed.facts),
+    open: flat(observed.open),
+    ended: observed.ended,
+    shown: observed.shown,
+    covered: observed.covered.flatMap(({ subject, alarmMs, virtualSeconds, latestMs }) => [
+      subject,
+      alarmMs === null ? '' : String(alarmMs),
+      virtualSeconds,
+      latestMs,
+    ]),
+    coverMs: observed.coverMs,
+  });
+}
+
+function flat(fields: { readonly [field: string]: number | string }): string[] {
+  return Object.entries(fields).flatMap(([field, value]) => [field, String(value)]);
+}

@@ -1,0 +1,24 @@
+import { type Surface, surfaceOf } from '../domain/subjects/kinds.ts';
+import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
+
+/** One entry of a plan: a subject, or the next page of a sweep over the pages of a wallet. */
+export type PlanMember = SubjectId | PageMember;
+
+/** `page:<route of the sweep>:<wallet>`. */
+export type PageMember = `page:${string}`;
+
+export function pageMember(wallet: SubjectId, route: string): PageMember {
+  return `page:${route}:${wallet}`;
+}
+
+/** The subject of a member, and the route of the sweep where it is a page. */
+export function parseMember(member: string): { subject: SubjectId; route: string | null } {
+  const match = /^page:([^:]*):(.+)$/.exec(member);
+  if (match === null) return { subject: asSubjectId(member), route: null };
+  return { subject: asSubjectId(match[2] ?? ''), route: match[1] ?? '' };
+}
+
+/** Members by the surface in whose plan they are. */
+export function bySurface(members: readonly PlanMember[]): Map<Surface, PlanMember[]> {
+  return Map.groupBy(members, (member) => surfaceOf(parseMember(member).subject));
+}

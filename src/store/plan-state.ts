@@ -1,0 +1,97 @@
+import { z } from 'zod';
+import { SURFACES, type Surface, surfaceKinds } from '../domain/subjects/kinds.ts';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+
+/** What `/metrics` says of a plan. */
+export type PlanState = {
+  price: number;
+  budget: number;
+  used: number;
+  failing: number;
+  suspects: number;
+  overdueSeconds: number;
+};
+
+/** Without anything served yet, a request is worth as much. */
+const FIRST_PRICE = 1;
+const LEAST_PRICE = 1e-4;
+const MOST_PRICE = 1e9;
+
+/**
+ * The price of a request, in weighted seconds of delay: virtual time runs with the inverse of its square root. `dv` and
+ * `dt` are decayed sums of virtual and real time.
+ */
+export function priceOf(dv: number, dt: number): number {
+  if (!(dv > 0 && dt > 0)) return FIRST_PRICE;
+  return Math.min(MOST_PRICE, Math.max(LEAST_PRICE, (dt / dv) ** 2));
+}
+
+const REPLIES = z.tuple([
+  z.array(z.string().nullable()),
+  z.number(),
+  z.number(),
+  z.array(z.string()),
+  z.array(z.string()),
+]);
+
+/** What the plan of a surface looks like now. */
+export async function readPlanState(redis: RedisClient, keys: Keys, surface: Surface): Promise<PlanState> {
+  const key = keys.plan(surface);
+  const replies = await redis
+    .pipeline()
+    .hmget(key, 'dv', 'dt', 'budget', 'used', 'last')
+    .zcard(`${key}:failing`)
+    .zcard(`${key}:suspects`)
+    .zrange(`${key}:latest`, '0', '0', 'WITHSCORES')
+    .zrange(`${key}:bound`, '0', '0', 'WITHSCORES')
+    .exec();
+  const [clock, failing, suspects, latest, bound] = REPLIES.parse(
+    (replies ?? []).map(([error, reply]) => {
+      if (error) throw error;
+      return reply;
+    }),
+  );
+  const [dv, dt, budget, used, last] = clock;
+  const perSecond = Number(dt ?? 0) > 0 ? Number(used ?? 0) / Number(dt) : 0;
+  return {
+    price: priceOf(Number(dv ?? 0), Number(dt ?? 0)),
+    budget: Number(budget ?? 0),
+    used: Number(budget ?? 0) > 0 ? perSecond / Number(budget) : 0,
+    failing,
+    suspects,
+    overdueSeconds:
+      Math.max(
+        0,
+        ...[latest[1], bound[1]].flatMap((at) => (at === undefined ? [] : [Number(last ?? 0) - Number(at)])),
+      ) / 1_000,
+  };
+}
+
+/** How many subjects of each kind are tracked, and how long ago the longest-waiting one was looked at with success. */
+export async function readWaits(
+  redis: RedisClient,
+  keys: Keys,
+  nowMs: number,
+): Promise<{ kind: string; count: number; longestSeconds: number }[]> {
+  const pipeline = redis.pipeline();
+  const rows = SURFACES.flatMap((surface) => surfaceKinds(surface).map((kind) => ({ surface, kind })));
+  for (const { surface, kind } of rows) {
+    pipeline.zcard(keys.lookedAt(surface, kind));
+    pipeline.zrange(keys.lookedAt(surface, kind), '0', '0', 'WITHSCORES');
+  }
+  const replies = (await pipeline.exec()) ?? [];
+  const kinds = new Map<string, { kind: string; count: number; longestSeconds: number }>();
+  rows.forEach(({ kind }, index) => {
+    const count = z.number().parse(replies[index * 2]?.[1]);
+    const [, oldest] = z.array(z.string()).parse(replies[index * 2 + 1]?.[1]);
+    const seconds = oldest === undefined ? 0 : Math.max(0, nowMs - Number(oldest)) / 1_000;
+    const known = kinds.get(kind) ?? { kind, count: 0, longestSeconds: 0 };
+    kinds.set(kind, {
+      kind,
+      count: known.count + count,
+      longestSeconds: Math.max(known.longestSeconds, seconds),
+    });
+  });
+  return [...kinds.values()];
+}
