@@ -230,6 +230,8 @@ export type CheckedChain = {
 export type BooksConfig = {
   /** The Postgres that keeps them; `null`: a file in `dataDir`. */
   url: Secret | null;
+  /** Whether it is reached with TLS. */
+  hasTls: boolean;
   retentionMs: number;
   /** The zone in whose days they are closed. */
   timeZone: string;
