@@ -11,7 +11,7 @@ import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
 import { reloadable } from '../support/reloadable.ts';
-import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { hashOf, upstreamOfStatuses } from '../support/scripted-upstream.ts';
 
 const { later, started } = opening();
 
@@ -25,13 +25,7 @@ const SERVER = {
 
 async function stage(server: object = SERVER) {
   const statuses = new Map([[ONE, 'pending']]);
-  const upstream = await started(
-    new ScriptedUpstream(({ query }) => {
-      const hash = query.intentHash ?? '';
-      const status = statuses.get(hash) ?? 'unknown';
-      return { records: [intentRecord(hash, status, status === 'unknown' ? null : 1_763_638_259)] };
-    }),
-  );
+  const upstream = await started(upstreamOfStatuses(statuses));
   const [hook, made] = [await started(new Hook()), await started(new Hook())];
   const config: TestConfig = {
     baseUrl: upstream.url,

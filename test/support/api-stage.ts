@@ -1,9 +1,9 @@
 import { Agent, fetch, type Headers } from 'undici';
-import { inject } from 'vitest';
+import { afterAll, beforeAll, inject } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { type TestConfig, testPrefix } from './daemon.ts';
 import { eventually } from './eventually.ts';
-import type { Hook } from './hook.ts';
+import { Hook } from './hook.ts';
 import { reloadable } from './reloadable.ts';
 import { hashOf, intentRecord, type Scripted, ScriptedUpstream } from './scripted-upstream.ts';
 
@@ -97,6 +97,27 @@ export async function apiStage(
     say: (intent, status) => statuses.set(intent, { status, updatedAt: Math.floor(Date.now() / 1_000) }),
     call: (call) => callApi(url, call),
   };
+}
+
+/**
+ * The stage of a test file, set before its first test and closed after its last. `onStage` is given it; what `later` is
+ * given is closed with it, in reverse order.
+ */
+export function apiStageOfFile(onStage: (stage: ApiStage) => void) {
+  const closers: (() => Promise<unknown>)[] = [];
+  const later = (close: () => Promise<unknown>): void => void closers.push(close);
+  const hooks = { backend: new Hook(), broken: new Hook(), operator: new Hook() };
+  beforeAll(async () => {
+    for (const hook of Object.values(hooks)) {
+      await hook.start();
+      later(() => hook.close());
+    }
+    onStage(await apiStage(hooks, { later }));
+  });
+  afterAll(async () => {
+    for (const close of closers.reverse()) await close();
+  });
+  return { hooks, later };
 }
 
 /** Asks the API of a daemon. */
