@@ -503,8 +503,11 @@ describe('a check that ends in an error', () => {
     const waits: number[] = [];
     for (const times of [1, 2, 3]) {
       if (times > 1) await stage.makeDue();
-      await eventually(`it failed ${times} times`, async () => (await stage.store.of(poisoned))[0]?.failed === times);
-      const [, at] = await redis.zrange(`${stage.keys.checks}:due:${CHAIN}`, 0, 0, 'WITHSCORES');
+      await eventually(
+        `it failed ${times} times`,
+        async () => (await stage.store.of(poisoned))[0]?.failed === times,
+      );
+      const [, at] = await redis.zrange(`${stage.keys.checks}:due:${CHAIN}`, '0', '0', 'WITHSCORES');
       const askedAt = await redisTimeMs(redis);
       waits.push(Number(at) - askedAt);
       verifier.checks.wake();

@@ -179,6 +179,10 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
       'upstream_lag_seconds_count{route="10:8453"}': 1,
     },
   },
+  'check.failed': {
+    emitted: { chainId: '8453' },
+    moves: { 'proof_errors_total{chain="8453"}': 1 },
+  },
   'checks.missed': { emitted: { reason: 'trimmed' }, moves: { proof_log_gaps_total: 1 } },
   'rpc.called': {
     emitted: { chainId: '8453', endpoint: 'own', method: 'eth_chainId', outcome: 'ok', ms: 250 },
