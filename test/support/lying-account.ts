@@ -11,20 +11,30 @@ export type Expected = 'verified' | 'unproven' | 'open' | `disputed ${string}`;
 /** The block in which a transaction stands; on Solana `number` is its slot. */
 export type Place = { number: string; hash: string };
 
-/** A stated payment, and whether two endpoints contradict each other about it. */
-export type Judged = { stated: StatedPayment; isContradicted: boolean };
+/**
+ * A stated payment, whether two endpoints contradict each other about it, and whether two hosts prove what funded its transfer.
+ * `first`: what was stated before of the same transaction, where it states what another got.
+ */
+export type Judged = {
+  stated: StatedPayment;
+  isContradicted: boolean;
+  isFundingProved: boolean;
+  first: StatedPayment | null;
+};
 
 /** What must be told of a payment, by the rules that the user is promised; tables, and none of the daemon's code. */
-export function expectedOf({ stated, isContradicted }: Judged): Expected {
-  const expected = isUnlisted(stated) || isContradicted ? 'open' : expectedOfLie(stated);
+export function expectedOf(judged: Judged): Expected {
+  const { stated, isContradicted } = judged;
+  const expected = isUnlisted(stated) || isContradicted ? 'open' : expectedOfLie(judged);
   // One host alone is not enough for a word against anybody.
   const isAgainst = expected !== 'verified' && ONE_HOST.has(stated.chainId);
   return isAgainst ? 'open' : expected;
 }
 
-function expectedOfLie({ payment, lie, chainId }: StatedPayment): Expected {
+function expectedOfLie(judged: Judged): Expected {
+  const { payment, lie, chainId } = judged.stated;
   if (payment === 'source') return 'verified';
-  if (payment === 'refund') return expectedOfRefund(lie);
+  if (payment === 'refund') return expectedOfRefund(judged);
   const isPinned = !UNPINNED.has(chainId);
   switch (lie) {
     case null:
@@ -45,8 +55,9 @@ function expectedOfLie({ payment, lie, chainId }: StatedPayment): Expected {
       return 'disputed other-recipient';
     case 'other-intent':
     case 'forged':
-    case 'unlogged':
       return isPinned ? 'disputed other-intent' : 'verified';
+    case 'unlogged':
+      return isPinned ? 'open' : 'verified';
     case 'two-logs':
     case 'in-parts':
       // What an account of Solana gained is one sum.
@@ -54,7 +65,7 @@ function expectedOfLie({ payment, lie, chainId }: StatedPayment): Expected {
     case 'reused':
       return 'disputed other-intent';
     case 'stale':
-      return 'verified';
+      return expectedOfStale(judged);
     case 'funding':
       throw new Error('a delivery states no funding');
     default:
@@ -62,13 +73,21 @@ function expectedOfLie({ payment, lie, chainId }: StatedPayment): Expected {
   }
 }
 
+/** A payment is known to be older than its transfer by what funded that. */
+function expectedOfStale({ isFundingProved }: Judged): Expected {
+  return isFundingProved ? 'disputed other-intent' : 'open';
+}
+
 /** Of a refund neither token nor amount is stated: that nothing of what was sent moved contradicts nothing. */
-function expectedOfRefund(lie: StatedPayment['lie']): Expected {
-  switch (lie) {
+function expectedOfRefund(judged: Judged): Expected {
+  switch (judged.stated.lie) {
     case null:
     case 'moved':
-    case 'stale':
       return 'verified';
+    case 'stale':
+      return expectedOfStale(judged);
+    case 'reused':
+      return isLikeOwnRefund(judged) ? 'disputed other-intent' : 'open';
     case 'absent':
     case 'dropped':
       return 'unproven';
@@ -77,6 +96,16 @@ function expectedOfRefund(lie: StatedPayment['lie']): Expected {
     default:
       return 'open';
   }
+}
+
+/**
+ * Whether what was delivered to another could be taken for the refund: it went to whoever paid, and is not more than was sent.
+ * Who paid is told on EVM chains alone.
+ */
+function isLikeOwnRefund({ stated, first, isFundingProved }: Judged): boolean {
+  if (first === null || !isFundingProved || stated.chainId === SOLANA) return false;
+  const isToPayer = first.recipient.toLowerCase() === stated.recipient.toLowerCase();
+  return isToPayer && first.token === stated.token && BigInt(first.amount) <= BigInt(stated.amount);
 }
 
 function isUnlisted({ chainId, token }: StatedPayment): boolean {

@@ -1,4 +1,5 @@
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
+import type { StatedPayment } from '../../src/sandbox/chains/chains.ts';
 import { FULFILMENT_ADDRESS, FULFILMENT_EVENT } from '../../src/sandbox/chains/evm-shapes.ts';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { randomStream } from '../../src/sandbox/world/random.ts';
@@ -41,6 +42,8 @@ export type LyingOutcome = LyingAccount & {
 const TIME_SCALE = 60;
 /** A block is final after twelve seconds: longer than a daemon takes to ask for it first, also on a busy machine. */
 const FINALITY_SECONDS = 12 * TIME_SCALE;
+/** A check is asked about again after 15 minutes at the latest: so long, and as long again, what is due may take. */
+const DUE_MS = 1_800_000;
 const AT_ONCE = 8;
 const KILLED_AT = [0.15, 0.5];
 /** Longer than an hour: by so much the chains run ahead in the end. */
@@ -105,7 +108,7 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
       const told = new Set(hook.events.map(keyOf));
       return due.filter((key) => !told.has(key));
     };
-    await eventually('what is due is told', () => missing().length === 0, 900_000).catch((error: unknown) => {
+    await eventually('what is due is told', () => missing().length === 0, DUE_MS).catch((error: unknown) => {
       throw new Error(
         `${String(error)}: not ${missing().slice(0, 5).join(', ')}, ${missing().length} in all`,
       );
@@ -215,8 +218,19 @@ async function judge(
   for (const [key, isContradicted] of await contradictedOf(sandbox, unknown)) {
     contradictions.set(key, isContradicted);
   }
-  return stated.map((one) => ({ stated: one, isContradicted: contradictions.get(placeKey(one)) === true }));
+  const isContradicted = (one: StatedPayment): boolean => contradictions.get(placeKey(one)) === true;
+  const proved = stated.filter((one) => isFunding(one) && !isContradicted(one) && !ONE_HOST.has(one.chainId));
+  const funded = new Set(proved.map(({ intentHash }) => intentHash));
+  const firsts = new Map(stated.filter(({ lie }) => lie === null).map((one) => [placeKey(one), one]));
+  return stated.map((one) => ({
+    stated: one,
+    isContradicted: isContradicted(one),
+    isFundingProved: funded.has(one.intentHash),
+    first: one.lie === 'reused' ? (firsts.get(placeKey(one)) ?? null) : null,
+  }));
 }
+
+const isFunding = ({ payment }: StatedPayment): boolean => payment === 'source';
 
 const keyOf = ({ data }: RenderedEvent): string => `${data.subject.id} ${data.proof?.payment}`;
 
