@@ -233,7 +233,9 @@ describe('one payment that two transfers claim', () => {
     stage.start();
     const first = await filled(1);
     await stage.until(first, 'verified');
-    const second = await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(1), amount: '999' }) });
+    const second = await stage.tell(hashOf(2), 'filled', {
+      destinationTx: delivery({ txHash: txOf(1), amount: '999' }),
+    });
     await stage.until(second, 'disputed');
     const [, event] = await stage.proofs();
     expect(event).toMatchObject({ type: 'intent.disputed', data: { proof: { reason: 'other-intent' } } });
