@@ -4,7 +4,16 @@ import { EmbeddedRedisError } from './store/embedded.ts';
 import { UpstreamFailure } from './upstream/client/failure.ts';
 
 /** The exit codes of every command. */
-export const EXIT = { done: 0, failed: 1, tryAgain: 75, badConfig: 78, interrupted: 130 } as const;
+export const EXIT = {
+  done: 0,
+  failed: 1,
+  usage: 64,
+  badInput: 65,
+  unforeseen: 70,
+  tryAgain: 75,
+  badConfig: 78,
+  interrupted: 130,
+} as const;
 
 /** No list of what was expected is longer. */
 const LONGEST_LINE = 20_000;
@@ -19,6 +28,11 @@ export class BadSettingError extends Error {
   override readonly name = 'BadSettingError';
 }
 
+/** What a command was asked about cannot be: another try changes nothing. */
+export class BadInputError extends Error {
+  override readonly name = 'BadInputError';
+}
+
 /** Says on stderr why a command failed, in words for its user, and returns the exit code. */
 export function reportFailure(error: unknown): number {
   if (error instanceof ConfigError) {
@@ -28,6 +42,7 @@ export function reportFailure(error: unknown): number {
   const message = error instanceof Error ? error.message : String(error);
   process.stderr.write(`intentwatch: ${printable(message)}\n`);
   if (error instanceof BadSettingError) return EXIT.badConfig;
+  if (error instanceof BadInputError) return EXIT.badInput;
   const passing =
     error instanceof TryAgainError ||
     (error instanceof EmbeddedRedisError && (error.code === 'in-use' || error.code === 'not-running')) ||

@@ -9,7 +9,7 @@ const program = new Command('intentwatch')
     'Watches cross-chain stablecoin transfers and turns every change into a signed webhook, an e-mail and metrics.',
   )
   .version(VERSION)
-  .showHelpAfterError()
+  .showHelpAfterError('intentwatch --help lists the commands, intentwatch COMMAND --help what one takes.')
   .addHelpText(
     'after',
     `\nExit codes: ${EXIT.done} done, ${EXIT.badConfig} bad config, ${EXIT.tryAgain} try again, ${EXIT.interrupted} interrupted twice, ${EXIT.failed} anything else.`,

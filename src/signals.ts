@@ -15,7 +15,7 @@ export type PollOutcome = 'answered' | 'verified' | 'failed' | 'ended' | 'aborte
 /** What was done with a record beyond the decision: a commit can find that somebody was faster. */
 export type RecordOutcome = Decision['outcome'] | 'superseded';
 
-export type RepairKind = 'poll-missing' | 'delivery-missing';
+export type RepairKind = 'poll-missing' | 'delivery-missing' | 'count-wrong';
 
 /** What happens inside the daemon, for those who only watch: metrics, logs, the demo, tests. Durations in seconds. */
 export type SignalMap = {
@@ -65,6 +65,8 @@ export type SignalMap = {
   'books.failed': [{ reason: string }];
   'config.reloaded': [{ ok: boolean; atMs: number }];
   'check.ended': [{ chainId: string; state: string; corridor: string; lagSeconds: number | null }];
+  /** A check ended in an error of its own, and is asked again later. */
+  'check.failed': [{ chainId: string }];
   /** Entries of the log went away before the feed of checks read them. */
   'checks.missed': [{ reason: string }];
   'rpc.called': [EndpointCall];

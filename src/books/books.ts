@@ -14,8 +14,6 @@ import { openPostgres } from './sql/postgres.ts';
 import { prepareTables } from './sql/schema.ts';
 import { openSqlite } from './sql/sqlite.ts';
 
-/** How long another process waits before it takes over from one that is gone. */
-
 /** The wait between two rounds where there is nothing to read, and the longest after failures. */
 const IDLE_MS = 1_000;
 const MOST_WAIT_MS = 60_000;
@@ -25,10 +23,10 @@ const BOOKS_FILE = 'books.sqlite';
 
 /** Opens the database that a config means. */
 export function openBooks(
-  { url }: Pick<BooksConfig, 'url'>,
+  { url, hasTls }: Pick<BooksConfig, 'url' | 'hasTls'>,
   { dataDir, isReadOnly = false }: { dataDir: string; isReadOnly?: boolean },
 ): Database {
-  return url === null ? openSqlite(join(dataDir, BOOKS_FILE), { isReadOnly }) : openPostgres(url);
+  return url === null ? openSqlite(join(dataDir, BOOKS_FILE), { isReadOnly }) : openPostgres(url, { hasTls });
 }
 
 /** What the books are kept with. */
@@ -85,6 +83,8 @@ export class Books {
       this.#isPrepared = true;
       if ((await this.#lease.hold()) === null) {
         this.#feed.forget();
+        // Who keeps them says until when they were read; a time of ours would stand still.
+        signals.emit('books.fed', { taken: 0, readMs: 0 });
         return IDLE_MS;
       }
       const nowMs = await redisTimeMs(redis);
@@ -123,9 +123,10 @@ export class Books {
   async close(): Promise<void> {
     this.#isClosing = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    await this.#round;
-    await this.#lease.release().catch(() => undefined);
+    // A mail under way would hold up the end for as long as its server takes.
     await this.#parts.mornings?.close();
-    await this.#parts.database.close().catch(() => undefined);
+    await this.#round;
+    // Redis may be away: the file is closed all the same.
+    await Promise.allSettled([this.#parts.database.close(), this.#lease.release()]);
   }
 }

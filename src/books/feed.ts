@@ -108,8 +108,9 @@ export class Feed {
     this.#place = place;
     const closesMs = dayAt(place.closedMs, place.zone).toMs + this.#rules.closeAfterMs;
     const { deliveries } = this.#sources;
-    await lookAtDeliveries(this.#books, { place, deliveries, nowMs, closesMs });
-    const closed = isAtEnd ? await this.#atEnd(nowMs) : [];
+    // A day whose deliveries were not all looked at is not closed: what was done in time would be named.
+    const isLookedAt = await lookAtDeliveries(this.#books, { place, deliveries, nowMs, closesMs });
+    const closed = isAtEnd && isLookedAt ? await this.#atEnd(nowMs) : [];
     return { taken, isAtEnd, broke, stoppedBy: batch.stoppedBy?.id ?? null, closed };
   }
 

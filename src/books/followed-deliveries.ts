@@ -1,8 +1,9 @@
 import type { DeliveryFact, DeliveryStore } from '../store/deliveries.ts';
-import type { BookStore, Place } from './book-store.ts';
+import type { BookStore, FollowedDelivery, Place } from './book-store.ts';
 
-/** How many deliveries one round looks at. */
-const MOST_LOOKED_AT = 200;
+/** How many deliveries are looked at together, and how often one round does that: others are served meanwhile. */
+const LOOKED_AT_TOGETHER = 200;
+const MOST_LOOKS = 10;
 
 /** The waits between two looks at a delivery that is not done. */
 const LEAST_MS = 1_000;
@@ -13,10 +14,24 @@ const GONE_AFTER_MS = 86_400_000;
 
 /**
  * Looks at deliveries whose turn it is, and notes when they were done. One that stays undone is looked at ever more seldom, but
- * again when the day is closed (`closesMs`): the report of that moment names what is undone.
+ * again when the day is closed (`closesMs`): the report of that moment names what is undone. Returns whether all that was due
+ * has been looked at.
  */
 export async function lookAtDeliveries(
   books: BookStore,
+  parts: { place: Place; deliveries: DeliveryStore; nowMs: number; closesMs: number },
+): Promise<boolean> {
+  for (let look = 0; look < MOST_LOOKS; look += 1) {
+    const due = await books.dueDeliveries(parts.nowMs, LOOKED_AT_TOGETHER);
+    if (due.length > 0) await lookAt(books, due, parts);
+    if (due.length < LOOKED_AT_TOGETHER) return true;
+  }
+  return false;
+}
+
+async function lookAt(
+  books: BookStore,
+  due: readonly FollowedDelivery[],
   {
     place,
     deliveries,
@@ -24,8 +39,6 @@ export async function lookAtDeliveries(
     closesMs,
   }: { place: Place; deliveries: DeliveryStore; nowMs: number; closesMs: number },
 ): Promise<void> {
-  const due = await books.dueDeliveries(nowMs, MOST_LOOKED_AT);
-  if (due.length === 0) return;
   const facts = await Promise.all(due.map(({ receiver, eventId }) => deliveries.fact(receiver, eventId)));
   const noted = due.map((one, index) => {
     const fact = facts[index] ?? null;

@@ -10,7 +10,7 @@ import { keptWithout } from '../notifiers/kept.ts';
 import type { Place } from './book-store.ts';
 import { sumsCsv, transfersCsv } from './formats/csv.ts';
 import { reportHtml } from './formats/html.ts';
-import { reportText, titleOf } from './formats/text.ts';
+import { count, reportText, titleOf } from './formats/text.ts';
 import type { BooksReader } from './reader.ts';
 import type { Database } from './sql/database.ts';
 
@@ -19,6 +19,9 @@ const MOST_MISSED = 7;
 
 /** A mail that is so much later than its time says so. */
 const LATE_MS = 3_600_000;
+
+/** A mail has the rows of no more transfers or exceptions: some 3 MB. */
+const MOST_ATTACHED = 1_000;
 
 /** How long a mail may take, and after how long another process takes it that nobody has noted as sent. */
 const SENDING_MS = 30_000;
@@ -56,6 +59,7 @@ export class Mornings {
   async send(nowMs: number, place: Place | null): Promise<void> {
     if (place === null) return;
     for (const day of await this.#due(nowMs, place)) {
+      if (this.#closing.signal.aborted) return;
       if (await this.#claim(day, nowMs)) await this.#sendOne(day, nowMs);
     }
   }
@@ -108,6 +112,8 @@ export class Mornings {
         signal: AbortSignal.any([this.#closing.signal, AbortSignal.timeout(SENDING_MS)]),
       });
     } catch (error) {
+      // Ended by ourselves: whoever goes on sends it.
+      if (this.#closing.signal.aborted) return;
       const { reason } = keptWithout(secretsOfSmtpUrl(smtp.url));
       const said = reason(error instanceof Error ? error.message : String(error));
       log.error({ day: day.day, reason: said }, 'books.mail_failed');
@@ -129,20 +135,32 @@ export class Mornings {
   }
 }
 
-/** What a mail about a day says, with its files. */
-function mailOf(report: Report, isLate: boolean): object {
+/** What a mail about a day says, with its files; those that grow with the day are left out of that of a very big one. */
+export function mailOf(
+  report: Report,
+  isLate: boolean,
+): { subject: string; text: string; attachments: File[] } {
+  const { day, zone, transfers, exceptions } = report;
   const late = 'This mail is late: it could not be sent on its morning.\n\n';
-  const name = `books-${report.day}`;
+  const name = `books-${day}`;
+  const isBig = transfers.length > MOST_ATTACHED || exceptions.length > MOST_ATTACHED;
+  const left = `The rows are not attached: ${count(transfers.length, 'transfer')} are too many for a mail. Read them with
+  intentwatch reconcile --day ${day} --zone ${zone} --format csv
+or at /api/v1/books/${day}?zone=${encodeURIComponent(zone)}&format=csv\n\n`;
+  const file = (end: string, content: string, type: string): File => {
+    return { filename: `${name}${end}`, content, contentType: `text/${type}; charset=utf-8` };
+  };
+  const sums = file('-sums.csv', sumsCsv(report), 'csv');
   return {
     subject: `${isLate ? 'Late: ' : ''}${titleOf(report)}`.replaceAll('=?', '= ?'),
-    text: `${isLate ? late : ''}${reportText(report)}`,
-    attachments: [
-      { filename: `${name}.csv`, content: transfersCsv(report), contentType: 'text/csv; charset=utf-8' },
-      { filename: `${name}-sums.csv`, content: sumsCsv(report), contentType: 'text/csv; charset=utf-8' },
-      { filename: `${name}.html`, content: reportHtml(report), contentType: 'text/html; charset=utf-8' },
-    ],
+    text: `${isLate ? late : ''}${isBig ? left : ''}${reportText(report)}`,
+    attachments: isBig
+      ? [sums]
+      : [file('.csv', transfersCsv(report), 'csv'), sums, file('.html', reportHtml(report), 'html')],
   };
 }
+
+type File = { filename: string; content: string; contentType: string };
 
 /** When the mail about a day is due: at a time of the day after, by the clocks of its zone. */
 export function mailMs({ toMs, zone }: Day, atMinute: number): number {

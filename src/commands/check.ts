@@ -5,6 +5,8 @@ import { loadConfig } from '../config/file/load.ts';
 import { subjectsOf } from '../domain/subjects/subscription.ts';
 import { EXIT } from '../exit.ts';
 import { printableLine } from '../notifiers/printable.ts';
+import { booksChecks } from './live/books.ts';
+import { chainChecks } from './live/chains.ts';
 import { count, runCheck } from './live/finding.ts';
 import { postgresChecks } from './live/postgres.ts';
 import { redisCheck } from './live/redis.ts';
@@ -16,10 +18,10 @@ import { CONFIG_DEFAULT } from './start.ts';
 export function checkCommand(): Command {
   return new Command('check')
     .description(
-      'Check a config file; with --live also the upstream, Redis, SMTP and Postgres that it names.',
+      'Check a config file; with --live also the upstream, RPC endpoints, Redis, SMTP and Postgres that it names.',
     )
     .option('-c, --config <file>', 'config file', CONFIG_DEFAULT)
-    .option('--live', 'ask the upstream, Redis, SMTP and Postgres')
+    .option('--live', 'ask the upstream, the RPC endpoints, Redis, SMTP and Postgres')
     .action(check);
 }
 
@@ -31,7 +33,9 @@ async function check(options: { config: string; live?: true }): Promise<void> {
   const checks = [
     ...upstreamChecks(config),
     redisCheck(config),
+    ...chainChecks(config),
     smtpCheck(config),
+    ...booksChecks(config),
     ...postgresChecks(config),
   ];
   const found = await Promise.all(checks.map(runCheck));

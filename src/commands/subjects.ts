@@ -1,23 +1,12 @@
-import { readFile } from 'node:fs/promises';
 import { Command, Option } from 'commander';
 import { isJsonObject } from '../domain/json.ts';
-import { parseJson } from '../domain/parse-json.ts';
 import type { Subject } from '../operations/subjects.ts';
 import { TRACKED_KINDS } from '../operations/tracking.ts';
 import { listWatched, recheckSubject } from '../server/api/routes/subjects.ts';
 import { track, untrack } from '../server/api/routes/tracking.ts';
-import {
-  clientOf,
-  count,
-  type DaemonOptions,
-  pagesOf,
-  pair,
-  print,
-  remark,
-  textOf,
-  withDaemon,
-} from './daemon.ts';
+import { clientOf, count, type DaemonOptions, pagesOf, pair, print, remark, withDaemon } from './daemon.ts';
 import { findSubject } from './find-subject.ts';
+import { readQuoteFile } from './quote-file.ts';
 import { screenOf, table, utcTimeOfIso } from './table.ts';
 
 type TrackOptions = DaemonOptions & {
@@ -72,9 +61,9 @@ export function trackCommand(): Command {
 }
 
 async function readQuote(file: string) {
-  const value = parseJson(await (file === '-' ? textOf(process.stdin) : readFile(file, 'utf8')));
+  const value = await readQuoteFile(file);
   if (isJsonObject(value)) return value;
-  throw new Error(`${file}: found no object, expected a quote as POST /v1/quotes answered it`);
+  throw new Error(`${file}: found JSON that is no object, expected a quote as POST /v1/quotes answered it`);
 }
 
 function keyAndValue(text: string): [string, string] {

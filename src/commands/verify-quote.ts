@@ -1,14 +1,12 @@
-import { readFile } from 'node:fs/promises';
-import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { isJsonObject, type JsonValue } from '../domain/json.ts';
-import { parseJson } from '../domain/parse-json.ts';
 import { type QuoteVerdict, verifyQuoteSignature } from '../domain/quotes/quote-signature.ts';
 import { chainName } from '../domain/transfers/chains.ts';
 import { EXIT } from '../exit.ts';
 import { printableLine } from '../notifiers/printable.ts';
 import { QuoteSigners } from '../upstream/client/quote-signers.ts';
 import { type ConnectionOptions, upstreamOf, withClient, withConnection } from './connection.ts';
+import { readQuoteFile } from './quote-file.ts';
 import { utcTime } from './table.ts';
 
 type Options = ConnectionOptions & { signer?: string };
@@ -41,15 +39,6 @@ async function verifyQuote(file: string, options: Options): Promise<void> {
   for (const { name, verdict } of verdicts) {
     process.stdout.write(`${name}: ${describe(verdict)}\n`);
     if (!verdict.valid) process.exitCode = EXIT.failed;
-  }
-}
-
-async function readQuoteFile(file: string): Promise<JsonValue> {
-  const json = file === '-' ? await text(process.stdin) : await readFile(file, 'utf8');
-  try {
-    return parseJson(json);
-  } catch {
-    throw new Error(`${file}: found text that is not JSON, expected a quote as JSON`);
   }
 }
 

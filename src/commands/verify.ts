@@ -6,7 +6,7 @@ import { walletField } from '../config/fields/addresses.ts';
 import { loadConfig } from '../config/file/load.ts';
 import { statementsOf } from '../domain/proof/statement.ts';
 import { extendDirectory } from '../domain/transfers/chains.ts';
-import { BadSettingError, EXIT } from '../exit.ts';
+import { BadSettingError, EXIT, reportFailure } from '../exit.ts';
 import { type DaemonOptions, print, withDaemon } from './daemon.ts';
 import { CONFIG_DEFAULT } from './start.ts';
 import { type CheckedPayment, checkPayment } from './verify/check-payment.ts';
@@ -20,7 +20,7 @@ export function verifyCommand(): Command {
   return withDaemon(
     new Command('verify')
       .description(
-        'Check on the chains what the upstream states of a transfer: exit code 0 verified, 1 disputed, 75 it cannot be told.',
+        'Check on the chains what the upstream states of a transfer: exit code 0 verified, 1 disputed, 75 it cannot be told, 64 or 65 wrong arguments, 70 an error.',
       )
       .argument('<id>', 'its id, or the hash of the intent or of one of its transactions')
       .option(
@@ -28,13 +28,25 @@ export function verifyCommand(): Command {
         'who should have received it, once or several times (default: the quote’s, where it was handed over)',
         recipient,
       ),
-  ).action(verify);
+  )
+    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? EXIT.done : EXIT.usage))
+    .action(verifyOrSay);
 }
 
 function recipient(text: string, before: readonly string[] = []): string[] {
   const read = walletField.safeParse(text);
   if (!read.success) throw new InvalidArgumentError(`expected ${read.error.issues[0]?.message}`);
   return [...before, read.data];
+}
+
+/** What went wrong does not end it with 1, which says that the chain disputes it. */
+async function verifyOrSay(id: string, options: Options): Promise<void> {
+  try {
+    await verify(id, options);
+  } catch (error) {
+    const code = reportFailure(error);
+    process.exitCode = code === EXIT.failed ? EXIT.unforeseen : code;
+  }
 }
 
 async function verify(id: string, options: Options): Promise<void> {

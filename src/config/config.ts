@@ -99,9 +99,23 @@ export type ReceiverTls = {
 /** What a webhook's body is: the event, signed, or a message for people in a chat's channel. */
 export type WebhookFormat = 'standard' | 'slack' | 'discord';
 
-/** A URL that is called with signed events. */
-export type WebhookReceiver = {
+/** What every receiver says of itself: which events it gets, and how they are delivered. */
+type Receiving = {
   name: string;
+  /** Globs over event types, `!` negates. */
+  events: string[];
+  filter: EventFilter;
+  /** Deliveries per second over all processes: requests, mails or inserts; `null`: no limit. */
+  rateLimit: number | null;
+  timeoutMs: number;
+  retries: Retries;
+  concurrency: number;
+  /** The span of nothing but failures that disables the receiver. */
+  disableAfterMs: number;
+};
+
+/** A URL that is called with signed events. */
+export type WebhookReceiver = Receiving & {
   type: 'webhook';
   format: WebhookFormat;
   /** A secret, because such URLs carry tokens. */
@@ -112,18 +126,8 @@ export type WebhookReceiver = {
   headers: Record<string, Secret>;
   /** `null`: the usual CAs, no client certificate. */
   tls: ReceiverTls | null;
-  /** Globs over event types, `!` negates. */
-  events: string[];
-  filter: EventFilter;
-  /** Deliveries per second over all processes; `null`: no limit. */
-  rateLimit: number | null;
-  timeoutMs: number;
-  retries: Retries;
-  concurrency: number;
   /** `subject`: the events of one subject come one after another, by `sequence`. */
   ordering: 'none' | 'subject';
-  /** The span of nothing but failures that disables the receiver. */
-  disableAfterMs: number;
   /** The http or https proxy through which the receiver is called, with its user and password; `null`: called directly. */
   proxy: Secret | null;
   /** All private, loopback and reserved addresses; then `allowNetworks` is empty. */
@@ -134,29 +138,17 @@ export type WebhookReceiver = {
 };
 
 /** A list of mail addresses. */
-export type EmailReceiver = {
-  name: string;
+export type EmailReceiver = Receiving & {
   type: 'email';
   to: string[];
-  /** Globs over event types, `!` negates. */
-  events: string[];
-  filter: EventFilter;
-  /** Mails per second over all processes; `null`: no limit. */
-  rateLimit: number | null;
-  timeoutMs: number;
-  retries: Retries;
-  concurrency: number;
   /** `subject`: the events of one subject come one after another, by `sequence`. */
   ordering: 'none' | 'subject';
-  /** The span of nothing but failures that disables the receiver. */
-  disableAfterMs: number;
   /** What makes events wait for each other. */
   batching: BatchingRules;
 };
 
 /** A table of the user's own Postgres. */
-export type PostgresReceiver = {
-  name: string;
+export type PostgresReceiver = Receiving & {
   type: 'postgres';
   /** `postgres://user:password@host:port/database`. */
   url: Secret;
@@ -164,18 +156,8 @@ export type PostgresReceiver = {
   table: string;
   /** `null`: the usual CAs, no client certificate. */
   tls: ReceiverTls | null;
-  /** Globs over event types, `!` negates. */
-  events: string[];
-  filter: EventFilter;
-  /** Inserts per second over all processes; `null`: no limit. */
-  rateLimit: number | null;
-  timeoutMs: number;
-  retries: Retries;
-  concurrency: number;
   /** The events of one subject come one after another, by `sequence`. */
   ordering: 'subject';
-  /** The span of nothing but failures that disables the receiver. */
-  disableAfterMs: number;
   /** Whether it is reached without TLS. */
   allowInsecure: boolean;
 };
@@ -248,6 +230,8 @@ export type CheckedChain = {
 export type BooksConfig = {
   /** The Postgres that keeps them; `null`: a file in `dataDir`. */
   url: Secret | null;
+  /** Whether it is reached with TLS. */
+  hasTls: boolean;
   retentionMs: number;
   /** The zone in whose days they are closed. */
   timeZone: string;

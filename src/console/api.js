@@ -1,4 +1,4 @@
-/** @import { Page } from './types.ts' */
+/** @import { Page, Problem } from './types.ts' */
 
 /** A request that was refused: its message is the problem's detail. */
 export class ApiError extends Error {
@@ -34,7 +34,9 @@ export async function call(path, { method = 'GET', body, signal } = {}) {
   const isJson = /json/.test(answer.headers.get('content-type') ?? '');
   const said = isJson && text !== '' ? JSON.parse(text) : null;
   if (answer.ok) return said;
-  throw new ApiError(answer.status, said?.detail ?? `The server answered ${answer.status}.`);
+  /** @type {Problem | null} */
+  const problem = said;
+  throw new ApiError(answer.status, problem?.detail ?? `The server answered ${answer.status}.`);
 }
 
 /** @template T @param {string} path @param {AbortSignal} [signal] @returns {Promise<T>} */

@@ -16,6 +16,8 @@ const REFRESH_MS = 1_500;
 /** And at least so often: what is told as late makes no event here. */
 const IDLE_MS = 30_000;
 const TOAST_MS = 6_000;
+/** How soon a page that could not begin tries again. */
+const AGAIN_MS = 2_000;
 
 const NAV = /** @type {const} */ ([
   ['transfers', 'Transfers', '#/'],
@@ -51,6 +53,11 @@ function App() {
     }
   }, []);
   useEffect(() => void load(), [load]);
+  useEffect(() => {
+    if (session !== null || error === null) return undefined;
+    const timer = setInterval(load, AGAIN_MS);
+    return () => clearInterval(timer);
+  }, [session, error, load]);
   if (session === null) return html`<main class="plain"><${Loading} error=${error} /></main>`;
   if (session.scope === null) return html`<${SignIn} onSignedIn=${load} />`;
   return html`<${Console} session=${session} onSignedOut=${load} />`;
@@ -206,7 +213,7 @@ function Console({ session, onSignedOut }) {
         ${NAV.map(([view, label, href]) => html`<a key=${view} href=${href} aria-current=${view === current ? 'page' : undefined}>${label}</a>`)}
       </nav>
     </header>
-    ${live === 'stale' && html`<p class="stale-banner" role="alert">The daemon gives no answer. What you see may be old; it is tried again.</p>`}
+    ${live === 'stale' && html`<p class="stale-banner" role="alert">The daemon gives no answer, or its Redis gives it none. What you see may be old; it is tried again.</p>`}
     <${RefusedConfig} />
     <main id="main" ref=${main}>
       ${place.view === 'transfers' && html`<${Transfers} list=${place.argument} ...${props} />`}

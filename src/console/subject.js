@@ -127,9 +127,10 @@ function Way({ subject }) {
 /** @param {Moment[]} timeline @param {string} subject @param {string[]} words @param {boolean} isFirst */
 function firstIn(timeline, subject, words, isFirst) {
   const own = timeline.filter((moment) => moment.subject === subject);
-  const found = own.find(({ status }) => words.includes(status ?? ''));
-  // A step that no event has told of is not dated, but for the first: there nothing came before.
-  return found ?? (isFirst ? own[0] : undefined);
+  const found = own.find(({ status }) => status === words[0]);
+  const [first] = own;
+  // What is further along says only that the step is over, not when it was. A first word that is not known is the first step.
+  return found ?? (isFirst && !words.includes(first?.status ?? '') ? first : undefined);
 }
 
 /** When the upstream says that it was, else when it was seen. @param {Moment} moment */
@@ -181,7 +182,7 @@ function textOf(
   if (regression) parts.push('went back');
   if (proof !== undefined) {
     parts.push(`${proof.payment}${proof.reason === undefined ? '' : `: ${proof.reason}`}`);
-    parts.push(`says ${proof.endpoints.join(', ')}`);
+    parts.push(`by ${proof.endpoints.join(', ')}`);
   } else if (detectionDelaySeconds !== null) parts.push(`seen after ${span(detectionDelaySeconds)}`);
   return parts.join(' · ');
 }

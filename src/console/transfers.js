@@ -206,6 +206,7 @@ export function Search({ text, tick }) {
   return html`
     <h1 tabindex="-1">Search</h1>
     <p class="lead">${data === null ? 'Looking for' : `${data.items.length}${data.more ? '+' : ''} found for`} <q>${text}</q></p>
+    ${error !== null && data !== null && html`<p class="problem" role="alert">${error}</p>`}
     ${
       data === null
         ? html`<${Loading} error=${error} />`

@@ -40,6 +40,7 @@ export const STALE_REASONS = [
 export const REPAIRS = words<RepairKind>({
   'poll-missing': true,
   'delivery-missing': true,
+  'count-wrong': true,
 });
 
 export const ATTEMPT_OUTCOMES = words<SignalMap['delivery.attempted'][0]['outcome']>({

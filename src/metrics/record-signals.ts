@@ -97,6 +97,7 @@ export function recordSignals(
       metrics.observe('upstreamLag', { route: corridor }, lagSeconds, { extra: routes.add(corridor) });
     }
   });
+  on('check.failed', ({ chainId }) => metrics.count('proofErrors', { chain: chainId }));
   on('checks.missed', () => metrics.count('checksMissed', {}));
   on('rpc.called', ({ chainId, endpoint, outcome, ms }) => {
     metrics.count('rpcCalls', { chain: chainId, endpoint, outcome });

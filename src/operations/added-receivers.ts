@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { type ReceiverFault, readAddedReceiver, rotatedSecrets } from '../config/added-receiver.ts';
 import type { Receiver } from '../config/config.ts';
-import { formatHmacSecret } from '../config/fields/signing-secret.ts';
+import { formatHmacSecret, MOST_SECRETS } from '../config/fields/signing-secret.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { parseJson } from '../domain/parse-json.ts';
-import type { AddedReceiverStore, Sealing } from '../store/added-receivers.ts';
+import { type AddedReceiverStore, MOST_ADDED, type Put, type Sealing } from '../store/added-receivers.ts';
 import { RefusedError, UnknownError } from './errors.ts';
 import type { OriginOf } from './receivers.ts';
 
@@ -35,10 +35,15 @@ export class ReceiverFaultsError extends Error {
   }
 }
 
-/** Makes a receiver. Throws a RefusedError where its name is taken. */
+/** Makes a receiver. Throws a RefusedError where its name is taken, or there are too many. */
 export async function addReceiver(definition: JsonObject, parts: AddedReceiverParts): Promise<Receiver> {
   const receiver = await put(definition, { as: 'new', before: null }, parts);
   if (typeof receiver === 'object') return receiver;
+  if (receiver === 'full') {
+    throw new RefusedError(
+      `found ${MOST_ADDED} receivers that were made through the API, expected fewer before one is added: remove one`,
+    );
+  }
   throw new RefusedError(
     `found the receiver "${String(definition.name)}" already, in the config or made before; expected a new name`,
   );
@@ -80,7 +85,7 @@ export async function removeReceiver(name: string, { store, apply }: AddedReceiv
 
 /**
  * Has a receiver sign with another secret: `secret`, or one that is made here. Those that it had sign beside it until
- * then. Returns the secret, which is shown this once.
+ * then. Returns the secret, which is shown this once. Throws a RefusedError where too many still sign.
  */
 export async function rotateSecret(
   name: string,
@@ -88,11 +93,14 @@ export async function rotateSecret(
   parts: AddedReceiverParts,
 ): Promise<string> {
   const chosen = secret ?? formatHmacSecret(randomBytes(32));
-  await update(
-    name,
-    (before) => ({ ...before, secrets: rotatedSecrets(before, { secret: chosen, untilMs, nowMs }) }),
-    parts,
-  );
+  const rotated = (before: JsonObject): JsonObject => {
+    const secrets = rotatedSecrets(before, { secret: chosen, untilMs, nowMs });
+    if (secrets.length <= MOST_SECRETS) return { ...before, secrets };
+    throw new RefusedError(
+      `found ${MOST_SECRETS} secrets with which "${name}" signs, expected fewer: the first to end makes room`,
+    );
+  };
+  await update(name, rotated, parts);
   return chosen;
 }
 
@@ -120,7 +128,7 @@ async function put(
   definition: JsonObject,
   { as, before }: { as: 'new' | 'other'; before: string | null },
   parts: AddedReceiverParts,
-): Promise<Receiver | 'changed' | 'taken' | 'missing'> {
+): Promise<Receiver | Exclude<Put, 'stored'>> {
   const { store, limits, apply } = parts;
   const sealing = sealingOf(parts);
   const receiver = readAddedReceiver(definition, limits());

@@ -17,7 +17,7 @@ export const CHECK_DETAILS = z
       .string()
       .nullable()
       .describe(
-        'Why it waits (`not-found`, `not-final`, `disagreement`, `unreachable`, `one-endpoint`), why it was not checked, or the reason of a dispute.',
+        'Why it waits (`not-found`, `not-final`, `disagreement`, `unreachable`, `one-endpoint`, `claimed`, `funding`, `not-stated`), why it was not checked, or the reason of a dispute.',
       ),
     statedAt: z.iso.datetime(),
     asked: z.int().describe('How often its endpoints were asked while it waited.'),

@@ -206,7 +206,8 @@ export function summaryOf(
     kind: eventKind(id),
     status: snapshot?.status ?? null,
     underWay: seenAtMs !== null,
-    proof: proofOf(snapshot?.flags ?? []),
+    proof:
+      snapshot === null ? null : proofOf({ subject: id, record: snapshot.record, flags: snapshot.flags }),
     overdue: snapshot?.flags.some((flag) => flag.startsWith('overdue:')) ?? false,
     pendingSince: pendingSince === null ? null : isoTime(pendingSince * 1_000),
     changedAt: isoTimeOrNull(snapshot?.changedAtMs ?? changedAtMs),

@@ -119,7 +119,7 @@ export class Sandbox {
     const prepare = (plan: TransferPlan): TransferPlan => {
       const path = `/chains/${plan.destination.chain.chainId}`;
       const drawn = faults.strikeAlways('payment', { path, key: plan.intentHash })?.lie ?? null;
-      return this.#chains.withReused({ ...plan, lie: plan.lie ?? drawn });
+      return this.#chains.withOtherPayment({ ...plan, lie: plan.lie ?? drawn });
     };
     this.#director = createDirector({
       world: this.#world,

@@ -43,7 +43,13 @@ export class Sealing {
   }
 }
 
-const PUT = z.enum(['stored', 'changed', 'taken', 'missing']);
+const PUT = z.enum(['stored', 'changed', 'taken', 'missing', 'full']);
+
+/** What came of storing one. */
+export type Put = z.infer<typeof PUT>;
+
+/** So many there can be: with as many, `npm run bench -- receivers` measures what a process needs. */
+export const MOST_ADDED = 2_000;
 
 /** The receivers that were made through the API, as they are stored: sealed, the same for all processes. */
 export class AddedReceiverStore {
@@ -73,7 +79,7 @@ export class AddedReceiverStore {
   async put(
     definition: Omit<StoredReceiver, 'removed'>,
     { sealed, as, before }: { sealed: string; as: 'new' | 'other'; before: string | null },
-  ): Promise<z.infer<typeof PUT>> {
+  ): Promise<Put> {
     const keys = this.#keys;
     return PUT.parse(
       await this.#redis.iwPutReceiver(
@@ -87,6 +93,7 @@ export class AddedReceiverStore {
         receiverText(definition),
         as,
         before ?? '',
+        String(MOST_ADDED),
       ),
     );
   }

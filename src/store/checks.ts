@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { type Claim, FORGOTTEN_WEIGHT, weightOf } from '../domain/proof/claim.ts';
 import { PAYMENTS } from '../domain/proof/payment.ts';
 import { PROOF, type Proof } from '../domain/proof/proof.ts';
-import type { Statement } from '../domain/proof/statement.ts';
+import { type Statement, statementPrint } from '../domain/proof/statement.ts';
 import { asSubjectId, foldHex, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
@@ -30,6 +31,7 @@ const STATED = z.object({
   txHash: z.string(),
   token: z.string().nullable(),
   amount: z.string().nullable(),
+  sent: z.string().nullable().default(null),
 });
 
 /** What one endpoint said at the last time, in a word, and why where it failed. */
@@ -49,6 +51,8 @@ const STORED_CHECK = z.object({
   /** When the event was made that stated it (Redis time, ms); so are the times below. */
   statedAt: INTEGER_TEXT,
   asked: INTEGER_TEXT,
+  /** How often in a row it ended in an error. */
+  failed: INTEGER_TEXT.default(0),
   askedAt: TIME_OR_NONE.default(null),
   endedAt: TIME_OR_NONE.default(null),
   readings: JSON_TEXT.pipe(z.array(LAST_READING)).default([]),
@@ -84,16 +88,23 @@ export type CheckEnding = {
   fields: string[];
   tx: string;
   logs: string[];
+  from: string[];
+  held: boolean;
   keep: number;
 };
 
-/** How a check ends. `logs` are those that prove it, and prove no other from then on. */
+/**
+ * How a check ends. `logs` are those that prove it, and prove no other from then on; `from` are the checks that they proved
+ * before, which are asked anew. `isHeld`: it ends so because of the logs that others hold, and is asked anew when one is free.
+ */
 export type Ending = {
   state: Exclude<CheckState, 'waiting'>;
   because: string;
   proof: Proof | null;
   readings: readonly LastReading[];
   logs: readonly number[];
+  from: readonly string[];
+  isHeld: boolean;
 };
 
 /** `gone`: it was restated, or another process had claimed it meanwhile; `taken`: a log that would prove it has proved another. */
@@ -190,7 +201,12 @@ export class CheckStore {
   /** Lets a check wait until it is asked again. False when the claim is lost. */
   async postpone(
     { id, token }: { id: string; token: string },
-    { inMs, because, readings }: { inMs: number; because: string; readings: readonly LastReading[] | null },
+    {
+      inMs,
+      because,
+      readings,
+      failed = 0,
+    }: { inMs: number; because: string; readings: readonly LastReading[] | null; failed?: number },
   ): Promise<boolean> {
     const noted = readings === null ? [] : ['readings', JSON.stringify(readings)];
     const waits = await this.#redis.iwPostponeCheck(
@@ -201,6 +217,8 @@ export class CheckStore {
       readings === null ? '0' : '1',
       'because',
       because,
+      'failed',
+      String(failed),
       ...noted,
     );
     return waits === 1;
@@ -208,7 +226,7 @@ export class CheckStore {
 
   /** How a check ends, for the script that ends it. */
   ending({ id, token, statement }: ClaimedCheck, ending: Ending): CheckEnding {
-    const { state, because, proof, readings, logs } = ending;
+    const { state, because, proof, readings, logs, from, isHeld } = ending;
     const fields = ['because', because, 'readings', JSON.stringify(readings)];
     return {
       base: this.#keys.checks,
@@ -218,6 +236,8 @@ export class CheckStore {
       fields: proof === null ? fields : [...fields, 'proof', JSON.stringify(proof)],
       tx: txOf(statement),
       logs: logs.map(String),
+      from: [...from],
+      held: isHeld,
       keep: this.#retentionMs,
     };
   }
@@ -228,11 +248,21 @@ export class CheckStore {
     return END_OUTCOME.parse(await this.#redis.iwEndCheck(this.#keys.checks, text));
   }
 
-  /** Which logs of a transaction have proved payments of this kind: index of the log -> whose. */
-  async logsOf(statement: Stated): Promise<Map<number, SubjectId>> {
-    const owners = await this.#redis.hgetall(`${this.#keys.checks}:logs:${txOf(statement)}`);
-    const known = Object.entries(owners).map(([index, id]) => [Number(index), subjectOfCheck(id)] as const);
-    return new Map(known);
+  /** What has been proved by logs of the transaction of a statement, the statement itself left out: index of the log -> what. */
+  async claimsOn(statement: Stated): Promise<Map<number, Claim>> {
+    const base = this.#keys.checks;
+    const owners = await this.#redis.hgetall(`${base}:logs:${txOf(statement)}`);
+    const others = Object.entries(owners).filter(([, id]) => id !== checkId(statement));
+    const claims = await Promise.all(
+      others.map(async ([index, id]): Promise<[number, Claim]> => {
+        const fields = await this.#redis.hgetall(`${base}:of:${id}`);
+        return [
+          Number(index),
+          claimOf(id, Object.keys(fields).length === 0 ? null : this.#readFields(id, fields)),
+        ];
+      }),
+    );
+    return new Map(claims);
   }
 
   /** The checks of a subject, in the order of its payments. */
@@ -299,23 +329,35 @@ function checkId({ subject, payment }: Pick<Stated, 'subject' | 'payment'>): str
   return `${subject}|${payment}`;
 }
 
-function subjectOfCheck(id: string): SubjectId {
-  return asSubjectId(id.slice(0, id.lastIndexOf('|')));
+/** What a check that holds a log claims of it; of one that is forgotten, or cannot be read, nothing is known. */
+function claimOf(id: string, check: Check | null): Claim {
+  const subject = asSubjectId(id.slice(0, id.lastIndexOf('|')));
+  if (check === null) return { check: id, subject, amount: null, weight: FORGOTTEN_WEIGHT, isOpen: false };
+  const { statement, state, proof } = check;
+  const { amount, sent } = statement;
+  const weight = weightOf({
+    isNamed: proof?.checked.includes('intent') ?? false,
+    isToKnown: proof?.checked.includes('recipient') ?? false,
+    isExact: proof?.moved?.[0]?.amount === (amount ?? sent),
+  });
+  return { check: id, subject, amount, weight, isOpen: state === 'waiting' };
 }
 
-/** A log proves one payment of a kind: what is delivered to one may be what funds the next. */
+/**
+ * A log proves one payment that was paid in, and one that was paid out: what is delivered to a deposit address may be what
+ * funds the next transfer, but what is delivered is no refund.
+ */
 function txOf({ payment, chainId, txHash }: Stated): string {
-  return `${payment}|${chainId}|${foldHex(txHash)}`;
+  return `${payment === 'source' ? 'in' : 'out'}|${chainId}|${foldHex(txHash)}`;
 }
 
 function newCheck({ stated, sequence, statedAtMs, updatedAt, corridor }: NewCheck): string {
-  const { chainId, txHash, token, amount } = stated;
   const fields = ['statement', JSON.stringify(stated), 'statedAt', String(statedAtMs)];
   return JSON.stringify({
     id: checkId(stated),
-    chain: chainId,
+    chain: stated.chainId,
     tx: txOf(stated),
-    print: JSON.stringify([chainId, foldHex(txHash), token === null ? null : foldHex(token), amount]),
+    print: statementPrint(stated),
     sequence,
     fields: [...fields, 'corridor', corridor ?? '', 'updatedAt', String(updatedAt ?? '')],
   });

@@ -17,6 +17,7 @@ declare module 'ioredis' {
     iwSpareSlot(...keysAndArgs: string[]): Result<string, Context>;
     iwRepairPlan(...keysAndArgs: string[]): Result<string[], Context>;
     iwReadSubjects(...keysAndArgs: string[]): Result<unknown[], Context>;
+    iwRecount(...keysAndArgs: string[]): Result<string[], Context>;
     iwRetire(...keysAndArgs: string[]): Result<number, Context>;
     iwNoteAnswer(...keysAndArgs: string[]): Result<[string, string, string], Context>;
     iwLearn(...keysAndArgs: string[]): Result<number, Context>;

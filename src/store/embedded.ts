@@ -63,7 +63,10 @@ export class EmbeddedRedis {
     try {
       this.#lock = await FolderLock.take(this.#dataDir);
     } catch (error) {
-      if (!(error instanceof FolderInUse)) throw error;
+      if (!(error instanceof FolderInUse)) {
+        const found = error instanceof Error ? error.message : String(error);
+        throw new EmbeddedRedisError('not-started', unusableFolder(this.#dataDir, found));
+      }
       const holder = error.pid === null ? 'another daemon' : `the daemon with pid ${error.pid}`;
       throw new EmbeddedRedisError(
         'in-use',
@@ -185,6 +188,11 @@ export async function findEmbedded(dataDir: string): Promise<RedisTarget> {
     'not-running',
     `no daemon runs on dataDir ${dataDir}, and the embedded Redis runs only with it; start the daemon and try again`,
   );
+}
+
+/** What to say of a `dataDir` in which nothing can be written. */
+export function unusableFolder(dataDir: string, found: string): string {
+  return `dataDir ${dataDir}: found a folder that cannot be used (${found}), expected one that this user may make and write to; give it to them, or choose another dataDir`;
 }
 
 function startError(ended: { code: number | null } | null, output: string): EmbeddedRedisError {

@@ -3,11 +3,13 @@ import { OPEN_STATES, type OpenState, type OpenTransfer } from '../domain/transf
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
-/** Amounts are kept in two parts, of which each stays a number that Redis can add. */
-const PART = 10n ** 12n;
+/** Amounts are kept in parts, of which each stays a number that Redis can add. */
+const PART_DIGITS = 12;
 
-/** An amount with more digits than 10^9 tokens of 18 decimals have is none that is added. */
-const AMOUNT = /^\d{1,27}$/;
+const MOST_PARTS = 7;
+
+/** Whole base units, up to those of a uint256. */
+const AMOUNT = /^\d{1,78}$/;
 
 const TOKEN = /^[A-Za-z0-9_-]{1,40}:[A-Za-z0-9]{1,80}$/;
 
@@ -24,14 +26,23 @@ export type OpenSum = {
 /** The open transfers of all processes: sums by state, route and token, and since when the oldest of a state is in it (Unix seconds). */
 export type OpenTransfers = { sums: OpenSum[]; oldest: { state: OpenState; since: number | null }[] };
 
-/** A transfer as a commit counts it: `<state>|<route>|<token>|<high>|<low>|<since>`; `""` for none. */
+/** A transfer as a commit counts it: `<state>|<route>|<token>|<ones>,<10^12>,…|<since>`; `""` for none. */
 export function openText(open: OpenTransfer | null): string {
   if (open === null) return '';
   const { state, route, sent, since } = open;
   const key = tokenKey(sent.chainId ?? '', sent.token ?? '');
   const isKnown = TOKEN.test(key) && AMOUNT.test(sent.amount ?? '');
-  const amount = isKnown ? BigInt(sent.amount ?? '') : 0n;
-  return [state, route, isKnown ? key : '', amount / PART, amount % PART, since].join('|');
+  const parts = isKnown ? partsOf(sent.amount ?? '') : '';
+  return [state, route, isKnown ? key : '', parts, since].join('|');
+}
+
+/** The parts of an amount, the lowest first: `12,1` for 10^12 + 12. */
+function partsOf(amount: string): string {
+  const parts: string[] = [];
+  for (let end = amount.length; end > 0; end -= PART_DIGITS) {
+    parts.push(String(Number(amount.slice(Math.max(0, end - PART_DIGITS), end))));
+  }
+  return parts.join(',');
 }
 
 /** Reads the open transfers. However many there are, it takes a bounded number of fields and one entry per state. */
@@ -45,7 +56,9 @@ export async function readOpenTransfers(redis: RedisClient, keys: Keys): Promise
     const [state, route = '', token = '', part] = field.split('|');
     const known = OPEN_STATES.find((one) => one === state);
     if (known === undefined || part !== undefined) return [];
-    const amount = whole(stored[`${field}|high`]) * PART + whole(stored[`${field}|low`]);
+    const amount = Array.from({ length: MOST_PARTS }, (_, index) =>
+      whole(stored[`${field}|${index}`]),
+    ).reduceRight((sum, one) => sum * 10n ** BigInt(PART_DIGITS) + one, 0n);
     const [chainId = '', address = ''] = token.split(':');
     return [{ state: known, route, chainId, token: address, count: Number(whole(count)), amount }];
   });

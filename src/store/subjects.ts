@@ -11,6 +11,7 @@ import type { CheckEnding } from './checks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { openText } from './open-transfers.ts';
+import { parseMember } from './plan-members.ts';
 import { JSON_TEXT, type OnForeign, pairs, readHash, readStored } from './stored.ts';
 
 /**
@@ -34,6 +35,8 @@ export type Commit = {
   token: string;
   claims: readonly Claim[];
   snapshot?: SnapshotDraft;
+  /** What stands where no new snapshot comes: a subject that is tracked from now on is counted as that. */
+  standing?: SnapshotDraft;
   event?: { event: Event; updatedAt: number | null; first: boolean; roots: string[] | null };
   unconfirmed?: Unconfirmed | 'clear';
   flag?: string;
@@ -53,6 +56,7 @@ export class SubjectStore {
   readonly #retentionMs: number;
   readonly #onForeign: OnForeign;
   #trimCursor = '0';
+  #countCursor = '0';
 
   constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number; onForeign?: OnForeign }) {
     this.#redis = redis;
@@ -139,6 +143,33 @@ export class SubjectStore {
     }
   }
 
+  /**
+   * Holds a bounded part of what is tracked against what is counted of it, and counts anew what differs. Returns what was
+   * counted wrongly: subjects, or `open` for the sums of open transfers.
+   */
+  async recount(): Promise<string[]> {
+    const keys = this.#keys;
+    const plan = keys.plan(COUNTED_SURFACE);
+    const [cursor, rows] = await this.#redis.hscan(
+      `${plan}:items`,
+      this.#countCursor,
+      'COUNT',
+      COUNTED_AT_ONCE,
+    );
+    this.#countCursor = cursor;
+    const members = rows.filter((_, index) => index % 2 === 0).map(parseMember);
+    const subjects = members.flatMap(({ subject, route }) => (route === null ? subject : []));
+    const known = await this.peek(subjects);
+    const standing = subjects.flatMap((subject, index) => {
+      const snapshot = known[index]?.snapshot ?? null;
+      const { counted, open } = countOf(subject, snapshot);
+      return snapshot === null ? [] : [subject, String(snapshot.commit), counted, open];
+    });
+    const [snapshots, cursors] = [keys.subject(''), keys.repairCursors(COUNTED_SURFACE)];
+    const most = String(COUNTED_AT_ONCE);
+    return this.#redis.iwRecount(plan, keys.counts, cursors, snapshots, most, ...standing);
+  }
+
   /** What is known of a subject, from its stored fields. Entries of another shape are reported and left out. */
   known(subject: SubjectId, stored: StoredSubject): Known {
     return {
@@ -173,6 +204,7 @@ export class SubjectStore {
 
   async commit(commit: Commit): Promise<CommitResult> {
     const { subject, snapshot, event, unconfirmed } = commit;
+    const { counted, open } = countOf(subject, snapshot ?? commit.standing ?? null);
     const keys = this.#keys;
     const meta = event && {
       id: event.event.id,
@@ -193,7 +225,7 @@ export class SubjectStore {
       commit.token,
       commit.asOf,
       snapshot ? JSON.stringify(snapshotFields(snapshot)) : '',
-      snapshot ? `${eventKind(subject)}|${snapshot.status.toLowerCase()}` : '',
+      counted,
       event ? JSON.stringify(event.event) : '',
       meta ? JSON.stringify(meta) : '',
       claimsArgument(commit.claims),
@@ -208,7 +240,7 @@ export class SubjectStore {
       String(Math.round(commit.track?.restMs ?? 0)),
       '',
       String(Math.round(commit.track?.latestMs ?? 0)),
-      snapshot ? openText(openTransfer(subject, snapshot)) : '',
+      open,
       commit.check === undefined ? '' : JSON.stringify(commit.check),
     );
     return { outcome: COMMIT_OUTCOME.parse(outcome), commit: number };
@@ -243,6 +275,19 @@ export type ChangedSubject = { subject: string; atMs: number };
 
 /** How many of the subjects that changed are looked at in one go whether they are still there. */
 const TRIMMED_AT_ONCE = 200;
+
+/** How many tracked subjects are held against what is counted of them in one go. */
+const COUNTED_AT_ONCE = 200;
+
+/** The surface of transfers, and of most that is tracked. */
+const COUNTED_SURFACE = 'status';
+
+/** As what a snapshot is counted, "" for nothing: among all subjects, and among open transfers. */
+function countOf(subject: SubjectId, snapshot: SnapshotDraft | null): { counted: string; open: string } {
+  if (snapshot === null) return { counted: '', open: '' };
+  const counted = `${eventKind(subject)}|${snapshot.status.toLowerCase()}`;
+  return { counted, open: openText(openTransfer(subject, snapshot)) };
+}
 
 const COMMIT_OUTCOME = z.enum(['committed', 'already', 'superseded', 'gone', 'taken']);
 

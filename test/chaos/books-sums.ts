@@ -1,7 +1,8 @@
+import { type Account, endOf, NEVER, rowsOf } from './books-lives.ts';
 import { type Money, placeOf } from './books-truth.ts';
 
-/** Counts and amounts by place, for the account of the books. */
-export class Sums {
+/** Counts and amounts by place. */
+class Sums {
   readonly #sums = new Map<string, { count: number; amount: bigint }>();
 
   /** Sums as a report shows them. */
@@ -32,4 +33,57 @@ export class Sums {
       ];
     });
   }
+}
+
+/** Every sum of a day, against the same sum over what was made. */
+export function sumDifferences({ report, day, lives, dayOf }: Account): string[] {
+  const made = {
+    opening: new Sums(),
+    started: new Sums(),
+    ended: new Sums(),
+    closing: new Sums(),
+    delivered: new Sums(),
+    refunded: new Sums(),
+  };
+  const row = rowsOf(report);
+  for (const { transfer, startDay, endDay } of lives) {
+    const { source, destination, subject, told } = transfer;
+    const add = (name: keyof typeof made, money: Money | null, isSo: boolean): void => {
+      if (isSo && money !== null) made[name].add(money);
+    };
+    add('opening', source, startDay < day && endDay >= day);
+    add('started', source, startDay === day);
+    add('ended', source, endDay === day);
+    add('closing', source, startDay <= day && endDay > day);
+    const end = endOf(transfer);
+    add('refunded', source, endDay === day && end?.status === 'refunded');
+    if (end === undefined || end.status === 'refunded') continue;
+    // It is delivered with the first answer that shows how much.
+    const shown = told.slice(told.indexOf(end)).find(({ showsDestination }) => showsDestination);
+    const shownDay =
+      shown === undefined ? NEVER : (dayOf(shown) ?? (row.get(subject)?.delivered == null ? 2 : 1));
+    add('delivered', destination, shownDay === day);
+  }
+  const has = {
+    ...Object.fromEntries(
+      (['opening', 'started', 'ended', 'closing'] as const).map((name) => [
+        name,
+        Sums.of(report.balances.map((balance) => ({ ...balance, ...balance[name] }))),
+      ]),
+    ),
+    delivered: Sums.of(report.delivered),
+    refunded: Sums.of(report.refunded),
+    'started by routes': Sums.of(report.routes.filter(({ side }) => side === 'started')),
+    'delivered by routes': Sums.of(report.routes.filter(({ side }) => side === 'delivered')),
+  };
+  const wanted = {
+    ...made,
+    'started by routes': made.started,
+    'delivered by routes': made.delivered,
+  };
+  return Object.entries(has).flatMap(([name, sums]) =>
+    sums
+      .unlike(new Map(Object.entries(wanted)).get(name) ?? new Sums())
+      .map((what) => `${report.day} ${name}: ${what}`),
+  );
 }

@@ -1,4 +1,12 @@
-import { createPublicClient, erc20Abi, http, isHex, parseAbiItem, parseEventLogs } from 'viem';
+import {
+  createPublicClient,
+  erc20Abi,
+  http,
+  isHex,
+  parseAbiItem,
+  parseEventLogs,
+  toEventSelector,
+} from 'viem';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { StatedPayment } from '../../src/sandbox/chains/chains.ts';
@@ -203,6 +211,65 @@ describe('a lie about a payment', () => {
     expect(exactly(second)).toEqual(exactly(first));
     expect(second.txHash).toBe(first.txHash);
     expect((await movesOf(second)).filter(({ amount }) => amount === BigInt(first.amount))).toHaveLength(1);
+  });
+
+  test('reused as a refund states what was delivered to another intent', async () => {
+    const first = await paid({ to: 8453, from: 10, amount: '71000000' });
+    const back = await paid({ from: 8453, fate: 'refunded', lie: 'reused' }, 'refund');
+    expect(back.intentHash).not.toBe(first.intentHash);
+    expect(back.txHash).toBe(first.txHash);
+  });
+
+  test('funding states as paid back what funded the transfer', async () => {
+    const back = await paid({ fate: 'refunded', lie: 'funding' }, 'refund');
+    const funding = sandbox
+      .payments()
+      .find((one) => one.intentHash === back.intentHash && one.payment === 'source');
+    expect(back.txHash).toBe(funding?.txHash);
+    expect((await receiptAt(back)).status).toBe('success');
+  });
+
+  test('stale stands in a block that is a day older than the transfer', async () => {
+    const payment = await paid({ lie: 'stale' });
+    const { blockHash } = await receiptAt(payment);
+    const { timestamp } = await clientOf(payment.chainId).getBlock({ blockHash });
+    const ageSeconds = payment.at / 1_000 - Number(timestamp);
+    expect(ageSeconds).toBeGreaterThan(86_000);
+    expect(ageSeconds).toBeLessThan(87_000);
+    expect(await movesOf(payment)).toContainEqual(exactly(payment));
+  });
+
+  test('to-itself moves all of it from the recipient to the recipient', async () => {
+    const payment = await paid({ lie: 'to-itself' });
+    const { logs } = await receiptAt(payment);
+    const [moved, ...others] = parseEventLogs({ abi: erc20Abi, eventName: 'Transfer', logs });
+    expect(others).toEqual([]);
+    expect(moved?.args.from).toBe(moved?.args.to);
+    expect(await movesOf(payment)).toEqual([exactly(payment)]);
+  });
+
+  test('in-parts moves two halves', async () => {
+    const payment = await paid({ lie: 'in-parts' });
+    const { amount, to } = exactly(payment);
+    const parts = (await movesOf(payment)).filter((move) => move.to === to);
+    expect(parts).toHaveLength(2);
+    expect(parts.reduce((sum, part) => sum + part.amount, 0n)).toBe(amount);
+    expect(parts.every((part) => part.amount < amount)).toBe(true);
+  });
+
+  test('forged has another contract log the fulfilment, unlogged has none', async () => {
+    const named = async (payment: StatedPayment) =>
+      (await receiptAt(payment)).logs
+        .filter(({ topics }) => topics[0] === toEventSelector(FULFILMENT_EVENT))
+        .map(({ address, topics }) => ({
+          isPinned: address === FULFILMENT_ADDRESS,
+          isOwn: topics[1] === payment.intentHash,
+        }));
+    expect(await named(await paid({ lie: 'forged' }))).toEqual([
+      { isPinned: true, isOwn: false },
+      { isPinned: false, isOwn: true },
+    ]);
+    expect(await named(await paid({ lie: 'unlogged' }))).toEqual([]);
   });
 
   test('absent has no transaction', async () => {
@@ -420,6 +487,8 @@ describe('Solana', () => {
     ['short', (gain, amount) => gain === amount - amount / 100n],
     ['other-recipient', (gain) => gain === 0n],
     ['worthless-token', (gain) => gain === 0n],
+    ['to-itself', (gain) => gain === 0n],
+    ['in-parts', (gain, amount) => gain === amount],
   ])('%s shows in the balances', async (lie, fits) => {
     const payment = await paid({ ...order, lie });
     const found = solanaTransaction.parse(await read(payment));

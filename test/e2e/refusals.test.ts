@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
@@ -15,7 +15,39 @@ test('a bad config ends with exit code 78 and every problem on stderr', async ({
   expect(daemon.stdout).toEqual([]);
 });
 
+test('a command that does not exist is answered in three lines, with the one that was meant', async ({
+  onTestFinished,
+}) => {
+  const program = await new Stage(onTestFinished).intentwatch(['trak']);
+  expect(await program.ending()).toEqual({ code: 1, signal: null });
+  expect(program.stderr.filter((line) => line !== '')).toEqual([
+    "error: unknown command 'trak'",
+    '(Did you mean track?)',
+    expect.stringContaining('intentwatch --help lists the commands'),
+  ]);
+});
+
 describe.concurrent('a daemon with its embedded Redis', () => {
+  test('says of a dataDir that cannot be written to which it is, and what to do', async ({
+    onTestFinished,
+  }) => {
+    const stage = new Stage(onTestFinished);
+    const taken = join(await stage.folder(), 'a-file');
+    await writeFile(taken, '');
+    const file = await stage.config({
+      upstreamUrl: 'http://127.0.0.1:1',
+      dataDir: taken,
+      receiver: { url: 'http://127.0.0.1:1', secret: `whsec_${'A'.repeat(32)}` },
+      subscriptions: [{ name: 'orders', intents: [`0x${'1'.repeat(64)}`], receivers: [RECEIVER_NAME] }],
+    });
+    const daemon = await stage.intentwatch(['start', '--config', file]);
+    expect(await daemon.ending()).toEqual({ code: 1, signal: null });
+    const said = new RegExp(
+      `dataDir ${taken}: found .*EEXIST.*, expected one that this user may .*choose another`,
+    );
+    expect(daemon.stderr.join('\n')).toMatch(said);
+  });
+
   test('refuses a dataDir that another one uses, with exit code 75, and leaves that one alone', async ({
     onTestFinished,
   }) => {

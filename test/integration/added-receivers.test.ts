@@ -1,7 +1,8 @@
 import { Webhook } from 'standardwebhooks';
 import { expect, inject, test } from 'vitest';
 import { z } from 'zod';
-import { AddedReceiverStore } from '../../src/store/added-receivers.ts';
+import { MOST_SECRETS } from '../../src/config/fields/signing-secret.ts';
+import { AddedReceiverStore, MOST_ADDED } from '../../src/store/added-receivers.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { Registry } from '../../src/store/registry.ts';
@@ -11,7 +12,7 @@ import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
 import { reloadable } from '../support/reloadable.ts';
-import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { hashOf, upstreamOfStatuses } from '../support/scripted-upstream.ts';
 
 const { later, started } = opening();
 
@@ -25,13 +26,7 @@ const SERVER = {
 
 async function stage(server: object = SERVER) {
   const statuses = new Map([[ONE, 'pending']]);
-  const upstream = await started(
-    new ScriptedUpstream(({ query }) => {
-      const hash = query.intentHash ?? '';
-      const status = statuses.get(hash) ?? 'unknown';
-      return { records: [intentRecord(hash, status, status === 'unknown' ? null : 1_763_638_259)] };
-    }),
-  );
+  const upstream = await started(upstreamOfStatuses(statuses));
   const [hook, made] = [await started(new Hook()), await started(new Hook())];
   const config: TestConfig = {
     baseUrl: upstream.url,
@@ -122,6 +117,41 @@ test('a receiver that is made while it runs gets what is tracked for it, in all 
     'intent.pending',
   ]);
   expect(new Set(made.ids).size).toBe(3);
+});
+
+test('no more receivers can be made than there may be, and none signs with more secrets', async () => {
+  const { config, definition } = await stage();
+  const { daemon } = await startDaemon(config);
+  later(() => daemon.close());
+  const api = `${daemon.url}/api/v1`;
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  later(() => disconnect(redis));
+  expect(await call(`${api}/receivers`, 'POST', definition)).toMatchObject({ status: 201 });
+  for (let made = 1; made < MOST_SECRETS; made += 1)
+    expect(await call(`${api}/receivers/made/rotate`, 'POST', {})).toMatchObject({ status: 200 });
+  expect(await call(`${api}/receivers/made/rotate`, 'POST', {})).toMatchObject({
+    status: 409,
+    body: { detail: expect.stringContaining(`found ${MOST_SECRETS} secrets with which "made" signs`) },
+  });
+  const secrets = Array.from(
+    { length: MOST_SECRETS + 1 },
+    (_, index) => `whsec_${Buffer.alloc(32, index).toString('base64')}`,
+  );
+  expect(await call(`${api}/receivers/made`, 'PATCH', { secrets })).toMatchObject({
+    status: 400,
+    body: { detail: `body.secrets: expected at most ${MOST_SECRETS} signing secrets` },
+  });
+
+  // What other processes made: this one cannot read it, and counts it.
+  const others = Array.from({ length: MOST_ADDED - 1 }, (_, index) => [`other-${index}`, 'sealed']);
+  await redis.hset(new Keys(config.prefix).addedReceivers, ...others.flat());
+  expect(await call(`${api}/receivers`, 'POST', { ...definition, name: 'more' })).toMatchObject({
+    status: 409,
+    body: { detail: expect.stringContaining(`found ${MOST_ADDED} receivers that were made through the API`) },
+  });
+  expect(await call(`${api}/receivers/made`, 'PUT', definition)).toMatchObject({ status: 200 });
+  expect(await call(`${api}/receivers/made`, 'DELETE')).toMatchObject({ status: 200 });
+  expect(await call(`${api}/receivers`, 'POST', definition)).toMatchObject({ status: 201 });
 });
 
 test('a receiver is changed, replaced and removed', async () => {

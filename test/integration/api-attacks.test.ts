@@ -1,29 +1,17 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { describe, expect, inject, test } from 'vitest';
 import { connect as connectRedis, disconnect } from '../../src/store/connection.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { ADMIN_TOKEN, type ApiStage, answered, apiStage, READ_TOKEN } from '../support/api-stage.ts';
+import { ADMIN_TOKEN, type ApiStage, answered, apiStageOfFile, READ_TOKEN } from '../support/api-stage.ts';
 import { eventually } from '../support/eventually.ts';
-import { Hook } from '../support/hook.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
-const closers: (() => Promise<unknown>)[] = [];
-const hooks = { backend: new Hook(), broken: new Hook(), operator: new Hook() };
 let stage: ApiStage;
-
-beforeAll(async () => {
-  for (const hook of Object.values(hooks)) {
-    await hook.start();
-    closers.push(() => hook.close());
-  }
-  stage = await apiStage(hooks, { later: (close) => closers.push(close) });
-});
-
-afterAll(async () => {
-  for (const close of closers.reverse()) await close();
+const { hooks } = apiStageOfFile((ready) => {
+  stage = ready;
 });
 
 /** How many places for followers the API gives at once. */

@@ -11,6 +11,23 @@ const { later } = opening();
 
 const MINUTE_MS = 60_000;
 
+test('looks at all that is due before a day can be closed, however much it is', async () => {
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  later(() => disconnect(redis));
+  const deliveries = new DeliveryStore(redis, new Keys(testPrefix()), { retentionMs: DAY_MS });
+  const books = await BooksStage.open();
+  later(() => books.discard());
+  const common = { sequence: 1, status: 'pending', atMs: 1_000, seenMs: 1_000, amount: 1n };
+  const many = Array.from({ length: 2_100 }, (_, transfer) => ({ ...common, transfer }));
+  await books.tellTo('backend', ...many);
+  const closesMs = FIRST_MS + DAY_MS;
+  const look = (): Promise<boolean> =>
+    lookAtDeliveries(books.store, { place: books.place, deliveries, nowMs: closesMs, closesMs });
+  expect(await look()).toBe(false);
+  expect(await look()).toBe(true);
+  expect(await books.store.dueDeliveries(closesMs, 10)).toEqual([]);
+});
+
 test('looks at what is undelivered when the day is closed, however seldom by then', async () => {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { reportText } from '../../src/books/formats/text.ts';
 import type { Report } from '../../src/domain/books/report-schema.ts';
-import { BooksStage, DAY_MS, FIRST_MS, type Told } from '../support/books-stage.ts';
+import { BooksStage, DAY_MS, FIRST_MS, type Told, toldEvent } from '../support/books-stage.ts';
 import { opening } from '../support/opening.ts';
 
 const { later } = opening();
@@ -79,6 +79,26 @@ test('names an event that a receiver did not accept, also of a transfer that had
     ['undelivered', 'intent.settled was not delivered to backend by then'],
   ]);
   expect(next.transfers.map(({ status, carried }) => [status, carried])).toEqual([['settled', false]]);
+});
+
+test('names an event that nobody was told of in time because it was seen too late, whatever becomes of it', async () => {
+  const { books, report } = await stage();
+  await books.tell(told(1, 'pending', 1_000));
+  const late = { ...told(2, 'filled', DAY_MS - 1_000), seenMs: DAY_MS + 7_200_000 };
+  await books.tellTo('backend', late);
+  await books.close(DAY_MS);
+  expect(kindsOf(await report())).toEqual(['undelivered']);
+  const done = {
+    eventId: toldEvent(late).id,
+    receiver: 'backend',
+    eventMs: 0,
+    state: 'delivered',
+    checkMs: null,
+  };
+  await books.store.move({ from: books.place, to: books.place }, (writer) =>
+    writer.noteDeliveries([{ ...done, deliveredMs: FIRST_MS + DAY_MS + 7_300_000 }]),
+  );
+  expect(kindsOf(await report())).toEqual(['undelivered']);
 });
 
 test('names a transfer that is gone after it had ended', async () => {

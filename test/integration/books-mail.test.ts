@@ -3,7 +3,7 @@ import pino from 'pino';
 import { expect, test } from 'vitest';
 import { transfersCsv } from '../../src/books/formats/csv.ts';
 import { reportHtml } from '../../src/books/formats/html.ts';
-import { Mornings } from '../../src/books/mornings.ts';
+import { Mornings, mailOf } from '../../src/books/mornings.ts';
 import { Secret } from '../../src/secret.ts';
 import { BooksStage, DAY_MS, FIRST_MS } from '../support/books-stage.ts';
 import { Mailbox } from '../support/mailbox.ts';
@@ -75,6 +75,47 @@ test('tries a mail again that the server did not take, and that a process left b
   await mornings().send(nowMs + 400_000, books.place);
   expect(mailbox.mails).toHaveLength(2);
   expect(mailbox.mails[1]?.messageId).toBe(mailbox.mails[0]?.messageId);
+});
+
+test('says in the mail of a very big day where its rows are, and attaches the sums alone', async () => {
+  const { books } = await stage();
+  const report = await books.reader().report({ day: '2026-11-21' }, FIRST_MS + DAY_MS);
+  const { transfers, exceptions, balances } = report;
+  const many = <T>(list: readonly T[]): T[] => Array.from({ length: 50_000 }).flatMap(() => list);
+  const big = {
+    ...report,
+    transfers: many(transfers),
+    exceptions: many(exceptions),
+    balances: many(balances),
+  };
+  const { text, attachments } = mailOf({ ...big, balances }, false);
+  expect(attachments.map(({ filename }) => filename)).toEqual(['books-2026-11-21-sums.csv']);
+  expect(text).toContain('intentwatch reconcile --day 2026-11-21 --zone UTC --format csv');
+  expect(text).toContain('and 49950 more');
+  expect(mailOf(big, false).text.length).toBeLessThan(20_000);
+});
+
+test('takes for a formula whatever a spreadsheet takes for one, and no number', async () => {
+  const { books } = await stage();
+  const report = await books.reader().report({ day: '2026-11-21' }, FIRST_MS + DAY_MS);
+  const cellOf = (status: string): string | undefined => {
+    const transfers = report.transfers.map((row) => ({ ...row, status }));
+    return transfersCsv({ ...report, transfers })
+      .split('\r\n')[1]
+      ?.split(',')[1];
+  };
+  for (const text of ['=1+1', '+1+1', '-1+1', '@A1', ' =1+1', '\uFF1D1+1'])
+    expect(cellOf(text)).toBe(`'${text}`);
+  expect(cellOf('-12.5')).toBe('-12.5');
+  expect(cellOf('filled')).toBe('filled');
+});
+
+test('sets numbers and their headings to the right', async () => {
+  const { books } = await stage();
+  const html = reportHtml(await books.reader().report({ day: '2026-11-21' }, FIRST_MS + DAY_MS));
+  for (const heading of ['Opening', 'Closing', 'Seconds', 'Sent'])
+    expect(html).toContain(`<th class="num">${heading}</th>`);
+  expect(html).toContain('<th>Transfer</th>');
 });
 
 test('writes CSV that a parser reads back whole and no spreadsheet takes for a formula, and HTML that runs nothing', async () => {

@@ -13,7 +13,7 @@ test.skipIf(postgresFolder() === null)(
   async () => {
     const postgres = await PostgresProcess.start();
     later(() => postgres.close());
-    const books = await BooksStage.open(openPostgres(new Secret(postgres.url)));
+    const books = await BooksStage.open(openPostgres(new Secret(postgres.url), { hasTls: false }));
     later(() => books.discard());
     const sourceTx = { chainId: 8453, token: 'a\0b', amount: '7', txHash: '0x01\0' };
     // Too long for a row of an index, however well it is packed.

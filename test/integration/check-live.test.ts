@@ -1,11 +1,14 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import pg from 'pg';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { type CannedAnswer, cannedServer } from '../support/canned-server.ts';
 import { configYaml, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
+import { rpcServer } from '../support/json-rpc-server.ts';
 import { opening } from '../support/opening.ts';
 import { freePort } from '../support/port.ts';
+import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
 import { RawServer } from '../support/raw-server.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 import { Stage } from '../support/stage.ts';
@@ -193,6 +196,57 @@ describe('check --live', () => {
     await check(null, { redisUrl: `redis://127.0.0.1:${silent.port}` });
     expect(tookMs).toBeLessThan(performance.now() - slowMs);
   });
+
+  test('says of each RPC endpoint whether it is of its chain, and what is final there', async () => {
+    const block = { number: '0x6e', hash: `0x${'b'.repeat(64)}`, timestamp: '0x6b000000' };
+    const node = await rpcServer(({ method, path }) => {
+      if (path === '/gone') return { status: 404, body: 'no such path' };
+      if (method === 'eth_chainId') return { result: path === '/ten' ? '0xa' : '0x2105' };
+      if (method === 'eth_getBlockByNumber') {
+        return path === '/untagged'
+          ? { error: { code: -32602, message: 'unknown block' } }
+          : { result: block };
+      }
+      return { result: method === 'eth_syncing' ? false : null };
+    });
+    open.later(() => node.close());
+    const rpc = ['own', 'ten', 'untagged', 'gone'].map((name) => ({
+      name,
+      url: `http://127.0.0.1:${node.port}/${name}`,
+      headers: { authorization: 'Bearer Zqx3-of-the-node' },
+    }));
+    const { code, lines } = await check(WORKS, { more: { chains: { 8453: { rpc } } } });
+    const said = (name: string): string => lineOf(`RPC endpoint ${name} of Base`, lines);
+    expect(code).toBe(75);
+    expect(said('own')).toMatch(/^ok .*is of this chain, final up to block 110 of 2026-11-20T08:08:32Z$/);
+    expect(said('ten')).toMatch(/^FAILED .*found an endpoint of chain 10, expected one of chain 8453$/);
+    expect(said('untagged')).toMatch(/^FAILED .*knows no "finalized" block .*or another finality/);
+    expect(said('gone')).toMatch(
+      /^FAILED .*found HTTP 404 and no such path, expected an answer of JSON-RPC$/,
+    );
+    expect(lines.join('\n')).not.toMatch(/Zqx3|\/gone/);
+  });
+
+  test.skipIf(postgresFolder() === null)(
+    `says whether the Postgres of the books could be used, and leaves nothing there${postgresFolder() === null ? ' (skipped: Postgres is not installed)' : ''}`,
+    async () => {
+      const server = await PostgresProcess.start();
+      open.later(() => server.close());
+      const said = async (url: string): Promise<string> =>
+        lineOf('Postgres (books.url)', (await check(WORKS, { more: { books: { url } } })).lines);
+      expect(await said(server.url)).toMatch(/^ok .*could make them$/);
+      const client = new pg.Client(server.url);
+      await client.connect();
+      const { rows } = await client.query("SELECT tablename FROM pg_tables WHERE tablename LIKE 'books%'");
+      await client.end();
+      expect(rows).toEqual([]);
+      const elsewhere = server.url.replace(/postgres$/, 'nowhere');
+      expect(await said(elsewhere)).toMatch(/^FAILED .*database "nowhere" does not exist$/);
+      const refused = `postgres://u:Zqx4@127.0.0.1:${await freePort()}/books`;
+      expect(await said(refused)).toMatch(/^FAILED .*ECONNREFUSED/);
+      expect(await said(refused)).not.toContain('Zqx4');
+    },
+  );
 
   test('shows no password of Redis that an answer repeats', async () => {
     const password = 'Zqx1password-of-redis';

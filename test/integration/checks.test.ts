@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { proofOf } from '../../src/domain/proof/proof-flags.ts';
 import { runCheck } from '../../src/queues/checks/run-check.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
-import { connect } from '../../src/store/connection.ts';
+import { connect, redisTimeMs } from '../../src/store/connection.ts';
 import {
   absent,
   CHAIN,
@@ -63,13 +65,13 @@ describe('a payment that is stated on a chain with endpoints', () => {
     });
     expect(await stage.store.counts()).toEqual([{ chain: CHAIN, state: 'verified', count: 1 }]);
     const [known] = await stage.subjects.peek([intent]);
-    expect(known?.snapshot?.flags).toEqual(['proof:destination:verified']);
+    expect(known?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
     // What comes next goes on behind it.
     await stage.tell(hashOf(1), 'settled', { destinationTx: delivery() });
     const last = (await stage.events()).at(-1);
     expect(last).toMatchObject({ type: 'intent.settled', data: { sequence: 3 } });
     const [after] = await stage.subjects.peek([intent]);
-    expect(after?.snapshot?.flags).toEqual(['proof:destination:verified']);
+    expect(after?.snapshot?.flags).toEqual(known?.snapshot?.flags);
   });
 
   test('is asked again until it is final, and no event comes before', async () => {
@@ -144,6 +146,44 @@ describe('a payment that is stated on a chain with endpoints', () => {
     expect(await stage.store.counts()).toEqual([{ chain: CHAIN, state: 'verified', count: 1 }]);
   });
 
+  test.each<[string, JsonObject]>([
+    ['transaction', { txHash: txOf(2) }],
+    ['amount', { amount: '900' }],
+    ['token', { token: '0x00000000000000000000000000000000000000aa' }],
+  ])('whose %s is restated loses the word that was told of it, at once', async (_, other) => {
+    const verifier = stage.start();
+    const intent = await filled(1);
+    await stage.until(intent, 'verified');
+    await verifier.close();
+    await stage.tell(hashOf(1), 'filled', { destinationTx: delivery(other) });
+    const [known] = await stage.subjects.peek([intent]);
+    const snapshot = known?.snapshot;
+    if (snapshot == null) throw new Error('expected a snapshot');
+    expect(proofOf({ subject: intent, ...snapshot })).toBeNull();
+    expect(snapshot.flags).toEqual([]);
+  });
+
+  test('that its transfer states otherwise meanwhile is not told as verified', async () => {
+    const gate = Promise.withResolvers<void>();
+    stage.script = async (tx) => {
+      if (tx === txOf(1)) await gate.promise;
+      return [found('own'), found('other')];
+    };
+    const feed = stage.feed();
+    feed.start();
+    const intent = await filled(1);
+    await eventually('it was fed', async () => (await stage.store.counts()).length > 0);
+    await feed.close();
+    const [check] = (await stage.store.claim('claim', new Map([[CHAIN, 10]]))).claimed;
+    if (check === undefined) throw new Error('nothing was claimed');
+    const running = runCheck(check, stage.parts(), AbortSignal.timeout(60_000));
+    await stage.tell(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(2) }) });
+    gate.resolve();
+    await running;
+    expect(await stage.proofs()).toEqual([]);
+    expect((await stage.store.of(intent))[0]).toMatchObject({ state: 'waiting', because: 'not-stated' });
+  });
+
   test('is not told as missing or wrong once its transfer states it no more, and is when it does again', async () => {
     let isFinal = false;
     const readings = () => ['own', 'other'].map((name) => found(name, { isFinal, succeeded: false }));
@@ -193,7 +233,7 @@ describe('one payment that two transfers claim', () => {
     stage.start();
     const first = await filled(1);
     await stage.until(first, 'verified');
-    const second = await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
+    const second = await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(1), amount: '999' }) });
     await stage.until(second, 'disputed');
     const [, event] = await stage.proofs();
     expect(event).toMatchObject({ type: 'intent.disputed', data: { proof: { reason: 'other-intent' } } });
@@ -213,16 +253,73 @@ describe('one payment that two transfers claim', () => {
     expect((await stage.proofs()).map(({ type }) => type)).toEqual(Array(3).fill('intent.verified'));
   });
 
-  test('stays that of the first while only its amount is restated', async () => {
+  test('is nobody’s while only the amount of the first is restated and checked anew, and its own again then', async () => {
+    stage.start();
+    const first = await filled(1, { amount: '999' });
+    await stage.until(first, 'verified');
+    stage.script = () => [found('own', { isFinal: false }), found('other', { isFinal: false })];
+    await stage.tell(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
+    await stage.until(first, 'waiting');
+    const second = await stage.tell(hashOf(2), 'filled', {
+      destinationTx: delivery({ txHash: txOf(1), amount: '999' }),
+    });
+    await eventually(
+      'the first was asked anew',
+      async () => (await stage.store.of(first))[0]?.because === 'not-final',
+    );
+    // Whoever of both is asked first: the second waits for the first.
+    stage.script = () => [found('own'), found('other')];
+    await stage.makeDue();
+    await stage.until(first, 'verified');
+    await stage.makeDue();
+    await stage.until(second, 'disputed');
+    const types = (await stage.proofs()).map(({ type }) => type);
+    expect(types).toEqual(['intent.verified', 'intent.verified', 'intent.disputed']);
+  });
+
+  test('is given back with the dispute of the second once the first is restated', async () => {
     stage.start();
     const first = await filled(1);
     await stage.until(first, 'verified');
-    stage.script = () => [found('own', { isFinal: false }), found('other', { isFinal: false })];
-    await stage.tell(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(1), amount: '900' }) });
-    await stage.until(first, 'waiting');
-    stage.script = (tx) => (tx === txOf(1) ? [found('own'), found('other')] : []);
-    const second = await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
+    const second = await stage.tell(hashOf(2), 'filled', {
+      destinationTx: delivery({ txHash: txOf(1), amount: '999' }),
+    });
     await stage.until(second, 'disputed');
+    stage.script = (tx) => (tx === txOf(1) ? [found('own'), found('other')] : []);
+    await stage.tell(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(3) }) });
+    await stage.until(second, 'verified');
+    const [known] = await stage.subjects.peek([second]);
+    expect(known?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
+  });
+
+  test('goes to the one that says exactly what moved, whoever is checked first', async () => {
+    stage.start();
+    const first = await filled(1, { amount: '500' });
+    await stage.until(first, 'verified');
+    const second = await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
+    await stage.until(second, 'verified');
+    await stage.until(first, 'disputed');
+    const told = (await stage.proofs()).map(({ type, data }) => [type, data.subject.id]);
+    expect(told).toEqual([
+      ['intent.verified', first],
+      ['intent.verified', second],
+      ['intent.disputed', first],
+    ]);
+  });
+
+  test('that delivered one does not refund another', async () => {
+    stage.start();
+    const first = await filled(1);
+    await stage.until(first, 'verified');
+    const second = await stage.tell(hashOf(2), 'refunded', {
+      sourceTx: delivery({ txHash: txOf(2) }),
+      steps: [{ transactions: { refunded: { chainId: Number(CHAIN), txHash: txOf(1) } } }],
+    });
+    const refund = await eventually('the refund was judged', async () => {
+      const check = (await stage.store.of(second)).find(({ statement }) => statement.payment === 'refund');
+      return check === undefined || check.state === 'waiting' ? null : check;
+    });
+    expect(refund.state).not.toBe('verified');
   });
 
   test('proves one of them also where both are judged at the same moment', async () => {
@@ -245,8 +342,9 @@ describe('one payment that two transfers claim', () => {
       );
       return states.every((state) => state !== undefined && state !== 'waiting');
     });
-    const types = (await stage.proofs()).map(({ type }) => type).sort();
-    expect(types).toEqual(['intent.disputed', 'intent.verified']);
+    // Nothing on the chain says whose it is: the other is not told to be wrong.
+    expect((await stage.proofs()).map(({ type }) => type)).toEqual(['intent.verified']);
+    expect((await stage.store.counts()).map(({ state }) => state).sort()).toEqual(['unchecked', 'verified']);
   });
 });
 
@@ -385,6 +483,38 @@ describe('the feed', () => {
     );
     expect(await redis.get(stage.keys.checksCursor)).toBe(before);
     await feed.close();
+  });
+});
+
+describe('a check that ends in an error', () => {
+  test('is asked again later each time, counted each time, and holds up no other', async () => {
+    stage.script = (tx) => {
+      if (tx === txOf(1)) throw new Error('a record that nothing can read');
+      return [found('own'), found('other')];
+    };
+    const verifier = stage.start();
+    let errors = 0;
+    verifier.signals.on('check.failed', () => {
+      errors += 1;
+    });
+    const poisoned = await filled(1);
+    const good = await filled(2);
+    await stage.until(good, 'verified');
+    const waits: number[] = [];
+    for (const times of [1, 2, 3]) {
+      if (times > 1) await stage.makeDue();
+      await eventually(
+        `it failed ${times} times`,
+        async () => (await stage.store.of(poisoned))[0]?.failed === times,
+      );
+      const [, at] = await redis.zrange(`${stage.keys.checks}:due:${CHAIN}`, '0', '0', 'WITHSCORES');
+      const askedAt = await redisTimeMs(redis);
+      waits.push(Number(at) - askedAt);
+      verifier.checks.wake();
+    }
+    expect(waits[2]).toBeGreaterThan(waits[0] ?? 0);
+    expect(errors).toBe(3);
+    expect((await stage.store.of(poisoned))[0]?.state).toBe('waiting');
   });
 });
 

@@ -254,6 +254,22 @@ describe('track, ls, show, recheck and untrack', () => {
       'query.age: found "long", expected a span',
     );
   });
+
+  test('says of a file without a quote which one it is, and what was found there', async () => {
+    const { url } = await api();
+    const file = join(await folder(), 'quote.json');
+    const track = async (): Promise<string> =>
+      (await run(url, ['track', '--to', 'backend', '--quote', file])).err;
+    expect(await track()).toContain(`${file}: found no such file, expected a quote as POST /v1/quotes`);
+    await writeFile(file, '{ "id": ');
+    expect(await track()).toContain(`${file}: found text that is not JSON, expected a quote`);
+    await writeFile(file, '[]');
+    expect(await track()).toContain(`${file}: found JSON that is no object, expected a quote`);
+    await writeFile(file, '{ "name": "intentwatch" }');
+    expect(await track()).toContain(
+      'expected a quote as POST /v1/quotes answered it, with an id of "quote:"',
+    );
+  });
 });
 
 describe('undelivered, retry and resend', () => {

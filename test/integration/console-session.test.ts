@@ -1,23 +1,11 @@
 import { createHmac, scryptSync } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ADMIN_TOKEN, type ApiStage, apiStage, READ_TOKEN } from '../support/api-stage.ts';
+import { expect, test } from 'vitest';
+import { ADMIN_TOKEN, type ApiStage, apiStageOfFile, READ_TOKEN } from '../support/api-stage.ts';
 import { startDaemon, testPrefix } from '../support/daemon.ts';
-import { Hook } from '../support/hook.ts';
 
-const closers: (() => Promise<unknown>)[] = [];
-const hooks = { backend: new Hook(), broken: new Hook(), operator: new Hook() };
 let stage: ApiStage;
-
-beforeAll(async () => {
-  for (const hook of Object.values(hooks)) {
-    await hook.start();
-    closers.push(() => hook.close());
-  }
-  stage = await apiStage(hooks, { later: (close) => void closers.push(close) });
-});
-
-afterAll(async () => {
-  for (const close of closers.reverse()) await close();
+const { later } = apiStageOfFile((ready) => {
+  stage = ready;
 });
 
 async function signIn(token: string, origin = stage.url): Promise<Response> {
@@ -129,14 +117,14 @@ test('signing out takes the cookie away, and only from the page itself', async (
 test('without a token nobody signs in on this machine, and `console: false` leaves only the API', async () => {
   const config = { ...stage.config, prefix: testPrefix() };
   const open = await startDaemon({ ...config, more: { server: { host: '127.0.0.1', port: 0 } } });
-  closers.push(() => open.daemon.close());
+  later(() => open.daemon.close());
   const session = await fetch(`${open.daemon.url}/console/session`);
   expect(await session.json()).toMatchObject({ signIn: false, scope: 'admin' });
   const foreign = { headers: { 'sec-fetch-site': 'cross-site' } };
   expect((await fetch(`${open.daemon.url}/console/session`, foreign)).status).toBe(403);
   const server = { host: '127.0.0.1', port: 0, tokens: { read: READ_TOKEN }, console: false };
   const off = await startDaemon({ ...config, prefix: testPrefix(), more: { server } });
-  closers.push(() => off.daemon.close());
+  later(() => off.daemon.close());
   for (const path of ['/', '/console/main.js', '/console/session'])
     expect((await fetch(`${off.daemon.url}${path}`)).status).toBe(404);
 });

@@ -106,6 +106,9 @@ function emitEverything(signals: Signals): void {
     });
   }
   emitChecks(signals);
+  signals.emit('books.fed', { taken: 3, readMs: Date.now() });
+  signals.emit('books.broken', { kind: 'lost' });
+  signals.emit('books.failed', { reason: 'Postgres is away' });
   signals.emit('delivery.opened', delivery);
   signals.emit('delivery.attempted', {
     ...delivery,

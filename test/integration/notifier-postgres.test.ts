@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -259,6 +260,55 @@ describe.skipIf(NOT_INSTALLED !== '')(`a receiver of type postgres${NOT_INSTALLE
     expect(await rows()).toHaveLength(1);
   });
 
+  test('leaves nothing waiting in the server that it has given up', async () => {
+    const { deliver } = notifierOf(receiverAt(postgres.url, { timeoutMs: 700 }));
+    const holder = await connected();
+    await holder.query('BEGIN; LOCK TABLE intentwatch_events');
+    for (const id of ['evt_1', 'evt_2', 'evt_3']) {
+      expect(await deliver(renderedEvent(id))).toMatchObject({ outcome: 'failed' });
+    }
+    await eventually('no connection is left', async () => {
+      const { rowCount } = await admin.query(
+        `SELECT 1 FROM pg_stat_activity WHERE application_name = 'intentwatch'`,
+      );
+      return rowCount === 0;
+    });
+    await holder.query('ROLLBACK');
+    expect(await rows()).toEqual([]);
+  });
+
+  test('inserts an event about a subject whose name is as long as it likes', async () => {
+    const { deliver } = notifierOf(receiverAt(postgres.url));
+    const event = renderedEvent();
+    // Random, or it would be packed.
+    const id = `intent:${randomBytes(20_000).toString('hex')}`;
+    const long = { ...event, data: { ...event.data, subject: { kind: 'intent', id } } };
+    expect(await deliver(long)).toMatchObject({ outcome: 'delivered' });
+    expect(await rows()).toMatchObject([{ subject: id }]);
+    await admin.query(
+      'TRUNCATE intentwatch_events; DROP INDEX intentwatch_events_subject; CREATE INDEX own ON intentwatch_events (sequence, subject)',
+    );
+    const { outcome, reason } = await deliver({ ...long, id: 'evt_other' });
+    expect([outcome, reason]).toEqual(['failed', expect.stringContaining('(54000); expected no index')]);
+    expect(await deliver(renderedEvent('evt_short'))).toMatchObject({ outcome: 'delivered' });
+  });
+
+  test('says that it reached a server that does not write, or has no connection left', async () => {
+    await admin.query(`DROP ROLE IF EXISTS writer; CREATE ROLE writer LOGIN CONNECTION LIMIT 0`);
+    await admin.query('GRANT ALL ON intentwatch_events TO writer; GRANT USAGE ON SCHEMA public TO writer');
+    const { deliver } = notifierOf(receiverAt(postgres.url.replace('postgres@', 'writer@')));
+    expect((await deliver(renderedEvent())).reason).toContain('too many connections');
+    await admin.query(
+      'ALTER ROLE writer CONNECTION LIMIT 1; ALTER ROLE writer SET default_transaction_read_only = on',
+    );
+    expect((await deliver(renderedEvent())).reason).toContain(
+      '(25006); expected a server and a user that may write',
+    );
+    await admin.query('ALTER ROLE writer RESET default_transaction_read_only');
+    // The server may still be ending the connection before.
+    await eventually('it is delivered', async () => (await deliver(renderedEvent())).outcome === 'delivered');
+  });
+
   test('uses TLS, with a certificate that fits, unless it is told not to', async () => {
     const tls = { ca: await pem('ca'), identity: null };
     const url = postgres.url.replace('127.0.0.1', 'localhost');
@@ -283,6 +333,26 @@ test('does not speak to a server that has no TLS', async () => {
     outcome: 'failed',
     reason: 'The server does not support SSL connections',
   });
+});
+
+test('connects without a bound on statements to a pooler that knows none', async () => {
+  const asked: string[] = [];
+  const pooler = await started(
+    new RawServer((socket) => {
+      socket.once('data', (chunk: Buffer) => {
+        asked.push(chunk.toString('latin1'));
+        const isRefused = chunk.includes('statement_timeout');
+        const said = isRefused ? '08P01\0Munsupported startup parameter' : '53300\0Mno more connections';
+        const fields = Buffer.from(`SFATAL\0C${said}\0\0`);
+        const head = Buffer.from('E\0\0\0\0');
+        head.writeUInt32BE(fields.length + 4, 1);
+        socket.end(Buffer.concat([head, fields]));
+      });
+    }),
+  );
+  const { deliver } = notifierOf(receiverAt(`postgres://daemon:${PASSWORD}@127.0.0.1:${pooler.port}/events`));
+  expect((await deliver(renderedEvent())).reason).toBe('no more connections (53300)');
+  expect(asked.map((text) => text.includes('statement_timeout'))).toEqual([true, false]);
 });
 
 test('says that nobody answers, and nothing of the password', async () => {

@@ -6,19 +6,13 @@ import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
 import { reloadable } from '../support/reloadable.ts';
-import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { hashOf, type ScriptedUpstream, upstreamOfStatuses } from '../support/scripted-upstream.ts';
 
 const { later, started } = opening();
 
 /** An upstream that knows the status of transfers. */
 async function upstreamOf(statuses: Map<string, string>): Promise<ScriptedUpstream> {
-  return started(
-    new ScriptedUpstream(({ query }) => {
-      const hash = query.intentHash ?? '';
-      const status = statuses.get(hash) ?? 'unknown';
-      return { records: [intentRecord(hash, status, status === 'unknown' ? null : 1_763_638_259)] };
-    }),
-  );
+  return started(upstreamOfStatuses(statuses));
 }
 
 function configOf(upstream: ScriptedUpstream, changes: Partial<TestConfig>): TestConfig {

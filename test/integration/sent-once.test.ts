@@ -15,6 +15,7 @@ const open = opening();
 /** As long as guarantee 2 says that nothing is sent twice for. */
 const STALL_MS = 8_000;
 
+/** What is stalled for is real time. */
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**

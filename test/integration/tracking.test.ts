@@ -10,7 +10,7 @@ import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
 import { RedisProcess } from '../support/redis-process.ts';
 import { reloadable } from '../support/reloadable.ts';
-import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { hashOf, upstreamOfStatuses } from '../support/scripted-upstream.ts';
 
 const { later, started } = opening();
 
@@ -37,13 +37,7 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 /** An upstream of transfers, and a config that names only the first of them. */
 async function stage(changes: Partial<TestConfig> = {}) {
   const statuses = new Map([[ONE, 'pending']]);
-  const upstream = await started(
-    new ScriptedUpstream(({ query }) => {
-      const hash = query.intentHash ?? '';
-      const status = statuses.get(hash) ?? 'unknown';
-      return { records: [intentRecord(hash, status, status === 'unknown' ? null : 1_763_638_259)] };
-    }),
-  );
+  const upstream = await started(upstreamOfStatuses(statuses));
   const [hook, other] = [await started(new Hook()), await started(new Hook())];
   const config: TestConfig = {
     baseUrl: upstream.url,

@@ -1,13 +1,9 @@
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { createPostgresInbox } from '../../consumer/src/index.ts';
-import { isOperatorKind } from '../../src/domain/events/event-types.ts';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
-import { connect, disconnect } from '../../src/store/connection.ts';
-import { EventLog } from '../../src/store/event-log.ts';
-import { Keys } from '../../src/store/keys.ts';
 import { testPrefix } from '../support/daemon.ts';
-import { eventually } from '../support/eventually.ts';
+import { killByTurns, toldAndFound } from '../support/kill-by-turns.ts';
 import { opening } from '../support/opening.ts';
 import { freePort } from '../support/port.ts';
 import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
@@ -95,44 +91,24 @@ test.skipIf(NOT_INSTALLED !== '')(
     });
     await daemon.start();
 
-    sandbox.setPace(6);
-    for (let kill = 1; kill <= KILLS; kill++) {
-      const due = (kill * EVENTS) / (KILLS + 1);
-      await eventually(`${due} effects`, async () => (await effects()) >= due, 240_000);
-      // By turns also in the two moments: what was done is not stored yet; what is stored was not answered yet.
-      await consumer.next(kill % 4 < 2 ? 'new' : 'begun');
-      const victim = kill % 2 === 0 ? daemon : consumer;
-      await victim.kill();
-      await victim.start();
-    }
-    await eventually(`${EVENTS} effects`, async () => (await effects()) >= EVENTS, 240_000);
-    sandbox.setPace(0);
-    await eventually('all transfers have ended', () => sandbox.pace().livingTransfers === 0, 240_000);
-
-    const redis = connect({ kind: 'server', url: inject('redisUrl') });
-    later(() => disconnect(redis));
-    const log = new EventLog(redis, new Keys(prefix));
-    const logged = async (): Promise<string[]> =>
-      (await log.after('0-0', 1_000_000)).flatMap((entry) =>
-        entry.kind === 'event' && !isOperatorKind(entry.event.data.subject.kind) ? [entry.event.id] : [],
-      );
+    await killByTurns({
+      sandbox,
+      events: EVENTS,
+      kills: KILLS,
+      arrived: effects,
+      kill: async (turn) => {
+        // By turns also in the two moments: what was done is not stored yet; what is stored was not answered yet.
+        await consumer.next(turn % 4 < 2 ? 'new' : 'begun');
+        const victim = turn % 2 === 0 ? daemon : consumer;
+        await victim.kill();
+        await victim.start();
+      },
+    });
     const handled = async (): Promise<string[]> => {
       const { rows } = await pool.query<{ event_id: string }>('SELECT event_id FROM effects');
       return rows.map(({ event_id }) => event_id);
     };
-    let told: string[] = [];
-    let found: string[] = [];
-    await eventually(
-      'every event has its effect',
-      async () => {
-        told = await logged();
-        found = await handled();
-        // What comes between the two looks has its effect in one of them only.
-        const isStill = (await logged()).length === told.length;
-        return isStill && found.length >= told.length && told.length >= EVENTS;
-      },
-      240_000,
-    );
+    const { told, found } = await toldAndFound(prefix, { events: EVENTS, find: handled });
     expect(found.sort()).toEqual(told.sort());
     // Else nothing was shown: some were killed before they were stored, some after that and before they were answered.
     const { begun = 0, new: taken = 0, again = 0 } = Object.fromEntries(consumer.said);

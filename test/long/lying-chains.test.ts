@@ -9,7 +9,7 @@ const FILLS = Number(process.env.LYING_FILLS ?? '120');
 test.concurrent.for(SEEDS)(
   'every lie about a payment is disputed with its reason or left open, and no truth is, with seed %i',
   {
-    timeout: 1_800_000,
+    timeout: 7_200_000,
   },
   async (seed, { onTestFinished, expect }) => {
     const outcome = await underLies({

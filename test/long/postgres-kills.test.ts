@@ -1,14 +1,10 @@
 import { once } from 'node:events';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
-import { isOperatorKind } from '../../src/domain/events/event-types.ts';
 import { tableDefinition } from '../../src/notifiers/postgres/table.ts';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
-import { connect, disconnect } from '../../src/store/connection.ts';
-import { EventLog } from '../../src/store/event-log.ts';
-import { Keys } from '../../src/store/keys.ts';
 import { testPrefix } from '../support/daemon.ts';
-import { eventually } from '../support/eventually.ts';
+import { killByTurns, toldAndFound } from '../support/kill-by-turns.ts';
 import { opening } from '../support/opening.ts';
 import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
 
@@ -16,7 +12,6 @@ const { later, started, child } = opening();
 
 const EVENTS = Number(process.env.EVENTS ?? 2_000);
 const KILLS = Number(process.env.KILLS ?? 30);
-const WAIT_MS = 240_000;
 
 const NOT_INSTALLED = postgresFolder() === null ? ' (not run: there is no Postgres on this machine)' : '';
 
@@ -65,49 +60,29 @@ test.skipIf(NOT_INSTALLED !== '')(
     });
     await daemon.start();
 
-    sandbox.setPace(6);
-    for (let kill = 1; kill <= KILLS; kill++) {
-      const due = (kill * EVENTS) / (KILLS + 1);
-      await eventually(`${due} rows`, async () => (await rows()) >= due, WAIT_MS);
-      await nextInsert();
-      if (kill % 2 === 0) {
-        await daemon.kill();
-        await daemon.start();
-      } else {
-        await postgres.kill();
-        await postgres.startAgain();
-      }
-    }
-    await eventually(`${EVENTS} rows`, async () => (await rows()) >= EVENTS, WAIT_MS);
-    sandbox.setPace(0);
-    await eventually('all transfers have ended', () => sandbox.pace().livingTransfers === 0, WAIT_MS);
-
-    const redis = connect({ kind: 'server', url: inject('redisUrl') });
-    later(() => disconnect(redis));
-    const log = new EventLog(redis, new Keys(prefix));
-    const logged = async (): Promise<string[]> =>
-      (await log.after('0-0', 1_000_000)).flatMap((entry) =>
-        entry.kind === 'event' && !isOperatorKind(entry.event.data.subject.kind) ? [entry.event.id] : [],
-      );
+    await killByTurns({
+      sandbox,
+      events: EVENTS,
+      kills: KILLS,
+      arrived: rows,
+      kill: async (turn) => {
+        await nextInsert();
+        if (turn % 2 === 0) {
+          await daemon.kill();
+          await daemon.start();
+        } else {
+          await postgres.kill();
+          await postgres.startAgain();
+        }
+      },
+    });
     const inserted = async (): Promise<Row[]> => {
       const { rows } = await pool.query<Row>(
         'SELECT id, subject, sequence, position FROM intentwatch_events ORDER BY number',
       );
       return rows;
     };
-    let told: string[] = [];
-    let found: Row[] = [];
-    await eventually(
-      'every event has its row',
-      async () => {
-        told = await logged();
-        found = await inserted();
-        // What comes between the two looks has its row in one of them only.
-        const isStill = (await logged()).length === told.length;
-        return isStill && told.length >= EVENTS && found.length >= told.length;
-      },
-      WAIT_MS,
-    );
+    const { told, found } = await toldAndFound(prefix, { events: EVENTS, find: inserted });
     expect(found.map(({ id }) => id).sort()).toEqual(told.toSorted());
     for (const [subject, some] of Map.groupBy(found, (row) => row.subject)) {
       const sequences = some.map(({ sequence }) => Number(sequence));

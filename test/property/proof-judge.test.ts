@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { Funding } from '../../src/domain/proof/funding.ts';
 import type { Move, Reading } from '../../src/domain/proof/reading.ts';
 import type { Statement } from '../../src/domain/proof/statement.ts';
 import { judge } from '../../src/domain/proof/verdict.ts';
@@ -8,6 +9,7 @@ import {
   ALICE,
   BOB,
   block,
+  claim,
   INTENT,
   move,
   rules,
@@ -73,13 +75,34 @@ const anyStatement: fc.Arbitrary<Statement> = fc
     amount: fc.option(amount),
     recipients: fc.subarray([ALICE, BOB]),
   })
-  .map(statement);
+  .map(({ amount, ...parts }) =>
+    statement(parts.payment === 'refund' ? { ...parts, amount: null, sent: amount } : { ...parts, amount }),
+  );
+
+const anyFunding: fc.Arbitrary<Funding> = fc.oneof(
+  fc.constant(null),
+  fc.constant({ known: 'open' as const }),
+  fc.record({
+    known: fc.constant('proved' as const),
+    atMs: fc.integer({ min: STATED_AT - 8_000, max: STATED_AT }).map((seconds) => seconds * 1_000),
+    payer: fc.option(party),
+  }),
+);
 
 const anyRules = fc
-  .record({ takenIndexes: fc.subarray([0, 1, 2, 3, 4]), secondsLater: fc.integer({ min: 0, max: 8_000 }) })
-  .map(({ takenIndexes, secondsLater }) =>
+  .record({
+    takenIndexes: fc.subarray([0, 1, 2, 3, 4]),
+    held: fc.option(amount),
+    weight: fc.integer({ min: 0, max: 7 }),
+    isOpen: fc.boolean(),
+    funding: anyFunding,
+    secondsLater: fc.integer({ min: 0, max: 8_000 }),
+  })
+  .map(({ takenIndexes, held, weight, isOpen, funding, secondsLater }) =>
     rules({
-      taken: (index) => (takenIndexes.includes(index) ? OTHER : null),
+      claimOn: (index) =>
+        takenIndexes.includes(index) ? claim({ subject: OTHER, amount: held, weight, isOpen }) : null,
+      funding,
       nowMs: (STATED_AT + secondsLater) * 1_000,
     }),
   );
@@ -113,8 +136,11 @@ test('nothing is verified that no endpoint has as final', () => {
       expect(verdict.proof.singleSource ?? false).toBe(finalHosts(said).size === 1);
       const [only, ...others] = verdict.proof.moved ?? [];
       expect(others).toEqual([]);
-      expect(known.taken(only?.index ?? -1)).toBeNull();
-      expect(BigInt(only?.amount ?? '0')).toBeGreaterThanOrEqual(BigInt(stated.amount ?? '1'));
+      const holder = known.claimOn(only?.index ?? -1);
+      expect(holder === null ? [] : [holder.check]).toEqual(verdict.from);
+      const moved = BigInt(only?.amount ?? '0');
+      expect(moved).toBeGreaterThanOrEqual(BigInt(stated.amount ?? '1'));
+      expect(moved <= BigInt(stated.sent ?? moved)).toBe(true);
     }),
     RUNS,
   );

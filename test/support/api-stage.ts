@@ -1,9 +1,9 @@
 import { Agent, fetch, type Headers } from 'undici';
-import { inject } from 'vitest';
+import { afterAll, beforeAll, inject } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { type TestConfig, testPrefix } from './daemon.ts';
 import { eventually } from './eventually.ts';
-import type { Hook } from './hook.ts';
+import { Hook } from './hook.ts';
 import { reloadable } from './reloadable.ts';
 import { hashOf, intentRecord, type Scripted, ScriptedUpstream } from './scripted-upstream.ts';
 
@@ -28,6 +28,8 @@ export type Answered = { status: number; headers: Headers; body: JsonObject };
 export type ApiStage = {
   url: string;
   config: TestConfig;
+  /** Puts another config into the place of its file. */
+  write: (config: TestConfig) => Promise<void>;
   /** Has an intent be in a status from now on. */
   say: (intent: string, status: string) => void;
   call: (call: Call) => Promise<Answered>;
@@ -36,7 +38,18 @@ export type ApiStage = {
 /** Sets the stage: two receivers get the events of two intents with metadata, a third one only events for operators. */
 export async function apiStage(
   hooks: { backend: Hook; broken: Hook; operator: Hook },
-  { later, more = {} }: { later: (close: () => Promise<unknown>) => void; more?: object },
+  {
+    later,
+    more = {},
+    redisUrl = inject('redisUrl'),
+    metadata = {},
+  }: {
+    later: (close: () => Promise<unknown>) => void;
+    more?: object;
+    redisUrl?: string;
+    /** Of the second intent. */
+    metadata?: Record<string, string>;
+  },
 ): Promise<ApiStage> {
   const statuses = new Map<string, { status: string; updatedAt: number }>();
   const upstream = new ScriptedUpstream(({ query }): Scripted => {
@@ -48,7 +61,7 @@ export async function apiStage(
   later(() => upstream.close());
   const config: TestConfig = {
     baseUrl: upstream.url,
-    redisUrl: inject('redisUrl'),
+    redisUrl,
     prefix: testPrefix(),
     receivers: {
       backend: { url: hooks.backend.url },
@@ -62,7 +75,7 @@ export async function apiStage(
         metadata: { order: '1042' },
         receivers: ['backend', 'broken'],
       },
-      { name: 'order-2', intents: [hashOf(2)], receivers: ['backend'] },
+      { name: 'order-2', intents: [hashOf(2)], metadata, receivers: ['backend'] },
     ],
     more: {
       server: {
@@ -75,14 +88,36 @@ export async function apiStage(
       ...more,
     },
   };
-  const { daemon } = await reloadable(config, { later });
+  const { daemon, write } = await reloadable(config, { later });
   const { url } = daemon;
   return {
     url,
     config,
+    write,
     say: (intent, status) => statuses.set(intent, { status, updatedAt: Math.floor(Date.now() / 1_000) }),
     call: (call) => callApi(url, call),
   };
+}
+
+/**
+ * The stage of a test file, set before its first test and closed after its last. `onStage` is given it; what `later` is
+ * given is closed with it, in reverse order.
+ */
+export function apiStageOfFile(onStage: (stage: ApiStage) => void) {
+  const closers: (() => Promise<unknown>)[] = [];
+  const later = (close: () => Promise<unknown>): void => void closers.push(close);
+  const hooks = { backend: new Hook(), broken: new Hook(), operator: new Hook() };
+  beforeAll(async () => {
+    for (const hook of Object.values(hooks)) {
+      await hook.start();
+      later(() => hook.close());
+    }
+    onStage(await apiStage(hooks, { later }));
+  });
+  afterAll(async () => {
+    for (const close of closers.reverse()) await close();
+  });
+  return { hooks, later };
 }
 
 /** Asks the API of a daemon. */

@@ -1,50 +1,121 @@
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
+import type { Proof } from '../../src/domain/proof/proof.ts';
 import type { StatedPayment } from '../../src/sandbox/chains/chains.ts';
-import { UNPINNED } from './lying-orders.ts';
-
-const SOLANA = 1399811149;
+import { TOKENS } from '../../src/sandbox/world/chains.ts';
+import { ENDPOINTS } from './lying-faults.ts';
+import { ONE_HOST, SOLANA, UNPINNED } from './lying-orders.ts';
 
 /** What must be told of a payment: its outcome, with the reason of a dispute; `open`: nothing. */
 export type Expected = 'verified' | 'unproven' | 'open' | `disputed ${string}`;
 
-/** A stated payment, and whether two endpoints contradict each other about it. */
-export type Judged = { stated: StatedPayment; isContradicted: boolean };
+/** The block in which a transaction stands; on Solana `number` is its slot. */
+export type Place = { number: string; hash: string };
 
 /**
- * What must be told of a payment, by the rules that the user is promised; a table, and none of the daemon's code. A
- * payment that several intents state is not among it: see `accountShared`.
+ * A stated payment, whether two endpoints contradict each other about it, and whether two hosts prove what funded its transfer.
+ * `first`: what was stated before of the same transaction, where it states what another got.
  */
-export function expectedOf({ stated, isContradicted }: Judged): Expected {
-  const { payment, chainId, lie } = stated;
-  if (lie === 'absent' || lie === 'dropped') return 'unproven';
-  if (isContradicted) return 'open';
+export type Judged = {
+  stated: StatedPayment;
+  isContradicted: boolean;
+  isFundingProved: boolean;
+  first: StatedPayment | null;
+};
+
+/** What must be told of a payment, by the rules that the user is promised; tables, and none of the daemon's code. */
+export function expectedOf(judged: Judged): Expected {
+  const { stated, isContradicted } = judged;
+  const expected = isUnlisted(stated) || isContradicted ? 'open' : expectedOfLie(judged);
+  // One host alone is not enough for a word against anybody.
+  const isAgainst = expected !== 'verified' && ONE_HOST.has(stated.chainId);
+  return isAgainst ? 'open' : expected;
+}
+
+function expectedOfLie(judged: Judged): Expected {
+  const { payment, lie, chainId } = judged.stated;
   if (payment === 'source') return 'verified';
-  // Of a refund neither token nor amount is stated: that nothing of what was sent moved contradicts nothing.
-  if (payment === 'refund') {
-    if (lie === 'reverted') return 'disputed reverted';
-    return lie === null ? 'verified' : 'open';
-  }
+  if (payment === 'refund') return expectedOfRefund(judged);
+  const isPinned = !UNPINNED.has(chainId);
   switch (lie) {
     case null:
     case 'moved':
       return 'verified';
+    case 'absent':
+    case 'dropped':
+      return 'unproven';
     case 'reverted':
       return 'disputed reverted';
     case 'no-log':
     case 'worthless-token':
+    case 'to-itself':
       return 'disputed no-transfer';
     case 'short':
       return 'disputed short';
     case 'other-recipient':
       return 'disputed other-recipient';
     case 'other-intent':
-      return UNPINNED.has(chainId) ? 'verified' : 'disputed other-intent';
+    case 'forged':
+      return isPinned ? 'disputed other-intent' : 'verified';
+    case 'unlogged':
+      return isPinned ? 'open' : 'verified';
     case 'two-logs':
+    case 'in-parts':
       // What an account of Solana gained is one sum.
       return chainId === SOLANA ? 'verified' : 'open';
     case 'reused':
       return 'disputed other-intent';
+    case 'stale':
+      return expectedOfStale(judged);
+    case 'funding':
+      throw new Error('a delivery states no funding');
+    default:
+      return lie satisfies never;
   }
+}
+
+/** A payment is known to be older than its transfer by what funded that. */
+function expectedOfStale({ isFundingProved }: Judged): Expected {
+  return isFundingProved ? 'disputed other-intent' : 'open';
+}
+
+/** Of a refund neither token nor amount is stated: that nothing of what was sent moved contradicts nothing. */
+function expectedOfRefund(judged: Judged): Expected {
+  switch (judged.stated.lie) {
+    case null:
+    case 'moved':
+      return 'verified';
+    case 'stale':
+      return expectedOfStale(judged);
+    case 'reused':
+      return isLikeOwnRefund(judged) ? 'disputed other-intent' : 'open';
+    case 'absent':
+    case 'dropped':
+      return 'unproven';
+    case 'reverted':
+      return 'disputed reverted';
+    default:
+      return 'open';
+  }
+}
+
+/**
+ * Whether what was delivered to another could be taken for the refund: it went to whoever paid, and is not more than was sent.
+ * Who paid is told on EVM chains alone.
+ */
+function isLikeOwnRefund({ stated, first, isFundingProved }: Judged): boolean {
+  if (first === null || !isFundingProved || stated.chainId === SOLANA) return false;
+  const isToPayer = first.recipient.toLowerCase() === stated.recipient.toLowerCase();
+  return isToPayer && first.token === stated.token && BigInt(first.amount) <= BigInt(stated.amount);
+}
+
+function isUnlisted({ chainId, token }: StatedPayment): boolean {
+  return !TOKENS.some((listed) => listed.chainId === chainId && listed.address === token);
+}
+
+/** The name of what is wrong with a payment, for the figures. */
+function kindOf({ stated, isContradicted }: Judged): string {
+  if (isUnlisted(stated)) return 'unlisted-token';
+  return isContradicted ? 'contradicted' : (stated.lie ?? 'true');
 }
 
 /** What was told of a payment, in the words of `Expected`. */
@@ -62,11 +133,15 @@ export const paymentKey = (intentHash: string, payment: string): string => `inte
 /** What comes of an account: what does not fit, in words, and how often each outcome was expected of each lie. */
 export type LyingAccount = { problems: string[]; counts: Map<string, number> };
 
+/** What was told, whether an hour has passed on the chains, and where each transaction stands in the end, by `placeKey`. */
+export type Told = {
+  events: readonly RenderedEvent[];
+  passesHour: boolean;
+  places: ReadonlyMap<string, Place>;
+};
+
 /** Holds what was told against what must be, payment by payment. */
-export function accountLies(
-  judged: readonly Judged[],
-  { events, passesHour }: { events: readonly RenderedEvent[]; passesHour: boolean },
-): LyingAccount {
+export function accountLies(judged: readonly Judged[], { events, passesHour, places }: Told): LyingAccount {
   const problems: string[] = [];
   const counts = new Map<string, number>();
   const told = new Map<string, RenderedEvent[]>();
@@ -77,26 +152,74 @@ export function accountLies(
     told.set(key, [...(told.get(key) ?? []), event]);
   }
   for (const one of judged) {
-    const { intentHash, payment, lie, amount, recipient } = one.stated;
+    const { intentHash, payment } = one.stated;
     const key = paymentKey(intentHash, payment);
     const inTime = expectedOf(one);
     const expected = inTime === 'unproven' && !passesHour ? 'open' : inTime;
-    const name = `${lie ?? (one.isContradicted ? 'contradicted' : 'true')} ${payment}: ${expected}`;
+    const name = `${kindOf(one)} ${payment}: ${expected}`;
     counts.set(name, (counts.get(name) ?? 0) + 1);
     const found = told.get(key) ?? [];
     told.delete(key);
     const [first] = found;
     const says = first === undefined ? 'open' : toldOf(first);
     if (found.length > 1) problems.push(`${key} was told ${found.length} times`);
-    if (says !== expected) problems.push(`${key} (${lie}): told ${says}, expected ${expected}`);
-    const move = first?.data.proof?.moved?.[0];
-    if (says !== 'verified' || move === undefined) continue;
-    if (BigInt(move.amount) < BigInt(amount))
-      problems.push(`${key}: proved by ${move.amount}, stated ${amount}`);
-    if (payment === 'destination' && move.to.toLowerCase() !== recipient.toLowerCase()) {
-      problems.push(`${key}: proved by a payment to ${move.to}, expected ${recipient}`);
+    if (says !== expected) {
+      const on = `${kindOf(one)} on ${one.stated.chainId}`;
+      problems.push(`${key} (${on}): told ${says}, expected ${expected}`);
     }
+    const proof = first?.data.proof;
+    if (proof === undefined) continue;
+    problems.push(...proofFaults(one.stated, { proof, says, places }).map((fault) => `${key}: ${fault}`));
   }
   for (const key of told.keys()) problems.push(`${key} was told, and never stated`);
-  return { problems, counts };
+  return { problems: [...problems, ...usedTwice(events)], counts };
+}
+
+/** The name of a transaction among places. */
+export const placeKey = ({ chainId, txHash }: { chainId: number; txHash: string }): string =>
+  `${chainId} ${txHash}`;
+
+/** What is wrong with a proof that was told, whatever it says. */
+function proofFaults(
+  stated: StatedPayment,
+  { proof, says, places }: { proof: Proof; says: Expected | null; places: Told['places'] },
+): string[] {
+  const { chainId, amount, recipient, payment } = stated;
+  const faults: string[] = [];
+  const isAlone = ONE_HOST.has(chainId);
+  if ((proof.singleSource === true) !== isAlone) faults.push(`singleSource is ${proof.singleSource}`);
+  if (!isAlone && ENDPOINTS.some((name) => !proof.endpoints.includes(name))) {
+    faults.push(`${says} by ${proof.endpoints.join(' and ')} alone`);
+  }
+  const place = places.get(placeKey(stated));
+  if (proof.block !== undefined && proof.block.hash !== place?.hash) {
+    faults.push(
+      `${says} in block ${proof.block.number} ${proof.block.hash}, it is in ${place?.number} ${place?.hash}`,
+    );
+  }
+  const move = proof.moved?.[0];
+  if (says !== 'verified') return faults;
+  if (proof.block === undefined || move === undefined) return [...faults, 'verified by nothing'];
+  if (payment !== 'refund' && BigInt(move.amount) < BigInt(amount)) {
+    faults.push(`proved by ${move.amount}, stated ${amount}`);
+  }
+  if (payment === 'destination' && move.to.toLowerCase() !== recipient.toLowerCase()) {
+    faults.push(`proved by a payment to ${move.to}, expected ${recipient}`);
+  }
+  return faults;
+}
+
+/** Logs that prove more than one payment to somebody. */
+function usedTwice(events: readonly RenderedEvent[]): string[] {
+  const proved = new Map<string, string>();
+  return events.flatMap(({ type, data: { proof, subject } }) => {
+    if (type !== 'intent.verified' || proof === undefined || proof.payment === 'source') return [];
+    return (proof.moved ?? []).flatMap(({ index }) => {
+      const log = `${proof.chainId} ${proof.txHash} ${index}`;
+      const whose = `${subject.id} ${proof.payment}`;
+      const other = proved.get(log) ?? whose;
+      proved.set(log, other);
+      return other === whose ? [] : [`${whose}: proved by log ${log}, which proved ${other}`];
+    });
+  });
 }

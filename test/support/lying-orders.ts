@@ -1,36 +1,51 @@
 import type { Lie } from '../../src/sandbox/chains/lies.ts';
-import { address } from '../../src/sandbox/world/identifiers.ts';
+import { address, transactionHash } from '../../src/sandbox/world/identifiers.ts';
 import { between, chance, integer, pick, type Random, randomStream } from '../../src/sandbox/world/random.ts';
 import type { SandboxOrder } from './sandbox-order.ts';
 
-const SOLANA = 1399811149;
-const EVM_CHAINS = [1, 10, 8453, 42161];
+export const SOLANA = 1399811149;
 
 /** All chains on which payments are checked. */
-export const CHECKED_CHAINS = [...EVM_CHAINS, SOLANA];
+export const CHECKED_CHAINS = [1, 10, 8453, 42161, SOLANA];
 
 /** Chains of which no fulfilment is pinned: there, what a fulfilment says is not looked at. */
-export const UNPINNED = new Set([42161, SOLANA]);
+export const UNPINNED = new Set([10, SOLANA]);
 
-/** Lies about a delivery that are told while others are; `reused` comes after all others. */
-const LIES: readonly Lie[] = [
+/** Chains whose endpoints are on one host: what is not so there can never be told. */
+export const ONE_HOST = new Set([42161]);
+
+/** A lie as the sandbox tells it, or a token that nobody listed: what is stated of that is so, but it is worth nothing. */
+type Kind = Lie | 'unlisted-token';
+
+/** Kinds of lies about a delivery that are told while others are; `reused` comes after all others. */
+const KINDS: readonly Kind[] = [
   'reverted',
   'no-log',
   'short',
   'other-recipient',
   'worthless-token',
   'other-intent',
+  'forged',
+  'unlogged',
   'two-logs',
+  'in-parts',
+  'to-itself',
+  'stale',
   'absent',
   'moved',
   'dropped',
+  'unlisted-token',
 ];
 
-const REFUND_LIES: readonly Lie[] = ['reverted', 'no-log', 'absent'];
+const REFUND_LIES: readonly Lie[] = ['reverted', 'no-log', 'funding', 'stale', 'absent', 'moved', 'dropped'];
 
-const SHARE_OF_LIES = 0.4;
-const SHARE_OF_REFUNDS = 0.06;
-const SHARE_OF_REUSED = 0.04;
+/** Of so many transfers one is refunded; of so many transfers and refunds two are lies. */
+const REFUND_EVERY = 10;
+const LIES_AMONG = 4;
+
+const SHARE_OF_REUSED = 0.06;
+/** Of so many transfers that state what another got, one does so of its refund. */
+const REUSED_REFUND_EVERY = 3;
 
 /** The wallets among which a seed's transfers go. */
 export function walletsOf(seed: number): { evm: string[]; solana: string } {
@@ -39,14 +54,18 @@ export function walletsOf(seed: number): { evm: string[]; solana: string } {
   return { evm: [0, 1, 2, 3].map((index) => drawn(index, 'evm')), solana: drawn(4, 'solana') };
 }
 
-/** So many transfers: first those that can be made at any time, then those that state a payment of another. */
+/**
+ * So many transfers: first those that can be made at any time, then those that state a payment of another. Kinds of lies
+ * take turns, so that a run of any length has all of them; chains, wallets and amounts are drawn.
+ */
 export function ordersOf(seed: number, fills: number): { first: SandboxOrder[]; reused: SandboxOrder[] } {
   const reused = Math.round(fills * SHARE_OF_REUSED);
   return {
     first: Array.from({ length: fills - reused }, (_, index) => anyOrder(seed, index)),
-    reused: Array.from({ length: reused }, (_, index) => {
+    reused: Array.from({ length: reused }, (_, index): SandboxOrder => {
       const random = randomStream(seed, 'lying', 'reused', index);
-      return { ...parties(random, seed), lie: 'reused' as const };
+      const fate = index % REUSED_REFUND_EVERY === 0 ? 'refunded' : 'settled';
+      return { ...parties(random, seed), fate, lie: 'reused' };
     }),
   };
 }
@@ -54,18 +73,30 @@ export function ordersOf(seed: number, fills: number): { first: SandboxOrder[]; 
 function anyOrder(seed: number, index: number): SandboxOrder {
   const random = randomStream(seed, 'lying', 'order', index);
   const order = parties(random, seed);
-  const isLie = chance(random, SHARE_OF_LIES);
-  if (chance(random, SHARE_OF_REFUNDS)) {
-    return { ...order, fate: 'refunded', ...(isLie ? { lie: pick(random, REFUND_LIES) } : {}) };
+  const refunds = Math.floor(index / REFUND_EVERY);
+  if (index % REFUND_EVERY === REFUND_EVERY - 1) {
+    const lie = lieAt(REFUND_LIES, refunds);
+    return { ...order, fate: 'refunded', ...(lie === null ? {} : { lie }) };
   }
   const fate = chance(random, 0.2) ? ('late-details' as const) : ('settled' as const);
-  return { ...order, fate, ...(isLie ? { lie: pick(random, LIES) } : {}) };
+  const kind = lieAt(KINDS, index - refunds);
+  if (kind !== 'unlisted-token') return { ...order, fate, ...(kind === null ? {} : { lie: kind }) };
+  const chainKind = order.to === SOLANA ? 'solana' : 'evm';
+  const states = { txHash: transactionHash(random, chainKind), token: address(random, chainKind) };
+  return { ...order, fate, states };
+}
+
+/** Which lie the one at this place of all is; null for none. Of every few two are lies, one of each kind after the other. */
+function lieAt<K extends Kind>(kinds: readonly K[], place: number): K | null {
+  const within = place % LIES_AMONG;
+  if (within >= 2) return null;
+  return kinds[(Math.floor(place / LIES_AMONG) * 2 + within) % kinds.length] ?? null;
 }
 
 /** Between two chains and two wallets that are drawn. */
-function parties(random: Random, seed: number): SandboxOrder {
+function parties(random: Random, seed: number) {
   const { evm, solana } = walletsOf(seed);
-  const from = pick(random, EVM_CHAINS);
+  const from = pick(random, CHECKED_CHAINS);
   const to = pick(
     random,
     CHECKED_CHAINS.filter((chain) => chain !== from),
@@ -73,7 +104,7 @@ function parties(random: Random, seed: number): SandboxOrder {
   return {
     from,
     to,
-    funder: pick(random, evm),
+    funder: from === SOLANA ? solana : pick(random, evm),
     recipient: to === SOLANA ? solana : pick(random, evm),
     amount: String(Math.round(between(random, 1, 1_000)) * 1_000_000 + integer(random, 1_000_000)),
   };

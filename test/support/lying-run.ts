@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { StatedPayment } from '../../src/sandbox/chains/chains.ts';
 import { FULFILMENT_ADDRESS, FULFILMENT_EVENT } from '../../src/sandbox/chains/evm-shapes.ts';
@@ -7,9 +6,17 @@ import { randomStream } from '../../src/sandbox/world/random.ts';
 import { ChildDaemon } from './child-daemon.ts';
 import { TestReceiver, testPrefix } from './daemon.ts';
 import { eventually } from './eventually.ts';
-import { accountLies, expectedOf, type Judged, type LyingAccount, paymentKey } from './lying-account.ts';
+import {
+  accountLies,
+  expectedOf,
+  type Judged,
+  type LyingAccount,
+  paymentKey,
+  placeKey,
+} from './lying-account.ts';
+import { contradictedOf, placesOf } from './lying-chains.ts';
 import { ENDPOINTS, LASTING, PassingFaults, startFault } from './lying-faults.ts';
-import { CHECKED_CHAINS, ordersOf, UNPINNED, walletsOf } from './lying-orders.ts';
+import { CHECKED_CHAINS, ONE_HOST, ordersOf, UNPINNED, walletsOf } from './lying-orders.ts';
 import { orderAt, type SandboxOrder } from './sandbox-order.ts';
 import { TcpProxy } from './tcp-proxy.ts';
 
@@ -33,8 +40,10 @@ export type LyingOutcome = LyingAccount & {
 };
 
 const TIME_SCALE = 60;
-/** A block is final after three seconds. */
-const FINALITY_SECONDS = 3 * TIME_SCALE;
+/** A block is final after twelve seconds: longer than a daemon takes to ask for it first, also on a busy machine. */
+const FINALITY_SECONDS = 12 * TIME_SCALE;
+/** A check is asked about again after 15 minutes at the latest: so long, and as long again, what is due may take. */
+const DUE_MS = 1_800_000;
 const AT_ONCE = 8;
 const KILLED_AT = [0.15, 0.5];
 /** Longer than an hour: by so much the chains run ahead in the end. */
@@ -90,7 +99,7 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
   await eventually('the end of all transfers', () => sandbox.pace().livingTransfers === 0);
   stamp('ended');
 
-  const contradictions = new Map<string, Promise<boolean>>();
+  const contradictions = new Map<string, boolean>();
   /** Waits until all is told that is to be told without more time passing on the chains. */
   const settled = async (isDue: (judged: Judged) => boolean): Promise<Judged[]> => {
     const judged = await judge(sandbox, { seed, contradictions });
@@ -99,7 +108,7 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
       const told = new Set(hook.events.map(keyOf));
       return due.filter((key) => !told.has(key));
     };
-    await eventually('what is due is told', () => missing().length === 0, 900_000).catch((error: unknown) => {
+    await eventually('what is due is told', () => missing().length === 0, DUE_MS).catch((error: unknown) => {
       throw new Error(
         `${String(error)}: not ${missing().slice(0, 5).join(', ')}, ${missing().length} in all`,
       );
@@ -121,7 +130,11 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
   }
 
   const events = once(hook.events);
-  const { problems, counts } = accountLies(judged, { events, passesHour: run.passesHour });
+  const places = await placesOf(
+    sandbox,
+    judged.map(({ stated }) => stated),
+  );
+  const { problems, counts } = accountLies(judged, { events, passesHour: run.passesHour, places });
   return {
     problems: [...problems, ...accountStatuses(judged, events)],
     counts,
@@ -155,7 +168,7 @@ function configOf({
     const url = chainId === 1 && name === 'other' ? cuttable : sandbox.rpcUrl(chainId, name);
     return {
       name,
-      url: name === 'other' ? url.replace('127.0.0.1', 'localhost') : url,
+      url: name === 'other' && !ONE_HOST.has(chainId) ? url.replace('127.0.0.1', 'localhost') : url,
       requestsPerSecond: 500,
     };
   };
@@ -195,56 +208,29 @@ async function makeOrders(
 /** Every payment that the sandbox stated about the run's own transfers, and whether endpoints contradict each other. */
 async function judge(
   sandbox: Sandbox,
-  { seed, contradictions }: { seed: number; contradictions: Map<string, Promise<boolean>> },
+  { seed, contradictions }: { seed: number; contradictions: Map<string, boolean> },
 ): Promise<Judged[]> {
-  const mine = new Set([...walletsOf(seed).evm, walletsOf(seed).solana]);
+  const { evm, solana } = walletsOf(seed);
+  const mine = new Set([...evm, solana]);
   const stated = sandbox.payments().filter(({ from, recipient }) => mine.has(from) || mine.has(recipient));
-  const judged: Judged[] = [];
-  for (const one of stated) {
-    const key = `${one.chainId} ${one.txHash}`;
-    const asked = contradictions.get(key) ?? contradicted(sandbox, one);
-    // What has moved may not be back in a block yet.
-    if (one.lie !== 'moved') contradictions.set(key, asked);
-    judged.push({ stated: one, isContradicted: await asked });
+  // What has moved may not be back in a block yet.
+  const unknown = stated.filter((one) => one.lie === 'moved' || !contradictions.has(placeKey(one)));
+  for (const [key, isContradicted] of await contradictedOf(sandbox, unknown)) {
+    contradictions.set(key, isContradicted);
   }
-  return judged;
+  const isContradicted = (one: StatedPayment): boolean => contradictions.get(placeKey(one)) === true;
+  const proved = stated.filter((one) => isFunding(one) && !isContradicted(one) && !ONE_HOST.has(one.chainId));
+  const funded = new Set(proved.map(({ intentHash }) => intentHash));
+  const firsts = new Map(stated.filter(({ lie }) => lie === null).map((one) => [placeKey(one), one]));
+  return stated.map((one) => ({
+    stated: one,
+    isContradicted: isContradicted(one),
+    isFundingProved: funded.has(one.intentHash),
+    first: one.lie === 'reused' ? (firsts.get(placeKey(one)) ?? null) : null,
+  }));
 }
 
-/** Whether two endpoints contradict each other about the block of a transaction, or what it moved of the stated token. */
-async function contradicted(sandbox: Sandbox, { chainId, txHash, token }: StatedPayment): Promise<boolean> {
-  const isSolana = chainId === 1399811149;
-  const method = isSolana ? 'getTransaction' : 'eth_getTransactionReceipt';
-  const params = isSolana
-    ? [txHash, { commitment: 'confirmed', maxSupportedTransactionVersion: 0 }]
-    : [txHash];
-  const [own, other] = await Promise.all(
-    ENDPOINTS.map(async (name) => {
-      const response = await fetch(sandbox.rpcUrl(chainId, name), {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-      });
-      const text = await response.text();
-      return JSON.stringify(JSON.parse(text), (_, value: unknown) =>
-        isOfOtherToken(value, token) ? null : value,
-      );
-    }),
-  );
-  return own !== other;
-}
-
-/** A log or balance of a token, though not of this one. */
-function isOfOtherToken(value: unknown, token: string): boolean {
-  const read = ofToken.safeParse(value);
-  if (!read.success) return false;
-  const named = 'mint' in read.data ? read.data.mint : read.data.address;
-  return named.toLowerCase() !== token.toLowerCase();
-}
-
-const ofToken = z.union([
-  z.object({ mint: z.string() }),
-  z.object({ address: z.string(), topics: z.unknown() }),
-]);
+const isFunding = ({ payment }: StatedPayment): boolean => payment === 'source';
 
 const keyOf = ({ data }: RenderedEvent): string => `${data.subject.id} ${data.proof?.payment}`;
 

@@ -1,3 +1,4 @@
+import type { Claim } from '../../src/domain/proof/claim.ts';
 import type { Found, Move, Reading } from '../../src/domain/proof/reading.ts';
 import type { Statement } from '../../src/domain/proof/statement.ts';
 import type { JudgeRules } from '../../src/domain/proof/verdict.ts';
@@ -23,6 +24,7 @@ export function statement(parts: Partial<Statement> = {}): Statement {
     txHash: TX,
     token: TOKEN,
     amount: '1000',
+    sent: null,
     recipients: [ALICE],
     ...parts,
   };
@@ -66,11 +68,19 @@ export function failed(endpoint: string): Reading {
 /** The rules a minute after it was stated: the token is listed, and nothing is taken. */
 export function rules(parts: Partial<JudgeRules> = {}): JudgeRules {
   return {
-    taken: () => null,
+    claimOn: () => null,
+    funding: null,
+    rememberedMs: 30 * 86_400_000,
     isListed: (token) => token === TOKEN,
     isCheckable: () => true,
     statedAtMs: STATED_AT * 1_000,
     nowMs: (STATED_AT + 60) * 1_000,
     ...parts,
   };
+}
+
+/** What another transfer claims of a log: all of it, to whom it was known to go. */
+export function claim(parts: Partial<Claim> = {}): Claim {
+  const subject = intentId(`0x${'22'.repeat(32)}`);
+  return { check: `${subject}|destination`, subject, amount: '1000', weight: 3, isOpen: false, ...parts };
 }

@@ -83,3 +83,12 @@ export function intentRecord(
 export function hashOf(number: number): string {
   return `0x${number.toString(16).padStart(64, '0')}`;
 }
+
+/** An upstream that says of each intent the status that stands in a map, which a test may change, and knows no other. */
+export function upstreamOfStatuses(statuses: ReadonlyMap<string, string>): ScriptedUpstream {
+  return new ScriptedUpstream(({ query }) => {
+    const hash = query.intentHash ?? '';
+    const status = statuses.get(hash) ?? 'unknown';
+    return { records: [intentRecord(hash, status, status === 'unknown' ? null : 1_763_638_259)] };
+  });
+}

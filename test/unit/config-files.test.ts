@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
+import { ExpiringSecret } from '../../src/config/fields/signing-secret.ts';
+import { ConfigFile } from '../../src/config/file/config-file.ts';
 import { ConfigError } from '../../src/config/file/errors.ts';
 import { loadConfig } from '../../src/config/file/load.ts';
 import { signatureHeader } from '../../src/notifiers/webhook/sign.ts';
@@ -36,6 +38,31 @@ function refused(outcome: Config | ConfigError): string {
     .map(({ line, column, path, message }) => `${line}:${column} ${path} ${message}`)
     .join('; ');
 }
+
+test('a large config that is read again, in a thread, is the same, with its secrets', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-config-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, 'intentwatch.yaml');
+  const padding = '# a line that says nothing\n'.repeat(3_000);
+  const text = await readFile(minimal, 'utf8');
+  await writeFile(
+    file,
+    `${padding}${text.replace(`[${SECRET}]`, `["\${NEW}", { secret: ${OLD}, until: 2036-01-01T00:00:00Z }]`)}`,
+  );
+  const source = new ConfigFile(file, { NEW: SECRET });
+  const [first, second] = [await source.load(), await source.load()];
+  expect(second).toEqual(first);
+  const [receiver] = second.receivers;
+  if (receiver?.type !== 'webhook') throw new Error('expected the webhook of the file');
+  expect(second.upstream.apiKey.reveal()).toBe('key-1');
+  expect(receiver.url.reveal()).toMatch(/^https:/);
+  expect(receiver.secrets.map((secret) => secret.reveal())).toEqual([SECRET, OLD]);
+  expect(receiver.secrets[1]).toMatchObject({ untilMs: Date.UTC(2036, 0, 1) });
+  expect(receiver.secrets[1]).toBeInstanceOf(ExpiringSecret);
+  await writeFile(file, `${padding}upstream: [`);
+  await expect(source.load()).rejects.toThrow(ConfigError);
+  expect(source.look()).toBe('same');
+});
 
 describe('a value from a file', () => {
   test.each([

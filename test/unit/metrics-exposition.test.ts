@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { WATCHES } from '../../src/domain/cadence/watch-rules.ts';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { COMMON, type Directory } from '../../src/domain/transfers/chains.ts';
 import { OPEN_STATES } from '../../src/domain/transfers/open-transfer.ts';
 import { MOST_PER_RECEIVER, MOST_PER_ROUTE } from '../../src/metrics/budget.ts';
 import { wantsOpenMetrics } from '../../src/metrics/exposition.ts';
-import { type MetricSources, Metrics } from '../../src/metrics/metrics.ts';
+import type { MetricSources, Metrics } from '../../src/metrics/metrics.ts';
 import { Signals } from '../../src/signals.ts';
 import type { OpenSum } from '../../src/store/open-transfers.ts';
-import { NO_TRANSFERS, STANDING } from '../support/standing.ts';
+import { metricsOf } from '../support/metrics-stage.ts';
 
 const USDC_ON_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 const EVENT_ID = `evt_${'0a'.repeat(20)}`;
@@ -22,31 +22,17 @@ let open: Metrics[] = [];
 function create({
   sources = {},
   receivers = ['backend'],
+  directory = COMMON,
 }: {
   sources?: Partial<MetricSources>;
   receivers?: readonly string[];
+  directory?: Directory;
 }): Metrics {
-  const metrics = new Metrics({
+  const metrics = metricsOf({
     signals,
-    sources: {
-      transfers: async () => NO_TRANSFERS,
-      subjects: async () => [],
-      queues: async () => [],
-      deliveries: async () => [],
-      receivers: async () => [],
-      surfaces: async () => [],
-      waits: async () => [],
-      learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
-      routes: async () => [],
-      checks: async () => [],
-      ...sources,
-    },
-    directory: COMMON,
-    standing: STANDING,
+    sources,
     receivers: receivers.map((name) => ({ name, type: 'webhook' })),
-    routes: [],
-    version: '1.2.3',
-    nodeVersion: 'v26.0.0',
+    directory,
   });
   open.push(metrics);
   return metrics;
@@ -248,32 +234,13 @@ test('what an open transfer will count as stands at 0 before it ends, and keeps 
 
 test('symbols of tokens beyond the tenth count as other', async () => {
   const metrics = create({});
-  const directory = Array.from({ length: 30 }, (_, index) => `T${index}`);
-  const named = new Metrics({
-    signals,
-    sources: {
-      transfers: async () => NO_TRANSFERS,
-      subjects: async () => [],
-      queues: async () => [],
-      deliveries: async () => [],
-      receivers: async () => [],
-      surfaces: async () => [],
-      waits: async () => [],
-      learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
-      routes: async () => [],
-      checks: async () => [],
-    },
+  const symbols = Array.from({ length: 30 }, (_, index) => `T${index}`);
+  const named = create({
     directory: {
       chain: () => null,
-      token: (_, address) => ({ symbol: directory[Number(address)] ?? '', decimals: 6 }),
+      token: (_, address) => ({ symbol: symbols[Number(address)] ?? '', decimals: 6 }),
     },
-    standing: STANDING,
-    receivers: [],
-    routes: [],
-    version: '1',
-    nodeVersion: '1',
   });
-  open.push(named);
   for (let index = 0; index < 30; index += 1) emitMove('8453:10', String(index));
   const volumes = (body: string): string[] =>
     body.split('\n').filter((line) => line.startsWith('intentwatch_transfer_volume'));

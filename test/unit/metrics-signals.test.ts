@@ -1,36 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Event } from '../../src/domain/events/event.ts';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
-import { Metrics } from '../../src/metrics/metrics.ts';
+import type { Metrics } from '../../src/metrics/metrics.ts';
 import { type SignalMap, Signals } from '../../src/signals.ts';
-import { NO_TRANSFERS, STANDING } from '../support/standing.ts';
+import { metricsOf } from '../support/metrics-stage.ts';
 
 const signals = new Signals();
 let metrics: Metrics;
 
 beforeEach(() => {
-  metrics = new Metrics({
-    signals,
-    sources: {
-      transfers: async () => NO_TRANSFERS,
-      subjects: async () => [],
-      queues: async () => [],
-      deliveries: async () => [],
-      receivers: async () => [],
-      surfaces: async () => [],
-      waits: async () => [],
-      learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
-      routes: async () => [],
-      checks: async () => [],
-    },
-    directory: COMMON,
-    standing: STANDING,
-    receivers: [{ name: 'backend', type: 'webhook' }],
-    routes: [],
-    chains: [{ chainId: '8453', endpoints: ['own'] }],
-    version: '1.2.3',
-    nodeVersion: 'v26.0.0',
-  });
+  metrics = metricsOf({ signals, chains: [{ chainId: '8453', endpoints: ['own'] }] });
 });
 
 afterEach(() => {
@@ -200,6 +178,10 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
       'upstream_lag_seconds_sum{route="10:8453"}': 3,
       'upstream_lag_seconds_count{route="10:8453"}': 1,
     },
+  },
+  'check.failed': {
+    emitted: { chainId: '8453' },
+    moves: { 'proof_errors_total{chain="8453"}': 1 },
   },
   'checks.missed': { emitted: { reason: 'trimmed' }, moves: { proof_log_gaps_total: 1 } },
   'rpc.called': {

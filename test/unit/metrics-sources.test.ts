@@ -1,9 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
-import { type MetricSources, Metrics, type Standing } from '../../src/metrics/metrics.ts';
+import type { MetricSources, Metrics, Standing } from '../../src/metrics/metrics.ts';
 import type { SurfaceState } from '../../src/metrics/sources.ts';
-import { Signals } from '../../src/signals.ts';
-import { NO_TRANSFERS, STANDING } from '../support/standing.ts';
+import { metricsOf } from '../support/metrics-stage.ts';
 
 const STATUS: SurfaceState = {
   surface: 'status',
@@ -27,10 +25,9 @@ const GATEWAY: SurfaceState = {
 };
 
 function create(sources: Partial<MetricSources>, standing: Partial<Standing> = {}): Metrics {
-  return new Metrics({
-    signals: new Signals(),
+  return metricsOf({
+    standing,
     sources: {
-      transfers: async () => NO_TRANSFERS,
       subjects: async () => [{ kind: 'intent', status: 'pending', count: 3 }],
       queues: async () => [{ queue: 'status', state: 'delayed', count: 4 }],
       deliveries: async () => [{ receiver: 'backend', pending: 5, dead: 6, removed: false }],
@@ -46,17 +43,8 @@ function create(sources: Partial<MetricSources>, standing: Partial<Standing> = {
       ],
       surfaces: async () => [STATUS, GATEWAY],
       waits: async () => [{ kind: 'wallet', longestSeconds: 40 }],
-      learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
-      routes: async () => [],
-      checks: async () => [],
       ...sources,
     },
-    directory: COMMON,
-    standing: { ...STANDING, ...standing },
-    receivers: [{ name: 'backend', type: 'webhook' }],
-    routes: ['base-to-optimism'],
-    version: '1.2.3',
-    nodeVersion: 'v26.0.0',
   });
 }
 

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { type Claim, FORGOTTEN_WEIGHT } from '../../src/domain/proof/claim.ts';
+import type { Funding } from '../../src/domain/proof/funding.ts';
 import { PROOF } from '../../src/domain/proof/proof.ts';
 import type { Found, Reading } from '../../src/domain/proof/reading.ts';
 import type { Statement } from '../../src/domain/proof/statement.ts';
@@ -9,6 +11,7 @@ import {
   absent,
   BOB,
   block,
+  claim,
   failed,
   found,
   INTENT,
@@ -22,7 +25,6 @@ import {
 
 const HOUR = 3_600;
 const LATER = { nowMs: (STATED_AT + HOUR) * 1_000 };
-const OTHER = intentId(`0x${'22'.repeat(32)}`);
 
 /** Both endpoints found the same. */
 function both(parts: Partial<Found> = {}): Reading[] {
@@ -52,6 +54,7 @@ test('a payment as stated, told by two hosts, is verified with all that was chec
   const verdict = judge(statement(), both({ fulfilled: [INTENT] }), rules());
   expect(verdict).toEqual({
     outcome: 'verified',
+    from: [],
     proof: {
       payment: 'destination',
       chainId: '8453',
@@ -76,6 +79,16 @@ describe('what the endpoints say', () => {
     ['one does not have it and one fails', [absent('own'), failed('other')], 'waiting not-found'],
     ['two do not have it yet', [absent('own', HOUR - 1), absent('other', HOUR)], 'waiting not-found'],
     ['two do not have it an hour past', [absent('own', HOUR), absent('other', HOUR)], 'unproven'],
+    [
+      'two do not have it an hour past, and a third does not answer',
+      [absent('own', HOUR), absent('other', HOUR), failed('third')],
+      'unproven',
+    ],
+    [
+      'two do not have it an hour past, and a third is behind',
+      [absent('own', HOUR), absent('other', HOUR), absent('third', 0)],
+      'unproven',
+    ],
     ['one of them is not synced', [absent('own', HOUR), absent('other', HOUR, false)], 'waiting not-found'],
     ['one alone does not have it an hour past', [absent('own', HOUR)], 'waiting not-found'],
     ['it is not final', both({ isFinal: false }), 'waiting not-final'],
@@ -172,7 +185,8 @@ describe('what moved', () => {
     ],
     ['more moves than were kept', { isPartial: true }, 'unchecked ambiguous'],
     ['it fulfils another intent', { fulfilled: [`0x${'99'.repeat(32)}`] }, 'disputed other-intent'],
-    ['it fulfils none', { fulfilled: [] }, 'disputed other-intent'],
+    ['it fulfils none, and moved as stated', { fulfilled: [] }, 'unchecked no-fulfilment'],
+    ['it fulfils none, and nothing moved', { fulfilled: [], moves: [] }, 'disputed no-transfer'],
     ['it fulfils several', { fulfilled: [`0x${'99'.repeat(32)}`, INTENT] }, 'verified'],
     ['what funds fulfils none', { fulfilled: [] }, 'verified', { payment: 'source', recipients: [] }],
     [
@@ -186,19 +200,13 @@ describe('what moved', () => {
       { moves: [move({ from: null, to: BOB, account: ALICE })] },
       'verified',
     ],
-    ['no amount is stated', {}, 'verified', { payment: 'refund', amount: null, recipients: [] }],
     [
-      'no amount is stated and nothing moved',
-      { moves: [] },
-      'unchecked not-stated',
-      { payment: 'refund', amount: null, recipients: [] },
+      'the recipient is named by one of several accounts of his that gained',
+      { moves: [move({ from: null, to: BOB })] },
+      'unchecked ambiguous',
     ],
-    [
-      'no amount is stated, and it failed',
-      { succeeded: false, moves: [] },
-      'disputed reverted',
-      { payment: 'refund', amount: null, recipients: [] },
-    ],
+    ['no amount is stated', {}, 'verified', { amount: null }],
+    ['no amount is stated and nothing moved', { moves: [] }, 'unchecked not-stated', { amount: null }],
   ])('%s', (_, parts, expected, stated = {}) => {
     expect(verdictOf(both(parts), { stated })).toBe(expected);
   });
@@ -211,10 +219,73 @@ describe('what moved', () => {
 });
 
 describe('one log proves one transfer', () => {
-  const taken = (index: number) => (index === 3 ? OTHER : null);
-  test.each<[string, Partial<Found>, string, Partial<Statement>?]>([
-    ['it is taken', {}, 'disputed other-intent'],
+  const onThird =
+    (parts: Partial<Claim> = {}) =>
+    (index: number) =>
+      index === 3 ? claim(parts) : null;
+
+  // What is stated is of 1,000 to Alice, who is known: a weight of 2, and 3 where exactly so much moved.
+  test.each<[string, Partial<Found>, string, Partial<Statement>?, Partial<Claim>?]>([
+    [
+      'it is taken, and nothing on the chain ties it to this one any more than to the other',
+      {},
+      'disputed other-intent',
+    ],
     ['another is free', { moves: [move(), move({ index: 4 })] }, 'verified'],
+    ['the other is being checked anew', {}, 'waiting claimed', {}, { isOpen: true }],
+    ['the contract names this one', { fulfilled: [INTENT] }, 'verified', {}, { weight: 3 }],
+    [
+      'the contract names both, and one is paid',
+      { fulfilled: [INTENT] },
+      'disputed other-intent',
+      {},
+      { weight: 7 },
+    ],
+    [
+      'the contract names another',
+      { fulfilled: [`0x${'99'.repeat(32)}`] },
+      'disputed other-intent',
+      {},
+      { weight: 0 },
+    ],
+    ['who should receive the other was not known', {}, 'verified', {}, { weight: 1 }],
+    ['less than moved was stated of the other', {}, 'verified', {}, { amount: '500', weight: 2 }],
+    [
+      'who should receive it is known of the other alone',
+      {},
+      'disputed other-intent',
+      { recipients: [] },
+      { weight: 2 },
+    ],
+    [
+      'who should receive it is known of neither: nothing on the chain decides',
+      {},
+      'unchecked ambiguous',
+      { recipients: [] },
+      { weight: 1 },
+    ],
+    ['it is enough for both', { moves: [move({ amount: '2000' })] }, 'unchecked ambiguous'],
+    ['it is not enough for both', { moves: [move({ amount: '1999' })] }, 'disputed other-intent'],
+    [
+      'it is forgotten what the other was',
+      {},
+      'disputed other-intent',
+      {},
+      { amount: null, weight: FORGOTTEN_WEIGHT },
+    ],
+    [
+      'it delivered the transfer that it is to refund',
+      {},
+      'unchecked ambiguous',
+      { payment: 'refund', amount: null, sent: '1000', recipients: [] },
+      { subject: intentId(INTENT) },
+    ],
+    [
+      'it delivered another transfer, and is to refund this one',
+      {},
+      'disputed other-intent',
+      { payment: 'refund', amount: null, sent: '1000', recipients: [] },
+    ],
     [
       'it funded another: one funding may be of several',
       {},
@@ -231,12 +302,129 @@ describe('one log proves one transfer', () => {
       { moves: [move({ from: null })] },
       'disputed other-intent',
     ],
-  ])('%s', (_, parts, expected, stated = {}) => {
-    expect(verdictOf(both(parts), { stated, known: { taken } })).toBe(expected);
+  ])('%s', (_, parts, expected, stated = {}, held = {}) => {
+    expect(verdictOf(both(parts), { stated, known: { claimOn: onThird(held) } })).toBe(expected);
   });
 
-  test('that it is taken is no dispute while one host alone says what there is', () => {
-    expect(verdictOf([found('own')], { known: { taken } })).toBe('waiting one-endpoint');
+  test('what wins a log from another names who loses it', () => {
+    const verdict = judge(statement(), both(), rules({ claimOn: onThird({ weight: 1 }) }));
+    expect(verdict).toMatchObject({ outcome: 'verified', from: [claim().check] });
+  });
+
+  test('one host alone decides nothing between two', () => {
+    for (const weight of [1, 3]) {
+      const known = { ...LATER, claimOn: onThird({ weight }) };
+      expect(verdictOf([found('own')], { known })).toBe('waiting one-endpoint');
+    }
+  });
+});
+
+describe('how old a payment may be', () => {
+  const DAY = 86_400;
+  const old = { block: block(100 - DAY) };
+  const at = (secondsBefore: number) => (STATED_AT - secondsBefore) * 1_000;
+  const proved = (secondsBefore: number): Funding => ({
+    known: 'proved',
+    atMs: at(secondsBefore),
+    payer: null,
+  });
+  test.each<[string, Partial<Found>, Funding, string, Partial<Statement>?]>([
+    ['it is an hour older than its statement', { block: block(100 - HOUR) }, { known: 'open' }, 'verified'],
+    ['it is old, and so is what funded it', old, proved(DAY - HOUR), 'verified'],
+    [
+      'it is more than an hour older than what funded it',
+      old,
+      proved(DAY - HOUR - 1),
+      'disputed other-intent',
+    ],
+    ['it is old, and what funded it is not checked yet', old, { known: 'open' }, 'waiting funding'],
+    [
+      'it is more than an hour older than the upstream called it under way',
+      old,
+      { known: 'said', atMs: at(DAY - HOUR - 1) },
+      'unchecked too-old',
+    ],
+    ['it is old, and nothing is known of its funding', old, null, 'verified'],
+    ['what funds may be as old as it likes', old, null, 'verified', { payment: 'source' }],
+    [
+      'a refund is older than what funded it',
+      old,
+      proved(0),
+      'disputed other-intent',
+      { payment: 'refund', amount: null, sent: '1000', recipients: [] },
+    ],
+  ])('%s', (_, parts, funding, expected, stated = {}) => {
+    expect(verdictOf(both(parts), { stated, known: { funding } })).toBe(expected);
+  });
+
+  test.each<[string, Partial<Found>, Partial<JudgeRules>, boolean]>([
+    ['it is young', {}, {}, true],
+    ['it is old, and so is what funded it', old, { funding: proved(DAY) }, true],
+    ['it is old, and nothing is known of its funding', old, {}, false],
+    ['it may have proved another that is forgotten', {}, { rememberedMs: 60_000 }, false],
+  ])('that it proves no other is said or not: %s', (_, parts, known, isSaid) => {
+    const verdict = judge(statement(), both(parts), rules(known));
+    const checked = verdict.outcome === 'verified' ? verdict.proof.checked : null;
+    expect(checked?.includes('exclusive')).toBe(isSaid);
+  });
+});
+
+describe('a refund', () => {
+  const refund: Partial<Statement> = { payment: 'refund', amount: null, sent: '1000', recipients: [] };
+  const paidBy = (payer: string | null): Funding => ({ known: 'proved', atMs: STATED_AT * 1_000, payer });
+  test.each<[string, Partial<Found>, Funding, string]>([
+    [
+      'goes back to whoever paid, less a fee',
+      { moves: [move({ amount: '990' })] },
+      paidBy(ALICE),
+      'verified',
+    ],
+    ['is exactly what was sent', {}, null, 'verified'],
+    ['is exactly what was sent, and goes to another', {}, paidBy(BOB), 'verified'],
+    ['is more than was sent', { moves: [move({ amount: '1001' })] }, paidBy(ALICE), 'unchecked not-stated'],
+    [
+      'is less, and goes to another',
+      { moves: [move({ amount: '990' })] },
+      paidBy(BOB),
+      'unchecked not-stated',
+    ],
+    [
+      'is less, and who paid is not known',
+      { moves: [move({ amount: '990' })] },
+      null,
+      'unchecked not-stated',
+    ],
+    [
+      'is less, and who paid may become known',
+      { moves: [move({ amount: '990' })] },
+      { known: 'open' },
+      'waiting funding',
+    ],
+    [
+      'may be one of several',
+      { moves: [move({ amount: '990' }), move({ index: 4, amount: '10' })] },
+      paidBy(ALICE),
+      'unchecked ambiguous',
+    ],
+    [
+      'goes back beside other moves',
+      { moves: [move(), move({ index: 4, to: BOB })] },
+      paidBy(ALICE),
+      'verified',
+    ],
+    ['failed', { succeeded: false, moves: [] }, null, 'disputed reverted'],
+    ['moved nothing', { moves: [] }, paidBy(ALICE), 'unchecked not-stated'],
+  ])('%s', (_, parts, funding, expected) => {
+    expect(verdictOf(both(parts), { stated: refund, known: { funding } })).toBe(expected);
+  });
+
+  test('is told with its recipient only where whoever paid got it, and never with an amount', () => {
+    const checkedWith = (payer: string) => {
+      const verdict = judge(statement(refund), both(), rules({ funding: paidBy(payer) }));
+      return verdict.outcome === 'verified' ? verdict.proof.checked : [];
+    };
+    expect(checkedWith(ALICE)).toEqual(['chain', 'success', 'token', 'recipient', 'exclusive', 'final']);
+    expect(checkedWith(BOB)).toEqual(['chain', 'success', 'token', 'exclusive', 'final']);
   });
 });
 

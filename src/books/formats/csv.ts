@@ -1,5 +1,8 @@
 import type { BookAmount, BookSum, Report, ReportRow } from '../../domain/books/report-schema.ts';
 
+/** How a formula begins, also in the wide characters that some spreadsheets read as the plain ones. */
+const FORMULA = /^\s*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]|^[\t\r\n]/;
+
 /**
  * A cell of RFC 4180. What a spreadsheet would take for a formula gets an apostrophe before it: metadata and statuses come
  * from outside. Numbers of ours are left as they are.
@@ -7,7 +10,7 @@ import type { BookAmount, BookSum, Report, ReportRow } from '../../domain/books/
 function cell(value: string | number | boolean | null): string {
   if (typeof value !== 'string') return value === null ? '' : String(value);
   const isNumber = /^-?\d+(\.\d+)?$/.test(value);
-  const safe = !isNumber && /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  const safe = !isNumber && FORMULA.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 

@@ -125,13 +125,14 @@ function sums(title: string, list: Report['delivered']): string {
 
 function section(title: string, head: readonly string[], rows: readonly (readonly Cell[])[]): string {
   if (rows.length === 0) return '';
+  const isNumber = head.map((_, at) => rows.every((cells) => typeof cells[at] !== 'string'));
   const body = rows
     .map(
       (cells) =>
         `<tr>${cells.map((one) => (typeof one === 'string' ? `<td>${one}</td>` : `<td class="num">${one.number}</td>`)).join('')}</tr>`,
     )
     .join('\n');
-  return `<h2>${escaped(title)}</h2><div class="wide"><table><thead><tr>${head.map((one) => `<th>${one}</th>`).join('')}</tr></thead><tbody>
+  return `<h2>${escaped(title)}</h2><div class="wide"><table><thead><tr>${head.map((one, at) => `<th${isNumber[at] ? ' class="num"' : ''}>${one}</th>`).join('')}</tr></thead><tbody>
 ${body}
 </tbody></table></div>`;
 }

@@ -1,6 +1,6 @@
 import type { Report } from '../../domain/books/report-schema.ts';
 
-/** The most exceptions that a text lists; the files list all. */
+/** The most exceptions, tokens and sums that a text lists; the files list all. */
 const MOST_LISTED = 50;
 
 /** What a report comes to, in a line. */
@@ -29,15 +29,20 @@ export function reportText(report: Report): string {
       ? []
       : [
           title,
-          ...list.map((sum) => `  ${nameOf(sum)}: ${shown(sum)} (${count(sum.count, 'transfer')})`),
+          ...someOf(list, (sum) => [`  ${nameOf(sum)}: ${shown(sum)} (${count(sum.count, 'transfer')})`]),
           '',
         ];
   const listed = exceptions.slice(0, MOST_LISTED);
   const rest = exceptions.length - listed.length;
+  const all = `intentwatch reconcile --day ${report.day} --zone ${report.zone} --format csv`;
+  const someOf = <T>(list: readonly T[], lines: (one: T) => string[]): string[] => [
+    ...list.slice(0, MOST_LISTED).flatMap(lines),
+    ...(list.length > MOST_LISTED ? [`  and ${list.length - MOST_LISTED} more`] : []),
+  ];
   return [
     titleOf(report),
     '',
-    ...balances.flatMap((balance) => [
+    ...someOf(balances, (balance) => [
       nameOf(balance),
       ...(['opening', 'started', 'ended', 'closing'] as const).map(
         (name) => `  ${name.padEnd(8)} ${shown(balance[name])} (${balance[name].count})`,
@@ -51,7 +56,7 @@ export function reportText(report: Report): string {
     '',
     exceptions.length === 0 ? 'No exceptions.' : 'Exceptions',
     ...listed.map(({ kind, subject, text }) => `  ${kind}: ${subject}: ${text}`),
-    ...(rest > 0 ? [`  and ${rest} more`] : []),
+    ...(rest > 0 ? [`  and ${rest} more: ${all}`] : []),
     '',
     ...notes,
   ].join('\n');

@@ -15,11 +15,11 @@ const STATEMENT_MS = 60_000;
 /** Codes of Postgres (class 08, 53, 57, 40) and of the network that another try may mend. */
 const PASSING = /^(08|53|57|40|E[A-Z]+)/;
 
-/** Opens the books in a Postgres. Connects when it is first asked. */
-export function openPostgres(url: Secret): Database {
+/** Opens the books in a Postgres. Connects when it is first asked; with TLS, whose certificate must fit the host. */
+export function openPostgres(url: Secret, { hasTls }: { hasTls: boolean }): Database {
   let opened: Promise<pg.Pool> | null = null;
   const poolOf = (): Promise<pg.Pool> => {
-    opened ??= makePool(url);
+    opened ??= makePool(url, hasTls);
     return opened;
   };
   const inTransaction = async <T>(begin: string, work: (sql: Sql) => Promise<T>): Promise<T> => {
@@ -57,11 +57,13 @@ export function openPostgres(url: Secret): Database {
 }
 
 /** The driver is loaded where it is used. */
-async function makePool(url: Secret): Promise<pg.Pool> {
+async function makePool(url: Secret, hasTls: boolean): Promise<pg.Pool> {
   const { Pool, types } = (await import('pg')).default;
   const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
     oid === INT8 ? Number : types.getTypeParser(oid, format);
   const pool = new Pool({
+    // What the URL says of certificates is added to it.
+    ssl: hasTls,
     connectionString: url.reveal(),
     max: MOST_CONNECTIONS,
     connectionTimeoutMillis: CONNECT_MS,

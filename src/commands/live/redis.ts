@@ -4,8 +4,9 @@ import { access, mkdir } from 'node:fs/promises';
 import type { Config } from '../../config/config.ts';
 import { parseRedisUrl, type RedisTarget } from '../../config/sections/redis.ts';
 import { connect, disconnect, redisTimeMs, redisWords } from '../../store/connection.ts';
+import { unusableFolder } from '../../store/embedded.ts';
 import { checkRedis } from '../../store/startup-checks.ts';
-import { type Check, type Finding, failed, seconds } from './finding.ts';
+import { type Check, type Finding, failed, messageOf, seconds } from './finding.ts';
 
 /** What is asked of the Redis that the config names; of the embedded one, whether it can be started. */
 export function redisCheck(config: Config): Check {
@@ -47,11 +48,19 @@ function embeddedCheck({ dataDir }: Config): Check {
     name: 'Redis (embedded)',
     ask: async (signal) => {
       const version = await redisServerVersion(signal);
-      await mkdir(dataDir, { recursive: true, mode: 0o700 });
-      await access(dataDir, constants.W_OK);
+      await openFolder(dataDir);
       return { ok: true, detail: `${version}; its data goes to ${dataDir}` };
     },
   };
+}
+
+async function openFolder(dataDir: string): Promise<void> {
+  try {
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await access(dataDir, constants.W_OK);
+  } catch (error) {
+    throw new Error(unusableFolder(dataDir, messageOf(error)));
+  }
 }
 
 async function redisServerVersion(signal: AbortSignal): Promise<string> {

@@ -22,7 +22,9 @@ export async function checkPayment(
   const rules = {
     ...tokenRules(config)(chainId),
     // Which log proves which other transfer only the daemon knows.
-    taken: () => null,
+    claimOn: () => null,
+    funding: null,
+    rememberedMs: 0,
     statedAtMs: statedAtMs ?? nowMs,
     nowMs,
   };
@@ -38,12 +40,5 @@ export async function checkPayment(
   }
   if (before.outcome === 'unchecked') return { statement, readings: [], verdict: before };
   const readings = await reader.read(txHash, { token });
-  return { statement, readings, verdict: withoutExclusive(judge(statement, readings, rules)) };
-}
-
-/** By hand it is not found out whether the log proves another transfer too, so that is not claimed. */
-function withoutExclusive(verdict: Verdict): Verdict {
-  if (verdict.outcome !== 'verified') return verdict;
-  const checked = verdict.proof.checked.filter((word) => word !== 'exclusive');
-  return { ...verdict, proof: { ...verdict.proof, checked } };
+  return { statement, readings, verdict: judge(statement, readings, rules) };
 }

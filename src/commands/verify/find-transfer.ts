@@ -9,7 +9,7 @@ import {
   type SubjectId,
   subjectOfRecord,
 } from '../../domain/subjects/subject.ts';
-import { BadSettingError, TryAgainError } from '../../exit.ts';
+import { BadInputError, BadSettingError, TryAgainError } from '../../exit.ts';
 import { printableLine } from '../../notifiers/printable.ts';
 import { readSubject } from '../../server/api/routes/subjects.ts';
 import { askAgain } from '../../upstream/client/again.ts';
@@ -79,7 +79,7 @@ async function askedTransfer(id: string, config: Config): Promise<FoundTransfer>
   const hash = parseSubjectId(id)?.kind === 'intent' ? id.slice('intent:'.length) : id;
   const named = JSON.stringify(printableLine(id, 120));
   if (!/^[0-9A-Za-z]{40,100}$/.test(hash)) {
-    throw new Error(
+    throw new BadInputError(
       `found no daemon that watches ${named}, expected the hash of an intent or transaction to ask the upstream by`,
     );
   }

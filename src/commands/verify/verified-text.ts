@@ -23,6 +23,8 @@ const WAITING: Readonly<Record<WaitingReason, string>> = {
   disagreement: 'the endpoints do not agree',
   unreachable: 'no endpoint has answered',
   'one-endpoint': 'only one host has told it as final, and one is not enough',
+  claimed: 'its log proved another transfer, which is being checked anew',
+  funding: 'what funded it is not checked yet',
 };
 
 const UNCHECKED: Readonly<Record<UncheckedReason, string>> = {
@@ -32,6 +34,8 @@ const UNCHECKED: Readonly<Record<UncheckedReason, string>> = {
   ambiguous: 'several moves may be meant',
   'chain-not-checkable': 'chains of this kind are not checked',
   'not-stated': 'the upstream does not state enough',
+  'no-fulfilment': 'the pinned contract logged nothing in it: is its address right?',
+  'too-old': 'its block is older than the transfer',
 };
 
 /** What was checked and found, as lines. */

@@ -17,6 +17,9 @@ const PRIVATE_DER = Buffer.from('302e020100300506032b657004220420', 'hex');
 /** A signing key behind its prefix: the bytes of an HMAC key, or an ed25519 key pair. */
 export type SigningKey = { type: 'hmac'; key: Buffer } | { type: 'ed25519'; key: KeyObject };
 
+/** A receiver has no more: each signs every request, whose header has a bound. */
+export const MOST_SECRETS = 20;
+
 export const SECRET_EXPECTED =
   'a signing secret: whsec_ and base64 of 24 to 64 random bytes, or whsk_ and base64 of an ed25519 key (keygen makes both)';
 

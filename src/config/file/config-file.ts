@@ -1,6 +1,11 @@
-import { statSync } from 'node:fs';
 import type { Config } from '../config.ts';
-import { loadConfig } from './load.ts';
+import { ConfigError } from './errors.ts';
+import { sizeOf } from './file-size.ts';
+import { readConfigFile, stateOf } from './reading.ts';
+import { readInThread } from './reading-thread.ts';
+
+/** A smaller one is read sooner than a thread begins. */
+const THREAD_FROM_BYTES = 65_536;
 
 /** A config file with all files that it names: secrets, quotes, certificates. */
 export class ConfigFile {
@@ -17,20 +22,19 @@ export class ConfigFile {
     this.#env = env;
   }
 
-  /** Reads all of it. Throws a ConfigError. */
+  /** Reads all of it. Throws a ConfigError. A large one that is read again is read in a thread, beside the work that goes on. */
   async load(): Promise<Config> {
-    const read = new Map<string, string>();
+    const [file, env] = [this.#file, this.#env];
+    const isAgain = this.#read.size > 0;
     this.#found = null;
-    try {
-      return await loadConfig(this.#file, this.#env, {
-        onFile: (path) => {
-          if (!read.has(path)) read.set(path, stateOf(path));
-        },
-        isAgain: this.#read.size > 0,
-      });
-    } finally {
-      this.#read = read;
-    }
+    this.#read = new Map([...this.#read.keys()].map((path) => [path, stateOf(path)]));
+    const isApart = isAgain && sizeOf(file) > THREAD_FROM_BYTES;
+    const { files, result } = await (isApart
+      ? readInThread({ file, env })
+      : readConfigFile(file, { env, isAgain }));
+    this.#read = files;
+    if (result instanceof ConfigError) throw result;
+    return result;
   }
 
   /**
@@ -52,18 +56,5 @@ export class ConfigFile {
   /** How many files there are. */
   get size(): number {
     return this.#read.size;
-  }
-}
-
-/** What changes with a file's content, or with the file that stands behind its path. */
-function stateOf(path: string): string {
-  try {
-    const stat = statSync(path, { bigint: true });
-    // The times of a pipe are those of its writer, and nothing more comes from it.
-    if (!stat.isFile()) return 'no file';
-    const { dev, ino, size, mtimeNs, ctimeNs } = stat;
-    return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
-  } catch (error) {
-    return error instanceof Error && 'code' in error ? String(error.code) : 'no file';
   }
 }

@@ -24,3 +24,12 @@ export function whyEndless(path: string, mostBytes: number): Endless | null {
     expected: `one of at most ${mostBytes} bytes`,
   };
 }
+
+/** How many bytes a file has; 0 for what cannot be asked. */
+export function sizeOf(path: string): number {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  } catch {
+    return 0;
+  }
+}

@@ -8,7 +8,7 @@ import { readTlsFiles } from '../fields/tls.ts';
 import { buildConfig, checkConfig, configSchema, type ParsedConfig } from '../schema.ts';
 import { readQuoteFiles } from '../sections/quote-files.ts';
 import { checkRetention } from '../sections/retention.ts';
-import { ConfigError, type ConfigProblem, renderPath } from './errors.ts';
+import { ConfigError, type ConfigProblem, type PlacedProblem, renderPath } from './errors.ts';
 import type { FilePlace } from './expand.ts';
 import { MOST_CONFIG_BYTES, whyEndless } from './file-size.ts';
 import { describeFound, findingsOf, pathOf } from './findings.ts';
@@ -134,7 +134,10 @@ function coerce(text: string, expected: string): number | boolean | null {
   return /^[+-]?\d+(\.\d+)?$/.test(text) ? Number(text) : null;
 }
 
-/** The problems with their lines, in the order of the file. */
+/** So many problems are told one by one. */
+const MOST_PROBLEMS = 100;
+
+/** The problems with their lines, in the order of the file: the first, and how many more there are. */
 function placed(
   file: string,
   { source, findings, hiding }: { source: Source; findings: Finding[]; hiding: Hiding },
@@ -143,15 +146,25 @@ function placed(
   const tree = source.tree ?? {};
   // What is wrong with a value that could not be read is already said.
   const readable = findings.filter(({ path }) => path.length === 0 || !unreadable.has(renderPath(path)));
-  const fromFindings = readable.map((finding) => {
+  const describe = (finding: Finding): PlacedProblem => {
     const variables = source.variablesAt(finding.path);
     const found = describeFound(finding, { schema: configSchema, tree, variables, hiding });
-    const offset = source.offsetOf(finding.path, { atKey: finding.atKey === true });
     const path = finding.hidesKey === true ? finding.path.slice(0, -1) : finding.path;
-    return { path, offset, message: `found ${found}, expected ${finding.expected}` };
-  });
-  const problems = [...source.problems, ...fromFindings].sort((a, b) => a.offset - b.offset);
-  return problems.map(({ path, offset, message }) => ({
+    return { path, offset: offsetOf(finding), message: `found ${found}, expected ${finding.expected}` };
+  };
+  const offsetOf = (finding: Finding): number =>
+    source.offsetOf(finding.path, { atKey: finding.atKey === true });
+  const all = [
+    ...source.problems.map((problem) => ({ offset: problem.offset, problem: () => problem })),
+    ...readable.map((finding) => ({ offset: offsetOf(finding), problem: () => describe(finding) })),
+  ].sort((a, b) => a.offset - b.offset);
+  const told = all.slice(0, MOST_PROBLEMS).map(({ problem }) => problem());
+  const next = all[MOST_PROBLEMS];
+  if (next !== undefined) {
+    const message = `found ${all.length - MOST_PROBLEMS} more problems from here on, expected none`;
+    told.push({ path: [], offset: next.offset, message });
+  }
+  return told.map(({ path, offset, message }) => ({
     file,
     ...source.positionOf(offset),
     path: hiding.renderPath(path),

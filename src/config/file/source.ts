@@ -1,8 +1,8 @@
-import { type Document, LineCounter, parseDocument } from 'yaml';
+import { type Document, isScalar, LineCounter, parseDocument, visit } from 'yaml';
 import type { JsonObject } from '../../domain/json.ts';
 import { type ConfigPath, type PlacedProblem, renderPath } from './errors.ts';
 import { maskVariables, type Outside } from './expand.ts';
-import { describeSyntaxError, TOO_DEEP } from './syntax-errors.ts';
+import { describeRepeatedKey, describeSyntaxError, TOO_DEEP } from './syntax-errors.ts';
 import { readValues, type Values } from './values.ts';
 
 /** A config file's text, read: its values with variables expanded, and where each of them stands. */
@@ -25,7 +25,12 @@ export function readSource(text: string, outside: Outside): Source {
   const lineCounter = new LineCounter();
   const { masked, unmask } = maskVariables(text);
   const { values, syntaxProblems } = unlessTooDeep(masked, () => {
-    const document = parseDocument(masked, { lineCounter, prettyErrors: false, stringKeys: true });
+    const document = parseDocument(masked, {
+      lineCounter,
+      prettyErrors: false,
+      stringKeys: true,
+      uniqueKeys: false, // found by us: the parser compares each key with all before it
+    });
     return readDocument(document, { masked, unmask, outside });
   });
   return {
@@ -59,11 +64,32 @@ function readDocument(
   const syntaxProblems = syntaxErrors.map((error) => ({
     path: [],
     offset: error.pos[0],
-    message: describeSyntaxError(error, masked.slice(error.pos[0])),
+    message: describeSyntaxError(error),
   }));
-  // A repeated key leaves a readable document; after any other error the rest would be guesswork.
-  const readable = syntaxErrors.every(({ code }) => code === 'DUPLICATE_KEY');
-  return { values: readable ? readValues({ document, ...parts }) : null, syntaxProblems };
+  const repeated = repeatedKeys(document).map((offset) => ({
+    path: [],
+    offset,
+    message: describeRepeatedKey(masked.slice(offset)),
+  }));
+  // A repeated key leaves a readable document; after an error the rest would be guesswork.
+  const values = syntaxErrors.length === 0 ? readValues({ document, ...parts }) : null;
+  return { values, syntaxProblems: [...syntaxProblems, ...repeated].sort((a, b) => a.offset - b.offset) };
+}
+
+/** Where keys begin that their mapping had before. */
+function repeatedKeys(document: Document.Parsed): number[] {
+  const offsets: number[] = [];
+  visit(document, {
+    Map(_, { items }) {
+      const seen = new Set<unknown>();
+      for (const { key } of items) {
+        if (!isScalar(key)) continue;
+        if (seen.has(key.value)) offsets.push(key.range?.[0] ?? 0);
+        seen.add(key.value);
+      }
+    },
+  });
+  return offsets;
 }
 
 /** The parser, which recurses, bounds how deep brackets go, but not lists and mappings without them. */

@@ -3,17 +3,16 @@ import type { YAMLError } from 'yaml';
 /** What is said of a text in which more sections stand in each other than can be read. */
 export const TOO_DEEP = 'found YAML that is nested too deeply, expected a config';
 
-/**
- * What a YAML error means, in our words: the parser's own messages quote the text, which may be a secret. `rest`
- * is the text from the error on; only the name of a repeated key is taken from it.
- */
-export function describeSyntaxError(error: YAMLError, rest: string): string {
+/** What is said of a key that stands in its mapping again. `rest` is the text from it on; only its name is taken from it. */
+export function describeRepeatedKey(rest: string): string {
+  // Without a colon, or with digits, it may be a secret that a slip made a key of.
+  const key = /^([A-Za-z][A-Za-z-]{0,39})\s*:\s/.exec(rest)?.[1];
+  return `found ${key === undefined ? 'a key' : `the key "${key}"`} again, expected each key once`;
+}
+
+/** What a YAML error means, in our words: the parser's own messages quote the text, which may be a secret. */
+export function describeSyntaxError(error: YAMLError): string {
   switch (error.code) {
-    case 'DUPLICATE_KEY': {
-      // Without a colon, or with digits, it may be a secret that a slip made a key of.
-      const key = /^([A-Za-z][A-Za-z-]{0,39})\s*:\s/.exec(rest)?.[1];
-      return `found ${key === undefined ? 'a key' : `the key "${key}"`} again, expected each key once`;
-    }
     case 'TAB_AS_INDENT':
       return 'found a tab before the text, expected spaces';
     case 'BAD_INDENT':

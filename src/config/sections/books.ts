@@ -3,9 +3,10 @@ import type { JsonValue } from '../../domain/json.ts';
 import type { BooksConfig } from '../config.ts';
 import { timeOfDayField, timeZoneField } from '../fields/batching.ts';
 import { durationField } from '../fields/duration.ts';
-import { mapping } from '../fields/fields.ts';
-import { secretServerUrlField } from '../fields/urls.ts';
+import { flagField, mapping } from '../fields/fields.ts';
+import { isLoopback, secretServerUrlField } from '../fields/urls.ts';
 import { type Finding, member } from '../file/tree.ts';
+import { WITH_TLS } from './postgres-receiver.ts';
 import { mailAddressField } from './smtp.ts';
 
 /** The `books` section. */
@@ -17,9 +18,12 @@ export const booksSchema = mapping({
     .optional()
     .meta({
       description:
-        'The Postgres that keeps the books. Needed beside a `redis.url`, whose processes share them. Left out: a file in `dataDir`.',
+        'The Postgres that keeps the books. Needed beside a `redis.url`, whose processes share them. TLS is used, with a certificate that fits the host, unless the host is a loopback address or `allowInsecure` is set. Left out: a file in `dataDir`.',
       label: 'URL',
     }),
+  allowInsecure: flagField()
+    .prefault(false)
+    .meta({ description: 'Connects to the Postgres without TLS, wherever it is.' }),
   retention: durationField({ min: '2d', max: '3650d' })
     .prefault('400d')
     .meta({ description: 'How long transfers are kept after they have ended.', label: 'duration' }),
@@ -59,14 +63,44 @@ export const booksSchema = mapping({
 /** The books as the rest of the program sees them. */
 export function buildBooks(section: z.output<typeof booksSchema> | undefined): BooksConfig | null {
   if (section === undefined) return null;
-  const { url, retention, timeZone, closeAfter, report } = section;
+  const { url, allowInsecure, retention, timeZone, closeAfter, report } = section;
   return {
     url: url ?? null,
+    hasTls: url !== undefined && !allowInsecure && usesTls(new URL(url.reveal())),
     retentionMs: retention,
     timeZone,
     closeAfterMs: closeAfter,
     report: report === undefined ? null : { atMinute: report.at, to: report.to },
   };
+}
+
+/** Plain where the URL asks for it (which only loopback may), or says nothing on loopback. */
+function usesTls(url: URL): boolean {
+  const mode = url.searchParams.get('sslmode');
+  return mode === null ? !isLoopback(url) : mode !== PLAIN;
+}
+
+const PLAIN = 'disable';
+
+/** Parameters that leave the host, and that TLS is used, as they are. */
+const PARAMETERS: ReadonlySet<string> = new Set(['sslmode', 'sslrootcert', 'sslcert', 'sslkey']);
+
+function checkUrl(url: URL, isInsecure: boolean): Finding[] {
+  const path = ['books', 'url'];
+  const other = [...url.searchParams.keys()].find((key) => !PARAMETERS.has(key));
+  if (other !== undefined) {
+    const expected = `none but ${[...PARAMETERS].join(', ')}`;
+    return [{ path, found: `a URL with the parameter ${JSON.stringify(other)}`, expected }];
+  }
+  const mode = url.searchParams.get('sslmode');
+  const isPlain = mode === PLAIN && (isInsecure || isLoopback(url));
+  if (mode !== null && !WITH_TLS.has(mode) && !isPlain) {
+    const expected = 'sslmode=verify-full, or none (or allowInsecure: true and sslmode=disable, or none)';
+    return [{ path, found: 'a URL whose sslmode does not ask for TLS', expected }];
+  }
+  if (mode === null || !isInsecure || isPlain) return [];
+  const found = 'allowInsecure: true beside a URL whose sslmode asks for TLS';
+  return [{ path: ['books', 'allowInsecure'], found, expected: 'one of them' }];
 }
 
 /** What the books need of other sections. */
@@ -80,6 +114,9 @@ export function checkBooks(tree: JsonValue): Finding[] {
       'a url of a Postgres beside redis.url: several processes share the books as they share Redis';
     findings.push({ path: ['books', 'url'], expected });
   }
+  const text = member(books, 'url');
+  const url = typeof text === 'string' ? URL.parse(text) : null;
+  if (url !== null) findings.push(...checkUrl(url, member(books, 'allowInsecure') === true));
   if (member(books, 'report') !== undefined && member(tree, 'smtp') === undefined) {
     findings.push({ path: ['books', 'report'], expected: 'a section smtp, by which the mail leaves' });
   }

@@ -26,7 +26,7 @@ const URL_EXPECTED =
   'a URL like postgres://user:password@db.example.com:5432/database, with a user and no parameters but sslmode';
 
 /** `sslmode` of a URL: the others say what is done anyway, or more than that. */
-const WITH_TLS: ReadonlySet<string> = new Set(['require', 'verify-ca', 'verify-full']);
+export const WITH_TLS: ReadonlySet<string> = new Set(['require', 'verify-ca', 'verify-full']);
 
 const urlField = z
   .string({ error: URL_EXPECTED })

@@ -15,7 +15,12 @@ import {
   receiverNameField,
   retriesField,
 } from '../fields/receiver.ts';
-import { expiringSecretField, SECRET_EXPECTED, signingSecretField } from '../fields/signing-secret.ts';
+import {
+  expiringSecretField,
+  MOST_SECRETS,
+  SECRET_EXPECTED,
+  signingSecretField,
+} from '../fields/signing-secret.ts';
 import { checkTls, tlsSchema } from '../fields/tls.ts';
 import { httpUrl, isInNetworks, isPrivateHost, proxyField, secretUrlField } from '../fields/urls.ts';
 import { type Finding, findRepeated, items, member } from '../file/tree.ts';
@@ -48,6 +53,7 @@ const webhookSchema = mapping({
       error: 'a list of signing secrets, each whsec_ or whsk_ and base64',
     })
     .min(1, { error: 'at least one signing secret' })
+    .max(MOST_SECRETS, { error: `at most ${MOST_SECRETS} signing secrets` })
     .optional()
     .meta({
       description:

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import type { Event } from '../events/event.ts';
 import { TRANSFER, type TransferFacts } from '../events/event-schema.ts';
+import { statementsOf } from '../proof/statement.ts';
+import { asSubjectId } from '../subjects/subject.ts';
 
 /**
  * Where the money of a transfer is. `open`: it left the source and is neither paid out nor paid back; a status that the
@@ -16,6 +18,8 @@ export const PROOF_STATE = z.object({
   payment: z.string().nullable(),
   /** The transaction that was checked; null where the event did not say. */
   txHash: z.string().nullable().default(null),
+  /** What was stated and checked, as text (`statedText`); null where the event did not say. */
+  stated: z.string().nullable().default(null),
   reason: z.string().nullable(),
   isSingleSource: z.boolean(),
 });
@@ -79,7 +83,10 @@ export function phaseOf(status: string | null): Phase | null {
 
 const PROOF = z.looseObject({
   payment: z.string().nullable().catch(null),
+  chainId: z.string().nullable().catch(null),
   txHash: z.string().nullable().catch(null),
+  token: z.string().nullable().catch(null),
+  stated: z.string().nullable().catch(null),
   reason: z.string().nullable().catch(null),
   singleSource: z.boolean().catch(false),
 });
@@ -119,20 +126,38 @@ function namesIntent({ data }: Event): boolean {
   return data.subject.kind === 'deposit-address' && Array.isArray(intentHashes) && intentHashes.length > 0;
 }
 
-/** One proof per payment, the newest. */
+/** One proof per payment, the newest; none of a payment of which the record states something else now. */
 function nextProofs(before: readonly ProofState[], { type, data }: Event): ProofState[] {
   const outcome = PROOF_STATE.shape.outcome.safeParse(type.slice(type.indexOf('.') + 1)).data;
-  if (outcome === undefined) return [...before];
+  if (outcome === undefined) return withoutRestated(before, data);
   const told = 'proof' in data ? PROOF.safeParse(data.proof).data : undefined;
   const payment = told?.payment ?? null;
   const proof = {
     outcome,
     payment,
     txHash: told?.txHash ?? null,
+    stated: told === undefined ? null : statedText({ ...told, amount: told.stated }),
     reason: told?.reason ?? null,
     isSingleSource: told?.singleSource ?? false,
   };
   return [...before.filter((one) => one.payment !== payment), proof];
+}
+
+function withoutRestated(proofs: readonly ProofState[], { subject, record }: Event['data']): ProofState[] {
+  const told = proofs.some(({ stated }) => stated !== null);
+  const statements = told ? statementsOf({ subject: asSubjectId(subject.id), record }) : [];
+  const now = new Map<string | null, string>(statements.map((one) => [one.payment, statedText(one)]));
+  return proofs.filter(({ payment, stated }) => stated === null || (now.get(payment) ?? stated) === stated);
+}
+
+/** What is stated of a payment, as text: two say the same exactly where these are equal. */
+function statedText(one: {
+  chainId: string | null;
+  txHash: string | null;
+  token: string | null;
+  amount: string | null;
+}): string {
+  return JSON.stringify([one.chainId, one.txHash, one.token, one.amount]);
 }
 
 /** How far the upstream's clock may be ahead before its times are not believed. */

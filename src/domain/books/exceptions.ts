@@ -4,7 +4,7 @@ import { linesOf } from './postings.ts';
 import type { BookException, ExceptionKind } from './report-schema.ts';
 import { proofOf } from './row.ts';
 
-/** When a delivery must have been done, and how long one may take in a day that is not closed. */
+/** When a delivery must have been done, and how long one may take in a day that is not closed; 0 in one that is. */
 type ExceptionContext = { day: Day; tellByMs: number; graceMs: number; checked: ReadonlySet<string> };
 
 /** Why a transfer needs a look: every reason by itself. */
@@ -54,7 +54,7 @@ function undelivered(
 ): string[] {
   return deliveries.flatMap(({ receiver, state, deliveredMs }) => {
     if (deliveredMs !== null && deliveredMs <= tellByMs) return [];
-    if (state === 'waiting' && atMs > tellByMs - graceMs) return [];
+    if (graceMs > 0 && state === 'waiting' && atMs > tellByMs - graceMs) return [];
     return [`${type} was not delivered to ${receiver} by then`];
   });
 }

@@ -1,5 +1,5 @@
 import { isOverdue, quoteFlags } from '../cadence/timed.ts';
-import { isProofFlag } from '../proof/proof-flags.ts';
+import { isProofFlag, withoutRestated } from '../proof/proof-flags.ts';
 import { SHORT } from '../quotes/short.ts';
 import { UNKNOWN } from '../subjects/kinds.ts';
 import { stageOf } from '../subjects/lifecycle.ts';
@@ -33,7 +33,10 @@ export function nextSnapshot(
     changedAtMs: moved ? nowMs : before.changedAtMs,
     pendingSince: waiting ? since : (before?.pendingSince ?? null),
     flags: withFlags(
-      moved ? keptFlags(before, waiting && wasWaiting) : before.flags,
+      withoutRestated(moved ? keptFlags(before, waiting && wasWaiting) : before.flags, {
+        subject,
+        record: accepted.record,
+      }),
       quoteFlags(subject, accepted.status),
     ),
     unconfirmed: null,

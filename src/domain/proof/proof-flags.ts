@@ -1,26 +1,70 @@
-import type { Payment } from './payment.ts';
+import { keccak256, stringToHex } from 'viem/utils';
+import type { JsonObject } from '../json.ts';
+import type { SubjectId } from '../subjects/subject.ts';
+import { type Statement, statementPrint, statementsOf } from './statement.ts';
 
 /** How the check of a payment can come to be told. */
 export const PROOF_OUTCOMES = ['verified', 'disputed', 'unproven'] as const;
 
 export type ProofOutcome = (typeof PROOF_OUTCOMES)[number];
 
-const FLAG = /^proof:([a-z]+):([a-z]+)$/;
+/** `proof:<payment>:<outcome>:<digest of the statement>`: what was told is said of this statement, and of no other. */
+const FLAG = /^proof:([a-z]+):([a-z]+):([0-9a-f]{16})$/;
 
-/** Whether a flag of a snapshot says what became of a check. It stays for the life of the subject. */
+/** The flags of a snapshot once the check of a statement has ended so. */
+export function withProofFlag(
+  flags: readonly string[],
+  statement: Omit<Statement, 'recipients'>,
+  outcome: ProofOutcome,
+): string[] {
+  const rest = flags.filter((flag) => FLAG.exec(flag)?.[1] !== statement.payment);
+  return [...rest, proofFlag(statement, outcome)];
+}
+
+/** The flag that says what became of the check of a statement. */
+export function proofFlag(statement: Omit<Statement, 'recipients'>, outcome: ProofOutcome): string {
+  return `proof:${statement.payment}:${outcome}:${digestOf(statement)}`;
+}
+
+/** The flags without the words about payments of which the record states something else now. */
+export function withoutRestated(
+  flags: readonly string[],
+  stated: { subject: SubjectId; record: JsonObject },
+): string[] {
+  const statements = flags.some((flag) => FLAG.test(flag)) ? statementsOf(stated) : [];
+  const digests = new Map<string, string>(statements.map((one) => [one.payment, digestOf(one)]));
+  return flags.filter((flag) => {
+    const [, payment = '', , digest] = FLAG.exec(flag) ?? [];
+    return (digests.get(payment) ?? digest) === digest;
+  });
+}
+
+/** Whether a flag says what became of a check. */
 export function isProofFlag(flag: string): boolean {
   return FLAG.test(flag);
 }
 
-/** The flags of a snapshot once the check of a payment has ended so. */
-export function withProofFlag(flags: readonly string[], payment: Payment, outcome: ProofOutcome): string[] {
-  const rest = flags.filter((flag) => FLAG.exec(flag)?.[1] !== payment);
-  return [...rest, `proof:${payment}:${outcome}`];
+/**
+ * What the flags of a snapshot say of the payments that its record states, taken together: the worst that was told; null
+ * where nothing was.
+ */
+export function proofOf({
+  subject,
+  record,
+  flags,
+}: {
+  subject: SubjectId;
+  record: JsonObject;
+  flags: readonly string[];
+}): ProofOutcome | null {
+  if (!flags.some((flag) => FLAG.test(flag))) return null;
+  const statements = statementsOf({ subject, record });
+  const worst = (['disputed', 'unproven', 'verified'] as const).find((outcome) =>
+    statements.some((statement) => flags.includes(proofFlag(statement, outcome))),
+  );
+  return worst ?? null;
 }
 
-/** What the flags of a snapshot say of its payments taken together: the worst that was told; null where nothing was. */
-export function proofOf(flags: readonly string[]): ProofOutcome | null {
-  const told = flags.flatMap((flag) => FLAG.exec(flag)?.[2] ?? []);
-  const worst = (['disputed', 'unproven', 'verified'] as const).find((outcome) => told.includes(outcome));
-  return worst ?? null;
+function digestOf(statement: Omit<Statement, 'recipients'>): string {
+  return keccak256(stringToHex(statementPrint(statement))).slice(2, 18);
 }

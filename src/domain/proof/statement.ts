@@ -20,6 +20,8 @@ export type Statement = {
   token: string | null;
   /** Base units; null where none is stated, as of a refund. */
   amount: string | null;
+  /** Of a refund: what was sent, in base units, for no more can come back; null where that is not stated, and else. */
+  sent: string | null;
   /** Who may rightly receive it, as far as the user has said; empty where that is not known. */
   recipients: string[];
 };
@@ -44,17 +46,18 @@ export function statementsOf(
   const { source, refund } = readTransfer(record);
   const sent = source?.members.includes('sourceTx') ? source : null;
   const paid = [
-    { payment: 'destination', ...statedPayment(record.destinationTx) },
-    { payment: 'source', ...statedPayment(record.sourceTx) },
+    { payment: 'destination', ...statedPayment(record.destinationTx), sent: null },
+    { payment: 'source', ...statedPayment(record.sourceTx), sent: null },
     {
       payment: 'refund',
       chainId: refund?.chainId ?? null,
       txHash: refund?.txHash ?? null,
       token: refundedToken(refund, sent),
       amount: null,
+      sent: amountOf(sent?.amount ?? undefined),
     },
   ] as const;
-  return paid.flatMap(({ payment, chainId, txHash, token, amount }) => {
+  return paid.flatMap(({ payment, chainId, txHash, token, amount, sent }) => {
     const [chain, hash] = [wordOf(chainId), wordOf(txHash)];
     if (chain === null || hash === null) return [];
     return [
@@ -66,10 +69,25 @@ export function statementsOf(
         txHash: foldHex(hash),
         token: token === null ? null : foldHex(token),
         amount,
+        sent,
         recipients: recipientsOf({ payment, chainId: chain, token }, known),
       },
     ];
   });
+}
+
+/**
+ * What a statement says, as text: two of one payment say the same exactly where these are equal. Who may receive it is the
+ * user's word, and not part of it.
+ */
+export function statementPrint({
+  chainId,
+  txHash,
+  token,
+  amount,
+  sent,
+}: Pick<Statement, 'chainId' | 'txHash' | 'token' | 'amount' | 'sent'>): string {
+  return JSON.stringify([chainId, txHash, token, amount, sent]);
 }
 
 /** Who may rightly receive a payment that was stated, by what is known now. */

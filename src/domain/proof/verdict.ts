@@ -1,6 +1,5 @@
-import type { SubjectId } from '../subjects/subject.ts';
 import { chainFamily, isNativeToken } from './families.ts';
-import { type Finding, findIn } from './finding.ts';
+import { type Finding, type FindRules, findIn } from './finding.ts';
 import type { Proof } from './proof.ts';
 import type { Found, Reading } from './reading.ts';
 import type { Statement } from './statement.ts';
@@ -8,7 +7,7 @@ import type { Statement } from './statement.ts';
 // | what the endpoints say                                                       | verdict                     |
 // |------------------------------------------------------------------------------|-----------------------------|
 // | nothing can follow: native or unlisted token, one not checkable, other chain | unchecked, without asking   |
-// | an answer each, none found; two hosts have a final head 1 h past what stated | unproven                    |
+// | none found; two synced hosts have a final head 1 h past when it was stated   | unproven, whoever fails     |
 // | none found, an endpoint answers                                              | waiting: not-found          |
 // | no endpoint answers                                                          | waiting: unreachable        |
 // | found, by nobody as final                                                    | waiting: not-final          |
@@ -17,10 +16,22 @@ import type { Statement } from './statement.ts';
 // | two hosts agree, and it is not so                                            | disputed                    |
 // | one host, the only one there is (or alone for an hour), and it is so         | verified, singleSource      |
 // | one host, and it is not so; or it is so and others may still answer          | waiting: one-endpoint       |
+// | one host, and it is so by a log that proved another transfer                 | waiting: one-endpoint       |
+// | as for verified, but its log is another's that is checked anew               | waiting: claimed            |
+// | as for verified, but it is old, or a refund, and its funding is not checked  | waiting: funding            |
 // | as for verified, but which log is meant cannot be told                       | unchecked                   |
+//
+// What is so and what is not says finding.ts; whose a log is that two claim, claim.ts; how old a payment may be, funding.ts.
 
 /** Why nothing can be said yet. */
-export type WaitingReason = 'not-found' | 'not-final' | 'disagreement' | 'unreachable' | 'one-endpoint';
+export type WaitingReason =
+  | 'not-found'
+  | 'not-final'
+  | 'disagreement'
+  | 'unreachable'
+  | 'one-endpoint'
+  | 'claimed'
+  | 'funding';
 
 /** Why nothing will be said at all. */
 export type UncheckedReason =
@@ -29,30 +40,27 @@ export type UncheckedReason =
   | 'token-not-checkable'
   | 'ambiguous'
   | 'chain-not-checkable'
-  | 'not-stated';
+  | 'not-stated'
+  | 'no-fulfilment'
+  | 'too-old';
 
-/** What follows from all that the endpoints said. */
+/**
+ * What follows from all that the endpoints said. `from`: the checks that lose the log by it; `isHeld`: it is so only as long
+ * as others hold the logs that would do.
+ */
 export type Verdict =
   | { outcome: 'waiting'; because: WaitingReason }
-  | { outcome: 'verified'; proof: Proof }
-  | { outcome: 'disputed'; proof: Proof }
+  | { outcome: 'verified'; proof: Proof; from: string[] }
+  | { outcome: 'disputed'; proof: Proof; isHeld: boolean }
   | { outcome: 'unproven'; proof: Proof }
-  | { outcome: 'unchecked'; because: UncheckedReason };
+  | { outcome: 'unchecked'; because: UncheckedReason; isHeld: boolean };
 
 /** What is known beside the readings. */
-export type JudgeRules = {
-  /**
-   * Which other subject a move of this transaction already proved, by `Move.index`; null for none. Only of the same kind
-   * of payment: what is delivered to a deposit address funds the next transfer.
-   */
-  taken(index: number): SubjectId | null;
+export type JudgeRules = FindRules & {
   /** Whether a token is one of the user's or of the packaged list. */
   isListed(token: string): boolean;
   /** Whether a token moves as its logs say: it neither rebases nor takes fees. */
   isCheckable(token: string): boolean;
-  /** When the upstream stated it: the later of its `updatedAt` and the moment when that was seen. */
-  statedAtMs: number;
-  nowMs: number;
 };
 
 /** So long after a statement a final chain without it is proof of nothing, and one host alone is believed. */
@@ -67,7 +75,7 @@ const MOST_MOVES = 20;
  */
 export function judge(statement: Statement, readings: readonly Reading[], rules: JudgeRules): Verdict {
   const useless = neverChecked(statement, rules);
-  if (useless !== null) return { outcome: 'unchecked', because: useless };
+  if (useless !== null) return { outcome: 'unchecked', because: useless, isHeld: false };
   const found = readings.filter((reading) => reading.outcome === 'found');
   const final = found.filter(({ isFinal }) => isFinal);
   const [first] = final;
@@ -77,9 +85,12 @@ export function judge(statement: Statement, readings: readonly Reading[], rules:
   }
   const hosts = hostsOf(final);
   const finding = findIn(statement, first, rules);
+  if (finding.outcome === 'waiting') return finding;
   if (hosts >= 2) return concluded(statement, { finding, final });
   const isAlone = hostsOf(readings) === 1 || rules.nowMs - rules.statedAtMs >= PATIENCE_MS;
-  if (finding.outcome === 'disputed' || !isAlone) return { outcome: 'waiting', because: 'one-endpoint' };
+  const isAgainst =
+    finding.outcome === 'disputed' || (finding.outcome === 'verified' && finding.from.length > 0);
+  if (isAgainst || !isAlone) return { outcome: 'waiting', because: 'one-endpoint' };
   return concluded(statement, { finding, final });
 }
 
@@ -138,19 +149,21 @@ function evidenceOf({ block, succeeded, moves, fulfilled, isPartial }: Found, to
 
 function concluded(
   statement: Statement,
-  { finding, final }: { finding: Finding; final: readonly Found[] },
+  { finding, final }: { finding: Exclude<Finding, { outcome: 'waiting' }>; final: readonly Found[] },
 ): Verdict {
   if (finding.outcome === 'unchecked') return finding;
-  const { outcome, moves } = finding;
+  const { moves } = finding;
   const isSingle = hostsOf(final) < 2;
   const proof = {
     ...proofOf(statement, { checked: finding.checked, endpoints: final }),
-    ...(outcome === 'disputed' ? { reason: finding.reason } : {}),
+    ...(finding.outcome === 'disputed' ? { reason: finding.reason } : {}),
     ...(isSingle ? { singleSource: true as const } : {}),
     ...(final[0] === undefined ? {} : { block: final[0].block }),
     moved: [...moves].sort((a, b) => a.index - b.index).slice(0, MOST_MOVES),
   };
-  return { outcome, proof };
+  return finding.outcome === 'verified'
+    ? { outcome: 'verified', proof, from: finding.from }
+    : { outcome: 'disputed', proof, isHeld: finding.isHeld };
 }
 
 function proofOf(

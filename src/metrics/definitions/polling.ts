@@ -99,7 +99,7 @@ export const POLLING = {
   },
   repairs: {
     name: 'intentwatch_repairs_total',
-    help: 'What the checks of plans and deliveries had to repair.',
+    help: 'What the checks of plans, deliveries and counts had to repair.',
     type: 'counter',
     labels: { what: REPAIRS },
   },

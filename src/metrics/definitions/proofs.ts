@@ -27,6 +27,12 @@ export const PROOFS = {
     type: 'counter',
     labels: { chain: 'chains', outcome: PROOF_STATES },
   },
+  proofErrors: {
+    name: 'intentwatch_proof_errors_total',
+    help: 'Times at which a check of a payment ended in an error of its own; it is asked again, later each time.',
+    type: 'counter',
+    labels: { chain: 'chains' },
+  },
   checksMissed: {
     name: 'intentwatch_proof_log_gaps_total',
     help: 'Times at which entries of the event log went away before checks were made of them.',

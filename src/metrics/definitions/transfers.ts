@@ -26,7 +26,7 @@ export const TRANSFERS = {
   },
   transfersOpenValue: {
     name: 'intentwatch_transfers_open_value_tokens',
-    help: 'What these transfers have sent, in token units, by state and symbol of the source token. Tokens whose decimals are not certain are left out. The first 10 symbols; others count as `other`.',
+    help: 'What these transfers have sent, in token units, by state and symbol of the source token. Tokens whose decimals are not certain are left out. Added up to the last base unit, shown to 15 digits. The first 10 symbols; others count as `other`.',
     type: 'gauge',
     labels: { state: OPEN_STATES, token: 'tokens' },
     series: [],

@@ -6,7 +6,7 @@ import { secretsOfLogin } from '../../redact.ts';
 import type { Secret } from '../../secret.ts';
 
 /** How Postgres is reached. */
-export type PostgresTarget = Pick<PostgresReceiver, 'url' | 'tls' | 'allowInsecure'>;
+export type PostgresTarget = Pick<PostgresReceiver, 'url' | 'tls' | 'allowInsecure' | 'timeoutMs'>;
 
 /** A connection to Postgres; `destroy` ends it at once, whatever it waits for. */
 export type PostgresConnection = { client: pg.Client; isUsable(): boolean; destroy(): void };
@@ -23,7 +23,7 @@ export async function connectPostgres(
   let failure: unknown = new Error('the host name has no address');
   for (const { address } of addresses) {
     try {
-      return await connectTo(address, target, signal);
+      return await connectBounded(address, target, signal);
     } catch (error) {
       signal.throwIfAborted();
       failure = error;
@@ -32,9 +32,29 @@ export async function connectPostgres(
   throw failure;
 }
 
+/** Protocol violation: what a pooler such as PgBouncer answers to a parameter that it does not know. */
+const UNKNOWN_PARAMETER = '08P01';
+
+/**
+ * Has the server give up, too, what is given up here: else an insert that waits for a lock would hold its connection there
+ * for as long as that lasts, and so would each one after it. A pooler that knows no such bound is connected to without.
+ */
+async function connectBounded(
+  address: string,
+  target: PostgresTarget,
+  signal: AbortSignal,
+): Promise<PostgresConnection> {
+  try {
+    return await connectTo(address, { ...target, statementMs: target.timeoutMs }, signal);
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError) || error.code !== UNKNOWN_PARAMETER) throw error;
+    return connectTo(address, { ...target, statementMs: null }, signal);
+  }
+}
+
 async function connectTo(
   address: string,
-  { url, tls, allowInsecure }: PostgresTarget,
+  { url, tls, allowInsecure, statementMs }: PostgresTarget & { statementMs: number | null },
   signal: AbortSignal,
 ): Promise<PostgresConnection> {
   const { hostname, port, username, password, pathname } = new URL(url.reveal());
@@ -48,6 +68,7 @@ async function connectTo(
     database: decodeURIComponent(pathname.slice(1)) || user,
     application_name: 'intentwatch',
     keepAlive: true,
+    ...(statementMs === null ? {} : { statement_timeout: statementMs }),
     stream: () => socket,
     ssl: allowInsecure
       ? false

@@ -3,7 +3,8 @@ import { storableText } from '../../domain/storable-text.ts';
 
 /**
  * Makes the table where it is missing. `number` is given while the insert holds a lock, so rows become visible in its
- * order: whoever has read up to one misses nothing by asking for larger ones.
+ * order: whoever has read up to one misses nothing by asking for larger ones. The index is of hashes: the upstream names
+ * subjects, and what is longer than 2,704 bytes fits into no other.
  */
 export function tableDefinition(table: string): string {
   const index = quoted(`${table.split('.').at(-1)}_subject`.slice(-63));
@@ -18,7 +19,7 @@ export function tableDefinition(table: string): string {
   event jsonb NOT NULL, -- whole
   inserted_at timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX IF NOT EXISTS ${index} ON ${quotedTable(table)} (subject, sequence);
+CREATE INDEX IF NOT EXISTS ${index} ON ${quotedTable(table)} USING hash (subject);
 `;
 }
 

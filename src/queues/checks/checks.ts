@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClaimedCheck } from '../../store/checks.ts';
+import { redisTimeMs } from '../../store/connection.ts';
 import type { CheckParts } from './check-parts.ts';
-import { runCheck } from './run-check.ts';
+import { isOver, runCheck } from './run-check.ts';
 
 /** How many checks of one chain a process works on at once: an endpoint that hangs holds up no other chain. */
 const ROOM = 8;
@@ -10,6 +11,9 @@ const ROOM = 8;
 /** How often it looks for what has become due, in this process or another. */
 const QUIET_MS = 1_000;
 const ERROR_RETRY_MS = 1_000;
+
+/** The longest wait of a check that ended in an error again and again, each time after twice as long. */
+const LONGEST_RETRY_MS = 900_000;
 
 /** How often claims are renewed. */
 const RENEW_MS = 3_000;
@@ -88,12 +92,28 @@ export class Checks {
     this.#working.set(key, { check, done });
   }
 
-  /** Has a check that ended in an error asked again soon. Where that fails too, its claim runs out. */
+  /**
+   * Has a check that ended in an error asked again, later each time, and ended where it has waited for as long as any does.
+   * Where that fails too, its claim runs out.
+   */
   async #giveBack(check: ClaimedCheck, error: unknown): Promise<void> {
-    const { stores, log } = this.#parts;
-    if (!this.#closed.signal.aborted) log.error({ check: check.id, error }, 'check.error');
-    const later = { inMs: ERROR_RETRY_MS, because: check.because, readings: null };
-    await stores.checks.postpone(check, later).catch(() => undefined);
+    const { stores, log, signals } = this.#parts;
+    const isClosing = this.#closed.signal.aborted;
+    const failed = check.failed + (isClosing ? 0 : 1);
+    if (!isClosing) {
+      log.error({ check: check.id, failed, error }, 'check.error');
+      signals.emit('check.failed', { chainId: check.statement.chainId });
+    }
+    try {
+      const isLast = isOver(check, { nowMs: await redisTimeMs(this.#parts.redis) }, this.#parts);
+      const nothing = { proof: null, readings: [], logs: [], from: [], isHeld: false };
+      if (isLast) await stores.checks.end(check, { state: 'unchecked', because: 'error', ...nothing });
+      if (isLast) return;
+      const inMs = Math.min(LONGEST_RETRY_MS, ERROR_RETRY_MS * 2 ** failed);
+      await stores.checks.postpone(check, { inMs, because: check.because, readings: null, failed });
+    } catch {
+      // Redis is away: the claim runs out.
+    }
   }
 
   async #renew(): Promise<void> {

@@ -1,14 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { askInMs, type PostponeReason } from '../../domain/proof/ask-times.ts';
-import { withProofFlag } from '../../domain/proof/proof-flags.ts';
+import { proofFlag, withProofFlag } from '../../domain/proof/proof-flags.ts';
 import { finalInMs, type Reading } from '../../domain/proof/reading.ts';
-import { statementsOf } from '../../domain/proof/statement.ts';
+import { statementPrint, statementsOf } from '../../domain/proof/statement.ts';
 import { judge, type Verdict } from '../../domain/proof/verdict.ts';
 import type { ClaimedCheck, Ending, LastReading } from '../../store/checks.ts';
 import { redisTimeMs } from '../../store/connection.ts';
 import { type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
 import { commitUnasked } from '../polls/commit-flagged.ts';
 import type { CheckParts } from './check-parts.ts';
+import { fundingOf } from './funding-of.ts';
 import { withRecipients } from './recipients.ts';
 
 /** How long a check is asked about at most, within the retention: then it ends as not checked. */
@@ -28,12 +29,13 @@ const LONGEST_REASON = 200;
  *   state      | by what                                       | event             | then
  *   -----------|-----------------------------------------------|-------------------|---------------------------------
  *   waiting    | a statement; one that restates it             | -                 | asked at growing intervals
- *   verified   | judge(); the log is taken in the same step    | intent.verified   | kept for the retention
- *   disputed   | judge()                                       | intent.disputed   | kept for the retention
+ *   verified   | judge(); the log is taken in the same step    | intent.verified   | kept; waiting again if it loses its log
+ *   disputed   | judge()                                       | intent.disputed   | kept; waiting again if by a log set free
  *   unproven   | judge()                                       | intent.unproven   | kept for the retention
- *   unchecked  | judge(); 14 days or the retention without end | -                 | kept for the retention
+ *   unchecked  | judge(); 14 days or the retention without end | -                 | kept; waiting again if by a log set free
  *
- * What its transfer states no more is neither disputed nor unproven: it waits, and is judged anew if it is stated again.
+ * Kept means for the retention. What its transfer states no more is told in no word: it waits, and is judged anew if it is
+ * stated again. What was told already of the same statement, and stands, is not told twice.
  * A statement that differs, in a later event, begins a check anew from any state. Whoever holds a claim that has run out, or
  * a check that was restated meanwhile, writes nothing: `gone`. A log that was taken meanwhile has the check judged anew.
  */
@@ -63,7 +65,7 @@ export async function runCheck(check: ClaimedCheck, parts: CheckParts, signal: A
       await postpone(check, { because: verdict.because, readings, nowMs }, parts);
       return;
     }
-    if ((verdict.outcome === 'disputed' || verdict.outcome === 'unproven') && !isStated(check, known)) {
+    if (verdict.outcome !== 'unchecked' && !isStated(check, known)) {
       await postpone(check, { because: 'not-stated', readings, nowMs }, parts);
       return;
     }
@@ -71,7 +73,7 @@ export async function runCheck(check: ClaimedCheck, parts: CheckParts, signal: A
     const outcome = await end(check, { ending, known, nowMs }, parts);
     if (outcome === 'gone') return;
     if (outcome === 'ended') {
-      report(check, { ending, readings, isTold: isTold(ending, known) }, parts);
+      report(check, { ending, readings, isTold: isTold(check, ending, known) }, parts);
       return;
     }
     await sleep(COMMIT_AGAIN_MS);
@@ -97,15 +99,17 @@ async function verdictOf(
   { stores, tokens }: CheckParts,
 ): Promise<Verdict> {
   const { statement } = check;
-  const owners = await stores.checks.logsOf(statement);
+  const [claims, funding] = await Promise.all([
+    stores.checks.claimsOn(statement),
+    fundingOf(statement, known, stores.checks),
+  ]);
   return judge(await withRecipients(statement, known, stores.registry), readings, {
     ...tokens(statement.chainId),
-    taken: (index) => {
-      const owner = owners.get(index) ?? null;
-      return owner === statement.subject ? null : owner;
-    },
+    claimOn: (index) => claims.get(index) ?? null,
+    funding,
     statedAtMs: check.statedAt,
     nowMs,
+    rememberedMs: stores.checks.keptMs,
   });
 }
 
@@ -124,13 +128,15 @@ async function postpone(
 ): Promise<void> {
   const { checks } = parts.stores;
   const ageMs = Math.max(0, nowMs - check.statedAt);
-  if (ageMs > Math.min(LONGEST_LIFE_MS, checks.keptMs)) {
+  if (isOver(check, { nowMs }, parts)) {
     const ending: Ending = {
       state: 'unchecked',
       because,
       proof: null,
       readings: lastReadings(readings),
       logs: [],
+      from: [],
+      isHeld: false,
     };
     if ((await checks.end(check, ending)) === 'ended')
       report(check, { ending, readings, isTold: false }, parts);
@@ -140,17 +146,17 @@ async function postpone(
   await checks.postpone(check, { inMs, because, readings: lastReadings(readings) });
 }
 
+/** Whether a check has waited for as long as any does. */
+export function isOver(check: ClaimedCheck, { nowMs }: { nowMs: number }, { stores }: CheckParts): boolean {
+  return nowMs - check.statedAt > Math.min(LONGEST_LIFE_MS, stores.checks.keptMs);
+}
+
 /** Whether the transfer, as it is known now, still states what is checked; yes where its record is not known. */
 function isStated({ statement }: ClaimedCheck, { snapshot }: Known): boolean {
   if (snapshot === null || snapshot.salvaged === true) return true;
-  const { subject, payment, chainId, txHash, token, amount } = statement;
-  return statementsOf({ subject, record: snapshot.record }).some(
-    (stated) =>
-      stated.payment === payment &&
-      stated.chainId === chainId &&
-      stated.txHash === txHash &&
-      stated.token === token &&
-      stated.amount === amount,
+  const print = statementPrint(statement);
+  return statementsOf({ subject: statement.subject, record: snapshot.record }).some(
+    (stated) => stated.payment === statement.payment && statementPrint(stated) === print,
   );
 }
 
@@ -158,16 +164,23 @@ function isStated({ statement }: ClaimedCheck, { snapshot }: Known): boolean {
 function endingOf(verdict: Exclude<Verdict, { outcome: 'waiting' }>, readings: readonly Reading[]): Ending {
   const last = lastReadings(readings);
   if (verdict.outcome === 'unchecked') {
-    return { state: 'unchecked', because: verdict.because, proof: null, readings: last, logs: [] };
+    const { because, isHeld } = verdict;
+    return { state: 'unchecked', because, proof: null, readings: last, logs: [], from: [], isHeld };
   }
   const { outcome: state, proof } = verdict;
   const logs = state === 'verified' ? (proof.moved ?? []).map(({ index }) => index) : [];
-  return { state, because: proof.reason ?? '', proof, readings: last, logs };
+  const from = state === 'verified' ? verdict.from : [];
+  const isHeld = state === 'disputed' && verdict.isHeld;
+  return { state, because: proof.reason ?? '', proof, readings: last, logs, from, isHeld };
 }
 
-/** A subject whose snapshot has gone by its retention is told of no more: its check keeps the outcome. */
-function isTold({ proof }: Ending, { snapshot }: Known): boolean {
-  return proof !== null && snapshot !== null;
+/**
+ * A subject whose snapshot has gone by its retention is told of no more: its check keeps the outcome. Nor is what stands
+ * already, where a check was asked anew because of a log.
+ */
+function isTold({ statement }: ClaimedCheck, { state, proof }: Ending, { snapshot }: Known): boolean {
+  if (proof === null || snapshot === null || state === 'unchecked') return false;
+  return !snapshot.flags.includes(proofFlag(statement, state));
 }
 
 /** Ends a check, with its event in one step. `again`: another process wrote the subject, or took a log, meanwhile. */
@@ -179,7 +192,8 @@ async function end(
   const { checks } = parts.stores;
   const { state, proof } = ending;
   const { snapshot } = known;
-  if (proof === null || snapshot === null || state === 'unchecked') {
+  const isSilent = !isTold(check, ending, known);
+  if (proof === null || snapshot === null || state === 'unchecked' || isSilent) {
     const outcome = await checks.end(check, ending);
     return outcome === 'taken' ? 'again' : outcome;
   }
@@ -197,7 +211,7 @@ async function end(
         regression: false,
       },
       raw: {},
-      flags: withProofFlag(snapshot.flags, check.statement.payment, state),
+      flags: withProofFlag(snapshot.flags, check.statement, state),
       roots: null,
       nowMs,
       check: checks.ending(check, ending),

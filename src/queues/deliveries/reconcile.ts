@@ -29,7 +29,7 @@ export type Upkeep = {
 export type ReconcileParts = {
   redis: RedisClient;
   stores: Pick<RelayStores, 'registry' | 'receivers' | 'events' | 'deliveries' | 'backlog' | 'lease'> & {
-    subjects: Pick<SubjectStore, 'trimChanged'>;
+    subjects: Pick<SubjectStore, 'trimChanged' | 'recount'>;
     tracked: TrackedStore;
     handedQuotes: HandedQuotes;
   };
@@ -47,8 +47,8 @@ const EVERY_MS = 5_000;
 const COUNTED = 10_000;
 
 /**
- * The repeating check of deliveries: holds them against their queues and repairs what differs, and trims what is past
- * its retention. Polls have a check of their own, a bounded part of the plan at a time (see Dispatcher).
+ * The repeating check of deliveries: holds them against their queues and repairs what differs, trims what is past its
+ * retention, and holds what is counted against what stands. Polls have a check of their own, a bounded part of the plan at a time (see Dispatcher).
  */
 export class Reconcile {
   readonly #parts: ReconcileParts;
@@ -88,6 +88,7 @@ export class Reconcile {
       for (const { name } of await this.#parts.stores.registry.receivers())
         await this.#repairDeliveries(name);
       await this.#trim(nowMs);
+      for (const what of await this.#parts.stores.subjects.recount()) this.#report('count-wrong', what);
       await this.#compareConfig();
       this.#lastRoundMs = Date.now();
     } catch (error) {
@@ -166,7 +167,7 @@ export class Reconcile {
     this.#tracked = 0;
   }
 
-  #report(what: 'delivery-missing', subject: string): void {
+  #report(what: 'delivery-missing' | 'count-wrong', subject: string): void {
     this.#parts.signals.emit('repair.done', { what, subject });
     this.#parts.log.warn({ what, subject }, 'repair.done');
   }

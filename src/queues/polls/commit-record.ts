@@ -208,7 +208,8 @@ function commitOf(
   const { subject } = record;
   const { nowMs, asOf, fresh } = context;
   const before = known.snapshot;
-  const base: Commit = { subject, asOf, token: '-', claims: fresh };
+  const standing: Pick<Commit, 'standing'> = before === null ? {} : { standing: before };
+  const base: Commit = { subject, asOf, token: '-', claims: fresh, ...standing };
   const settled: Pick<Commit, 'unconfirmed'> = before?.unconfirmed ? { unconfirmed: 'clear' } : {};
   switch (decision.outcome) {
     case 'stale': {

@@ -25,12 +25,15 @@ export type Chains = {
   follow(change: { plan: TransferPlan; status: IntentStatus; nowMs: number }): void;
   /** Intents that ended in the past, the same without a word in `stated`. */
   remember(change: { plan: TransferPlan; status: IntentStatus; nowMs: number }): void;
-  /** The plan with a payment that an earlier transfer got, where its lie is that; its own where there was none. */
-  withReused(plan: TransferPlan): TransferPlan;
+  /** The plan with another payment than its own, where its lie is that; without the lie where there is none such. */
+  withOtherPayment(plan: TransferPlan): TransferPlan;
 };
 
 /** How many stated payments are remembered. */
 const STATED_CAPACITY = 200_000;
+
+/** How long before the transfer a payment was made that is stale. */
+const STALE_MS = 86_400_000;
 
 /** How long before the upstream knows of it a payment stands in a block, at most, before time is scaled. */
 const LONGEST_LAG_SECONDS = 2;
@@ -66,7 +69,8 @@ export function createChains(options: {
     if (on === undefined || payment.lie === 'absent') return;
     if (ledger.get(payment.chainId, payment.txHash) !== undefined) return;
     const lagSeconds = between(randomStream(seed, 'lag', payment.txHash), 0, LONGEST_LAG_SECONDS);
-    const block = on.blocks.head(nowMs - (lagSeconds * 1000) / timeScale);
+    const staleMs = payment.lie === 'stale' ? STALE_MS : 0;
+    const block = on.blocks.head(nowMs - staleMs - (lagSeconds * 1000) / timeScale);
     ledger.include({ ...payment, block });
     if (payment.lie === 'moved' || payment.lie === 'dropped') disturb(payment, { on, nowMs });
   }
@@ -118,11 +122,16 @@ export function createChains(options: {
     remember({ plan, status, nowMs }) {
       for (const payment of paymentsOf(plan, status)) include(payment, nowMs);
     },
-    withReused(plan) {
+    withOtherPayment(plan) {
+      const isRefund = plan.fate === 'refunded';
+      if (plan.lie === 'funding') {
+        return isRefund ? { ...plan, refundTxHash: plan.source.txHash } : { ...plan, lie: null };
+      }
       if (plan.lie !== 'reused') return plan;
-      const earlier = delivered.get(plan.destination.chain.chainId);
+      const earlier = delivered.get((isRefund ? plan.source : plan.destination).chain.chainId);
       if (earlier === undefined || plan.swap !== null) return { ...plan, lie: null };
       const { token, amount, txHash, recipient } = earlier;
+      if (isRefund) return { ...plan, refundTxHash: txHash };
       return { ...plan, recipient, destination: { ...plan.destination, token, amount, txHash } };
     },
   };

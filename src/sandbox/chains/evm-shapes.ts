@@ -16,6 +16,9 @@ const FULFILLED = '0xd9033f0635d2f730e1f8385eaf46308e77de7a02d79526d9872ff7a6a29
 /** The contract that logs fulfilments, at the same address on every EVM chain. */
 export const FULFILMENT_ADDRESS = '0x00000000000000000000000000000000f0111ed5';
 
+/** A contract that logs the same event, and is not the one to believe. */
+const FORGER_ADDRESS = '0x00000000000000000000000000000000f0e9edf1';
+
 const NO_BLOOM: Hex = `0x${'0'.repeat(512)}`;
 const NOBODY = '0x0000000000000000000000000000000000000000';
 
@@ -30,16 +33,15 @@ type Log = { address: Hex; topics: Hex[]; data: Hex } & Record<string, unknown>;
 
 /** The logs of a transaction as `eth_getTransactionReceipt` and `eth_getLogs` show them. */
 export function logsOf({ included, on, block, index }: Standing): Log[] {
-  const { moves, fulfilled } = outcomeOf(included, on.chain);
+  const { moves, fulfilled, forged } = outcomeOf(included, on.chain);
   const logs: Pick<Log, 'address' | 'topics' | 'data'>[] = moves.map(({ token, from, to, amount }) => ({
     address: hex(token),
     topics: [TRANSFER, topic(from), topic(to)],
     data: encodeAbiParameters([{ type: 'uint256' }], [amount]),
   }));
-  if (fulfilled !== null) {
-    const named: Hex[] = [FULFILLED, hex(fulfilled), topic(included.from)];
-    logs.push({ address: FULFILMENT_ADDRESS, topics: named, data: '0x' });
-  }
+  const naming = (intent: string): Hex[] => [FULFILLED, hex(intent), topic(included.from)];
+  if (fulfilled !== null) logs.push({ address: FULFILMENT_ADDRESS, topics: naming(fulfilled), data: '0x' });
+  if (forged !== undefined) logs.push({ address: FORGER_ADDRESS, topics: naming(forged), data: '0x' });
   return logs.map((log, at) => ({
     ...log,
     blockNumber: numberToHex(block.number),

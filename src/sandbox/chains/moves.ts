@@ -7,8 +7,11 @@ import type { Included } from './ledger.ts';
 /** Tokens that moved, in base units. */
 export type Move = { token: string; from: string; to: string; amount: bigint };
 
-/** What a transaction really did. `fulfilled`: the intent that its fulfilment names, on chains where one is logged. */
-export type Outcome = { succeeded: boolean; moves: Move[]; fulfilled: string | null };
+/**
+ * What a transaction really did. `fulfilled`: the intent that its fulfilment names, on chains where one is logged; `forged`:
+ * the one that a contract of somebody else's names.
+ */
+export type Outcome = { succeeded: boolean; moves: Move[]; fulfilled: string | null; forged?: string };
 
 /** What a short payment lacks: a hundredth, and never nothing. */
 const SHORT_BY = 100n;
@@ -48,10 +51,21 @@ export function outcomeOf(included: Included, chain: Chain): Outcome {
     }
     case 'two-logs':
       return { succeeded: true, moves: [paid(), ...fee(token), paid()], fulfilled };
-    case 'other-intent': {
-      const other = bytesToHex(bytes(randomStream(txHash, 'intent'), 32));
-      return { succeeded: true, moves: [...fee(token), paid()], fulfilled: other };
+    case 'to-itself':
+      return { succeeded: true, moves: [paid({ from: recipient })], fulfilled };
+    case 'in-parts': {
+      const half = amount / 2n;
+      const halves = [paid({ amount: half }), paid({ amount: amount - half })];
+      return { succeeded: true, moves: [...fee(token), ...halves], fulfilled };
     }
+    case 'other-intent':
+    case 'forged': {
+      const other = bytesToHex(bytes(randomStream(txHash, 'intent'), 32));
+      const told = { succeeded: true, moves: [...fee(token), paid()], fulfilled: other };
+      return lie === 'forged' ? { ...told, forged: intentHash } : told;
+    }
+    case 'unlogged':
+      return { succeeded: true, moves: [...fee(token), paid()], fulfilled: null };
     default:
       return { succeeded: true, moves: [...fee(token), paid()], fulfilled };
   }

@@ -14,7 +14,7 @@
   ARGV[2] token      names this very commit, so that one sent twice is recognised
   ARGV[3] as of      the commit counter before the request
   ARGV[4] snapshot   JSON array of field, value, ...; "" leaves the snapshot as it is
-  ARGV[5] counted    "<kind>|<status>" of the new snapshot; "" with no snapshot
+  ARGV[5] counted    "<kind>|<status>" of the new snapshot, else of the one that stands; "" leaves what is counted
   ARGV[6] event      event JSON; "" for none
   ARGV[7] event meta JSON { id, updatedAt: seconds or false, first: bool, roots: list or false }
   ARGV[8] claims     JSON array of { root, at: ms as text, before: seconds as text or "" }
@@ -25,7 +25,7 @@
   ARGV[13] rest      ms that a subject which is tracked from now on rests before its first look
   ARGV[14] the plan's time, ms; "" for that of Redis
   ARGV[15] longest   ms that its first look may be late after that
-  ARGV[16] open      what the new snapshot is counted as among open transfers (include/open-transfers.lua); "" for none
+  ARGV[16] open      what this snapshot is counted as among open transfers (include/open-transfers.lua); "" for none
   ARGV[17] check     JSON of the check that ends with the event: { base, id, token, state, fields, tx, logs, keep } (see
                      include/check.lua); "" for none
 
@@ -40,6 +40,7 @@
 ]]
 -- @include plan
 -- @include open-transfers
+-- @include counted
 -- @include check
 local subject, token, asOf = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
@@ -201,13 +202,10 @@ end
 if redis.call('HEXISTS', KEYS[5] .. ':items', subject) == 1 then
   redis.call('PERSIST', KEYS[1])
   redis.call('PERSIST', KEYS[2])
-  local counted = redis.call('HGET', KEYS[1], 'counted')
-  if ARGV[5] ~= '' and counted ~= ARGV[5] then
-    if counted and redis.call('HINCRBY', KEYS[6], counted, -1) <= 0 then redis.call('HDEL', KEYS[6], counted) end
-    redis.call('HINCRBY', KEYS[6], ARGV[5], 1)
-    redis.call('HSET', KEYS[1], 'counted', ARGV[5])
+  if ARGV[5] ~= '' then
+    noteCounted(KEYS[1], KEYS[6], ARGV[5])
+    noteOpen(KEYS[1], KEYS[6], subject, ARGV[16])
   end
-  if ARGV[5] ~= '' then noteOpen(KEYS[1], KEYS[6], subject, ARGV[16]) end
 elseif not isNamed() then
   redis.call('PEXPIRE', KEYS[1], ARGV[12])
   redis.call('PEXPIRE', KEYS[2], ARGV[12])

@@ -12,7 +12,8 @@
   ARGV[4...] JSON { id, chain, tx, print, sequence, fields: list of field, value, ... }, in the order of the log
 
   A check of the same statement stays as it is, and one of a later event too. Any other is replaced, whether it waits or has
-  ended: the statement is a new one. A log that proved a payment by another transaction may prove others then.
+  ended: the statement is a new one. A log that proved a payment by another transaction may prove others then; one of the
+  same transaction is held until the check ends without it.
 
   Returns { 1 } and the number of checks that began, or { 0, 0 } when another process feeds now.
 ]]
@@ -30,14 +31,14 @@ for _, stated in ipairs(statements) do
   local isLater = (tonumber(sequence or '0') or 0) >= stated.sequence
   if not state or not (print == stated.print or isLater) then
     if state then
-      if tx and tx ~= stated.tx then releaseLogs(base, stated.id, tx) end
+      if tx and tx ~= stated.tx then releaseLogs(base, stated.id, tx, {}) end
       unlistCheck(base, stated.id, chain or '', state)
       redis.call('DEL', key)
     end
     redis.call(
       'HSET', key,
       'state', 'waiting', 'chain', stated.chain, 'print', stated.print, 'sequence', checkText(stated.sequence),
-      'asked', '0', 'because', '', 'claim', '', unpack(stated.fields)
+      'tx', stated.tx, 'asked', '0', 'because', '', 'claim', '', unpack(stated.fields)
     )
     redis.call('ZADD', base .. ':due:' .. stated.chain, now, stated.id)
     redis.call('ZADD', base .. ':waiting:' .. stated.chain, now, stated.id)

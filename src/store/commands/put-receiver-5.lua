@@ -11,10 +11,10 @@
   ARGV[2] what is stored of it
   ARGV[3] its definition for the registry
   ARGV[4] "new": there must be none of this name; "other": in the place of the one that there is
-
   ARGV[5] what must be stored of it, "" for anything
+  ARGV[6] the most that there may be
 
-  Returns "stored"; "changed" where something else is stored of it; "taken" where a receiver of the config, or one that was made before, has this name; "missing" where there
+  Returns "stored"; "full" where there are as many already; "changed" where something else is stored of it; "taken" where a receiver of the config, or one that was made before, has this name; "missing" where there
   is none to replace.
 ]]
 local isAdded = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
@@ -24,6 +24,7 @@ if ARGV[4] == 'other' then
 else
   local known = redis.call('HGET', KEYS[3], ARGV[1])
   if isAdded or (known and string.match(known, '"removed":false}$')) then return 'taken' end
+  if redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[6]) then return 'full' end
 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 local newest = redis.call('XREVRANGE', KEYS[5], '+', '-', 'COUNT', 1)[1]

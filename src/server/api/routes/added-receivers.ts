@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { durationField } from '../../../config/fields/duration.ts';
-import { signingSecretField } from '../../../config/fields/signing-secret.ts';
+import { MOST_SECRETS, signingSecretField } from '../../../config/fields/signing-secret.ts';
 import {
   addReceiver,
   changeReceiver,
@@ -60,7 +60,7 @@ export const addOneReceiver = defineRoute({
   timeoutMs: TIMEOUT_MS,
   body: DEFINITION,
   answers: { 201: { description: 'It gets events from now on.', schema: STORED } },
-  problems: { 409: `A receiver has this name. ${NO_KEY}` },
+  problems: { 409: `A receiver has this name, or there are as many as there may be. ${NO_KEY}` },
   handle: async ({ body }, { parts }) =>
     answered(201, async () => {
       const { name, type } = await addReceiver(body, parts().adding);
@@ -173,7 +173,7 @@ export const rotateOneSecret = defineRoute({
         .meta({ id: 'Rotated' }),
     },
   },
-  problems: { 404: MISSING, 409: NO_KEY },
+  problems: { 404: MISSING, 409: `It signs with ${MOST_SECRETS} secrets already. ${NO_KEY}` },
   handle: async ({ params: { name }, body }, { parts }) =>
     answered(200, async () => {
       const nowMs = Date.now();

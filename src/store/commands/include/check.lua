@@ -4,7 +4,11 @@
 --   <base>:waiting:<chain>    zset  id of a check that waits -> since when, ms
 --   <base>:ended              zset  id of a check that has ended -> when, ms
 --   <base>:counts             hash  "<chain>|<state>" -> number of checks
---   <base>:logs:<payment>|<chain>|<tx>  hash  index of a log -> id of the check that it proved
+--   <base>:logs:<in or out>|<chain>|<tx>  hash  index of a log -> id of the check that it proved
+--   <base>:held:<in or out>|<chain>|<tx>  set   checks that ended as they did because of logs that others hold
+--
+-- A check holds the logs that it took until it ends without them, or is of another transaction. A log that is let go, or taken
+-- from its holder, has all that it decided asked anew.
 local function checkNow()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
@@ -27,25 +31,55 @@ local function unlistCheck(base, id, chain, state)
   countCheck(base, chain, state, -1)
 end
 
+local function contains(list, wanted)
+  for _, one in ipairs(list) do
+    if one == wanted then return true end
+  end
+  return false
+end
+
+-- Has a check that has ended asked anew, now.
+local function reopenCheck(base, id)
+  local key = base .. ':of:' .. id
+  local state, chain = unpack(redis.call('HMGET', key, 'state', 'chain'))
+  if not state or state == 'waiting' then return end
+  local now = checkText(checkNow())
+  unlistCheck(base, id, chain or '', state)
+  redis.call('HSET', key, 'state', 'waiting', 'claim', '', 'claims', '0')
+  redis.call('HDEL', key, 'endedAt', 'proof')
+  redis.call('ZADD', base .. ':due:' .. chain, now, id)
+  redis.call('ZADD', base .. ':waiting:' .. chain, now, id)
+  countCheck(base, chain, 'waiting', 1)
+end
+
+-- Lets the logs of a transaction that a check holds, but for some, prove others.
+local function releaseLogs(base, id, tx, kept)
+  local logs, isFree = base .. ':logs:' .. tx, false
+  local all = redis.call('HGETALL', logs)
+  for i = 1, #all, 2 do
+    if all[i + 1] == id and not contains(kept, all[i]) then
+      redis.call('HDEL', logs, all[i])
+      isFree = true
+    end
+  end
+  if not isFree then return end
+  local held = base .. ':held:' .. tx
+  for _, other in ipairs(redis.call('SMEMBERS', held)) do
+    if redis.call('HGET', base .. ':of:' .. other, 'tx') == tx then reopenCheck(base, other) end
+  end
+  redis.call('DEL', held)
+end
+
 -- Whether a check may end as asked: "open"; "gone" where it was restated, has ended, or is another's to end; "taken" where a
--- log that would prove it has proved another.
+-- log that would prove it has proved another meanwhile.
 local function mayEndCheck(ending)
   local state, claim = unpack(redis.call('HMGET', ending.base .. ':of:' .. ending.id, 'state', 'claim'))
   if state ~= 'waiting' or claim ~= ending.token then return 'gone' end
   for _, index in ipairs(ending.logs) do
     local owner = redis.call('HGET', ending.base .. ':logs:' .. ending.tx, index)
-    if owner and owner ~= ending.id then return 'taken' end
+    if owner and owner ~= ending.id and not contains(ending.from, owner) then return 'taken' end
   end
   return 'open'
-end
-
--- Lets the logs that a check took prove others: it is of another transaction from now on.
-local function releaseLogs(base, id, tx)
-  local logs = base .. ':logs:' .. tx
-  local all = redis.call('HGETALL', logs)
-  for i = 1, #all, 2 do
-    if all[i + 1] == id then redis.call('HDEL', logs, all[i]) end
-  end
 end
 
 -- Ends a check that may.
@@ -57,8 +91,15 @@ local function endCheck(ending)
   redis.call('HSET', key, 'state', ending.state, 'claim', '', 'endedAt', now, 'tx', ending.tx, unpack(ending.fields))
   redis.call('ZADD', base .. ':ended', now, id)
   countCheck(base, chain, ending.state, 1)
+  releaseLogs(base, id, ending.tx, ending.logs)
+  if ending.held then
+    local held = base .. ':held:' .. ending.tx
+    redis.call('SADD', held, id)
+    redis.call('PEXPIRE', held, ending.keep)
+  end
   if #ending.logs == 0 then return end
   local logs = base .. ':logs:' .. ending.tx
   for _, index in ipairs(ending.logs) do redis.call('HSET', logs, index, id) end
   redis.call('PEXPIRE', logs, ending.keep)
+  for _, other in ipairs(ending.from) do reopenCheck(base, other) end
 end

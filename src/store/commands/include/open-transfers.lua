@@ -1,19 +1,30 @@
 --[[
   The transfers that are tracked and have not come to an end, with what they have sent. Beside the counts (`counts`):
 
-  `:open`          hash  "<state>|<route>|<token>" -> number of transfers; with "|high" and "|low" behind it the base units
-                         that they sent, in multiples of 10^12 and the rest
+  `:open`          hash  "<state>|<route>|<token>" -> number of transfers; with "|0", "|1", … behind it the base units that they
+                         sent, in ones, in 10^12, in 10^24, …
   `:open:<state>`  zset  subject -> since when it is in that state, seconds
 
-  The snapshot's `open` says as what it is counted, "<state>|<route>|<token>|<high>|<low>", so that just this is taken
-  back. Amounts are split, for no number of Redis holds the sums of tokens with 18 decimals.
+  The snapshot's `open` says as what it is counted, "<state>|<route>|<token>|<ones>,<10^12>,…", so that just this is taken
+  back. Amounts are split, for no number of Redis holds a uint256, and Lua's are exact to 2^53 only: the parts stay text
+  here, and HINCRBY adds them as 64-bit integers, which nine million transfers cannot make overflow.
 ]]
 -- Beyond so many fields, what is new is counted by its state alone.
 local MOST_OPEN_FIELDS = 3000
+-- As many parts as a uint256 can have.
+local MOST_OPEN_PARTS = 7
 
--- Adds to a sum. Who can make it overflow makes it wrong, and nothing else fails by it.
-local function addOpen(key, field, change)
-  if change ~= '' and change ~= '0' and change ~= '-' and change ~= '-0' then redis.pcall('HINCRBY', key, field, change) end
+local function addOpen(sums, name, parts, sign)
+  local index = 0
+  for part in string.gmatch(parts, '%d+') do
+    if part ~= '0' then redis.pcall('HINCRBY', sums, name .. '|' .. index, sign .. part) end
+    index = index + 1
+  end
+end
+
+local function dropOpen(sums, name)
+  redis.call('HDEL', sums, name)
+  for index = 0, MOST_OPEN_PARTS - 1 do redis.call('HDEL', sums, name .. '|' .. index) end
 end
 
 local function leaveOpen(subjectKey, countsKey, subject)
@@ -21,32 +32,26 @@ local function leaveOpen(subjectKey, countsKey, subject)
   if not noted then return end
   local sums = countsKey .. ':open'
   redis.call('HDEL', subjectKey, 'open')
-  local name, state, high, low = string.match(noted, '^((%l+)|[^|]*|[^|]*)|(%d*)|(%d*)$')
+  local name, state, parts = string.match(noted, '^((%l+)|[^|]*|[^|]*)|([%d,]*)$')
   if not name then return end
   redis.call('ZREM', sums .. ':' .. state, subject)
   local left = redis.pcall('HINCRBY', sums, name, -1)
-  if type(left) == 'number' and left > 0 then
-    addOpen(sums, name .. '|high', '-' .. high)
-    addOpen(sums, name .. '|low', '-' .. low)
-  else
-    redis.call('HDEL', sums, name, name .. '|high', name .. '|low')
-  end
+  if type(left) == 'number' and left > 0 then addOpen(sums, name, parts, '-') else dropOpen(sums, name) end
 end
 
--- `open` is "<state>|<route>|<token>|<high>|<low>|<since>"; "" for a subject that is no open transfer.
+-- `open` is "<state>|<route>|<token>|<ones>,<10^12>,…|<since>"; "" for a subject that is no open transfer.
 local function noteOpen(subjectKey, countsKey, subject, open)
-  local noted, name, state, high, low, since = string.match(open, '^(((%l+)|[^|]*|[^|]*)|(%d*)|(%d*))|(%d+)$')
+  local noted, name, state, parts, since = string.match(open, '^(((%l+)|[^|]*|[^|]*)|([%d,]*))|(%d+)$')
   if not noted then return leaveOpen(subjectKey, countsKey, subject) end
   local sums = countsKey .. ':open'
   if redis.call('HGET', subjectKey, 'open') ~= noted then
     leaveOpen(subjectKey, countsKey, subject)
     if redis.call('HEXISTS', sums, name) == 0 and redis.call('HLEN', sums) >= MOST_OPEN_FIELDS then
-      name, high, low = state .. '|*|', '', ''
-      noted = name .. '||'
+      name, parts = state .. '|*|', ''
+      noted = name .. '|'
     end
     redis.pcall('HINCRBY', sums, name, 1)
-    addOpen(sums, name .. '|high', high)
-    addOpen(sums, name .. '|low', low)
+    addOpen(sums, name, parts, '')
     redis.call('HSET', subjectKey, 'open', noted)
   end
   redis.call('ZADD', sums .. ':' .. state, since, subject)

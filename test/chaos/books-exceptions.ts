@@ -1,0 +1,89 @@
+import type { BookException, Report } from '../../src/domain/books/report-schema.ts';
+import { type Account, endOf, NEVER } from './books-lives.ts';
+import type { Accepted, BooksTruth, ToldEvent } from './books-truth.ts';
+
+/** How long after a receiver's answer a daemon that stood still may have noted it. */
+const NOTED_WITHIN_MS = 10_000;
+
+/** How often an exception must be named at least, and at most. */
+type Expected = Map<string, { least: number; most: number }>;
+
+/** Every exception of a day by what was made and told, and nothing else. */
+export function exceptionDifferences(account: Account & { truth: BooksTruth }): string[] {
+  const { report } = account;
+  const expected = expectedExceptions(account);
+  const found = new Map<string, number>();
+  for (const exception of report.exceptions) {
+    const key = keyOfException(exception);
+    found.set(key, (found.get(key) ?? 0) + 1);
+  }
+  return [...new Set([...expected.keys(), ...found.keys()])].flatMap((key) => {
+    const { least, most } = expected.get(key) ?? { least: 0, most: 0 };
+    const count = found.get(key) ?? 0;
+    if (count < least) return [`${report.day}: ${key} is not in the report`];
+    return count > most ? [`${report.day}: ${key} is in the report, and was not so`] : [];
+  });
+}
+
+export function expectedExceptions({
+  report,
+  day,
+  lives,
+  dayOf,
+  truth,
+}: Account & { truth: BooksTruth }): Expected {
+  const expected: Expected = new Map();
+  const expect = (key: string, isCertain: boolean): void => {
+    const { least, most } = expected.get(key) ?? { least: 0, most: 0 };
+    expected.set(key, { least: least + (isCertain ? 1 : 0), most: most + 1 });
+  };
+  const isBy = (event: ToldEvent): boolean => (dayOf(event) ?? NEVER) <= day;
+  const mayBeBy = (event: ToldEvent): boolean => (dayOf(event) ?? 1) <= day;
+  for (const { transfer, startDay, endDay } of lives) {
+    const { subject, told } = transfer;
+    if (startDay <= day && endDay > day) {
+      expect(keyOf('in-flight', subject), true);
+      const isRefundable = (list: readonly ToldEvent[]) => list.at(-1)?.status === 'refundable';
+      const [sure, perhaps] = [isRefundable(told.filter(isBy)), isRefundable(told.filter(mayBeBy))];
+      if (sure || perhaps) expect(keyOf('refundable', subject), sure && perhaps);
+      const overdue = told.filter(({ type }) => type.endsWith('.overdue'));
+      if (overdue.some(mayBeBy)) expect(keyOf('overdue', subject), overdue.some(isBy));
+    }
+    const end = endOf(transfer);
+    if (endDay === day && end !== undefined && end.status !== 'refunded') {
+      // Details may come after the end: until then it is not known how much was paid out.
+      const shown = told.slice(told.indexOf(end)).filter(({ showsDestination }) => showsDestination);
+      if (!shown.some(isBy)) expect(keyOf('amount-unknown', subject), !shown.some(mayBeBy));
+    }
+    for (const event of told) {
+      const eventDay = dayOf(event);
+      if (eventDay !== null && eventDay !== day) continue;
+      for (const [receiver, accepted] of truth.receivers) {
+        const verdict = wasAccepted(accepted.get(event.id), { report, closeAfterMs: truth.closeAfterMs });
+        if (verdict === true) continue;
+        const text = `${event.type} was not delivered to ${receiver} by then`;
+        expect(keyOf('undelivered', subject, text), verdict === false && eventDay === day);
+      }
+    }
+  }
+  return expected;
+}
+
+/** Whether a receiver had accepted an event when the report of its day looked; null where that cannot be told. */
+function wasAccepted(
+  accepted: Accepted | undefined,
+  { report, closeAfterMs }: { report: Report; closeAfterMs: number },
+): boolean | null {
+  const byMs = Math.min(Date.parse(report.madeAt), Date.parse(report.to) + closeAfterMs);
+  if (accepted === undefined || accepted.firstMs > byMs) return false;
+  const isDayOver = Date.parse(report.madeAt) > byMs;
+  return isDayOver && accepted.lastMs > byMs - NOTED_WITHIN_MS ? null : true;
+}
+
+export function keyOfException({ kind, subject, text }: BookException): string {
+  return keyOf(kind, subject.toLowerCase(), kind === 'undelivered' ? text : '');
+}
+
+function keyOf(kind: string, subject: string, text = ''): string {
+  return [kind, subject, text].filter((part) => part !== '').join(' ');
+}

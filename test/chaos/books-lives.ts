@@ -1,0 +1,75 @@
+import type { Report, ReportRow } from '../../src/domain/books/report-schema.ts';
+import { type BooksTruth, ENDED, type ToldEvent, type TrueTransfer } from './books-truth.ts';
+
+/** On which of two days something is in the books; `null`: it was appended while the first one was being closed. */
+export type DayNumber = 1 | 2 | null;
+
+/** The days in which a transfer starts and ends in the books, by what was made; `NEVER` is after both. */
+export type Life = { transfer: TrueTransfer; startDay: number; endDay: number };
+
+export const NEVER = 3;
+
+/** Says of an event in which day it is. */
+export type DayOf = (event: ToldEvent) => DayNumber;
+
+/** A day of two, and in which days all transfers are. */
+export type Account = { report: Report; day: number; lives: readonly Life[]; dayOf: DayOf };
+
+/** The rows of a day by their transfers. */
+export function rowsOf(report: Report): Map<string, ReportRow> {
+  return new Map(report.transfers.map((row) => [row.subject.toLowerCase(), row]));
+}
+
+/** The first event that told of an end. */
+export function endOf({ told }: TrueTransfer): ToldEvent | undefined {
+  return told.find(({ status }) => ENDED.has(status));
+}
+
+/**
+ * The days of all transfers. What happened in the first day and is booked in the second must have been told after the first
+ * was closed, and whatever was told later than that must be booked there too.
+ */
+export function livesOf(
+  [first, second]: readonly [Report, Report],
+  { transfers, closeAfterMs }: BooksTruth,
+): { lives: Life[]; dayOf: DayOf; problems: string[] } {
+  const midnightMs = Date.parse(first.to);
+  const [rows, laterRows] = [rowsOf(first), rowsOf(second)];
+  const onTime: ToldEvent[] = [];
+  const late: ToldEvent[] = [];
+  const lives = transfers.map((transfer): Life => {
+    const [row, later] = [rows.get(transfer.subject), laterRows.get(transfer.subject)];
+    const [start, end] = [transfer.told[0], endOf(transfer)];
+    const fundedMs = Date.parse((later ?? row)?.fundedAt ?? '');
+    const bookedDay = (isIn: boolean, happenedMs: number, event: ToldEvent | undefined): number => {
+      if (happenedMs >= midnightMs) return 2;
+      if (event !== undefined) (isIn ? onTime : late).push(event);
+      return isIn ? 1 : 2;
+    };
+    const startDay = bookedDay(row !== undefined, fundedMs, start);
+    const isEndIn = row !== undefined && row.phase !== 'open';
+    return {
+      transfer,
+      startDay,
+      endDay: end === undefined ? NEVER : bookedDay(isEndIn, end.happenedMs, end),
+    };
+  });
+  const lastOnTimeMs = Math.max(midnightMs, ...onTime.map(({ appendedMs }) => appendedMs));
+  const firstLateMs = Math.min(Number.POSITIVE_INFINITY, ...late.map(({ appendedMs }) => appendedMs));
+  const problems = late
+    .filter(({ appendedMs }) => appendedMs < Math.max(midnightMs + closeAfterMs, lastOnTimeMs))
+    .map(({ id, type }) => `${type} ${id} is booked late, and was told before the day was closed`);
+  const isMarked = new Set(
+    second.transfers.filter(({ late: is }) => is).map(({ subject }) => subject.toLowerCase()),
+  );
+  for (const { subject, told } of transfers) {
+    const isLate = told.some((event) => late.includes(event));
+    if (isLate !== isMarked.has(subject))
+      problems.push(`${subject} is ${isLate ? 'late, and not marked' : 'marked as late'}`);
+  }
+  const dayOf: DayOf = ({ happenedMs, appendedMs }) => {
+    if (happenedMs >= midnightMs || appendedMs >= firstLateMs) return 2;
+    return appendedMs <= lastOnTimeMs || appendedMs < midnightMs + closeAfterMs ? 1 : null;
+  };
+  return { lives, dayOf, problems };
+}

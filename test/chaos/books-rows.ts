@@ -1,0 +1,46 @@
+import type { ReportRow } from '../../src/domain/books/report-schema.ts';
+import { type Account, endOf, NEVER, rowsOf } from './books-lives.ts';
+import type { TrueTransfer } from './books-truth.ts';
+
+/** What the newest row of a transfer says otherwise than what was made. */
+export function differencesOfOne(row: ReportRow | undefined, transfer: TrueTransfer): string[] {
+  const { subject, statuses, saidMs, source, destination, told } = transfer;
+  if (row === undefined) return [`${subject} is not in the books`];
+  const found: string[] = [];
+  const differ = (what: string, was: unknown, has: unknown): void => {
+    if (was !== has) found.push(`${subject}: ${what} was ${was}, in the books ${has}`);
+  };
+  differ('its last status', statuses.at(-1)?.status, told.at(-1)?.status ?? row.status);
+  const times = new Set([...statuses.map(({ atMs }) => atMs), ...saidMs]);
+  const fundedMs = Date.parse(row.fundedAt ?? '');
+  if (told[0]?.status === 'pending') differ('its funding', statuses[0]?.atMs, fundedMs);
+  else if (!times.has(fundedMs)) found.push(`${subject} was not funded at ${row.fundedAt}`);
+  const end = endOf(transfer);
+  if (end !== undefined && !times.has(end.happenedMs)) found.push(`${subject} did not end at ${row.endedAt}`);
+  differ('its end', end?.happenedMs, row.endedAt === null ? undefined : Date.parse(row.endedAt));
+  if (source !== null) differ('what it sent', String(source.amount), row.sent?.amount);
+  if (row.phase === 'delivered' && destination !== null)
+    differ('what it delivered', String(destination.amount), row.delivered?.amount);
+  return found;
+}
+
+/**
+ * A transfer has a row on each day in which it was under way, and where an exception of it is named; no other has. The row
+ * says the status that was told last by then.
+ */
+export function rowDifferences({ report, day, lives, dayOf }: Account): string[] {
+  const rows = rowsOf(report);
+  const named = new Set(report.exceptions.map(({ subject }) => subject.toLowerCase()));
+  return lives.flatMap(({ transfer: { subject, told, statuses }, startDay, endDay }) => {
+    const row = rows.get(subject);
+    const isOfDay = (startDay <= day && day <= endDay) || named.has(subject);
+    if (row === undefined) return isOfDay ? [`${report.day}: no row of ${subject}`] : [];
+    if (!isOfDay) return [`${report.day}: a row of ${subject}, of which nothing was to be said`];
+    const days = told.map(dayOf);
+    if (days.includes(null)) return [];
+    const last = told.findLast((_, at) => (days[at] ?? NEVER) <= day)?.status ?? statuses[0]?.status;
+    // One that was under way when its wallet was subscribed is in the books before anything is told of it.
+    if (row.status === last || (row.carried && told.length === 0)) return [];
+    return [`${report.day}: ${subject} was ${last}, in the books ${row.status}`];
+  });
+}

@@ -1,0 +1,118 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ADMIN_TOKEN, type ApiStage, apiStage } from '../support/api-stage.ts';
+import { CHROMIUM, startBrowser, watchedPage } from '../support/browser.ts';
+import { Hook } from '../support/hook.ts';
+import { RedisProcess } from '../support/redis-process.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+
+const unlessInstalled = CHROMIUM === null ? ' (skipped: chromium is not installed)' : '';
+const DESK = { viewport: { width: 1280, height: 900 } } as const;
+const PHONE = { viewport: { width: 360, height: 740 } } as const;
+
+/** Metadata that would be seen if it were taken for more than text. */
+const HOSTILE = {
+  note: '<img src=x onerror=alert(1)>',
+  turned: '\u202egnp.live\u2066\u200f',
+  long: 'x'.repeat(10_000),
+};
+
+const closers: (() => Promise<unknown>)[] = [];
+const hooks = { backend: new Hook(), broken: new Hook(() => 500), operator: new Hook() };
+let redis: RedisProcess;
+let stage: ApiStage;
+let browser: Browser;
+
+beforeAll(async () => {
+  if (CHROMIUM === null) return;
+  for (const hook of Object.values(hooks)) {
+    await hook.start();
+    closers.push(() => hook.close());
+  }
+  redis = await RedisProcess.create();
+  closers.push(() => redis.close());
+  stage = await apiStage(hooks, {
+    later: (close) => void closers.push(close),
+    redisUrl: redis.url,
+    metadata: HOSTILE,
+  });
+  for (const intent of [hashOf(1), hashOf(2)]) stage.say(intent, 'pending');
+  browser = await startBrowser();
+  closers.push(() => browser.close());
+});
+
+afterAll(async () => {
+  for (const close of closers.reverse()) await close();
+});
+
+async function signIn(page: Page): Promise<void> {
+  await page.getByLabel('Token of the API').fill(ADMIN_TOKEN);
+  await page.keyboard.press('Enter');
+  await page.getByText('Live', { exact: true }).waitFor();
+  await page.getByText('pending').first().waitFor();
+}
+
+const bannerOf = (page: Page) => page.getByText('What you see may be old');
+
+test.skipIf(CHROMIUM === null)(
+  `metadata is text, whatever stands in it, and makes no page wider than its screen${unlessInstalled}`,
+  async () => {
+    for (const options of [DESK, PHONE]) {
+      const { page, complaints } = await watchedPage(browser, stage.url, options);
+      await signIn(page);
+      for (const view of ['transfers/recent', `subject/${encodeURIComponent(`intent:${hashOf(2)}`)}`]) {
+        await page.goto(`${stage.url}/#/${view}`);
+        await page.getByText(HOSTILE.note).first().waitFor();
+        expect(await page.locator('main img').count()).toBe(0);
+        expect(await page.evaluate('document.documentElement.scrollWidth > window.innerWidth')).toBe(false);
+      }
+      expect(complaints).toEqual([]);
+      await page.context().close();
+    }
+  },
+);
+
+test.skipIf(CHROMIUM === null)(
+  `a page says that what it shows may be old while Redis stands still, and is live by itself afterwards, as is one that was opened meanwhile${unlessInstalled}`,
+  async () => {
+    const { page } = await watchedPage(browser, stage.url, DESK);
+    await signIn(page);
+    redis.freeze();
+    await bannerOf(page).waitFor();
+    expect(await page.getByText('pending').count()).toBeGreaterThan(0);
+    const late = await page.context().newPage();
+    late.setDefaultTimeout(60_000);
+    await late.goto(`${stage.url}/`);
+    await late.getByRole('alert').waitFor();
+    redis.thaw();
+    for (const one of [page, late]) {
+      await one.getByText('Live', { exact: true }).waitFor();
+      await bannerOf(one).waitFor({ state: 'detached' });
+      await one.getByText('pending').first().waitFor();
+    }
+    stage.say(hashOf(1), 'settled');
+    await page.goto(`${stage.url}/#/subject/${encodeURIComponent(`intent:${hashOf(1)}`)}`);
+    const datesOf = (step: string) => page.locator('.way-step', { hasText: step }).locator('time');
+    await datesOf('Settled').waitFor();
+    // No answer showed it as filled: nobody knows when that was.
+    expect([await datesOf('Funded').count(), await datesOf('Filled').count()]).toEqual([1, 0]);
+    await page.context().close();
+  },
+);
+
+test.skipIf(CHROMIUM === null)(
+  `a page asks for a token again once the one that it came with is gone from the config${unlessInstalled}`,
+  async () => {
+    const { page } = await watchedPage(browser, stage.url, DESK);
+    await signIn(page);
+    const server = {
+      host: '127.0.0.1',
+      port: 0,
+      token: 'another-token-from-now-on',
+      secretsKey: 'k'.repeat(32),
+    };
+    await stage.write({ ...stage.config, more: { ...stage.config.more, server } });
+    await page.getByLabel('Token of the API').waitFor();
+    await page.context().close();
+  },
+);

@@ -1,0 +1,84 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pino from 'pino';
+import { expect, inject, test } from 'vitest';
+import { Books } from '../../src/books/books.ts';
+import { Mornings } from '../../src/books/mornings.ts';
+import { BooksReader } from '../../src/books/reader.ts';
+import { openSqlite } from '../../src/books/sql/sqlite.ts';
+import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { Secret } from '../../src/secret.ts';
+import { Signals } from '../../src/signals.ts';
+import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
+import { DeliveryStore } from '../../src/store/deliveries.ts';
+import { EventLog } from '../../src/store/event-log.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { Registry } from '../../src/store/registry.ts';
+import { SubjectStore } from '../../src/store/subjects.ts';
+import { DAY_MS, toldEvent } from '../support/books-stage.ts';
+import { testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { Mailbox } from '../support/mailbox.ts';
+import { opening } from '../support/opening.ts';
+
+const { later, started } = opening();
+
+/** Books in a file, with a mail server that never answers. `readMs` is what the metric says last. */
+async function stage() {
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  later(() => disconnect(redis));
+  const keys = new Keys(testPrefix());
+  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-leaving-'));
+  later(() => rm(folder, { recursive: true, force: true }));
+  const file = join(folder, 'books.sqlite');
+  const database = openSqlite(file);
+  const kept = { retentionMs: 30 * DAY_MS };
+  const subjects = new SubjectStore(redis, keys, kept);
+  const sources = {
+    events: new EventLog(redis, keys),
+    subjects,
+    registry: new Registry(redis, keys, subjects),
+    deliveries: new DeliveryStore(redis, keys, kept),
+    directory: COMMON,
+  };
+  const mailbox = await started(new Mailbox(() => 'nothing'));
+  const report = { atMinute: 0, to: ['treasury@example.com'] };
+  const rules = { closeAfterMs: 1_000, retentionMs: 400 * DAY_MS };
+  const log = pino({ level: 'silent' });
+  const signals = new Signals();
+  const seen = { readMs: Number.NaN };
+  signals.on('books.fed', ({ readMs }) => {
+    seen.readMs = readMs;
+  });
+  const reader = new BooksReader(database, { ...rules, zone: 'UTC', directory: COMMON, checked: new Set() });
+  const smtp = { url: new Secret(mailbox.url), from: 'transfers@example.com' };
+  const mornings = new Mornings({ database, reader, smtp, report, zone: 'UTC', log });
+  const config = { ...rules, url: null, hasTls: false, timeZone: 'UTC', report };
+  const books = new Books({ config, database, redis, keys, sources, mornings, signals, log });
+  later(() => books.close());
+  return { redis, keys, file, mailbox, books, seen };
+}
+
+test('says nothing of when the log was read once another process keeps the books', async () => {
+  const { redis, keys, books, seen } = await stage();
+  books.start();
+  await eventually('the log was read', () => seen.readMs > 0);
+  await redis.set(keys.booksLease, 'of another process');
+  await eventually('it is said to be nobody’s here', () => seen.readMs === 0);
+});
+
+test('ends at once while a mail is under way, and leaves nothing beside the file', async () => {
+  const { redis, keys, file, mailbox, books } = await stage();
+  const dayBeforeMs = (await redisTimeMs(redis)) - 2 * DAY_MS;
+  const event = toldEvent({ transfer: 1, sequence: 1, status: 'pending', atMs: 0, seenMs: 0, amount: 1n });
+  const fields = { kind: 'event', event: JSON.stringify(event), roots: '["s|wallet:0x01"]' };
+  await redis.xadd(keys.events, `${dayBeforeMs}-*`, ...Object.entries(fields).flat());
+  books.start();
+  await mailbox.until((mails) => mails.length > 0);
+  expect(existsSync(`${file}-wal`)).toBe(true);
+  // The server would be waited for 30 s, which is longer than this test may take.
+  await books.close();
+  expect(existsSync(`${file}-wal`)).toBe(false);
+}, 25_000);

@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import type { StatedPayment } from '../../src/sandbox/chains/chains.ts';
+import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { type Place, placeKey } from './lying-account.ts';
+import { ENDPOINTS } from './lying-faults.ts';
+import { SOLANA } from './lying-orders.ts';
+
+/** As many requests as an endpoint of the sandbox answers at once. */
+const AT_ONCE = 100;
+
+/** An endpoint of every chain that has no faults, for the test alone. */
+const TRUTHFUL = 'truthful';
+
+type Request = { method: string; params: unknown[] };
+
+const ANSWERS = z.array(z.looseObject({ result: z.json() }));
+
+async function askAll(
+  sandbox: Sandbox,
+  { chainId, endpoint }: { chainId: number; endpoint: string },
+  requests: readonly Request[],
+): Promise<unknown[]> {
+  const results: unknown[] = [];
+  for (let at = 0; at < requests.length; at += AT_ONCE) {
+    const batch = requests.slice(at, at + AT_ONCE).map((one, id) => ({ jsonrpc: '2.0', id, ...one }));
+    const response = await fetch(sandbox.rpcUrl(chainId, endpoint), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(batch),
+    });
+    results.push(...ANSWERS.parse(await response.json()).map(({ result }) => result));
+  }
+  return results;
+}
+
+function transactionRequest({ chainId, txHash }: StatedPayment): Request {
+  if (chainId !== SOLANA) return { method: 'eth_getTransactionReceipt', params: [txHash] };
+  const options = { commitment: 'confirmed', maxSupportedTransactionVersion: 0 };
+  return { method: 'getTransaction', params: [txHash, options] };
+}
+
+function byChain(payments: readonly StatedPayment[]): [number, StatedPayment[]][] {
+  return [...Map.groupBy(payments, ({ chainId }) => chainId)];
+}
+
+/** Of which payments, by `placeKey`, two endpoints contradict each other: about the block, or what moved of the token. */
+export async function contradictedOf(
+  sandbox: Sandbox,
+  payments: readonly StatedPayment[],
+): Promise<Map<string, boolean>> {
+  const found = new Map<string, boolean>();
+  for (const [chainId, own] of byChain(payments)) {
+    const requests = own.map(transactionRequest);
+    const told = await Promise.all(
+      ENDPOINTS.map((endpoint) => askAll(sandbox, { chainId, endpoint }, requests)),
+    );
+    for (const [index, one] of own.entries()) {
+      const texts = told.map((answers) => ofToken(answers[index], one.token));
+      found.set(placeKey(one), new Set(texts).size > 1);
+    }
+  }
+  return found;
+}
+
+/** Where each transaction of these payments stands now, by `placeKey`; without those that stand nowhere. */
+export async function placesOf(
+  sandbox: Sandbox,
+  payments: readonly StatedPayment[],
+): Promise<Map<string, Place>> {
+  const places = new Map<string, Place>();
+  for (const [chainId, own] of byChain(payments)) {
+    const at = { chainId, endpoint: TRUTHFUL };
+    const told = await askAll(sandbox, at, own.map(transactionRequest));
+    const known = own.flatMap((one, index) => {
+      const read = STANDING.safeParse(told[index]);
+      return read.success ? [{ key: placeKey(one), ...read.data }] : [];
+    });
+    const blocks = await askAll(
+      sandbox,
+      at,
+      known.map(({ number }) =>
+        chainId === SOLANA
+          ? { method: 'getBlock', params: [number] }
+          : { method: 'eth_getBlockByNumber', params: [`0x${number.toString(16)}`] },
+      ),
+    );
+    for (const [index, { key, number }] of known.entries()) {
+      places.set(key, { number: String(number), hash: HASHED.parse(blocks[index]) });
+    }
+  }
+  return places;
+}
+
+const STANDING = z.union([
+  z.object({ slot: z.int() }).transform(({ slot }) => ({ number: slot })),
+  z.object({ blockNumber: z.string() }).transform(({ blockNumber }) => ({ number: Number(blockNumber) })),
+]);
+
+const HASHED = z.union([
+  z.object({ blockhash: z.string() }).transform(({ blockhash }) => blockhash),
+  z.object({ hash: z.string() }).transform(({ hash }) => hash),
+]);
+
+/** An answer as text, without logs and balances of other tokens than this. */
+function ofToken(answer: unknown, token: string): string {
+  return JSON.stringify(answer, (_, value: unknown) => (isOfOtherToken(value, token) ? null : value));
+}
+
+function isOfOtherToken(value: unknown, token: string): boolean {
+  const read = OF_TOKEN.safeParse(value);
+  if (!read.success) return false;
+  const named = 'mint' in read.data ? read.data.mint : read.data.address;
+  return named.toLowerCase() !== token.toLowerCase();
+}
+
+const OF_TOKEN = z.union([
+  z.object({ mint: z.string() }),
+  z.object({ address: z.string(), topics: z.unknown() }),
+]);

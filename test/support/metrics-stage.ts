@@ -1,0 +1,44 @@
+import { COMMON } from '../../src/domain/transfers/chains.ts';
+import {
+  type MetricSources,
+  Metrics,
+  type MetricsOptions,
+  type Standing,
+} from '../../src/metrics/metrics.ts';
+import { Signals } from '../../src/signals.ts';
+import { NO_TRANSFERS, STANDING } from './standing.ts';
+
+/** Sources that have nothing to say. */
+const NOTHING: MetricSources = {
+  transfers: async () => NO_TRANSFERS,
+  subjects: async () => [],
+  queues: async () => [],
+  deliveries: async () => [],
+  receivers: async () => [],
+  surfaces: async () => [],
+  waits: async () => [],
+  learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
+  routes: async () => [],
+  checks: async () => [],
+};
+
+/** What a test says of the metrics that it makes; what it leaves out is quiet. */
+type Wanted = Partial<Omit<MetricsOptions, 'sources' | 'standing'>> & {
+  sources?: Partial<MetricSources>;
+  standing?: Partial<Standing>;
+};
+
+/** The metrics of a process that is ready, with one receiver. */
+export function metricsOf({ sources = {}, standing = {}, ...wanted }: Wanted = {}): Metrics {
+  return new Metrics({
+    signals: new Signals(),
+    directory: COMMON,
+    receivers: [{ name: 'backend', type: 'webhook' }],
+    routes: [],
+    version: '1.2.3',
+    nodeVersion: 'v26.0.0',
+    ...wanted,
+    sources: { ...NOTHING, ...sources },
+    standing: { ...STANDING, ...standing },
+  });
+}

@@ -1,0 +1,170 @@
+import { expect } from 'vitest';
+import type { JsonObject } from '../../src/domain/json.ts';
+import type { UpstreamRecord } from '../../src/domain/subjects/record.ts';
+import type { SubjectId } from '../../src/domain/subjects/subject.ts';
+import { openTransfer } from '../../src/domain/transfers/open-transfer.ts';
+import { commitDue } from '../../src/queues/polls/commit-flagged.ts';
+import { type CommitParts, commitRecord } from '../../src/queues/polls/commit-record.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { connect } from '../../src/store/connection.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { type OpenTransfers, readOpenTransfers } from '../../src/store/open-transfers.ts';
+import { PlanStore } from '../../src/store/plan.ts';
+import { parseMember } from '../../src/store/plan-members.ts';
+import { type Known, SubjectStore } from '../../src/store/subjects.ts';
+import { commitParts } from './commit-parts.ts';
+import { testPrefix } from './daemon.ts';
+import { eventually } from './eventually.ts';
+
+export const T0 = 1_800_000_000;
+export const T0_MS = T0 * 1_000;
+
+/** As an upstream writes it, in mixed case, and as it is kept. */
+export const TOKEN = '0x8AC76a51cc950d9822D68b83fE1Ad97B32Cd580d';
+
+/** A record with what its source transaction sent. */
+export function sent(amount: string, more: JsonObject = {}): JsonObject {
+  return { sourceTx: { chainId: 56, token: TOKEN, amount, txHash: '0xab', ...more } };
+}
+
+export function record(
+  subject: SubjectId,
+  status: string,
+  updatedAt: number,
+  more: JsonObject,
+): UpstreamRecord {
+  const raw = { id: subject, type: 'intent', status, updatedAt, ...more };
+  return { subject, status, updatedAt, names: [], raw, unreadable: [] };
+}
+
+/** Transfers that pages of wallets show, in the stores that count those which are open. */
+export class OpenTransfersStage {
+  readonly redis: RedisClient;
+  readonly keys: Keys;
+  readonly subjects: SubjectStore;
+  readonly plan: PlanStore;
+  readonly parts: CommitParts;
+
+  readonly #redisUrl: string;
+
+  constructor(redisUrl: string, keys: Keys = new Keys(testPrefix())) {
+    this.#redisUrl = redisUrl;
+    this.keys = keys;
+    this.redis = connect({ kind: 'server', url: redisUrl });
+    this.subjects = new SubjectStore(this.redis, this.keys, { retentionMs: 60_000 });
+    this.plan = new PlanStore(this.redis, this.keys);
+    this.parts = commitParts(this.redis, this.keys, { subjects: this.subjects, plan: this.plan });
+  }
+
+  close(): void {
+    this.redis.disconnect();
+  }
+
+  /** Has another process do something, and loses its connection as soon as it has sent what it wants to commit. */
+  async killedWhile(act: (other: OpenTransfersStage) => Promise<void>): Promise<void> {
+    const other = new OpenTransfersStage(this.#redisUrl, this.keys);
+    const id = String(await other.redis.client('ID'));
+    const commit = other.subjects.commit.bind(other.subjects);
+    other.subjects.commit = (wanted) => {
+      const sentIt = commit(wanted);
+      other.close();
+      return sentIt;
+    };
+    await act(other).catch(() => undefined);
+    other.close();
+    await eventually('the connection to be gone', async () => {
+      const clients = String(await this.redis.client('LIST'));
+      return !clients.includes(`id=${id} `);
+    });
+  }
+
+  async known(subject: SubjectId): Promise<Known> {
+    const [known] = await this.subjects.look([subject]);
+    if (known === undefined) throw new Error('nothing was looked up');
+    return known;
+  }
+
+  /** Takes an answer in as a page of a wallet would show it, which tracks the transfer; `nowMs` is when it comes. */
+  async take(raw: UpstreamRecord, { nowMs = T0_MS, wallet = 's' } = {}): Promise<void> {
+    const asOf = (await this.redis.get(this.keys.commit)) ?? '0';
+    const claim = { root: `${wallet}|wallet:0x01`, atMs: 1, historyBefore: null, served: false };
+    await this.redis.hset(this.keys.wanted, claim.root, '1');
+    const sighting = { asOf, nowMs, price: 1, exact: false, claims: [claim] };
+    const known = await this.known(raw.subject);
+    expect((await commitRecord(this.parts, raw, known, sighting)).outcome).not.toBe('superseded');
+  }
+
+  /** Tells a transfer as overdue; nothing where it is not known. */
+  async tellOverdue(subject: SubjectId, nowMs: number): Promise<void> {
+    const { snapshot, claims } = await this.known(subject);
+    if (snapshot === null) return;
+    const { status } = snapshot;
+    const transition = {
+      type: 'intent.overdue',
+      status,
+      previousStatus: status,
+      changes: [],
+      skipped: false,
+      regression: false,
+    };
+    const flagged = { flag: 'overdue:60000', overdueAfter: 60_000, warnBeforeMs: null, untilMs: null };
+    const due = [{ atMs: nowMs, event: { ...flagged, transition, raw: {} }, roots: null }];
+    await commitDue(this.parts, { subject, snapshot, claims, promised: null }, { due, nowMs });
+  }
+
+  /** Ends the tracking of a transfer; nothing where it is not tracked. */
+  async retire(subject: SubjectId): Promise<void> {
+    const { snapshot } = await this.known(subject);
+    await this.plan.retire(subject, snapshot?.commit ?? 0, 60_000);
+  }
+
+  read(): Promise<OpenTransfers> {
+    return readOpenTransfers(this.redis, this.keys);
+  }
+
+  /** Since when the oldest of each state is in it; nothing of states that have none. */
+  async oldest(): Promise<Record<string, number>> {
+    const { oldest } = await this.read();
+    return Object.fromEntries(oldest.flatMap(({ state, since }) => (since === null ? [] : [[state, since]])));
+  }
+
+  /** What is counted of each state, route and token. */
+  async sums(): Promise<string[]> {
+    const { sums } = await this.read();
+    return sums
+      .map(({ state, route, chainId, token, count, amount }) =>
+        [state, route, chainId, token === TOKEN.toLowerCase() ? 'token' : token, count, amount].join(' '),
+      )
+      .sort();
+  }
+
+  /** All that is kept of open transfers: nothing but this may grow. */
+  async isEmpty(): Promise<boolean> {
+    const found = await this.redis.keys(`${this.keys.counts}:open*`);
+    return found.length === 0;
+  }
+
+  /** What would have to be counted, by the snapshots of all that is tracked; since when the oldest of a state is so. */
+  async truth(): Promise<{ sums: string[]; oldest: Record<string, number> }> {
+    const tracked = await this.redis.hkeys(`${this.keys.plan('status')}:items`);
+    const subjects = tracked.map((member) => parseMember(member).subject);
+    const sums = new Map<string, { count: number; amount: bigint }>();
+    const oldest: Record<string, number> = {};
+    for (const subject of subjects) {
+      const { snapshot } = await this.known(subject);
+      const open = snapshot === null ? null : openTransfer(subject, snapshot);
+      if (open === null) continue;
+      const { state, route, sent: paid, since } = open;
+      // What has no token has no amount either.
+      const isKnown = paid.token != null;
+      const name = [state, route, isKnown ? paid.chainId : '', isKnown ? 'token' : ''].join(' ');
+      const { count, amount } = sums.get(name) ?? { count: 0, amount: 0n };
+      sums.set(name, { count: count + 1, amount: amount + BigInt(isKnown ? (paid.amount ?? '0') : '0') });
+      oldest[state] = Math.min(oldest[state] ?? since, since);
+    }
+    return {
+      sums: [...sums].map(([name, { count, amount }]) => `${name} ${count} ${amount}`).sort(),
+      oldest,
+    };
+  }
+}
