@@ -33,8 +33,10 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/redis-server.ts'],
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
+    // Nothing of what tests promise: only an end, also on a machine that is many times slower than a quiet one.
+    testTimeout: 900_000,
+    hookTimeout: 900_000,
+    expect: { poll: { timeout: 170_000 } },
     pool: 'forks',
     // Each test has servers, folders and Redis keys of its own: files can share a process, which saves its start each time.
     isolate: false,

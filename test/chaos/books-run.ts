@@ -34,7 +34,7 @@ export type BooksRun = {
 type Reports = readonly [Report, Report];
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
-const DRAIN_MS = 180_000;
+const DRAIN_MS = 480_000;
 const DAY_MS = 86_400_000;
 const PREFIX = 'intentwatch';
 const TIME_SCALE = 10;

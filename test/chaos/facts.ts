@@ -27,7 +27,7 @@ const QUOTES = 14;
 const VAULTS = 5;
 const DRAIN_MS = 60_000;
 /** Longer than what failed some times in a row is left alone, and than chains that could not be read are. */
-const TOLD_WITHIN_MS = 120_000;
+const TOLD_WITHIN_MS = 400_000;
 
 /** On a machine that is held up quotes expire before they can be funded: a seed with less than this share is run again, slower. */
 const LEAST_FUNDED = 0.5;

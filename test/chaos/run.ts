@@ -31,7 +31,7 @@ type Subjects = Awaited<ReturnType<SandboxProcess['subjects']>>;
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const MAIL_RECEIVER = 'oncall';
 const MAIL_EVENTS = ['*', '!*.updated'];
-const DRAIN_MS = 120_000;
+const DRAIN_MS = 400_000;
 const PREFIX = 'intentwatch';
 
 /** More attempts than any failure here can use up. */

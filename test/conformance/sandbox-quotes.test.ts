@@ -247,8 +247,8 @@ describe('the transaction', () => {
       sandbox
         .transitions()
         .flatMap(({ subject, to }) => (subject === `intent:${made.intentHash}` ? [to] : []));
-    await vi.waitFor(() => expect(moves()).toEqual(['pending', 'filled', 'settled']), { timeout: 60_000 });
-  }, 70_000);
+    await vi.waitFor(() => expect(moves()).toEqual(['pending', 'filled', 'settled']), { timeout: 170_000 });
+  });
 
   test('funds a quote once, and only one that was made', async () => {
     const made = await quote(exactIn);

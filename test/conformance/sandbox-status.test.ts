@@ -11,7 +11,7 @@ let sandbox: Sandbox;
 beforeAll(async () => {
   sandbox = new Sandbox({ timeScale: 2_000, transfersPerSecond: 0, pastTransfers: 300 });
   await sandbox.start();
-  await vi.waitFor(() => expect(sandbox.pace().livingTransfers).toBe(0), { timeout: 20_000 });
+  await vi.waitFor(() => expect(sandbox.pace().livingTransfers).toBe(0), { timeout: 170_000 });
 });
 
 afterAll(async () => {

@@ -19,7 +19,7 @@ const KEYS = new Keys('intentwatch');
 const AWAY_MS = 5_000;
 
 /** The last of a thousand transitions are told as slowly as the budget and the machine will have it. */
-const TOLD_WITHIN_MS = 120_000;
+const TOLD_WITHIN_MS = 480_000;
 
 /** Who has lost its Redis has it again so long after it is back. */
 const RECONNECTED_MS = 5_000;

@@ -6,4 +6,4 @@ test('short deliveries, expiring quotes and vaults and failing steps are each to
   const { code, said } = await factsRun(2);
   expect(said).toMatch(/each told once$/m);
   expect(code).toBe(0);
-}, 600_000);
+}, 1_800_000);

@@ -57,8 +57,8 @@ async function treeOf(root: number): Promise<number[]> {
 }
 
 async function expectNothingLeft({ stage, dataDir, daemon, redis }: Started): Promise<void> {
-  await eventually('the daemon has ended', async () => !(await isRunning(daemon)), 10_000);
-  await eventually('its Redis has ended', async () => !(await isRunning(redis)), 10_000);
+  await eventually('the daemon has ended', async () => !(await isRunning(daemon)));
+  await eventually('its Redis has ended', async () => !(await isRunning(redis)));
   const next = await stage.program(LOCK_PROGRAM, [dataDir]);
   await next.line(/^held$/);
 }

@@ -62,7 +62,7 @@ beforeAll(async () => {
   await npm(['install', '--global', '--prefix', prefix, '--omit=dev', tarball], folder);
   installed = join(prefix, 'lib/node_modules/intentwatch');
   command = join(prefix, 'bin/intentwatch');
-}, 600_000);
+});
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
 

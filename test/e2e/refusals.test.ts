@@ -93,7 +93,7 @@ describe.concurrent('a daemon with its embedded Redis', () => {
     const killedMs = Date.now();
     const second = await stage.daemon(file);
     expect(await redisPid(socket)).not.toBe(before);
-    await eventually('the first redis-server has ended', async () => !(await isRunning(before)), 5_000);
+    await eventually('the first redis-server has ended', async () => !(await isRunning(before)));
     await eventually('webhooks go on', () =>
       receiver.received.some(({ receivedMs }) => receivedMs > killedMs),
     );

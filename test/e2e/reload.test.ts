@@ -3,7 +3,8 @@ import { expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { RECEIVER_NAME, Stage } from '../support/stage.ts';
 
-const WITHIN_MS = 5_000;
+/** What is promised is 5 s; more is left to a machine that is held up, and what hangs takes for ever. */
+const WITHIN_MS = 20_000;
 
 test('SIGHUP ends nothing: before the start is over it is heard later, then it applies the file', async ({
   onTestFinished,

@@ -37,8 +37,14 @@ describe('a transfer', () => {
     await hooks.backend.until((came) => came.length === 2);
     await answered(
       stage,
-      { path: '/undelivered?receiver=broken' },
+      { path: '/undelivered?receiver=broken&state=dead' },
       ({ undelivered }) => Object(undelivered).length === 2,
+    );
+    // What came is noted as delivered when it was answered.
+    await answered(
+      stage,
+      { path: '/undelivered?receiver=backend' },
+      ({ undelivered }) => Object(undelivered).length === 0,
     );
 
     const found = await stage.call({ path: '/subjects?metadata=order%3D1042' });

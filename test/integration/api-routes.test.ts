@@ -198,7 +198,7 @@ beforeAll(async () => {
   for (const name of ['made', 'gone'])
     await stage.call({ method: 'POST', path: '/receivers', body: made(name) });
   replay = /[0-9a-f]{16}/.exec(JSON.stringify(resent.body))?.[0] ?? '';
-}, 60_000);
+});
 
 afterAll(async () => {
   for (const close of closers.reverse()) await close();

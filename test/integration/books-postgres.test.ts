@@ -10,7 +10,6 @@ const { later } = opening();
 
 test.skipIf(postgresFolder() === null)(
   'keeps in a Postgres a transfer whose token and subject hold what no text of it can (skipped without Debian’s postgresql)',
-  { timeout: 60_000 },
   async () => {
     const postgres = await PostgresProcess.start();
     later(() => postgres.close());

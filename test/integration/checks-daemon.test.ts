@@ -135,6 +135,6 @@ describe('endpoints of a chain that hang', () => {
     expect(hook.events.filter(({ data }) => data.proof !== undefined)).toHaveLength(1);
     const began = performance.now();
     await daemon.close();
-    expect(performance.now() - began).toBeLessThan(10_000);
+    expect(performance.now() - began).toBeLessThan(60_000);
   });
 });

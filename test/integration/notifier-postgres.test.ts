@@ -64,7 +64,7 @@ describe.skipIf(NOT_INSTALLED !== '')(`a receiver of type postgres${NOT_INSTALLE
     });
     admin = new pg.Pool({ connectionString: postgres.url, max: 2 });
     admin.on('error', () => undefined);
-  }, 60_000);
+  });
   afterAll(async () => {
     await admin?.end();
     await postgres?.close();

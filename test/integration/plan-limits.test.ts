@@ -204,7 +204,7 @@ describe('the clock of a plan that is lost', () => {
     for (let second = 0; second < 5; second++) await stage.plan.repair('status');
     const polled = await stage.run(420, async () => SUCCESS, 500);
     expect(polled.get(odd) ?? 0).toBeGreaterThan(0);
-  }, 60_000);
+  });
 });
 
 describe('a process that begins anew again and again', () => {
@@ -235,7 +235,7 @@ describe('a process that begins anew again and again', () => {
     }
     const dark = all.filter((wallet) => stage.nowMs - (lastAt.get(wallet) ?? 0) > 60_000);
     expect(dark).toEqual([]);
-  }, 60_000);
+  });
 });
 
 describe('a subject that fails while it is asked for', () => {

@@ -22,7 +22,7 @@ const ESCAPE = '\u001b';
 /** Runs a shell's program to its end; what it prints. */
 function shell(file: string, args: readonly string[], env: Record<string, string> = {}): Promise<string> {
   return new Promise((resolve, reject) => {
-    const options = { env: { ...process.env, ...env }, encoding: 'utf8', timeout: 60_000 } as const;
+    const options = { env: { ...process.env, ...env }, encoding: 'utf8', timeout: 600_000 } as const;
     execFile(file, args, options, (error, stdout, stderr) =>
       error === null ? resolve(stdout) : reject(new Error(`${error.message}\n${stderr}`)),
     );

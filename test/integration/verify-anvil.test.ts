@@ -32,7 +32,7 @@ describe.skipIf(ANVIL === null)(
         return { status: 200, body: { results: [stated.get(hash) ?? unknown], nextCursor: null } };
       });
       folder = await mkdtemp(join(tmpdir(), 'intentwatch-verify-'));
-    }, 60_000);
+    });
 
     afterAll(async () => {
       await upstream.close();
@@ -108,7 +108,7 @@ describe.skipIf(ANVIL === null)(
         },
       });
       expect(code).toBe(0);
-    }, 60_000);
+    });
 
     test.each([
       ['less than stated is short', 'short', () => chain.transfer(ALICE, 999_999n)],
@@ -132,7 +132,7 @@ describe.skipIf(ANVIL === null)(
       await chain.mine(3);
       const verdict = { outcome: 'waiting', because: 'one-endpoint' };
       expect(await verify({ endpoints: ['127.0.0.1'] })).toMatchObject({ code: 75, verdict });
-    }, 60_000);
+    });
 
     test('with the contract of fulfilments pinned, one of another intent is disputed', async () => {
       state(await chain.fill(OTHER_INTENT, [ALICE], 1_000_000n));
@@ -146,7 +146,7 @@ describe.skipIf(ANVIL === null)(
       const { code, verdict } = await verify({ pinned: true });
       expect(code).toBe(0);
       expect(verdict.proof.checked).toContain('intent');
-    }, 60_000);
+    });
 
     test('two payments that may be meant are ambiguous', async () => {
       state(await chain.fill(INTENT, [ALICE, ALICE], 1_000_000n));
@@ -155,7 +155,7 @@ describe.skipIf(ANVIL === null)(
         code: 75,
         verdict: { outcome: 'unchecked', because: 'ambiguous' },
       });
-    }, 60_000);
+    });
 
     test('a payment that is undone by a reorganisation is not there any more', async () => {
       const endpoint = {
@@ -179,6 +179,6 @@ describe.skipIf(ANVIL === null)(
       await chain.reorganise(1);
       expect(await reader.read(txHash)).toMatchObject([{ outcome: 'absent', isSynced: true }]);
       await reader.close();
-    }, 30_000);
+    });
   },
 );

@@ -223,7 +223,7 @@ describe.each(EXAMPLES)('the $name example', (example) => {
     }
     program = await start(example);
     request = await capture(secret);
-  }, 240_000);
+  });
   afterAll(() => program.end());
 
   test('accepts what the daemon signs', async () => {

@@ -14,5 +14,5 @@ test.skipIf(postgresFolder() === null || clockBender() === null)(
     expect(run.said()).toMatch(/the books balance and agree\.$/m);
     expect(code).toBe(0);
   },
-  600_000,
+  1_800_000,
 );

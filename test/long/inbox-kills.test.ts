@@ -81,7 +81,7 @@ test.skipIf(NOT_INSTALLED !== '')(
       new Sandbox({ seed: 13, wallets: 20, transfersPerSecond: 0, timeScale: 60 }),
     );
     const prefix = testPrefix();
-    const retries = { delays: Array.from({ length: 20 }, () => '2s'), jitter: 0 };
+    const retries = { delays: Array.from({ length: 90 }, () => '2s'), jitter: 0 };
     const daemon = child({
       baseUrl: sandbox.url,
       redisUrl: inject('redisUrl'),

@@ -88,7 +88,7 @@ describe('one of two replicas that lags', () => {
     expect(hook.events.map(({ type, data: { sequence } }) => [type, sequence])).toEqual(
       types.map((type, index) => [type, index + 1]),
     );
-  }, 120_000);
+  });
 });
 
 describe('what was stored before former values were remembered', () => {
@@ -120,5 +120,5 @@ describe('what was stored before former values were remembered', () => {
     answer = job('PENDING');
     await doubted;
     expect(hook.events).toHaveLength(2);
-  }, 120_000);
+  });
 });

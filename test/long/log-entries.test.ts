@@ -181,7 +181,7 @@ describe('an entry of the log', () => {
     expect(await new SetAside(redis, keys).list()).toEqual([]);
 
     // Another process can take the lease at once, and reads on.
-    const token = await eventually('the lease is free', () => lease.hold(), 20_000);
+    const token = await eventually('the lease is free', () => lease.hold());
     expect(await lease.advance(token, ['hook'], entry)).toBe(true);
     await lease.release();
     await came(run, await addReadable(run, 100));

@@ -48,7 +48,10 @@ test.skipIf(NOT_INSTALLED !== '')(
       new Sandbox({ seed: 14, wallets: 20, transfersPerSecond: 0, timeScale: 60 }),
     );
     const prefix = testPrefix();
-    const retries = { delays: Array.from({ length: 60 }, () => '500ms'), jitter: 0 };
+    const retries = {
+      delays: [...Array.from({ length: 10 }, () => '500ms'), ...Array.from({ length: 85 }, () => '4s')],
+      jitter: 0,
+    };
     const daemon = child({
       baseUrl: sandbox.url,
       redisUrl: inject('redisUrl'),

@@ -49,7 +49,7 @@ export type FaultOutcome = Told & {
 /** More than two pages for each of the wallets. */
 const PAST_TRANSFERS = 400;
 
-const SETTLED_WITHIN_MS = 120_000;
+const SETTLED_WITHIN_MS = 400_000;
 
 /** So much longer than the time of confirmation a change is looked for at the end, as a share of it. */
 const CONFIRMED_SHARE = 1.5;

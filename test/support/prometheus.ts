@@ -57,7 +57,7 @@ export class Prometheus {
   /** Asks again and again until a condition holds. */
   async until(what: string, condition: () => Promise<boolean>): Promise<void> {
     const holds = async (): Promise<boolean> => condition().catch(() => false);
-    await vi.waitUntil(holds, { interval: 100, timeout: 60_000 }).catch((cause: unknown) => {
+    await vi.waitUntil(holds, { interval: 100, timeout: 170_000 }).catch((cause: unknown) => {
       throw new Error(`waited for Prometheus: ${what}`, { cause });
     });
   }
