@@ -29,9 +29,13 @@ async function watching(
 
 describe('a transfer that every page of its wallet shows', () => {
   test('is told as overdue', async () => {
-    const updatedAt = Math.floor(Date.now() / 1_000) + 2;
+    // What is older than the watch is history: it begins when the first page is asked for.
+    let updatedAt: number | null = null;
     const upstream = await started(
-      new ScriptedUpstream(() => ({ records: [intentRecord(HASH, 'pending', updatedAt)] })),
+      new ScriptedUpstream(() => {
+        updatedAt ??= Math.floor(Date.now() / 1_000) + 2;
+        return { records: [intentRecord(HASH, 'pending', updatedAt)] };
+      }),
     );
     const hook = await watching(upstream, { subscription: { overdueAfter: '8s' } });
     const events = await hook.until((all) => all.length === 2);
