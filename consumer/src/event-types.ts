@@ -377,6 +377,7 @@ export type EventEnvelope = {
         index: number;
         account?: string;
         mayHaveFee?: true;
+        isNetted?: true;
       }[];
       /** The endpoints that said so, by their names in the config. */
       endpoints: string[];

@@ -50,6 +50,8 @@ const STORED_CHECK = z.object({
   updatedAt: TIME_OR_NONE.default(null),
   /** When the event was made that stated it (Redis time, ms); so are the times below. */
   statedAt: INTEGER_TEXT,
+  /** Since when it is asked anew because of a log; null where it never was. */
+  since: TIME_OR_NONE.default(null),
   asked: INTEGER_TEXT,
   /** How often in a row it ended in an error. */
   failed: INTEGER_TEXT.default(0),

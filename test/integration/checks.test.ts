@@ -309,6 +309,24 @@ describe('one payment that two transfers claim', () => {
     ]);
   });
 
+  test('is held against whoever holds it now also for those that another was held against before', async () => {
+    stage.start();
+    const first = await filled(1, { amount: '400' });
+    await stage.until(first, 'verified');
+    // Both would fit into it.
+    const second = await stage.tell(hashOf(2), 'filled', {
+      destinationTx: delivery({ txHash: txOf(1), amount: '500' }),
+    });
+    expect((await stage.until(second, 'unchecked')).because).toBe('ambiguous');
+    // This one says exactly what moved.
+    const third = await stage.tell(hashOf(3), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
+    await stage.until(third, 'verified');
+    await stage.until(first, 'disputed');
+    await stage.until(second, 'disputed');
+    expect((await stage.store.of(third))[0]?.state).toBe('verified');
+    expect(await stage.proofs()).toHaveLength(4);
+  });
+
   test('that delivered one does not refund another', async () => {
     stage.start();
     const first = await filled(1);

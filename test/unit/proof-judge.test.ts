@@ -205,7 +205,29 @@ describe('what moved', () => {
       { moves: [move({ from: null, to: BOB })] },
       'unchecked ambiguous',
     ],
+    [
+      'the recipient gained less than was stated, and gave away by another account',
+      { moves: [move({ from: null, amount: '600', account: BOB, isNetted: true })] },
+      'unchecked ambiguous',
+    ],
+    [
+      'somebody else moved between his own accounts, and the recipient gained less',
+      {
+        moves: [
+          move({ from: null, amount: '600', account: BOB }),
+          move({ from: null, to: SOLVER, amount: '0', account: SOLVER, index: 4, isNetted: true }),
+        ],
+      },
+      'disputed short',
+    ],
     ['no amount is stated', {}, 'verified', { amount: null }],
+    ['nothing is stated as its amount', {}, 'unchecked not-stated', { amount: '0' }],
+    [
+      'nothing is stated as its amount, and it failed',
+      { succeeded: false, moves: [] },
+      'disputed reverted',
+      { amount: '0' },
+    ],
     ['no amount is stated and nothing moved', { moves: [] }, 'unchecked not-stated', { amount: null }],
   ])('%s', (_, parts, expected, stated = {}) => {
     expect(verdictOf(both(parts), { stated })).toBe(expected);

@@ -62,19 +62,18 @@ test('an account that was closed has nothing afterwards', () => {
   ).toEqual([{ to: 'alice', amount: '5000', index: 2, account: 'account-of-alice' }]);
 });
 
-test('what somebody moves between his own accounts is nothing', () => {
-  expect(
-    gained(
-      [
-        [2, 'alice', '1000'],
-        [3, 'alice', '0'],
-      ],
-      [
-        [2, 'alice', '0'],
-        [3, 'alice', '1000'],
-      ],
-    ),
-  ).toEqual([]);
+test('what somebody moves between his own accounts is 0, and may hide what he received', () => {
+  const [held, moved] = [
+    transaction([[2, 'alice', '1000']], [[3, 'alice', '1000']]),
+    transaction([[2, 'alice', '1000']], [[3, 'alice', '1600']]),
+  ].map((one) => solanaMoves(one, USDC));
+  const parts = { token: USDC, from: null, to: 'alice', index: 3, account: 'looked-up-account' };
+  expect(held).toEqual([{ ...parts, amount: '0', isNetted: true }]);
+  expect(moved).toEqual([{ ...parts, amount: '600', isNetted: true }]);
+});
+
+test('who only paid is no recipient', () => {
+  expect(gained([[1, 'solver', '5000']], [[1, 'solver', '4000']])).toEqual([]);
 });
 
 test('two accounts of one owner are one gain', () => {

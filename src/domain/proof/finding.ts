@@ -60,6 +60,8 @@ export function findIn(statement: Statement, reading: Found, rules: FindRules): 
   if (fulfilled !== null && fulfilled.length > 0 && !isNamed) return disputed('other-intent', ['success']);
 
   if (payment === 'refund') return refunded();
+  // Any move is as much as nothing.
+  if (amount !== null && BigInt(amount) === 0n) return unchecked('not-stated');
   const toKnown = recipients.length === 0 ? own : own.filter((move) => isTo(move, recipients));
   const least = amount === null ? 1n : BigInt(amount);
   const candidates = toKnown.filter((move) => BigInt(move.amount) >= least);
@@ -67,6 +69,11 @@ export function findIn(statement: Statement, reading: Found, rules: FindRules): 
     return chosen(candidates.map((move) => ({ move, isToKnown: recipients.length > 0 })));
   }
   if (amount === null) return unchecked('not-stated');
+  // What an owner gave away by another account may hide what he received.
+  const mayHide = (move: Move): boolean =>
+    move.isNetted === true &&
+    (recipients.length === 0 || move.account === undefined || isTo(move, recipients));
+  if (own.some(mayHide)) return unchecked('ambiguous');
   if (own.length === 0) return disputed('no-transfer', ['success']);
   if (toKnown.length === 0) {
     // Which accounts of an owner gained is not said where several did: the known one may be among them.

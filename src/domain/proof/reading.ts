@@ -16,6 +16,8 @@ export const MOVE = z.object({
   account: z.string().exactOptional(),
   /** Of a program that may have kept a fee, which is not guessed (Token-2022). */
   mayHaveFee: z.literal(true).exactOptional(),
+  /** Other accounts of the owner lost meanwhile, on Solana: more may have reached him than is left. */
+  isNetted: z.literal(true).exactOptional(),
 });
 
 export type Move = z.infer<typeof MOVE>;

@@ -55,8 +55,8 @@ export function transactionFault(
 
 /**
  * What the owners of a token (of every token where it is null) have more of after a transaction than before it, all their
- * accounts together: what somebody moves between his own accounts is nothing. An account that is not listed on one side
- * had nothing there.
+ * accounts together: what somebody moves between his own accounts is 0. An account that is not listed on one side had
+ * nothing there.
  */
 export function solanaMoves({ meta, transaction }: SolanaTransaction, token: string | null): Move[] {
   if (meta === null || meta.err !== null) return [];
@@ -80,8 +80,9 @@ export function solanaMoves({ meta, transaction }: SolanaTransaction, token: str
   for (const balance of meta.preTokenBalances ?? []) add(balance, -1n);
   for (const balance of meta.postTokenBalances ?? []) add(balance, 1n);
   return [...changes.values()].flatMap(({ mint, owner, gain, byAccount, mayHaveFee }) => {
-    if (gain <= 0n) return [];
     const gaining = [...byAccount].filter(([, amount]) => amount > 0n).map(([index]) => index);
+    const isNetted = [...byAccount.values()].some((amount) => amount < 0n);
+    if (gaining.length === 0) return [];
     const index = Math.min(...gaining);
     const account = gaining.length === 1 ? accounts[index] : undefined;
     return [
@@ -89,10 +90,11 @@ export function solanaMoves({ meta, transaction }: SolanaTransaction, token: str
         token: mint,
         from: null,
         to: owner,
-        amount: gain.toString(),
+        amount: (gain > 0n ? gain : 0n).toString(),
         index,
         ...(account === undefined ? {} : { account }),
         ...(mayHaveFee ? { mayHaveFee: true as const } : {}),
+        ...(isNetted ? { isNetted: true as const } : {}),
       },
     ];
   });

@@ -148,7 +148,7 @@ async function postpone(
 
 /** Whether a check has waited for as long as any does. */
 export function isOver(check: ClaimedCheck, { nowMs }: { nowMs: number }, { stores }: CheckParts): boolean {
-  return nowMs - check.statedAt > Math.min(LONGEST_LIFE_MS, stores.checks.keptMs);
+  return nowMs - (check.since ?? check.statedAt) > Math.min(LONGEST_LIFE_MS, stores.checks.keptMs);
 }
 
 /** Whether the transfer, as it is known now, still states what is checked; yes where its record is not known. */

@@ -45,11 +45,20 @@ local function reopenCheck(base, id)
   if not state or state == 'waiting' then return end
   local now = checkText(checkNow())
   unlistCheck(base, id, chain or '', state)
-  redis.call('HSET', key, 'state', 'waiting', 'claim', '', 'claims', '0')
+  redis.call('HSET', key, 'state', 'waiting', 'claim', '', 'claims', '0', 'since', now)
   redis.call('HDEL', key, 'endedAt', 'proof')
   redis.call('ZADD', base .. ':due:' .. chain, now, id)
   redis.call('ZADD', base .. ':waiting:' .. chain, now, id)
   countCheck(base, chain, 'waiting', 1)
+end
+
+-- Has all asked anew that ended as they did because of who holds the logs of a transaction.
+local function reopenHeld(base, tx)
+  local held = base .. ':held:' .. tx
+  for _, other in ipairs(redis.call('SMEMBERS', held)) do
+    if redis.call('HGET', base .. ':of:' .. other, 'tx') == tx then reopenCheck(base, other) end
+  end
+  redis.call('DEL', held)
 end
 
 -- Lets the logs of a transaction that a check holds, but for some, prove others.
@@ -62,12 +71,7 @@ local function releaseLogs(base, id, tx, kept)
       isFree = true
     end
   end
-  if not isFree then return end
-  local held = base .. ':held:' .. tx
-  for _, other in ipairs(redis.call('SMEMBERS', held)) do
-    if redis.call('HGET', base .. ':of:' .. other, 'tx') == tx then reopenCheck(base, other) end
-  end
-  redis.call('DEL', held)
+  if isFree then reopenHeld(base, tx) end
 end
 
 -- Whether a check may end as asked: "open"; "gone" where it was restated, has ended, or is another's to end; "taken" where a
@@ -91,9 +95,10 @@ local function endCheck(ending)
   redis.call('HSET', key, 'state', ending.state, 'claim', '', 'endedAt', now, 'tx', ending.tx, unpack(ending.fields))
   redis.call('ZADD', base .. ':ended', now, id)
   countCheck(base, chain, ending.state, 1)
+  local held = base .. ':held:' .. ending.tx
+  redis.call('SREM', held, id)
   releaseLogs(base, id, ending.tx, ending.logs)
   if ending.held then
-    local held = base .. ':held:' .. ending.tx
     redis.call('SADD', held, id)
     redis.call('PEXPIRE', held, ending.keep)
   end
@@ -101,5 +106,7 @@ local function endCheck(ending)
   local logs = base .. ':logs:' .. ending.tx
   for _, index in ipairs(ending.logs) do redis.call('HSET', logs, index, id) end
   redis.call('PEXPIRE', logs, ending.keep)
+  if #ending.from == 0 then return end
   for _, other in ipairs(ending.from) do reopenCheck(base, other) end
+  reopenHeld(base, ending.tx)
 end
