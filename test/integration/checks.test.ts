@@ -327,6 +327,34 @@ describe('one payment that two transfers claim', () => {
     expect(await stage.proofs()).toHaveLength(4);
   });
 
+  test('takes the word from whoever loses it at once, whatever its endpoints answer', async () => {
+    stage.start();
+    const first = await filled(1, { amount: '500' });
+    await stage.until(first, 'verified');
+    const word = async (): Promise<string | null> => {
+      const [known] = await stage.subjects.peek([first]);
+      return known?.snapshot == null ? null : proofOf({ subject: first, ...known.snapshot });
+    };
+    let times = 0;
+    stage.script = () => {
+      times += 1;
+      return times === 1 ? [found('own'), found('other')] : [failed('own'), failed('other')];
+    };
+    const second = await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(1) }) });
+    await stage.until(second, 'verified');
+    await eventually('the word has gone', async () => (await word()) === null);
+    expect((await stage.store.of(first))[0]?.state).toBe('waiting');
+    expect(await stage.proofs()).toHaveLength(2);
+    // The second is restated, and the log is the first's again: the same word is not told twice.
+    stage.script = (tx) => (tx === txOf(1) ? [found('own'), found('other')] : [absent('own')]);
+    await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(3) }) });
+    await eventually('the log is free', async () => (await stage.store.of(second))[0]?.state === 'waiting');
+    await stage.makeDue();
+    await stage.until(first, 'verified');
+    expect(await word()).toBe('verified');
+    expect(await stage.proofs()).toHaveLength(2);
+  });
+
   test('that delivered one does not refund another', async () => {
     stage.start();
     const first = await filled(1);

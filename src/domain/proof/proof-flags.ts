@@ -8,7 +8,10 @@ export const PROOF_OUTCOMES = ['verified', 'disputed', 'unproven'] as const;
 
 export type ProofOutcome = (typeof PROOF_OUTCOMES)[number];
 
-/** `proof:<payment>:<outcome>:<digest of the statement>`: what was told is said of this statement, and of no other. */
+/**
+ * `proof:<payment>:<outcome>:<digest of the statement>`: what was told is said of this statement, and of no other. The outcome
+ * is `was` and what was told while that is asked anew.
+ */
 const FLAG = /^proof:([a-z]+):([a-z]+):([0-9a-f]{16})$/;
 
 /** The flags of a snapshot once the check of a statement has ended so. */
@@ -22,8 +25,34 @@ export function withProofFlag(
 }
 
 /** The flag that says what became of the check of a statement. */
-export function proofFlag(statement: Omit<Statement, 'recipients'>, outcome: ProofOutcome): string {
+function proofFlag(statement: Omit<Statement, 'recipients'>, outcome: ProofOutcome): string {
   return `proof:${statement.payment}:${outcome}:${digestOf(statement)}`;
+}
+
+/** The flags while a check is asked anew: no word of it stands, and which was told is remembered. */
+export function withProofWithdrawn(
+  flags: readonly string[],
+  statement: Omit<Statement, 'recipients'>,
+): string[] {
+  const withdrawn = new Map(
+    PROOF_OUTCOMES.map((outcome) => [proofFlag(statement, outcome), withdrawnFlag(statement, outcome)]),
+  );
+  return flags.map((flag) => withdrawn.get(flag) ?? flag);
+}
+
+/** Whether it was told that the check of a statement ended so, and nothing else since. */
+export function isProofTold(
+  flags: readonly string[],
+  statement: Omit<Statement, 'recipients'>,
+  outcome: ProofOutcome,
+): boolean {
+  return (
+    flags.includes(proofFlag(statement, outcome)) || flags.includes(withdrawnFlag(statement, outcome))
+  );
+}
+
+function withdrawnFlag(statement: Omit<Statement, 'recipients'>, outcome: ProofOutcome): string {
+  return `proof:${statement.payment}:was${outcome}:${digestOf(statement)}`;
 }
 
 /** The flags without the words about payments of which the record states something else now. */

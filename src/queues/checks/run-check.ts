@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { askInMs, type PostponeReason } from '../../domain/proof/ask-times.ts';
-import { proofFlag, withProofFlag } from '../../domain/proof/proof-flags.ts';
+import { isProofTold, withProofFlag, withProofWithdrawn } from '../../domain/proof/proof-flags.ts';
 import { finalInMs, type Reading } from '../../domain/proof/reading.ts';
 import { statementPrint, statementsOf } from '../../domain/proof/statement.ts';
 import { judge, type Verdict } from '../../domain/proof/verdict.ts';
 import type { ClaimedCheck, Ending, LastReading } from '../../store/checks.ts';
 import { redisTimeMs } from '../../store/connection.ts';
-import { type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
-import { commitUnasked } from '../polls/commit-flagged.ts';
+import { type CommitResult, type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
+import { commitFlags, commitUnasked } from '../polls/commit-flagged.ts';
 import type { CheckParts } from './check-parts.ts';
 import { fundingOf } from './funding-of.ts';
 import { withRecipients } from './recipients.ts';
@@ -35,7 +35,7 @@ const LONGEST_REASON = 200;
  *   unchecked  | judge(); 14 days or the retention without end | -                 | kept; waiting again if by a log set free
  *
  * Kept means for the retention. What its transfer states no more is told in no word: it waits, and is judged anew if it is
- * stated again. What was told already of the same statement, and stands, is not told twice.
+ * stated again. What is asked anew because of a log loses its word until it ends; the same word is not told twice.
  * A statement that differs, in a later event, begins a check anew from any state. Whoever holds a claim that has run out, or
  * a check that was restated meanwhile, writes nothing: `gone`. A log that was taken meanwhile has the check judged anew.
  */
@@ -44,6 +44,7 @@ export async function runCheck(check: ClaimedCheck, parts: CheckParts, signal: A
   const { checks, subjects } = parts.stores;
   const reader = parts.readers.get(statement.chainId);
   if (reader === undefined) return;
+  if (check.since !== null) await withdrawWord(check, parts);
   if (await endUseless(check, parts)) return;
   const readings = await reader
     .read(statement.txHash, { token: statement.token, signal })
@@ -79,6 +80,25 @@ export async function runCheck(check: ClaimedCheck, parts: CheckParts, signal: A
     await sleep(COMMIT_AGAIN_MS);
   }
   throw new Error(`the check ${check.id} could not be committed: others were faster ${MOST_COMMITS} times`);
+}
+
+/** While a check is asked anew, the word that was told of it does not stand, however long its endpoints do not answer. */
+async function withdrawWord({ id, statement }: ClaimedCheck, parts: CheckParts): Promise<void> {
+  const { subject } = statement;
+  const { checks, subjects } = parts.stores;
+  for (let tries = 0; tries < MOST_COMMITS; tries += 1) {
+    const [known] = await subjects.peek([subject]);
+    const snapshot = known?.snapshot ?? null;
+    if (snapshot === null) return;
+    const flags = withProofWithdrawn(snapshot.flags, statement);
+    if (flags.every((flag) => snapshot.flags.includes(flag))) return;
+    // Read after the snapshot: who ends it meanwhile writes that anew.
+    const now = (await checks.of(subject)).find((check) => check.id === id);
+    if (now?.state !== 'waiting') return;
+    if ((await commitFlags(parts, { subject, snapshot }, { flags })) !== 'superseded') return;
+    await sleep(COMMIT_AGAIN_MS);
+  }
+  throw new Error(`the word of ${id} could not be withdrawn: others were faster ${MOST_COMMITS} times`);
 }
 
 /** Ends a check about which no answer could say anything. */
@@ -180,7 +200,7 @@ function endingOf(verdict: Exclude<Verdict, { outcome: 'waiting' }>, readings: r
  */
 function isTold({ statement }: ClaimedCheck, { state, proof }: Ending, { snapshot }: Known): boolean {
   if (proof === null || snapshot === null || state === 'unchecked') return false;
-  return !snapshot.flags.includes(proofFlag(statement, state));
+  return !isProofTold(snapshot.flags, statement, state);
 }
 
 /** Ends a check, with its event in one step. `again`: another process wrote the subject, or took a log, meanwhile. */
@@ -192,15 +212,20 @@ async function end(
   const { checks } = parts.stores;
   const { state, proof } = ending;
   const { snapshot } = known;
-  const isSilent = !isTold(check, ending, known);
-  if (proof === null || snapshot === null || state === 'unchecked' || isSilent) {
+  if (proof === null || snapshot === null || state === 'unchecked') {
     const outcome = await checks.end(check, ending);
     return outcome === 'taken' ? 'again' : outcome;
+  }
+  const { subject } = check.statement;
+  const flags = withProofFlag(snapshot.flags, check.statement, state);
+  if (!isTold(check, ending, known)) {
+    const silent = { flags, check: checks.ending(check, ending) };
+    return ended(await commitFlags(parts, { subject, snapshot }, silent));
   }
   const { status } = snapshot;
   const { outcome } = await commitUnasked(
     parts,
-    { ...known, snapshot, subject: check.statement.subject },
+    { ...known, snapshot, subject },
     {
       transition: {
         type: `intent.${state}`,
@@ -211,13 +236,17 @@ async function end(
         regression: false,
       },
       raw: {},
-      flags: withProofFlag(snapshot.flags, check.statement, state),
+      flags,
       roots: null,
       nowMs,
       check: checks.ending(check, ending),
       proof,
     },
   );
+  return ended(outcome);
+}
+
+function ended(outcome: CommitResult['outcome']): 'ended' | 'gone' | 'again' {
   if (outcome === 'gone') return 'gone';
   return outcome === 'superseded' || outcome === 'taken' ? 'again' : 'ended';
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { DueEvent, Standing } from '../../domain/cadence/subject-plan.ts';
 import { isOverdue } from '../../domain/cadence/timed.ts';
 import type { FlaggedEvent } from '../../domain/changes/decision.ts';
@@ -105,4 +106,22 @@ export async function commitUnasked(
   if (outcome !== 'committed' && outcome !== 'already') return { outcome, snapshot: null };
   parts.signals.emit('event.committed', { event, kind: subjectKind(subject) });
   return { outcome, snapshot: { ...draft, commit: Number(number), told: told || roots === null } };
+}
+
+/** Commits flags that tell nothing, and the check that ends with them, where one does. */
+export async function commitFlags(
+  { stores }: Pick<FlaggedParts, 'stores'>,
+  { subject, snapshot }: Pick<Affected, 'subject' | 'snapshot'>,
+  { flags, check }: { flags: string[]; check?: CheckEnding },
+): Promise<CommitResult['outcome']> {
+  const { commit, told: _, ...present } = snapshot;
+  const { outcome } = await stores.subjects.commit({
+    subject,
+    asOf: String(commit),
+    token: randomUUID(),
+    claims: [],
+    snapshot: { ...present, version: snapshot.version + 1, flags },
+    ...(check === undefined ? {} : { check }),
+  });
+  return outcome;
 }
