@@ -1,13 +1,15 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
+import type { Closing } from '../domain/books/balances.ts';
 import { checkedZone, type Day, dayAt, dayOf } from '../domain/books/day.ts';
 import type { ReportEvent, ReportTransfer } from '../domain/books/day-transfer.ts';
 import { SIDES } from '../domain/books/postings.ts';
-import { type Closing, makeReport } from '../domain/books/report.ts';
+import { makeReport } from '../domain/books/report.ts';
 import type { Report } from '../domain/books/report-schema.ts';
 import type { BookNames } from '../domain/books/sums.ts';
 import { foldHex } from '../domain/subjects/subject.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { tokenKey } from '../domain/transfers/chains.ts';
+import { chunks } from '../store/chunks.ts';
 import { eventOfRow, readPlace } from './book-store.ts';
 import type { Database, Row, Sql } from './sql/database.ts';
 
@@ -62,7 +64,7 @@ export class BooksReader {
         closedMs,
         readMs,
         closeAfterMs,
-        transfers: await transfersOf(sql, day),
+        transfers: transfersOf(sql, day),
         closings: {
           from: await closingAt(sql, day.fromMs, { closedMs, openedMs }),
           to: await closingAt(sql, day.toMs, { closedMs, openedMs }),
@@ -90,8 +92,11 @@ export class BooksReader {
   }
 }
 
-/** Transfers under way when a day began, and those that were touched since; what ended before adds up to nothing. */
-async function transfersOf(sql: Sql, { fromMs, toMs }: Day): Promise<ReportTransfer[]> {
+/**
+ * Transfers under way when a day began, and those that were touched since; what ended before adds up to nothing. Some at a
+ * time: others are served before the next.
+ */
+async function* transfersOf(sql: Sql, { fromMs, toMs }: Day): AsyncGenerator<ReportTransfer[]> {
   const rows = await sql.all(
     `SELECT subject FROM books_transfers WHERE (is_open = 1 OR booked_ms >= ?)
        AND EXISTS (SELECT 1 FROM books_postings p WHERE p.subject = books_transfers.subject AND p.booked_ms < ?)
@@ -99,13 +104,10 @@ async function transfersOf(sql: Sql, { fromMs, toMs }: Day): Promise<ReportTrans
     [fromMs, toMs],
   );
   const subjects = rows.map(({ subject }) => String(subject));
-  const transfers: ReportTransfer[] = [];
-  for (let start = 0; start < subjects.length; start += CHUNK) {
-    const some = subjects.slice(start, start + CHUNK);
-    transfers.push(...(await readTransfers(sql, some)));
+  for (const some of chunks(subjects, CHUNK)) {
+    yield await readTransfers(sql, some);
     await yieldToOthers();
   }
-  return transfers;
 }
 
 async function readTransfers(sql: Sql, subjects: readonly string[]): Promise<ReportTransfer[]> {

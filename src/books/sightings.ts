@@ -42,7 +42,7 @@ export async function takeIn(
     if (taken === null) continue;
     known.add(id);
     const { subject, epoch, sequence, state } = taken.event;
-    transfers.set(subject, { subject, epoch, sequence, bookedMs: taken.floorMs, state });
+    transfers.set(subject, { subject, epoch, sequence, bookedMs: taken.touchedMs, state });
     touched.add(subject);
     intakes.push({ ...taken, receivers: one.receivers });
   }
@@ -86,7 +86,7 @@ function booked(
   seen: Seen,
   place: Place,
   before: BookedTransfer | null,
-): { event: BookedEvent; postings: Posting[]; floorMs: number } | null {
+): { event: BookedEvent; postings: Posting[]; touchedMs: number } | null {
   const { sighting, entry } = seen;
   const { event } = sighting;
   const isPassed = before !== null && before.epoch === place.epoch && event.data.sequence <= before.sequence;
@@ -95,16 +95,16 @@ function booked(
   const times = {
     openedMs: place.openedMs,
     closedMs: place.closedMs,
-    lastBookedMs: before?.bookedMs ?? null,
+    lastBookedMs: before?.state.saidMs ?? before?.bookedMs ?? null,
   };
   const seenMs = Date.parse(event.timestamp);
   const postings = postingsBetween(before?.state ?? null, after, { sighting, times });
   const happened = bookedMs(believableMs(happenedMs(event), seenMs), times);
   const eventMs = Math.max(happened, ...postings.map((posting) => posting.bookedMs));
   // A word of our own clock does not move what the upstream says next into its day.
-  const isBeside = before !== null && postings.length === 0 && after.phase === 'open' && isOfOurClock(event);
+  const isBeside = before !== null && postings.length === 0 && (isPassed || isOfOurClock(event));
   return {
-    floorMs: isBeside ? before.bookedMs : eventMs,
+    touchedMs: Math.max(eventMs, before?.bookedMs ?? 0),
     event: {
       eventId: event.id,
       subject: subjectOf(seen),
@@ -114,7 +114,7 @@ function booked(
       atMs: seenMs,
       bookedMs: eventMs,
       entry,
-      state: after,
+      state: isBeside ? after : { ...after, saidMs: eventMs },
     },
     postings,
   };

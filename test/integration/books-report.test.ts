@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { BooksStage, DAY_MS, FIRST_MS, type Told } from '../support/books-stage.ts';
 import { opening } from '../support/opening.ts';
 
@@ -34,4 +35,52 @@ test('books an end in the day in which the upstream says it was, whatever our cl
   expect(first?.balances[0]?.ended.count).toBe(1);
   expect(first?.exceptions).toEqual([]);
   expect(second?.balances).toEqual([]);
+});
+
+test('books what the upstream says after a payment was verified in its day, and the proof in that of the proof', async () => {
+  const { books, told } = await stage();
+  const proof = {
+    payment: 'destination',
+    chainId: '42161',
+    txHash: `0x${'b'.repeat(64)}`,
+    token: '0xaf88d065e77c8cc2239327c5edb3a432268e5831',
+    stated: '999990',
+  };
+  await books.tell(told(1, 'pending', -9_000), told(2, 'filled', -5_000));
+  const verified = { type: 'intent.verified', seenMs: DAY_MS + 1_000, more: { proof } };
+  await books.tell(told(3, 'filled', -5_000, verified));
+  await books.tell(told(4, 'settled', -2_000, { seenMs: DAY_MS + 2_000 }));
+  await books.close(DAY_MS);
+  const [first, second] = await Promise.all(
+    ['2026-11-21', '2026-11-22'].map((day) => books.reader().report({ day }, NOW_MS)),
+  );
+  const shown = (report: typeof first) => report?.transfers.map(({ status, proof: word }) => [status, word]);
+  expect(shown(first)).toEqual([['settled', 'not checked']]);
+  expect(shown(second)).toEqual([['settled', 'verified']]);
+});
+
+test('serves others again and again while it makes the report of a big day', async () => {
+  const { books, told } = await stage();
+  const transfers = 2_000;
+  const one = told(1, 'pending', -9_000);
+  await books.tell(...Array.from({ length: transfers }, (_, index) => ({ ...one, transfer: index + 1 })));
+  /** How many rows were made in one go, between two turns of others. */
+  const inOneGo: number[] = [0];
+  let isMade = false;
+  const others = (): void => {
+    if (isMade) return;
+    inOneGo.push(0);
+    setImmediate(others);
+  };
+  setImmediate(others);
+  const reader = books.reader([], {
+    chain: (chainId) => {
+      inOneGo[inOneGo.length - 1] = (inOneGo.at(-1) ?? 0) + 1;
+      return COMMON.chain(chainId);
+    },
+  });
+  const { transfers: rows } = await reader.report({ day: '2026-11-21' }, NOW_MS);
+  isMade = true;
+  expect(rows).toHaveLength(transfers);
+  expect(Math.max(...inOneGo)).toBeLessThan(transfers / 2);
 });

@@ -10,7 +10,7 @@ import { prepareTables } from '../../src/books/sql/schema.ts';
 import { openSqlite } from '../../src/books/sql/sqlite.ts';
 import type { Event } from '../../src/domain/events/event.ts';
 import { renderEvent } from '../../src/domain/events/render.ts';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { COMMON, type Directory } from '../../src/domain/transfers/chains.ts';
 
 export const DAY_MS = 86_400_000;
 
@@ -150,12 +150,12 @@ export class BooksStage {
   }
 
   /** The report of a day, counted from the first. */
-  reader(checked: readonly string[] = []): BooksReader {
+  reader(checked: readonly string[] = [], names: Partial<Directory> = {}): BooksReader {
     return new BooksReader(this.database, {
       zone: 'UTC',
       closeAfterMs: 3_600_000,
       retentionMs: 400 * DAY_MS,
-      directory: COMMON,
+      directory: { ...COMMON, ...names },
       checked: new Set(checked),
     });
   }

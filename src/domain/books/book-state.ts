@@ -48,6 +48,8 @@ export const BOOK_STATE = z.object({
   transfer: TOLD,
   fundedAtMs: z.number().nullable(),
   endedAtMs: z.number().nullable(),
+  /** Where the upstream's last word of it is booked, ms: its next is booked no earlier. Null in books of an older version. */
+  saidMs: z.number().nullable().default(null),
   isOverdue: z.boolean(),
   isGone: z.boolean(),
   /** A deposit address whose money is counted with the intent that it names. */
@@ -110,6 +112,7 @@ export function nextState(before: BookState | null, { event, facts, audience }: 
     transfer,
     fundedAtMs: before?.fundedAtMs ?? believableMs(startOf(event), seenMs),
     endedAtMs: phase === 'open' ? null : phase === before?.phase ? before.endedAtMs : atMs,
+    saidMs: before?.saidMs ?? null,
     isOverdue: phase === 'open' && (type.endsWith('.overdue') || (before?.isOverdue ?? false)),
     isGone,
     isCountedElsewhere: before?.isCountedElsewhere === true || namesIntent(event),

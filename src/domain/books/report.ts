@@ -1,23 +1,13 @@
+import { addToBalances, type BalanceSums, balancesOf, type Closing, noBalances } from './balances.ts';
 import type { BookState } from './book-state.ts';
 import type { Day } from './day.ts';
-import type { DayTransfer, ReportTransfer } from './day-transfer.ts';
+import type { DayTransfer, ReportEvent, ReportTransfer } from './day-transfer.ts';
 import { exceptionsOf } from './exceptions.ts';
-import { linesOf } from './postings.ts';
-import {
-  type Balance,
-  type BookCheck,
-  type BookException,
-  EXCEPTION_KINDS,
-  type Report,
-  type ReportRow,
-} from './report-schema.ts';
+import { type BookException, EXCEPTION_KINDS, type Report, type ReportRow } from './report-schema.ts';
 import { rowOf } from './row.ts';
-import { amountOf, type BookNames, Sums, sumsOf, type TokenPlace, unitsOf } from './sums.ts';
+import { amountOf, type BookNames, Sums, sumsOf, type TokenPlace } from './sums.ts';
 
-/** What was written down when a day was closed. */
-export type Closing = TokenPlace & { count: number; amount: bigint };
-
-/** What a report is made from: transfers under way when the day began, and all that were touched since. */
+/** What a report is made from: transfers under way when the day began, and all that were touched since, some at a time. */
 export type ReportData = {
   day: Day;
   nowMs: number;
@@ -25,7 +15,7 @@ export type ReportData = {
   closedMs: number;
   readMs: number;
   closeAfterMs: number;
-  transfers: readonly ReportTransfer[];
+  transfers: AsyncIterable<readonly ReportTransfer[]>;
   /** Null where no day was closed at that moment. */
   closings: { from: readonly Closing[] | null; to: readonly Closing[] | null };
   breaks: readonly { atMs: number; kind: string; detail: string }[];
@@ -37,40 +27,27 @@ export type ReportData = {
 /** How long a delivery may take before a day that is not closed names it. */
 const USUAL_DELIVERY_MS = 60_000;
 
-/** The books of a day. Pure: what it says follows from the rows alone. */
-export function makeReport(data: ReportData): Report {
+/** The books of a day: what they say follows from the rows alone. Works on the transfers as they come, and keeps their rows. */
+export async function makeReport(data: ReportData): Promise<Report> {
   const { day, nowMs, names } = data;
   const isClosed = data.closedMs >= day.toMs;
   // What was not delivered by then is named, whatever became of it later.
   const tellByMs = Math.min(nowMs, day.toMs + data.closeAfterMs);
   const context = { ...data, tellByMs, graceMs: isClosed ? 0 : USUAL_DELIVERY_MS };
-  const named = data.transfers
-    .map((transfer) => asOfDay(transfer, day))
-    .filter(isTouched)
-    .map((transfer) => ({ transfer, exceptions: exceptionsOf(transfer, context) }))
-    .filter(({ transfer, exceptions }) => exceptions.length > 0 || isOfDay(transfer));
-  const transfers = named.map(({ transfer }) => transfer);
-  const { balances, checks } = balance(transfers, data);
-  const [delivered, refunded, fees] = [
-    new Sums<TokenPlace>(),
-    new Sums<TokenPlace>(),
-    new Sums<TokenPlace>(),
-  ];
-  const routes = new Sums<
-    TokenPlace & { source: string; destination: string; side: 'started' | 'delivered' }
-  >();
-  for (const { inDay, state } of transfers) {
-    const source = state.transfer.source?.chainId ?? '';
-    const destination = state.transfer.destination?.chainId ?? '';
-    for (const { side, chainId, token, count, amount } of inDay) {
-      const place = { chainId, token };
-      if (side === 'delivered') delivered.add(place, count, amount);
-      if (side === 'refunded') refunded.add(place, count, amount);
-      if (side === 'fee') fees.add(place, count, amount);
-      if (side === 'started' || side === 'delivered')
-        routes.add({ ...place, source, destination, side }, count, amount);
+  const sums = noSums();
+  const exceptions: BookException[] = [];
+  const rows: ReportRow[] = [];
+  for await (const some of data.transfers) {
+    for (const transfer of some.map((one) => asOfDay(one, day)).filter(isTouched)) {
+      const found = exceptionsOf(transfer, context);
+      if (found.length === 0 && !isOfDay(transfer)) continue;
+      exceptions.push(...found);
+      rows.push(rowOf(transfer, context));
+      addPostings(sums, transfer);
+      addToBalances(sums, transfer, day);
     }
   }
+  const { balances, checks } = balancesOf(sums, data);
   return {
     day: day.day,
     zone: day.zone,
@@ -82,19 +59,51 @@ export function makeReport(data: ReportData): Report {
     notes: notesOf(data, isClosed),
     checks,
     balances,
-    delivered: sumsOf(delivered, names),
-    refunded: sumsOf(refunded, names),
-    fees: sumsOf(fees, names),
-    routes: routes.list().map(({ key, count, amount }) => ({
+    delivered: sumsOf(sums.delivered, names),
+    refunded: sumsOf(sums.refunded, names),
+    fees: sumsOf(sums.fee, names),
+    routes: sums.routes.list().map(({ key, count, amount }) => ({
       ...amountOf(amount, key, names),
       count,
       side: key.side,
       source: names.chain(key.source) ?? key.source,
       destination: names.chain(key.destination) ?? key.destination,
     })),
-    exceptions: named.flatMap(({ exceptions }) => exceptions).sort(worstFirst),
-    transfers: transfers.map((transfer) => rowOf(transfer, context)).sort(byTime),
+    exceptions: exceptions.sort(worstFirst),
+    transfers: rows.sort(byTime),
   };
+}
+
+type RoutePlace = TokenPlace & { source: string; destination: string; side: 'started' | 'delivered' };
+
+/** What the transfers of a day add up to so far. */
+type DaySums = BalanceSums & {
+  delivered: Sums<TokenPlace>;
+  refunded: Sums<TokenPlace>;
+  fee: Sums<TokenPlace>;
+  routes: Sums<RoutePlace>;
+};
+
+function noSums(): DaySums {
+  return {
+    ...noBalances(),
+    delivered: new Sums(),
+    refunded: new Sums(),
+    fee: new Sums(),
+    routes: new Sums(),
+  };
+}
+
+/** Adds what was posted of a transfer in the day to the sums that are no balances. */
+function addPostings(sums: DaySums, { inDay, state }: DayTransfer): void {
+  const source = state.transfer.source?.chainId ?? '';
+  const destination = state.transfer.destination?.chainId ?? '';
+  for (const { side, chainId, token, count, amount } of inDay) {
+    const place = { chainId, token };
+    if (side === 'delivered' || side === 'refunded' || side === 'fee') sums[side].add(place, count, amount);
+    if (side === 'started' || side === 'delivered')
+      sums.routes.add({ ...place, source, destination, side }, count, amount);
+  }
 }
 
 function asOfDay(transfer: ReportTransfer, { fromMs, toMs }: Day): DayTransfer {
@@ -107,7 +116,7 @@ function asOfDay(transfer: ReportTransfer, { fromMs, toMs }: Day): DayTransfer {
   const known = events.filter(({ bookedMs }) => bookedMs < toMs);
   return {
     ...transfer,
-    state: known.at(-1)?.state ?? beforeSeen(events[0]?.state),
+    state: withoutLaterProofs(known.at(-1)?.state ?? beforeSeen(events[0]?.state), events, toMs),
     openBefore: openAt(fromMs),
     openAfter: openAt(toMs),
     inDay: postings.filter(({ bookedMs }) => bookedMs >= fromMs && bookedMs < toMs),
@@ -115,11 +124,20 @@ function asOfDay(transfer: ReportTransfer, { fromMs, toMs }: Day): DayTransfer {
   };
 }
 
+const PROOF_TYPE = /\.(verified|disputed|unproven)$/;
+
+/** What was proved after the day was not proved in it, though the upstream's next word is of the day. */
+function withoutLaterProofs(state: BookState, events: readonly ReportEvent[], toMs: number): BookState {
+  const later = events.filter(({ type, bookedMs }) => bookedMs >= toMs && PROOF_TYPE.test(type));
+  const told = new Set(later.map((event) => JSON.stringify(event.state.proofs.at(-1))));
+  return { ...state, proofs: state.proofs.filter((proof) => !told.has(JSON.stringify(proof))) };
+}
+
 /** A transfer that was first seen after the day, in which it was funded: then it was under way. */
 function beforeSeen(state: BookState | undefined): BookState {
   const { delivered: _, refund: __, ...transfer } = state?.transfer ?? {};
   return {
-    ...(state ?? { wallets: [], subscriptions: [], metadata: {}, fundedAtMs: null }),
+    ...(state ?? { wallets: [], subscriptions: [], metadata: {}, fundedAtMs: null, saidMs: null }),
     transfer,
     phase: 'open',
     status: 'pending',
@@ -131,8 +149,6 @@ function beforeSeen(state: BookState | undefined): BookState {
   };
 }
 
-const PROOF_TYPE = /\.(verified|disputed|unproven)$/;
-
 /** Whether anything is to be said of a transfer on a day: what ended before may still be told, or go. */
 function isTouched({ openBefore, inDay, eventsInDay }: DayTransfer): boolean {
   return openBefore > 0 || inDay.length > 0 || eventsInDay.length > 0;
@@ -140,109 +156,6 @@ function isTouched({ openBefore, inDay, eventsInDay }: DayTransfer): boolean {
 
 function isOfDay({ openBefore, inDay, eventsInDay }: DayTransfer): boolean {
   return openBefore > 0 || inDay.length > 0 || eventsInDay.some(({ type }) => PROOF_TYPE.test(type));
-}
-
-/** Opening, started, ended and closing per source token, and whether they agree with what is known otherwise. */
-function balance(
-  transfers: readonly DayTransfer[],
-  data: ReportData,
-): { balances: Balance[]; checks: BookCheck[] } {
-  const { day, names, closings } = data;
-  const opening = new Sums<TokenPlace>();
-  const started = new Sums<TokenPlace>();
-  const ended = new Sums<TokenPlace>();
-  const late = new Sums<TokenPlace>();
-  const corrections = new Sums<TokenPlace>();
-  const underWay = new Sums<TokenPlace>();
-  for (const { postings, state, openAfter } of transfers) {
-    for (const { side, chainId, token, count, amount, bookedMs, isLate, isCorrection } of postings) {
-      if ((side !== 'started' && side !== 'ended') || bookedMs >= day.toMs) continue;
-      const place = { chainId, token };
-      const sign = side === 'started' ? 1 : -1;
-      if (bookedMs < day.fromMs) opening.add(place, sign * count, BigInt(sign) * amount);
-      else {
-        (side === 'started' ? started : ended).add(place, count, amount);
-        if (isLate && side === 'started') late.add(place, count, amount);
-        if (isCorrection) corrections.add(place, 1, 0n);
-      }
-    }
-    if (openAfter <= 0) continue;
-    for (const line of linesOf(state)) {
-      if (line.side === 'started') underWay.add({ chainId: line.chainId, token: line.token }, 1, line.amount);
-    }
-  }
-  const places = new Sums<TokenPlace>();
-  for (const sums of [opening, started, ended, underWay, corrections])
-    for (const { key } of sums.list()) places.add(key, 1, 0n);
-  const closing = new Sums<TokenPlace>();
-  const balances = places.list().map(({ key }) => {
-    const parts = { opening: opening.get(key), started: started.get(key), ended: ended.get(key) };
-    const count = parts.opening.count + parts.started.count - parts.ended.count;
-    const amount = parts.opening.amount + parts.started.amount - parts.ended.amount;
-    closing.add(key, count, amount);
-    const shown = (sum: { count: number; amount: bigint }) => ({
-      count: sum.count,
-      amount: String(sum.amount),
-      units: unitsOf(sum.amount, key, names),
-    });
-    const { amount: _, units: __, ...token } = amountOf(0n, key, names);
-    return {
-      ...token,
-      opening: shown(parts.opening),
-      started: shown(parts.started),
-      ended: shown(parts.ended),
-      closing: shown({ count, amount }),
-      late: shown(late.get(key)),
-      corrections: corrections.get(key).count,
-    };
-  });
-  const checks = [
-    agreement('the closing', 'the transfers under way when the day ended', closing, underWay),
-    ...(closings.from === null
-      ? []
-      : [
-          agreement(
-            'the opening',
-            'what was written down when the day before was closed',
-            opening,
-            asSums(closings.from),
-          ),
-        ]),
-    ...(closings.to === null
-      ? []
-      : [
-          agreement(
-            'the closing',
-            'what was written down when the day was closed',
-            closing,
-            asSums(closings.to),
-          ),
-        ]),
-  ];
-  return { balances, checks };
-}
-
-function asSums(closings: readonly Closing[]): Sums<TokenPlace> {
-  const sums = new Sums<TokenPlace>();
-  for (const { chainId, token, count, amount } of closings) sums.add({ chainId, token }, count, amount);
-  return sums;
-}
-
-/** Whether two sums are the same in every token. */
-function agreement(one: string, other: string, ones: Sums<TokenPlace>, others: Sums<TokenPlace>): BookCheck {
-  const text = (sums: Sums<TokenPlace>): string[] =>
-    sums
-      .list()
-      .map(
-        ({ key, count, amount }) => `${count} of ${amount} of ${key.token || '?'} on ${key.chainId || '?'}`,
-      );
-  const [found, expected] = [new Set(text(ones)), new Set(text(others))];
-  const differences = [
-    ...[...found.difference(expected)].map((what) => `${one} has ${what}`),
-    ...[...expected.difference(found)].map((what) => `${other}: ${what}`),
-  ];
-  const ok = differences.length === 0;
-  return { ok, text: ok ? `${one} is ${other}` : `${one} is not ${other}: ${differences.join('; ')}` };
 }
 
 function notesOf(
