@@ -26,5 +26,6 @@ test.concurrent.for(SEEDS)(
     }
     expect(problems).toEqual([]);
     expect(outcome.kills).toBe(2);
+    expect(outcome.reorganised).toBeGreaterThan(0);
   },
 );

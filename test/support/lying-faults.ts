@@ -35,7 +35,7 @@ export const LASTING: readonly object[] = [
 const AT_ONCE = 4;
 const FROM_MS = 300;
 const MORE_MS = 1_200;
-const DEEPEST = 400;
+const DEEPEST = 2_000;
 
 /** Has endpoints of a sandbox fail by turns, and its chains be reorganised, until it is ended. */
 export class PassingFaults {
