@@ -5,7 +5,7 @@ import type { Config, ReceiverTls } from './config.ts';
 import { durationField } from './fields/duration.ts';
 import { mapping } from './fields/fields.ts';
 import type { ConfigPath } from './file/errors.ts';
-import { type Finding, findRepeated, items, member } from './file/tree.ts';
+import { type Finding, findRepeated, isEmpty, items, member } from './file/tree.ts';
 import { booksSchema, buildBooks, checkBooks } from './sections/books.ts';
 import { buildNames, chainsSchema, checkNames, tokensSchema } from './sections/directory.ts';
 import { buildLog, logSchema } from './sections/log.ts';
@@ -43,10 +43,11 @@ export const configSchema = mapping({
   books: booksSchema.optional(),
   chains: chainsSchema,
   tokens: tokensSchema,
-  receivers: z
-    .array(receiverSchema, { error: 'a list of receivers' })
-    .min(1, { error: 'at least one receiver' })
-    .meta({ description: 'Where notices go. At least one.', label: 'list of mappings' }),
+  receivers: z.array(receiverSchema, { error: 'a list of receivers' }).prefault([]).meta({
+    description:
+      'Where notices go. At least one where the API is off; where it is on, events can be pulled from it, and receivers made through it.',
+    label: 'list of mappings',
+  }),
   subscriptions: z.array(subscriptionSchema, { error: 'a list of subscriptions' }).prefault([]).meta({
     description:
       'What is watched and who is told. At least one where the API is off; where it is on, all can be tracked through it.',
@@ -101,11 +102,13 @@ export function checkConfig(
     const name = nameOf(item);
     return name !== null && isShown(['receivers', index, 'name'], name) ? [name] : [];
   });
-  const known = { receivers: receiverNames, shown: [...new Set(shownNames)], quotes };
+  const mayPull = hasApi(member(tree, 'server'));
+  const known = { receivers: receiverNames, shown: [...new Set(shownNames)], quotes, mayPull };
   return [
     ...under(['upstream'], checkUpstream(member(tree, 'upstream'))),
     ...under(['server'], checkServer(member(tree, 'server'))),
     ...checkWatched(tree),
+    ...checkTold(tree),
     ...under(['polling'], checkPolling(member(tree, 'polling'))),
     ...checkBooks(tree),
     ...receivers.flatMap((item, index) => under(['receivers', index], checkReceiver(item, { hasSmtp }))),
@@ -122,11 +125,16 @@ export function checkConfig(
 
 /** A daemon that is given nothing to watch must be one that can be told what to watch. */
 function checkWatched(tree: JsonValue): Finding[] {
-  const subscriptions = member(tree, 'subscriptions');
-  const isEmpty = subscriptions === undefined || (Array.isArray(subscriptions) && subscriptions.length === 0);
-  if (!isEmpty || hasApi(member(tree, 'server'))) return [];
+  if (!isEmpty(member(tree, 'subscriptions')) || hasApi(member(tree, 'server'))) return [];
   const expected = 'at least one subscription, or an API to track by (a token in server.tokens)';
   return [{ path: ['subscriptions'], expected }];
+}
+
+/** A daemon that tells nobody must be one that can be asked. */
+function checkTold(tree: JsonValue): Finding[] {
+  if (!isEmpty(member(tree, 'receivers')) || hasApi(member(tree, 'server'))) return [];
+  const expected = 'at least one receiver, or an API to pull events from (a token in server.tokens)';
+  return [{ path: ['receivers'], expected }];
 }
 
 function repeatedNames(list: JsonValue[], key: string): Finding[] {

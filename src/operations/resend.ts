@@ -79,7 +79,7 @@ export async function resendEvent(
   const place = facts.find((fact) => fact !== null)?.entry;
   if (place === undefined) {
     throw new UnknownError(
-      `found no delivery of ${id}, expected an event that some receiver was entitled to, within its retention`,
+      `found no delivery of ${id}, expected an event that some receiver was entitled to, within its retention: what was for nobody is pulled (/events)`,
     );
   }
   return resendPlaces([place], options, parts);
@@ -118,10 +118,18 @@ async function resendPlaces(
     const entitled = await entitledTo(receiver, facts, { registry, directory: parts.directory });
     if (entitled.length > 0) meant.push({ receiver: receiver.name, events: entitled.length });
   }
+  if (candidates.length === 0) {
+    throw new RefusedError('found no receiver in the config, expected one to send to; events are pulled from /events');
+  }
+  if (places.length === 0) {
+    throw new RefusedError(
+      'found no event of it in the log, expected one: it has made none, or they are older than the retention or the version that began to keep their places',
+    );
+  }
   if (meant.length === 0) {
     const found = receivers === null ? 'no receiver that is' : `${receivers.join(', ')}, not`;
     throw new RefusedError(
-      `found ${found} entitled to what would be sent, expected one that is (events, filter, subscription)`,
+      `found ${found} entitled to what would be sent, expected one that is (events, filter, subscription; and [] of a subscription tells nobody)`,
     );
   }
   for (const { receiver } of meant) await refuseHeld(receiver, parts);

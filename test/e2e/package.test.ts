@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { appendFile, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -83,6 +83,8 @@ test('the package has JavaScript with types and source maps, and nothing of test
       'dist/store/commands/include/plan.lua',
       'dist/sandbox/sandbox.js',
     ],
+    // A thread's program, which nothing imports.
+    'dist/config/file/load-thread.js',
     ...['config/schema.json', 'packaging/systemd/intentwatch.service', 'LICENSE'],
   ]) {
     expect(files).toContain(expected);
@@ -135,6 +137,12 @@ test('its command checks a config, serves a sandbox, and starts a daemon whose w
   await daemon.line(/"msg":"daemon.started"/);
   await eventually('a webhook', () => receiver.received.length > 0);
   expect(receiver.received[0]).toMatchObject({ verified: true });
+
+  // So large that it is read in a thread.
+  await appendFile(config, `# ${'-'.repeat(100_000)}\nretention: 31d\n`);
+  daemon.send('SIGHUP');
+  await daemon.line(/"msg":"config.reload/);
+  expect(daemon.stdout.join('\n')).toContain('"msg":"config.reloaded"');
   expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
 });
 

@@ -25,6 +25,11 @@ export function items(value: JsonValue | undefined): JsonValue[] {
   return Array.isArray(value) ? value : [];
 }
 
+/** Whether there is nothing, or a list without items. */
+export function isEmpty(list: JsonValue | undefined): boolean {
+  return list === undefined || (Array.isArray(list) && list.length === 0);
+}
+
 /** The value at a path, where there is one. */
 export function valueAt(tree: JsonValue, path: ConfigPath): JsonValue | undefined {
   return path.reduce<JsonValue | undefined>(

@@ -16,7 +16,7 @@ import type { GaslessJob, Subscription } from '../config.ts';
 import { evmAddressField, walletField } from '../fields/addresses.ts';
 import { durationField } from '../fields/duration.ts';
 import { mapping, nameField, textField, uuidField, wholeNumberField } from '../fields/fields.ts';
-import { type Finding, findRepeated, items, member } from '../file/tree.ts';
+import { type Finding, findRepeated, isEmpty, items, member } from '../file/tree.ts';
 import { QUOTE_FILE } from './quote-files.ts';
 import { buildRoute, routeSchema } from './route.ts';
 
@@ -151,10 +151,11 @@ export const subscriptionSchema = mapping({
       description: 'What every event of this subscription carries for you, text to text.',
       label: 'mapping',
     }),
-  receivers: z
-    .array(nameField, { error: 'a list of receiver names' })
-    .min(1, { error: 'at least one receiver name' })
-    .meta({ description: 'Who is told.', label: 'list of names' }),
+  receivers: z.array(nameField, { error: 'a list of receiver names' }).prefault([]).meta({
+    description:
+      'Who is told. `[]`: nobody, the events are only pulled from the API, which has to be on. May be left out where there are no receivers at all.',
+    label: 'list of names',
+  }),
   history: z.enum(['skip', 'emit'], { error: '"skip" or "emit"' }).prefault('skip').meta({
     description:
       'What a wallet did before it was subscribed: `skip` stores it without events, `emit` makes events of it too.',
@@ -253,7 +254,7 @@ export function buildSubscription(
 
 /**
  * What one subscription's fields say about each other, and about the receivers that exist; `shown` are the names to
- * tell, `quotes` those by file.
+ * tell, `quotes` those by file; `mayPull`: the API is on.
  */
 export function checkSubscription(
   item: JsonValue,
@@ -261,7 +262,13 @@ export function checkSubscription(
     receivers,
     shown,
     quotes,
-  }: { receivers: string[]; shown: string[]; quotes: ReadonlyMap<string, HandedQuote> },
+    mayPull,
+  }: {
+    receivers: string[];
+    shown: string[];
+    quotes: ReadonlyMap<string, HandedQuote>;
+    mayPull: boolean;
+  },
 ): Finding[] {
   const findings: Finding[] = [];
   if (isJsonObject(item) && Object.keys(SUBJECT_IDS).every((key) => isEmpty(member(item, key)))) {
@@ -276,6 +283,13 @@ export function checkSubscription(
     findings.push(...findRepeated(member(item, key), { at: [key], expected: 'each subject once', keyOf }));
   }
   const names = member(item, 'receivers');
+  // Where there are none at all, that is said once, of the config.
+  if (receivers.length > 0 && isEmpty(names) && (names === undefined || !mayPull)) {
+    const expected = mayPull
+      ? 'a list of receiver names ([] where its events are only pulled)'
+      : 'at least one receiver name';
+    findings.push({ path: ['receivers'], expected });
+  }
   findings.push(
     ...findRepeated(names, { at: ['receivers'], expected: 'each receiver once', keyOf: fromText(String) }),
   );
@@ -286,8 +300,4 @@ export function checkSubscription(
     findings.push({ path: ['receivers', index], expected });
   });
   return findings;
-}
-
-function isEmpty(list: JsonValue | undefined): boolean {
-  return list === undefined || (Array.isArray(list) && list.length === 0);
 }

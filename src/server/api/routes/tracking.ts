@@ -85,9 +85,8 @@ export const track = defineRoute({
           .describe('What every event of it carries for you, text to text.'),
         receivers: z
           .array(nameField, { error: 'a list of receiver names' })
-          .min(1, { error: 'at least one receiver name' })
           .max(MOST_RECEIVERS, { error: `at most ${MOST_RECEIVERS} receiver names` })
-          .describe('Who is told.'),
+          .describe('Who is told. `[]`: nobody, its events are only pulled.'),
         overdueAfter: overdueField
           .exactOptional()
           .describe('After how long it is told as overdue: a duration, or `learned`. Left out: never.'),
