@@ -119,7 +119,9 @@ async function resendPlaces(
     if (entitled.length > 0) meant.push({ receiver: receiver.name, events: entitled.length });
   }
   if (candidates.length === 0) {
-    throw new RefusedError('found no receiver in the config, expected one to send to; events are pulled from /events');
+    throw new RefusedError(
+      'found no receiver in the config, expected one to send to; events are pulled from /events',
+    );
   }
   if (places.length === 0) {
     throw new RefusedError(

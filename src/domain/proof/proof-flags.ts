@@ -46,9 +46,7 @@ export function isProofTold(
   statement: Omit<Statement, 'recipients'>,
   outcome: ProofOutcome,
 ): boolean {
-  return (
-    flags.includes(proofFlag(statement, outcome)) || flags.includes(withdrawnFlag(statement, outcome))
-  );
+  return flags.includes(proofFlag(statement, outcome)) || flags.includes(withdrawnFlag(statement, outcome));
 }
 
 function withdrawnFlag(statement: Omit<Statement, 'recipients'>, outcome: ProofOutcome): string {
