@@ -88,7 +88,7 @@ const CASES: Record<string, Case> = {
     path: () => '/subjects',
     status: [201, 200],
     body: () => ({ kind: 'intent', id: hashOf(7), receivers: ['backend'], metadata: { order: '1043' } }),
-    bad: { body: { kind: 'intent', id: hashOf(7), receivers: [] }, place: 'body.receivers' },
+    bad: { body: { kind: 'intent', id: hashOf(7), receivers: 'backend' }, place: 'body.receivers' },
   },
   untrackSubject: {
     path: () => `/subjects/intent:${hashOf(7)}`,

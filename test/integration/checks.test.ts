@@ -346,9 +346,9 @@ describe('one payment that two transfers claim', () => {
     expect((await stage.store.of(first))[0]?.state).toBe('waiting');
     expect(await stage.proofs()).toHaveLength(2);
     // The second is restated, and the log is the first's again: the same word is not told twice.
-    stage.script = (tx) => (tx === txOf(1) ? [found('own'), found('other')] : [absent('own')]);
     await stage.tell(hashOf(2), 'filled', { destinationTx: delivery({ txHash: txOf(3) }) });
     await eventually('the log is free', async () => (await stage.store.of(second))[0]?.state === 'waiting');
+    stage.script = (tx) => (tx === txOf(1) ? [found('own'), found('other')] : [absent('own')]);
     await stage.makeDue();
     await stage.until(first, 'verified');
     expect(await word()).toBe('verified');

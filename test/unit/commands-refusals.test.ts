@@ -80,7 +80,7 @@ describe('quote', () => {
 
 describe('verify-quote', () => {
   test.each([
-    ['{', OWNER, 'found text that is not JSON, expected a quote as JSON'],
+    ['{', OWNER, 'found text that is not JSON, expected a quote as POST /v1/quotes answered it'],
     ['{}', 'me', '--signer: expected an address of 0x and 40 hex digits'],
   ])('of %j with signer %j is refused: %s', async (content, signer, message) => {
     const file = join(folder, 'quote.json');

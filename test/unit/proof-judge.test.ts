@@ -440,6 +440,22 @@ describe('a refund', () => {
     expect(verdictOf(both(parts), { stated: refund, known: { funding } })).toBe(expected);
   });
 
+  test('is not disputed for what went back to the payer for another, where something else moved too', () => {
+    const taken: Partial<JudgeRules> = {
+      funding: paidBy(ALICE),
+      claimOn: (index) =>
+        index === 3 ? claim({ subject: intentId(`0x${'44'.repeat(32)}`), weight: 7 }) : null,
+    };
+    const back = move({ amount: '990', index: 3 });
+    const beside = move({ amount: '980', index: 4, to: BOB });
+    expect(verdictOf(both({ moves: [back] }), { stated: refund, known: taken })).toBe(
+      'disputed other-intent',
+    );
+    expect(verdictOf(both({ moves: [back, beside] }), { stated: refund, known: taken })).toBe(
+      'unchecked ambiguous',
+    );
+  });
+
   test('is told with its recipient only where whoever paid got it, and never with an amount', () => {
     const checkedWith = (payer: string) => {
       const verdict = judge(statement(refund), both(), rules({ funding: paidBy(payer) }));

@@ -98,16 +98,27 @@ export function findIn(statement: Statement, reading: Found, rules: FindRules): 
     );
     const payer = funding?.known === 'proved' ? funding.payer : null;
     const back = within.filter(({ to }) => to === payer);
-    if (back.length > 0) return chosen(back.map((move) => ({ move, isToKnown: true })));
+    if (back.length > 0)
+      return chosen(
+        back.map((move) => ({ move, isToKnown: true })),
+        within,
+      );
     const exact = within.filter((move) => move.amount === sent);
-    if (exact.length > 0) return chosen(exact.map((move) => ({ move, isToKnown: false })));
+    if (exact.length > 0)
+      return chosen(
+        exact.map((move) => ({ move, isToKnown: false })),
+        within,
+      );
     // That another token moved, or to somebody else, contradicts nothing.
     if (within.length > 0 && funding?.known === 'open') return { outcome: 'waiting', because: 'funding' };
     return unchecked('not-stated');
   }
 
-  /** Which of several moves is meant. Those that prove other payments are not, unless less ties them to those. */
-  function chosen(all: readonly Candidate[]): Finding {
+  /**
+   * Which of several moves is meant. Those that prove other payments are not, unless less ties them to those. Where all of
+   * them do, another of the `possible` moves may have been meant.
+   */
+  function chosen(all: readonly Candidate[], possible: readonly Move[] = []): Finding {
     const held = all.flatMap((candidate) => {
       const claim = rules.claimOn(candidate.move.index);
       return claim === null ? [] : [{ ...candidate, claim, holder: holder(candidate, claim) }];
@@ -123,6 +134,7 @@ export function findIn(statement: Statement, reading: Found, rules: FindRules): 
     const [taken] = mine;
     if (mine.length > 1 || held.some((one) => one.holder === 'unclear')) return unchecked('ambiguous', true);
     if (taken !== undefined) return proved(taken, [taken.claim.check]);
+    if (possible.length > all.length) return unchecked('ambiguous', true);
     return disputed(
       'other-intent',
       ['success', 'token', ...(amount === null ? [] : ['amount' as const])],
