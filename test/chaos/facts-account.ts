@@ -105,7 +105,8 @@ export function accountFacts(
     // The sandbox calls a vault expired at its deadline: then that is told, as the status that it is.
     expect(`${kind}.expired`, subject, fundedAtMs === null, () =>
       fundedAtMs === null
-        ? kind === 'vault' && seen.some(({ status }) => status === 'EXPIRED_UNFUNDED')
+        ? seen.some(({ status }) => status === 'EXPIRED_UNFUNDED') ||
+          events.some(({ data }) => data.subject.id === subject && data.status === 'EXPIRED_UNFUNDED')
         : unfundedFrom(expiresAtMs),
     );
     const isShort = one.minimum !== null && one.delivers !== null && one.delivers < one.minimum;
