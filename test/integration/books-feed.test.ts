@@ -23,7 +23,7 @@ import { opening } from '../support/opening.ts';
 const { later } = opening();
 
 /** Books that are fed from a log of the test's own, by as many feeds as it wants. */
-async function stage() {
+async function stage({ retentionMs = 400 * DAY_MS } = {}) {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
   const keys = new Keys(testPrefix());
@@ -42,7 +42,7 @@ async function stage() {
     deliveries: new DeliveryStore(redis, keys, kept),
     directory: COMMON,
   };
-  const rules = { zone: 'UTC', closeAfterMs: 3_600_000, retentionMs: 400 * DAY_MS };
+  const rules = { zone: 'UTC', closeAfterMs: 3_600_000, retentionMs };
   const reader = new BooksReader(database, { ...rules, directory: COMMON, checked: new Set() });
   const feed = (): Feed => new Feed(new BookStore(database), sources, rules);
   /** Appends events at the times at which they were seen. */
@@ -54,7 +54,7 @@ async function stage() {
   };
   const count = async (table: string): Promise<number> =>
     Number((await database.read((sql) => sql.all(`SELECT count(*) AS n FROM ${table}`)))[0]?.n);
-  const report = (day: string): Promise<Report> => reader.report({ day }, FIRST_MS + 3 * DAY_MS);
+  const report = (day: string, nowMs = NOW_MS): Promise<Report> => reader.report({ day }, nowMs);
   return { redis, keys, events, subjects, database, feed, append, count, report };
 }
 
@@ -199,4 +199,32 @@ test('closes days when they are over, books what comes late in the open day, and
   });
   expect(next.transfers[0]).toMatchObject({ late: true, endedAt: '2026-11-21T00:01:00.000Z' });
   expect(next.checks.map(({ ok }) => ok)).toEqual([true, true]);
+});
+
+test('does not book a forgotten transfer anew when it is told of again, and says so', async () => {
+  const { feed, append, count, report } = await stage({ retentionMs: 2 * DAY_MS });
+  await append(told(1, 1, 'pending', 1_000), told(1, 2, 'filled', 50_000));
+  const one = feed();
+  while (!(await one.round(FIRST_MS + DAY_MS)).isAtEnd);
+  await one.round(FIRST_MS + 4 * DAY_MS);
+  expect(await count('books_transfers')).toBe(0);
+  const againMs = 4 * DAY_MS + 1_000;
+  await append(told(1, 3, 'settled', againMs), told(2, 1, 'pending', againMs + 1_000));
+  await one.round(FIRST_MS + againMs + 60_000);
+  const day = await report('2026-11-25', FIRST_MS + 5 * DAY_MS);
+  expect(day.balances).toMatchObject([{ opening: { count: 0 }, started: { count: 1 }, ended: { count: 0 } }]);
+  expect(day.delivered).toEqual([]);
+  expect(day.notes.filter((note) => note.includes('had forgotten'))).toHaveLength(1);
+});
+
+test('keeps the names of what it forgot for as long again, and for 400 days at least', async () => {
+  const { feed, append, count } = await stage({ retentionMs: 2 * DAY_MS });
+  await append(told(1, 1, 'pending', 1_000), told(1, 2, 'filled', 50_000));
+  const one = feed();
+  await one.round(FIRST_MS + DAY_MS);
+  await one.round(FIRST_MS + 4 * DAY_MS);
+  await one.round(FIRST_MS + 403 * DAY_MS);
+  expect(await count('books_forgotten')).toBe(1);
+  await one.round(FIRST_MS + 405 * DAY_MS);
+  expect(await count('books_forgotten')).toBe(0);
 });
