@@ -198,12 +198,25 @@ describe('nobody is left in the dark', () => {
       subscription: { wallets: wallets(20), quotes },
     });
     await program.start();
-    const fromMs = performance.now() + 40_000;
-    await untilMs(fromMs + 20_000);
-    const during = service.came.filter(({ atMs }) => atMs >= fromMs && atMs < fromMs + 20_000);
-    const looks = during.filter(({ query }) => query.wallet !== undefined).length;
-    expect(looks / during.length).toBeGreaterThan(0.8);
-    expect((during.length - looks) / 20).toBeLessThan(0.7);
+    const asksOf = (quoteId: string): Came[] => service.came.filter(({ query }) => query.quoteId === quoteId);
+    const asksFor = (address: string): Came[] => service.came.filter(({ query }) => query.wallet === address);
+    const each = async (what: string, holds: () => boolean): Promise<void> =>
+      eventually(what, holds, 600_000);
+    await each('four asks for each quote', () => quotes.every((quoteId) => asksOf(quoteId).length >= 4));
+    // Each failure makes the next ask wait twice as long, give or take a half, and never less than 2.5 s.
+    for (const asks of quotes.map(asksOf)) {
+      for (const [index, { atMs }] of asks.slice(1).entries()) {
+        expect(atMs - (asks[index]?.atMs ?? atMs)).toBeGreaterThan(Math.max(2_500, 1_250 * 2 ** index) - 1);
+      }
+    }
+    const before = service.came.length;
+    const looked = new Map(wallets(20).map((address) => [address, asksFor(address).length]));
+    await each('three more looks at each wallet', () =>
+      wallets(20).every((address) => asksFor(address).length >= (looked.get(address) ?? 0) + 3),
+    );
+    const meanwhile = service.came.slice(before);
+    const looks = meanwhile.filter(({ query }) => query.wallet !== undefined).length;
+    expect(looks).toBeGreaterThan(2 * (meanwhile.length - looks));
     expect(hook.types()).toEqual([]);
   });
 
