@@ -37,6 +37,27 @@ test('books an end in the day in which the upstream says it was, whatever our cl
   expect(second?.balances).toEqual([]);
 });
 
+test('sums up what was delivered, what was paid back and what went by each route', async () => {
+  const { books, told } = await stage();
+  const ended = ['filled', 'filled', 'settled', 'refunded', 'refunded', 'pending'];
+  for (const [index, status] of ended.entries()) {
+    const one = { transfer: index, amount: 10n ** BigInt(index + 18) };
+    await books.tell(told(1, 'pending', -9_000, one), told(2, status, -5_000, one));
+  }
+  await books.close(DAY_MS);
+  const { delivered, refunded, routes } = await books.reader().report({ day: '2026-11-21' }, NOW_MS);
+  // A delivery is 10 units less than what was sent.
+  const arrived = 111n * 10n ** 18n - 30n;
+  expect(delivered).toMatchObject([{ chainId: '42161', count: 3, amount: String(arrived) }]);
+  expect(refunded).toMatchObject([{ chainId: '8453', count: 2, amount: String(11n * 10n ** 21n) }]);
+  expect(routes.map(({ side, count, amount }) => [side, count, amount])).toEqual(
+    expect.arrayContaining([
+      ['delivered', 3, String(arrived)],
+      ['started', 3, String(111n * 10n ** 18n)],
+    ]),
+  );
+});
+
 test('books what the upstream says after a payment was verified in its day, and the proof in that of the proof', async () => {
   const { books, told } = await stage();
   const proof = {
