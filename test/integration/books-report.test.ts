@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { reportAs } from '../../src/server/api/routes/books.ts';
 import { BooksStage, DAY_MS, FIRST_MS, type Told } from '../support/books-stage.ts';
 import { opening } from '../support/opening.ts';
 
@@ -104,4 +105,28 @@ test('serves others again and again while it makes the report of a big day', asy
   isMade = true;
   expect(rows).toHaveLength(transfers);
   expect(Math.max(...inOneGo)).toBeLessThan(transfers / 2);
+});
+
+test('writes the files of a big day in small pieces, and serves others between them', async () => {
+  const { books, told } = await stage();
+  const transfers = 2_000;
+  const one = told(1, 'pending', -9_000);
+  await books.tell(...Array.from({ length: transfers }, (_, index) => ({ ...one, transfer: index + 1 })));
+  const report = await books.reader().report({ day: '2026-11-21' }, NOW_MS);
+  for (const format of ['csv', 'html'] as const) {
+    const pieces: string[] = [];
+    let turns = 0;
+    const others = (): void => {
+      turns += 1;
+      if (!isMade) setImmediate(others);
+    };
+    let isMade = false;
+    setImmediate(others);
+    for await (const piece of reportAs(format, report)) pieces.push(piece);
+    isMade = true;
+    const whole = pieces.join('');
+    expect(whole.match(/intent:0x0/g)?.length).toBeGreaterThanOrEqual(transfers);
+    expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(whole.length / 5);
+    expect(turns).toBeGreaterThanOrEqual(pieces.length - 1);
+  }
 });
