@@ -200,7 +200,7 @@ describe('nobody is left in the dark', () => {
     await program.start();
     const asksOf = (quoteId: string): Came[] => service.came.filter(({ query }) => query.quoteId === quoteId);
     const asksFor = (address: string): Came[] => service.came.filter(({ query }) => query.wallet === address);
-    const each = async (what: string, holds: () => boolean): Promise<void> =>
+    const each = async (what: string, holds: () => boolean): Promise<boolean> =>
       eventually(what, holds, 600_000);
     await each('four asks for each quote', () => quotes.every((quoteId) => asksOf(quoteId).length >= 4));
     // Each failure makes the next ask wait twice as long, give or take a half, and never less than 2.5 s.
