@@ -45,6 +45,9 @@ const NOTE_EVERY_MS = 15_000;
 /** How many transfers are forgotten in one go. */
 const PRUNED_AT_ONCE = 200;
 
+/** How many forgotten transfers one note names. */
+const MOST_NAMED = 3;
+
 /**
  * Takes the event log into the books. One round at a time, and one process at a time: a lease keeps others away, and the
  * place, which moves in the transaction of what it leads to, makes void what two write at once.
@@ -202,9 +205,6 @@ export class Feed {
     return closed;
   }
 }
-
-/** How many forgotten transfers one note names. */
-const MOST_NAMED = 3;
 
 /** What a report says of events of transfers that the books had forgotten. */
 function forgottenText(subjects: readonly string[]): string {
