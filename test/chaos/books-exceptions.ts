@@ -63,7 +63,9 @@ export function expectedExceptions({
       const eventDay = dayOf(event);
       if (eventDay !== null && eventDay !== day) continue;
       for (const [receiver, accepted] of truth.receivers) {
-        const verdict = wasAccepted(accepted.get(event.id), { report, closeAfterMs: truth.closeAfterMs });
+        const kills = receiver === truth.dead ? truth.kills : [];
+        const { closeAfterMs } = truth;
+        const verdict = wasAccepted(accepted.get(event.id), { report, closeAfterMs, kills });
         if (verdict === true) continue;
         const text = `${event.type} was not delivered to ${receiver} by then`;
         expect(keyOf('undelivered', subject, text), verdict === false && eventDay === day);
@@ -101,12 +103,15 @@ function proofExceptions(
 /** Whether a receiver had accepted an event when the report of its day looked; null where that cannot be told. */
 function wasAccepted(
   accepted: Accepted | undefined,
-  { report, closeAfterMs }: { report: Report; closeAfterMs: number },
+  { report, closeAfterMs, kills }: { report: Report } & Pick<BooksTruth, 'closeAfterMs' | 'kills'>,
 ): boolean | null {
   const byMs = Math.min(Date.parse(report.madeAt), Date.parse(report.to) + closeAfterMs);
   if (accepted === undefined || accepted.firstMs > byMs) return false;
+  // Who was killed before it had noted the answer sends again, and the receiver has died by then.
+  const { lastMs } = accepted;
+  if (kills.some(({ fromMs, toMs }) => fromMs <= lastMs + NOTED_WITHIN_MS && toMs >= lastMs)) return null;
   const isDayOver = Date.parse(report.madeAt) > byMs;
-  return isDayOver && accepted.lastMs > byMs - NOTED_WITHIN_MS ? null : true;
+  return isDayOver && lastMs > byMs - NOTED_WITHIN_MS ? null : true;
 }
 
 export function keyOfException({ kind, subject, text }: BookException): string {

@@ -43,11 +43,11 @@ export async function readReports(
   return first === null || second === null ? null : [first, second];
 }
 
-/** Says what there was, and tries whether anything could have been left out unnoticed. Returns what could. */
-export function account(
+/** Says what there was. */
+export function sayCounts(
   { reports, truth }: { reports: Reports; truth: BooksTruth },
   { disruptions, say }: { disruptions: readonly Disruption[]; say: Say },
-): string[] {
+): void {
   const counts = (list: readonly string[]): string =>
     [...Map.groupBy(list, (one) => one)].map(([one, all]) => `${one} ${all.length}`).join(', ') || 'none';
   say(`faults: ${counts(disruptions.map(({ what, victim }) => `${victim} ${what}`))}`);
@@ -64,6 +64,10 @@ export function account(
     );
     say(`  exceptions: ${counts(exceptions.map(({ kind }) => kind))}`);
   }
+}
+
+/** Tries whether anything of right books could have been left out or altered unnoticed. Returns what could. */
+export function unnoticedIn({ reports, truth }: { reports: Reports; truth: BooksTruth }, say: Say): string[] {
   const { tried, unnoticed } = blindSpots(reports, truth);
   say(`left out or altered by turns: ${tried}, unnoticed ${unnoticed.length}`);
   return unnoticed.map((what) => `unnoticed: ${what}`);

@@ -65,6 +65,9 @@ export type BooksTruth = {
   checkedChains: ReadonlySet<number>;
   /** Who may rightly receive, in lower case. */
   wallets: ReadonlySet<string>;
+  /** The receiver that accepts nothing any more, and when a daemon or Redis was killed (ms). */
+  dead: string;
+  kills: readonly { fromMs: number; toMs: number }[];
   overdueAfterMs: number;
   closeAfterMs: number;
 };
