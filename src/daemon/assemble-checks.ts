@@ -23,6 +23,8 @@ export type Verifying = {
   /** What is told from now on is checked; to be called before anything is polled. */
   begin(): Promise<void>;
   start(): void;
+  /** Settles what waits on chains that left the config; to be called again and again where that is the newest. */
+  keep(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -44,7 +46,7 @@ export function chainsOf(config: Config, signals: Signals): Pick<VerifyingAssemb
   return { readers: createChainReaders(config.checkedChains, { onCall }), tokens: tokenRules(config) };
 }
 
-/** Constructs what checks payments; it does nothing where there is no chain to be asked. */
+/** Constructs what checks payments; where there is no chain to be asked, it only ends and forgets checks. */
 export function assembleVerifying(parts: VerifyingAssembly): Verifying {
   const { redis, keys, stores, readers, signals, log } = parts;
   const checks = new Checks({ ...parts, failures: new FailureLog(log) });
@@ -66,12 +68,12 @@ export function assembleVerifying(parts: VerifyingAssembly): Verifying {
       if (isOn) await feed.begin();
     },
     start: () => {
-      if (!isOn) return;
-      feed.start();
+      if (isOn) feed.start();
       checks.start();
     },
+    keep: () => checks.settleLeft(),
     close: async () => {
-      if (isOn) await Promise.all([feed.close(), checks.close()]);
+      await Promise.all([isOn ? feed.close() : undefined, checks.close()]);
       await Promise.all([...readers.values()].map((reader) => reader.close()));
     },
   };
