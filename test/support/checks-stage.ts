@@ -92,7 +92,8 @@ export type Verifier = { feed: CheckFeed; checks: Checks; signals: Signals; clos
 /** Transfers, their checks, and what is told of them, in a Redis under a prefix of its own. */
 export class ChecksStage {
   readonly redis: RedisClient;
-  readonly keys = new Keys(testPrefix());
+  readonly prefix = testPrefix();
+  readonly keys = new Keys(this.prefix);
   readonly subjects: SubjectStore;
   readonly store: CheckStore;
   readonly log: EventLog;
