@@ -144,10 +144,18 @@ function contradicts(
   );
 }
 
-/** All that a verdict can follow from, as text: the block, and how much of the token moved from whom to whom. */
+/** All that a verdict can follow from, as text: the block, how much of the token moved from whom to whom, what may hide more. */
 function evidenceOf({ block, succeeded, moves, fulfilled, isPartial }: Found, token: string | null): string {
   const own = moves.filter((move) => move.token === token).sort((a, b) => a.index - b.index);
-  const values = own.map(({ from, to, amount, index }) => [index, from, to, amount]);
+  const values = own.map(({ from, to, amount, index, account, mayHaveFee, isNetted }) => [
+    index,
+    from,
+    to,
+    amount,
+    account ?? null,
+    mayHaveFee ?? false,
+    isNetted ?? false,
+  ]);
   const hashes = fulfilled === null ? null : [...new Set(fulfilled)].sort();
   const { number, hash, timestamp } = block;
   return JSON.stringify([number, hash, timestamp, succeeded, values, hashes, isPartial ?? false]);
