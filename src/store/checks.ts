@@ -3,6 +3,7 @@ import { type Claim, FORGOTTEN_WEIGHT, weightOf } from '../domain/proof/claim.ts
 import { PAYMENTS } from '../domain/proof/payment.ts';
 import { PROOF, type Proof } from '../domain/proof/proof.ts';
 import { type Statement, statementPrint } from '../domain/proof/statement.ts';
+import type { WaitingReason } from '../domain/proof/verdict.ts';
 import { asSubjectId, foldHex, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
@@ -24,6 +25,9 @@ const TRIMMED_AT_ONCE = 500;
 
 /** Why a check ends whose chain has left the config: it is asked anew when the chain is back. */
 export const CHAIN_LEFT = 'chain-not-configured';
+
+/** Why a check waits that wants what others hold. */
+const WAITS_FOR_LOGS: WaitingReason = 'claimed';
 
 /** How many checks of a chain that is back are asked anew by one round. */
 const REOPENED_AT_ONCE = 500;
@@ -219,7 +223,7 @@ export class CheckStore {
     return this.#redis.iwRenewChecks(this.#keys.checks, String(LEASE_MS), ...pairs);
   }
 
-  /** Lets a check wait until it is asked again. False when the claim is lost. */
+  /** Lets a check wait until it is asked again, without its logs where it wants those of others. False when the claim is lost. */
   async postpone(
     { id, token }: { id: string; token: string },
     {
@@ -236,6 +240,7 @@ export class CheckStore {
       token,
       String(Math.round(Math.min(inMs, LONGEST_WAIT_MS))),
       readings === null ? '0' : '1',
+      because === WAITS_FOR_LOGS && readings !== null ? '1' : '0',
       'because',
       because,
       'failed',

@@ -28,7 +28,8 @@ const LONGEST_REASON = 200;
  *
  *   state      | by what                                       | event             | then
  *   -----------|-----------------------------------------------|-------------------|---------------------------------
- *   waiting    | a statement; one that restates it             | -                 | asked at growing intervals
+ *   waiting    | a statement; one that restates it             | -                 | asked at growing intervals; without its logs
+ *              |                                               |                   | where it wants those of others
  *   verified   | judge(); the log is taken in the same step    | intent.verified   | kept; waiting again if it loses its log
  *   disputed   | judge()                                       | intent.disputed   | kept; waiting again if by a log set free
  *   unproven   | judge()                                       | intent.unproven   | kept for the retention
