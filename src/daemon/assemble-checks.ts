@@ -20,6 +20,8 @@ import type { SubjectStore } from '../store/subjects.ts';
 /** What checks payments on chains: `readers` are those of the config, none where it names no RPC endpoints. */
 export type Verifying = {
   readers: ReadonlyMap<string, ChainReader>;
+  /** When the oldest event was made that was not yet read for payments (Redis time, ms); null where all were. */
+  oldestUnreadMs(): Promise<number | null>;
   /** What is told from now on is checked; to be called before anything is polled. */
   begin(): Promise<void>;
   start(): void;
@@ -64,6 +66,7 @@ export function assembleVerifying(parts: VerifyingAssembly): Verifying {
   const isOn = readers.size > 0;
   return {
     readers,
+    oldestUnreadMs: () => feed.oldestUnreadMs(),
     begin: async () => {
       if (isOn) await feed.begin();
     },

@@ -122,6 +122,7 @@ describe('a daemon that is given endpoints of a chain while it runs', () => {
     expect(disputed.subjects).toHaveLength(4);
     const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
     expect(metrics).toMatch(/^intentwatch_proofs_total\{chain="10",outcome="disputed"\} 4$/m);
+    expect(metrics).toMatch(/^intentwatch_proof_oldest_unread_event_seconds [\d.e-]+$/m);
     expect(metrics).toMatch(/^intentwatch_proof_checks\{chain="10",state="verified"\} 1$/m);
     expect(metrics).toMatch(/^intentwatch_upstream_lag_seconds_count\{route="8453:10"\} 1$/m);
     expect(metrics).toMatch(/^intentwatch_rpc_calls_total\{chain="10",endpoint="own",outcome="ok"\} [1-9]/m);

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { proofOf } from '../../src/domain/proof/proof-flags.ts';
@@ -11,6 +12,7 @@ import {
   delivery,
   failed,
   found,
+  OTHER_TOKEN,
   PAYEE,
   SOLVER,
   TOKEN,
@@ -355,6 +357,33 @@ describe('one payment that two transfers claim', () => {
     expect(await stage.proofs()).toHaveLength(2);
   });
 
+  test('are both told also where each is restated as what proved the other', async () => {
+    stage.script = () =>
+      ['own', 'other'].map((name) =>
+        found(name, { amounts: ['1000', '1000'], tokens: [TOKEN, OTHER_TOKEN] }),
+      );
+    const verifier = stage.start();
+    const paid = (number: number, token: string) =>
+      stage.tell(hashOf(number), 'filled', { destinationTx: delivery({ token }) });
+    const [one, two] = [await paid(1, TOKEN), await paid(2, OTHER_TOKEN)];
+    await stage.until(one, 'verified');
+    await stage.until(two, 'verified');
+    await verifier.close();
+    await paid(1, OTHER_TOKEN);
+    await paid(2, TOKEN);
+    stage.start();
+    await eventually('both are told anew', async () => {
+      await stage.makeDue();
+      const checks = (await Promise.all([one, two].map((id) => stage.store.of(id)))).flat();
+      const told = checks.map(({ state, statement }) => [state, statement.token]);
+      return isDeepStrictEqual(told, [
+        ['verified', OTHER_TOKEN],
+        ['verified', TOKEN],
+      ]);
+    });
+    expect((await stage.proofs()).map(({ type }) => type)).toEqual(Array(4).fill('intent.verified'));
+  });
+
   test('that delivered one does not refund another', async () => {
     stage.start();
     const first = await filled(1);
@@ -493,6 +522,20 @@ describe('the feed', () => {
     stage.start();
     await stage.until(after, 'verified');
     expect(await stage.store.of(before)).toEqual([]);
+  });
+
+  test('says how far it is behind the event log', async () => {
+    const feed = stage.feed();
+    expect(await feed.oldestUnreadMs()).toBeNull();
+    await filled(1);
+    await filled(2);
+    const [first] = await stage.log.after('0-0', 1);
+    expect(await feed.oldestUnreadMs()).toBe(Number(first?.id.split('-')[0]));
+    feed.start();
+    await eventually('all was read', async () => (await feed.oldestUnreadMs()) === null);
+    await feed.close();
+    await redis.set(stage.keys.checksCursor, 'of-another-log|99999999999999-0');
+    expect(await feed.oldestUnreadMs()).toBe(Number(first?.id.split('-')[0]));
   });
 
   test('says what was trimmed before it was read, and goes on behind it', async () => {
