@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { proofOf } from '../../src/domain/proof/proof-flags.ts';
+import { Checks } from '../../src/queues/checks/checks.ts';
 import { runCheck } from '../../src/queues/checks/run-check.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect, redisTimeMs } from '../../src/store/connection.ts';
@@ -606,6 +607,42 @@ describe('a check that ends in an error', () => {
     expect(waits[2]).toBeGreaterThan(waits[0] ?? 0);
     expect(errors).toBe(3);
     expect((await stage.store.of(poisoned))[0]?.state).toBe('waiting');
+  });
+});
+
+describe('a chain that has left the config', () => {
+  test('has all that waits on it end, however much, and nothing else; once it is back it is asked anew', async () => {
+    const verifier = stage.start();
+    const told = await filled(1);
+    await stage.until(told, 'verified');
+    await verifier.close();
+    const feed = stage.feed();
+    feed.start();
+    const many = await Promise.all(Array.from({ length: 250 }, (_, index) => filled(index + 2)));
+    const inState = async (state: string): Promise<number> =>
+      (await stage.store.counts()).find((one) => one.state === state)?.count ?? 0;
+    await eventually('all were fed', async () => (await inState('waiting')) === many.length);
+    await feed.close();
+    // Another works on some of them.
+    const [slow] = (await stage.store.claim('slow', new Map([[CHAIN, 1]]))).claimed;
+    if (slow === undefined) throw new Error('nothing was claimed');
+
+    const without = new Checks({ ...stage.parts(), readers: new Map() });
+    await eventually('all have ended', async () => {
+      await without.settleLeft();
+      return (await inState('unchecked')) === many.length;
+    });
+    await without.close();
+    expect(await stage.store.cursor()).toBe('');
+    expect((await stage.store.of(told))[0]?.state).toBe('verified');
+    expect((await stage.store.of(many[0] ?? told))[0]?.because).toBe('chain-not-configured');
+    await runCheck(slow, stage.parts(), AbortSignal.timeout(60_000));
+    expect(await stage.proofs()).toHaveLength(1);
+
+    const back = stage.start();
+    await back.checks.settleLeft();
+    await eventually('all are told', async () => (await inState('verified')) === many.length + 1);
+    expect(await stage.proofs()).toHaveLength(many.length + 1);
   });
 });
 

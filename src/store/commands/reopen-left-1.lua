@@ -11,7 +11,9 @@
 -- @include check
 local base, reopened = KEYS[1], 0
 for index = 2, #ARGV do
-  for _, id in ipairs(redis.call('SRANDMEMBER', base .. ':left:' .. ARGV[index], ARGV[1])) do
+  local left = base .. ':left:' .. ARGV[index]
+  for _, id in ipairs(redis.call('SRANDMEMBER', left, ARGV[1])) do
+    redis.call('SREM', left, id)
     reopenCheck(base, id)
     reopened = reopened + 1
   end
