@@ -33,7 +33,7 @@ function event(sequence: number, changes: JsonObject, more: { type?: string; pro
   return { ...told, data: { ...told.data, record: { ...told.data.record, ...changes } } };
 }
 
-const after = (state: BookState | null, one: ReturnType<typeof event>): BookState =>
+const stateAfter = (state: BookState | null, one: ReturnType<typeof event>): BookState =>
   nextState(state, { event: one, facts: null, audience: AUDIENCE });
 
 const STATED = event(1, {}).data;
@@ -66,13 +66,13 @@ const restated = (more: JsonObject): JsonObject => ({
 });
 
 describe('the word of the chain about a payment in the books', () => {
-  const verified = after(null, word('destination', 'verified').event);
-  const both = after(verified, word('source', 'disputed').event);
+  const verified = stateAfter(null, word('destination', 'verified').event);
+  const both = stateAfter(verified, word('source', 'disputed').event);
 
   test('stands beside that about another payment, and gives way to a newer one about its own', () => {
     expect(shown(both)).toEqual(['destination verified', 'source disputed']);
     expect(both.proofs[1]?.reason).toBe('short');
-    expect(shown(after(both, word('destination', 'unproven').event))).toEqual([
+    expect(shown(stateAfter(both, word('destination', 'unproven').event))).toEqual([
       'source disputed',
       'destination unproven',
     ]);
@@ -84,7 +84,7 @@ describe('the word of the chain about a payment in the books', () => {
     ['another token', { token: `0x${'d'.repeat(40)}` }],
     ['another chain', { chainId: 10 }],
   ])('is gone once %s is stated, and only it', (_, more) => {
-    expect(shown(after(both, event(3, restated(more))))).toEqual(['source disputed']);
+    expect(shown(stateAfter(both, event(3, restated(more))))).toEqual(['source disputed']);
   });
 
   test.each<[string, JsonObject]>([
@@ -92,18 +92,22 @@ describe('the word of the chain about a payment in the books', () => {
     ['the same in other letters', restated({ txHash: `0x${'B'.repeat(64)}` })],
     ['nothing of it', { destinationTx: null }],
   ])('stays where a later answer says %s', (_, changes) => {
-    expect(shown(after(both, event(3, changes)))).toEqual(['destination verified', 'source disputed']);
+    expect(shown(stateAfter(both, event(3, changes)))).toEqual(['destination verified', 'source disputed']);
   });
 
   test('of books that do not say what was stated stays until a newer one', () => {
     const old = { ...verified, proofs: verified.proofs.map((one) => ({ ...one, stated: null })) };
-    expect(shown(after(old, event(3, restated({ amount: '7' }))))).toEqual(['destination verified']);
-    expect(shown(after(old, word('destination', 'disputed').event))).toEqual(['destination disputed']);
+    expect(shown(stateAfter(old, event(3, restated({ amount: '7' }))))).toEqual(['destination verified']);
+    expect(shown(stateAfter(old, word('destination', 'disputed').event))).toEqual(['destination disputed']);
   });
 });
 
 const STEP = fc.oneof(
-  fc.record({ amount: fc.constantFrom('990', '991'), outcome: fc.constant(null), payment: fc.constant(null) }),
+  fc.record({
+    amount: fc.constantFrom('990', '991'),
+    outcome: fc.constant(null),
+    payment: fc.constant(null),
+  }),
   fc.record({
     amount: fc.constant(null),
     outcome: fc.constantFrom(...PROOF_OUTCOMES),
@@ -116,16 +120,16 @@ test('the books say of a transfer what lists say, whatever is restated and told'
   fc.assert(
     fc.property(fc.array(STEP, { maxLength: 12 }), (steps) => {
       let changes: JsonObject = {};
-      let state = after(null, event(1, changes));
+      let state = stateAfter(null, event(1, changes));
       let flags: string[] = [];
       for (const { amount, outcome, payment } of steps) {
         if (outcome === null) {
           changes = restated({ amount });
-          state = after(state, event(3, changes));
+          state = stateAfter(state, event(3, changes));
           flags = withoutRestated(flags, { subject: SUBJECT, record: { ...STATED.record, ...changes } });
         } else {
           const { statement, event: one } = word(payment, outcome, changes);
-          state = after(state, one);
+          state = stateAfter(state, one);
           flags = withProofFlag(flags, statement, outcome);
         }
       }
