@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import type { StatedPayment } from '../../src/sandbox/chains/chains.ts';
+import { outcomeOf } from '../../src/sandbox/chains/moves.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { CHAINS } from '../../src/sandbox/world/chains.ts';
 import { type Place, placeKey } from './lying-account.ts';
 import { ENDPOINTS } from './lying-faults.ts';
 import { SOLANA } from './lying-orders.ts';
@@ -60,6 +62,13 @@ export async function contradictedOf(
     }
   }
   return found;
+}
+
+/** Whether more moves in the transaction of a payment than what is paid. */
+export function isBeside(payment: StatedPayment): boolean {
+  const chain = CHAINS.find(({ chainId }) => chainId === payment.chainId);
+  if (chain === undefined) throw new Error(`no chain ${payment.chainId}`);
+  return outcomeOf({ ...payment, block: 0 }, chain).moves.length > 1;
 }
 
 /** Where each transaction of these payments stands now, by `placeKey`; without those that stand nowhere. */

@@ -25,11 +25,12 @@ const PASSING: readonly object[] = [
 /** The endpoints of every chain. */
 export const ENDPOINTS = ['own', 'other'] as const;
 
-/** Two that contradict each other about some payments, from the beginning to the end. */
+/** Those that contradict each other, or themselves, about some payments, from the beginning to the end. */
 export const LASTING: readonly object[] = [
   { type: 'amount-disagreement', path: '/chains/10/other', rate: 0.08 },
   { type: 'amount-disagreement', path: '/chains/1399811149/own', rate: 0.08 },
   { type: 'block-disagreement', path: '/chains/8453/own', rate: 0.08 },
+  { type: 'receipt-disagreement', path: '/chains/1/own', rate: 0.08 },
 ];
 
 const AT_ONCE = 4;
