@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { chance, integer, pick, type Random } from '../../src/sandbox/world/random.ts';
 import { CHECKED_CHAINS } from './lying-orders.ts';
 
@@ -30,7 +31,7 @@ export const LASTING: readonly object[] = [
   { type: 'amount-disagreement', path: '/chains/10/other', rate: 0.08 },
   { type: 'amount-disagreement', path: '/chains/1399811149/own', rate: 0.08 },
   { type: 'block-disagreement', path: '/chains/8453/own', rate: 0.08 },
-  { type: 'receipt-disagreement', path: '/chains/1/own', rate: 0.08 },
+  { type: 'receipt-disagreement', path: '/chains/1/own', rate: 0.2 },
 ];
 
 const AT_ONCE = 4;
@@ -89,6 +90,16 @@ export async function startFault(controlUrl: string, fault: object): Promise<num
   const started: unknown = await postTo(`${controlUrl}/faults`, fault);
   if (typeof started !== 'object' || started === null || !('id' in started)) throw new Error('found no id');
   return Number(started.id);
+}
+
+const LISTED = z.object({
+  faults: z.array(z.object({ type: z.string(), path: z.string(), strikes: z.int() })),
+});
+
+/** In words, the faults of a sandbox that touched nothing yet: of these a run shows nothing. */
+export async function idleFaults(controlUrl: string): Promise<string[]> {
+  const { faults } = LISTED.parse(await (await fetch(`${controlUrl}/faults`)).json());
+  return faults.filter(({ strikes }) => strikes === 0).map(({ type, path }) => `${type} of ${path} is idle`);
 }
 
 async function postTo(url: string, body: object): Promise<unknown> {

@@ -16,7 +16,7 @@ import {
   placeKey,
 } from './lying-account.ts';
 import { contradictedOf, isBeside, placesOf } from './lying-chains.ts';
-import { ENDPOINTS, LASTING, PassingFaults, startFault } from './lying-faults.ts';
+import { ENDPOINTS, idleFaults, LASTING, PassingFaults, startFault } from './lying-faults.ts';
 import { CHECKED_CHAINS, ONE_HOST, ordersOf, SOLANA, UNPINNED, walletsOf } from './lying-orders.ts';
 import { orderAt, type SandboxOrder } from './sandbox-order.ts';
 import { TcpProxy } from './tcp-proxy.ts';
@@ -166,6 +166,7 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
     problems: [
       ...problems,
       ...accountStatuses(judged, events),
+      ...(await idleFaults(sandbox.controlUrl)),
       ...early.map((event) => `${keyOf(event)} was called unproven before the hour`),
     ],
     counts,
