@@ -64,6 +64,9 @@ export type FollowedDelivery = { eventId: string; receiver: string; eventMs: num
 /** How many rows one statement writes or asks for: neither database takes values without bound. */
 const ROWS_AT_ONCE = 200;
 
+/** How long the name of a forgotten transfer is kept at least. */
+const LEAST_NAMED_MS = 400 * 86_400_000;
+
 const DELIVERY_COLUMNS = 'books_deliveries (event_id, receiver, state, delivered_ms, event_ms, check_ms)';
 
 function marks(count: number): string {
@@ -144,12 +147,25 @@ export class BookWriter {
     return found;
   }
 
+  /** Which of some subjects were in the books, and are not any more. */
+  async forgotten(subjects: readonly string[]): Promise<Set<string>> {
+    return this.#present(['books_forgotten', 'subject'], subjects);
+  }
+
   /** Which of some events the books have. */
   async knownEvents(ids: readonly string[]): Promise<Set<string>> {
+    return this.#present(['books_events', 'event_id'], ids);
+  }
+
+  /** Which of some values a column of a table holds. */
+  async #present(
+    [table, column]: readonly [string, string],
+    values: readonly string[],
+  ): Promise<Set<string>> {
     const found = new Set<string>();
-    for (const some of chunks(ids, ROWS_AT_ONCE)) {
-      const text = `SELECT event_id FROM books_events WHERE event_id IN (${marks(some.length)})`;
-      for (const row of await this.#sql.all(text, some)) found.add(String(row.event_id));
+    for (const some of chunks(values, ROWS_AT_ONCE)) {
+      const text = `SELECT ${column} FROM ${table} WHERE ${column} IN (${marks(some.length)})`;
+      for (const row of await this.#sql.all(text, some)) found.add(String(row[column]));
     }
     return found;
   }
@@ -294,8 +310,20 @@ export class BookWriter {
     }
   }
 
-  /** Forgets transfers that ended before a moment, whole: what they posted adds up to nothing. A bounded number at a time. */
-  async prune(beforeMs: number, count: number): Promise<number> {
+  /**
+   * Forgets transfers that ended longer ago than they are kept, whole: what they posted adds up to nothing. A bounded number at
+   * a time. Their names stay, so that they are not taken for new ones.
+   */
+  async prune({
+    nowMs,
+    retentionMs,
+    count,
+  }: {
+    nowMs: number;
+    retentionMs: number;
+    count: number;
+  }): Promise<void> {
+    const beforeMs = nowMs - retentionMs;
     const rows = await this.#sql.all(
       'SELECT subject FROM books_transfers WHERE is_open = 0 AND booked_ms < ? ORDER BY booked_ms LIMIT ?',
       [beforeMs, count],
@@ -310,10 +338,16 @@ export class BookWriter {
         await this.#sql.run(`DELETE FROM ${table} WHERE subject = ?`, [name]);
       }
     }
+    await this.#insert(
+      'books_forgotten (subject, at_ms)',
+      rows.map(({ subject }) => [subject ?? '', nowMs]),
+      'ON CONFLICT (subject) DO UPDATE SET at_ms = excluded.at_ms',
+    );
+    const namesBeforeMs = nowMs - Math.max(retentionMs, LEAST_NAMED_MS);
+    await this.#sql.run('DELETE FROM books_forgotten WHERE at_ms < ?', [namesBeforeMs]);
     for (const table of ['books_closed_days', 'books_closings', 'books_breaks', 'books_mails']) {
       await this.#sql.run(`DELETE FROM ${table} WHERE at_ms < ?`, [beforeMs]);
     }
-    return rows.length;
   }
 }
 

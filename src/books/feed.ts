@@ -45,6 +45,9 @@ const NOTE_EVERY_MS = 15_000;
 /** How many transfers are forgotten in one go. */
 const PRUNED_AT_ONCE = 200;
 
+/** How many forgotten transfers one note names. */
+const MOST_NAMED = 3;
+
 /**
  * Takes the event log into the books. One round at a time, and one process at a time: a lease keeps others away, and the
  * place, which moves in the transaction of what it leads to, makes void what two write at once.
@@ -88,13 +91,16 @@ export class Feed {
       const { directory } = this.#sources;
       taken = await this.#books.move({ from, to }, async (writer) => {
         const told = seen.filter(({ isLateAudience }) => !isLateAudience);
-        const count = await takeIn(writer, { place: from, directory }, told);
+        const { taken: count, forgotten } = await takeIn(writer, { place: from, directory }, told);
         const late = seen.filter(({ isLateAudience }) => isLateAudience);
         await writer.follow(
           late.flatMap(({ sighting, receivers }) =>
             receivers.map((receiver) => ({ eventId: sighting.event.id, receiver, eventMs: nowMs })),
           ),
         );
+        if (forgotten.length > 0) {
+          await writer.noteBreak(nowMs, { kind: 'forgotten', detail: forgottenText(forgotten) });
+        }
         for (const { reason } of batch.unreadable) {
           await writer.noteBreak(nowMs, {
             kind: 'unreadable',
@@ -193,9 +199,16 @@ export class Feed {
       });
       await takeIn(writer, { place, directory: this.#sources.directory }, news);
       for (const end of ends) await writer.close(end);
-      await writer.prune(nowMs - this.#rules.retentionMs, PRUNED_AT_ONCE);
+      await writer.prune({ nowMs, retentionMs: this.#rules.retentionMs, count: PRUNED_AT_ONCE });
     });
     this.#place = to;
     return closed;
   }
+}
+
+/** What a report says of events of transfers that the books had forgotten. */
+function forgottenText(subjects: readonly string[]): string {
+  const named = [...new Set(subjects)];
+  const more = named.length > MOST_NAMED ? ` and ${named.length - MOST_NAMED} more` : '';
+  return `events of transfers that the books had forgotten (books.retention) are not in them: ${named.slice(0, MOST_NAMED).join(', ')}${more}`;
 }

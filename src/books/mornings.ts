@@ -147,8 +147,12 @@ export function mailOf(
   const left = `The rows are not attached: ${count(transfers.length, 'transfer')} are too many for a mail. Read them with
   intentwatch reconcile --day ${day} --zone ${zone} --format csv
 or at /api/v1/books/${day}?zone=${encodeURIComponent(zone)}&format=csv\n\n`;
-  const file = (end: string, content: string, type: string): File => {
-    return { filename: `${name}${end}`, content, contentType: `text/${type}; charset=utf-8` };
+  const file = (end: string, rows: Iterable<string>, type: string): File => {
+    return {
+      filename: `${name}${end}`,
+      content: [...rows].join(''),
+      contentType: `text/${type}; charset=utf-8`,
+    };
   };
   const sums = file('-sums.csv', sumsCsv(report), 'csv');
   return {

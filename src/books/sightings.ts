@@ -25,15 +25,20 @@ export function sightingOf(rendered: RenderedEvent, event: Event): Sighting {
 
 /**
  * Takes things in, in the transaction of their place: each once, whatever comes twice. Where a later event of the same log
- * has been taken in already, one is noted and posts nothing. Returns how many were new.
+ * has been taken in already, one is noted and posts nothing. What is said of a transfer that the books had forgotten is left
+ * out: its money had come and gone. Returns how many were new, and of which
+ * transfers some were left out.
  */
 export async function takeIn(
   books: BookWriter,
   { place, directory }: { place: Place; directory: Directory },
   seen: readonly Seen[],
-): Promise<number> {
+): Promise<{ taken: number; forgotten: string[] }> {
   const known = await books.knownEvents(seen.map(({ sighting }) => sighting.event.id));
-  const transfers = await books.transfers([...new Set(seen.map(subjectOf))]);
+  const subjects = [...new Set(seen.map(subjectOf))];
+  const transfers = await books.transfers(subjects);
+  const gone = await books.forgotten(subjects.filter((subject) => !transfers.has(subject)));
+  const forgotten: string[] = [];
   const intakes: { event: BookedEvent; postings: Posting[]; receivers: readonly string[] }[] = [];
   const touched = new Set<string>();
   for (const one of seen) {
@@ -42,11 +47,15 @@ export async function takeIn(
     if (taken === null) continue;
     known.add(id);
     const { subject, epoch, sequence, state } = taken.event;
+    if (gone.has(subject)) {
+      forgotten.push(subject);
+      continue;
+    }
     transfers.set(subject, { subject, epoch, sequence, bookedMs: taken.touchedMs, state });
     touched.add(subject);
     intakes.push({ ...taken, receivers: one.receivers });
   }
-  if (intakes.length === 0) return 0;
+  if (intakes.length === 0) return { taken: 0, forgotten };
   const changed = [...touched].flatMap((subject) => transfers.get(subject) ?? []);
   await books.take({
     events: intakes.map(({ event }) => event),
@@ -60,7 +69,7 @@ export async function takeIn(
       directory,
     ),
   });
-  return intakes.length;
+  return { taken: intakes.length, forgotten };
 }
 
 /** The longest subject that is a key as it is: an index of Postgres takes no row beyond some 2,700 bytes. */

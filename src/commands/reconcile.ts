@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { Command, Option } from 'commander';
 import { openBooks } from '../books/books.ts';
 import { reportText } from '../books/formats/text.ts';
@@ -41,16 +42,17 @@ export function reconcileCommand(): Command {
   ).action(async (options: Options) => {
     const report = await reportOf(options);
     const format = options.json === true ? 'json' : (options.format ?? 'text');
-    process.stdout.write(printed(format, report));
+    await print(format, report);
     const wrong = report.checks.filter(({ ok }) => !ok);
     for (const { text } of wrong) remark(text);
     if (wrong.length > 0) process.exitCode = EXIT.failed;
   });
 }
 
-function printed(format: (typeof FORMATS)[number], report: Report): string {
-  if (format === 'json') return `${JSON.stringify(report, null, 2)}\n`;
-  return format === 'text' ? `${reportText(report)}\n` : reportAs(format, report);
+async function print(format: (typeof FORMATS)[number], report: Report): Promise<void> {
+  if (format === 'json') process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
+  else if (format === 'text') process.stdout.write(`${reportText(report)}\n`);
+  else await pipeline(reportAs(format, report), process.stdout, { end: false });
 }
 
 /** From the daemon; where none answers, and none was named, from the store of the config. */

@@ -1,6 +1,7 @@
 import type { Report } from '../../src/domain/books/report-schema.ts';
 import { exceptionDifferences } from './books-exceptions.ts';
 import { livesOf, rowsOf } from './books-lives.ts';
+import { proofDifferences } from './books-proofs.ts';
 import { differencesOfOne, rowDifferences } from './books-rows.ts';
 import { sumDifferences } from './books-sums.ts';
 import type { BooksTruth, TrueTransfer } from './books-truth.ts';
@@ -23,6 +24,7 @@ export function differencesOf(reports: readonly [Report, Report], truth: BooksTr
   }
   const { lives, dayOf, problems } = livesOf(reports, truth);
   found.push(...problems, ...truth.transfers.flatMap((one) => earlyWarnings(one, truth)));
+  found.push(...proofDifferences(truth));
   for (const [index, report] of reports.entries()) {
     found.push(...sumDifferences({ report, day: index + 1, lives, dayOf }));
     found.push(...rowDifferences({ report, day: index + 1, lives, dayOf }));

@@ -1,5 +1,6 @@
 import type { BookException, Report } from '../../src/domain/books/report-schema.ts';
-import { type Account, endOf, NEVER } from './books-lives.ts';
+import { type Account, endOf, type Life, NEVER } from './books-lives.ts';
+import { proofWords } from './books-proofs.ts';
 import type { Accepted, BooksTruth, ToldEvent } from './books-truth.ts';
 
 /** How long after a receiver's answer a daemon that stood still may have noted it. */
@@ -55,11 +56,16 @@ export function expectedExceptions({
       const shown = told.slice(told.indexOf(end)).filter(({ showsDestination }) => showsDestination);
       if (!shown.some(isBy)) expect(keyOf('amount-unknown', subject), !shown.some(mayBeBy));
     }
+    for (const [kind, isCertain] of proofExceptions({ transfer, startDay, endDay }, { day, dayOf, truth })) {
+      expect(keyOf(kind, subject), isCertain);
+    }
     for (const event of told) {
       const eventDay = dayOf(event);
       if (eventDay !== null && eventDay !== day) continue;
       for (const [receiver, accepted] of truth.receivers) {
-        const verdict = wasAccepted(accepted.get(event.id), { report, closeAfterMs: truth.closeAfterMs });
+        const kills = receiver === truth.dead ? truth.kills : [];
+        const { closeAfterMs } = truth;
+        const verdict = wasAccepted(accepted.get(event.id), { report, closeAfterMs, kills });
         if (verdict === true) continue;
         const text = `${event.type} was not delivered to ${receiver} by then`;
         expect(keyOf('undelivered', subject, text), verdict === false && eventDay === day);
@@ -69,15 +75,43 @@ export function expectedExceptions({
   return expected;
 }
 
+/** What is disputed or without proof on a day on which anything was seen of the transfer, and whether that is certain. */
+function proofExceptions(
+  { transfer, startDay, endDay }: Life,
+  { day, dayOf, truth }: Pick<Account, 'day' | 'dayOf'> & { truth: BooksTruth },
+): (readonly ['disputed' | 'unproven', boolean])[] {
+  const { told, stated } = transfer;
+  const days = told.map(dayOf);
+  const isSeen = (startDay <= day && day <= endDay) || days.some((one) => one === day);
+  if (!isSeen && !days.includes(null)) return [];
+  const end = endOf(transfer);
+  const isDelivered = endDay === day && end?.status !== 'refunded';
+  const isChecked = stated.some(
+    ({ payment, chainId }) => payment === 'destination' && truth.checkedChains.has(chainId),
+  );
+  // A chain that no record has named by then is not known to have endpoints.
+  const shown = told.filter(({ showsDestination }) => showsDestination).map(dayOf);
+  const isShown = shown.some((one) => (one ?? NEVER) <= day);
+  const words = proofWords(transfer, { day, dayOf, isEnded: endDay <= day });
+  const named = [...words].flatMap((word): (readonly ['disputed' | 'unproven', boolean])[] => {
+    if (word === 'disputed' || word === 'unproven') return [[word, true]];
+    return word === 'not checked' && isDelivered && isChecked ? [['unproven', isShown]] : [];
+  });
+  return named.map(([kind, isCertain]) => [kind, isCertain && isSeen && words.size === 1]);
+}
+
 /** Whether a receiver had accepted an event when the report of its day looked; null where that cannot be told. */
 function wasAccepted(
   accepted: Accepted | undefined,
-  { report, closeAfterMs }: { report: Report; closeAfterMs: number },
+  { report, closeAfterMs, kills }: { report: Report } & Pick<BooksTruth, 'closeAfterMs' | 'kills'>,
 ): boolean | null {
   const byMs = Math.min(Date.parse(report.madeAt), Date.parse(report.to) + closeAfterMs);
   if (accepted === undefined || accepted.firstMs > byMs) return false;
+  // Who was killed before it had noted the answer sends again, and the receiver has died by then.
+  const { lastMs } = accepted;
+  if (kills.some(({ fromMs, toMs }) => fromMs <= lastMs + NOTED_WITHIN_MS && toMs >= lastMs)) return null;
   const isDayOver = Date.parse(report.madeAt) > byMs;
-  return isDayOver && accepted.lastMs > byMs - NOTED_WITHIN_MS ? null : true;
+  return isDayOver && lastMs > byMs - NOTED_WITHIN_MS ? null : true;
 }
 
 export function keyOfException({ kind, subject, text }: BookException): string {

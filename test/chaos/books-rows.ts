@@ -1,5 +1,6 @@
 import type { ReportRow } from '../../src/domain/books/report-schema.ts';
 import { type Account, endOf, NEVER, rowsOf } from './books-lives.ts';
+import { proofWords } from './books-proofs.ts';
 import type { TrueTransfer } from './books-truth.ts';
 
 /** What the newest row of a transfer says otherwise than what was made. */
@@ -25,22 +26,30 @@ export function differencesOfOne(row: ReportRow | undefined, transfer: TrueTrans
 }
 
 /**
- * A transfer has a row on each day in which it was under way, and where an exception of it is named; no other has. The row
- * says the status that was told last by then.
+ * A transfer has a row on each day in which it was under way, or a check told of it, and where an exception of it is named; no
+ * other has. The row says the status that was told last by then, and what the chain had said.
  */
 export function rowDifferences({ report, day, lives, dayOf }: Account): string[] {
   const rows = rowsOf(report);
   const named = new Set(report.exceptions.map(({ subject }) => subject.toLowerCase()));
-  return lives.flatMap(({ transfer: { subject, told, statuses }, startDay, endDay }) => {
+  return lives.flatMap(({ transfer, startDay, endDay }) => {
+    const { subject, told, statuses } = transfer;
     const row = rows.get(subject);
-    const isOfDay = (startDay <= day && day <= endDay) || named.has(subject);
+    const proofDays = told.filter(({ proof }) => proof !== null).map(dayOf);
+    const isOfDay =
+      (startDay <= day && day <= endDay) || named.has(subject) || proofDays.some((one) => one === day);
     if (row === undefined) return isOfDay ? [`${report.day}: no row of ${subject}`] : [];
-    if (!isOfDay) return [`${report.day}: a row of ${subject}, of which nothing was to be said`];
+    if (!isOfDay && !proofDays.includes(null))
+      return [`${report.day}: a row of ${subject}, of which nothing was to be said`];
+    const found: string[] = [];
+    const words = proofWords(transfer, { day, dayOf, isEnded: endDay <= day });
+    if (!words.has(row.proof))
+      found.push(`${report.day}: ${subject} was ${[...words].join(' or ')}, in the books ${row.proof}`);
     const days = told.map(dayOf);
-    if (days.includes(null)) return [];
+    if (days.includes(null)) return found;
     const last = told.findLast((_, at) => (days[at] ?? NEVER) <= day)?.status ?? statuses[0]?.status;
     // One that was under way when its wallet was subscribed is in the books before anything is told of it.
-    if (row.status === last || (row.carried && told.length === 0)) return [];
-    return [`${report.day}: ${subject} was ${last}, in the books ${row.status}`];
+    if (row.status === last || (row.carried && told.length === 0)) return found;
+    return [...found, `${report.day}: ${subject} was ${last}, in the books ${row.status}`];
   });
 }

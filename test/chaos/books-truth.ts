@@ -1,17 +1,33 @@
 import { z } from 'zod';
+import { lieSchema } from '../../src/sandbox/chains/lies.ts';
 import type { LogEntry } from '../../src/store/log-entry.ts';
 import type { Arrival } from './reckoning.ts';
 
 /** What the sandbox's control port says of payments. */
 export const paymentsSchema = z.array(
   z.object({
+    at: z.number(),
     intentHash: z.string(),
-    payment: z.string(),
+    payment: z.enum(['source', 'destination', 'swap', 'refund']),
     chainId: z.number(),
+    txHash: z.string(),
     token: z.string(),
     amount: z.string(),
+    from: z.string(),
+    recipient: z.string(),
+    lie: lieSchema.nullable(),
   }),
 );
+
+/** A payment as the upstream stated it, and what its chain shows instead. */
+export type Stated = z.infer<typeof paymentsSchema>[number];
+
+/** What a check told of a payment. */
+const TOLD_PROOF = z.object({
+  payment: z.string(),
+  reason: z.string().nullable().default(null),
+  outcome: z.enum(['verified', 'disputed', 'unproven']),
+});
 
 /** An amount at a place: a chain and a token. */
 export type Money = { place: string; amount: bigint };
@@ -24,6 +40,7 @@ export type ToldEvent = {
   happenedMs: number;
   appendedMs: number;
   showsDestination: boolean;
+  proof: z.infer<typeof TOLD_PROOF> | null;
 };
 
 /** A transfer as it really was: every status with its second (Unix ms), what was paid where, and what was told of it. */
@@ -34,16 +51,23 @@ export type TrueTransfer = {
   saidMs: ReadonlySet<number>;
   source: Money | null;
   destination: Money | null;
+  stated: readonly Stated[];
   told: readonly ToldEvent[];
 };
 
 /** When a receiver accepted an event for the first time and for the last, ms. */
 export type Accepted = { firstMs: number; lastMs: number };
 
-/** All that the books are held against. `receivers`: what each accepted, by the ids of events. */
+/** All that the books are held against. `receivers`: what each accepted, by the ids of events; `checkedChains` have endpoints. */
 export type BooksTruth = {
   transfers: readonly TrueTransfer[];
   receivers: ReadonlyMap<string, ReadonlyMap<string, Accepted>>;
+  checkedChains: ReadonlySet<number>;
+  /** Who may rightly receive, in lower case. */
+  wallets: ReadonlySet<string>;
+  /** The receiver that accepts nothing any more, and when a daemon or Redis was killed (ms). */
+  dead: string;
+  kills: readonly { fromMs: number; toMs: number }[];
   overdueAfterMs: number;
   closeAfterMs: number;
 };
@@ -66,7 +90,7 @@ export function transfersOf(
     log,
     polledMs,
   }: {
-    payments: z.infer<typeof paymentsSchema>;
+    payments: readonly Stated[];
     showings: readonly Showing[];
     log: readonly LogEntry[];
     polledMs: number;
@@ -77,6 +101,7 @@ export function transfersOf(
     const key = `intent:${intentHash} ${payment}`.toLowerCase();
     paid.set(key, { place: placeOf(String(chainId), token), amount: BigInt(amount) });
   }
+  const stated = Map.groupBy(payments, ({ intentHash }) => `intent:${intentHash}`.toLowerCase());
   const said = new Map<string, Set<number>>();
   const shownOpen = new Set<string>();
   for (const { id, status, updatedAt } of showings.flatMap(({ records }) => records)) {
@@ -96,6 +121,7 @@ export function transfersOf(
       saidMs: said.get(subject) ?? new Set(),
       source: paid.get(`${subject} source`) ?? null,
       destination: paid.get(`${subject} destination`) ?? null,
+      stated: stated.get(subject) ?? [],
       told: told.get(subject) ?? [],
     };
   });
@@ -108,7 +134,8 @@ function toldOf(log: readonly LogEntry[]): Map<string, ToldEvent[]> {
     if (entry.kind !== 'event' || entry.event.data.subject.kind !== 'intent') continue;
     const { id, type, timestamp, data } = entry.event;
     const { upstreamUpdatedAt: said, record } = data;
-    const isOfOurClock = type.endsWith('.overdue') || said === null;
+    const proof = TOLD_PROOF.safeParse({ ...data.proof, outcome: type.slice('intent.'.length) }).data ?? null;
+    const isOfOurClock = type.endsWith('.overdue') || proof !== null || said === null;
     const subject = data.subject.id.toLowerCase();
     told.set(subject, [
       ...(told.get(subject) ?? []),
@@ -119,6 +146,7 @@ function toldOf(log: readonly LogEntry[]): Map<string, ToldEvent[]> {
         happenedMs: isOfOurClock ? Date.parse(timestamp) : said * 1_000,
         appendedMs: Number(entry.id.split('-')[0]),
         showsDestination: typeof record.destinationTx === 'object' && record.destinationTx !== null,
+        proof,
       },
     ]);
   }

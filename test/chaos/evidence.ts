@@ -7,7 +7,7 @@ export async function keepEvidence(
   seed: number,
   parts: Record<string, readonly object[] | readonly string[]>,
 ): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), `intentwatch-facts-seed-${seed}-`));
+  const folder = await mkdtemp(join(tmpdir(), `intentwatch-seed-${seed}-`));
   for (const [name, entries] of Object.entries(parts)) {
     const lines = entries.map((entry) => `${JSON.stringify(entry, bigintsAsText)}\n`);
     await writeFile(join(folder, `${name}.jsonl`), lines.join(''));

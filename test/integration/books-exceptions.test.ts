@@ -32,6 +32,38 @@ const checkedEvent = (sequence: number, outcome: string, atMs: number, proof: ob
 
 const kindsOf = ({ exceptions }: Report): string[] => exceptions.map(({ kind }) => kind);
 
+const overdue: Told = { ...told(2, 'pending', 60_000), type: 'intent.overdue' };
+
+test.each<[string, Told[], string[]]>([
+  ['a payment under way', [told(1, 'pending', 1_000)], ['in-flight']],
+  ['one that takes too long', [told(1, 'pending', 1_000), overdue], ['overdue', 'in-flight']],
+  [
+    'one that took too long, and arrived',
+    [told(1, 'pending', 1_000), overdue, told(3, 'filled', 90_000)],
+    [],
+  ],
+  [
+    'one that can be claimed back',
+    [told(1, 'pending', 1_000), told(2, 'refundable', 9_000)],
+    ['refundable', 'in-flight'],
+  ],
+  [
+    'one that was claimed back',
+    [told(1, 'pending', 1_000), told(2, 'refundable', 9_000), told(3, 'refunded', 12_000)],
+    [],
+  ],
+  ['one that failed', [told(1, 'pending', 1_000), told(2, 'failed', 9_000)], ['in-flight']],
+  [
+    'one of an unknown amount',
+    [{ ...told(1, 'pending', 1_000), amount: null }],
+    ['amount-unknown', 'in-flight'],
+  ],
+])('names of %s what needs a look, and nothing else', async (_, events, expected) => {
+  const { books, report } = await stage();
+  await books.tell(...events);
+  expect(kindsOf(await report()).toSorted()).toEqual(expected.toSorted());
+});
+
 test('takes the funding that was verified for no proof of the delivery', async () => {
   const { books, report } = await stage(['42161']);
   await books.tell(

@@ -5,6 +5,7 @@ import { expect, inject, test } from 'vitest';
 import { BookStore, OvertakenError } from '../../src/books/book-store.ts';
 import { Feed } from '../../src/books/feed.ts';
 import { BooksReader } from '../../src/books/reader.ts';
+import type { Database } from '../../src/books/sql/database.ts';
 import { prepareTables } from '../../src/books/sql/schema.ts';
 import { openSqlite } from '../../src/books/sql/sqlite.ts';
 import type { Report } from '../../src/domain/books/report-schema.ts';
@@ -15,6 +16,7 @@ import { DeliveryStore } from '../../src/store/deliveries.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { Registry } from '../../src/store/registry.ts';
+import { RelayLease } from '../../src/store/relay-lease.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { DAY_MS, FIRST_MS, type Told, toldEvent } from '../support/books-stage.ts';
 import { testPrefix } from '../support/daemon.ts';
@@ -23,7 +25,7 @@ import { opening } from '../support/opening.ts';
 const { later } = opening();
 
 /** Books that are fed from a log of the test's own, by as many feeds as it wants. */
-async function stage() {
+async function stage({ retentionMs = 400 * DAY_MS } = {}) {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
   const keys = new Keys(testPrefix());
@@ -42,9 +44,9 @@ async function stage() {
     deliveries: new DeliveryStore(redis, keys, kept),
     directory: COMMON,
   };
-  const rules = { zone: 'UTC', closeAfterMs: 3_600_000, retentionMs: 400 * DAY_MS };
+  const rules = { zone: 'UTC', closeAfterMs: 3_600_000, retentionMs };
   const reader = new BooksReader(database, { ...rules, directory: COMMON, checked: new Set() });
-  const feed = (): Feed => new Feed(new BookStore(database), sources, rules);
+  const feed = (store: Database = database): Feed => new Feed(new BookStore(store), sources, rules);
   /** Appends events at the times at which they were seen. */
   const append = async (...told: Told[]): Promise<void> => {
     for (const one of told) {
@@ -54,8 +56,8 @@ async function stage() {
   };
   const count = async (table: string): Promise<number> =>
     Number((await database.read((sql) => sql.all(`SELECT count(*) AS n FROM ${table}`)))[0]?.n);
-  const report = (day: string): Promise<Report> => reader.report({ day }, FIRST_MS + 3 * DAY_MS);
-  return { redis, keys, events, subjects, database, feed, append, count, report };
+  const report = (day: string, nowMs = NOW_MS): Promise<Report> => reader.report({ day }, nowMs);
+  return { ...sources, redis, keys, database, feed, append, count, report };
 }
 
 const told = (transfer: number, sequence: number, status: string, atMs: number): Told => ({
@@ -199,4 +201,129 @@ test('closes days when they are over, books what comes late in the open day, and
   });
   expect(next.transfers[0]).toMatchObject({ late: true, endedAt: '2026-11-21T00:01:00.000Z' });
   expect(next.checks.map(({ ok }) => ok)).toEqual([true, true]);
+});
+
+test('does not book a forgotten transfer anew when it is told of again, and says so', async () => {
+  const { feed, append, count, report } = await stage({ retentionMs: 2 * DAY_MS });
+  await append(told(1, 1, 'pending', 1_000), told(1, 2, 'filled', 50_000));
+  const one = feed();
+  while (!(await one.round(FIRST_MS + DAY_MS)).isAtEnd);
+  await one.round(FIRST_MS + 4 * DAY_MS);
+  expect(await count('books_transfers')).toBe(0);
+  const againMs = 4 * DAY_MS + 1_000;
+  await append(told(1, 3, 'settled', againMs), told(2, 1, 'pending', againMs + 1_000));
+  await one.round(FIRST_MS + againMs + 60_000);
+  const day = await report('2026-11-25', FIRST_MS + 5 * DAY_MS);
+  expect(day.balances).toMatchObject([{ opening: { count: 0 }, started: { count: 1 }, ended: { count: 0 } }]);
+  expect(day.delivered).toEqual([]);
+  expect(day.notes.filter((note) => note.includes('had forgotten'))).toHaveLength(1);
+});
+
+test('keeps the names of what it forgot for as long again, and for 400 days at least', async () => {
+  const { feed, append, count } = await stage({ retentionMs: 2 * DAY_MS });
+  await append(told(1, 1, 'pending', 1_000), told(1, 2, 'filled', 50_000));
+  const one = feed();
+  await one.round(FIRST_MS + DAY_MS);
+  await one.round(FIRST_MS + 4 * DAY_MS);
+  await one.round(FIRST_MS + 403 * DAY_MS);
+  expect(await count('books_forgotten')).toBe(1);
+  await one.round(FIRST_MS + 405 * DAY_MS);
+  expect(await count('books_forgotten')).toBe(0);
+});
+
+test('takes in whole what a transaction that failed had taken in part', async () => {
+  const { database, feed, append, count } = await stage();
+  await append(told(1, 1, 'pending', 1_000), told(2, 1, 'pending', 2_000), told(1, 2, 'filled', 9_000));
+  const breaking: Database = {
+    ...database,
+    write: (work) =>
+      database.write((sql) =>
+        work({
+          ...sql,
+          run: (text, values) => {
+            if (text.includes('books_transfers')) throw new Error('the disk is full');
+            return sql.run(text, values);
+          },
+        }),
+      ),
+  };
+  await expect(feed(breaking).round(NOW_MS)).rejects.toThrow('the disk is full');
+  expect(await count('books_events')).toBe(0);
+  expect((await feed().round(NOW_MS)).taken).toBe(3);
+  expect(await count('books_postings')).toBe(4);
+});
+
+const RECEIVER = {
+  type: 'webhook' as const,
+  events: ['*'],
+  filter: { wallets: null, chains: null, minAmount: null },
+  ordering: 'none' as const,
+};
+
+const NOTING = { counts: true, answer: '', restMs: null, disableAfterMs: null, process: 'p' };
+
+const ATTEMPT = {
+  httpStatus: 503,
+  smtpCode: null,
+  durationMs: 1,
+  reason: '503 Service Unavailable',
+  answer: '',
+  nextAtMs: null,
+};
+
+test('says of every receiver when it was told, at whichever attempt, and names whom nothing reached', async () => {
+  const { redis, keys, registry, deliveries, events, feed, append, report } = await stage();
+  const receivers = ['backend', 'ledger', 'mail'];
+  const subscription = { name: 's', receivers, metadata: {}, history: 'skip' as const, subjects: [] };
+  const options = { overdueAfterMs: null, warnBeforeMs: null, recipients: [] };
+  await registry.sync(
+    {
+      digest: '',
+      routes: [],
+      receivers: receivers.map((name) => ({ ...RECEIVER, name })),
+      subscriptions: [{ ...subscription, ...options }],
+    },
+    '0-0',
+  );
+  // Redis says when something was delivered.
+  const seenMs = (await redisTimeMs(redis)) - 1_000;
+  const filled = { ...told(1, 1, 'filled', seenMs - FIRST_MS), seenMs: seenMs - FIRST_MS };
+  await append(filled);
+  const { id } = toldEvent(filled);
+  const entry = (await events.newest()) ?? '';
+  const fence = (await new RelayLease(redis, keys).hold()) ?? '';
+  const roots = ['s|wallet:0x01'];
+  for (const receiver of receivers) {
+    const order = { receiver, replay: null, cursor: null, process: 'p' };
+    await deliveries.open(fence, { ...order, deliveries: [{ id, entry, roots, subject: null }] });
+    await deliveries.claim(receiver, { process: 'p', most: 1, intervalMs: null, held: [] });
+  }
+  const note = async (receiver: string, outcome: 'failed' | 'delivered'): Promise<void> => {
+    const nowMs = await redisTimeMs(redis);
+    const nextAtMs = outcome === 'failed' ? nowMs + DAY_MS : null;
+    await deliveries.record(receiver, {
+      ...NOTING,
+      nowMs,
+      ids: [id],
+      attempt: { ...ATTEMPT, atMs: nowMs, outcome },
+      outcome: outcome === 'failed' ? 'pending' : 'delivered',
+      nextAtMs,
+    });
+  };
+  await note('backend', 'delivered');
+  await note('ledger', 'failed');
+  await note('ledger', 'delivered');
+  await note('mail', 'failed');
+  const one = feed();
+  // The first round takes the event in, the next one looks at its deliveries.
+  await one.round(seenMs + 60_000);
+  await one.round(seenMs + 120_000);
+  const day = new Date(seenMs).toISOString().slice(0, 10);
+  const { transfers, exceptions } = await report(day, seenMs + 180_000);
+  expect(transfers[0]?.told.map(({ receiver, state, at }) => [receiver, state, at !== null])).toEqual([
+    ['backend', 'delivered', true],
+    ['ledger', 'delivered', true],
+    ['mail', 'retrying', false],
+  ]);
+  expect(exceptions.map(({ text }) => text)).toEqual(['intent.filled was not delivered to mail by then']);
 });

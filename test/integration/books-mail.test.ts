@@ -100,9 +100,7 @@ test('takes for a formula whatever a spreadsheet takes for one, and no number', 
   const report = await books.reader().report({ day: '2026-11-21' }, FIRST_MS + DAY_MS);
   const cellOf = (status: string): string | undefined => {
     const transfers = report.transfers.map((row) => ({ ...row, status }));
-    return transfersCsv({ ...report, transfers })
-      .split('\r\n')[1]
-      ?.split(',')[1];
+    return [...transfersCsv({ ...report, transfers })].join('').split('\r\n')[1]?.split(',')[1];
   };
   for (const text of ['=1+1', '+1+1', '-1+1', '@A1', ' =1+1', '\uFF1D1+1'])
     expect(cellOf(text)).toBe(`'${text}`);
@@ -112,9 +110,11 @@ test('takes for a formula whatever a spreadsheet takes for one, and no number', 
 
 test('sets numbers and their headings to the right', async () => {
   const { books } = await stage();
-  const html = reportHtml(await books.reader().report({ day: '2026-11-21' }, FIRST_MS + DAY_MS));
+  const html = [...reportHtml(await books.reader().report({ day: '2026-11-21' }, FIRST_MS + DAY_MS))].join(
+    '',
+  );
   for (const heading of ['Opening', 'Closing', 'Seconds', 'Sent'])
-    expect(html).toContain(`<th class="num">${heading}</th>`);
+    expect(html).toContain(`<th class="number">${heading}</th>`);
   expect(html).toContain('<th>Transfer</th>');
 });
 
@@ -128,7 +128,7 @@ test('writes CSV that a parser reads back whole and no spreadsheet takes for a f
     status: '=HYPERLINK("http://x","y")\r\nand, more',
     metadata: { a: '<script>alert(1)</script>' },
   };
-  const csv = transfersCsv({ ...report, transfers: [odd] });
+  const csv = [...transfersCsv({ ...report, transfers: [odd] })].join('');
   const python =
     'import csv,io,json,sys; print(json.dumps(list(csv.DictReader(io.StringIO(sys.stdin.buffer.read().decode("utf-8-sig"), newline="")))))';
   const read = spawnSync('python3', ['-c', python], { input: csv, encoding: 'utf8' });
@@ -144,7 +144,7 @@ test('writes CSV that a parser reads back whole and no spreadsheet takes for a f
     }),
   ]);
   expect(csv.endsWith('\r\n')).toBe(true);
-  const html = reportHtml({ ...report, transfers: [odd] });
+  const html = [...reportHtml({ ...report, transfers: [odd] })].join('');
   expect(html).toContain('&lt;script&gt;');
   expect(html).not.toMatch(/<script|https?:\/\/(?!x)/);
 });

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { reportAs } from '../../src/server/api/routes/books.ts';
 import { BooksStage, DAY_MS, FIRST_MS, type Told } from '../support/books-stage.ts';
 import { opening } from '../support/opening.ts';
 
@@ -35,6 +36,27 @@ test('books an end in the day in which the upstream says it was, whatever our cl
   expect(first?.balances[0]?.ended.count).toBe(1);
   expect(first?.exceptions).toEqual([]);
   expect(second?.balances).toEqual([]);
+});
+
+test('sums up what was delivered, what was paid back and what went by each route', async () => {
+  const { books, told } = await stage();
+  const ended = ['filled', 'filled', 'settled', 'refunded', 'refunded', 'pending'];
+  for (const [index, status] of ended.entries()) {
+    const one = { transfer: index, amount: 10n ** BigInt(index + 18) };
+    await books.tell(told(1, 'pending', -9_000, one), told(2, status, -5_000, one));
+  }
+  await books.close(DAY_MS);
+  const { delivered, refunded, routes } = await books.reader().report({ day: '2026-11-21' }, NOW_MS);
+  // A delivery is 10 units less than what was sent.
+  const arrived = 111n * 10n ** 18n - 30n;
+  expect(delivered).toMatchObject([{ chainId: '42161', count: 3, amount: String(arrived) }]);
+  expect(refunded).toMatchObject([{ chainId: '8453', count: 2, amount: String(11n * 10n ** 21n) }]);
+  expect(routes.map(({ side, count, amount }) => [side, count, amount])).toEqual(
+    expect.arrayContaining([
+      ['delivered', 3, String(arrived)],
+      ['started', 3, String(111n * 10n ** 18n)],
+    ]),
+  );
 });
 
 test('books what the upstream says after a payment was verified in its day, and the proof in that of the proof', async () => {
@@ -83,4 +105,28 @@ test('serves others again and again while it makes the report of a big day', asy
   isMade = true;
   expect(rows).toHaveLength(transfers);
   expect(Math.max(...inOneGo)).toBeLessThan(transfers / 2);
+});
+
+test('writes the files of a big day in small pieces, and serves others between them', async () => {
+  const { books, told } = await stage();
+  const transfers = 2_000;
+  const one = told(1, 'pending', -9_000);
+  await books.tell(...Array.from({ length: transfers }, (_, index) => ({ ...one, transfer: index + 1 })));
+  const report = await books.reader().report({ day: '2026-11-21' }, NOW_MS);
+  for (const format of ['csv', 'html'] as const) {
+    const pieces: string[] = [];
+    let turns = 0;
+    const others = (): void => {
+      turns += 1;
+      if (!isMade) setImmediate(others);
+    };
+    let isMade = false;
+    setImmediate(others);
+    for await (const piece of reportAs(format, report)) pieces.push(piece);
+    isMade = true;
+    const whole = pieces.join('');
+    expect(whole.match(/intent:0x0/g)?.length).toBeGreaterThanOrEqual(transfers);
+    expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(whole.length / 5);
+    expect(turns).toBeGreaterThanOrEqual(pieces.length - 1);
+  }
 });

@@ -34,9 +34,14 @@ const STEP = fc.oneof(
   { weight: 1, arbitrary: fc.constant('close' as const) },
 );
 
-/** What is under way by the events alone: the newest of each transfer decides; one that is older changes nothing. */
-function modelOf(steps: readonly (Told | 'close')[]): { count: number; amount: bigint } {
-  const last = new Map<number, { sequence: number; open: boolean; amount: bigint }>();
+type Sum = { count: number; amount: bigint };
+
+/**
+ * What is under way, and what was paid back, by the events alone: the newest of each transfer decides; one that is older
+ * changes nothing.
+ */
+function modelOf(steps: readonly (Told | 'close')[]): { closing: Sum; refunded: Sum } {
+  const last = new Map<number, { sequence: number; open: boolean; refunded: boolean; amount: bigint }>();
   for (const step of steps) {
     if (step === 'close') continue;
     const before = last.get(step.transfer);
@@ -45,14 +50,22 @@ function modelOf(steps: readonly (Told | 'close')[]): { count: number; amount: b
     last.set(step.transfer, {
       sequence: step.sequence,
       open: isUnknown ? (before?.open ?? true) : !ENDED.has(step.status),
+      refunded: isUnknown ? (before?.refunded ?? false) : step.status === 'refunded',
       amount: step.amount ?? before?.amount ?? 0n,
     });
   }
-  const open = [...last.values()].filter((one) => one.open);
-  return { count: open.length, amount: open.reduce((sum, { amount }) => sum + amount, 0n) };
+  const sumOf = (list: readonly { amount: bigint }[]): Sum => ({
+    count: list.length,
+    amount: list.reduce((sum, { amount }) => sum + amount, 0n),
+  });
+  const all = [...last.values()];
+  return {
+    closing: sumOf(all.filter(({ open }) => open)),
+    refunded: sumOf(all.filter((one) => one.refunded)),
+  };
 }
 
-function closingOf({ balances }: Report): { count: number; amount: bigint } {
+function closingOf({ balances }: Report): Sum {
   return {
     count: balances.reduce((sum, { closing }) => sum + closing.count, 0),
     amount: balances.reduce((sum, { closing }) => sum + BigInt(closing.amount), 0n),
@@ -85,6 +98,7 @@ test('opening + started - ended is closing, closing is the next opening, and a c
         }
         for (const zone of ['UTC', 'Pacific/Auckland']) {
           let before: Report | null = null;
+          const refunded: Sum = { count: 0, amount: 0n };
           // All that is booked lies at most as many days on as were closed.
           for (
             let day = '2026-11-19', index = 0;
@@ -109,9 +123,14 @@ test('opening + started - ended is closing, closing is the next opening, and a c
             const isSome = ([, , sum]: (typeof openings)[number]) =>
               sum !== undefined && typeof sum === 'object' && sum.count !== 0;
             expect(openings.filter(isSome)).toEqual(closings.filter(isSome));
+            for (const { count, amount } of report.refunded) {
+              refunded.count += count;
+              refunded.amount += BigInt(amount);
+            }
             before = report;
           }
-          expect(closingOf(before ?? (await reportOf('2026-11-19')))).toEqual(modelOf(steps));
+          const closing = closingOf(before ?? (await reportOf('2026-11-19')));
+          expect({ closing, refunded }).toEqual(modelOf(steps));
         }
         for (const [day, was] of closed) expect(lasting(await reportOf(day))).toEqual(was);
       } finally {

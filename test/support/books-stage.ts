@@ -149,6 +149,12 @@ export class BooksStage {
     this.place = to;
   }
 
+  /** Forgets all that had ended before a moment, in ms after the first day began. */
+  async forget(beforeMs: number): Promise<void> {
+    const parts = { nowMs: FIRST_MS + beforeMs, retentionMs: 0, count: 1_000 };
+    await this.store.move({ from: this.place, to: this.place }, (writer) => writer.prune(parts));
+  }
+
   /** The report of a day, counted from the first. */
   reader(checked: readonly string[] = [], names: Partial<Directory> = {}): BooksReader {
     return new BooksReader(this.database, {

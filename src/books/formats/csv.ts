@@ -14,8 +14,16 @@ function cell(value: string | number | boolean | null): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-function lines(rows: readonly (readonly (string | number | boolean | null)[])[]): string {
-  return rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('');
+type Cells = readonly (string | number | boolean | null)[];
+
+/** UTF-8 with a mark at its beginning, by which spreadsheets know it; then a line at a time. */
+function* lines(columns: Cells, rows: Iterable<Cells>): Generator<string> {
+  yield `\uFEFF${line(columns)}`;
+  for (const row of rows) yield line(row);
+}
+
+function line(cells: Cells): string {
+  return `${cells.map(cell).join(',')}\r\n`;
 }
 
 const amountColumns = (name: string): string[] => [
@@ -58,17 +66,17 @@ const TRANSFER_COLUMNS = [
   'exceptions',
 ];
 
-/** The transfers of a day, one row each: RFC 4180, UTF-8 with a mark at its beginning, by which spreadsheets know it. */
-export function transfersCsv({ transfers, exceptions }: Report): string {
+/** The transfers of a day, one row each: RFC 4180. */
+export function transfersCsv({ transfers, exceptions }: Report): Generator<string> {
   const named = Map.groupBy(exceptions, ({ subject }) => subject);
-  const rows = transfers.map((row) => [
+  const rows = Iterator.from(transfers).map((row) => [
     ...transferCells(row),
     (named.get(row.subject) ?? []).map(({ kind, text }) => `${kind}: ${text}`).join('; '),
   ]);
-  return `\uFEFF${lines([TRANSFER_COLUMNS, ...rows])}`;
+  return lines(TRANSFER_COLUMNS, rows);
 }
 
-function transferCells(row: ReportRow): (string | number | boolean | null)[] {
+function transferCells(row: ReportRow): Cells {
   return [
     row.subject,
     row.status,
@@ -113,7 +121,7 @@ const SUM_COLUMNS = [
 ];
 
 /** The balances and sums of a day, one row each, in the same manner. */
-export function sumsCsv({ balances, delivered, refunded, fees, routes }: Report): string {
+export function sumsCsv({ balances, delivered, refunded, fees, routes }: Report): Generator<string> {
   const sumCells = (name: string, sum: BookSum, ends: readonly [string, string] = ['', '']) => [
     name,
     ...ends,
@@ -143,5 +151,5 @@ export function sumsCsv({ balances, delivered, refunded, fees, routes }: Report)
     ...fees.map((sum) => sumCells('fees', sum)),
     ...routes.map((sum) => sumCells(`route ${sum.side}`, sum, [sum.source, sum.destination])),
   ];
-  return `\uFEFF${lines([SUM_COLUMNS, ...rows])}`;
+  return lines(SUM_COLUMNS, rows);
 }

@@ -10,83 +10,90 @@ h1 { font-size: 20px; margin: 0 0 4px; } h2 { font-size: 15px; margin: 24px 0 6p
 p { margin: 4px 0; } .soft { color: var(--soft); } .bad { color: var(--bad); font-weight: 600; } .good { color: var(--good); }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 13px; } th, td { text-align: left; padding: 4px 10px 4px 0; vertical-align: top; border-bottom: 1px solid var(--line); }
-th { background: var(--head); padding-left: 4px; white-space: nowrap; } td { padding-left: 4px; } .num { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-code { font-size: 12px; overflow-wrap: anywhere; } .id { max-width: 13em; } time { white-space: nowrap; }
-@media print { body { margin: 0; font-size: 10px; } table { font-size: 9px; } tr { break-inside: avoid; } thead { display: table-header-group; } @page { size: A4 landscape; margin: 12mm; } .wide { overflow: visible; } }
+th, td { padding-left: 4px; white-space: nowrap; } th { background: var(--head); } .number { text-align: right; font-variant-numeric: tabular-nums; }
+.text { white-space: normal; overflow-wrap: anywhere; min-width: 14em; } code { font-size: 12px; }
+@media print { body { margin: 0; font-size: 10px; } table { font-size: 9px; } tr { break-inside: avoid; } thead { display: table-header-group; } @page { size: A4 landscape; margin: 12mm; } .wide { overflow: visible; } td { white-space: normal; } code { overflow-wrap: anywhere; } .text { min-width: 0; } }
 `;
 
-/** A report as one HTML file, without anything from elsewhere. */
-export function reportHtml(report: Report): string {
+/** A report as one HTML file, without anything from elsewhere; a row at a time. */
+export function* reportHtml(report: Report): Generator<string> {
   const { balances, delivered, refunded, fees, routes, checks, exceptions, transfers, notes, from, to } =
     report;
   const title = titleOf(report);
-  return `<!doctype html>
+  yield `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escaped(title)}</title><style>${STYLE}</style></head><body>
 <h1>${escaped(title)}</h1>
 <p class="soft">${time(from)} to ${time(to)}, made at ${time(report.madeAt)}</p>
 ${checks.map(({ ok, text }) => `<p class="${ok ? 'good' : 'bad'}">${ok ? 'ok' : 'WRONG'}: ${escaped(text)}</p>`).join('\n')}
-${section(
-  'Under way, per source token',
-  ['Token', 'Opening', 'Started', 'Ended', 'Closing'],
-  balances.map((balance) => [
+`;
+  yield* section('Under way, per source token', BALANCE_COLUMNS, balances, (balance) => [
     escaped(nameOf(balance)),
-    ...(['opening', 'started', 'ended', 'closing'] as const).map((name) => ({
-      number: `${shown(balance[name])} <span class="soft">(${balance[name].count})</span>`,
-    })),
-  ]),
-)}
-${section(
-  `Exceptions (${exceptions.length})`,
-  ['Why', 'Transfer', 'What'],
-  exceptions.map(({ kind, subject, text }) => [
-    `<span class="bad">${kind}</span>`,
-    code(subject),
-    escaped(text),
-  ]),
-)}
-${sums('Delivered', delivered)}
-${sums('Paid back', refunded)}
-${sums('Fees of the quotes', fees)}
-${section(
-  'Routes',
-  ['From', 'To', 'Side', 'Token', 'Amount', 'Transfers'],
-  routes.map((sum) => [
-    escaped(sum.source),
-    escaped(sum.destination),
+    ...(['opening', 'started', 'ended', 'closing'] as const).map(
+      (name) => `${shown(balance[name])} <span class="soft">(${balance[name].count})</span>`,
+    ),
+  ]);
+  yield* section(
+    `Exceptions (${exceptions.length})`,
+    EXCEPTION_COLUMNS,
+    exceptions,
+    ({ kind, subject, text }) => [`<span class="bad">${kind}</span>`, code(subject), escaped(text)],
+  );
+  yield* sums('Delivered', delivered);
+  yield* sums('Paid back', refunded);
+  yield* sums('Fees of the quotes', fees);
+  yield* section('Routes', ROUTE_COLUMNS, routes, (sum) => [
+    escaped(sum.source || '?'),
+    escaped(sum.destination || '?'),
     sum.side,
     escaped(nameOf(sum)),
-    { number: shown(sum) },
-    { number: String(sum.count) },
-  ]),
-)}
-${section(
-  count(transfers.length, 'transfer'),
-  [
-    'Transfer',
-    'Status',
-    'Funded',
-    'Ended',
-    'Seconds',
-    'Route',
-    'Sent',
-    'Promised',
-    'Delivered',
-    'Fees',
-    'Proof',
-    'Told',
-    'For',
-  ],
-  transfers.map(transferCells),
-)}
-${notes.map((note) => `<p class="soft">${escaped(note)}</p>`).join('\n')}
+    shown(sum),
+    String(sum.count),
+  ]);
+  yield* section(count(transfers.length, 'transfer'), TRANSFER_COLUMNS, transfers, transferCells);
+  yield `${notes.map((note) => `<p class="soft">${escaped(note)}</p>`).join('\n')}
 </body></html>
 `;
 }
 
-type Cell = string | { number: string };
+/** A column by its heading and its class: numbers stand at the right, and only texts are broken into lines. */
+type Column = { title: string; kind: 'plain' | 'number' | 'text' };
 
-function transferCells(row: ReportRow): Cell[] {
+const plain = (title: string): Column => ({ title, kind: 'plain' });
+const number = (title: string): Column => ({ title, kind: 'number' });
+const text = (title: string): Column => ({ title, kind: 'text' });
+
+const BALANCE_COLUMNS: readonly Column[] = [
+  plain('Token'),
+  number('Opening'),
+  number('Started'),
+  number('Ended'),
+  number('Closing'),
+];
+
+const EXCEPTION_COLUMNS: readonly Column[] = [plain('Why'), plain('Transfer'), text('What')];
+
+const SUM_COLUMNS: readonly Column[] = [plain('Token'), number('Amount'), number('Transfers')];
+
+const ROUTE_COLUMNS: readonly Column[] = [plain('From'), plain('To'), plain('Side'), ...SUM_COLUMNS];
+
+const TRANSFER_COLUMNS: readonly Column[] = [
+  plain('Transfer'),
+  plain('Status'),
+  plain('Funded'),
+  plain('Ended'),
+  number('Seconds'),
+  plain('Route'),
+  number('Sent'),
+  number('Promised'),
+  number('Delivered'),
+  number('Fees'),
+  plain('Proof'),
+  plain('Told'),
+  text('For'),
+];
+
+function transferCells(row: ReportRow): string[] {
   const hashes = [row.sourceTx, row.destinationTx, row.refundTx].filter((hash) => hash !== null);
   const marks = [
     ...(row.carried ? ['carried'] : []),
@@ -99,14 +106,12 @@ function transferCells(row: ReportRow): Cell[] {
     `${escaped(row.status)}${marks.map((mark) => `<br><span class="soft">${mark}</span>`).join('')}`,
     row.fundedAt === null ? '' : time(row.fundedAt),
     row.endedAt === null ? '' : time(row.endedAt),
-    { number: row.fillSeconds === null ? '' : String(row.fillSeconds) },
+    row.fillSeconds === null ? '' : String(row.fillSeconds),
     escaped(`${row.source ?? '?'} to ${row.destination ?? '?'}`),
-    {
-      number: `${money(row.sent)}${row.isSentSeen || row.sent === null ? '' : '<br><span class="soft">agreed</span>'}`,
-    },
-    { number: money(row.promised) },
-    { number: money(row.delivered) },
-    { number: row.fees.map(money).join('<br>') },
+    `${money(row.sent)}${row.isSentSeen || row.sent === null ? '' : '<br><span class="soft">agreed</span>'}`,
+    money(row.promised),
+    money(row.delivered),
+    row.fees.map(money).join('<br>'),
     `<span class="${row.proof === 'disputed' || row.proof === 'unproven' ? 'bad' : ''}">${row.proof}</span>${row.proofReason === null ? '' : `<br>${escaped(row.proofReason)}`}`,
     row.told
       .map(({ receiver, state, at }) => `${escaped(receiver)} ${at === null ? escaped(state) : time(at)}`)
@@ -115,26 +120,30 @@ function transferCells(row: ReportRow): Cell[] {
   ];
 }
 
-function sums(title: string, list: Report['delivered']): string {
-  return section(
-    title,
-    ['Token', 'Amount', 'Transfers'],
-    list.map((sum) => [escaped(nameOf(sum)), { number: shown(sum) }, { number: String(sum.count) }]),
-  );
+function sums(title: string, list: Report['delivered']): Generator<string> {
+  return section(title, SUM_COLUMNS, list, (sum) => [escaped(nameOf(sum)), shown(sum), String(sum.count)]);
 }
 
-function section(title: string, head: readonly string[], rows: readonly (readonly Cell[])[]): string {
-  if (rows.length === 0) return '';
-  const isNumber = head.map((_, at) => rows.every((cells) => typeof cells[at] !== 'string'));
-  const body = rows
-    .map(
-      (cells) =>
-        `<tr>${cells.map((one) => (typeof one === 'string' ? `<td>${one}</td>` : `<td class="num">${one.number}</td>`)).join('')}</tr>`,
-    )
-    .join('\n');
-  return `<h2>${escaped(title)}</h2><div class="wide"><table><thead><tr>${head.map((one, at) => `<th${isNumber[at] ? ' class="num"' : ''}>${one}</th>`).join('')}</tr></thead><tbody>
-${body}
-</tbody></table></div>`;
+/** A table under a heading; nothing where it would be empty. */
+function* section<T>(
+  title: string,
+  columns: readonly Column[],
+  list: readonly T[],
+  cellsOf: (one: T) => readonly string[],
+): Generator<string> {
+  if (list.length === 0) return;
+  const heads = columns.map(({ title: name, kind }) => `${opening('th', kind)}${name}</th>`).join('');
+  yield `<h2>${escaped(title)}</h2><div class="wide"><table><thead><tr>${heads}</tr></thead><tbody>\n`;
+  const tags = columns.map(({ kind }) => opening('td', kind));
+  for (const one of list) {
+    const cells = cellsOf(one).map((cell, at) => `${tags[at]}${cell}</td>`);
+    yield `<tr>${cells.join('')}</tr>\n`;
+  }
+  yield '</tbody></table></div>\n';
+}
+
+function opening(tag: 'th' | 'td', kind: Column['kind']): string {
+  return kind === 'plain' ? `<${tag}>` : `<${tag} class="${kind}">`;
 }
 
 function nameOf({
@@ -156,7 +165,7 @@ function shown({ units, amount }: { units: string | null; amount: string }): str
 }
 
 function code(text: string): string {
-  return `<code class="id" title="${escaped(text)}">${escaped(text.length > 24 ? `${text.slice(0, 14)}…${text.slice(-6)}` : text)}</code>`;
+  return `<code title="${escaped(text)}">${escaped(text.length > 24 ? `${text.slice(0, 14)}…${text.slice(-6)}` : text)}</code>`;
 }
 
 function time(iso: string): string {

@@ -40,6 +40,11 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     // One row per morning: `sending`, `sent` or `skipped`.
     'CREATE TABLE books_mails (day TEXT NOT NULL, zone TEXT NOT NULL, state TEXT NOT NULL, at_ms BIGINT NOT NULL, PRIMARY KEY (day, zone))',
   ],
+  [
+    // One row per transfer that was taken out of the books: it is not booked anew when it is told of again.
+    'CREATE TABLE books_forgotten (subject TEXT PRIMARY KEY, at_ms BIGINT NOT NULL)',
+    'CREATE INDEX books_forgotten_at ON books_forgotten (at_ms)',
+  ],
 ];
 
 /** The version of the tables that this program works with. */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { sumsCsv, transfersCsv } from '../../../books/formats/csv.ts';
 import { reportHtml } from '../../../books/formats/html.ts';
+import { inPieces } from '../../../books/formats/pieces.ts';
 import { NoBooksError } from '../../../books/reader.ts';
 import { NoSuchDayError } from '../../../domain/books/day.ts';
 import { REPORT, type Report } from '../../../domain/books/report-schema.ts';
@@ -16,10 +17,10 @@ const CONTENT_TYPES = {
   html: 'text/html; charset=utf-8',
 };
 
-/** A report as text in one of its forms. */
-export function reportAs(format: 'csv' | 'sums-csv' | 'html', report: Report): string {
-  if (format === 'html') return reportHtml(report);
-  return format === 'csv' ? transfersCsv(report) : sumsCsv(report);
+/** A report as text in one of its forms, in pieces. */
+export function reportAs(format: 'csv' | 'sums-csv' | 'html', report: Report): AsyncGenerator<string> {
+  if (format === 'html') return inPieces(reportHtml(report));
+  return inPieces(format === 'csv' ? transfersCsv(report) : sumsCsv(report));
 }
 
 /** The books of a day. */
@@ -65,10 +66,6 @@ export const readBooks = defineRoute({
       throw error;
     });
     if (format === 'json') return { status: 200, body: report };
-    return { status: 200, stream: once(reportAs(format, report)), contentType: CONTENT_TYPES[format] };
+    return { status: 200, stream: reportAs(format, report), contentType: CONTENT_TYPES[format] };
   },
 });
-
-async function* once(text: string): AsyncGenerator<string> {
-  yield text;
-}

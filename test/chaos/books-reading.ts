@@ -1,0 +1,99 @@
+import pg from 'pg';
+import { REPORT, type Report } from '../../src/domain/books/report-schema.ts';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { EventLog } from '../../src/store/event-log.ts';
+import { Keys } from '../../src/store/keys.ts';
+import type { LogEntry } from '../../src/store/log-entry.ts';
+import { Program } from '../support/program.ts';
+import { blindSpots } from './books-blind.ts';
+import { ENV, MAIN, PREFIX } from './books-parts.ts';
+import type { BooksTruth } from './books-truth.ts';
+import { keepEvidence } from './evidence.ts';
+import type { Disruption } from './reckoning.ts';
+
+export type Reports = readonly [Report, Report];
+
+type Say = (line: string) => void;
+
+/** The whole event log. */
+export async function readLog(url: string): Promise<LogEntry[]> {
+  const client = connect({ kind: 'server', url });
+  try {
+    return await new EventLog(client, new Keys(PREFIX)).after('0-0', 1_000_000);
+  } finally {
+    await disconnect(client);
+  }
+}
+
+/** The books of both days, by the command; null where one cannot be read now. */
+export async function readReports(
+  [day, next]: readonly [string, string],
+  configFile: string,
+  say: Say,
+): Promise<Reports | null> {
+  const read = async (name: string): Promise<Report | null> => {
+    const args = ['reconcile', '--config', configFile, '--store', '--day', name, '--format', 'json'];
+    const program = await Program.start(MAIN, args, ENV);
+    await program.ending();
+    if (program.stdout.length > 0) return REPORT.parse(JSON.parse(program.stdout.join('\n')));
+    say(`reconcile --day ${name}: ${program.said()}`);
+    return null;
+  };
+  const [first, second] = await Promise.all([read(day), read(next)]);
+  return first === null || second === null ? null : [first, second];
+}
+
+/** Says what there was. */
+export function sayCounts(
+  { reports, truth }: { reports: Reports; truth: BooksTruth },
+  { disruptions, say }: { disruptions: readonly Disruption[]; say: Say },
+): void {
+  const counts = (list: readonly string[]): string =>
+    [...Map.groupBy(list, (one) => one)].map(([one, all]) => `${one} ${all.length}`).join(', ') || 'none';
+  say(`faults: ${counts(disruptions.map(({ what, victim }) => `${victim} ${what}`))}`);
+  say(`transfers made: ${truth.transfers.length}`);
+  for (const { day, state, transfers, exceptions, balances, delivered } of reports) {
+    const late = transfers.filter((row) => row.late).length;
+    say(
+      `${day} (${state}): ${transfers.length} transfers, ${late} late, ${balances.length} balances, ${delivered.length} sums`,
+    );
+    const counted = (name: 'opening' | 'started' | 'ended' | 'closing'): number =>
+      balances.reduce((sum, balance) => sum + balance[name].count, 0);
+    say(
+      `  opening ${counted('opening')} + started ${counted('started')} - ended ${counted('ended')} = closing ${counted('closing')}`,
+    );
+    say(`  exceptions: ${counts(exceptions.map(({ kind }) => kind))}`);
+  }
+}
+
+/** Tries whether anything of right books could have been left out or altered unnoticed. Returns what could. */
+export function unnoticedIn({ reports, truth }: { reports: Reports; truth: BooksTruth }, say: Say): string[] {
+  const { tried, unnoticed } = blindSpots(reports, truth);
+  say(`left out or altered by turns: ${tried}, unnoticed ${unnoticed.length}`);
+  return unnoticed.map((what) => `unnoticed: ${what}`);
+}
+
+/** Keeps what the books hold of the transfers that problems name. Returns the folder. */
+export async function keepRows(
+  problems: readonly string[],
+  { seed, truth, url }: { seed: number; truth: BooksTruth | undefined; url: string },
+): Promise<string> {
+  const subjects = [
+    ...new Set(problems.flatMap((problem) => problem.match(/intent:0x[0-9a-f]+/i)?.[0] ?? [])),
+  ];
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const rowsOf = async (text: string): Promise<object[]> => (await client.query(text, [subjects])).rows;
+    return await keepEvidence(seed, {
+      problems,
+      truth: (truth?.transfers ?? []).filter(({ subject }) => subjects.includes(subject)),
+      events: await rowsOf('SELECT * FROM books_events WHERE subject = ANY($1) ORDER BY subject, sequence'),
+      deliveries: await rowsOf(
+        'SELECT d.* FROM books_deliveries d JOIN books_events e USING (event_id) WHERE e.subject = ANY($1)',
+      ),
+    });
+  } finally {
+    await client.end();
+  }
+}

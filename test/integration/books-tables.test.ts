@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import type { Database } from '../../src/books/sql/database.ts';
+import { openPostgres } from '../../src/books/sql/postgres.ts';
+import { prepareTables } from '../../src/books/sql/schema.ts';
+import { Secret } from '../../src/secret.ts';
+import { BooksStage, DAY_MS, FIRST_MS } from '../support/books-stage.ts';
+import { opening } from '../support/opening.ts';
+import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
+
+const { later } = opening();
+
+/** What the first version of the tables did not have. */
+async function setBack(database: Database): Promise<void> {
+  await database.write(async (sql) => {
+    await sql.run('DROP TABLE books_forgotten');
+    await sql.run('UPDATE books_version SET version = 1');
+  });
+}
+
+async function staysWithOlderTables(database: Database | null): Promise<void> {
+  const books = await BooksStage.open(database);
+  later(() => books.discard());
+  const transfer = { transfer: 1, amount: 5n };
+  await books.tell({ ...transfer, sequence: 1, status: 'pending', atMs: 1_000, seenMs: 1_000 });
+  await setBack(books.database);
+  await prepareTables(books.database);
+  await books.tell({ ...transfer, sequence: 2, status: 'filled', atMs: 2_000, seenMs: 2_000 });
+  await books.forget(DAY_MS);
+  await books.tell({ ...transfer, sequence: 3, status: 'settled', atMs: DAY_MS, seenMs: DAY_MS });
+  const { balances, transfers } = await books.reader().report({ day: '2026-11-22' }, FIRST_MS + 2 * DAY_MS);
+  expect({ balances, transfers }).toEqual({ balances: [], transfers: [] });
+}
+
+test('brings the tables of an older version to its own, and keeps what is in them', async () => {
+  await staysWithOlderTables(null);
+});
+
+test.skipIf(postgresFolder() === null)(
+  'brings the tables of an older version to its own in a Postgres (skipped without Debian’s postgresql)',
+  async () => {
+    const postgres = await PostgresProcess.start();
+    later(() => postgres.close());
+    await staysWithOlderTables(openPostgres(new Secret(postgres.url), { hasTls: false }));
+  },
+);
