@@ -164,7 +164,7 @@ describe('POST /subjects', () => {
       [{ kind: 'vault', id: WALLET, receivers: ['backend'] }, 'body.chainId: expected the chain'],
       [{ kind: 'intent', id: TWO, chainId: 1, receivers: ['backend'] }, 'body.chainId: expected none'],
       [{ kind: 'wallet', quote: { id: 'x' }, receivers: ['backend'] }, 'body.kind: expected "quote"'],
-      [{ quote: { id: 'x' }, receivers: ['backend'] }, 'body.quote: expected a quote'],
+      [{ quote: { id: 'x' }, receivers: ['backend'] }, 'body.quote: found an id "x", expected a quote'],
       [
         { kind: 'intent', id: TWO, receivers: ['nobody'] },
         'found nobody, expected receivers that exist (backend, oncall)',
