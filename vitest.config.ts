@@ -17,6 +17,7 @@ const LONGEST = [
   ...['property/upstream-mutations', 'conformance/interface', 'integration/dispatcher', 'e2e/npm-start'],
   ...['integration/plan', 'integration/commands-deliveries', 'integration/plan-limits', 'e2e/shutdown'],
   ...['integration/schema-version', 'integration/redis-monitor', 'integration/guarantees', 'e2e/demo'],
+  ...['long/never-dark', 'long/facts', 'long/lying-chains', 'long/books-chaos', 'long/reload'],
 ];
 
 class LongestFirst extends BaseSequencer {

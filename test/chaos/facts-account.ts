@@ -20,6 +20,7 @@ export type Shown = {
   id: string;
   status: string;
   steps: { failed: number; refunded: number };
+  isPage: boolean;
   atMs: number;
   doneAtMs: number;
 };
@@ -143,8 +144,16 @@ export function accountFacts(
   function isShown(subject: string, part: 'failed' | 'refunded', stands: string): boolean {
     const list = (bySubject.get(subject) ?? []).filter(({ status }) => status === stands);
     const at = list.findIndex(({ steps }) => steps[part] > 0);
-    const isTaken = (showing: Shown): boolean => !isAway(showing);
     return at > 0 && list.slice(0, at).some(isTaken) && list.slice(at).some(isTaken);
+  }
+
+  /** Whether the daemon surely stored what an answer showed: it asked for the same again before it was killed. */
+  function isTaken(showing: Shown): boolean {
+    const killedMs = conditions.away.find(({ fromMs }) => fromMs > showing.atMs)?.fromMs;
+    const isAskedAgain = (bySubject.get(showing.id) ?? []).some(
+      ({ isPage, atMs }) => isPage === showing.isPage && atMs > showing.doneAtMs && atMs < (killedMs ?? 0),
+    );
+    return !isAway(showing) && (killedMs === undefined || isAskedAgain);
   }
 
   /** Whether the daemon was away, or may have been before it had stored what an answer showed. */

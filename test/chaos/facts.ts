@@ -319,8 +319,8 @@ async function kill(
 }
 
 async function shownBy(sandbox: SandboxProcess): Promise<Shown[]> {
-  return (await sandbox.showings()).flatMap(({ at, doneAt, records }) =>
-    doneAt === null ? [] : records.map((record) => ({ ...record, atMs: at, doneAtMs: doneAt })),
+  return (await sandbox.showings()).flatMap(({ at, doneAt, isPage, records }) =>
+    doneAt === null ? [] : records.map((record) => ({ ...record, isPage, atMs: at, doneAtMs: doneAt })),
   );
 }
 
