@@ -7,7 +7,7 @@ import { dirname, join, normalize, relative, resolve } from 'node:path';
  */
 const FLOW: readonly (readonly string[])[] = [
   ['domain'],
-  ['encodings.ts', 'log.ts', 'secret.ts', 'version.ts', 'with-timeout.ts'],
+  ['encodings.ts', 'log.ts', 'make-folder.ts', 'secret.ts', 'version.ts', 'with-timeout.ts'],
   ['redact.ts'],
   ['network'],
   ['config'],

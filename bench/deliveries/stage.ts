@@ -31,8 +31,11 @@ const ATTEMPTED = z.object({
   openedAt: z.iso.datetime().transform((text) => Date.parse(text)),
 });
 
-/** How a daemon is run: its wallets and its budget, and where its CPU profile goes (null: none is taken). */
-export type Run = { wallets: number; requestsPerSecond: number; profile: string | null };
+/**
+ * How a daemon is run: its wallets and its budget, where its CPU profile goes (null: none is taken), and its receiver, as in
+ * the config, where that is not the one that takes webhooks.
+ */
+export type Run = { wallets: number; requestsPerSecond: number; profile: string | null; receiver?: object };
 
 /** An upstream, a receiver and a Redis, each a process of its own, and a daemon that is started and ended on them. */
 export class Stage {
@@ -71,23 +74,24 @@ export class Stage {
     return join(this.#folder, 'log');
   }
 
+  get #webhook(): object {
+    return {
+      type: 'webhook',
+      url: `${this.#receiver.url}/`,
+      secrets: [SECRET],
+      allowPrivateNetwork: true,
+      allowInsecure: true,
+    };
+  }
+
   /** Starts the shipped daemon with default settings but for the budget; its log goes to a file. */
-  async start({ wallets, requestsPerSecond, profile }: Run): Promise<void> {
+  async start({ wallets, requestsPerSecond, profile, receiver = this.#webhook }: Run): Promise<void> {
     const file = join(this.#folder, 'intentwatch.yaml');
     const config = {
       upstream: { baseUrl: this.#upstream.url, apiKey: 'sandbox-key', requestsPerSecond },
       redis: { url: this.#redis.url },
       server: { host: '127.0.0.1', port: 0 },
-      receivers: [
-        {
-          name: 'backend',
-          type: 'webhook',
-          url: `${this.#receiver.url}/`,
-          secrets: [SECRET],
-          allowPrivateNetwork: true,
-          allowInsecure: true,
-        },
-      ],
+      receivers: [{ name: 'backend', ...receiver }],
       subscriptions: [
         {
           name: SUBSCRIPTION,
@@ -175,13 +179,16 @@ export class Stage {
     );
   }
 
-  /** Writes so many events to the log as a commit does, for the receiver. */
-  async fill(count: number): Promise<void> {
+  /**
+   * Writes so many events to the log as a commit does, for the receiver: of so many transfers in turn, or each of a transfer
+   * of its own.
+   */
+  async fill(count: number, transfers = count): Promise<void> {
     const roots = JSON.stringify([claimRoot(SUBSCRIPTION, asSubjectId(`wallet:${walletOf(0)}`))]);
     for (let from = 0; from < count; from += AT_ONCE) {
       const pipeline = this.#client.pipeline();
       for (let at = from; at < Math.min(from + AT_ONCE, count); at += 1) {
-        const event = eventOf(at);
+        const event = eventOf(at, transfers);
         const fields = { v: SCHEMA_VERSION, kind: 'event', subject: event.data.subject.id };
         const entry = { ...fields, event: JSON.stringify(event), roots };
         pipeline.xadd(this.#keys.events, '*', ...Object.entries(entry).flat());
@@ -195,7 +202,7 @@ export class Stage {
     const redis = await RedisProcess.create();
     const program = await Program.start(join(import.meta.dirname, 'bare.ts'), [
       ...[`--redis=${redis.url}`, `--receiver=${this.#receiver.url}`, `--events=${events}`],
-      ...[`--concurrency=${concurrency}`, `--body=${JSON.stringify(eventOf(0))}`],
+      ...[`--concurrency=${concurrency}`, `--body=${JSON.stringify(eventOf(0, 1))}`],
     ]);
     try {
       await program.line(/added/);
@@ -226,11 +233,13 @@ export function subjectOf(number: number): string {
   return `intent:0x${number.toString(16).padStart(64, '0')}`;
 }
 
-function eventOf(number: number): Event {
+/** One of the events of so many transfers, which have them in turn. */
+export function eventOf(number: number, transfers: number): Event {
   const nowMs = Date.now();
-  const hash = subjectOf(number).slice('intent:'.length);
+  const subject = subjectOf(number % transfers);
+  const hash = subject.slice('intent:'.length);
   const record = {
-    id: subjectOf(number),
+    id: subject,
     type: 'intent',
     status: 'filled',
     updatedAt: Math.floor(nowMs / 1_000),
@@ -238,8 +247,8 @@ function eventOf(number: number): Event {
     destinationTx: { chainId: 42161, txHash: hash, amount: '1249000000' },
   };
   return makeEvent({
-    subject: { kind: 'intent', id: subjectOf(number) },
-    sequence: 1,
+    subject: { kind: 'intent', id: subject },
+    sequence: Math.floor(number / transfers) + 1,
     transition: {
       type: 'intent.filled',
       status: 'filled',

@@ -1,10 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdir, open, readFile, rename } from 'node:fs/promises';
+import { open, readFile, rename } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { formatHmacSecret, parseSigningSecret } from '../config/fields/signing-secret.ts';
 import { BadSettingError } from '../exit.ts';
+import { makeFolder } from '../make-folder.ts';
 import { Secret } from '../secret.ts';
 
 const STATE = z.object({
@@ -64,7 +65,7 @@ export class ListenState {
 
   /** Whole or not at all: a listener can be killed at any time. */
   async #write(): Promise<void> {
-    await mkdir(dirname(this.file), { recursive: true, mode: 0o700 });
+    await makeFolder(dirname(this.file));
     const part = `${this.file}.${randomUUID()}`;
     const handle = await open(part, 'wx', 0o600);
     try {

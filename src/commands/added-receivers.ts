@@ -49,14 +49,15 @@ export function addedReceiverCommands(): Command[] {
   return [add, remove, rotate];
 }
 
+const EXPECTED = 'a receiver as in the config, in YAML or JSON';
+
 /** A receiver as it stands in a config. What is wrong with it beyond its variables, the daemon says. */
 async function readDefinition(file: string): Promise<JsonObject> {
-  const text = file === '-' ? await textOf(process.stdin) : await readConfigText(file);
+  const text =
+    file === '-' ? await textOf(process.stdin) : await readConfigText(file, { expected: EXPECTED });
   const folder = file === '-' ? process.cwd() : dirname(resolve(file));
   const { tree, problems } = readSource(text, { env: process.env, folder });
   if (tree !== null && problems.length === 0) return tree;
   const [problem] = problems;
-  throw new BadSettingError(
-    `${file}: ${problem?.message ?? 'found no mapping, expected a receiver as in the config'}`,
-  );
+  throw new BadSettingError(`${file}: ${problem?.message ?? `found no mapping, expected ${EXPECTED}`}`);
 }

@@ -10,7 +10,7 @@ import { readQuoteFile } from './quote-file.ts';
 import { screenOf, table, utcTimeOfIso } from './table.ts';
 
 type TrackOptions = DaemonOptions & {
-  to: string[];
+  to?: string[];
   metadata?: string[];
   overdueAfter?: string;
   endpoint?: 'status' | 'gateway';
@@ -25,7 +25,7 @@ export function trackCommand(): Command {
       .description('Watch a transfer, wallet, quote, job or vault from now on, beside what the config names.')
       .argument('[kind]', `what the id is of: ${TRACKED_KINDS.join(', ')}`)
       .argument('[id]', 'its address, hash or UUID')
-      .requiredOption('--to <receiver...>', 'who is told')
+      .option('--to <receiver...>', 'who is told; left out only where there are no receivers')
       .option('--metadata <key=value>', 'what every event of it carries for you (repeatable)', pair)
       .option('--overdue-after <span>', 'told as overdue after this: a duration, or "learned"')
       .option('--chain <id>', 'of a vault: the chain on which it is funded', count)

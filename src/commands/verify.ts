@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
+import type { z } from 'zod';
 import { createChainReaders, type EndpointCall } from '../chains/chain-readers.ts';
 import type { Config } from '../config/config.ts';
 import { walletField } from '../config/fields/addresses.ts';
@@ -11,6 +12,8 @@ import { type DaemonOptions, print, withDaemon } from './daemon.ts';
 import { CONFIG_DEFAULT } from './start.ts';
 import { type CheckedPayment, checkPayment } from './verify/check-payment.ts';
 import { type FoundTransfer, findTransfer } from './verify/find-transfer.ts';
+import { lookBeside } from './verify/other-transfers.ts';
+import { VERIFIED_PAYMENTS } from './verify/verified-json.ts';
 import { verifiedText } from './verify/verified-text.ts';
 
 type Options = DaemonOptions & { recipient?: string[] };
@@ -57,21 +60,25 @@ async function verify(id: string, options: Options): Promise<void> {
     );
   }
   const found = await findTransfer(id, { options, config });
-  const { payments, calls } = await checkAll(found, { config, recipients: options.recipient ?? [] });
-  const outcome = outcomeOf(payments);
+  const checked = await checkAll(found, { config, recipients: options.recipient ?? [] });
+  const outcome = outcomeOf(checked.payments);
   print(options, {
-    raw: { subject: found.subject, toldBy: found.toldBy, outcome, payments, calls },
-    text: () => verifiedText({ found, payments, calls, directory: extendDirectory(config) }),
+    raw: VERIFIED_PAYMENTS.parse({ ...found, outcome, ...checked }),
+    text: () => verifiedText({ found, ...checked, directory: extendDirectory(config) }),
   });
   process.exitCode = EXIT_OF[outcome];
 }
 
 const EXIT_OF = { verified: EXIT.done, disputed: EXIT.failed, 'not told': EXIT.tryAgain } as const;
 
+type AllChecked = Pick<z.infer<typeof VERIFIED_PAYMENTS>, 'otherTransfers' | 'calls'> & {
+  payments: CheckedPayment[];
+};
+
 async function checkAll(
   { subject, record, recipients: quoted, statedAtMs }: FoundTransfer,
   { config, recipients }: { config: Config; recipients: readonly string[] },
-): Promise<{ payments: CheckedPayment[]; calls: Record<string, number> }> {
+): Promise<AllChecked> {
   const calls: Record<string, number> = {};
   const onCall = ({ chainId, endpoint }: EndpointCall): void => {
     const name = `${chainId} ${endpoint}`;
@@ -81,10 +88,13 @@ async function checkAll(
   try {
     const known = { recipients: recipients.length > 0 ? recipients : quoted };
     const statements = statementsOf({ subject, record }, known);
+    const { otherTransfers, beside } = await lookBeside(statements, config.file);
     const payments = await Promise.all(
-      statements.map((statement) => checkPayment(statement, { readers, config, statedAtMs })),
+      statements.map((statement, index) =>
+        checkPayment(statement, { readers, config, statedAtMs, beside: beside(index) }),
+      ),
     );
-    return { payments, calls };
+    return { otherTransfers, payments, calls };
   } finally {
     await Promise.all([...readers.values()].map((reader) => reader.close()));
   }

@@ -141,7 +141,7 @@ function timeOf({ upstreamUpdatedAt, at }) {
 /** @param {{ subject: SubjectDetails, canAct: boolean, say: ViewProps['say'], refresh: () => void }} props */
 function Timeline({ subject, canAct, say, refresh }) {
   const { timeline } = subject;
-  if (timeline.length === 0) return html`<p class="dim">No event was made of it yet.</p>`;
+  if (timeline.length === 0) return html`<p class="dim">${nothingTold(subject)}</p>`;
   return html`<ol class="timeline">
     ${timeline.toReversed().map(
       (moment) => html`<li key=${moment.event} class="moment">
@@ -151,6 +151,7 @@ function Timeline({ subject, canAct, say, refresh }) {
           <span class="dim"><${Clock} at=${moment.at} /></span>
         </div>
         <p class="moment-text dim">${textOf(moment, subject.subject)}</p>
+        ${moment.deliveries.length === 0 && html`<p class="dim">No receiver is told of it.</p>`}
         <ul class="deliveries" aria-label="Deliveries">
           ${moment.deliveries.map(
             (delivery) => html`<li key=${delivery.id + delivery.receiver}>
@@ -161,6 +162,13 @@ function Timeline({ subject, canAct, say, refresh }) {
       </li>`,
     )}
   </ol>`;
+}
+
+/** Why there is no event. @param {SubjectDetails} subject */
+function nothingTold({ kind, status }) {
+  if (kind === 'wallet') return 'The events are those of its transfers.';
+  if (status === null) return 'Nothing has been seen of it yet.';
+  return 'The log has no event of it: it was so when it was first seen, or its events are older than the retention.';
 }
 
 /** @param {Moment} moment */

@@ -20,9 +20,13 @@ import type { SubjectStore } from '../store/subjects.ts';
 /** What checks payments on chains: `readers` are those of the config, none where it names no RPC endpoints. */
 export type Verifying = {
   readers: ReadonlyMap<string, ChainReader>;
+  /** When the oldest event was made that was not yet read for payments (Redis time, ms); null where all were. */
+  oldestUnreadMs(): Promise<number | null>;
   /** What is told from now on is checked; to be called before anything is polled. */
   begin(): Promise<void>;
   start(): void;
+  /** Settles what waits on chains that left the config; to be called again and again where that is the newest. */
+  keep(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -44,7 +48,7 @@ export function chainsOf(config: Config, signals: Signals): Pick<VerifyingAssemb
   return { readers: createChainReaders(config.checkedChains, { onCall }), tokens: tokenRules(config) };
 }
 
-/** Constructs what checks payments; it does nothing where there is no chain to be asked. */
+/** Constructs what checks payments; where there is no chain to be asked, it only ends and forgets checks. */
 export function assembleVerifying(parts: VerifyingAssembly): Verifying {
   const { redis, keys, stores, readers, signals, log } = parts;
   const checks = new Checks({ ...parts, failures: new FailureLog(log) });
@@ -62,16 +66,17 @@ export function assembleVerifying(parts: VerifyingAssembly): Verifying {
   const isOn = readers.size > 0;
   return {
     readers,
+    oldestUnreadMs: () => feed.oldestUnreadMs(),
     begin: async () => {
       if (isOn) await feed.begin();
     },
     start: () => {
-      if (!isOn) return;
-      feed.start();
+      if (isOn) feed.start();
       checks.start();
     },
+    keep: () => checks.settleLeft(),
     close: async () => {
-      if (isOn) await Promise.all([feed.close(), checks.close()]);
+      await Promise.all([isOn ? feed.close() : undefined, checks.close()]);
       await Promise.all([...readers.values()].map((reader) => reader.close()));
     },
   };

@@ -159,9 +159,13 @@ export class Generation {
     handedQuotes.adopt(this.config.handedQuotes);
   }
 
-  /** Sees to it that what the config wants is still there: a failover may have lost any part of it. */
+  /**
+   * Sees to it that what the config wants is still there: a failover may have lost any part of it. What is checked on chains
+   * that it does not want ends.
+   */
   async #keep(): Promise<void> {
     const { registry } = this.parts.stores;
+    await this.parts.verifying.keep();
     const lost = await this.#setBudgets();
     const isForgotten = (await registry.isForgotten()) && this.config.subscriptions.length > 0;
     if (lost.length === 0 && !isForgotten) return;

@@ -129,17 +129,21 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
     checks: async () => {
       const { stores, redis, verifying } = running();
       const chains = [...verifying.readers.keys()];
-      if (chains.length === 0) return [];
-      const [counts, oldest, nowMs] = await Promise.all([
+      if (chains.length === 0) return { chains: [], unreadSeconds: null };
+      const [counts, oldest, unreadMs, nowMs] = await Promise.all([
         stores.checks.counts(),
         stores.checks.oldest(chains),
+        verifying.oldestUnreadMs(),
         redisTimeMs(redis),
       ]);
-      return oldest.map(({ chain, sinceMs }) => ({
-        chain,
-        states: counts.filter((count) => count.chain === chain),
-        oldestSeconds: secondsBetween(sinceMs ?? nowMs, nowMs),
-      }));
+      return {
+        chains: oldest.map(({ chain, sinceMs }) => ({
+          chain,
+          states: counts.filter((count) => count.chain === chain),
+          oldestSeconds: secondsBetween(sinceMs ?? nowMs, nowMs),
+        })),
+        unreadSeconds: secondsBetween(unreadMs ?? nowMs, nowMs),
+      };
     },
     routes: async () => {
       const { stores, polling } = running();

@@ -4,7 +4,7 @@ import type { RedisClient } from '../store/commands.ts';
 import { connect, disconnect } from '../store/connection.ts';
 import { persistenceWarning } from '../store/persistence.ts';
 import { RedisMonitor } from '../store/redis-monitor.ts';
-import { checkRedis } from '../store/startup-checks.ts';
+import { checkRedis, isOff } from '../store/startup-checks.ts';
 
 /** What connections are made with. `target` is asked for each, as the embedded Redis starts first. */
 type RedisConnectionsOptions = { target: () => RedisTarget; key: string; log: Logger };
@@ -39,6 +39,7 @@ export class RedisConnections {
         if (warning === null) log.info(persistence, 'redis.persistent');
         else log.warn({ ...persistence, warning }, 'redis.not_persistent');
       },
+      onClock: (skewMs) => log[isOff(skewMs) ? 'warn' : 'info']({ skewMs }, 'redis.clock'),
     });
   }
 

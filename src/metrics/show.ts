@@ -97,12 +97,17 @@ export function showSurfaces(metrics: Instruments, answer: SourceAnswer<'surface
 }
 
 export function showChecks(metrics: Instruments, answer: SourceAnswer<'checks'>): void {
-  const counts = answer?.flatMap(({ chain, states }) =>
+  const counts = answer?.chains.flatMap(({ chain, states }) =>
     states.map(({ state, count }) => ({ labels: { chain, state }, value: count })),
   );
   metrics.show('proofChecks', counts ?? null);
-  const oldest = answer?.map(({ chain, oldestSeconds }) => ({ labels: { chain }, value: oldestSeconds }));
+  const oldest = answer?.chains.map(({ chain, oldestSeconds }) => ({
+    labels: { chain },
+    value: oldestSeconds,
+  }));
   metrics.show('proofOldest', oldest ?? null);
+  const unread = answer?.unreadSeconds ?? null;
+  metrics.show('proofUnread', unread === null ? null : [{ labels: {}, value: unread }]);
 }
 
 export function showWaits(metrics: Instruments, answer: SourceAnswer<'waits'>): void {

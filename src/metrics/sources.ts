@@ -33,8 +33,11 @@ export type MetricSources = {
   waits(): Promise<{ kind: string; longestSeconds: number }[]>;
   learned(): Promise<{ stages: LearnedTiming[]; newTransfersPerSecond: number }>;
   routes(): Promise<RoutePrice[]>;
-  checks(): Promise<ChainChecks[]>;
+  checks(): Promise<ProofStanding>;
 };
+
+/** The checks of payments on the chains of the config; `unreadSeconds` is null where it has none. */
+export type ProofStanding = { chains: readonly ChainChecks[]; unreadSeconds: number | null };
 
 /** The checks of payments on a chain: how many are in which state, and how long the oldest waits. */
 export type ChainChecks = {

@@ -34,13 +34,19 @@ export type AttemptOptions = {
 /** Several events in one message, oldest first. `id` names the message: sent again, it is recognised by it. */
 export type Digest = { id: string; events: readonly RenderedEvent[] };
 
+/** An event with where it stands in the event log; null for one that stands in none. */
+export type LoggedEvent = { event: RenderedEvent; entry: string | null };
+
 /**
  * Delivers events to one receiver. `deliver` makes one attempt and reports whatever the receiver did; it throws only
- * an `AbortError`, when `signal` cut the attempt off. `deliverDigest` is there where events can be sent together. `close` gives up the connections, at once.
+ * an `AbortError`, when `signal` cut the attempt off. `deliverDigest` is there where events can be sent as one message,
+ * `deliverTogether` where several that are due can be taken in their order in one step, all or none. `close` gives up the
+ * connections, at once.
  */
 export type Notifier = {
   deliver(event: RenderedEvent, options: AttemptOptions): Promise<AttemptResult>;
   deliverDigest?(digest: Digest, options: AttemptOptions): Promise<AttemptResult>;
+  deliverTogether?(events: readonly LoggedEvent[], options: AttemptOptions): Promise<AttemptResult>;
   close(): Promise<void>;
 };
 

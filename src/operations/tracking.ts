@@ -44,8 +44,8 @@ export type NamedSubject = {
   quote?: JsonObject | undefined;
 };
 
-/** What is wrong with how it was named: the member, and what was expected of it. */
-export type NamingFault = { member: keyof NamedSubject; expected: string };
+/** What is wrong with how it was named: the member, what was found where that is not the member itself, and what was expected. */
+export type NamingFault = { member: keyof NamedSubject; found?: string; expected: string };
 
 const CHAIN_ID = wholeNumberField({ min: 1, max: Number.MAX_SAFE_INTEGER });
 
@@ -62,7 +62,9 @@ export function readNamed(
     if (member !== undefined) return { member, expected: 'none beside a whole quote' };
     const handed = readHandedQuote(quote);
     const expected = 'a quote as POST /v1/quotes answered it, with an id of "quote:" and a UUID';
-    return handed === null ? { member: 'quote', expected } : { subject: handed.subject, quote: handed };
+    return handed === null
+      ? { member: 'quote', found: foundIn(quote), expected }
+      : { subject: handed.subject, quote: handed };
   }
   if (kind === undefined) {
     return { member: 'kind', expected: `one of ${TRACKED_KINDS.join(', ')}, or a whole \`quote\`` };
@@ -92,6 +94,11 @@ export function readNamed(
       return readId(evmAddressField, id, (address) => vaultId({ address, chainId: chain.data }));
     }
   }
+}
+
+/** What stands where the id of a quote should. */
+function foundIn({ id }: JsonObject): string {
+  return id === undefined ? 'an object without id' : `an id ${JSON.stringify(id).slice(0, 80)}`;
 }
 
 function readId(

@@ -3,6 +3,7 @@ import { type Claim, FORGOTTEN_WEIGHT, weightOf } from '../domain/proof/claim.ts
 import { PAYMENTS } from '../domain/proof/payment.ts';
 import { PROOF, type Proof } from '../domain/proof/proof.ts';
 import { type Statement, statementPrint } from '../domain/proof/statement.ts';
+import type { WaitingReason } from '../domain/proof/verdict.ts';
 import { asSubjectId, foldHex, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
@@ -21,6 +22,15 @@ const LONGEST_WAIT_MS = 3_600_000;
 
 /** How many ended checks are forgotten by one round. */
 const TRIMMED_AT_ONCE = 500;
+
+/** Why a check ends whose chain has left the config: it is asked anew when the chain is back. */
+export const CHAIN_LEFT = 'chain-not-configured';
+
+/** Why a check waits that wants what others hold. */
+const WAITS_FOR_LOGS: WaitingReason = 'claimed';
+
+/** How many checks of a chain that is back are asked anew by one round. */
+const REOPENED_AT_ONCE = 500;
 
 /** The statement as it is kept: who may rightly receive is found out anew whenever it is asked. */
 const STATED = z.object({
@@ -92,6 +102,7 @@ export type CheckEnding = {
   logs: string[];
   from: string[];
   held: boolean;
+  left: boolean;
   keep: number;
 };
 
@@ -140,6 +151,11 @@ export class CheckStore {
     return (await this.#redis.get(this.#keys.checksCursor)) ?? '';
   }
 
+  /** Forgets how far the feed has come: what is told from now on until it begins again is not checked. */
+  async forgetCursor(): Promise<void> {
+    await this.#redis.del(this.#keys.checksCursor);
+  }
+
   /** Sets the cursor of the feed, where there is none yet. */
   async begin(cursor: string): Promise<void> {
     await this.#redis.set(this.#keys.checksCursor, cursor, 'NX');
@@ -167,18 +183,20 @@ export class CheckStore {
   }
 
   /**
-   * Claims checks that are due, at most so many of each chain. `nextInMs`: until the next of these chains is due; null where
-   * none waits.
+   * Claims checks that are due, at most so many of each chain; with `all` also those that are not, or that others work on.
+   * `nextInMs`: until the next of these chains is due; null where none waits.
    */
   async claim(
     token: string,
     rooms: ReadonlyMap<string, number>,
+    { all = false }: { all?: boolean } = {},
   ): Promise<{ claimed: ClaimedCheck[]; nextInMs: number | null }> {
     const [now, next, rows] = await this.#redis.iwClaimChecks(
       this.#keys.checks,
       token,
       String(LEASE_MS),
       String(LONGEST_WAIT_MS),
+      String(all ? LONGEST_WAIT_MS : 0),
       ...[...rooms].flatMap(([chain, room]) => [chain, String(room)]),
     );
     const flat = CLAIMED.parse(rows);
@@ -193,6 +211,11 @@ export class CheckStore {
     return { claimed, nextInMs: next === '' ? null : Math.max(0, Number(next) - Number(now)) };
   }
 
+  /** Has asked anew what ended because one of these chains had left the config, a bounded part of it. Returns how many. */
+  async reopenLeft(chains: readonly string[]): Promise<number> {
+    return this.#redis.iwReopenLeft(this.#keys.checks, String(REOPENED_AT_ONCE), ...chains);
+  }
+
   /** Keeps claims for as long as they are worked on. Returns the ids of those that are lost. */
   async renew(claims: readonly { id: string; token: string }[]): Promise<string[]> {
     if (claims.length === 0) return [];
@@ -200,7 +223,7 @@ export class CheckStore {
     return this.#redis.iwRenewChecks(this.#keys.checks, String(LEASE_MS), ...pairs);
   }
 
-  /** Lets a check wait until it is asked again. False when the claim is lost. */
+  /** Lets a check wait until it is asked again, without its logs where it wants those of others. False when the claim is lost. */
   async postpone(
     { id, token }: { id: string; token: string },
     {
@@ -217,6 +240,7 @@ export class CheckStore {
       token,
       String(Math.round(Math.min(inMs, LONGEST_WAIT_MS))),
       readings === null ? '0' : '1',
+      because === WAITS_FOR_LOGS && readings !== null ? '1' : '0',
       'because',
       because,
       'failed',
@@ -240,6 +264,7 @@ export class CheckStore {
       logs: logs.map(String),
       from: [...from],
       held: isHeld,
+      left: because === CHAIN_LEFT,
       keep: this.#retentionMs,
     };
   }

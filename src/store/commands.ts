@@ -61,6 +61,7 @@ declare module 'ioredis' {
     iwRenewChecks(...keysAndArgs: string[]): Result<string[], Context>;
     iwPostponeCheck(...keysAndArgs: string[]): Result<number, Context>;
     iwEndCheck(...keysAndArgs: string[]): Result<string, Context>;
+    iwReopenLeft(...keysAndArgs: string[]): Result<number, Context>;
     iwTrimChecks(...keysAndArgs: string[]): Result<number, Context>;
     iwAppendEvent(...keysAndArgs: string[]): Result<string, Context>;
   }

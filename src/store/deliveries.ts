@@ -124,13 +124,20 @@ export class DeliveryStore {
   /**
    * Hands deliveries of a receiver to a process, oldest first, as far as the receiver's pace allows. `held` are the ids
    * that the process has in hand; what else Redis takes for its own was handed out in an answer that never came.
+   * `together`: all of it is sent in one message, in this order, so that deliveries of one subject may follow each other.
    */
   async claim(
     receiver: string,
-    wanted: { process: string; most: number; intervalMs: number | null; held: readonly string[] },
+    wanted: {
+      process: string;
+      most: number;
+      intervalMs: number | null;
+      together?: boolean;
+      held: readonly string[];
+    },
   ): Promise<Claims> {
     const keys = this.#keys;
-    const { process, most, intervalMs, held } = wanted;
+    const { process, most, intervalMs, together = false, held } = wanted;
     const [nowMs, waitMs, texts, ...rows] = CLAIMS.parse(
       await this.#redis.iwClaimDeliveries(
         keys.receiver(receiver),
@@ -143,6 +150,7 @@ export class DeliveryStore {
         intervalMs === null ? '' : String(intervalMs),
         keys.delivery(receiver, ''),
         keys.tracked,
+        together ? '1' : '',
         ...held,
       ),
     );

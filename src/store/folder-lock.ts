@@ -1,6 +1,7 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { makeFolder } from '../make-folder.ts';
 
 /** How long several that start at once may be in each other's way before one of them has the lock. */
 const CONTENTION_MS = 2_000;
@@ -33,7 +34,7 @@ export class FolderLock {
 
   /** Takes the lock of a folder, which is made where there is none. Throws FolderInUse. */
   static async take(folder: string): Promise<FolderLock> {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await makeFolder(folder);
     const database = new DatabaseSync(join(folder, 'daemon.lock'), { timeout: CONTENTION_MS });
     try {
       database.exec('BEGIN EXCLUSIVE');

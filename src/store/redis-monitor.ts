@@ -2,6 +2,7 @@ import { withTimeout } from '../with-timeout.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import { isKept, type Persistence, readPersistence } from './persistence.ts';
+import { isOff } from './startup-checks.ts';
 
 /** All spans are counted in ticks of about a second: a process that stood still itself must not blame Redis for it. */
 const TICK_MS = 1_000;
@@ -27,6 +28,8 @@ export type MonitorOptions = {
   onBack: (role: string) => void;
   /** Told when the persistence has changed, and now and then while nothing is kept. Not of the first reading. */
   onPersistence: (persistence: Persistence) => void;
+  /** Told when the clock of Redis has come to be off ours, or on it again. Not of the first reading. */
+  onClock: (skewMs: number) => void;
   /** The length of a tick, which tests shorten. */
   tickMs?: number;
 };
@@ -163,12 +166,18 @@ export class RedisMonitor {
     if (first === undefined) return;
     this.#inspectedAt = this.#ticks;
     try {
-      this.#clockSkewMs = (await redisTimeMs(first.redis)) - Date.now();
+      this.#noteClock((await redisTimeMs(first.redis)) - Date.now());
       this.#note(await readPersistence(first.redis));
     } catch {
       // Whether Redis answers is told elsewhere; a user that may not ask for INFO leaves it unknown.
       this.#persistence = { kind: 'unknown' };
     }
+  }
+
+  #noteClock(skewMs: number): void {
+    const before = this.#clockSkewMs;
+    this.#clockSkewMs = skewMs;
+    if (before !== null && isOff(before) !== isOff(skewMs)) this.#options.onClock(skewMs);
   }
 
   #note(persistence: Persistence): void {

@@ -8,8 +8,12 @@ export type RedisFinding = { fatal: boolean; message: string };
 /** `PEXPIRE … GT`, on which the keeping of finished subjects rests, came with 7.0. */
 const LEAST_VERSION = [7, 0] as const;
 
-/** A difference between our clock and Redis's that is worth a word. */
-export const CLOCK_WARNING_MS = 2_000;
+const CLOCK_WARNING_MS = 2_000;
+
+/** Whether a difference between our clock and Redis's is worth a word. */
+export function isOff(skewMs: number): boolean {
+  return Math.abs(skewMs) > CLOCK_WARNING_MS;
+}
 
 /** Looks whether a Redis fits: version, eviction policy, persistence, clock. An empty list means that it does. */
 export async function checkRedis(redis: RedisClient): Promise<RedisFinding[]> {
@@ -33,7 +37,7 @@ export async function checkRedis(redis: RedisClient): Promise<RedisFinding[]> {
   const warning = persistenceWarning(await readPersistence(redis));
   if (warning !== null) findings.push({ fatal: false, message: warning });
   const skewMs = Math.abs((await redisTimeMs(redis)) - Date.now());
-  if (skewMs > CLOCK_WARNING_MS) {
+  if (isOff(skewMs)) {
     findings.push({
       fatal: false,
       message: `the clock of this machine is ${(skewMs / 1_000).toFixed(1)} s off the clock of Redis`,

@@ -370,6 +370,15 @@ describe('a fault of one endpoint', () => {
     }
   });
 
+  test('receipt-disagreement names a block that the endpoint itself does not have', async () => {
+    await fault({ type: 'receipt-disagreement', path });
+    const { blockHash, blockNumber, logs } = await receiptAt(payment, 'bad');
+    expect(logs.map((log) => log.blockHash)).toEqual(logs.map(() => blockHash));
+    expect(blockNumber).toBe((await receiptAt(payment)).blockNumber);
+    expect((await bad().getBlock({ blockNumber })).hash).not.toBe(blockHash);
+    await expect(bad().getBlock({ blockHash })).rejects.toThrow('could not be found');
+  });
+
   test('other-chain is another chain', async () => {
     await fault({ type: 'other-chain', path });
     expect(await bad().getChainId()).toBe(31337);

@@ -1,11 +1,9 @@
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type ChainReader, createChainReaders, type EndpointCall } from '../../src/chains/chain-readers.ts';
-import type { ChainEndpoint, CheckedChain } from '../../src/config/config.ts';
-import { READING } from '../../src/domain/proof/reading.ts';
 import { Secret } from '../../src/secret.ts';
-import { type RpcAnswer, type RpcRequest, rpcServer } from '../support/json-rpc-server.ts';
+import type { RpcAnswer } from '../support/json-rpc-server.ts';
 import { ALICE, SOLVER, TOKEN, TX } from '../support/proof.ts';
+import { type ReaderParts, type RpcAnswers, type RpcReader, rpcReader } from '../support/rpc-reader.ts';
 
 const KEY = 'Zkey-of-the-node-0123456789';
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
@@ -14,8 +12,6 @@ const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
-
-type Answers = Record<string, (request: RpcRequest) => RpcAnswer>;
 
 const hex = (value: number): string => `0x${value.toString(16)}`;
 const blockHash = (number: number): string => `0x${number.toString(16).padStart(64, 'b')}`;
@@ -51,7 +47,7 @@ function receipt(parts: Record<string, unknown> = {}) {
 }
 
 /** A node of chain 8453 whose final block is 110. */
-const NODE: Answers = {
+const NODE: RpcAnswers = {
   eth_chainId: () => ({ result: '0x2105' }),
   eth_syncing: () => ({ result: false }),
   eth_blockNumber: () => ({ result: hex(120) }),
@@ -62,41 +58,12 @@ const NODE: Answers = {
   eth_getTransactionReceipt: () => ({ result: receipt() }),
 };
 
-type Parts = Partial<Omit<CheckedChain, 'endpoints'>> & { endpoint?: Partial<ChainEndpoint> };
-
 /** A reader of one node that answers so. */
-async function reading(answers: Answers, { endpoint = {}, ...chain }: Parts = {}) {
-  const all: Answers = { ...NODE, ...answers };
-  const server = await rpcServer(
-    (request) => all[request.method]?.(request) ?? { error: { code: -32601, message: 'no such method' } },
-  );
-  cleanups.push(() => server.close());
-  const calls: EndpointCall[] = [];
-  const own: ChainEndpoint = {
-    name: 'own',
-    url: new Secret(`http://localhost:${server.port}/v2/${KEY}`),
-    headers: {},
-    requestsPerSecond: 1_000,
-    timeoutMs: 5_000,
-    proxy: null,
-    ...endpoint,
-  };
-  const checked: CheckedChain = {
-    chainId: '8453',
-    finality: 'finalized',
-    fulfilments: null,
-    ...chain,
-    endpoints: [own],
-  };
-  const reader = createChainReaders([checked], { onCall: (call) => calls.push(call) }).get(checked.chainId);
-  if (reader === undefined) throw new Error('expected a reader');
-  cleanups.push(() => reader.close());
-  return { reader, server, calls, read: () => one(reader) };
-}
-
-async function one(reader: ChainReader) {
-  const [reading] = await reader.read(TX, { token: TOKEN });
-  return READING.parse(reading);
+async function reading(answers: RpcAnswers, parts: ReaderParts = {}): Promise<RpcReader> {
+  const asked = { path: `/v2/${KEY}`, txHash: TX, token: TOKEN };
+  const started = await rpcReader({ ...NODE, ...answers }, asked, parts);
+  cleanups.push(() => started.close());
+  return started;
 }
 
 test('a receipt in a final block is found with its moves', async () => {
@@ -119,6 +86,17 @@ test('a receipt in a final block is found with its moves', async () => {
     'eth_getBlockByNumber ok',
   ]);
   expect(server.seen.every(({ path }) => path === `/v2/${KEY}`)).toBe(true);
+});
+
+test('logs of amount 0 are no moves, however many there are', async () => {
+  const nothing = (index: number) => log({ data: `0x${'0'.repeat(64)}`, logIndex: hex(index) });
+  const many = Array.from({ length: 600 }, (_, index) => nothing(index + 10));
+  const { read } = await reading({
+    eth_getTransactionReceipt: () => ({ result: receipt({ logs: [log(), ...many] }) }),
+  });
+  const found = await read();
+  expect(found).toMatchObject({ outcome: 'found', moves: [{ amount: '1000', index: 3 }] });
+  expect(found).not.toHaveProperty('isPartial');
 });
 
 test('a thousand fills cost at most three calls each, and those of one block share it', async () => {
@@ -198,7 +176,7 @@ test('a block that was confirmed and reorganised all the same is read anew', asy
 
 describe('an endpoint that makes no sense has failed, and nothing else', () => {
   const html = '<html>busy</html>';
-  test.each<[string, Answers, RegExp]>([
+  test.each<[string, RpcAnswers, RegExp]>([
     [
       'another chain',
       { eth_chainId: () => ({ result: '0x1' }) },
@@ -371,7 +349,7 @@ test('what an endpoint fulfils by the pinned event is read, and no other event',
 });
 
 test('the URL of an endpoint and what stands in its headers is in nothing that is said', async () => {
-  const echoes: Answers[] = [
+  const echoes: RpcAnswers[] = [
     { eth_getTransactionReceipt: ({ path }) => ({ status: 401, body: `no such key: ${path}` }) },
     {
       eth_getTransactionReceipt: ({ path }) => ({

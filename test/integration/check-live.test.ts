@@ -85,8 +85,9 @@ describe('check --live', () => {
     ['401 invalid-api-key', INVALID, 'the upstream refuses the API key (HTTP 401, invalid-api-key): '],
     ['403 of the gateway', GATEWAY, 'the upstream refuses the request (HTTP 403 without a code): '],
   ])('says in one sentence that a key is refused (%s), and ends with 78', async (_, answer, sentence) => {
-    const { code, upstream } = await check(answer);
+    const { code, upstream, lists } = await check(answer);
     expect(code).toBe(78);
+    expect(lists).toMatch(/^FAILED {2}chains and tokens +the upstream refuses/);
     expect(upstream).toMatch(/^FAILED {2}upstream http:\S+ +the upstream refuses/);
     expect(upstream).toContain(sentence);
     expect(upstream).not.toMatch(/[{}]/);
@@ -249,6 +250,12 @@ describe('check --live', () => {
   );
 
   test('shows no password of Redis that an answer repeats', async () => {
+    const open = inject('redisUrl').replace('redis://', 'redis://:Zqx1nobody-asks@');
+    const { lines: found } = await check(WORKS, { redisUrl: open });
+    expect(lineOf('Redis (redis.url)', found)).toMatch(
+      /^FAILED .*found no password there, expected the one of/,
+    );
+    expect(found.join()).not.toContain('Zqx1');
     const password = 'Zqx1password-of-redis';
     const redis = await talkingServer('', (line) =>
       line.startsWith('*')

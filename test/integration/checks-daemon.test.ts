@@ -47,6 +47,28 @@ async function read(url: string): Promise<Record<string, unknown>> {
   return z.record(z.string(), z.json()).parse(await answer.json());
 }
 
+/** Has a sandbox do something wrong. */
+async function fault(sandbox: Sandbox, what: object): Promise<void> {
+  const added = await fetch(`${sandbox.controlUrl}/faults`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(what),
+  });
+  expect(await added.text().then((text) => (added.ok ? '' : text))).toBe('');
+}
+
+/** Waits until a check of a transfer is so. */
+async function until(url: string, id: string, wanted: { state: string; because?: string }): Promise<void> {
+  const found = z.array(z.object({ state: z.string(), because: z.string().nullable() }));
+  await eventually(`${id}: ${JSON.stringify(wanted)}`, async () => {
+    const { checks } = await read(`${url}/api/v1/subjects/${id}`);
+    return found
+      .catch([])
+      .parse(checks)
+      .some(({ state, because }) => state === wanted.state && (wanted.because ?? because) === because);
+  });
+}
+
 describe('a daemon that is given endpoints of a chain while it runs', () => {
   test('tells from then on what the chain says of each delivery, by webhook, API and metrics', async () => {
     const sandbox = await newSandbox();
@@ -100,9 +122,53 @@ describe('a daemon that is given endpoints of a chain while it runs', () => {
     expect(disputed.subjects).toHaveLength(4);
     const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
     expect(metrics).toMatch(/^intentwatch_proofs_total\{chain="10",outcome="disputed"\} 4$/m);
+    expect(metrics).toMatch(/^intentwatch_proof_oldest_unread_event_seconds [\d.e-]+$/m);
     expect(metrics).toMatch(/^intentwatch_proof_checks\{chain="10",state="verified"\} 1$/m);
     expect(metrics).toMatch(/^intentwatch_upstream_lag_seconds_count\{route="8453:10"\} 1$/m);
     expect(metrics).toMatch(/^intentwatch_rpc_calls_total\{chain="10",endpoint="own",outcome="ok"\} [1-9]/m);
+  });
+});
+
+describe('a chain that leaves the config while payments on it are checked', () => {
+  /** A transfer whose delivery is checked at endpoints that hang. */
+  async function checking() {
+    const sandbox = await newSandbox();
+    const hook = await started(new TestReceiver());
+    await fault(sandbox, { type: 'latency', ms: 600_000, path: '/chains/10/' });
+    const prefix = testPrefix();
+    const config = (chains: object) => configOf(sandbox, hook, prefix, chains);
+    const on = { 10: endpointsOf(sandbox, 10), 42161: endpointsOf(sandbox, 42161) };
+    const running = await reloadable(config(on), { later });
+    const made = await orderAt(sandbox, { funder: WALLET, recipient: WALLET });
+    const id = `intent:${made.intentHash}`;
+    await until(running.daemon.url, id, { state: 'waiting' });
+    return { sandbox, hook, config, on, running, id };
+  }
+
+  test('leaves them as not checked, and they are checked once it is back', async () => {
+    const { sandbox, hook, config, on, running, id } = await checking();
+    const { daemon, write, lines } = running;
+    await write(config({ 42161: on[42161] }));
+    expect(await daemon.reload()).toMatchObject({ ok: true });
+    await until(daemon.url, id, { state: 'unchecked', because: 'chain-not-configured' });
+    expect(lines.filter(({ msg }) => msg === 'check.ended')).toMatchObject([
+      { subject: id, state: 'unchecked', because: 'chain-not-configured', isTold: false },
+    ]);
+    expect(hook.events.filter(({ data }) => data.proof !== undefined)).toEqual([]);
+
+    await fetch(`${sandbox.controlUrl}/faults`, { method: 'DELETE' });
+    await write(config(on));
+    expect(await daemon.reload()).toMatchObject({ ok: true });
+    await hook.until((events) =>
+      events.some(({ type, data }) => type === 'intent.verified' && data.subject.id === id),
+    );
+  });
+
+  test('and was the last one leaves them so also at a start without it', async () => {
+    const { config, running, id } = await checking();
+    await running.daemon.close();
+    const { daemon } = await reloadable(config({}), { later });
+    await until(daemon.url, id, { state: 'unchecked', because: 'chain-not-configured' });
   });
 });
 
@@ -110,14 +176,8 @@ describe('endpoints of a chain that hang', () => {
   test('hold up neither the checks of another chain nor the end of the daemon', async () => {
     const sandbox = await newSandbox();
     const hook = await started(new TestReceiver());
-    const fault = { type: 'latency', ms: 600_000, path: '/chains/42161/' };
     const chains = { 10: endpointsOf(sandbox, 10), 42161: endpointsOf(sandbox, 42161) };
-    const added = await fetch(`${sandbox.controlUrl}/faults`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(fault),
-    });
-    expect(await added.text().then((text) => (added.ok ? '' : text))).toBe('');
+    await fault(sandbox, { type: 'latency', ms: 600_000, path: '/chains/42161/' });
     const { daemon } = await reloadable(configOf(sandbox, hook, testPrefix(), chains), { later });
     const order = async (to: number): Promise<string> =>
       `intent:${(await orderAt(sandbox, { funder: WALLET, recipient: WALLET, to })).intentHash}`;

@@ -1,6 +1,8 @@
+import { isDeepStrictEqual } from 'node:util';
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { proofOf } from '../../src/domain/proof/proof-flags.ts';
+import { Checks } from '../../src/queues/checks/checks.ts';
 import { runCheck } from '../../src/queues/checks/run-check.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect, redisTimeMs } from '../../src/store/connection.ts';
@@ -11,6 +13,7 @@ import {
   delivery,
   failed,
   found,
+  OTHER_TOKEN,
   PAYEE,
   SOLVER,
   TOKEN,
@@ -355,6 +358,33 @@ describe('one payment that two transfers claim', () => {
     expect(await stage.proofs()).toHaveLength(2);
   });
 
+  test('are both told also where each is restated as what proved the other', async () => {
+    stage.script = () =>
+      ['own', 'other'].map((name) =>
+        found(name, { amounts: ['1000', '1000'], tokens: [TOKEN, OTHER_TOKEN] }),
+      );
+    const verifier = stage.start();
+    const paid = (number: number, token: string) =>
+      stage.tell(hashOf(number), 'filled', { destinationTx: delivery({ token }) });
+    const [one, two] = [await paid(1, TOKEN), await paid(2, OTHER_TOKEN)];
+    await stage.until(one, 'verified');
+    await stage.until(two, 'verified');
+    await verifier.close();
+    await paid(1, OTHER_TOKEN);
+    await paid(2, TOKEN);
+    stage.start();
+    await eventually('both are told anew', async () => {
+      await stage.makeDue();
+      const checks = (await Promise.all([one, two].map((id) => stage.store.of(id)))).flat();
+      const told = checks.map(({ state, statement }) => [state, statement.token]);
+      return isDeepStrictEqual(told, [
+        ['verified', OTHER_TOKEN],
+        ['verified', TOKEN],
+      ]);
+    });
+    expect((await stage.proofs()).map(({ type }) => type)).toEqual(Array(4).fill('intent.verified'));
+  });
+
   test('that delivered one does not refund another', async () => {
     stage.start();
     const first = await filled(1);
@@ -495,6 +525,20 @@ describe('the feed', () => {
     expect(await stage.store.of(before)).toEqual([]);
   });
 
+  test('says how far it is behind the event log', async () => {
+    const feed = stage.feed();
+    expect(await feed.oldestUnreadMs()).toBeNull();
+    await filled(1);
+    await filled(2);
+    const [first] = await stage.log.after('0-0', 1);
+    expect(await feed.oldestUnreadMs()).toBe(Number(first?.id.split('-')[0]));
+    feed.start();
+    await eventually('all was read', async () => (await feed.oldestUnreadMs()) === null);
+    await feed.close();
+    await redis.set(stage.keys.checksCursor, 'of-another-log|99999999999999-0');
+    expect(await feed.oldestUnreadMs()).toBe(Number(first?.id.split('-')[0]));
+  });
+
   test('says what was trimmed before it was read, and goes on behind it', async () => {
     await filled(1);
     await stage.log.trim(Date.now() + 60_000);
@@ -563,6 +607,42 @@ describe('a check that ends in an error', () => {
     expect(waits[2]).toBeGreaterThan(waits[0] ?? 0);
     expect(errors).toBe(3);
     expect((await stage.store.of(poisoned))[0]?.state).toBe('waiting');
+  });
+});
+
+describe('a chain that has left the config', () => {
+  test('has all that waits on it end, however much, and nothing else; once it is back it is asked anew', async () => {
+    const verifier = stage.start();
+    const told = await filled(1);
+    await stage.until(told, 'verified');
+    await verifier.close();
+    const feed = stage.feed();
+    feed.start();
+    const many = await Promise.all(Array.from({ length: 250 }, (_, index) => filled(index + 2)));
+    const inState = async (state: string): Promise<number> =>
+      (await stage.store.counts()).find((one) => one.state === state)?.count ?? 0;
+    await eventually('all were fed', async () => (await inState('waiting')) === many.length);
+    await feed.close();
+    // Another works on some of them.
+    const [slow] = (await stage.store.claim('slow', new Map([[CHAIN, 1]]))).claimed;
+    if (slow === undefined) throw new Error('nothing was claimed');
+
+    const without = new Checks({ ...stage.parts(), readers: new Map() });
+    await eventually('all have ended', async () => {
+      await without.settleLeft();
+      return (await inState('unchecked')) === many.length;
+    });
+    await without.close();
+    expect(await stage.store.cursor()).toBe('');
+    expect((await stage.store.of(told))[0]?.state).toBe('verified');
+    expect((await stage.store.of(many[0] ?? told))[0]?.because).toBe('chain-not-configured');
+    await runCheck(slow, stage.parts(), AbortSignal.timeout(60_000));
+    expect(await stage.proofs()).toHaveLength(1);
+
+    const back = stage.start();
+    await back.checks.settleLeft();
+    await eventually('all are told', async () => (await inState('verified')) === many.length + 1);
+    expect(await stage.proofs()).toHaveLength(many.length + 1);
   });
 });
 

@@ -347,6 +347,9 @@ describe('receivers', () => {
       'name: late\ntype: webhook\nurl: https://example.com/\nsecrets: ["${LATE_SECRET}"]\n',
     );
     const secret = `whsec_${Buffer.alloc(32, 3).toString('base64')}`;
+    expect((await run(url, ['receivers', 'add', 'nofile.yaml'])).err).toContain(
+      'found no such file, expected a receiver as in the config, in YAML or JSON',
+    );
     expect((await run(url, ['receivers', 'add', file])).err).toContain(
       'found ${LATE_SECRET}, which is not set',
     );

@@ -225,7 +225,10 @@ describe.skipIf(installation.skip)(`against a real Prometheus${installation.note
         { ...IDLE, surface: 'quotes', budget: 1 },
       ],
       waits: async () => [{ kind: 'wallet', longestSeconds: 12 }],
-      checks: async () => [{ chain: '8453', states: [{ state: 'waiting', count: 2 }], oldestSeconds: 30 }],
+      checks: async () => ({
+        chains: [{ chain: '8453', states: [{ state: 'waiting', count: 2 }], oldestSeconds: 30 }],
+        unreadSeconds: 4,
+      }),
       learned: async () => ({
         stages: [
           { route: '8453>10', stage: 'pending', observations: 41.5, medianSeconds: 24, p99Seconds: 130 },

@@ -145,6 +145,39 @@ test('a delivery whose fact was lost is opened anew and waits neither for itself
   expect(await claimed()).toEqual(['evt_2']);
 });
 
+test('what is sent in one message follows the log, whatever waits for what', async () => {
+  const { deliveries, lease } = await deliveryStage(open, {
+    hook: { hook: await open.started(new Hook()) },
+  });
+  const order = ['a1', 'a2', 'b1', 'a3', 'b2', 'c1'];
+  await deliveries.open((await lease.hold()) ?? '', {
+    receiver: 'hook',
+    deliveries: order.map((id, index) => ({
+      id: `evt_${id}`,
+      entry: `${index + 1}-0`,
+      roots: [ROOT],
+      subject: id.slice(0, 1),
+    })),
+    replay: null,
+    cursor: null,
+    process: 'p',
+  });
+  const claimed = async (together: boolean, most: number) => {
+    const wanted = { process: 'p', most, intervalMs: null, held: [], together };
+    return (await deliveries.claim('hook', wanted)).claimed.map(({ id }) => id.slice(4));
+  };
+  // Nothing is held, and so each claim begins anew.
+  expect(await claimed(false, 10)).toEqual(['a1', 'b1', 'c1']);
+  expect(await claimed(true, 10)).toEqual(order);
+  expect(await claimed(true, 4)).toEqual(order.slice(0, 4));
+  expect(await claimed(false, 10)).toEqual(['a1', 'b1', 'c1']);
+  await deliveries.handBack('hook', { process: 'p', ids: ['evt_c1', 'evt_b1'], afterMs: null });
+  const noting = { outcome: 'delivered', nextAtMs: null, counts: true, answer: '', restMs: null } as const;
+  const more = { disableAfterMs: 1_000, process: 'p', nowMs: 2, attempt: DELIVERED };
+  await deliveries.record('hook', { ...noting, ...more, ids: ['evt_a1', 'evt_a2'] });
+  expect(await claimed(true, 10)).toEqual(order.slice(2));
+});
+
 test('times that a clock of Redis noted that was an hour ahead hold up nothing', async () => {
   const { redis, keys, deliveries, lease } = await deliveryStage(open, {
     hook: { hook: await open.started(new Hook()) },

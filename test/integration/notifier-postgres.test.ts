@@ -118,6 +118,29 @@ describe.skipIf(NOT_INSTALLED !== '')(`a receiver of type postgres${NOT_INSTALLE
     expect(await rows()).toEqual(before);
   });
 
+  test('inserts several in their order, all or none, but those that are there', async () => {
+    const { deliver, notifier } = notifierOf(receiverAt(postgres.url));
+    const options = { signal: new AbortController().signal, nowMs: Date.now() };
+    const events = ['evt_3', 'evt_1', 'evt_2'].map((id, index) => ({
+      event: renderedEvent(id),
+      entry: `${index + 1}-0`,
+    }));
+    await deliver(renderedEvent('evt_1'), '2-0');
+    expect(await notifier.deliverTogether?.(events, options)).toMatchObject({
+      outcome: 'delivered',
+      reason: 'inserted but for 1 of 3, which were there already',
+    });
+    expect((await rows()).map(({ id }) => id)).toEqual(['evt_1', 'evt_3', 'evt_2']);
+    expect(await notifier.deliverTogether?.(events, options)).toMatchObject({
+      reason: 'all were there already',
+    });
+    await admin.query(`ALTER TABLE intentwatch_events ADD CHECK (id <> 'evt_bad')`);
+    const refused = ['evt_4', 'evt_bad', 'evt_5'].map((id) => ({ event: renderedEvent(id), entry: null }));
+    const { outcome, reason } = (await notifier.deliverTogether?.(refused, options)) ?? {};
+    expect([outcome, reason]).toEqual(['failed', expect.stringContaining('(23514)')]);
+    expect(await rows()).toHaveLength(3);
+  });
+
   test('positions sort as entries of the log do', async () => {
     const { deliver } = notifierOf(receiverAt(postgres.url));
     const entries = ['999999999999-12', '1795174224900-2', '1795174224900-10', '1795174224901-0'];
@@ -331,7 +354,7 @@ test('does not speak to a server that has no TLS', async () => {
   const { deliver } = notifierOf(receiverAt(url, { allowInsecure: false }));
   expect(await deliver(renderedEvent())).toMatchObject({
     outcome: 'failed',
-    reason: 'The server does not support SSL connections',
+    reason: `The server does not support SSL connections: 127.0.0.1:${server.port}`,
   });
 });
 
@@ -358,7 +381,10 @@ test('connects without a bound on statements to a pooler that knows none', async
 test('says that nobody answers, and nothing of the password', async () => {
   const url = `postgres://daemon:${PASSWORD}@127.0.0.1:${await freePort()}/events`;
   const { deliver } = notifierOf(receiverAt(url));
-  expect(await deliver(renderedEvent())).toMatchObject({ outcome: 'failed', reason: 'connection refused' });
+  expect(await deliver(renderedEvent())).toMatchObject({
+    outcome: 'failed',
+    reason: expect.stringMatching(/^connection refused: 127\.0\.0\.1:\d+$/),
+  });
   const silent = await started(new RawServer(() => undefined));
   const slow = notifierOf(
     receiverAt(`postgres://daemon:${PASSWORD}@127.0.0.1:${silent.port}/events`, { timeoutMs: 300 }),

@@ -1,13 +1,16 @@
 import { expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { testPrefix } from '../support/daemon.ts';
+import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
+import { Program } from '../support/program.ts';
 import { reloadable } from '../support/reloadable.ts';
-import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { hashOf, intentRecord, ScriptedUpstream, upstreamOfStatuses } from '../support/scripted-upstream.ts';
 
 const { later, started } = opening();
 
-const [CONFIGURED, TRACKED] = [hashOf(1), hashOf(2)];
+const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+const [CONFIGURED, TRACKED, LATER] = [hashOf(1), hashOf(2), hashOf(3)];
 
 const EVENTS = z.object({
   events: z.array(z.object({ type: z.string(), data: z.object({ subject: z.object({ id: z.string() }) }) })),
@@ -52,4 +55,52 @@ test('events without any receiver are pulled, shown, and owed to nobody', async 
   expect(await read('/undelivered')).toMatchObject({ undelivered: [] });
   const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
   expect(metrics.match(/^intentwatch_\w*(undelivered|deliver)\w*\{.*receiver=.*$/gm)).toBeNull();
+});
+
+test('all receivers leave the config and one comes back, while commands track and follow', async () => {
+  const statuses = new Map([CONFIGURED, TRACKED, LATER].map((hash) => [hash, 'pending']));
+  const upstream = await started(upstreamOfStatuses(statuses));
+  const hook = await started(new Hook());
+  const without = {
+    baseUrl: upstream.url,
+    redisUrl: inject('redisUrl'),
+    prefix: testPrefix(),
+    receivers: {},
+    subscriptions: [{ name: 'orders', receivers: [] as string[], intents: [CONFIGURED, LATER] }],
+  };
+  const receiving = {
+    ...without,
+    receivers: { backend: { url: hook.url } },
+    subscriptions: [{ name: 'orders', receivers: ['backend'], intents: [CONFIGURED, LATER] }],
+  };
+  const { daemon, write } = await reloadable(receiving, { later });
+  const command = async (args: readonly string[]): Promise<Program> => {
+    const program = await Program.start(MAIN, args, { INTENTWATCH_URL: daemon.url });
+    later(() => program.end('SIGKILL'));
+    return program;
+  };
+  const track = async (): Promise<string> => {
+    const program = await command(['track', 'intent', TRACKED]);
+    await program.ending();
+    return program.said();
+  };
+  await hook.until((came) => came.length === 2);
+  expect(await track()).toContain('expected who is told (backend), or [] for nobody');
+
+  await write(without);
+  expect(await daemon.reload()).toMatchObject({ ok: true, changes: { receivers: { removed: ['backend'] } } });
+  const follower = await command(['events', '--follow', '--json', '--since', '1h']);
+  expect(await track()).toBe(`intent:${TRACKED} is tracked`);
+  await follower.line(new RegExp(`intent.pending.*${TRACKED}`));
+  statuses.set(CONFIGURED, 'filled');
+  await follower.line(new RegExp(`intent.filled.*${CONFIGURED}`));
+  expect(hook.came).toHaveLength(2);
+
+  await write(receiving);
+  expect(await daemon.reload()).toMatchObject({ ok: true, changes: { receivers: { added: ['backend'] } } });
+  statuses.set(LATER, 'filled');
+  // It goes on where it stopped: what was told meanwhile is owed to its subscription.
+  await hook.until((came) => came.length === 4);
+  const filled = hook.came.slice(2).map(({ event }) => [event.type, event.data.subject.id]);
+  expect(filled.sort()).toEqual([CONFIGURED, LATER].map((hash) => ['intent.filled', `intent:${hash}`]));
 });

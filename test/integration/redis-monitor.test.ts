@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import {
@@ -37,20 +37,21 @@ function connected(port: number): RedisClient {
 function monitored(
   redis: RedisClient,
   openFresh: () => RedisClient,
-): { monitor: RedisMonitor; told: string[]; persistences: Persistence[] } {
-  const [told, persistences]: [string[], Persistence[]] = [[], []];
+): { monitor: RedisMonitor; told: string[]; persistences: Persistence[]; skewsMs: number[] } {
+  const [told, persistences, skewsMs]: [string[], Persistence[], number[]] = [[], [], []];
   const monitor = new RedisMonitor({
     key: 'some-key',
     openFresh,
     onAway: (role, reason) => told.push(`${role} away: ${reason}`),
     onBack: (role) => told.push(`${role} back`),
     onPersistence: (persistence) => persistences.push(persistence),
+    onClock: (skewMs) => skewsMs.push(skewMs),
     tickMs: TICK_MS,
   });
   later(async () => monitor.close());
   monitor.watch('commands', redis);
   monitor.start();
-  return { monitor, told, persistences };
+  return { monitor, told, persistences, skewsMs };
 }
 
 describe('what Redis keeps', () => {
@@ -86,6 +87,20 @@ describe('what Redis keeps', () => {
     await client.config('SET', 'appendonly', 'no');
     await eventually('the next look', () => monitor.persistence?.kind === 'nothing');
     expect(persistences).toEqual([{ kind: 'nothing' }]);
+  });
+
+  test('its clock is watched: when it comes apart from ours, and together again', async () => {
+    const server = await node();
+    const { monitor, skewsMs } = monitored(connected(server.port), () => connected(server.port));
+    await eventually('the clock was asked', () => monitor.clockSkewMs !== null);
+    const now = vi
+      .spyOn(Date, 'now')
+      .mockImplementation(() => performance.timeOrigin + performance.now() - 60_000);
+    later(async () => now.mockRestore());
+    await eventually('they are apart', () => skewsMs.length === 1);
+    now.mockRestore();
+    await eventually('they are together', () => skewsMs.length === 2);
+    expect(skewsMs.map((skewMs) => skewMs > 50_000)).toEqual([true, false]);
   });
 
   test('is said by a daemon at its start, by its readiness and by a metric', async () => {

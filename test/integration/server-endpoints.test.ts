@@ -36,7 +36,7 @@ async function serve(
       waits: async () => [],
       learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
       routes: async () => [],
-      checks: async () => [],
+      checks: async () => ({ chains: [], unreadSeconds: null }),
       ...options.sources,
     },
     directory: COMMON,

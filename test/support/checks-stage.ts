@@ -27,6 +27,8 @@ import { eventually } from './eventually.ts';
 /** A chain with endpoints, a token that is known on it, and one that pays. */
 export const CHAIN = '8453';
 export const TOKEN = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
+/** Another that is known on it. */
+export const OTHER_TOKEN = '0xfde4c96c8593536e31f229ea8f37b2ada2699bb2';
 export const SOLVER = '0x52908400098527886e0f7030069857d2e4169ee7';
 export const PAYEE = '0xde709f2102306220921060314715629080e2fb77';
 
@@ -44,7 +46,7 @@ export function txOf(number: number): string {
   return `0x${number.toString(16).padStart(64, '0')}`;
 }
 
-/** That an endpoint found the transaction in a final block, with these amounts of the token moved to the payee. */
+/** That an endpoint found the transaction in a final block, with these amounts moved to the payee: of the token, or of these. */
 export function found(
   endpoint: string,
   more: {
@@ -53,6 +55,7 @@ export function found(
     amounts?: readonly string[];
     to?: string;
     timestamp?: number;
+    tokens?: readonly string[];
   } = {},
 ): Reading {
   const {
@@ -61,9 +64,16 @@ export function found(
     amounts = ['1000'],
     to = PAYEE,
     timestamp = 1_800_000_000,
+    tokens = [],
   } = more;
   const block = { number: '100', hash: `0x${'b1'.repeat(32)}`, timestamp };
-  const moves = amounts.map((amount, index) => ({ token: TOKEN, from: SOLVER, to, amount, index }));
+  const moves = amounts.map((amount, index) => ({
+    token: tokens[index] ?? TOKEN,
+    from: SOLVER,
+    to,
+    amount,
+    index,
+  }));
   const head = isFinal ? { ...block, number: '101' } : { ...block, number: '99', timestamp: timestamp - 1 };
   return {
     endpoint,
@@ -92,7 +102,8 @@ export type Verifier = { feed: CheckFeed; checks: Checks; signals: Signals; clos
 /** Transfers, their checks, and what is told of them, in a Redis under a prefix of its own. */
 export class ChecksStage {
   readonly redis: RedisClient;
-  readonly keys = new Keys(testPrefix());
+  readonly prefix = testPrefix();
+  readonly keys = new Keys(this.prefix);
   readonly subjects: SubjectStore;
   readonly store: CheckStore;
   readonly log: EventLog;
@@ -134,7 +145,10 @@ export class ChecksStage {
         registry: new Registry(redis, this.keys, subjects),
       },
       readers: new Map([[CHAIN, reader]]),
-      tokens: () => ({ isListed: (token) => token === TOKEN, isCheckable: () => true }),
+      tokens: () => ({
+        isListed: (token) => token === TOKEN || token === OTHER_TOKEN,
+        isCheckable: () => true,
+      }),
       learning,
       signals,
       log: pino({ level: 'silent' }),

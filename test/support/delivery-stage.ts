@@ -116,3 +116,19 @@ export async function happen(
   await appendEvents(redis, keys, made);
   return made;
 }
+
+/** So many events of several transfers in turn, each time the next ones, made now. */
+export function happening({ redis, keys }: Pick<DeliveryStage, 'redis' | 'keys'>, transfers: number) {
+  let count = 0;
+  return async (more: number): Promise<MadeEvent[]> => {
+    const fromMs = await redisTimeMs(redis);
+    const made = Array.from({ length: more }, (_, index): MadeEvent => {
+      const number = count + index;
+      const subject = `intent:${hashOf(1_000 + (number % transfers))}`;
+      return { subject, sequence: Math.floor(number / transfers) + 1, atMs: fromMs, root: ROOT };
+    });
+    count += more;
+    await appendEvents(redis, keys, made);
+    return made;
+  };
+}

@@ -6,11 +6,12 @@ import { z } from 'zod';
 /** What came: a method and what it was asked with. */
 export type RpcRequest = { method: string; params: unknown[]; headers: IncomingHttpHeaders; path: string };
 
-/** What is answered: a result, an error, a whole HTTP answer, or nothing at all. */
+/** What is answered: a result, an error, a whole HTTP answer, one whose connection is cut within it, or nothing at all. */
 export type RpcAnswer =
   | { result: unknown }
   | { error: { code: number; message: string } }
   | { status: number; body: string; headers?: Record<string, string> }
+  | 'cut'
   | 'nothing';
 
 const REQUEST = z.object({ id: z.int(), method: z.string(), params: z.array(z.unknown()) });
@@ -27,6 +28,11 @@ export async function rpcServer(answer: (request: RpcRequest) => RpcAnswer): Pro
     seen.push(came);
     const said = answer(came);
     if (said === 'nothing') return;
+    if (said === 'cut') {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' });
+      response.write('{"jsonrpc":"2.0"', () => response.destroy());
+      return;
+    }
     if ('status' in said) {
       response.writeHead(said.status, { 'content-type': 'text/plain', ...said.headers });
       response.end(said.body);

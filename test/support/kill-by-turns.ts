@@ -6,8 +6,8 @@ import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { eventually } from './eventually.ts';
 
-/** How long any part of them may take. */
-const WAIT_MS = 240_000;
+/** How long nothing may arrive, or no transfer end, while something should: a machine may be slow, but not stand still. */
+const STILL_MS = 240_000;
 
 /**
  * Kills so often while so many events arrive, spread over all of them. Resolves when they have arrived and no transfer of
@@ -29,12 +29,26 @@ export async function killByTurns({
   sandbox.setPace(6);
   for (let turn = 1; turn <= kills; turn++) {
     const due = (turn * events) / (kills + 1);
-    await eventually(`${due} have arrived`, async () => (await arrived()) >= due, WAIT_MS);
+    await reaching(`${due} have arrived`, due, arrived);
     await kill(turn);
   }
-  await eventually(`${events} have arrived`, async () => (await arrived()) >= events, WAIT_MS);
+  await reaching(`${events} have arrived`, events, arrived);
   sandbox.setPace(0);
-  await eventually('all transfers have ended', () => sandbox.pace().livingTransfers === 0, WAIT_MS);
+  await reaching('all transfers have ended', 0, async () => -sandbox.pace().livingTransfers);
+}
+
+/** Waits for a number that grows to be so large. Throws, with where it stood, when it has not grown for STILL_MS. */
+async function reaching(awaited: string, goal: number, ask: () => Promise<number>): Promise<void> {
+  for (let found = await ask(); found < goal; ) {
+    const before = found;
+    const what = `${awaited}; it stood at ${before}`;
+    found = await eventually(what, () => grown(before, ask), STILL_MS);
+  }
+}
+
+async function grown(before: number, ask: () => Promise<number>): Promise<number | false> {
+  const found = await ask();
+  return found > before ? found : false;
 }
 
 /**
@@ -52,17 +66,14 @@ export async function toldAndFound<T>(
       entry.kind === 'event' && !isOperatorKind(entry.event.data.subject.kind) ? [entry.event.id] : [],
     );
   try {
-    return await eventually(
-      'all that was told is found',
-      async () => {
-        const told = await logged();
-        const found = await find();
-        // What comes between the two looks is in one of them only.
-        const isStill = (await logged()).length === told.length;
-        return isStill && told.length >= events && found.length >= told.length ? { told, found } : null;
-      },
-      WAIT_MS,
-    );
+    for (;;) {
+      const count = async (): Promise<number> => (await find()).length;
+      await reaching('all that was told is found', Math.max(events, (await logged()).length), count);
+      const told = await logged();
+      const found = await find();
+      // What comes between the two looks is in one of them only.
+      if (told.length === (await logged()).length && found.length >= told.length) return { told, found };
+    }
   } finally {
     await disconnect(redis);
   }

@@ -13,13 +13,14 @@ export type Place = { number: string; hash: string };
 
 /**
  * A stated payment, whether two endpoints contradict each other about it, and whether two hosts prove what funded its transfer.
- * `first`: what was stated before of the same transaction, where it states what another got.
+ * `first`: what was stated before of the same transaction, where it states what another got; `isBeside`: more moved in that
+ * than to that other.
  */
 export type Judged = {
   stated: StatedPayment;
   isContradicted: boolean;
   isFundingProved: boolean;
-  first: StatedPayment | null;
+  first: { stated: StatedPayment; isBeside: boolean } | null;
 };
 
 /** What must be told of a payment, by the rules that the user is promised; tables, and none of the daemon's code. */
@@ -99,13 +100,14 @@ function expectedOfRefund(judged: Judged): Expected {
 }
 
 /**
- * Whether what was delivered to another could be taken for the refund: it went to whoever paid, and is not more than was sent.
- * Who paid is told on EVM chains alone.
+ * Whether only what was delivered to another could be taken for the refund: nothing else moved, it went to whoever paid, and it
+ * is not more than was sent. Who paid is told on EVM chains alone.
  */
 function isLikeOwnRefund({ stated, first, isFundingProved }: Judged): boolean {
-  if (first === null || !isFundingProved || stated.chainId === SOLANA) return false;
-  const isToPayer = first.recipient.toLowerCase() === stated.recipient.toLowerCase();
-  return isToPayer && first.token === stated.token && BigInt(first.amount) <= BigInt(stated.amount);
+  if (first === null || first.isBeside || !isFundingProved || stated.chainId === SOLANA) return false;
+  const { recipient, token, amount } = first.stated;
+  const isToPayer = recipient.toLowerCase() === stated.recipient.toLowerCase();
+  return isToPayer && token === stated.token && BigInt(amount) <= BigInt(stated.amount);
 }
 
 function isUnlisted({ chainId, token }: StatedPayment): boolean {

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import type { StatedPayment } from '../../src/sandbox/chains/chains.ts';
+import { outcomeOf } from '../../src/sandbox/chains/moves.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { CHAINS } from '../../src/sandbox/world/chains.ts';
 import { type Place, placeKey } from './lying-account.ts';
 import { ENDPOINTS } from './lying-faults.ts';
 import { SOLANA } from './lying-orders.ts';
@@ -62,6 +64,13 @@ export async function contradictedOf(
   return found;
 }
 
+/** Whether more moves in the transaction of a payment than what is paid. */
+export function isBeside(payment: StatedPayment): boolean {
+  const chain = CHAINS.find(({ chainId }) => chainId === payment.chainId);
+  if (chain === undefined) throw new Error(`no chain ${payment.chainId}`);
+  return outcomeOf({ ...payment, block: 0 }, chain).moves.length > 1;
+}
+
 /** Where each transaction of these payments stands now, by `placeKey`; without those that stand nowhere. */
 export async function placesOf(
   sandbox: Sandbox,
@@ -101,19 +110,41 @@ const HASHED = z.union([
   z.object({ hash: z.string() }).transform(({ hash }) => hash),
 ]);
 
-/** An answer as text, without logs and balances of other tokens than this. */
+/** An answer as text: of logs only those of this token, and of balances only how far they changed. */
 function ofToken(answer: unknown, token: string): string {
-  return JSON.stringify(answer, (_, value: unknown) => (isOfOtherToken(value, token) ? null : value));
+  return JSON.stringify(answer, (_, value: unknown) => {
+    const log = LOG.safeParse(value);
+    if (log.success && log.data.address.toLowerCase() !== token.toLowerCase()) return null;
+    const balances = BALANCES.safeParse(value);
+    return balances.success ? { err: balances.data.err, changes: changesOf(balances.data, token) } : value;
+  });
 }
 
-function isOfOtherToken(value: unknown, token: string): boolean {
-  const read = OF_TOKEN.safeParse(value);
-  if (!read.success) return false;
-  const named = 'mint' in read.data ? read.data.mint : read.data.address;
-  return named.toLowerCase() !== token.toLowerCase();
+/** How much of a token each owner has more or less of, without those who have as much as before. */
+function changesOf(
+  { preTokenBalances, postTokenBalances }: z.infer<typeof BALANCES>,
+  token: string,
+): [string, string][] {
+  const changes = new Map<string, bigint>();
+  for (const [balances, sign] of [[preTokenBalances, -1n] as const, [postTokenBalances, 1n] as const]) {
+    for (const { owner, mint, uiTokenAmount } of balances) {
+      if (mint !== token) continue;
+      changes.set(owner, (changes.get(owner) ?? 0n) + sign * BigInt(uiTokenAmount.amount));
+    }
+  }
+  return [...changes].flatMap(([owner, change]) => (change === 0n ? [] : [[owner, change.toString()]]));
 }
 
-const OF_TOKEN = z.union([
-  z.object({ mint: z.string() }),
-  z.object({ address: z.string(), topics: z.unknown() }),
-]);
+const LOG = z.object({ address: z.string(), topics: z.unknown() });
+
+const BALANCE = z.object({
+  owner: z.string(),
+  mint: z.string(),
+  uiTokenAmount: z.object({ amount: z.string() }),
+});
+
+const BALANCES = z.object({
+  err: z.json(),
+  preTokenBalances: z.array(BALANCE),
+  postTokenBalances: z.array(BALANCE),
+});

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { chance, integer, pick, type Random } from '../../src/sandbox/world/random.ts';
 import { CHECKED_CHAINS } from './lying-orders.ts';
 
@@ -25,11 +26,12 @@ const PASSING: readonly object[] = [
 /** The endpoints of every chain. */
 export const ENDPOINTS = ['own', 'other'] as const;
 
-/** Two that contradict each other about some payments, from the beginning to the end. */
+/** Those that contradict each other, or themselves, about some payments, from the beginning to the end. */
 export const LASTING: readonly object[] = [
   { type: 'amount-disagreement', path: '/chains/10/other', rate: 0.08 },
   { type: 'amount-disagreement', path: '/chains/1399811149/own', rate: 0.08 },
   { type: 'block-disagreement', path: '/chains/8453/own', rate: 0.08 },
+  { type: 'receipt-disagreement', path: '/chains/1/own', rate: 0.2 },
 ];
 
 const AT_ONCE = 4;
@@ -88,6 +90,16 @@ export async function startFault(controlUrl: string, fault: object): Promise<num
   const started: unknown = await postTo(`${controlUrl}/faults`, fault);
   if (typeof started !== 'object' || started === null || !('id' in started)) throw new Error('found no id');
   return Number(started.id);
+}
+
+const LISTED = z.object({
+  faults: z.array(z.object({ type: z.string(), path: z.string(), strikes: z.int() })),
+});
+
+/** In words, the faults of a sandbox that touched nothing yet: of these a run shows nothing. */
+export async function idleFaults(controlUrl: string): Promise<string[]> {
+  const { faults } = LISTED.parse(await (await fetch(`${controlUrl}/faults`)).json());
+  return faults.filter(({ strikes }) => strikes === 0).map(({ type, path }) => `${type} of ${path} is idle`);
 }
 
 async function postTo(url: string, body: object): Promise<unknown> {

@@ -39,6 +39,12 @@ const KINDS: readonly Kind[] = [
 
 const REFUND_LIES: readonly Lie[] = ['reverted', 'no-log', 'funding', 'stale', 'absent', 'moved', 'dropped'];
 
+/** Lies about the fulfilment: wherever none is pinned, nobody looks. */
+const OF_FULFILMENTS = new Set<Kind | null>(['other-intent', 'forged', 'unlogged']);
+
+/** The chains on which such a lie is found out. */
+const TELLING = CHECKED_CHAINS.filter((chainId) => !UNPINNED.has(chainId) && !ONE_HOST.has(chainId));
+
 /** Of so many transfers one is refunded; of so many transfers and refunds two are lies. */
 const REFUND_EVERY = 10;
 const LIES_AMONG = 4;
@@ -72,14 +78,17 @@ export function ordersOf(seed: number, fills: number): { first: SandboxOrder[]; 
 
 function anyOrder(seed: number, index: number): SandboxOrder {
   const random = randomStream(seed, 'lying', 'order', index);
-  const order = parties(random, seed);
   const refunds = Math.floor(index / REFUND_EVERY);
   if (index % REFUND_EVERY === REFUND_EVERY - 1) {
     const lie = lieAt(REFUND_LIES, refunds);
-    return { ...order, fate: 'refunded', ...(lie === null ? {} : { lie }) };
+    return { ...parties(random, seed), fate: 'refunded', ...(lie === null ? {} : { lie }) };
   }
+  const place = index - refunds;
+  const kind = lieAt(KINDS, place);
+  // Every other time on any chain, so that it is also shown that nobody is accused where none is pinned.
+  const isFoundOut = OF_FULFILMENTS.has(kind) && roundOf(KINDS, place) % 2 === 0;
+  const order = parties(random, seed, isFoundOut ? TELLING : CHECKED_CHAINS);
   const fate = chance(random, 0.2) ? ('late-details' as const) : ('settled' as const);
-  const kind = lieAt(KINDS, index - refunds);
   if (kind !== 'unlisted-token') return { ...order, fate, ...(kind === null ? {} : { lie: kind }) };
   const chainKind = order.to === SOLANA ? 'solana' : 'evm';
   const states = { txHash: transactionHash(random, chainKind), token: address(random, chainKind) };
@@ -90,16 +99,25 @@ function anyOrder(seed: number, index: number): SandboxOrder {
 function lieAt<K extends Kind>(kinds: readonly K[], place: number): K | null {
   const within = place % LIES_AMONG;
   if (within >= 2) return null;
-  return kinds[(Math.floor(place / LIES_AMONG) * 2 + within) % kinds.length] ?? null;
+  return kinds[liesBefore(place) % kinds.length] ?? null;
 }
 
-/** Between two chains and two wallets that are drawn. */
-function parties(random: Random, seed: number) {
+/** How often all kinds had their turn before this place. */
+function roundOf(kinds: readonly Kind[], place: number): number {
+  return Math.floor(liesBefore(place) / kinds.length);
+}
+
+function liesBefore(place: number): number {
+  return Math.floor(place / LIES_AMONG) * 2 + Math.min(2, place % LIES_AMONG);
+}
+
+/** Between two chains and two wallets that are drawn; to one of these chains. */
+function parties(random: Random, seed: number, destinations: readonly number[] = CHECKED_CHAINS) {
   const { evm, solana } = walletsOf(seed);
   const from = pick(random, CHECKED_CHAINS);
   const to = pick(
     random,
-    CHECKED_CHAINS.filter((chain) => chain !== from),
+    destinations.filter((chain) => chain !== from),
   );
   return {
     from,

@@ -15,8 +15,8 @@ import {
   paymentKey,
   placeKey,
 } from './lying-account.ts';
-import { contradictedOf, placesOf } from './lying-chains.ts';
-import { ENDPOINTS, LASTING, PassingFaults, startFault } from './lying-faults.ts';
+import { contradictedOf, isBeside, placesOf } from './lying-chains.ts';
+import { ENDPOINTS, idleFaults, LASTING, PassingFaults, startFault } from './lying-faults.ts';
 import { CHECKED_CHAINS, ONE_HOST, ordersOf, SOLANA, UNPINNED, walletsOf } from './lying-orders.ts';
 import { orderAt, type SandboxOrder } from './sandbox-order.ts';
 import { TcpProxy } from './tcp-proxy.ts';
@@ -32,7 +32,7 @@ export type LyingRun = {
 };
 
 /**
- * What came of it. `rpcCalls`: how many calls all endpoints got. `reorganised`: how many payments were in another block
+ * What came of it. `rpcCalls`: how many calls all endpoints got. `reorganised`: how often payments came into another block
  * after the daemon had heard of them; only these show that it waits until a block is final, and reads again then.
  */
 export type LyingOutcome = LyingAccount & {
@@ -59,6 +59,8 @@ const AT_ONCE = 8;
 /** The shares of transfers at which the daemon is killed, and at which the rest waits until it is back. */
 const KILLED_AT = [0.15, 0.4];
 const BACK_AT = [0.25, 0.5];
+/** The shares at which all that is not final is reorganised, while the daemon is there. */
+const REORGANISED_AT = [0.6, 0.7, 0.8, 0.9];
 /** Longer than an hour: by so much the chains run ahead in the end. */
 const AHEAD_SECONDS = 3_900;
 
@@ -104,11 +106,17 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
     );
   const { first, reused } = ordersOf(seed, fills);
   let kills = 0;
+  let reorganisations = 0;
+  let reorganised = 0;
   // Transfers begin and end while the daemon is away, and as many while it is there: it asks for these before they are final.
   let isBack = Promise.resolve();
   await makeOrders(sandbox, first, async (share) => {
     proxy.onRequest = Math.floor(share * 10) % 3 === 1 ? () => 'cut' : () => 'pass';
     if (share >= (BACK_AT[kills - 1] ?? 2)) await isBack;
+    if (share >= (REORGANISED_AT[reorganisations] ?? 2)) {
+      reorganisations += 1;
+      reorganised += await reorganiseAll(sandbox, heardOf(paymentsOf(sandbox, seed), hook.events));
+    }
     if (share < (KILLED_AT[kills] ?? 2)) return;
     kills += 1;
     isBack = daemon.kill().then(() => daemon.start());
@@ -120,7 +128,10 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
   const dropped = sandbox.payments().filter(({ lie }) => lie === 'dropped');
   await eventually('no dropped payment stands', async () => (await placesOf(sandbox, dropped)).size === 0);
   await faults.end();
-  const reorganised = await reorganiseAll(sandbox, paymentsOf(sandbox, seed));
+  reorganised += await reorganiseAll(sandbox, paymentsOf(sandbox, seed));
+  const early = hook.events.filter(({ type }) => type === 'intent.unproven');
+  // Checks ask at growing intervals: the hour passes while others are waited for.
+  if (run.passesHour) await passHour(sandbox);
   stamp('reorganised');
 
   const contradictions = new Map<string, boolean>();
@@ -141,14 +152,9 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
   sandbox.setChains({ finality: { seconds: FINALITY_SECONDS.quiet } });
   await makeOrders(sandbox, reused, () => Promise.resolve());
   await eventually('the end of the last transfers', () => sandbox.pace().livingTransfers === 0);
-  let judged = await settled(isDecided);
+  const judged = await settled((one) => (run.passesHour ? expectedOf(one) !== 'open' : isDecided(one)));
   await ended();
   stamp('reused');
-  if (run.passesHour) {
-    await startFault(sandbox.controlUrl, { type: 'lagging-head', seconds: -AHEAD_SECONDS, path: '/chains' });
-    judged = await settled((one) => expectedOf(one) !== 'open');
-    stamp('unproven');
-  }
 
   const events = once(hook.events);
   const places = await placesOf(
@@ -157,7 +163,12 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
   );
   const { problems, counts } = accountLies(judged, { events, passesHour: run.passesHour, places });
   return {
-    problems: [...problems, ...accountStatuses(judged, events)],
+    problems: [
+      ...problems,
+      ...accountStatuses(judged, events),
+      ...(await idleFaults(sandbox.controlUrl)),
+      ...early.map((event) => `${keyOf(event)} was called unproven before the hour`),
+    ],
     counts,
     told: events.filter(({ data }) => data.proof !== undefined).length,
     rpcCalls: callsOf(sandbox),
@@ -253,8 +264,25 @@ async function judge(
     stated: one,
     isContradicted: isContradicted(one),
     isFundingProved: funded.has(one.intentHash),
-    first: one.lie === 'reused' ? (firsts.get(placeKey(one)) ?? null) : null,
+    first: firstOf(one, firsts),
   }));
+}
+
+function firstOf(one: StatedPayment, firsts: ReadonlyMap<string, StatedPayment>): Judged['first'] {
+  const stated = one.lie === 'reused' ? firsts.get(placeKey(one)) : undefined;
+  return stated === undefined ? null : { stated, isBeside: isBeside(stated) };
+}
+
+/** Has an hour pass on all chains, once what has moved to another block stands again. */
+async function passHour(sandbox: Sandbox): Promise<void> {
+  const moved = sandbox.payments().filter(({ lie }) => lie === 'moved');
+  const count = new Set(moved.map(placeKey)).size;
+  await eventually(
+    'what moved stands again',
+    async () => (await placesOf(sandbox, moved)).size === count,
+    300_000,
+  );
+  await startFault(sandbox.controlUrl, { type: 'lagging-head', seconds: -AHEAD_SECONDS, path: '/chains' });
 }
 
 /**
@@ -308,10 +336,19 @@ function accountStatuses(judged: readonly Judged[], events: readonly RenderedEve
 
 /** The intents of which it was not told how they ended. */
 function untold(stated: readonly StatedPayment[], events: readonly RenderedEvent[]): string[] {
-  const ended = new Set(
-    events.filter(({ type }) => /^intent\.(settled|refunded)$/.test(type)).map(({ data }) => data.subject.id),
-  );
+  const ended = endedBy(events);
   return stated.map(({ intentHash }) => `intent:${intentHash}`).filter((id) => !ended.has(id));
+}
+
+/** The payments of the intents of which it was told how they ended. */
+function heardOf(stated: readonly StatedPayment[], events: readonly RenderedEvent[]): StatedPayment[] {
+  const ended = endedBy(events);
+  return stated.filter(({ intentHash }) => ended.has(`intent:${intentHash}`));
+}
+
+function endedBy(events: readonly RenderedEvent[]): Set<string> {
+  const ending = events.filter(({ type }) => /^intent\.(settled|refunded)$/.test(type));
+  return new Set(ending.map(({ data }) => data.subject.id));
 }
 
 function callsOf(sandbox: Sandbox): number {

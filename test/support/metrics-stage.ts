@@ -19,7 +19,7 @@ const NOTHING: MetricSources = {
   waits: async () => [],
   learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
   routes: async () => [],
-  checks: async () => [],
+  checks: async () => ({ chains: [], unreadSeconds: null }),
 };
 
 /** What a test says of the metrics that it makes; what it leaves out is quiet. */

@@ -43,7 +43,10 @@ describe('what is no readable file is refused', () => {
   test('a folder', async () => {
     const error = await problemsOf(folder);
     expect(error.problems).toEqual([
-      { file: folder, line: 1, column: 1, path: '', message: 'found a folder, expected a config file' },
+      {
+        ...{ file: folder, line: 1, column: 1, path: '' },
+        message: 'found a folder, expected a config file (name another with --config)',
+      },
     ]);
   });
 

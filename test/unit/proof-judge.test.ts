@@ -73,6 +73,7 @@ test('a payment as stated, told by two hosts, is verified with all that was chec
 describe('what the endpoints say', () => {
   const short = { moves: [move({ amount: '999' })] };
   const elsewhere = { block: block(101) };
+  const at = (account: string) => ({ moves: [move({ from: null, account })] });
   test.each<[string, Reading[], string]>([
     ['nobody was asked yet', [], 'waiting unreachable'],
     ['all fail', [failed('own'), failed('other')], 'waiting unreachable'],
@@ -102,6 +103,21 @@ describe('what the endpoints say', () => {
     ['one says that it is not so', [found('own', short)], 'waiting one-endpoint'],
     ['one says that it is not so, one fails', [found('own', short), failed('other')], 'waiting one-endpoint'],
     ['they say different amounts', [found('own', short), found('other')], 'waiting disagreement'],
+    [
+      'they say different accounts of the one who gained',
+      [found('own', at('of-alice')), found('other', at('of-bob'))],
+      'waiting disagreement',
+    ],
+    [
+      'only one says that a fee may have been kept',
+      [found('own', short), found('other', { moves: [move({ amount: '999', mayHaveFee: true })] })],
+      'waiting disagreement',
+    ],
+    [
+      'only one says that what was gained may be hidden',
+      [found('own', short), found('other', { moves: [move({ amount: '999', isNetted: true })] })],
+      'waiting disagreement',
+    ],
     ['they say different blocks', [found('own'), found('other', elsewhere)], 'waiting disagreement'],
     [
       'they say different blocks, and that it is not so',

@@ -23,7 +23,10 @@ function postgresCheck(receiver: PostgresReceiver): Check {
         try {
           const insert = async (): Promise<void> => {
             await client.query('BEGIN');
-            await client.query(insertStatement(table), insertValues(makeTestEvent(name, Date.now()), null));
+            await client.query(
+              insertStatement(table),
+              insertValues([{ event: makeTestEvent(name, Date.now()), entry: null }]),
+            );
             await client.query('ROLLBACK');
           };
           await untilAborted(insert(), signal);
@@ -37,7 +40,7 @@ function postgresCheck(receiver: PostgresReceiver): Check {
     },
     explain: (error) => ({
       ok: false,
-      detail: keptWithout(secretsOfPostgresUrl(url)).reason(describePostgresError(error, table)),
+      detail: keptWithout(secretsOfPostgresUrl(url)).reason(describePostgresError(error, receiver)),
     }),
   };
 }

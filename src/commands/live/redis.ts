@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
-import { access, mkdir } from 'node:fs/promises';
+import { access } from 'node:fs/promises';
 import type { Config } from '../../config/config.ts';
 import { parseRedisUrl, type RedisTarget } from '../../config/sections/redis.ts';
+import { makeFolder } from '../../make-folder.ts';
+import type { RedisClient } from '../../store/commands.ts';
 import { connect, disconnect, redisTimeMs, redisWords } from '../../store/connection.ts';
 import { unusableFolder } from '../../store/embedded.ts';
 import { checkRedis } from '../../store/startup-checks.ts';
@@ -24,7 +26,7 @@ function externalCheck(target: RedisTarget): Check {
       const redis = connect(target, { onTrouble: (words) => trouble.reject(new Error(words)) });
       signal.addEventListener('abort', () => redis.disconnect());
       try {
-        return await Promise.race([look(redis), trouble.promise]);
+        return await Promise.race([look(redis, passwordOf(target)), trouble.promise]);
       } finally {
         await disconnect(redis);
       }
@@ -33,14 +35,37 @@ function externalCheck(target: RedisTarget): Check {
   };
 }
 
-async function look(redis: ReturnType<typeof connect>): Promise<Omit<Finding, 'name'>> {
+async function look(redis: RedisClient, password: string | null): Promise<Omit<Finding, 'name'>> {
   const findings = await checkRedis(redis);
+  if (password !== null && !(await asksForPassword(redis, password))) {
+    const message =
+      'found no password there, expected the one of the URL: whoever reaches it may read and change everything';
+    findings.push({ fatal: true, message });
+  }
   const skewMs = (await redisTimeMs(redis)) - Date.now();
   const words = findings.map((finding) => finding.message).join('; ');
   return {
     ok: findings.every((finding) => !finding.fatal),
     detail: words || `reachable, keeps what it is given; its clock is ${seconds(skewMs)} from ours`,
   };
+}
+
+/** The password of the default user; null where there is none, or another user logs in. */
+function passwordOf(target: RedisTarget): string | null {
+  if (target.kind === 'socket') return null;
+  if (target.kind !== 'server') return target.username === undefined ? (target.password ?? null) : null;
+  const { username, password } = new URL(target.url);
+  return username === '' && password !== '' ? decodeURIComponent(password) : null;
+}
+
+/** A Redis without a password lets in whoever has one, and the driver says nothing of that. */
+async function asksForPassword(redis: RedisClient, password: string): Promise<boolean> {
+  try {
+    await redis.call('AUTH', password);
+    return true;
+  } catch (error) {
+    return !messageOf(error).includes('without any password');
+  }
 }
 
 function embeddedCheck({ dataDir }: Config): Check {
@@ -56,7 +81,7 @@ function embeddedCheck({ dataDir }: Config): Check {
 
 async function openFolder(dataDir: string): Promise<void> {
   try {
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await makeFolder(dataDir);
     await access(dataDir, constants.W_OK);
   } catch (error) {
     throw new Error(unusableFolder(dataDir, messageOf(error)));

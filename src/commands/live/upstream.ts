@@ -41,7 +41,7 @@ function statusCheck(config: Config): Check {
   };
 }
 
-/** Says what the upstream lists. What it does not is no fault: then what is built in is used. */
+/** Says what the upstream lists. What it does not is no fault: then what is built in is used. A refused key is one. */
 function discoveryCheck(config: Config): Check {
   return {
     name: 'chains and tokens',
@@ -61,7 +61,10 @@ function discoveryCheck(config: Config): Check {
         ];
         return { ok: true, detail: detail.join('; ') };
       }),
-    explain: (error) => ({ ok: true, detail: `those that are built in: ${messageOf(error)}` }),
+    explain: (error) => {
+      const finding = failed(error);
+      return finding.refused ? finding : { ok: true, detail: `those that are built in: ${messageOf(error)}` };
+    },
   };
 }
 

@@ -4,6 +4,7 @@ import type { Reading } from '../../domain/proof/reading.ts';
 import type { Statement } from '../../domain/proof/statement.ts';
 import { tokenRules } from '../../domain/proof/token-rules.ts';
 import { judge, type Verdict } from '../../domain/proof/verdict.ts';
+import type { KnownBeside } from './other-transfers.ts';
 
 /** A payment and what was found; `readings` is null where the config has no endpoints of its chain. */
 export type CheckedPayment = { statement: Statement; verdict: Verdict; readings: Reading[] | null };
@@ -15,16 +16,19 @@ export async function checkPayment(
     readers,
     config,
     statedAtMs,
-  }: { readers: ReadonlyMap<string, ChainReader>; config: Config; statedAtMs: number | null },
+    beside,
+  }: {
+    readers: ReadonlyMap<string, ChainReader>;
+    config: Config;
+    statedAtMs: number | null;
+    beside: KnownBeside;
+  },
 ): Promise<CheckedPayment> {
   const { chainId, txHash, token } = statement;
   const nowMs = Date.now();
   const rules = {
     ...tokenRules(config)(chainId),
-    // Which log proves which other transfer only the daemon knows.
-    claimOn: () => null,
-    funding: null,
-    rememberedMs: 0,
+    ...beside,
     statedAtMs: statedAtMs ?? nowMs,
     nowMs,
   };

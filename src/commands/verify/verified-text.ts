@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import type { DisputeReason } from '../../domain/proof/proof.ts';
 import type { Move, Reading } from '../../domain/proof/reading.ts';
 import type { Statement } from '../../domain/proof/statement.ts';
@@ -8,6 +9,7 @@ import { printableLine } from '../../notifiers/printable.ts';
 import { utcTime } from '../table.ts';
 import type { CheckedPayment } from './check-payment.ts';
 import type { FoundTransfer } from './find-transfer.ts';
+import type { VERIFIED_PAYMENTS } from './verified-json.ts';
 
 const DISPUTED: Readonly<Record<DisputeReason, string>> = {
   reverted: 'the transaction failed',
@@ -42,14 +44,14 @@ const UNCHECKED: Readonly<Record<UncheckedReason, string>> = {
 export function verifiedText({
   found,
   payments,
+  otherTransfers,
   calls,
   directory,
 }: {
   found: FoundTransfer;
   payments: readonly CheckedPayment[];
   directory: Directory;
-  calls: Readonly<Record<string, number>>;
-}): string {
+} & Pick<z.infer<typeof VERIFIED_PAYMENTS>, 'otherTransfers' | 'calls'>): string {
   const asked = Object.entries(calls).map(([name, count]) => `${name} ${count}`);
   return [
     `${line(found.subject)}, as the ${found.toldBy} tells it`,
@@ -57,6 +59,9 @@ export function verifiedText({
       ? ['  it states no payment yet']
       : payments.flatMap((payment) => paymentLines(payment, directory))),
     '',
+    otherTransfers.looked
+      ? 'other transfers: looked at, in the Redis of the config'
+      : line(`other transfers: NOT LOOKED AT, a log may have proved another one (${otherTransfers.reason})`),
     `calls: ${asked.length === 0 ? 'none' : asked.join(', ')}`,
   ].join('\n');
 }

@@ -79,7 +79,10 @@ async function readTls(
 }
 
 /** The text of a config file. Throws a ConfigError that says why there is none. Only the first time it can come from a pipe. */
-export async function readConfigText(file: string, { isAgain = false } = {}): Promise<string> {
+export async function readConfigText(
+  file: string,
+  { isAgain = false, expected = 'a config file (name another with --config)' } = {},
+): Promise<string> {
   const refuse = (message: string) => new ConfigError([{ file, line: 1, column: 1, path: '', message }]);
   const endless = whyEndless(file, MOST_CONFIG_BYTES);
   if (endless !== null && (isAgain || endless.isFile)) {
@@ -88,11 +91,11 @@ export async function readConfigText(file: string, { isAgain = false } = {}): Pr
   const bytes = await readFile(file).catch((error: unknown) => {
     switch (codeOf(error)) {
       case 'ENOENT':
-        throw refuse('found no such file, expected a config file (name another with --config)');
+        throw refuse(`found no such file, expected ${expected}`);
       case 'EISDIR':
-        throw refuse('found a folder, expected a config file');
+        throw refuse(`found a folder, expected ${expected}`);
       default:
-        throw refuse(`found a file that cannot be read (${codeOf(error)}), expected a config file`);
+        throw refuse(`found a file that cannot be read (${codeOf(error)}), expected ${expected}`);
     }
   });
   let text: string;

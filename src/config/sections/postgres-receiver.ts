@@ -68,10 +68,10 @@ export const postgresSchema = mapping({
   retries: retriesField,
   concurrency: wholeNumberField({ min: 1, max: 100 }).prefault(1).meta({
     description:
-      'How many inserts are under way at once, each with a connection of its own. They take turns in the table, so more of them help only where connecting to it takes long.',
+      'How many inserts are under way at once, each with a connection of its own and of up to 100 events. They take turns in the table, so more of them help only where connecting to it takes long.',
   }),
   rateLimit: rateLimitField.meta({
-    description: 'How many inserts per second, over all processes. Left out: no limit.',
+    description: 'How many inserts per second, over all processes, of one event each. Left out: no limit.',
   }),
   tls: tlsSchema.optional().meta({ description: 'Files for TLS that is not the usual one.' }),
   disableAfter: disableAfterField,

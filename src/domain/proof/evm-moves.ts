@@ -68,7 +68,10 @@ export function receiptFault(
   return indexes.size === logs.length ? null : 'the receipt has one log index twice';
 }
 
-/** The `Transfer` logs of a token, or of every token where it is null; those of collectibles (four topics) are none. */
+/**
+ * The `Transfer` logs of a token, or of every token where it is null. Those of collectibles (four topics) are none, and those
+ * of amount 0, which anybody can have written, move nothing.
+ */
 export function evmMoves(
   logs: readonly EvmLog[],
   token: string | null,
@@ -80,8 +83,11 @@ export function evmMoves(
     if (topics.length !== 3 || data.length !== 66) return [];
     const [sender, receiver] = [addressOf(from), addressOf(to)];
     if (sender === null || receiver === null) return [];
-    const amount = BigInt(data).toString();
-    return [{ token: address, from: sender, to: receiver, amount, index: Number(logIndex) }];
+    const amount = BigInt(data);
+    if (amount === 0n) return [];
+    return [
+      { token: address, from: sender, to: receiver, amount: amount.toString(), index: Number(logIndex) },
+    ];
   });
   return { moves: moves.slice(0, MOST_MOVES), isPartial: moves.length > MOST_MOVES };
 }

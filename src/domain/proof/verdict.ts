@@ -24,25 +24,31 @@ import type { Statement } from './statement.ts';
 // What is so and what is not says finding.ts; whose a log is that two claim, claim.ts; how old a payment may be, funding.ts.
 
 /** Why nothing can be said yet. */
-export type WaitingReason =
-  | 'not-found'
-  | 'not-final'
-  | 'disagreement'
-  | 'unreachable'
-  | 'one-endpoint'
-  | 'claimed'
-  | 'funding';
+export const WAITING_REASONS = [
+  'not-found',
+  'not-final',
+  'disagreement',
+  'unreachable',
+  'one-endpoint',
+  'claimed',
+  'funding',
+] as const;
+
+export type WaitingReason = (typeof WAITING_REASONS)[number];
 
 /** Why nothing will be said at all. */
-export type UncheckedReason =
-  | 'native-token'
-  | 'token-unlisted'
-  | 'token-not-checkable'
-  | 'ambiguous'
-  | 'chain-not-checkable'
-  | 'not-stated'
-  | 'no-fulfilment'
-  | 'too-old';
+export const UNCHECKED_REASONS = [
+  'native-token',
+  'token-unlisted',
+  'token-not-checkable',
+  'ambiguous',
+  'chain-not-checkable',
+  'not-stated',
+  'no-fulfilment',
+  'too-old',
+] as const;
+
+export type UncheckedReason = (typeof UNCHECKED_REASONS)[number];
 
 /**
  * What follows from all that the endpoints said. `from`: the checks that lose the log by it; `isHeld`: it is so only as long
@@ -138,10 +144,18 @@ function contradicts(
   );
 }
 
-/** All that a verdict can follow from, as text: the block, and how much of the token moved from whom to whom. */
+/** All that a verdict can follow from, as text: the block, how much of the token moved from whom to whom, what may hide more. */
 function evidenceOf({ block, succeeded, moves, fulfilled, isPartial }: Found, token: string | null): string {
   const own = moves.filter((move) => move.token === token).sort((a, b) => a.index - b.index);
-  const values = own.map(({ from, to, amount, index }) => [index, from, to, amount]);
+  const values = own.map(({ from, to, amount, index, account, mayHaveFee, isNetted }) => [
+    index,
+    from,
+    to,
+    amount,
+    account ?? null,
+    mayHaveFee ?? false,
+    isNetted ?? false,
+  ]);
   const hashes = fulfilled === null ? null : [...new Set(fulfilled)].sort();
   const { number, hash, timestamp } = block;
   return JSON.stringify([number, hash, timestamp, succeeded, values, hashes, isPartial ?? false]);

@@ -21,6 +21,13 @@ export const PROOFS = {
     labels: { chain: 'chains' },
     source: 'checks',
   },
+  proofUnread: {
+    name: 'intentwatch_proof_oldest_unread_event_seconds',
+    help: 'How old the oldest event is that was not yet read for payments to check; 0 where all were. It grows while no process does it.',
+    type: 'gauge',
+    labels: {},
+    source: 'checks',
+  },
   proofs: {
     name: 'intentwatch_proofs_total',
     help: 'Checks of payments that this process ended, by their outcome.',

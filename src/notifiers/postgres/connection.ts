@@ -11,7 +11,7 @@ export type PostgresTarget = Pick<PostgresReceiver, 'url' | 'tls' | 'allowInsecu
 /** A connection to Postgres; `destroy` ends it at once, whatever it waits for. */
 export type PostgresConnection = { client: pg.Client; isUsable(): boolean; destroy(): void };
 
-const DEFAULT_PORT = 5_432;
+export const DEFAULT_PORT = 5_432;
 
 /** Connects to the first address of the host that takes it. Ends, and rejects, when the signal says so. */
 export async function connectPostgres(

@@ -1,13 +1,27 @@
 import pg from 'pg';
+import type { PostgresReceiver } from '../../config/config.ts';
 import { describeConnectionError } from '../webhook/classify.ts';
+import { DEFAULT_PORT } from './connection.ts';
 
-/** Why an event could not be inserted, in words for a human, with Postgres' own code and what would help. */
-export function describePostgresError(error: unknown, table: string): string {
-  if (!(error instanceof pg.DatabaseError)) return describeConnectionError(error);
+/** Why an event could not be inserted, in words for a human, with Postgres' own code and what would help, or with its host. */
+export function describePostgresError(
+  error: unknown,
+  { url, table }: Pick<PostgresReceiver, 'url' | 'table'>,
+): string {
+  if (!(error instanceof pg.DatabaseError)) {
+    const words = describeConnectionError(error);
+    const { hostname, port } = new URL(url.reveal());
+    return words.includes(hostname) ? words : `${words}: ${hostname}:${port || DEFAULT_PORT}`;
+  }
   const words = `${error.message} (${error.code ?? 'without a code'})`;
-  const advice = adviceFor(error.code, table);
+  const advice = error.message.includes(NOT_ENCRYPTED)
+    ? 'expected a connection with TLS: without allowInsecure'
+    : adviceFor(error.code, table);
   return advice === null ? words : `${words}; ${advice}`;
 }
+
+/** How Postgres names a connection without TLS that it does not let in. */
+const NOT_ENCRYPTED = 'no encryption';
 
 function adviceFor(code: string | undefined, table: string): string | null {
   switch (code) {

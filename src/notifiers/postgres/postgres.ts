@@ -1,9 +1,8 @@
 import type { PostgresReceiver } from '../../config/config.ts';
-import type { RenderedEvent } from '../../domain/events/event.ts';
 import { NameResolver } from '../../network/resolver.ts';
 import { beginAttempt } from '../attempt.ts';
 import { keptWithout } from '../kept.ts';
-import type { AttemptOptions, AttemptResult, Notifier } from '../notifier.ts';
+import type { AttemptOptions, AttemptResult, LoggedEvent, Notifier } from '../notifier.ts';
 import {
   connectPostgres,
   type PostgresConnection,
@@ -42,12 +41,13 @@ export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
     one.destroy();
   }
 
-  async function insert(values: unknown[], signal: AbortSignal): Promise<'inserted' | 'was there already'> {
+  /** Returns how many were not there. */
+  async function insert(events: readonly LoggedEvent[], signal: AbortSignal): Promise<number> {
     const used = await connection(signal);
     try {
-      const { rowCount } = await untilAborted(used.client.query(text, values), signal);
+      const { rowCount } = await untilAborted(used.client.query(text, insertValues(events)), signal);
       idle.push(used);
-      return rowCount === 0 ? 'was there already' : 'inserted';
+      return rowCount ?? 0;
     } catch (error) {
       // Also after a mere refusal: a new connection sees what was changed to help, such as another search path.
       end(used);
@@ -55,12 +55,15 @@ export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
     }
   }
 
-  async function deliver(event: RenderedEvent, options: AttemptOptions): Promise<AttemptResult> {
+  async function deliverTogether(
+    events: readonly LoggedEvent[],
+    options: AttemptOptions,
+  ): Promise<AttemptResult> {
     const attempt = beginAttempt(options, timeoutMs);
     const shown = { httpStatus: null, smtpCode: null, answer: '' };
     try {
       attempt.throwIfCutOff();
-      const reason = await insert(insertValues(event, options.entry ?? null), attempt.signal);
+      const reason = reasonOf(events.length, await insert(events, attempt.signal));
       const durationMs = attempt.elapsedMs();
       return { ...shown, outcome: 'delivered', reason, durationMs, retryAfterMs: null };
     } catch (error) {
@@ -68,7 +71,7 @@ export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
       const isLate = attempt.isTimedOut();
       const reason = isLate
         ? `not inserted within ${timeoutMs} ms`
-        : kept.reason(describePostgresError(error, table));
+        : kept.reason(describePostgresError(error, receiver));
       const retryAfterMs = isLate ? timeoutMs : null;
       return { ...shown, outcome: 'failed', reason, durationMs: attempt.elapsedMs(), retryAfterMs };
     } finally {
@@ -77,11 +80,18 @@ export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
   }
 
   return {
-    deliver,
+    deliver: (event, options) => deliverTogether([{ event, entry: options.entry ?? null }], options),
+    deliverTogether,
     close: async () => {
       idle = [];
       names.close();
       for (const one of open) end(one);
     },
   };
+}
+
+function reasonOf(events: number, inserted: number): string {
+  if (inserted === events) return 'inserted';
+  if (inserted === 0) return events === 1 ? 'was there already' : 'all were there already';
+  return `inserted but for ${events - inserted} of ${events}, which were there already`;
 }

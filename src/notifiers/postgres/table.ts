@@ -1,5 +1,5 @@
-import type { RenderedEvent } from '../../domain/events/event.ts';
 import { storableText } from '../../domain/storable-text.ts';
+import type { LoggedEvent } from '../notifier.ts';
 
 /**
  * Makes the table where it is missing. `number` is given while the insert holds a lock, so rows become visible in its
@@ -23,23 +23,37 @@ CREATE INDEX IF NOT EXISTS ${index} ON ${quotedTable(table)} USING hash (subject
 `;
 }
 
+const COLUMNS = ['id', 'type', 'occurred_at', 'subject', 'sequence', 'position', 'event'] as const;
+
 /** Any number: with the table's own it names the lock. */
 const LOCK = 1_767_336_803;
 
 /**
- * Inserts an event, unless it is there: no row then. One insert at a time, over all processes, until it is committed: the
- * number is taken only once the lock is held.
+ * Inserts events in their order, but those that are there: no row then. One insert at a time, over all processes, until it
+ * is committed: numbers are taken only once the lock is held.
  */
 export function insertStatement(table: string): string {
   const name = quotedTable(table);
+  const columns = COLUMNS.join(', ');
   return `WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(${LOCK}, '${name}'::regclass::oid::int4))
-INSERT INTO ${name} (id, type, occurred_at, subject, sequence, position, event)
-SELECT $1::text, $2::text, $3::timestamptz, $4::text, $5::bigint, $6::text, $7::jsonb FROM turn
+INSERT INTO ${name} (${columns})
+SELECT ${columns}
+FROM turn, unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[])
+  WITH ORDINALITY AS events (${columns}, place)
+ORDER BY place
 ON CONFLICT (id) DO NOTHING`;
 }
 
-/** The values of the statement. `entry` is where the event stands in the log; null for one that stands in none. */
-export function insertValues(event: RenderedEvent, entry: string | null): (string | number | null)[] {
+/** The values of the statement: a list for each column. */
+export function insertValues(events: readonly LoggedEvent[]): Cell[][] {
+  const rows = events.map(rowOf);
+  return COLUMNS.map((_, column) => rows.map((row) => row[column] ?? null));
+}
+
+type Cell = string | number | null;
+
+/** A row as it is inserted, in the order of the columns. */
+export function rowOf({ event, entry }: LoggedEvent): Cell[] {
   const clean = storable(event);
   const { id, type, timestamp, data } = clean;
   const position = entry === null ? null : positionOf(entry);

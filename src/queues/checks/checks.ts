@@ -8,6 +8,9 @@ import { isOver, runCheck } from './run-check.ts';
 /** How many checks of one chain a process works on at once: an endpoint that hangs holds up no other chain. */
 const ROOM = 8;
 
+/** How many checks of a chain that left the config one round ends. */
+const LEFT_ROOM = 200;
+
 /** How often it looks for what has become due, in this process or another. */
 const QUIET_MS = 1_000;
 const ERROR_RETRY_MS = 1_000;
@@ -70,6 +73,24 @@ export class Checks {
     const { claimed, nextInMs } = await this.#parts.stores.checks.claim(randomUUID(), rooms);
     for (const check of claimed) this.#work(check);
     return nextInMs === null || claimed.length > 0 ? QUIET_MS : Math.min(QUIET_MS, Math.max(50, nextInMs));
+  }
+
+  /**
+   * Ends what waits on chains that are not of the config, and has asked anew what ended so on those that are again: a bounded
+   * part of it, so it is called again and again. To be called where the config is the newest of all processes.
+   */
+  async settleLeft(): Promise<void> {
+    const { stores, readers } = this.#parts;
+    const isBusy = [...this.#working.values()].some(({ check }) => !readers.has(check.statement.chainId));
+    if (isBusy || this.#closed.signal.aborted) return;
+    if (readers.size === 0) await stores.checks.forgetCursor();
+    else if ((await stores.checks.reopenLeft([...readers.keys()])) > 0) this.wake();
+    const waiting = (await stores.checks.counts()).filter(({ state }) => state === 'waiting');
+    const left = waiting.filter(({ chain }) => !readers.has(chain));
+    if (left.length === 0) return;
+    const rooms = new Map(left.map(({ chain }) => [chain, LEFT_ROOM]));
+    const { claimed } = await stores.checks.claim(randomUUID(), rooms, { all: true });
+    for (const check of claimed) this.#work(check);
   }
 
   #rooms(): Map<string, number> {

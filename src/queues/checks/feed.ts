@@ -20,6 +20,9 @@ const BATCH = 200;
 /** How long it stands before what only a newer version can read, and leaves the lease to others. */
 const STAND_ASIDE_MS = 30_000;
 
+/** A cursor: the name of the log, and the entry that was read last. */
+const CURSOR = /^([^|]*)\|(\d+-\d+)$/;
+
 /** What the feed works with. `chains` are those whose payments can be checked. */
 export type FeedParts = {
   stores: { checks: CheckStore; events: EventLog; lease: FencedLease };
@@ -49,6 +52,16 @@ export class CheckFeed {
     const { checks, events } = this.#parts.stores;
     const [name, newest] = await Promise.all([events.name(), events.newest()]);
     await checks.begin(`${name}|${newest}`);
+  }
+
+  /** When the oldest event was made that was not yet read, by any process (Redis time, ms); null where all were. */
+  async oldestUnreadMs(): Promise<number | null> {
+    const { checks, events } = this.#parts.stores;
+    const [stored, name] = await Promise.all([checks.cursor(), events.name()]);
+    if (stored === '') return null;
+    const [, known = '', read = ''] = CURSOR.exec(stored) ?? [];
+    const [unread] = await events.after(known === name ? read : '0-0', 1);
+    return unread === undefined ? null : Number(unread.id.split('-')[0]);
   }
 
   start(): void {
@@ -110,7 +123,7 @@ export class CheckFeed {
     const [name, newest, trimmed] = await Promise.all([events.name(), events.newest(), events.trimmed()]);
     const cursor = (entry: string): string => `${name}|${entry}`;
     if (stored === '') return { entry: newest, isNew: true, cursor };
-    const [, known = '', entry = ''] = /^([^|]*)\|(\d+-\d+)$/.exec(stored) ?? [];
+    const [, known = '', entry = ''] = CURSOR.exec(stored) ?? [];
     if (known !== name) {
       this.#miss('the event log is another than before', { cursor: stored });
       return { entry: '0-0', isNew: true, cursor };

@@ -4,7 +4,7 @@ import { isProofTold, withProofFlag, withProofWithdrawn } from '../../domain/pro
 import { finalInMs, type Reading } from '../../domain/proof/reading.ts';
 import { statementPrint, statementsOf } from '../../domain/proof/statement.ts';
 import { judge, type Verdict } from '../../domain/proof/verdict.ts';
-import type { ClaimedCheck, Ending, LastReading } from '../../store/checks.ts';
+import { CHAIN_LEFT, type ClaimedCheck, type Ending, type LastReading } from '../../store/checks.ts';
 import { redisTimeMs } from '../../store/connection.ts';
 import { type CommitResult, type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
 import { commitFlags, commitUnasked } from '../polls/commit-flagged.ts';
@@ -28,11 +28,13 @@ const LONGEST_REASON = 200;
  *
  *   state      | by what                                       | event             | then
  *   -----------|-----------------------------------------------|-------------------|---------------------------------
- *   waiting    | a statement; one that restates it             | -                 | asked at growing intervals
+ *   waiting    | a statement; one that restates it             | -                 | asked at growing intervals; without its logs
+ *              |                                               |                   | where it wants those of others
  *   verified   | judge(); the log is taken in the same step    | intent.verified   | kept; waiting again if it loses its log
  *   disputed   | judge()                                       | intent.disputed   | kept; waiting again if by a log set free
  *   unproven   | judge()                                       | intent.unproven   | kept for the retention
  *   unchecked  | judge(); 14 days or the retention without end | -                 | kept; waiting again if by a log set free
+ *   unchecked  | its chain has left the config                 | -                 | kept; waiting again if the chain is back
  *
  * Kept means for the retention. What its transfer states no more is told in no word: it waits, and is judged anew if it is
  * stated again. What is asked anew because of a log loses its word until it ends; the same word is not told twice.
@@ -42,9 +44,12 @@ const LONGEST_REASON = 200;
 export async function runCheck(check: ClaimedCheck, parts: CheckParts, signal: AbortSignal): Promise<void> {
   const { statement } = check;
   const { checks, subjects } = parts.stores;
-  const reader = parts.readers.get(statement.chainId);
-  if (reader === undefined) return;
   if (check.since !== null) await withdrawWord(check, parts);
+  const reader = parts.readers.get(statement.chainId);
+  if (reader === undefined) {
+    await endUnasked(check, CHAIN_LEFT, parts);
+    return;
+  }
   if (await endUseless(check, parts)) return;
   const readings = await reader
     .read(statement.txHash, { token: statement.token, signal })
@@ -106,11 +111,17 @@ async function endUseless(check: ClaimedCheck, parts: CheckParts): Promise<boole
   const nowMs = await redisTimeMs(parts.redis);
   const verdict = await verdictOf(check, { known: NOTHING_KNOWN, readings: [], nowMs }, parts);
   if (verdict.outcome !== 'unchecked') return false;
-  const ending = endingOf(verdict, []);
+  await endUnasked(check, verdict.because, parts);
+  return true;
+}
+
+/** Ends a check as not checked, without a question. */
+async function endUnasked(check: ClaimedCheck, because: string, parts: CheckParts): Promise<void> {
+  const nothing = { proof: null, readings: [], logs: [], from: [], isHeld: false };
+  const ending: Ending = { state: 'unchecked', because, ...nothing };
   if ((await parts.stores.checks.end(check, ending)) === 'ended') {
     report(check, { ending, readings: [], isTold: false }, parts);
   }
-  return true;
 }
 
 async function verdictOf(

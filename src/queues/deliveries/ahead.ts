@@ -3,8 +3,11 @@ import type { PendingDelivery } from './pending-delivery.ts';
 /** When something was handed out: Redis time, and our own clock at that moment. */
 export type Clock = { redisMs: number; ownMs: number };
 
-/** A delivery that was handed out, and when. */
-export type Handed = { delivery: PendingDelivery; clock: Clock };
+/** Deliveries that are sent at once, the one that leads first: mostly it is the only one. */
+export type Deliveries = readonly [PendingDelivery, ...PendingDelivery[]];
+
+/** Deliveries that were handed out, and when. */
+export type Handed = { deliveries: Deliveries; clock: Clock };
 
 /** An attempt that takes no longer than this is quick. */
 const QUICK_MS = 200;
@@ -38,11 +41,11 @@ export class Ahead {
   }
 
   get ids(): string[] {
-    return this.#waiting.map(({ delivery }) => delivery.id);
+    return this.#waiting.flatMap(({ deliveries }) => deliveries.map(({ id }) => id));
   }
 
   has(id: string): boolean {
-    return this.#waiting.some(({ delivery }) => delivery.id === id);
+    return this.ids.includes(id);
   }
 
   add(handed: Handed): void {

@@ -1,8 +1,9 @@
 import type { Receiver } from '../../config/config.ts';
 import type { Notifier } from '../../notifiers/notifier.ts';
-import { Ahead, type Clock } from './ahead.ts';
+import { Ahead, type Clock, type Deliveries } from './ahead.ts';
 import { type PendingDelivery, pendingDelivery } from './pending-delivery.ts';
 import { type DeliveryParts, type DeliveryRunner, type Places, runDelivery } from './run-delivery.ts';
+import { splitTogether, Together } from './together.ts';
 
 /** After an error of our own (Redis away, a bug) a delivery is tried again. */
 const ERROR_RETRY_MS = 2_000;
@@ -29,6 +30,7 @@ export class DeliveryWorker {
   readonly #dueAgain = new Set<string>();
   /** What has no place yet. */
   readonly #ahead: Ahead;
+  readonly #together: Together;
   readonly #cut = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | null = null;
@@ -42,6 +44,9 @@ export class DeliveryWorker {
     // Under a rate limit each has its time, and what waits for a batch has rules of its own.
     const goesAhead = receiver.type === 'webhook' && receiver.rateLimit === null && receiver.concurrency > 1;
     this.#ahead = new Ahead(goesAhead ? receiver.concurrency : 0);
+    this.#together = new Together({
+      isPossible: notifier.deliverTogether !== undefined && receiver.rateLimit === null,
+    });
   }
 
   start(): void {
@@ -96,7 +101,7 @@ export class DeliveryWorker {
     const { sender, deliveries } = this.#parts;
     const stale = this.#ahead.stale();
     if (stale.length > 0) await this.#return(stale);
-    const most = this.#places() + (sender.isFull ? 0 : this.#ahead.room);
+    const most = this.#wanted();
     // The end of what is under way wakes it.
     if (most === 0) return this.#lookIn(this.#placed.size > 0 ? LONGEST_LOOK_MS : ERROR_RETRY_MS);
     const { name, rateLimit } = this.#receiver;
@@ -104,10 +109,12 @@ export class DeliveryWorker {
       process: sender.id,
       most,
       intervalMs: rateLimit === null ? null : Math.ceil(1_000 / rateLimit),
+      together: this.#together.isPossible,
       held: [...this.#held.keys(), ...this.#ahead.ids],
     });
     const clock = { redisMs: claims.nowMs, ownMs: performance.now() };
     const texts = await this.#parts.registry.readSubscriptions(claims.subscriptions);
+    const handed: PendingDelivery[] = [];
     for (const claimed of claims.claimed) {
       if (this.#ahead.has(claimed.id)) continue;
       if (this.#held.has(claimed.id)) {
@@ -115,12 +122,38 @@ export class DeliveryWorker {
         this.#dueAgain.add(claimed.id);
         continue;
       }
-      this.#ahead.add({ delivery: pendingDelivery(claimed, texts, this.#parts), clock });
+      handed.push(pendingDelivery(claimed, texts, this.#parts));
     }
-    this.#begin();
-    if (!this.#ahead.isOpen) await this.#return(this.#ahead.clear());
+    const isCutShort = handed.length < claims.claimed.length;
+    await this.#takeIn(handed, { clock, isCutShort });
     if (claims.waitMs !== null) this.#lookIn(claims.waitMs);
     else this.#lookIn(LONGEST_LOOK_MS);
+  }
+
+  /** How many deliveries are asked for. Those that are sent together are asked for one message at a time. */
+  #wanted(): number {
+    const places = this.#places();
+    if (this.#together.isPossible) return places === 0 ? 0 : this.#together.wanted;
+    return places + (this.#parts.sender.isFull ? 0 : this.#ahead.room);
+  }
+
+  /** Begins what was handed out, keeps what may wait here, and hands the rest back. */
+  async #takeIn(
+    handed: readonly PendingDelivery[],
+    { clock, isCutShort }: { clock: Clock; isCutShort: boolean },
+  ): Promise<void> {
+    if (!this.#together.isPossible) {
+      for (const delivery of handed) this.#ahead.add({ deliveries: [delivery], clock });
+      this.#begin();
+      if (!this.#ahead.isOpen) await this.#return(this.#ahead.clear());
+      return;
+    }
+    // One that is missing among them may be what another waits for.
+    const { first, rest } = isCutShort ? { first: null, rest: handed } : splitTogether(handed);
+    if (first !== null) this.#ahead.add({ deliveries: first, clock });
+    this.#begin();
+    await this.#return([...this.#ahead.clear(), ...rest.map(({ id }) => id)]);
+    if (first !== null && this.#places() > 0) this.#isWokenAgain = true;
   }
 
   /** Begins what was handed out, as far as there are places. */
@@ -128,15 +161,17 @@ export class DeliveryWorker {
     while (this.#state === 'running' && this.#places() > 0) {
       const handed = this.#ahead.next();
       if (handed === null) return;
-      const { delivery, clock } = handed;
-      this.#place(delivery.id);
-      const end = this.#take(delivery, clock).finally(() => {
-        this.#held.delete(delivery.id);
-        this.#giveWay(delivery.id);
-        // No longer among what is held, it is queued and handed out anew.
-        if (this.#dueAgain.delete(delivery.id)) this.wake();
+      const { deliveries, clock } = handed;
+      this.#place(deliveries[0].id);
+      const end = this.#take(deliveries, clock).finally(() => {
+        for (const { id } of deliveries) this.#held.delete(id);
+        for (const { id } of deliveries) {
+          this.#giveWay(id);
+          // No longer among what is held, it is queued and handed out anew.
+          if (this.#dueAgain.delete(id)) this.wake();
+        }
       });
-      this.#held.set(delivery.id, end);
+      for (const { id } of deliveries) this.#held.set(id, end);
     }
   }
 
@@ -173,7 +208,11 @@ export class DeliveryWorker {
   /** What the attempts of this receiver tell the worker. */
   #heard(): Places {
     return {
-      attempted: (attempt) => this.#return(this.#ahead.saw(attempt)),
+      attempted: (attempt) => {
+        this.#together.saw(attempt);
+        return this.#return(this.#ahead.saw(attempt));
+      },
+      handBack: (ids) => this.#return(ids),
       leave: (id) => this.#giveWay(id),
       keep: (ids) => {
         for (const id of ids) if (this.#held.has(id)) this.#place(id);
@@ -193,20 +232,21 @@ export class DeliveryWorker {
     this.#timer.unref();
   }
 
-  /** Sees a delivery to its end: sent and noted, or handed back. */
-  async #take(delivery: PendingDelivery, clock: Clock): Promise<void> {
+  /** Sees deliveries to their end: sent and noted, or handed back. */
+  async #take(handed: Deliveries, clock: Clock): Promise<void> {
+    const ids = handed.map(({ id }) => id);
     try {
-      const afterMs = await runDelivery(delivery, clock, this.#runner);
-      if (afterMs !== null) await this.#handBack(delivery.id, afterMs);
+      const afterMs = await runDelivery(handed, clock, this.#runner);
+      if (afterMs !== null) await this.#handBack(ids, afterMs);
     } catch (error) {
       const isCut = this.#cut.signal.aborted;
-      if (!isCut) this.#parts.log.error({ delivery: delivery.id, error }, 'delivery.error');
-      await this.#handBack(delivery.id, isCut ? null : ERROR_RETRY_MS).catch(() => undefined);
+      if (!isCut) this.#parts.log.error({ delivery: handed[0].id, error }, 'delivery.error');
+      await this.#handBack(ids, isCut ? null : ERROR_RETRY_MS).catch(() => undefined);
     }
   }
 
-  async #handBack(id: string, afterMs: number | null): Promise<void> {
+  async #handBack(ids: readonly string[], afterMs: number | null): Promise<void> {
     const { deliveries, sender } = this.#parts;
-    await deliveries.handBack(this.#receiver.name, { process: sender.id, ids: [id], afterMs });
+    await deliveries.handBack(this.#receiver.name, { process: sender.id, ids, afterMs });
   }
 }

@@ -8,7 +8,7 @@ import type { BatchStore } from '../../store/batches.ts';
 import type { DeliveryStore, Noting } from '../../store/deliveries.ts';
 import type { EventLog } from '../../store/event-log.ts';
 import type { Registry } from '../../store/registry.ts';
-import type { Clock } from './ahead.ts';
+import type { Clock, Deliveries } from './ahead.ts';
 import { cutAnswer, judge } from './attempts.ts';
 import { type BatchDecision, decideBatch } from './batch-decision.ts';
 import { type PendingDelivery, readPending } from './pending-delivery.ts';
@@ -29,8 +29,13 @@ export type DeliveryParts = {
 
 /** What hears how the attempts of a receiver go. */
 export type Places = {
-  /** An attempt has ended. Resolves when what is not to be sent now has been handed back. */
-  attempted: (attempt: { isDelivered: boolean; durationMs: number }) => Promise<void>;
+  /**
+   * An attempt has ended; `isApart` when several were to be taken together and were not. Resolves when what is not to be
+   * sent now has been handed back.
+   */
+  attempted: (attempt: { isDelivered: boolean; durationMs: number; isApart: boolean }) => Promise<void>;
+  /** These are not sent now. Resolves when they have been handed back. */
+  handBack: (ids: readonly string[]) => Promise<void>;
   /** The end of a delivery is on its way to Redis: another may begin. */
   leave: (id: string) => void;
   /** The ends of these could not be noted yet. */
@@ -63,15 +68,44 @@ const ERROR_RETRY_MS = 2_000;
 const NEWER_RETRY_MS = 30_000;
 
 /**
- * Runs one delivery that was handed out: finds out whether it is sent now, and with which others; reads their events; makes
- * the attempt; judges it; and notes how it ended. Returns ms until it comes up again; null when its end is noted.
+ * Runs deliveries that were handed out, one or several that are sent together: finds out whether one is sent now, and with
+ * which others; reads their events; makes the attempt; judges it; and notes how it ended. Returns ms until they come up
+ * again; null when their end is noted, or they were handed back.
  */
 export async function runDelivery(
-  delivery: PendingDelivery,
+  handed: Deliveries,
   clock: Clock,
   runner: DeliveryRunner,
 ): Promise<number | null> {
+  const message = await prepare(handed, clock, runner);
+  if (message === null || typeof message === 'number') return message;
   const { receiver, parts, places } = runner;
+  // Another process may have taken it over while this one stood still.
+  if (!parts.sender.isSure()) return 0;
+  const { sent, attempt } = await makeAttempts(message, runner);
+  const isDelivered = attempt.result.outcome === 'delivered';
+  const isApart = sent.deliveries.length < message.deliveries.length;
+  // Before another one may begin: a receiver that fails gets no more than it is then allowed.
+  const returned = places.attempted({ isDelivered, durationMs: attempt.result.durationMs, isApart });
+  const noted = note(sent, notingOf(sent, attempt, { clock, receiver }), runner);
+  // What is asked for now reaches Redis behind the note, and so usually finds the receiver as the attempt left it.
+  places.leave(handed[0].id);
+  await Promise.all([returned, noted]);
+  places.noted({ isDelivered });
+  return null;
+}
+
+/** The message about some deliveries; null when there is nothing to send, or ms until they come up again. */
+async function prepare(
+  handed: Deliveries,
+  clock: Clock,
+  runner: DeliveryRunner,
+): Promise<Message | number | null> {
+  const { receiver, parts } = runner;
+  const [delivery, ...others] = handed;
+  if (others.length > 0) {
+    return { lead: delivery, deliveries: handed, batch: null, process: parts.sender.id };
+  }
   const decision = await decideBatch({ receiver, delivery, nowMs: nowBy(clock) }, parts);
   if (decision.do === 'wait') return decision.afterMs;
   const deliveries = await read(delivery, decision, runner);
@@ -79,20 +113,7 @@ export async function runDelivery(
   for (const one of deliveries) {
     if (one.missing !== null) await noteMissing(one, one.missing, { clock, runner });
   }
-  const message = messageOf(delivery, deliveries, { decision, process: parts.sender.id });
-  if (message === null) return null;
-  // Another process may have taken it over while this one stood still.
-  if (!parts.sender.isSure()) return 0;
-  const attempt = await makeAttempt(message, runner);
-  const isDelivered = attempt.result.outcome === 'delivered';
-  // Before another one may begin: a receiver that fails gets no more than it is then allowed.
-  const returned = places.attempted({ isDelivered, durationMs: attempt.result.durationMs });
-  const noted = note(message, notingOf(message, attempt, { clock, receiver }), runner);
-  // What is asked for now reaches Redis behind the note, and so usually finds the receiver as the attempt left it.
-  places.leave(delivery.id);
-  await Promise.all([returned, noted]);
-  places.noted({ isDelivered });
-  return null;
+  return messageOf(delivery, deliveries, { decision, process: parts.sender.id });
 }
 
 /** The deliveries that are sent at once, with their events. */
@@ -123,7 +144,24 @@ function messageOf(
 /** An attempt that was made, and when (own clock, ms). */
 type Attempt = { result: AttemptResult; atMs: number };
 
-/** Sends one message, about one event or as the batch of several. */
+/**
+ * Sends a message. Where several that are taken together were not, the first is sent by itself and the others are handed
+ * back: it may be any of them that is not taken. Returns what was sent in the end.
+ */
+async function makeAttempts(
+  message: Message,
+  runner: DeliveryRunner,
+): Promise<{ sent: Message; attempt: Attempt }> {
+  const attempt = await makeAttempt(message, runner);
+  const isTogether = message.batch === null && message.deliveries.length > 1;
+  if (!isTogether || attempt.result.outcome === 'delivered') return { sent: message, attempt };
+  const { lead, deliveries } = message;
+  await runner.places.handBack(deliveries.filter(({ id }) => id !== lead.id).map(({ id }) => id));
+  const alone = { ...message, deliveries: [lead] };
+  return { sent: alone, attempt: await makeAttempt(alone, runner) };
+}
+
+/** Sends one message: about one event, as the batch of several, or several together. */
 async function makeAttempt(
   { lead, deliveries, batch }: Message,
   { receiver, notifier, cut }: DeliveryRunner,
@@ -132,15 +170,24 @@ async function makeAttempt(
   const replay = lead.fact.replay !== null;
   const { entry } = lead.fact;
   const options = { signal: cut, nowMs: atMs, replay, remaining: remainingOf(deliveries), entry };
+  if (batch === null && deliveries.length > 1) {
+    if (notifier.deliverTogether === undefined) throw new Error(takesOne(receiver.name));
+    const events = deliveries.flatMap(({ event, fact }) =>
+      event === null ? [] : [{ event, entry: fact.entry }],
+    );
+    return { result: await notifier.deliverTogether(events, options), atMs };
+  }
   if (batch === null) {
     if (lead.event === null) throw new Error('there is no event to send');
     return { result: await notifier.deliver(lead.event, options), atMs };
   }
   const events = deliveries.flatMap(({ event }) => event ?? []);
-  if (notifier.deliverDigest === undefined) {
-    throw new Error(`receiver ${receiver.name} takes one event at a time, but several are to be sent`);
-  }
+  if (notifier.deliverDigest === undefined) throw new Error(takesOne(receiver.name));
   return { result: await notifier.deliverDigest({ id: batch, events }, options), atMs };
+}
+
+function takesOne(receiver: string): string {
+  return `receiver ${receiver} takes one event at a time, but several are to be sent`;
 }
 
 /** What is noted of an attempt: what follows from it, and what is kept of the answer. */

@@ -43,7 +43,7 @@ export const EVM_METHODS: Methods = {
   },
   eth_getTransactionReceipt: (view, params) => {
     const known = transactionOf(view, param(params, 0, hash));
-    return known === undefined ? null : receiptOf(standingOf(view, known));
+    return known === undefined ? null : receiptOf(receiptStanding(view, known));
   },
   eth_getTransactionByHash: (view, params) => {
     const known = transactionOf(view, param(params, 0, hash));
@@ -94,6 +94,13 @@ function standingOf(view: View, included: Included): Standing {
   const half = { ...included, amount: (BigInt(included.amount) / 2n + 1n).toString() };
   const told = view.contradicts('amount', included.txHash) ? half : included;
   return { included: told, on, block: blockAt(view, included.block), index };
+}
+
+/** Where a receipt of this endpoint says that its transaction stands. */
+function receiptStanding(view: View, included: Included): Standing {
+  const standing = standingOf(view, included);
+  if (!view.contradicts('receipt', included.txHash)) return standing;
+  return { ...standing, block: { ...standing.block, hash: otherHash(standing.block.hash) } };
 }
 
 /** A block as this endpoint tells it. */

@@ -1,7 +1,7 @@
 import { bytesToHex } from 'viem';
 import type { Chain, ChainKind } from '../world/chains.ts';
 import { address } from '../world/identifiers.ts';
-import { bytes, randomStream } from '../world/random.ts';
+import { bytes, chance, randomStream } from '../world/random.ts';
 import type { Included } from './ledger.ts';
 
 /** Tokens that moved, in base units. */
@@ -16,8 +16,9 @@ export type Outcome = { succeeded: boolean; moves: Move[]; fulfilled: string | n
 /** What a short payment lacks: a hundredth, and never nothing. */
 const SHORT_BY = 100n;
 
-/** The part of an amount that a solver pays beside it, as fillers do: a log that proves nothing. */
+/** The part of an amount that every other solver pays beside it, as some fillers do: a log that proves nothing. */
 const FEE_SHARE = 1_000n;
+const FEE_RATE = 0.5;
 
 /** What a transaction did, lies and all. Everything is drawn from its hash, so that each asking gives the same. */
 export function outcomeOf(included: Included, chain: Chain): Outcome {
@@ -27,7 +28,7 @@ export function outcomeOf(included: Included, chain: Chain): Outcome {
   const fulfilled = payment === 'destination' || payment === 'swap' ? intentHash : null;
   const paid = (move: Partial<Move> = {}): Move => ({ token, from, to: recipient, amount, ...move });
   const fee = (of: string): Move[] =>
-    payment === 'destination' && amount > FEE_SHARE
+    payment === 'destination' && amount > FEE_SHARE && chance(randomStream(txHash, 'fee'), FEE_RATE)
       ? [{ token: of, from, to: partyOf(chain.kind, 'fees'), amount: amount / FEE_SHARE }]
       : [];
   switch (lie) {

@@ -14,8 +14,11 @@ export type View = {
   knowsTags: boolean;
   /** Whether it answers null for a transaction that it has. */
   hides: boolean;
-  /** Whether it contradicts all other endpoints about the amount that a transaction moved, or about a block. */
-  contradicts(about: 'amount' | 'block', what: string | number): boolean;
+  /**
+   * Whether it contradicts all other endpoints about the amount that a transaction moved, or about a block; or itself about
+   * the block of a receipt.
+   */
+  contradicts(about: 'amount' | 'block' | 'receipt', what: string | number): boolean;
 };
 
 /** The methods of a kind of chain, by name; `params` are what the caller sent. */

@@ -52,6 +52,7 @@ const CHAIN_FAULTS = [
   }),
   z.strictObject({ type: z.literal('amount-disagreement'), ...scope }),
   z.strictObject({ type: z.literal('block-disagreement'), ...scope }),
+  z.strictObject({ type: z.literal('receipt-disagreement'), ...scope }),
   z.strictObject({ type: z.literal('other-chain'), ...scope }),
   z.strictObject({ type: z.literal('unknown-tags'), ...scope }),
   z.strictObject({ type: z.literal('rpc-error'), code: z.int().default(-32005), ...scope }),

@@ -13,7 +13,9 @@
   ARGV[3] ms between two attempts over all processes; "" for no limit
   ARGV[4] prefix of the receiver's delivery keys
   ARGV[5] key of the definitions of what is tracked by itself
-  ARGV[6...] ids of what it sends already. Whatever else is its own was handed out in an answer that never came to it
+  ARGV[6] "1" where what is handed out is sent in one message, in this order: then a delivery may be among it together with
+          the one of the same subject that it waits for
+  ARGV[7...] ids of what it sends already. Whatever else is its own was handed out in an answer that never came to it
 
   Returns { now (ms), ms until more may be handed out or "" when something else has to happen first, { name, text, ... }
   of the subscriptions that lead here, and per delivery { id, { fields of its fact }, { fields of its event's entry } } }.
@@ -26,7 +28,7 @@ local process, prefix = ARGV[1], ARGV[4]
 local now = timeMs()
 
 local mine = {}
-for index = 6, #ARGV do mine[ARGV[index]] = true end
+for index = 7, #ARGV do mine[ARGV[index]] = true end
 local underWay = 0
 local sending = redis.call('HGETALL', queue.sending)
 for index = 1, #sending, 2 do
@@ -46,12 +48,38 @@ local intervalMs = tonumber(ARGV[3])
 local allowed = paceAllows(KEYS[1], now, tonumber(ARGV[2]), underWay, intervalMs)
 local claimed, texts, named = {}, {}, {}
 
+local isClaimed = {}
+-- What waits for nothing but what is handed out: { id, turn }.
+local released = {}
+
+local function release(id)
+  if not id or isQueued(queue, id) or redis.call('HGET', prefix .. id, 'outcome') ~= 'pending' then return end
+  released[#released + 1] = { id, numberOf(prefix .. id, 'turn') or 0 }
+end
+
+local function firstReleased()
+  local first
+  for index = 1, #released do
+    if not first or released[index][2] < released[first][2] then first = index end
+  end
+  return first
+end
+
 -- The delivery whose turn it is. One that is tried alone is another than the one before it.
 local function candidate()
   local from = allowed.cautious and numberOf(KEYS[1], 'probed')
   local found = from and redis.call('ZRANGEBYSCORE', queue.due, '(' .. whole(from), '+inf', 'WITHSCORES', 'LIMIT', 0, 1) or {}
   if #found == 0 then found = redis.call('ZRANGE', queue.due, 0, 0, 'WITHSCORES') end
+  local first = firstReleased()
+  if first and (not found[1] or released[first][2] < tonumber(found[2])) then
+    local one = table.remove(released, first)
+    return one[1], whole(one[2])
+  end
   return found[1], found[2]
+end
+
+local function mayGo(id, after)
+  return not after or isClaimed[after] or not waitsForAnother(prefix .. id, prefix)
 end
 
 local function name(roots)
@@ -82,12 +110,16 @@ while #claimed < allowed.most and looks < 1000 do
   for index = 1, #fact, 2 do fields[fact[index]] = fact[index + 1] end
   if not fields.outcome then
     redis.call('ZREM', KEYS[2], id)
-  elseif fields.outcome == 'pending' and not (fields.after and waitsForAnother(key, prefix)) then
+  elseif fields.outcome == 'pending' and mayGo(id, fields.after) then
     redis.call('HSET', queue.sending, id, process .. ':' .. whole(now))
     if allowed.cautious then redis.call('HSET', KEYS[1], 'probed', turn) end
     local entry = fields.entry and string.match(fields.entry, '^%d+%-%d+$')
     local found = entry and redis.call('XRANGE', KEYS[4], entry, entry) or {}
     name(fields.roots)
+    if ARGV[6] == '1' then
+      isClaimed[id] = true
+      release(fields.next)
+    end
     claimed[#claimed + 1] = { id, fact, #found > 0 and found[1][2] or {} }
   end
 end

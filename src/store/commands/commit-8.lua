@@ -26,7 +26,7 @@
   ARGV[14] the plan's time, ms; "" for that of Redis
   ARGV[15] longest   ms that its first look may be late after that
   ARGV[16] open      what this snapshot is counted as among open transfers (include/open-transfers.lua); "" for none
-  ARGV[17] check     JSON of the check that ends with the event: { base, id, token, state, fields, tx, logs, keep } (see
+  ARGV[17] check     JSON of the check that ends with the event: { base, id, token, state, fields, tx, logs, ... } (see
                      include/check.lua); "" for none
 
   Returns { outcome, commit, entry }: outcome is

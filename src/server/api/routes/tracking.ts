@@ -86,7 +86,10 @@ export const track = defineRoute({
         receivers: z
           .array(nameField, { error: 'a list of receiver names' })
           .max(MOST_RECEIVERS, { error: `at most ${MOST_RECEIVERS} receiver names` })
-          .describe('Who is told. `[]`: nobody, its events are only pulled.'),
+          .exactOptional()
+          .describe(
+            'Who is told. `[]`: nobody, its events are only pulled. May be left out where there are no receivers.',
+          ),
         overdueAfter: overdueField
           .exactOptional()
           .describe('After how long it is told as overdue: a duration, or `learned`. Left out: never.'),
@@ -109,17 +112,25 @@ export const track = defineRoute({
   handle: async ({ body }, { parts }) => {
     const named = readNamed(body);
     if ('member' in named) {
-      throw new ProblemError(400, `body.${named.member}: expected ${named.expected}`);
+      const found = named.found === undefined ? '' : `found ${named.found}, `;
+      throw new ProblemError(400, `body.${named.member}: ${found}expected ${named.expected}`);
     }
     const operations = parts().operations;
-    const { unknown, known } = await unknownReceivers(body.receivers, operations);
+    const { receivers = [] } = body;
+    const { unknown, known } = await unknownReceivers(receivers, operations);
+    if (body.receivers === undefined && known.length > 0) {
+      throw new ProblemError(
+        400,
+        `body.receivers: found none, expected who is told (${known.join(', ')}), or [] for nobody`,
+      );
+    }
     if (unknown.length > 0) {
       throw new ProblemError(
         400,
         `body.receivers: found ${unknown.join(', ')}, expected receivers that exist (${known.join(', ')})`,
       );
     }
-    const { metadata, receivers, overdueAfter = null, recipient } = body;
+    const { metadata, overdueAfter = null, recipient } = body;
     const recipients = recipient === undefined ? [] : [recipient];
     const wish = { metadata, receivers: [...new Set(receivers)], overdueAfterMs: overdueAfter, recipients };
     const { created } = await trackSubject(named, wish, operations);

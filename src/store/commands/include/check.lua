@@ -5,6 +5,7 @@
 --   <base>:ended              zset  id of a check that has ended -> when, ms
 --   <base>:counts             hash  "<chain>|<state>" -> number of checks
 --   <base>:logs:<in or out>|<chain>|<tx>  hash  index of a log -> id of the check that it proved
+--   <base>:left:<chain>       set   checks that ended as their chain had left the config
 --   <base>:held:<in or out>|<chain>|<tx>  set   checks that ended as they did because of logs that others hold
 --
 -- A check holds the logs that it took until it ends without them, or is of another transaction. A log that is let go, or taken
@@ -28,6 +29,7 @@ local function unlistCheck(base, id, chain, state)
   redis.call('ZREM', base .. ':due:' .. chain, id)
   redis.call('ZREM', base .. ':waiting:' .. chain, id)
   redis.call('ZREM', base .. ':ended', id)
+  redis.call('SREM', base .. ':left:' .. chain, id)
   countCheck(base, chain, state, -1)
 end
 
@@ -95,6 +97,7 @@ local function endCheck(ending)
   redis.call('HSET', key, 'state', ending.state, 'claim', '', 'endedAt', now, 'tx', ending.tx, unpack(ending.fields))
   redis.call('ZADD', base .. ':ended', now, id)
   countCheck(base, chain, ending.state, 1)
+  if ending.left then redis.call('SADD', base .. ':left:' .. chain, id) end
   local held = base .. ':held:' .. ending.tx
   redis.call('SREM', held, id)
   releaseLogs(base, id, ending.tx, ending.logs)

@@ -1,0 +1,137 @@
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import pg from 'pg';
+import { z } from 'zod';
+import { tableDefinition } from '../src/notifiers/postgres/table.ts';
+import { eventually } from '../test/support/eventually.ts';
+import { PostgresProcess } from '../test/support/postgres-process.ts';
+import { Program } from '../test/support/program.ts';
+import { Stage } from './deliveries/stage.ts';
+import { printTargets } from './detection/targets.ts';
+
+const OPTIONS = {
+  rounds: { type: 'string', default: '3' },
+  events: { type: 'string', default: '10000' },
+  transfers: { type: 'string', default: '500' },
+  profile: { type: 'string' },
+} as const;
+const COUNT = z.coerce.number().int().min(1);
+
+const LEAST_SPEED = 0.5;
+const LONGEST_MS = 600_000;
+
+const TABLES = { ours: 'intentwatch_events', bare: 'bare_events' };
+
+type Size = { events: number; transfers: number; profile: string | null };
+
+/** What a table came to hold. Rows a second, by when each was inserted. */
+type Found = { perSecond: number; rows: number; ids: number; outOfOrder: number };
+
+/**
+ * How many rows a second the shipped daemon inserts into Postgres, of events that wait when it starts, beside a bare loop
+ * that inserts the same rows one by one, in the same run and the same server. The server does not wait for the disk: the
+ * bare loop is then at its fastest.
+ */
+export async function run(args: string[]): Promise<number> {
+  const { values } = parseArgs({ args, options: OPTIONS });
+  const size: Size = {
+    events: COUNT.parse(values.events),
+    transfers: COUNT.parse(values.transfers),
+    profile: values.profile ?? null,
+  };
+  const found: Record<keyof typeof TABLES, Found[]> = { ours: [], bare: [] };
+  for (let round = 1; round <= COUNT.parse(values.rounds); round += 1) {
+    // What drifts with time (a busy machine) falls on both, and neither always comes first.
+    const order = round % 2 === 1 ? (['bare', 'ours'] as const) : (['ours', 'bare'] as const);
+    for (const kind of order) {
+      const one = kind === 'bare' ? await bare(size) : await ours(size);
+      found[kind].push(one);
+      console.log(`round ${round}, ${kind}: ${one.perSecond.toFixed(0)} rows/s`);
+    }
+  }
+  const speed = (all: readonly Found[]): number => median(all.map(({ perSecond }) => perSecond));
+  console.log(`rows a second: ours ${speed(found.ours).toFixed(0)}, bare ${speed(found.bare).toFixed(0)}`);
+  const missing = found.ours.map(({ ids }) => size.events - ids);
+  const twice = found.ours.map(({ ids, rows }) => rows - ids);
+  const outOfOrder = found.ours.map((one) => one.outOfOrder);
+  return printTargets([
+    {
+      what: 'rows a second over those of the bare loop',
+      found: speed(found.ours) / speed(found.bare),
+      least: LEAST_SPEED,
+    },
+    { what: 'events without a row', found: Math.max(...missing), most: 0 },
+    { what: 'rows too many', found: Math.max(...twice), most: 0 },
+    { what: 'rows before one of an earlier event', found: Math.max(...outOfOrder), most: 0 },
+  ])
+    ? 0
+    : 1;
+}
+
+/** A server with an empty table, and what asks it. */
+async function onServer(table: string, use: (url: string, pool: pg.Pool) => Promise<void>): Promise<Found> {
+  const server = await PostgresProcess.start();
+  const pool = new pg.Pool({ connectionString: server.url, max: 1 });
+  try {
+    await pool.query(tableDefinition(table));
+    await use(server.url, pool);
+    return await foundIn(pool, table);
+  } finally {
+    await pool.end();
+    await server.close();
+  }
+}
+
+/** A daemon that finds all events waiting when it starts. */
+async function ours({ events, transfers, profile }: Size): Promise<Found> {
+  return onServer(TABLES.ours, async (url, pool) => {
+    const stage = await Stage.create();
+    try {
+      const receiver = { type: 'postgres', url, allowInsecure: true };
+      const daemon = { wallets: 1, requestsPerSecond: 1, profile: null, receiver };
+      // So that the receiver has its place in the log.
+      await stage.start(daemon);
+      await stage.stop();
+      await stage.fill(events, transfers);
+      await stage.start({ ...daemon, profile });
+      const count = async (): Promise<number> => COUNTED.parse((await pool.query(COUNT_ROWS)).rows)[0].count;
+      await eventually(`${events} rows are there`, async () => (await count()) >= events, LONGEST_MS);
+      await stage.stop();
+    } finally {
+      await stage.close();
+    }
+  });
+}
+
+async function bare({ events, transfers }: Size): Promise<Found> {
+  return onServer(TABLES.bare, async (url) => {
+    const program = await Program.start(join(import.meta.dirname, 'postgres/bare.ts'), [
+      ...[`--url=${url}`, `--table=${TABLES.bare}`, `--events=${events}`, `--transfers=${transfers}`],
+    ]);
+    try {
+      await program.line(/inserted/);
+    } finally {
+      await program.end('SIGKILL');
+    }
+  });
+}
+
+const COUNTED = z.tuple([z.object({ count: z.number() })]);
+const COUNT_ROWS = `SELECT count(*)::int AS count FROM ${TABLES.ours}`;
+const SUMS = z.tuple([
+  z.object({ rows: z.number(), ids: z.number(), seconds: z.number(), outOfOrder: z.number() }),
+]);
+
+async function foundIn(pool: pg.Pool, table: string): Promise<Found> {
+  const { rows } = await pool.query(`
+    SELECT count(*)::int AS rows, count(DISTINCT id)::int AS ids,
+      extract(epoch FROM max(inserted_at) - min(inserted_at))::float AS seconds,
+      count(*) FILTER (WHERE position < before)::int AS "outOfOrder"
+    FROM (SELECT *, lag(position) OVER (ORDER BY number) AS before FROM ${table}) AS all_rows`);
+  const [{ rows: count, seconds, ...sums }] = SUMS.parse(rows);
+  return { rows: count, ...sums, perSecond: (count - 1) / seconds };
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}

@@ -1,0 +1,30 @@
+import { parseArgs } from 'node:util';
+import pg from 'pg';
+import { renderEvent } from '../../src/domain/events/render.ts';
+import { rowOf } from '../../src/notifiers/postgres/table.ts';
+import { eventOf } from '../deliveries/stage.ts';
+
+/**
+ * The least that anybody needs who has events at hand and inserts them: the same rows through `pg`, one statement and one
+ * commit for each, over one connection. Prepares the rows, says so, and then inserts them.
+ */
+const { values } = parseArgs({
+  options: {
+    url: { type: 'string' },
+    table: { type: 'string' },
+    events: { type: 'string' },
+    transfers: { type: 'string' },
+  },
+});
+const transfers = Number(values.transfers);
+const rows = Array.from({ length: Number(values.events) }, (_, at) =>
+  rowOf({ event: renderEvent(eventOf(at, transfers), [], new Map()), entry: `${Date.now()}-${at}` }),
+);
+const client = new pg.Client({ connectionString: values.url });
+await client.connect();
+console.log('prepared');
+const text = `INSERT INTO ${values.table} (id, type, occurred_at, subject, sequence, position, event)
+VALUES ($1, $2, $3, $4, $5, $6, $7)`;
+for (const row of rows) await client.query(text, row);
+await client.end();
+console.log('inserted');

@@ -1,0 +1,193 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { judge } from '../../src/domain/proof/verdict.ts';
+import type { RpcAnswer } from '../support/json-rpc-server.ts';
+import { rules, STATED_AT, statement } from '../support/proof.ts';
+import { type ReaderParts, type RpcAnswers, type RpcReader, rpcReader } from '../support/rpc-reader.ts';
+
+const CHAIN = '1399811149';
+const GENESIS = '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d';
+const USDC = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v';
+const TOKEN_2022 = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb';
+const SIGNATURE = '5VERv8NMvzbJMEkV8xnrLkEaWRtSz9CosKDYjCJjBRnbJLgp8uirBgmQpjKhoR4tjF3ZpRzrFmBV6UjKdiSZkQUW';
+
+const cleanups: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+type Balance = { accountIndex: number; owner: string; amount: string; programId?: string };
+
+const balances = (held: readonly Balance[]) =>
+  held.map(({ amount, ...more }) => ({ mint: USDC, uiTokenAmount: { amount, decimals: 6 }, ...more }));
+
+const SOLVER_PAID: readonly Balance[] = [{ accountIndex: 1, owner: 'solver', amount: '4000' }];
+const SOLVER_HAD: readonly Balance[] = [{ accountIndex: 1, owner: 'solver', amount: '5000' }];
+const ALICE_HAS: readonly Balance[] = [...SOLVER_PAID, { accountIndex: 3, owner: 'alice', amount: '1000' }];
+
+/** A transaction of version 0 by which the solver paid Alice 1,000 to an account out of a look-up table. */
+function transaction(meta: Record<string, unknown> = {}, more: Record<string, unknown> = {}) {
+  return {
+    slot: 300,
+    blockTime: STATED_AT,
+    version: 0,
+    transaction: { signatures: [SIGNATURE], message: { accountKeys: ['payer', 'of-solver', 'program'] } },
+    meta: {
+      err: null,
+      preTokenBalances: balances(SOLVER_HAD),
+      postTokenBalances: balances(ALICE_HAS),
+      loadedAddresses: { writable: ['of-alice'], readonly: [] },
+      ...meta,
+    },
+    ...more,
+  };
+}
+
+/** A node of Solana whose newest finalized slot is 310. */
+const NODE: RpcAnswers = {
+  getGenesisHash: () => ({ result: GENESIS }),
+  getSlot: () => ({ result: 310 }),
+  getBlockTime: () => ({ result: STATED_AT + 4 }),
+  getBlock: () => ({ result: { blockhash: 'hash-of-300', blockTime: STATED_AT } }),
+  getTransaction: () => ({ result: transaction() }),
+};
+
+async function reading(answers: RpcAnswers, parts: ReaderParts = {}): Promise<RpcReader> {
+  const asked = { path: '/', txHash: SIGNATURE, token: USDC };
+  const started = await rpcReader({ ...NODE, ...answers }, asked, { chainId: CHAIN, ...parts });
+  cleanups.push(() => started.close());
+  return started;
+}
+
+/** What two hosts that say the same let judge of a payment of 1,000 to Alice. */
+async function verdictOf(result: unknown) {
+  const { read } = await reading({ getTransaction: () => ({ result }) });
+  const said = await read();
+  const stated = statement({ chainId: CHAIN, txHash: SIGNATURE, token: USDC, recipients: ['alice'] });
+  const both = ['own', 'other'].map((endpoint) => ({ ...said, endpoint, host: endpoint }));
+  return judge(stated, both, rules({ isListed: (token) => token === USDC }));
+}
+
+test('a finalized transaction of version 0 is found with what its owners gained', async () => {
+  const { read, calls, server } = await reading({});
+  expect(await read()).toEqual({
+    endpoint: 'own',
+    host: 'own',
+    outcome: 'found',
+    block: { number: '300', hash: 'hash-of-300', timestamp: STATED_AT },
+    head: { number: '310', hash: '', timestamp: STATED_AT + 4 },
+    isFinal: true,
+    succeeded: true,
+    moves: [{ token: USDC, from: null, to: 'alice', amount: '1000', index: 3, account: 'of-alice' }],
+    fulfilled: null,
+  });
+  expect(calls.map(({ method, outcome }) => `${method} ${outcome}`)).toEqual([
+    'getGenesisHash ok',
+    'getSlot ok',
+    'getBlockTime ok',
+    'getTransaction ok',
+    'getBlock ok',
+  ]);
+  const options = server.seen.flatMap(({ method, params }) => (method === 'getTransaction' ? params : []));
+  expect(options).toEqual([
+    SIGNATURE,
+    { commitment: 'finalized', encoding: 'json', maxSupportedTransactionVersion: 0 },
+  ]);
+  expect(await read()).toMatchObject({ outcome: 'found' });
+  expect(calls.filter(({ method }) => method === 'getBlock')).toHaveLength(1);
+});
+
+test('null is not there, never no', async () => {
+  const { read } = await reading({ getTransaction: () => ({ result: null }) });
+  expect(await read()).toMatchObject({ outcome: 'absent', isSynced: true, head: { number: '310' } });
+});
+
+test('one that failed is found, and moved nothing', async () => {
+  const err = { InstructionError: [2, { Custom: 1 }] };
+  const { read } = await reading({ getTransaction: () => ({ result: transaction({ err }) }) });
+  expect(await read()).toMatchObject({ outcome: 'found', succeeded: false, moves: [] });
+});
+
+describe('an endpoint that makes no sense has failed, and nothing else', () => {
+  const found = (meta: Record<string, unknown>, more: Record<string, unknown> = {}): RpcAnswers => ({
+    getTransaction: () => ({ result: transaction(meta, more) }),
+  });
+  test.each<[string, RpcAnswers, RegExp]>([
+    [
+      'another genesis',
+      { getGenesisHash: () => ({ result: 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG' }) },
+      /of genesis EtWTRABZaYq6.*expected one of chain 1399811149/,
+    ],
+    [
+      'an error',
+      { getTransaction: () => ({ error: { code: -32011, message: 'history is not available' } }) },
+      /getTransaction: error -32011, history is not available/,
+    ],
+    [
+      'a version that was not asked for',
+      { getTransaction: () => ({ error: { code: -32015, message: 'Transaction version (1)' } }) },
+      /error -32015/,
+    ],
+    ['a cut connection', { getTransaction: () => 'cut' }, /getTransaction: the answer is truncated/],
+    [
+      'no time of its head',
+      { getBlockTime: () => ({ result: null }) },
+      /found no time of its final slot 310/,
+    ],
+    ['no block of the transaction', { getBlock: () => ({ result: null }) }, /does not know the block.*300/],
+    [
+      'another transaction',
+      found({}, { transaction: { signatures: ['x'], message: { accountKeys: [] } } }),
+      /of another transaction/,
+    ],
+    ['no meta', found({}, { meta: null }), /has no meta/],
+    ['no balances before', found({ preTokenBalances: null }), /no token balances/],
+    ['no balances after', found({ postTokenBalances: undefined }), /no token balances/],
+    [
+      'balances of nobody',
+      found({ postTokenBalances: [{ ...balances(ALICE_HAS)[0], owner: undefined }] }),
+      /whose balances/,
+    ],
+    [
+      'an amount that is none',
+      found({ postTokenBalances: [{ ...balances(ALICE_HAS)[0], uiTokenAmount: { amount: '1.5' } }] }),
+      /expected a whole number/,
+    ],
+  ])('%s', async (_, answers, reason) => {
+    const { read } = await reading(answers);
+    const said = await read();
+    expect(said.outcome === 'failed' ? said.reason : said).toMatch(reason);
+  });
+
+  test.each<[string, RpcAnswer]>([
+    ['by 429', { status: 429, body: '{}', headers: { 'retry-after': '3600' } }],
+    ['by an error', { error: { code: 429, message: 'Too many requests for a specific RPC call' } }],
+  ])('and one that is asked too often and says so %s is left alone', async (_, answer) => {
+    const { read, calls, server } = await reading({ getTransaction: () => answer });
+    expect(await read()).toMatchObject({ outcome: 'failed' });
+    expect(calls.at(-1)).toMatchObject({ method: 'getTransaction', outcome: 'rate-limited' });
+    if ('status' in (answer as object)) {
+      const before = server.seen.length;
+      expect(await read()).toMatchObject({ reason: 'own: asked for a pause that is not over' });
+      expect(server.seen).toHaveLength(before);
+    }
+  });
+});
+
+describe('what is judged of it', () => {
+  test('a payment as stated is verified', async () => {
+    expect(await verdictOf(transaction())).toMatchObject({ outcome: 'verified' });
+  });
+
+  test('less of a token that may keep a fee cannot be told, and of any other is short', async () => {
+    const less = (programId?: string) => {
+      const fee = { accountIndex: 3, owner: 'alice', amount: '990' };
+      const after = [...SOLVER_PAID, programId === undefined ? fee : { ...fee, programId }];
+      return transaction({ postTokenBalances: balances(after) });
+    };
+    expect(await verdictOf(less(TOKEN_2022))).toMatchObject({
+      outcome: 'unchecked',
+      because: 'token-not-checkable',
+    });
+    expect(await verdictOf(less())).toMatchObject({ outcome: 'disputed', proof: { reason: 'short' } });
+  });
+});

@@ -1,0 +1,134 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest';
+import { VERIFIED_PAYMENTS } from '../../src/commands/verify/verified-json.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { connect } from '../../src/store/connection.ts';
+import { type CannedServer, cannedServer } from '../support/canned-server.ts';
+import { CHAIN, ChecksStage, delivery, PAYEE, SOLVER, TOKEN, txOf } from '../support/checks-stage.ts';
+import { type RpcServer, rpcServer } from '../support/json-rpc-server.ts';
+import { Program } from '../support/program.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+
+const MAIN = resolve(import.meta.dirname, '../../src/main.ts');
+const INTENT = hashOf(2);
+const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
+const BLOCK = `0x${'b1'.repeat(32)}`;
+
+let folder: string;
+let upstream: CannedServer;
+let node: RpcServer;
+let redis: RedisClient;
+let stage: ChecksStage;
+
+/** A node on which the solver paid 1,000 in the first log of the transaction, in a final block. */
+function node8453() {
+  const word = (address: string): string => `0x${address.slice(2).padStart(64, '0')}`;
+  const block = { number: '0x64', hash: BLOCK, timestamp: '0x6b49d200' };
+  const log = {
+    address: TOKEN,
+    topics: [TRANSFER, word(SOLVER), word(PAYEE)],
+    data: `0x${(1000).toString(16).padStart(64, '0')}`,
+    logIndex: '0x0',
+    transactionHash: txOf(1),
+    blockHash: BLOCK,
+  };
+  const receipt = { transactionHash: txOf(1), blockHash: BLOCK, blockNumber: '0x64', status: '0x1' };
+  const answers: Record<string, unknown> = {
+    eth_chainId: '0x2105',
+    eth_syncing: false,
+    eth_getBlockByNumber: block,
+    eth_getTransactionReceipt: { ...receipt, logs: [log] },
+  };
+  return rpcServer(({ method }) => ({ result: answers[method] ?? null }));
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'intentwatch-claims-'));
+  node = await node8453();
+  upstream = await cannedServer(() => ({
+    status: 200,
+    body: {
+      nextCursor: null,
+      results: [
+        {
+          id: `intent:${INTENT}`,
+          type: 'intent',
+          status: 'filled',
+          updatedAt: 1_800_000_000,
+          destinationTx: delivery({ amount: '999' }),
+        },
+      ],
+    },
+  }));
+});
+
+beforeEach(async () => {
+  redis = connect({ kind: 'server', url: inject('redisUrl') });
+  stage = new ChecksStage(redis);
+  await stage.begin();
+});
+
+afterEach(async () => {
+  await stage.close();
+  redis.disconnect();
+});
+
+afterAll(async () => {
+  await Promise.all([upstream.close(), node.close()]);
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** Runs the command on a config whose Redis is at this URL. */
+async function verify(redisUrl: string, args: string[] = []) {
+  const rpc = ['127.0.0.1', 'localhost'].map((host, index) => ({
+    name: `rpc-${index}`,
+    url: `http://${host}:${node.port}`,
+  }));
+  const config = {
+    upstream: { baseUrl: upstream.url, apiKey: 'sk-test-0123456789' },
+    redis: { url: redisUrl, prefix: stage.prefix },
+    // Nobody listens there.
+    server: { port: 9 },
+    chains: { [CHAIN]: { rpc } },
+    receivers: [{ name: 'nobody', type: 'email', to: ['nobody@example.com'] }],
+    smtp: { url: 'smtp://127.0.0.1:9', from: 'a@example.com' },
+    subscriptions: [{ name: 'one', intents: [INTENT], receivers: ['nobody'] }],
+  };
+  const file = join(folder, 'intentwatch.yaml');
+  await writeFile(file, JSON.stringify(config));
+  const program = await Program.start(MAIN, ['verify', INTENT, '--config', file, ...args]);
+  const { code } = await program.ending();
+  expect(program.stderr.join('\n')).toBe('');
+  return { code, out: program.stdout.join('\n') };
+}
+
+test('a log that the daemon knows to have proved another transfer proves no second one by hand', async () => {
+  stage.start();
+  const first = await stage.tell(hashOf(1), 'filled', { destinationTx: delivery() });
+  await stage.until(first, 'verified');
+
+  const looked = await verify(inject('redisUrl'), ['--json']);
+  const told = VERIFIED_PAYMENTS.strict().parse(JSON.parse(looked.out));
+  // The first says exactly what moved.
+  expect(told).toMatchObject({
+    outcome: 'disputed',
+    otherTransfers: { looked: true },
+    payments: [{ verdict: { outcome: 'disputed', proof: { reason: 'other-intent' } } }],
+  });
+  expect(Object.keys(told.payments[0]?.verdict ?? {})).toEqual(['outcome', 'proof']);
+  expect(looked.code).toBe(1);
+  expect((await verify(inject('redisUrl'))).out).toMatch(/^other transfers: looked at/m);
+}, 120_000);
+
+test('where the Redis of the config does not answer, it says that it did not look', async () => {
+  const away = await verify('redis://127.0.0.1:9');
+  expect(away.out).toMatch(/^other transfers: NOT LOOKED AT.*Redis cannot be reached/m);
+  expect(away.out).toMatch(/found +VERIFIED/);
+  expect(away.code).toBe(0);
+  const { otherTransfers } = VERIFIED_PAYMENTS.parse(
+    JSON.parse((await verify('redis://127.0.0.1:9', ['--json'])).out),
+  );
+  expect(otherTransfers).toMatchObject({ looked: false, reason: expect.stringContaining('Redis') });
+}, 120_000);

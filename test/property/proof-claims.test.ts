@@ -1,0 +1,202 @@
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import type { Payment } from '../../src/domain/proof/payment.ts';
+import { intentId } from '../../src/domain/subjects/subject.ts';
+import { runCheck } from '../../src/queues/checks/run-check.ts';
+import type { Check } from '../../src/store/checks.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { connect, redisTimeMs } from '../../src/store/connection.ts';
+import { CHAIN, ChecksStage, found, PAYEE, TOKEN, txOf } from '../support/checks-stage.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+
+/** No rivalry takes longer to end. */
+const MOST_STEPS = 100;
+
+let redis: RedisClient;
+beforeAll(() => {
+  redis = connect({ kind: 'server', url: inject('redisUrl') });
+});
+afterAll(() => redis.disconnect());
+
+/** What a transfer claims of the one transaction; `isKnown`: it is known that the payee should receive it. */
+type Rival = { payment: Payment; amount: string; isKnown: boolean };
+
+/** `order`: the rivals as they are stated and asked; `early`: after how many the first are asked. */
+type Rivalry = { amounts: string[]; rivals: Rival[]; orders: [number[], number[]]; early: [number, number] };
+
+const rivalry: fc.Arbitrary<Rivalry> = fc
+  .record({
+    amounts: fc.array(fc.constantFrom('0', '500', '900', '1000'), { minLength: 1, maxLength: 2 }),
+    rivals: fc.array(
+      fc.record({
+        payment: fc.constantFrom<Payment>('destination', 'destination', 'destination', 'source', 'refund'),
+        amount: fc.constantFrom('400', '500', '1000'),
+        isKnown: fc.boolean(),
+      }),
+      { minLength: 2, maxLength: 4 },
+    ),
+  })
+  .chain(({ amounts, rivals }) => {
+    const order = fc.shuffledSubarray([...rivals.keys()], { minLength: rivals.length });
+    const early = fc.integer({ min: 1, max: rivals.length });
+    return fc.record({
+      amounts: fc.constant(amounts),
+      rivals: fc.constant(rivals),
+      orders: fc.tuple(order, order),
+      early: fc.tuple(early, early),
+    });
+  });
+
+/** How the checks of rivals end that are stated and asked in an order. */
+async function endsOf(
+  { amounts, rivals }: Pick<Rivalry, 'amounts' | 'rivals'>,
+  { order, early }: { order: readonly number[]; early: number },
+): Promise<Check[]> {
+  const stage = new ChecksStage(redis);
+  stage.script = () => ['own', 'other'].map((name) => found(name, { amounts }));
+  const parts = stage.parts();
+  const ids = rivals.map((_, index) => intentId(hashOf(index + 1)));
+  const named = (isKnown: boolean) => ids.filter((_, index) => rivals[index]?.isKnown === isKnown);
+  const wanted = {
+    history: 'skip' as const,
+    receivers: [],
+    metadata: {},
+    overdueAfterMs: null,
+    warnBeforeMs: null,
+  };
+  await parts.stores.registry.sync(
+    {
+      digest: 'one',
+      receivers: [],
+      routes: [],
+      subscriptions: [
+        { ...wanted, name: 'known', recipients: [PAYEE], subjects: named(true) },
+        { ...wanted, name: 'unknown', recipients: [], subjects: named(false) },
+      ],
+    },
+    '0-0',
+  );
+  await redis.set(stage.keys.checksLease, 'feeder');
+  const state = async (index: number): Promise<void> => {
+    const { payment, amount } = rivals[index] ?? { payment: 'destination', amount: '0' };
+    const stated = {
+      subject: ids[index] ?? intentId(hashOf(0)),
+      intentHash: hashOf(index + 1),
+      payment,
+      chainId: CHAIN,
+      txHash: txOf(1),
+      token: TOKEN,
+      amount: payment === 'refund' ? null : amount,
+      sent: payment === 'refund' ? amount : null,
+    };
+    const from = await stage.store.cursor();
+    const step = { token: 'feeder', from, to: `log|0-${order.indexOf(index) + 1}` };
+    const statedAtMs = await redisTimeMs(redis);
+    expect(
+      await stage.store.feed(step, [{ stated, sequence: 1, statedAtMs, updatedAt: null, corridor: null }]),
+    ).toBe(1);
+  };
+  const all = async (): Promise<Check[]> => (await Promise.all(ids.map((id) => stage.store.of(id)))).flat();
+  /** Asks whatever waits, in the order, until nothing does. */
+  const ask = async (): Promise<void> => {
+    for (let steps = 0; steps < MOST_STEPS; steps += 1) {
+      const waiting = (await all()).filter((check) => check.state === 'waiting');
+      const next = order.flatMap((index) =>
+        waiting.filter(({ statement }) => statement.subject === ids[index]),
+      )[0];
+      if (next === undefined) return;
+      const due = `${stage.keys.checks}:due:${CHAIN}`;
+      for (const { id } of waiting) await redis.zadd(due, id === next.id ? '0' : '9'.repeat(13), id);
+      const [claimed] = (await stage.store.claim(`claim ${steps}`, new Map([[CHAIN, 1]]))).claimed;
+      if (claimed === undefined) throw new Error(`nothing was claimed of ${next.id}`);
+      await runCheck(claimed, parts, AbortSignal.timeout(60_000));
+      // Whoever waits on for others is asked behind them.
+      order = [
+        ...order.filter((index) => ids[index] !== next.statement.subject),
+        ids.indexOf(next.statement.subject),
+      ];
+    }
+    throw new Error(`something still waits after ${MOST_STEPS} steps`);
+  };
+  for (const index of order.slice(0, early)) await state(index);
+  const later = order.slice(early);
+  await ask();
+  for (const index of later) await state(index);
+  await ask();
+  return all();
+}
+
+function wordOf({ state, because }: Check): string {
+  return because === '' ? state : `${state} ${because}`;
+}
+
+/** Who holds a log, by what it proves and where it stands. */
+function holders(ends: readonly Check[]): string[] {
+  return ends.flatMap(({ statement, state, proof }, index) => {
+    const space = statement.payment === 'source' ? 'in' : 'out';
+    return state === 'verified' ? [`${space} log ${proof?.moved?.[0]?.index}: ${index}`] : [];
+  });
+}
+
+/** What may follow from which of several that are alike was the first. */
+const BY_ARRIVAL = new Set(['verified', 'unchecked ambiguous', 'disputed other-intent']);
+
+const RUNS = 40;
+
+test('no log proves two rivals, all of them end, and in any order alike where the same ones hold the logs', async () => {
+  const seen = new Set<string>();
+  await fc.assert(
+    fc.asyncProperty(rivalry, async ({ orders, early, ...given }) => {
+      const one = await endsOf(given, { order: orders[0], early: early[0] });
+      const other = await endsOf(given, { order: orders[1], early: early[1] });
+      for (const ends of [one, other]) {
+        const logs = holders(ends).map((held) => held.split(':')[0]);
+        expect(new Set(logs).size).toBe(logs.length);
+        for (const check of ends) seen.add(wordOf(check));
+      }
+      const isSame = isDeepStrictEqual(holders(one), holders(other));
+      for (const [index, check] of one.entries()) {
+        const [mine, theirs] = [wordOf(check), wordOf(other[index] ?? check)];
+        if (isSame || !BY_ARRIVAL.has(mine) || !BY_ARRIVAL.has(theirs)) expect(mine).toBe(theirs);
+      }
+    }),
+    { numRuns: RUNS },
+  );
+  for (const word of BY_ARRIVAL) expect(seen).toContain(word);
+}, 600_000);
+
+/** Rivals of which no two fit into the one log: only by what ties them to it can they be told apart. */
+const tightRivalry = fc
+  .array(fc.record({ amount: fc.constantFrom('600', '1000'), isKnown: fc.boolean() }), {
+    minLength: 2,
+    maxLength: 4,
+  })
+  .chain((parts) => {
+    const rivals = parts.map((part): Rival => ({ payment: 'destination', ...part }));
+    const order = fc.shuffledSubarray([...rivals.keys()], { minLength: rivals.length });
+    return fc.record({
+      rivals: fc.constant(rivals),
+      order,
+      early: fc.integer({ min: 1, max: rivals.length }),
+    });
+  });
+
+test('a log for which there is one best is his in any order; of several that are alike one has it', async () => {
+  let ties = 0;
+  await fc.assert(
+    fc.asyncProperty(tightRivalry, async ({ rivals, order, early }) => {
+      const ends = await endsOf({ amounts: ['1000'], rivals }, { order, early });
+      const tied = rivals.map(({ amount, isKnown }) => (isKnown ? 2 : 0) + (amount === '1000' ? 1 : 0));
+      const most = Math.max(...tied);
+      const best = ends.filter((_, index) => tied[index] === most).map(wordOf);
+      const rest = ends.filter((_, index) => tied[index] !== most).map(wordOf);
+      const second = most >= 2 ? 'disputed other-intent' : 'unchecked ambiguous';
+      ties += best.length > 1 ? 1 : 0;
+      expect(best.sort().reverse()).toEqual(['verified', ...best.slice(1).map(() => second)]);
+      expect(rest).toEqual(rest.map(() => 'disputed other-intent'));
+    }),
+    { numRuns: RUNS },
+  );
+  expect(ties).toBeGreaterThan(0);
+}, 600_000);

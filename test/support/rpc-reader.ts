@@ -1,0 +1,60 @@
+import { type ChainReader, createChainReaders, type EndpointCall } from '../../src/chains/chain-readers.ts';
+import type { ChainEndpoint, CheckedChain } from '../../src/config/config.ts';
+import { READING, type Reading } from '../../src/domain/proof/reading.ts';
+import { Secret } from '../../src/secret.ts';
+import { type RpcAnswer, type RpcRequest, type RpcServer, rpcServer } from './json-rpc-server.ts';
+
+/** What a node answers, by method; to any other that it has no such one. */
+export type RpcAnswers = Record<string, (request: RpcRequest) => RpcAnswer>;
+
+/** What of the chain and its only endpoint is not as usual. */
+export type ReaderParts = Partial<Omit<CheckedChain, 'endpoints'>> & { endpoint?: Partial<ChainEndpoint> };
+
+/** A reader of one node, over HTTP. `read` asks about the transaction that was named. */
+export type RpcReader = {
+  reader: ChainReader;
+  server: RpcServer;
+  calls: EndpointCall[];
+  read(): Promise<Reading>;
+  close(): Promise<void>;
+};
+
+/** Starts a node that answers so, under a path, and a reader of it, by default of chain 8453. */
+export async function rpcReader(
+  answers: RpcAnswers,
+  { path, txHash, token }: { path: string; txHash: string; token: string },
+  { endpoint = {}, ...chain }: ReaderParts = {},
+): Promise<RpcReader> {
+  const server = await rpcServer(
+    (request) => answers[request.method]?.(request) ?? { error: { code: -32601, message: 'no such method' } },
+  );
+  const calls: EndpointCall[] = [];
+  const own: ChainEndpoint = {
+    name: 'own',
+    url: new Secret(`http://localhost:${server.port}${path}`),
+    headers: {},
+    requestsPerSecond: 1_000,
+    timeoutMs: 5_000,
+    proxy: null,
+    ...endpoint,
+  };
+  const checked: CheckedChain = {
+    chainId: '8453',
+    finality: 'finalized',
+    fulfilments: null,
+    ...chain,
+    endpoints: [own],
+  };
+  const reader = createChainReaders([checked], { onCall: (call) => calls.push(call) }).get(checked.chainId);
+  if (reader === undefined) throw new Error('expected a reader');
+  return {
+    reader,
+    server,
+    calls,
+    read: async () => READING.parse((await reader.read(txHash, { token }))[0]),
+    close: async () => {
+      await reader.close();
+      await server.close();
+    },
+  };
+}

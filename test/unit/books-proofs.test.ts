@@ -1,0 +1,145 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type BookState, nextState } from '../../src/domain/books/book-state.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import type { Payment } from '../../src/domain/proof/payment.ts';
+import type { Proof } from '../../src/domain/proof/proof.ts';
+import {
+  PROOF_OUTCOMES,
+  type ProofOutcome,
+  proofOf,
+  withoutRestated,
+  withProofFlag,
+} from '../../src/domain/proof/proof-flags.ts';
+import { statementsOf } from '../../src/domain/proof/statement.ts';
+import { asSubjectId } from '../../src/domain/subjects/subject.ts';
+import { toldEvent } from '../support/books-stage.ts';
+
+const AUDIENCE = { wallets: [], subscriptions: [], metadata: {} };
+
+/** An event of the one transfer, by which its record is changed so. */
+function event(sequence: number, changes: JsonObject, more: { type?: string; proof?: Proof } = {}) {
+  const { type, proof } = more;
+  const told = toldEvent({
+    transfer: 1,
+    sequence,
+    status: 'filled',
+    atMs: sequence * 1_000,
+    seenMs: sequence * 1_000,
+    amount: 1_000n,
+    ...(type === undefined ? {} : { type }),
+    ...(proof === undefined ? {} : { more: { proof } }),
+  });
+  return { ...told, data: { ...told.data, record: { ...told.data.record, ...changes } } };
+}
+
+const stateAfter = (state: BookState | null, one: ReturnType<typeof event>): BookState =>
+  nextState(state, { event: one, facts: null, audience: AUDIENCE });
+
+const STATED = event(1, {}).data;
+const SUBJECT = asSubjectId(STATED.subject.id);
+
+/** The word about a payment as the record states it. */
+function word(payment: Payment, outcome: ProofOutcome, changes: JsonObject = {}) {
+  const record = { ...STATED.record, ...changes };
+  const statement = statementsOf({ subject: SUBJECT, record }).find((one) => one.payment === payment);
+  if (statement === undefined) throw new Error(`the record states no ${payment}`);
+  const { chainId, txHash, token, amount } = statement;
+  const proof: Proof = {
+    payment,
+    chainId,
+    txHash,
+    ...(token === null ? {} : { token }),
+    ...(amount === null ? {} : { stated: amount }),
+    checked: [],
+    endpoints: [],
+    ...(outcome === 'disputed' ? { reason: 'short' } : {}),
+  };
+  return { statement, event: event(2, changes, { type: `intent.${outcome}`, proof }) };
+}
+
+const shown = ({ proofs }: BookState) => proofs.map(({ payment, outcome }) => `${payment} ${outcome}`);
+
+const destination = STATED.record.destinationTx;
+const restated = (more: JsonObject): JsonObject => ({
+  destinationTx: { ...(typeof destination === 'object' ? destination : {}), ...more },
+});
+
+describe('the word of the chain about a payment in the books', () => {
+  const verified = stateAfter(null, word('destination', 'verified').event);
+  const both = stateAfter(verified, word('source', 'disputed').event);
+
+  test('stands beside that about another payment, and gives way to a newer one about its own', () => {
+    expect(shown(both)).toEqual(['destination verified', 'source disputed']);
+    expect(both.proofs[1]?.reason).toBe('short');
+    expect(shown(stateAfter(both, word('destination', 'unproven').event))).toEqual([
+      'source disputed',
+      'destination unproven',
+    ]);
+  });
+
+  test.each<[string, JsonObject]>([
+    ['another transaction', { txHash: `0x${'c'.repeat(64)}` }],
+    ['another amount', { amount: '7' }],
+    ['another token', { token: `0x${'d'.repeat(40)}` }],
+    ['another chain', { chainId: 10 }],
+  ])('is gone once %s is stated, and only it', (_, more) => {
+    expect(shown(stateAfter(both, event(3, restated(more))))).toEqual(['source disputed']);
+  });
+
+  test.each<[string, JsonObject]>([
+    ['the same again', {}],
+    ['the same in other letters', restated({ txHash: `0x${'B'.repeat(64)}` })],
+    ['nothing of it', { destinationTx: null }],
+  ])('stays where a later answer says %s', (_, changes) => {
+    expect(shown(stateAfter(both, event(3, changes)))).toEqual(['destination verified', 'source disputed']);
+  });
+
+  test('of books that do not say what was stated stays until a newer one', () => {
+    const old = { ...verified, proofs: verified.proofs.map((one) => ({ ...one, stated: null })) };
+    expect(shown(stateAfter(old, event(3, restated({ amount: '7' }))))).toEqual(['destination verified']);
+    expect(shown(stateAfter(old, word('destination', 'disputed').event))).toEqual(['destination disputed']);
+  });
+});
+
+const STEP = fc.oneof(
+  fc.record({
+    amount: fc.constantFrom('990', '991'),
+    outcome: fc.constant(null),
+    payment: fc.constant(null),
+  }),
+  fc.record({
+    amount: fc.constant(null),
+    outcome: fc.constantFrom(...PROOF_OUTCOMES),
+    payment: fc.constantFrom<Payment>('destination', 'source'),
+  }),
+);
+
+test('the books say of a transfer what lists say, whatever is restated and told', () => {
+  let told = 0;
+  fc.assert(
+    fc.property(fc.array(STEP, { maxLength: 12 }), (steps) => {
+      let changes: JsonObject = {};
+      let state = stateAfter(null, event(1, changes));
+      let flags: string[] = [];
+      for (const { amount, outcome, payment } of steps) {
+        if (outcome === null) {
+          changes = restated({ amount });
+          state = stateAfter(state, event(3, changes));
+          flags = withoutRestated(flags, { subject: SUBJECT, record: { ...STATED.record, ...changes } });
+        } else {
+          const { statement, event: one } = word(payment, outcome, changes);
+          state = stateAfter(state, one);
+          flags = withProofFlag(flags, statement, outcome);
+        }
+      }
+      const worst = (['disputed', 'unproven', 'verified'] as const).find((outcome) =>
+        state.proofs.some((one) => one.outcome === outcome),
+      );
+      const record = { ...STATED.record, ...changes };
+      expect(worst ?? null).toBe(proofOf({ subject: SUBJECT, record, flags }));
+      told += worst === undefined ? 0 : 1;
+    }),
+  );
+  expect(told).toBeGreaterThan(20);
+});

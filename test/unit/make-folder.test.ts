@@ -1,0 +1,21 @@
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { makeFolder } from '../../src/make-folder.ts';
+
+test('makes a folder with those above it, and leaves one that is there', async () => {
+  const base = await mkdtemp(join(tmpdir(), 'intentwatch-folder-'));
+  onTestFinished(() => rm(base, { recursive: true }));
+  const folder = join(base, 'a/b/c');
+  await Promise.all([makeFolder(folder), makeFolder(folder)]);
+  await makeFolder(folder);
+  expect((await stat(folder)).mode & 0o777).toBe(0o700);
+  await writeFile(join(base, 'file'), '');
+  await expect(makeFolder(join(base, 'file'))).rejects.toThrow('EEXIST');
+  await expect(makeFolder(join(base, 'file/a/b'))).rejects.toThrow('ENOTDIR');
+});
+
+test.skipIf(process.platform !== 'linux')('ends where a folder takes none', async () => {
+  await expect(makeFolder('/proc/intentwatch/data')).rejects.toThrow('ENOENT');
+});
