@@ -13,6 +13,8 @@ import type { BooksTruth, TrueTransfer } from './books-truth.ts';
 export function differencesOf(reports: readonly [Report, Report], truth: BooksTruth): string[] {
   const [first, second] = reports;
   const found = reports.flatMap(ownProblems);
+  if (first.to !== second.from)
+    found.push(`${first.day} ends at ${first.to}, the next day begins at ${second.from}`);
   if (first.state !== 'closed') found.push(`${first.day} is ${first.state}, and should be closed by now`);
   const [rows, laterRows] = [rowsOf(first), rowsOf(second)];
   const known = new Set(truth.transfers.map(({ subject }) => subject));
@@ -34,8 +36,9 @@ export function differencesOf(reports: readonly [Report, Report], truth: BooksTr
 }
 
 /** What a report itself says is wrong. No log was lost here, and none was set back. */
-function ownProblems({ day, checks, notes }: Report): string[] {
+function ownProblems({ day, from, checks, notes }: Report): string[] {
   return [
+    ...(from === `${day}T00:00:00.000Z` ? [] : [`${day} begins at ${from}`]),
     ...checks.filter(({ ok }) => !ok).map(({ text }) => `${day}: ${text}`),
     ...notes.filter((note) => /^\d{4}-\d{2}-\d{2}T/.test(note)).map((note) => `${day}: ${note}`),
   ];
