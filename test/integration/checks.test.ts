@@ -525,6 +525,20 @@ describe('the feed', () => {
     expect(await stage.store.of(before)).toEqual([]);
   });
 
+  test('reads that also where a process that checks no chain looks meanwhile', async () => {
+    await redis.del(stage.keys.checksCursor);
+    const feed = stage.feed();
+    await feed.begin();
+    const told = await filled(1);
+    // It has not heard of the newer config yet.
+    const without = new Checks({ ...stage.parts(), readers: new Map() });
+    await without.settleLeft();
+    await without.close();
+    feed.start();
+    await eventually('it is fed', async () => (await stage.store.of(told)).length === 1);
+    await feed.close();
+  });
+
   test('says how far it is behind the event log', async () => {
     const feed = stage.feed();
     expect(await feed.oldestUnreadMs()).toBeNull();

@@ -42,6 +42,8 @@ export class CheckFeed {
   readonly #parts: FeedParts;
   readonly #closed = new AbortController();
   #running: Promise<void> | null = null;
+  /** Where it was to begin, until it has read a cursor: one without chains, which has yet to hear of ours, may forget that. */
+  #begun: { name: string; entry: string } | null = null;
 
   constructor(parts: FeedParts) {
     this.#parts = parts;
@@ -52,6 +54,7 @@ export class CheckFeed {
     const { checks, events } = this.#parts.stores;
     const [name, newest] = await Promise.all([events.name(), events.newest()]);
     await checks.begin(`${name}|${newest}`);
+    this.#begun = { name, entry: newest };
   }
 
   /** When the oldest event was made that was not yet read, by any process (Redis time, ms); null where all were. */
@@ -122,7 +125,9 @@ export class CheckFeed {
     const { events } = this.#parts.stores;
     const [name, newest, trimmed] = await Promise.all([events.name(), events.newest(), events.trimmed()]);
     const cursor = (entry: string): string => `${name}|${entry}`;
-    if (stored === '') return { entry: newest, isNew: true, cursor };
+    const begun = this.#begun;
+    this.#begun = null;
+    if (stored === '') return { entry: begun?.name === name ? begun.entry : newest, isNew: true, cursor };
     const [, known = '', entry = ''] = CURSOR.exec(stored) ?? [];
     if (known !== name) {
       this.#miss('the event log is another than before', { cursor: stored });
