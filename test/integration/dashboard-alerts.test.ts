@@ -43,6 +43,7 @@ import {
 } from '../support/played-rules.ts';
 
 const RUNBOOK_FILE = new URL('../../docs/operations.md', import.meta.url).pathname;
+const LOGS_FILE = new URL('../../docs/logs.md', import.meta.url).pathname;
 const SCRAPE_FILE = new URL('../../config/prometheus/scrape.yml', import.meta.url).pathname;
 
 const promtool = installed('promtool');
@@ -121,6 +122,27 @@ const TROUBLES: Record<string, { differs: Series; afterMinutes: number }> = {
 
 test('every alert has a trouble here that sets it off', () => {
   expect(Object.keys(TROUBLES)).toEqual(ALERTS.map(({ alert }) => alert));
+});
+
+test('counts of what happened are told whole: Prometheus makes 2.195 of 2', () => {
+  const told = ALERTS.filter(({ expr }) => /increase\(\S+\)\) > 0$/.test(expr.trim()));
+  expect(told.map(({ alert }) => alert)).toContain('IntentwatchDisputed');
+  for (const { alert, annotations } of told) {
+    expect([alert, annotations.description]).toEqual([
+      alert,
+      expect.not.stringContaining('$value | humanize'),
+    ]);
+  }
+});
+
+test('every log line that an alert names is a log line', async () => {
+  const listed = await readFile(LOGS_FILE, 'utf8');
+  const named = ALERTS.flatMap(({ annotations }) => {
+    const [, lines = ''] = /log lines? ((?:[a-z]+\.[a-z_]+)?)/.exec(annotations.description) ?? [];
+    return lines === '' ? [] : [lines];
+  });
+  expect(named.length).toBeGreaterThan(5);
+  expect(named.filter((line) => !listed.includes(`\`${line}\``))).toEqual([]);
 });
 
 test('every alert has a summary that is always the same, and its place in the runbook', async () => {

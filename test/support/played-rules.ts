@@ -9,6 +9,7 @@ const RULES_FILE = new URL('../../config/prometheus/rules.yml', import.meta.url)
 
 const ALERT = z.object({
   alert: z.string(),
+  expr: z.string(),
   annotations: z.object({ summary: z.string(), description: z.string(), runbook_url: z.string() }),
 });
 
