@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { makeTestEvent } from '../../src/domain/events/make-event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
+import type { Proof } from '../../src/domain/proof/proof.ts';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { renderHtml, renderText } from '../../src/notifiers/email/body.ts';
 import { makeMessage } from '../../src/notifiers/email/message.ts';
@@ -51,6 +52,14 @@ function eventOf(type: string, record: JsonObject, facts: Facts = {}): RenderedE
   };
 }
 
+const proofOf = (payment: Proof['payment']): Proof => ({
+  payment,
+  chainId: '8453',
+  txHash: FUNDING,
+  checked: ['chain', 'success', 'final'],
+  endpoints: ['other', 'own'],
+});
+
 const VAULT = { kind: 'vault', id: 'vault:8453:0x1111111111111111111111111111111111111111' };
 const QUOTE = { kind: 'quote', id: 'quote:3f1c2a9e-1' };
 const PRICED_ROUTE = { kind: 'route', id: 'route:base-to-optimism' };
@@ -71,6 +80,18 @@ describe('the title', () => {
     ],
     ['Pending: 1,250.00 USDC, Base', eventOf('intent.pending', { sourceTx: SOURCE_TX })],
     ['Refunded: 1,250.00 USDC, Base to Optimism', eventOf('intent.refunded', { steps: [STEP] })],
+    [
+      'Funding verified: 1,250.00 USDC, Base',
+      eventOf('intent.verified', { sourceTx: SOURCE_TX }, { proof: proofOf('source') }),
+    ],
+    [
+      'Delivery disputed: 1,250.00 USDC, Base to Optimism',
+      eventOf(
+        'intent.disputed',
+        { sourceTx: SOURCE_TX, destinationTx: DESTINATION_TX },
+        { proof: { ...proofOf('destination'), reason: 'short' } },
+      ),
+    ],
     ['Still pending: 1,250.00 USDC, Base', eventOf('intent.overdue', { sourceTx: SOURCE_TX })],
     ['Updated: 1,250.00 USDC, Base', eventOf('intent.updated', { sourceTx: SOURCE_TX })],
     [

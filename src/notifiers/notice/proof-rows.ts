@@ -7,7 +7,8 @@ import { type Row, rowIf } from './row.ts';
 /** How many moves a mail lists. */
 const MOST_MOVES = 5;
 
-const PAYMENTS = { destination: 'delivery', source: 'funding', refund: 'refund' } as const;
+/** What readers call the transaction that a proof is about. */
+export const PAYMENTS = { destination: 'delivery', source: 'funding', refund: 'refund' } as const;
 
 const REASONS: { readonly [reason in DisputeReason]: string } = {
   reverted: 'the transaction was reverted',

@@ -5,6 +5,7 @@ import { describeAmount } from '../../domain/transfers/amounts.ts';
 import { chainName, type Directory } from '../../domain/transfers/chains.ts';
 import type { Leg, Transfer } from '../../domain/transfers/transfer.ts';
 import { printableLine } from '../printable.ts';
+import { PAYMENTS } from './proof-rows.ts';
 import { formatDuration } from './time.ts';
 
 const MAX_TITLE_LENGTH = 150;
@@ -35,7 +36,9 @@ export function renderHappening(event: RenderedEvent): string {
   const { kind } = event.data.subject;
   // A transfer needs no name: nearly every mail is about one.
   const name = kind === 'intent' ? '' : kindName(kind);
-  return capitalise(printableLine(`${name} ${happening(event)}`));
+  // What the chain says is about one payment: a funding that is verified says nothing of the delivery.
+  const payment = event.data.proof === undefined ? '' : PAYMENTS[event.data.proof.payment];
+  return capitalise(printableLine([name, payment, happening(event)].filter((word) => word !== '').join(' ')));
 }
 
 /** What it happened to, e.g. `1,250.00 USDC, Base to Optimism`; empty where the happening says it. */
