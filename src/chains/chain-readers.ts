@@ -144,6 +144,7 @@ function hostName(config: ChainEndpoint, all: readonly ChainEndpoint[]): string 
   return all.find((other) => hostOf(other) === host)?.name ?? config.name;
 }
 
-function hostOf({ url }: ChainEndpoint): string {
+/** The host of an endpoint, which is a secret like its URL: to compare, not to tell. */
+export function hostOf({ url }: ChainEndpoint): string {
   return new URL(url.reveal()).hostname.toLowerCase().replace(/\.$/, '');
 }

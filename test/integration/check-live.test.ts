@@ -211,11 +211,23 @@ describe('check --live', () => {
       return { result: method === 'eth_syncing' ? false : null };
     });
     open.later(() => node.close());
-    const rpc = ['own', 'ten', 'untagged', 'gone'].map((name) => ({
+    const endpoint = (name: string, host = '127.0.0.1') => ({
       name,
-      url: `http://127.0.0.1:${node.port}/${name}`,
+      url: `http://${host}:${node.port}/${name}`,
       headers: { authorization: 'Bearer Zqx3-of-the-node' },
-    }));
+    });
+    const rpc = [
+      ...['own', 'ten', 'untagged', 'gone'].map((name) => endpoint(name)),
+      endpoint('far', 'localhost'),
+    ];
+    const oneHost = await check(WORKS, {
+      more: { chains: { 8453: { rpc: [endpoint('own'), endpoint('second')] } } },
+    });
+    for (const name of ['own', 'second']) {
+      expect(lineOf(`RPC endpoint ${name} of Base`, oneHost.lines)).toMatch(
+        /^ok .*Z; nothing is disputed without an endpoint on another host$/,
+      );
+    }
     const { code, lines } = await check(WORKS, { more: { chains: { 8453: { rpc } } } });
     const said = (name: string): string => lineOf(`RPC endpoint ${name} of Base`, lines);
     expect(code).toBe(75);

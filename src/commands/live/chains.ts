@@ -1,4 +1,4 @@
-import { createChainReaders } from '../../chains/chain-readers.ts';
+import { createChainReaders, hostOf } from '../../chains/chain-readers.ts';
 import type { ChainEndpoint, CheckedChain, Config } from '../../config/config.ts';
 import { chainFamily } from '../../domain/proof/families.ts';
 import type { Reading } from '../../domain/proof/reading.ts';
@@ -33,10 +33,17 @@ async function askEndpoint(
     const [reading] = (await reader?.read(nobodys, { signal })) ?? [];
     if (reading === undefined) return { ok: false, detail: 'found no reader of this chain, expected one' };
     if (reading.outcome === 'failed') return { ok: false, detail: reading.reason };
-    return { ok: true, detail: `is of this chain, ${finalityOf(reading)}` };
+    return { ok: true, detail: `is of this chain, ${finalityOf(reading)}${limitOf(chain)}` };
   } finally {
     await reader?.close();
   }
+}
+
+/** What endpoints of one host cannot do, however many they are. */
+function limitOf({ endpoints }: CheckedChain): string {
+  return new Set(endpoints.map(hostOf)).size > 1
+    ? ''
+    : '; nothing is disputed without an endpoint on another host';
 }
 
 function finalityOf(reading: Exclude<Reading, { outcome: 'failed' }>): string {
