@@ -159,10 +159,11 @@ export function listCommand(): Command {
 export function subjectTable(subjects: readonly Subject[]): string {
   if (subjects.length === 0) return 'nothing that is watched fits';
   const rows = subjects.map(
-    ({ subject, kind, status, underWay, overdue, changedAt, subscriptions, metadata }) => [
+    ({ subject, kind, status, underWay, overdue, proof, changedAt, subscriptions, metadata }) => [
       subject,
       status ?? (kind === 'wallet' ? '' : 'nothing seen yet'),
       overdue ? 'overdue' : underWay ? 'under way' : 'ended',
+      proof ?? '',
       utcTimeOfIso(changedAt),
       subscriptions.join(' '),
       Object.entries(metadata)
@@ -170,5 +171,8 @@ export function subjectTable(subjects: readonly Subject[]): string {
         .join(' '),
     ],
   );
-  return table([['SUBJECT', 'STATUS', 'NOW', 'CHANGED', 'SUBSCRIPTIONS', 'METADATA'], ...rows], screenOf());
+  return table(
+    [['SUBJECT', 'STATUS', 'NOW', 'PROOF', 'CHANGED', 'SUBSCRIPTIONS', 'METADATA'], ...rows],
+    screenOf(),
+  );
 }
