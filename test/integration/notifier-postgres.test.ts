@@ -354,7 +354,7 @@ test('does not speak to a server that has no TLS', async () => {
   const { deliver } = notifierOf(receiverAt(url, { allowInsecure: false }));
   expect(await deliver(renderedEvent())).toMatchObject({
     outcome: 'failed',
-    reason: `The server does not support SSL connections: 127.0.0.1:${server.port}`,
+    reason: `The server does not support SSL connections: 127.0.0.1:${server.port}; expected a server with TLS, or allowInsecure: true`,
   });
 });
 

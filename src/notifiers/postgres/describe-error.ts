@@ -11,7 +11,8 @@ export function describePostgresError(
   if (!(error instanceof pg.DatabaseError)) {
     const words = describeConnectionError(error);
     const { hostname, port } = new URL(url.reveal());
-    return words.includes(hostname) ? words : `${words}: ${hostname}:${port || DEFAULT_PORT}`;
+    const placed = words.includes(hostname) ? words : `${words}: ${hostname}:${port || DEFAULT_PORT}`;
+    return words.includes(NO_TLS) ? `${placed}; expected a server with TLS, or allowInsecure: true` : placed;
   }
   const words = `${error.message} (${error.code ?? 'without a code'})`;
   const advice = error.message.includes(NOT_ENCRYPTED)
@@ -19,6 +20,9 @@ export function describePostgresError(
     : adviceFor(error.code, table);
   return advice === null ? words : `${words}; ${advice}`;
 }
+
+/** How the client names a server that speaks no TLS. */
+const NO_TLS = 'does not support SSL';
 
 /** How Postgres names a connection without TLS that it does not let in. */
 const NOT_ENCRYPTED = 'no encryption';
