@@ -9,12 +9,17 @@ export class NotWatchedError extends Error {
   override readonly name = 'NotWatchedError';
 }
 
+/** Several are watched by the name that was given. */
+export class SeveralWatchedError extends Error {
+  override readonly name = 'SeveralWatchedError';
+}
+
 /** No more are named where several fit. */
 const MOST_NAMED = 20;
 
 /**
  * The id of the subject that somebody means: by its id, the hash of an intent or of a transaction, an address, the UUID of
- * a quote or job, or its metadata as `key=value`. Throws a NotWatchedError where none fits, and an Error where several do.
+ * a quote or job, or its metadata as `key=value`. Throws a NotWatchedError where none fits, and a SeveralWatchedError where several do.
  */
 export async function findSubject(client: ApiClient, text: string): Promise<string> {
   for (const subject of candidates(text)) {
@@ -40,7 +45,9 @@ export async function findSubject(client: ApiClient, text: string): Promise<stri
   }
   const shown = items.slice(0, MOST_NAMED).map((one) => `  ${one}`);
   const more = items.length > MOST_NAMED ? ['  …'] : [];
-  throw new Error([`found several by ${named}, expected one of:`, ...shown, ...more].join('\n'));
+  throw new SeveralWatchedError(
+    [`found several by ${named}, expected one of:`, ...shown, ...more].join('\n'),
+  );
 }
 
 /** What a text is the id of, or the id without its prefix. */

@@ -102,6 +102,19 @@ const ASKING: readonly (readonly string[])[] = [
   ['listen', '--forward-to', 'http://127.0.0.1:9/'],
 ];
 
+test('verify by what several are watched by names them, and ends as for a wrong argument', async () => {
+  const { url } = await api();
+  const config = join(await folder(), 'intentwatch.yaml');
+  const rpc = [{ name: 'own', url: 'http://127.0.0.1:9' }];
+  await writeFile(
+    config,
+    JSON.stringify({ upstream: { baseUrl: 'http://127.0.0.1:9', apiKey: 'key' }, chains: { 8453: { rpc } } }),
+  );
+  const found = await run(url, ['verify', hashOf(1).slice(0, 10), '--config', config]);
+  expect(found).toMatchObject({ code: 65, out: '' });
+  expect(found.err).toContain('found several by');
+});
+
 describe('every command that asks a daemon', () => {
   test('says 75 where none runs, and 78 for a wrong token, without showing it', async () => {
     const { url } = await api();

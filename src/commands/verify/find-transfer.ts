@@ -16,7 +16,7 @@ import { askAgain } from '../../upstream/client/again.ts';
 import type { StatusQuery } from '../../upstream/wire/status-page.ts';
 import { withClient } from '../connection.ts';
 import type { DaemonOptions } from '../daemon.ts';
-import { findSubject, NotWatchedError } from '../find-subject.ts';
+import { findSubject, NotWatchedError, SeveralWatchedError } from '../find-subject.ts';
 
 /** A transfer as somebody told it. */
 export type FoundTransfer = {
@@ -71,6 +71,7 @@ async function keptTransfer(
     const isUnknown =
       error instanceof NotWatchedError || (error instanceof ProblemReply && error.status === 404);
     if (isUnknown || (isAway && !isNamed)) return null;
+    if (error instanceof SeveralWatchedError) throw new BadInputError(error.message);
     throw error;
   }
 }
