@@ -15,6 +15,10 @@ const program = new Command('intentwatch')
     `\nExit codes: ${EXIT.done} done, ${EXIT.badConfig} bad config, ${EXIT.tryAgain} try again, ${EXIT.interrupted} interrupted twice, ${EXIT.failed} anything else.`,
   );
 
+// Whoever reads the output may have had enough: `| head`.
+process.stdout.on('error', (error: Error) => {
+  process.exit('code' in error && error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
+});
 keepHeapSmall();
 try {
   const [, , name = ''] = process.argv;

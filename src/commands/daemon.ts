@@ -1,7 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type AddressOptions, daemonAddress } from '../client/address.ts';
 import { ApiClient } from '../client/api-client.ts';
-import { EXIT } from '../exit.ts';
 import { CONFIG_DEFAULT } from './start.ts';
 
 /** The options of a command that asks a running daemon. */
@@ -27,10 +26,6 @@ export function isRemote({ url }: DaemonOptions): boolean {
 
 /** The client for the daemon that the options name; the token is read from INTENTWATCH_TOKEN. */
 export async function clientOf(options: DaemonOptions): Promise<ApiClient> {
-  // Whoever reads the output may have had enough: `| head`.
-  process.stdout.on('error', (error: Error) => {
-    process.exit('code' in error && error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
-  });
   return new ApiClient(await daemonAddress(options, process.env));
 }
 

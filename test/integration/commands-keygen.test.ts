@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { formatKeyPair, parseSigningSecret } from '../../src/config/fields/signing-secret.ts';
@@ -39,4 +40,10 @@ test('refuses another type, and says which there are', async () => {
   const program = await Program.start(MAIN, ['keygen', '--type', 'rsa']);
   expect(await program.ending()).toMatchObject({ code: 1 });
   expect(program.stderr.join('\n')).toContain('Allowed choices are hmac, ed25519');
+});
+
+test('a command whose reader has gone ends without a word, as in a pipe to a psql that cannot connect', () => {
+  const pipe = `"${process.execPath}" "${MAIN}" postgres-table | true`;
+  const { status, stderr } = spawnSync('sh', ['-c', pipe], { encoding: 'utf8' });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
 });
