@@ -214,6 +214,34 @@ describe('a payment that is stated on a chain with endpoints', () => {
     expect(await stage.proofs()).toHaveLength(1);
   });
 
+  test('at the same moment as another of its transfer is told at once, and both are counted once', async () => {
+    const both = Promise.withResolvers<void>();
+    stage.script = async () => {
+      if (stage.asked.length >= 2) both.resolve();
+      await both.promise;
+      return [found('own'), found('other')];
+    };
+    const { signals } = stage.start();
+    const told: (string | undefined)[] = [];
+    let ended = 0;
+    signals.on('event.committed', ({ event }) => void told.push(event.data.proof?.payment));
+    signals.on('check.ended', () => {
+      ended += 1;
+    });
+    const intent = await stage.tell(hashOf(1), 'filled', {
+      destinationTx: delivery(),
+      sourceTx: delivery({ txHash: txOf(2) }),
+    });
+    const states = async () => (await stage.store.of(intent)).map(({ state }) => state);
+    await eventually('both have ended', async () =>
+      isDeepStrictEqual(await states(), ['verified', 'verified']),
+    );
+    expect(stage.asked).toHaveLength(2);
+    expect(told.sort()).toEqual(['destination', 'source']);
+    expect(ended).toBe(2);
+    expect((await stage.proofs()).map(({ data }) => data.sequence)).toEqual([2, 3]);
+  });
+
   test('keeps its outcome without an event where its transfer has gone by its retention', async () => {
     const gate = Promise.withResolvers<void>();
     stage.script = async () => {
