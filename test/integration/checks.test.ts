@@ -325,6 +325,47 @@ describe('one payment that two transfers claim', () => {
     expect(known?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
   });
 
+  test.each<[string, JsonObject | null, string[]]>([
+    ['is taken back', null, []],
+    // The words about what was restated were gone, so that they are told again.
+    ['is stated on a chain that is not checked', delivery({ chainId: 10 }), ['intent.verified']],
+  ])('is given back once that of the first %s, until that states it again', async (_, otherwise, again) => {
+    stage.start();
+    const first = await filled(1);
+    await stage.until(first, 'verified');
+    const second = await stage.tell(hashOf(2), 'filled', {
+      destinationTx: delivery({ txHash: txOf(1), amount: '999' }),
+    });
+    await stage.until(second, 'disputed');
+    await eventually('the upstream says so at a newer time', async () => {
+      await stage.tell(hashOf(1), 'settled', { destinationTx: otherwise });
+      const [known] = await stage.subjects.peek([first]);
+      return isDeepStrictEqual(known?.snapshot?.record.destinationTx, otherwise);
+    });
+    await stage.until(second, 'verified');
+    const withdrawn = await eventually('the first was asked', async () => {
+      const [check] = await stage.store.of(first);
+      return check?.because === 'not-stated' ? check : null;
+    });
+    expect(withdrawn.state).toBe('waiting');
+    // It says exactly what moved.
+    await eventually('it is stated again', async () => {
+      await stage.tell(hashOf(1), 'settled', { destinationTx: delivery() });
+      return (await stage.store.of(first))[0]?.state === 'verified';
+    });
+    await stage.until(second, 'disputed');
+    const told = (await stage.proofs()).map(({ type, data }) => [type, data.subject.id]);
+    expect(told).toEqual([
+      ['intent.verified', first],
+      ['intent.disputed', second],
+      ['intent.verified', second],
+      ...again.map((type) => [type, first]),
+      ['intent.disputed', second],
+    ]);
+    const [known] = await stage.subjects.peek([first]);
+    expect(known?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
+  });
+
   test('goes to the one that says exactly what moved, whoever is checked first', async () => {
     stage.start();
     const first = await filled(1, { amount: '500' });
