@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import type { ChainEndpoint } from '../config/config.ts';
-import { parseJson } from '../domain/parse-json.ts';
 import { type Redact, redactor, secretsOfHeader, secretsOfUrl } from '../redact.ts';
 import { MAX_BODY_BYTES, Transport } from '../upstream/http/transport.ts';
 import { VERSION } from '../version.ts';
@@ -36,10 +35,20 @@ export class EndpointError extends Error {
 /** What is asked: a method, and what is read of its result. */
 export type Question<T> = { method: string; params: readonly unknown[]; result: z.ZodType<T> };
 
-/** A result beside an error that cannot be read is none: its null would say that there is no such transaction. */
+/** The id of every call, for each is a request of its own. */
+const ID = 1;
+
+/**
+ * A result with another id, or beside an error that cannot be read, is none: its null would say that there is no such
+ * transaction.
+ */
 const ANSWER = z.union([
   z.object({ error: z.object({ code: z.int(), message: z.string() }) }),
-  z.object({ result: z.json(), error: z.null().optional() }),
+  z.object({
+    id: z.literal(ID),
+    result: z.unknown().refine((result) => result !== undefined),
+    error: z.null().optional(),
+  }),
 ]);
 
 /** Codes by which providers say that they were asked too often. */
@@ -130,7 +139,7 @@ export class Endpoint {
   }
 
   async #ask<T>({ method, params, result }: Question<T>, signal: AbortSignal | undefined): Promise<T> {
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+    const body = JSON.stringify({ jsonrpc: '2.0', id: ID, method, params });
     const answer = await this.#transport.send({
       url: this.#url,
       headers: this.#headers,
@@ -201,9 +210,13 @@ export class Endpoint {
   }
 }
 
+/**
+ * What a text says, as far as it is JSON. No digit that is read is lost: an integer that JavaScript cannot hold is refused, and
+ * amounts are text.
+ */
 function jsonOf(text: string): unknown {
   try {
-    return parseJson(text);
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

@@ -8,7 +8,10 @@ import type { ChainSource, Sighting } from './source.ts';
 
 const SLOT = z.int({ error: 'a slot' }).min(0);
 
-const SOLANA_BLOCK = z.object({ blockhash: z.string(), blockTime: z.int().min(0).nullable() });
+const SOLANA_BLOCK = z.object({
+  blockhash: z.string().max(64, { error: 'a hash' }),
+  blockTime: z.int().min(0).nullable(),
+});
 
 const FINALIZED = { commitment: 'finalized' } as const;
 
@@ -22,11 +25,10 @@ export class SolanaSource implements ChainSource {
   }
 
   async identity(): Promise<string> {
-    const result = z.string({ error: 'a hash' });
+    // What it says is told: no text but a hash in base58 gets that far.
+    const result = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, { error: 'a hash' });
     const genesis = await this.#endpoint.call({ method: 'getGenesisHash', params: [], result });
-    return (
-      [...SOLANA_GENESIS].find(([, hash]) => hash === genesis)?.[0] ?? `of genesis ${genesis.slice(0, 50)}`
-    );
+    return [...SOLANA_GENESIS].find(([, hash]) => hash === genesis)?.[0] ?? `of genesis ${genesis}`;
   }
 
   /** A node that is behind has an older final head; that says it. */

@@ -91,6 +91,13 @@ export type NewCheck = {
   corridor: string | null;
 };
 
+/** A payment of which an event states nothing, or what stands in `elsewhere`, on a chain that is not checked. */
+export type Unstated = {
+  unstated: Pick<Stated, 'subject' | 'payment'>;
+  elsewhere: Stated | null;
+  sequence: number;
+};
+
 /** The end of a check, as the scripts take it (see commands/include/check.lua). */
 export type CheckEnding = {
   base: string;
@@ -162,12 +169,12 @@ export class CheckStore {
   }
 
   /**
-   * Makes checks of statements and moves the cursor, in one step. Returns how many began; null when another process feeds
-   * now, and then nothing was done.
+   * Makes checks of statements, has those wait whose payment is stated no more, and moves the cursor, in one step. Returns how
+   * many began; null when another process feeds now, and then nothing was done.
    */
   async feed(
     step: { token: string; from: string; to: string },
-    checks: readonly NewCheck[],
+    payments: readonly (NewCheck | Unstated)[],
   ): Promise<number | null> {
     const keys = this.#keys;
     const [isDone, begun] = await this.#redis.iwFeedChecks(
@@ -177,7 +184,7 @@ export class CheckStore {
       step.token,
       step.from,
       step.to,
-      ...checks.map(newCheck),
+      ...payments.map(fedPayment),
     );
     return isDone === 1 ? begun : null;
   }
@@ -378,7 +385,13 @@ function txOf({ payment, chainId, txHash }: Stated): string {
   return `${payment === 'source' ? 'in' : 'out'}|${chainId}|${foldHex(txHash)}`;
 }
 
-function newCheck({ stated, sequence, statedAtMs, updatedAt, corridor }: NewCheck): string {
+function fedPayment(fed: NewCheck | Unstated): string {
+  if ('unstated' in fed) {
+    const { unstated, elsewhere, sequence } = fed;
+    const print = elsewhere === null ? '' : statementPrint(elsewhere);
+    return JSON.stringify({ id: checkId(unstated), print, sequence });
+  }
+  const { stated, sequence, statedAtMs, updatedAt, corridor } = fed;
   const fields = ['statement', JSON.stringify(stated), 'statedAt', String(statedAtMs)];
   return JSON.stringify({
     id: checkId(stated),

@@ -118,6 +118,23 @@ describe('an endpoint that makes no sense has failed, and nothing else', () => {
       /of genesis EtWTRABZaYq6.*expected one of chain 1399811149/,
     ],
     [
+      'a genesis that is no hash',
+      { getGenesisHash: ({ path }) => ({ result: `no such path: ${path}` }) },
+      /result cannot be read, expected a hash/,
+    ],
+    [
+      'a block of no hash',
+      { getBlock: () => ({ result: { blockhash: 'x'.repeat(1_000_000), blockTime: STATED_AT } }) },
+      /result\.blockhash cannot be read, expected a hash/,
+    ],
+    [
+      'an owner that is none',
+      found({
+        postTokenBalances: balances([{ accountIndex: 3, owner: 'x'.repeat(1_000_000), amount: '1000' }]),
+      }),
+      /postTokenBalances\.0\.owner cannot be read, expected an address/,
+    ],
+    [
       'an error',
       { getTransaction: () => ({ error: { code: -32011, message: 'history is not available' } }) },
       /getTransaction: error -32011, history is not available/,

@@ -99,6 +99,27 @@ test('logs of amount 0 are no moves, however many there are', async () => {
   expect(found).not.toHaveProperty('isPartial');
 });
 
+test('collectibles and what is longer than an amount are no moves, and hex may be in capitals', async () => {
+  const capitals = (text: string): string => `0x${text.slice(2).toUpperCase()}`;
+  const loud = log({
+    address: capitals(TOKEN),
+    topics: [TRANSFER, word(SOLVER), word(ALICE)].map(capitals),
+    transactionHash: capitals(TX),
+    blockHash: capitals(blockHash(100)),
+    logIndex: '0xA',
+  });
+  const logs = [
+    log({ topics: [TRANSFER, word(SOLVER), word(ALICE), word(ALICE)], data: '0x' }),
+    log({ data: `0x${'0'.repeat(63)}1${'0'.repeat(64)}`, logIndex: '0x4' }),
+    loud,
+  ];
+  const { read } = await reading({ eth_getTransactionReceipt: () => ({ result: receipt({ logs }) }) });
+  expect(await read()).toMatchObject({
+    outcome: 'found',
+    moves: [{ token: TOKEN, from: SOLVER, to: ALICE, amount: '1000', index: 10 }],
+  });
+});
+
 test('a thousand fills cost at most three calls each, and those of one block share it', async () => {
   const { reader, calls } = await reading({
     eth_getTransactionReceipt: ({ params: [txHash] }) => ({
@@ -198,6 +219,48 @@ describe('an endpoint that makes no sense has failed, and nothing else', () => {
       'one log twice',
       { eth_getTransactionReceipt: () => ({ result: receipt({ logs: [log(), log()] }) }) },
       /one log index twice/,
+    ],
+    [
+      'logs of another transaction',
+      {
+        eth_getTransactionReceipt: () => ({
+          result: receipt({ logs: [log({ transactionHash: blockHash(7) })] }),
+        }),
+      },
+      /logs of another block or transaction/,
+    ],
+    [
+      'logs that were removed',
+      { eth_getTransactionReceipt: () => ({ result: receipt({ logs: [log({ removed: true })] }) }) },
+      /logs of another block or transaction/,
+    ],
+    [
+      'a log at a place that no block has',
+      {
+        eth_getTransactionReceipt: () => ({
+          result: receipt({ logs: [log({ logIndex: `0x${'f'.repeat(64)}` })] }),
+        }),
+      },
+      /result\.logs\.0\.logIndex cannot be read, expected a place in a block/,
+    ],
+    [
+      'a topic that is none',
+      { eth_getTransactionReceipt: () => ({ result: receipt({ logs: [log({ topics: ['0xddf2'] })] }) }) },
+      /result\.logs\.0\.topics\.0 cannot be read, expected a hash/,
+    ],
+    [
+      'the answer to another question',
+      {
+        eth_getTransactionReceipt: () => ({ status: 200, body: '{"jsonrpc":"2.0","id":7,"result":null}' }),
+      },
+      /found HTTP 200 and .*, expected an answer of JSON-RPC/,
+    ],
+    [
+      'a list of answers',
+      {
+        eth_getTransactionReceipt: () => ({ status: 200, body: '[{"jsonrpc":"2.0","id":1,"result":null}]' }),
+      },
+      /found HTTP 200 and .*, expected an answer of JSON-RPC/,
     ],
     [
       'another block of that number',

@@ -214,6 +214,34 @@ describe('a payment that is stated on a chain with endpoints', () => {
     expect(await stage.proofs()).toHaveLength(1);
   });
 
+  test('at the same moment as another of its transfer is told at once, and both are counted once', async () => {
+    const both = Promise.withResolvers<void>();
+    stage.script = async () => {
+      if (stage.asked.length >= 2) both.resolve();
+      await both.promise;
+      return [found('own'), found('other')];
+    };
+    const { signals } = stage.start();
+    const told: (string | undefined)[] = [];
+    let ended = 0;
+    signals.on('event.committed', ({ event }) => void told.push(event.data.proof?.payment));
+    signals.on('check.ended', () => {
+      ended += 1;
+    });
+    const intent = await stage.tell(hashOf(1), 'filled', {
+      destinationTx: delivery(),
+      sourceTx: delivery({ txHash: txOf(2) }),
+    });
+    const states = async () => (await stage.store.of(intent)).map(({ state }) => state);
+    await eventually('both have ended', async () =>
+      isDeepStrictEqual(await states(), ['verified', 'verified']),
+    );
+    expect(stage.asked).toHaveLength(2);
+    expect(told.sort()).toEqual(['destination', 'source']);
+    expect(ended).toBe(2);
+    expect((await stage.proofs()).map(({ data }) => data.sequence)).toEqual([2, 3]);
+  });
+
   test('keeps its outcome without an event where its transfer has gone by its retention', async () => {
     const gate = Promise.withResolvers<void>();
     stage.script = async () => {
@@ -294,6 +322,47 @@ describe('one payment that two transfers claim', () => {
     await stage.tell(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(3) }) });
     await stage.until(second, 'verified');
     const [known] = await stage.subjects.peek([second]);
+    expect(known?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
+  });
+
+  test.each<[string, JsonObject | null, string[]]>([
+    ['is taken back', null, []],
+    // The words about what was restated were gone, so that they are told again.
+    ['is stated on a chain that is not checked', delivery({ chainId: 10 }), ['intent.verified']],
+  ])('is given back once that of the first %s, until that states it again', async (_, otherwise, again) => {
+    stage.start();
+    const first = await filled(1);
+    await stage.until(first, 'verified');
+    const second = await stage.tell(hashOf(2), 'filled', {
+      destinationTx: delivery({ txHash: txOf(1), amount: '999' }),
+    });
+    await stage.until(second, 'disputed');
+    await eventually('the upstream says so at a newer time', async () => {
+      await stage.tell(hashOf(1), 'settled', { destinationTx: otherwise });
+      const [known] = await stage.subjects.peek([first]);
+      return isDeepStrictEqual(known?.snapshot?.record.destinationTx, otherwise);
+    });
+    await stage.until(second, 'verified');
+    const withdrawn = await eventually('the first was asked', async () => {
+      const [check] = await stage.store.of(first);
+      return check?.because === 'not-stated' ? check : null;
+    });
+    expect(withdrawn.state).toBe('waiting');
+    // It says exactly what moved.
+    await eventually('it is stated again', async () => {
+      await stage.tell(hashOf(1), 'settled', { destinationTx: delivery() });
+      return (await stage.store.of(first))[0]?.state === 'verified';
+    });
+    await stage.until(second, 'disputed');
+    const told = (await stage.proofs()).map(({ type, data }) => [type, data.subject.id]);
+    expect(told).toEqual([
+      ['intent.verified', first],
+      ['intent.disputed', second],
+      ['intent.verified', second],
+      ...again.map((type) => [type, first]),
+      ['intent.disputed', second],
+    ]);
+    const [known] = await stage.subjects.peek([first]);
     expect(known?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
   });
 

@@ -1,6 +1,7 @@
 import type { AbiEvent } from 'viem';
 import { decodeEventLog, parseAbi, toEventSelector } from 'viem/utils';
 import { z } from 'zod';
+import { listOf } from './list-of.ts';
 import type { Move } from './reading.ts';
 
 /** `Transfer(address,address,uint256)`: both parties are topics and the amount is the data. */
@@ -27,9 +28,9 @@ const ADDRESS = z
 
 const LOG = z.object({
   address: ADDRESS,
-  topics: z.array(HASH),
+  topics: listOf(HASH),
   data: z.string().regex(/^0x([0-9a-fA-F]{2})*$/, { error: 'bytes in hex' }),
-  logIndex: QUANTITY,
+  logIndex: QUANTITY.refine((index) => index <= Number.MAX_SAFE_INTEGER, { error: 'a place in a block' }),
   transactionHash: HASH,
   blockHash: HASH,
   removed: z.boolean().optional(),
@@ -43,7 +44,7 @@ export const EVM_RECEIPT = z.object({
   blockHash: HASH,
   blockNumber: QUANTITY,
   status: z.enum(['0x0', '0x1']),
-  logs: z.array(LOG),
+  logs: listOf(LOG),
 });
 
 export type EvmReceipt = z.infer<typeof EVM_RECEIPT>;

@@ -1,14 +1,18 @@
 import { z } from 'zod';
+import { listOf } from './list-of.ts';
 import type { Move } from './reading.ts';
 
 /** Its accounts may keep a fee of what they are sent. */
 const TOKEN_2022 = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb';
 
+/** An address is 44 characters at most: what is longer is none, and is not kept. */
+const ADDRESS = z.string().max(64, { error: 'an address' });
+
 const TOKEN_BALANCE = z.object({
   accountIndex: z.int().min(0),
-  mint: z.string(),
+  mint: ADDRESS,
   /** Old nodes and blocks do not say it. */
-  owner: z.string().optional(),
+  owner: ADDRESS.optional(),
   programId: z.string().optional(),
   uiTokenAmount: z.object({ amount: z.string().regex(/^\d{1,20}$/, { error: 'a whole number' }) }),
 });
@@ -20,15 +24,15 @@ export const SOLANA_TRANSACTION = z.object({
   slot: z.int().min(0),
   blockTime: z.int().min(0).nullish(),
   transaction: z.object({
-    signatures: z.array(z.string()),
-    message: z.object({ accountKeys: z.array(z.string()) }),
+    signatures: listOf(z.string()),
+    message: z.object({ accountKeys: listOf(ADDRESS) }),
   }),
   meta: z
     .object({
       err: z.unknown(),
-      preTokenBalances: z.array(TOKEN_BALANCE).nullish(),
-      postTokenBalances: z.array(TOKEN_BALANCE).nullish(),
-      loadedAddresses: z.object({ writable: z.array(z.string()), readonly: z.array(z.string()) }).nullish(),
+      preTokenBalances: listOf(TOKEN_BALANCE).nullish(),
+      postTokenBalances: listOf(TOKEN_BALANCE).nullish(),
+      loadedAddresses: z.object({ writable: listOf(ADDRESS), readonly: listOf(ADDRESS) }).nullish(),
     })
     .nullable(),
 });

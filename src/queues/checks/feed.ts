@@ -2,10 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { ANY_ROUTE, routeName } from '../../domain/cadence/route-name.ts';
 import type { Event } from '../../domain/events/event.ts';
+import { PAYMENTS } from '../../domain/proof/payment.ts';
 import { statementsOf } from '../../domain/proof/statement.ts';
 import { asSubjectId, parseSubjectId } from '../../domain/subjects/subject.ts';
 import type { Signals } from '../../signals.ts';
-import type { CheckStore, NewCheck } from '../../store/checks.ts';
+import type { CheckStore, NewCheck, Unstated } from '../../store/checks.ts';
 import { SCHEMA_VERSION } from '../../store/commands.ts';
 import type { EventLog } from '../../store/event-log.ts';
 import type { FencedLease } from '../../store/lease.ts';
@@ -149,21 +150,23 @@ export class CheckFeed {
     this.#parts.signals.emit('checks.missed', { reason });
   }
 
-  #checksOf(event: Event): NewCheck[] {
-    const { subject, sequence, record, upstreamUpdatedAt } = event.data;
-    if (parseSubjectId(subject.id)?.kind !== 'intent') return [];
+  /** What an event states of each payment of its transfer, and of which it states nothing that can be checked. */
+  #checksOf(event: Event): (NewCheck | Unstated)[] {
+    const { sequence, record, upstreamUpdatedAt } = event.data;
+    if (parseSubjectId(event.data.subject.id)?.kind !== 'intent') return [];
+    const subject = asSubjectId(event.data.subject.id);
     const route = routeName(record);
     const corridor = route === ANY_ROUTE ? null : route;
     const statedAtMs = Date.parse(event.timestamp);
-    return statementsOf({ subject: asSubjectId(subject.id), record })
-      .filter(({ chainId }) => this.#parts.chains.has(chainId))
-      .map(({ recipients: _, ...stated }) => ({
-        stated,
-        sequence,
-        statedAtMs,
-        updatedAt: upstreamUpdatedAt,
-        corridor,
-      }));
+    const statements = statementsOf({ subject, record });
+    return PAYMENTS.map((payment) => {
+      const statement = statements.find((one) => one.payment === payment) ?? null;
+      if (statement === null || !this.#parts.chains.has(statement.chainId)) {
+        return { unstated: { subject, payment }, elsewhere: statement, sequence };
+      }
+      const { recipients: _, ...stated } = statement;
+      return { stated, sequence, statedAtMs, updatedAt: upstreamUpdatedAt, corridor };
+    });
   }
 
   async #standAside({ id, version, reason }: UnreadableEntry): Promise<void> {

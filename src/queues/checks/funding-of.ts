@@ -11,7 +11,8 @@ export async function fundingOf(
 ): Promise<Funding> {
   if (payment === 'source') return null;
   const source = (await checks.of(subject)).find(({ statement }) => statement.payment === 'source');
-  if (source?.state === 'waiting') return { known: 'open' };
+  // What is stated no more is not waited for.
+  if (source?.state === 'waiting' && source.because !== 'not-stated') return { known: 'open' };
   const proof = source?.state === 'verified' ? source.proof : null;
   if (proof?.block !== undefined) {
     const atMs = proof.block.timestamp * 1_000;
