@@ -111,7 +111,10 @@ export class Daemon {
       ...metricNames(config),
       version: VERSION,
       nodeVersion: process.version,
-      directory: directoryOf(() => this.#generation?.parts.polling.discovery.directory ?? COMMON),
+      tokens: {
+        directory: directoryOf(() => this.#generation?.parts.polling.discovery.directory ?? COMMON),
+        listed: directoryOf(() => this.#generation?.parts.polling.discovery.listed ?? COMMON),
+      },
     });
     this.signals.emit('config.reloaded', { ok: true, atMs: Date.now() });
     this.#server = new Server({

@@ -1,4 +1,3 @@
-import type { Directory } from '../domain/transfers/chains.ts';
 import { withTimeout } from '../with-timeout.ts';
 import type { Instruments } from './instruments.ts';
 import type { Named } from './label-values.ts';
@@ -15,6 +14,7 @@ import {
 } from './show.ts';
 import { showTransfers } from './show-transfers.ts';
 import type { MetricSources } from './sources.ts';
+import type { KnownTokens } from './token-value.ts';
 
 /** How old gauges may be, however often somebody scrapes. */
 const EVERY_MS = 2_000;
@@ -38,10 +38,14 @@ export class Collection {
 
   readonly #showTransfers: Read<Awaited<ReturnType<MetricSources['transfers']>>>['show'];
 
-  constructor(sources: MetricSources, metrics: Instruments, known: { directory: Directory; named: Named }) {
+  constructor(
+    sources: MetricSources,
+    metrics: Instruments,
+    { known, named }: { known: KnownTokens; named: Named },
+  ) {
     this.#sources = sources;
     this.#metrics = metrics;
-    this.#showTransfers = (shown, answer) => showTransfers(shown, answer, known);
+    this.#showTransfers = (shown, answer) => showTransfers(shown, answer, { known, named });
   }
 
   /** Brings the gauges up to date, unless that began less than 2 s ago. Never rejects. */

@@ -94,7 +94,7 @@ export const MOST_ROUTES = 50;
 /** How many symbols of tokens get series of their own. */
 export const MOST_TOKENS = 10;
 
-/** The first few words that come: those which get a series of their own. */
+/** The first few words that come but `other`: those which get a series of their own. */
 class FirstWords {
   readonly #words = new Set<string>();
   readonly #most: number;
@@ -105,7 +105,7 @@ class FirstWords {
 
   /** Takes a word in, where there is room. Returns all that were. */
   add(word: string): readonly string[] {
-    if (this.#words.size < this.#most) this.#words.add(word);
+    if (word !== OTHER && this.#words.size < this.#most) this.#words.add(word);
     return [...this.#words];
   }
 }

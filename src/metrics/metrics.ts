@@ -1,4 +1,3 @@
-import type { Directory } from '../domain/transfers/chains.ts';
 import type { Signals } from '../signals.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { Collection } from './collection.ts';
@@ -7,6 +6,7 @@ import { Instruments } from './instruments.ts';
 import { Named, RPC_OUTCOMES } from './label-values.ts';
 import { recordSignals } from './record-signals.ts';
 import type { MetricSources } from './sources.ts';
+import type { KnownTokens } from './token-value.ts';
 
 export type { MetricSources } from './sources.ts';
 
@@ -35,8 +35,7 @@ export type MetricsOptions = MetricNames & {
   standing: Standing;
   version: string;
   nodeVersion: string;
-  /** What is known of tokens, for amounts. */
-  directory: Directory;
+  tokens: KnownTokens;
 };
 
 /** The metrics of a process: counters and histograms from signals, gauges from sources. */
@@ -50,11 +49,11 @@ export class Metrics {
 
   constructor(options: MetricsOptions) {
     const { signals, sources, standing, receivers, routes, chains = [], version } = options;
-    const { nodeVersion, directory } = options;
+    const { nodeVersion, tokens } = options;
     this.#instruments = new Instruments(this.#exposition.registry);
     this.configure({ receivers, routes, chains });
     this.#standing = standing;
-    const known = { directory, named: this.#named };
+    const known = { known: tokens, named: this.#named };
     this.#collection = new Collection(sources, this.#instruments, known);
     this.#stopRecording = recordSignals(signals, this.#instruments, known);
     this.#instruments.set('buildInfo', { version, node_version: nodeVersion }, 1);

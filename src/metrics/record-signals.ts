@@ -1,16 +1,15 @@
 import type { Event } from '../domain/events/event.ts';
 import { parseSubjectId } from '../domain/subjects/subject.ts';
-import type { Directory } from '../domain/transfers/chains.ts';
 import type { SignalMap, Signals } from '../signals.ts';
 import type { Instruments } from './instruments.ts';
 import { type Named, OTHER } from './label-values.ts';
-import { tokenValue } from './token-value.ts';
+import { type KnownTokens, tokenValue } from './token-value.ts';
 
 /** Moves the metrics with the signals. Returns what ends it. */
 export function recordSignals(
   signals: Signals,
   metrics: Instruments,
-  { directory, named: { routes, tokens } }: { directory: Directory; named: Named },
+  { known, named: { routes, tokens } }: { known: KnownTokens; named: Named },
 ): () => void {
   const ends: (() => void)[] = [];
   const on = <Name extends keyof SignalMap>(
@@ -59,10 +58,10 @@ export function recordSignals(
       const labels = { route, outcome: settlement.outcome };
       metrics.observe('settlementTime', labels, settlement.seconds, { extra, eventId });
     }
-    const value = outcome === null ? null : tokenValue(sent, directory);
+    const value = outcome === null ? null : tokenValue(sent, known);
     if (outcome === null || value === null) return;
-    const known = [...extra, ...tokens.add(value.token)];
-    metrics.count('volume', { route, token: value.token, outcome }, value.units, known);
+    const words = [...extra, ...tokens.add(value.token)];
+    metrics.count('volume', { route, token: value.token, outcome }, value.units, words);
   });
   on('record.unreadable', ({ where }) => metrics.count('unreadable', { kind: kindOf(where) }));
   on('event.committed', ({ event, kind }) => {

@@ -1,16 +1,15 @@
-import type { Directory } from '../domain/transfers/chains.ts';
 import { OPEN_STATES } from '../domain/transfers/open-transfer.ts';
 import { FILL_OUTCOMES, SETTLEMENT_OUTCOMES, VOLUME_OUTCOMES } from '../domain/transfers/transfer-move.ts';
 import type { OpenTransfers } from '../store/open-transfers.ts';
 import type { Instruments } from './instruments.ts';
-import { MOST_ROUTES, MOST_TOKENS, type Named } from './label-values.ts';
-import { tokenValue } from './token-value.ts';
+import { MOST_ROUTES, MOST_TOKENS, type Named, OTHER } from './label-values.ts';
+import { type KnownTokens, tokenValue } from './token-value.ts';
 
 /** The open transfers by route, what they have sent by token, and how old the oldest is; null leaves all out. */
 export function showTransfers(
   metrics: Instruments,
   answer: (OpenTransfers & { nowMs: number }) | null,
-  { directory, named }: { directory: Directory; named: Named },
+  { known, named }: { known: KnownTokens; named: Named },
 ): void {
   const sums = answer?.sums ?? [];
   const routes = largest(
@@ -25,7 +24,7 @@ export function showTransfers(
   metrics.show('transfersOpen', answer === null ? null : [...zeros, ...open], routes);
   const expected = new Set<string>();
   const values = sums.flatMap(({ state, route, chainId, token, amount }) => {
-    const value = tokenValue({ chainId, token, amount: String(amount) }, directory);
+    const value = tokenValue({ chainId, token, amount: String(amount) }, known);
     const ends = `${route} ${value?.token ?? ''}`;
     // Most sums differ in their state or chain alone, and there may be a thousand of them.
     if (!expected.has(ends)) expectEnds(metrics, { route, token: value?.token ?? null }, named);
@@ -61,10 +60,12 @@ function expectEnds(
   for (const outcome of VOLUME_OUTCOMES) metrics.expect('volume', { route, token, outcome }, extra);
 }
 
-/** The words of which there is most. */
+/** The words of which there is most; `other` is none. */
 function largest(weighed: readonly (readonly [string, number])[], most: number): string[] {
   const sums = new Map<string, number>();
-  for (const [word, weight] of weighed) sums.set(word, (sums.get(word) ?? 0) + weight);
+  for (const [word, weight] of weighed) {
+    if (word !== OTHER) sums.set(word, (sums.get(word) ?? 0) + weight);
+  }
   return [...sums]
     .sort((a, b) => b[1] - a[1])
     .slice(0, most)

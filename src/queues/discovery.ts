@@ -75,8 +75,12 @@ export class Discovery {
 
   constructor(parts: DiscoveryParts) {
     this.#parts = parts;
+    this.listed = extendDirectory(parts.named);
     this.#known = this.#directoryOf(this.#stored);
   }
+
+  /** What the config and the package say of chains and tokens, whatever the upstream lists. */
+  readonly listed: Directory;
 
   /** Names and decimals as they are known now. What is looked up in vain has the lists read again. */
   readonly directory: Directory = {
@@ -196,7 +200,7 @@ export class Discovery {
   }
 
   async #load(): Promise<void> {
-    const { redis, store, named, log } = this.#parts;
+    const { redis, store, log } = this.#parts;
     this.#stored = await store.read();
     this.#known = this.#directoryOf(this.#stored);
     const { chains, chainsAtMs } = this.#stored;
@@ -204,7 +208,7 @@ export class Discovery {
       const readAtMs = performance.now() - Math.max(0, (await redisTimeMs(redis)) - chainsAtMs);
       this.#signers = { signers: quoteSigners(chains), readAtMs };
     }
-    for (const found of contradictions(extendDirectory(named), this.#stored)) {
+    for (const found of contradictions(this.listed, this.#stored)) {
       const name = JSON.stringify(found);
       if (this.#told.has(name)) continue;
       this.#told.add(name);

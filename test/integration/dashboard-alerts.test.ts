@@ -11,6 +11,7 @@ import {
   DELIVERED,
   DISPUTED,
   delays,
+  type Expected,
   FAILING,
   FOREIGN,
   GAPS,
@@ -162,6 +163,37 @@ test(`a healthy daemon sets off no alert in two hours${unlessInstalled}`, option
   }));
   expect(await play(HEALTHY, quiet)).toBe('');
 });
+
+test(
+  `what a process has found before it is first scraped is told, for an hour${unlessInstalled}`,
+  options,
+  async () => {
+    const fresh = 'job="intentwatch",instance="fresh:9464"';
+    const found = {
+      IntentwatchDisputed: 'proofs_total{chain="8453",outcome="disputed"}',
+      IntentwatchUnproven: 'proofs_total{chain="8453",outcome="unproven"}',
+      IntentwatchRepairs: 'repairs_total{what="poll-missing"}',
+      IntentwatchEntriesSetAside: 'entries_set_aside_total{}',
+      IntentwatchForeignEntries: 'foreign_entries_total{what="snapshot"}',
+      IntentwatchDeadLetters: 'deliveries_total{receiver="backend",outcome="dead"}',
+      IntentwatchEventsDropped: 'events_dropped_total{receiver="backend"}',
+      IntentwatchProofLogGap: 'proof_log_gaps_total{}',
+      IntentwatchBooksBroken: 'books_breaks_total{kind="lost"}',
+    };
+    const series = Object.values(found).map((name) => `intentwatch_${name.replace('{', `{${fresh},`)}`);
+    const started = {
+      ...HEALTHY,
+      [`process_start_time_seconds{${fresh}}`]: '_x10 570x110',
+      ...Object.fromEntries(series.map((name) => [name.replace(',}', '}'), '_x10 1x110'])),
+    };
+    const told = (minutes: number, names: readonly string[]): Expected => ({
+      expr: 'count by (alertname) (ALERTS{alertstate="firing"})',
+      minutes,
+      samples: names.map((name) => ({ labels: `{alertname="${name}"}`, value: 1 })),
+    });
+    expect(await play(started, [told(11, Object.keys(found)), told(75, [])])).toBe('');
+  },
+);
 
 test(`a daemon that has nothing to poll sets off no alert${unlessInstalled}`, options, async () => {
   const idle = { ...HEALTHY, [POLLS]: '6000x120', [WAIT]: '0x120', [PAUSED]: '0x120' };

@@ -245,7 +245,7 @@ describe.skipIf(installation.skip)(`against a real Prometheus${installation.note
         },
       ],
     },
-    directory: COMMON,
+    tokens: { directory: COMMON, listed: COMMON },
     standing: STANDING,
     receivers: [{ name: 'backend', type: 'webhook' }],
     routes: ['base-to-optimism'],

@@ -108,6 +108,25 @@ describe('chains and tokens of the upstream', () => {
     expect(run.lists()).toEqual(['/v1/chains', '/v1/tokens']);
   });
 
+  test('lend no symbol to the metrics: what the upstream calls USDC counts as other', async () => {
+    const spoofed = [{ chainId: 98_866, address: TOKEN, symbol: 'USDC', decimals: 0 }];
+    const run = await stage({ lists: { chains: CHAINS, tokens: spoofed } });
+    const first = await run.start([]);
+    await run.read();
+    await first.close();
+    const daemon = await run.start([hashOf(1)]);
+    await run.told();
+    const lines = await eventually('the transfer is counted', async () => {
+      const body = await (await fetch(`${daemon.url}/metrics`)).text();
+      const found = body.split('\n').filter((line) => /_tokens(_total)?\{.* [^0]/.test(line));
+      return found.length > 0 && found;
+    });
+    expect(lines).toEqual([
+      'intentwatch_transfers_open_value_tokens{state="pending",token="other"} 2500000000',
+      'intentwatch_transfer_volume_tokens_total{route="98866:*",token="other",outcome="pending"} 2500000000',
+    ]);
+  });
+
   test('are asked for again when a record names what they do not have, and once an hour', async () => {
     const run = await stage({ lists: { chains: CHAINS, tokens: [] } });
     // One at a time: another would go on for some seconds with what it has read itself.

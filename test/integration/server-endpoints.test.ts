@@ -39,7 +39,7 @@ async function serve(
       checks: async () => ({ chains: [], unreadSeconds: null }),
       ...options.sources,
     },
-    directory: COMMON,
+    tokens: { directory: COMMON, listed: COMMON },
     standing: STANDING,
     receivers: [],
     routes: [],

@@ -1,4 +1,4 @@
-import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { COMMON, type Directory } from '../../src/domain/transfers/chains.ts';
 import {
   type MetricSources,
   Metrics,
@@ -26,13 +26,20 @@ const NOTHING: MetricSources = {
 type Wanted = Partial<Omit<MetricsOptions, 'sources' | 'standing'>> & {
   sources?: Partial<MetricSources>;
   standing?: Partial<Standing>;
+  /** What is known of tokens, all of them listed. */
+  directory?: Directory;
 };
 
 /** The metrics of a process that is ready, with one receiver. */
-export function metricsOf({ sources = {}, standing = {}, ...wanted }: Wanted = {}): Metrics {
+export function metricsOf({
+  sources = {},
+  standing = {},
+  directory = COMMON,
+  ...wanted
+}: Wanted = {}): Metrics {
   return new Metrics({
     signals: new Signals(),
-    directory: COMMON,
+    tokens: { directory, listed: directory },
     receivers: [{ name: 'backend', type: 'webhook' }],
     routes: [],
     version: '1.2.3',

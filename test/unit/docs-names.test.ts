@@ -39,6 +39,14 @@ test('docs/logs.md has every line of the log, and no other', async () => {
   expect(told.sort()).toEqual([...(await logLines())].sort());
 });
 
+test('alerts name only log lines that exist', async () => {
+  const rules = await read('config/prometheus/rules.yml');
+  const named = [...rules.matchAll(/\blog lines? ([a-z-]+\.[a-z_]+)/g)].map(([, name = '']) => name);
+  expect(named.length).toBeGreaterThan(10);
+  const known = await logLines();
+  expect(named.filter((name) => !known.has(name))).toEqual([]);
+});
+
 test('pages name only event types, keys of the config and log lines that exist', async () => {
   const keys = [...(await read('docs/configuration.md')).matchAll(/^\| `([\w.[\]-]+)` \|/gm)].map(
     ([, key]) => key,

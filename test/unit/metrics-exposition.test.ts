@@ -232,6 +232,24 @@ test('what an open transfer will count as stands at 0 before it ends, and keeps 
   expect(second.body).toContain(`${fills} 1\n`);
 });
 
+test('tokens that nobody lists count as other, and take no place of those that are listed', async () => {
+  const tokens = {
+    directory: { chain: () => null, token: () => ({ symbol: 'USDC', decimals: 0 }) },
+    listed: COMMON,
+  };
+  const metrics = metricsOf({ signals, tokens });
+  open.push(metrics);
+  for (let index = 0; index < 30; index += 1) emitMove('8453:10', `0x${index}`);
+  emitMove('8453:10');
+  const volume = (await metrics.expose()).body
+    .split('\n')
+    .filter((line) => line.startsWith('intentwatch_transfer_volume'));
+  expect(volume).toEqual([
+    'intentwatch_transfer_volume_tokens_total{route="8453:10",token="other",outcome="filled"} 75000000',
+    'intentwatch_transfer_volume_tokens_total{route="8453:10",token="USDC",outcome="filled"} 2500000',
+  ]);
+});
+
 test('symbols of tokens beyond the tenth count as other', async () => {
   const metrics = create({});
   const symbols = Array.from({ length: 30 }, (_, index) => `T${index}`);

@@ -30,7 +30,10 @@ export type EventParts = {
   nowMs: number;
 };
 
-/** Makes the event of a transition. The id is a hash of subject, sequence, type and record, never of a time. */
+/**
+ * Makes the event of a transition. The id is a hash of subject, sequence, type and record, and of the payment where the chain
+ * says something of one: two of a transfer may be judged in the same moment. It is never one of a time.
+ */
 export function makeEvent(parts: EventParts): Event {
   const { subject, sequence, transition, record, updatedAt, nowMs } = parts;
   const elapsed = elapsedSeconds(parts);
@@ -53,7 +56,13 @@ export function makeEvent(parts: EventParts): Event {
     ...(parts.fundedAt == null ? {} : { fundedAt: parts.fundedAt }),
   };
   return {
-    id: eventId([subject.id, String(sequence), transition.type, canonicalJson(record)]),
+    id: eventId([
+      subject.id,
+      String(sequence),
+      transition.type,
+      canonicalJson(record),
+      ...(parts.proof == null ? [] : [parts.proof.payment]),
+    ]),
     type: transition.type,
     timestamp: new Date(nowMs).toISOString(),
     data: facts,

@@ -26,7 +26,7 @@ export const TRANSFERS = {
   },
   transfersOpenValue: {
     name: 'intentwatch_transfers_open_value_tokens',
-    help: 'What these transfers have sent, in token units, by state and symbol of the source token. Tokens whose decimals are not certain are left out. Added up to the last base unit, shown to 15 digits. The first 10 symbols; others count as `other`.',
+    help: 'What these transfers have sent, in token units, by state and symbol of the source token. Tokens whose decimals are not certain are left out. Added up to the last base unit, shown to 15 digits. Tokens that are neither under `tokens` in the config nor packaged count as `other`, whatever the upstream calls them; so do those beyond 10 symbols.',
     type: 'gauge',
     labels: { state: OPEN_STATES, token: 'tokens' },
     series: [],
@@ -60,7 +60,7 @@ export const TRANSFERS = {
   },
   volume: {
     name: 'intentwatch_transfer_volume_tokens_total',
-    help: 'What transfers sent, in token units, each time that one came to an outcome; without what was history. Tokens whose decimals are not certain are left out. The first 50 routes and 10 symbols; others count as `other`.',
+    help: 'What transfers sent, in token units, each time that one came to an outcome; without what was history. Tokens whose decimals are not certain are left out. Tokens that are neither under `tokens` in the config nor packaged count as `other`, whatever the upstream calls them; so do those beyond 10 symbols, and routes beyond 50.',
     type: 'counter',
     labels: { route: 'learned', token: 'tokens', outcome: VOLUME_OUTCOMES },
     series: [],
