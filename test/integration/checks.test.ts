@@ -77,33 +77,6 @@ describe('a payment that is stated on a chain with endpoints', () => {
     expect(after?.snapshot?.flags).toEqual(known?.snapshot?.flags);
   });
 
-  test('is told beside another of its transfer that was judged in the same moment, and counted once', async () => {
-    const both = Promise.withResolvers<void>();
-    stage.script = async () => {
-      if (stage.asked.length >= 2) both.resolve();
-      await both.promise;
-      return [found('own'), found('other')];
-    };
-    const { signals } = stage.start();
-    const told: string[] = [];
-    signals.on('event.committed', ({ event }) => told.push(event.id));
-    const ended = Promise.withResolvers<void>();
-    let ends = 0;
-    signals.on('check.ended', () => {
-      ends += 1;
-      if (ends === 2) ended.resolve();
-    });
-    await stage.tell(hashOf(1), 'filled', {
-      sourceTx: delivery({ txHash: txOf(7) }),
-      destinationTx: delivery(),
-    });
-    await ended.promise;
-    const proofs = await stage.proofs();
-    expect(proofs.map(({ data }) => data.proof?.payment).sort()).toEqual(['destination', 'source']);
-    expect(told).toEqual(proofs.map(({ id }) => id));
-    expect(await stage.store.counts()).toEqual([{ chain: CHAIN, state: 'verified', count: 2 }]);
-  });
-
   test('is asked again until it is final, and no event comes before', async () => {
     let isFinal = false;
     stage.script = () => [found('own', { isFinal }), found('other', { isFinal })];

@@ -32,7 +32,7 @@
   Returns { outcome, commit, entry }: outcome is
     "committed"   done
     "already"     the snapshot says just this: this commit was done before, or another process made the very same
-    "superseded"  the snapshot was written after `as of`, or the flag stands, or says this of another check
+    "superseded"  the snapshot was written after `as of`, or the flag stands
     "gone", "taken"  the check may not end so (see include/check.lua)
   Only "committed" wrote snapshot and event. Claims are taken in any case: that a page showed the subject is true
   whatever was committed meanwhile. A claim that is new to a known subject gets an audience entry that names the latest
@@ -80,11 +80,9 @@ elseif ARGV[11] ~= '' then
   local flags = redis.call('HGET', KEYS[1], 'flags') or ''
   if string.find('\n' .. flags .. '\n', '\n' .. ARGV[11] .. '\n', 1, true) then outcome = 'superseded' end
 end
-if check and outcome ~= 'superseded' then
+if check and outcome == 'committed' then
   local may = mayEndCheck(check)
-  if outcome == 'committed' and may ~= 'open' then outcome = may end
-  -- Two payments of one transfer that end alike at once make one event id. That of the other was committed, not this one.
-  if outcome == 'already' and may ~= 'gone' then outcome = 'superseded' end
+  if may ~= 'open' then outcome = may end
 end
 
 -- The claims that were not served before.
