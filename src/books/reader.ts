@@ -49,7 +49,8 @@ export class BooksReader {
     const where = zone ?? this.#options.zone;
     const day =
       name === 'yesterday' ? dayAt(dayAt(nowMs, checkedZone(where)).fromMs - 1, where) : dayOf(name, where);
-    if (day.toMs < nowMs - retentionMs) {
+    // A day that begins earlier has lost transfers of its first hours.
+    if (day.fromMs < nowMs - retentionMs) {
       const days = Math.floor(retentionMs / 86_400_000);
       throw new NoBooksError(`found ${name}, expected a day of the last ${days}: so long are the books kept`);
     }
@@ -57,6 +58,11 @@ export class BooksReader {
       const place = await readPlace(sql);
       if (place === null) throw new NoBooksError('the books have not begun: no daemon has kept them yet');
       const { openedMs, closedMs, readMs } = place;
+      const beginsMs = await beginning(sql, openedMs);
+      if (day.toMs <= openedMs || (beginsMs > openedMs && day.fromMs < beginsMs)) {
+        const expected = `expected a day that is not before ${new Date(beginsMs).toISOString()}`;
+        throw new NoBooksError(`found ${name}, ${expected}: the books have nothing earlier`);
+      }
       return makeReport({
         day,
         nowMs,
@@ -169,6 +175,16 @@ function deliveryOf(row: Row): ReportEvent['deliveries'][number] {
     state: String(row.state),
     deliveredMs: row.delivered_ms === null ? null : Number(row.delivered_ms),
   };
+}
+
+/** No day is longer, and the first is closed at its end. */
+const LONGEST_DAY_MS = 25 * 3_600_000;
+
+/** From when on the books have all: what was written down of closed days is forgotten together with their transfers. */
+async function beginning(sql: Sql, openedMs: number): Promise<number> {
+  const [first] = await sql.all('SELECT min(at_ms) AS at_ms FROM books_closed_days');
+  const firstMs = Number(first?.at_ms ?? 0);
+  return firstMs > openedMs + LONGEST_DAY_MS ? firstMs : openedMs;
 }
 
 /** What was written down when a day was closed; null where none was closed at that moment. */

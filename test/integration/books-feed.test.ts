@@ -203,6 +203,32 @@ test('closes days when they are over, books what comes late in the open day, and
   expect(next.checks.map(({ ok }) => ok)).toEqual([true, true]);
 });
 
+test('refuses a day of which transfers were forgotten, also once the retention is longer again', async () => {
+  const { database, feed, append, report } = await stage({ retentionMs: 2 * DAY_MS });
+  const hourMs = 3_600_000;
+  await append(told(4, 1, 'pending', hourMs), told(4, 2, 'filled', 2 * hourMs));
+  await append(told(1, 1, 'pending', DAY_MS + hourMs), told(1, 2, 'filled', DAY_MS + 2 * hourMs));
+  await append(told(2, 1, 'pending', DAY_MS + 20 * hourMs), told(2, 2, 'filled', DAY_MS + 21 * hourMs));
+  await append(told(3, 1, 'pending', 2 * DAY_MS + hourMs));
+  const one = feed();
+  const nowMs = FIRST_MS + 3.5 * DAY_MS;
+  while (!(await one.round(nowMs)).isAtEnd);
+  await one.round(nowMs + 60_000);
+  const expected = 'expected a day of the last 2: so long are the books kept';
+  await expect(report('2026-11-22', nowMs)).rejects.toThrow(`found 2026-11-22, ${expected}`);
+  expect((await report('2026-11-23', nowMs)).balances).toMatchObject([
+    { opening: { count: 0 }, started: { count: 1 }, ended: { count: 0 }, closing: { count: 1 } },
+  ]);
+  const rules = { zone: 'UTC', closeAfterMs: hourMs, retentionMs: 400 * DAY_MS };
+  const longer = new BooksReader(database, { ...rules, directory: COMMON, checked: new Set() });
+  await expect(longer.report({ day: '2026-11-22' }, nowMs)).rejects.toThrow('the books have nothing earlier');
+  expect((await longer.report({ day: '2026-11-23' }, nowMs)).checks.map(({ ok }) => ok)).toEqual([
+    true,
+    true,
+    true,
+  ]);
+});
+
 test('does not book a forgotten transfer anew when it is told of again, and says so', async () => {
   const { feed, append, count, report } = await stage({ retentionMs: 2 * DAY_MS });
   await append(told(1, 1, 'pending', 1_000), told(1, 2, 'filled', 50_000));

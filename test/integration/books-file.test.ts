@@ -11,7 +11,7 @@ test('serves others while another process holds the file, and goes on when it le
   const books = await BooksStage.open();
   later(() => books.discard());
   const other = new DatabaseSync(books.file);
-  later(() => other.close());
+  later(async () => other.close());
   other.exec('BEGIN EXCLUSIVE');
   const told = books.tell({
     transfer: 1,

@@ -130,3 +130,29 @@ test('writes the files of a big day in small pieces, and serves others between t
     expect(turns).toBeGreaterThanOrEqual(pieces.length - 1);
   }
 });
+
+test('takes what was under way when the books began for the opening of the first day of any zone, and has no day before', async () => {
+  const { books } = await stage();
+  const hourMs = 3_600_000;
+  const pending = { sequence: 1, status: 'pending', seenMs: 6 * hourMs };
+  await books.tell({ ...pending, transfer: 1, atMs: -5 * hourMs, amount: 5n });
+  await books.tell({ ...pending, transfer: 2, atMs: 4 * hourMs, amount: 7n });
+  const read = (day: string, zone: string) => books.reader().report({ day, zone }, NOW_MS);
+  for (const [day, zone, started, closing] of [
+    ['2026-11-21', 'UTC', '7', '12'],
+    ['2026-11-21', 'Pacific/Kiritimati', '7', '12'],
+    ['2026-11-20', 'America/New_York', '7', '12'],
+    ['2026-11-20', 'Etc/GMT+3', '0', '5'],
+  ] as const) {
+    const { balances, transfers, notes, checks } = await read(day, zone);
+    expect(balances).toMatchObject([
+      { opening: { amount: '5' }, started: { amount: started }, closing: { amount: closing } },
+    ]);
+    expect(transfers.filter(({ carried }) => carried)).toHaveLength(1);
+    expect(notes[1]).toContain('the first day of the books');
+    expect(checks.every(({ ok }) => ok)).toBe(true);
+  }
+  await expect(read('2026-11-20', 'UTC')).rejects.toThrow(
+    'found 2026-11-20, expected a day that is not before',
+  );
+});
