@@ -174,8 +174,10 @@ export class Feed {
   /** What is done where nothing more is to be read: transfers without events, days that are over, what is past its time. */
   async #atEnd(nowMs: number): Promise<string[]> {
     const place = this.#place;
-    if (place === null || nowMs - place.takenMs < SNAPSHOTS_EVERY_MS) return [];
-    const isWhole = place.takenMs === 0;
+    if (place === null) return [];
+    // A clock that was set back stored snapshots behind that moment: all are gone through again.
+    const isWhole = place.takenMs === 0 || nowMs < place.takenMs - SNAPSHOTS_EVERY_MS;
+    if (!isWhole && nowMs - place.takenMs < SNAPSHOTS_EVERY_MS) return [];
     const found = await snapshotsSince(isWhole ? 0 : place.takenMs - SNAPSHOTS_EVERY_MS, this.#sources);
     const due = found.filter(
       ({ lastEntry }) => lastEntry === null || compareEntries(lastEntry, place.entry) <= 0,
