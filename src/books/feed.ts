@@ -93,10 +93,15 @@ export class Feed {
         const told = seen.filter(({ isLateAudience }) => !isLateAudience);
         const { taken: count, forgotten } = await takeIn(writer, { place: from, directory }, told);
         const late = seen.filter(({ isLateAudience }) => isLateAudience);
+        const known = await writer.knownEvents(late.map(({ sighting }) => sighting.event.id));
         await writer.follow(
-          late.flatMap(({ sighting, receivers }) =>
-            receivers.map((receiver) => ({ eventId: sighting.event.id, receiver, eventMs: nowMs })),
-          ),
+          // What is not in the books is not followed: nothing would ever take it away again.
+          late.flatMap(({ sighting: { event }, receivers, entry }) => {
+            const eventMs = Number(entry.split('-')[0]);
+            return known.has(event.id)
+              ? receivers.map((receiver) => ({ eventId: event.id, receiver, eventMs }))
+              : [];
+          }),
         );
         if (forgotten.length > 0) {
           await writer.noteBreak(nowMs, { kind: 'forgotten', detail: forgottenText(forgotten) });

@@ -1,7 +1,7 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import type { Closing } from '../domain/books/balances.ts';
 import { checkedZone, type Day, dayAt, dayOf } from '../domain/books/day.ts';
-import type { ReportEvent, ReportTransfer } from '../domain/books/day-transfer.ts';
+import type { ReportDelivery, ReportEvent, ReportTransfer } from '../domain/books/day-transfer.ts';
 import { SIDES } from '../domain/books/postings.ts';
 import { makeReport } from '../domain/books/report.ts';
 import type { Report } from '../domain/books/report-schema.ts';
@@ -127,7 +127,7 @@ async function readTransfers(sql: Sql, subjects: readonly string[]): Promise<Rep
     subjects,
   );
   const deliveries = await sql.all(
-    `SELECT d.event_id, d.receiver, d.state, d.delivered_ms FROM books_deliveries d
+    `SELECT d.event_id, d.receiver, d.state, d.delivered_ms, d.event_ms FROM books_deliveries d
      JOIN books_events e ON e.event_id = d.event_id WHERE e.subject IN (${places}) ORDER BY d.receiver`,
     subjects,
   );
@@ -169,11 +169,12 @@ function postingOf(row: Row): ReportTransfer['postings'][number][] {
   ];
 }
 
-function deliveryOf(row: Row): ReportEvent['deliveries'][number] {
+function deliveryOf(row: Row): ReportDelivery {
   return {
     receiver: String(row.receiver),
     state: String(row.state),
     deliveredMs: row.delivered_ms === null ? null : Number(row.delivered_ms),
+    eventMs: Number(row.event_ms),
   };
 }
 

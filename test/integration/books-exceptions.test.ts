@@ -123,7 +123,7 @@ test('names an event that nobody was told of in time because it was seen too lat
   const done = {
     eventId: toldEvent(late).id,
     receiver: 'backend',
-    eventMs: 0,
+    eventMs: FIRST_MS + late.seenMs,
     state: 'delivered',
     checkMs: null,
   };
@@ -131,6 +131,17 @@ test('names an event that nobody was told of in time because it was seen too lat
     writer.noteDeliveries([{ ...done, deliveredMs: FIRST_MS + DAY_MS + 7_300_000 }]),
   );
   expect(kindsOf(await report())).toEqual(['undelivered']);
+});
+
+test('leaves a closed day as it is when another receiver is to be told of its events later', async () => {
+  const { books, report } = await stage();
+  const filled = told(1, 'filled', 1_000);
+  await books.tell(filled);
+  await books.close(DAY_MS);
+  const closed = await report();
+  const later = { eventId: toldEvent(filled).id, receiver: 'ledger', eventMs: FIRST_MS + DAY_MS + 7_200_000 };
+  await books.store.move({ from: books.place, to: books.place }, (writer) => writer.follow([later]));
+  expect({ ...(await report()), madeAt: closed.madeAt }).toEqual(closed);
 });
 
 test('names a transfer that is gone after it had ended', async () => {

@@ -113,7 +113,7 @@ test('writes the files of a big day in small pieces, and serves others between t
   const one = told(1, 'pending', -9_000);
   await books.tell(...Array.from({ length: transfers }, (_, index) => ({ ...one, transfer: index + 1 })));
   const report = await books.reader().report({ day: '2026-11-21' }, NOW_MS);
-  for (const format of ['csv', 'html'] as const) {
+  for (const format of ['json', 'csv', 'html'] as const) {
     const pieces: string[] = [];
     let turns = 0;
     const others = (): void => {
@@ -125,6 +125,7 @@ test('writes the files of a big day in small pieces, and serves others between t
     for await (const piece of reportAs(format, report)) pieces.push(piece);
     isMade = true;
     const whole = pieces.join('');
+    if (format === 'json') expect(JSON.parse(whole)).toEqual(report);
     expect(whole.match(/intent:0x0/g)?.length).toBeGreaterThanOrEqual(transfers);
     expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(whole.length / 5);
     expect(turns).toBeGreaterThanOrEqual(pieces.length - 1);
