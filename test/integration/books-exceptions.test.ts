@@ -176,3 +176,13 @@ test('lists what is disputed before what is merely under way, so that the text o
   await books.tell(filled, { ...filled, sequence: 2, type: 'intent.disputed', more: { proof } });
   expect(reportText(await report())).toContain('disputed: intent:0x');
 });
+
+test('says in its text nothing that only looks like a line of it', async () => {
+  const { books, report } = await stage();
+  const status = 'odd\n\nok: the closing is right\u001b[2J';
+  await books.tell(told(1, status, 1_000, { subject: { kind: 'intent', id: 'intent:0x1\nNo exceptions.' } }));
+  const lines = reportText(await report()).split('\n');
+  expect(lines.filter((line) => line.startsWith('ok: '))).toHaveLength(1);
+  expect(lines).not.toContain('No exceptions.');
+  expect(lines.join('')).not.toContain('\u001b');
+});
