@@ -157,3 +157,18 @@ test('takes what was under way when the books began for the opening of the first
     'found 2026-11-20, expected a day that is not before',
   );
 });
+
+test('keeps tokens apart whose chain and address make the same text', async () => {
+  const { books, told } = await stage();
+  const record = (chainId: string, token: string) => ({
+    record: { type: 'intent', status: 'pending', sourceTx: { chainId, token, amount: '7', txHash: '0x01' } },
+  });
+  await books.tell(
+    told(1, 'pending', -9_000, { transfer: 1, more: record('1', 'a b') }),
+    told(1, 'pending', -9_000, { transfer: 2, more: record('1 a', 'b') }),
+  );
+  await books.close(DAY_MS);
+  const { balances, checks } = await books.reader().report({ day: '2026-11-21' }, NOW_MS);
+  expect(balances.map(({ closing }) => closing.amount)).toEqual(['7', '7']);
+  expect(checks.map(({ ok }) => ok)).toEqual([true, true]);
+});
