@@ -285,7 +285,7 @@ export class BookWriter {
     const sums = new Map<string, { chainId: string; token: string; count: number; amount: bigint }>();
     for (const row of rows) {
       const [chainId, token] = [String(row.chain_id), String(row.token)];
-      const key = `${chainId} ${token}`;
+      const key = JSON.stringify([chainId, token]);
       const sum = sums.get(key) ?? { chainId, token, count: 0, amount: 0n };
       const sign = row.side === 'started' ? 1 : -1;
       sum.count += sign * Number(row.count);

@@ -93,10 +93,15 @@ export class Feed {
         const told = seen.filter(({ isLateAudience }) => !isLateAudience);
         const { taken: count, forgotten } = await takeIn(writer, { place: from, directory }, told);
         const late = seen.filter(({ isLateAudience }) => isLateAudience);
+        const known = await writer.knownEvents(late.map(({ sighting }) => sighting.event.id));
         await writer.follow(
-          late.flatMap(({ sighting, receivers }) =>
-            receivers.map((receiver) => ({ eventId: sighting.event.id, receiver, eventMs: nowMs })),
-          ),
+          // What is not in the books is not followed: nothing would ever take it away again.
+          late.flatMap(({ sighting: { event }, receivers, entry }) => {
+            const eventMs = Number(entry.split('-')[0]);
+            return known.has(event.id)
+              ? receivers.map((receiver) => ({ eventId: event.id, receiver, eventMs }))
+              : [];
+          }),
         );
         if (forgotten.length > 0) {
           await writer.noteBreak(nowMs, { kind: 'forgotten', detail: forgottenText(forgotten) });
@@ -174,8 +179,10 @@ export class Feed {
   /** What is done where nothing more is to be read: transfers without events, days that are over, what is past its time. */
   async #atEnd(nowMs: number): Promise<string[]> {
     const place = this.#place;
-    if (place === null || nowMs - place.takenMs < SNAPSHOTS_EVERY_MS) return [];
-    const isWhole = place.takenMs === 0;
+    if (place === null) return [];
+    // A clock that was set back stored snapshots behind that moment: all are gone through again.
+    const isWhole = place.takenMs === 0 || nowMs < place.takenMs - SNAPSHOTS_EVERY_MS;
+    if (!isWhole && nowMs - place.takenMs < SNAPSHOTS_EVERY_MS) return [];
     const found = await snapshotsSince(isWhole ? 0 : place.takenMs - SNAPSHOTS_EVERY_MS, this.#sources);
     const due = found.filter(
       ({ lastEntry }) => lastEntry === null || compareEntries(lastEntry, place.entry) <= 0,

@@ -11,7 +11,7 @@ import type { Place } from './book-store.ts';
 import { sumsCsv, transfersCsv } from './formats/csv.ts';
 import { reportHtml } from './formats/html.ts';
 import { count, reportText, titleOf } from './formats/text.ts';
-import type { BooksReader } from './reader.ts';
+import { type BooksReader, NoBooksError } from './reader.ts';
 import type { Database } from './sql/database.ts';
 
 /** How many missed mornings are made up for. */
@@ -38,7 +38,7 @@ export type MorningsParts = {
 };
 
 /**
- * The mail about each day that was closed. A row per day says `sending`, then `sent`: a day is mailed once, whatever
+ * The mail about each day that was closed. A row per day says `sending`, then `sent` or `skipped`: a day is mailed once, whatever
  * process does it. Only a crash between the server's answer and our note leads to a second mail, with the same
  * `Message-ID`. The first day that is mailed is the last one that was closed.
  */
@@ -99,8 +99,17 @@ export class Mornings {
   }
 
   async #sendOne(day: Day, nowMs: number): Promise<void> {
-    const { reader, report: wanted, smtp, database, log } = this.#parts;
-    const report = await reader.report({ day: day.day, zone: day.zone }, nowMs);
+    const { reader, report: wanted, smtp, log } = this.#parts;
+    const report = await reader.report({ day: day.day, zone: day.zone }, nowMs).catch((error: unknown) => {
+      if (error instanceof NoBooksError) return error;
+      throw error;
+    });
+    if (report instanceof NoBooksError) {
+      // The books have forgotten it meanwhile: no later try has it, and those of other days go on.
+      await this.#note(day, 'skipped');
+      log.error({ day: day.day, reason: report.message }, 'books.mail_skipped');
+      return;
+    }
     const lateMs = nowMs - mailMs(day, wanted.atMinute);
     try {
       await this.#transport.sendMail({
@@ -119,13 +128,16 @@ export class Mornings {
       log.error({ day: day.day, reason: said }, 'books.mail_failed');
       return;
     }
-    await database.write((sql) =>
-      sql.run("UPDATE books_mails SET state = 'sent' WHERE day = ? AND zone = ?", [day.day, day.zone]),
-    );
+    await this.#note(day, 'sent');
     log.info(
       { day: day.day, transfers: report.transfers.length, exceptions: report.exceptions.length },
       'books.mailed',
     );
+  }
+
+  async #note({ day, zone }: Day, state: 'sent' | 'skipped'): Promise<void> {
+    const noted = 'UPDATE books_mails SET state = ? WHERE day = ? AND zone = ?';
+    await this.#parts.database.write((sql) => sql.run(noted, [state, day, zone]));
   }
 
   async close(): Promise<void> {

@@ -1,7 +1,7 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import type { Closing } from '../domain/books/balances.ts';
 import { checkedZone, type Day, dayAt, dayOf } from '../domain/books/day.ts';
-import type { ReportEvent, ReportTransfer } from '../domain/books/day-transfer.ts';
+import type { ReportDelivery, ReportEvent, ReportTransfer } from '../domain/books/day-transfer.ts';
 import { SIDES } from '../domain/books/postings.ts';
 import { makeReport } from '../domain/books/report.ts';
 import type { Report } from '../domain/books/report-schema.ts';
@@ -49,7 +49,8 @@ export class BooksReader {
     const where = zone ?? this.#options.zone;
     const day =
       name === 'yesterday' ? dayAt(dayAt(nowMs, checkedZone(where)).fromMs - 1, where) : dayOf(name, where);
-    if (day.toMs < nowMs - retentionMs) {
+    // A day that begins earlier has lost transfers of its first hours.
+    if (day.fromMs < nowMs - retentionMs) {
       const days = Math.floor(retentionMs / 86_400_000);
       throw new NoBooksError(`found ${name}, expected a day of the last ${days}: so long are the books kept`);
     }
@@ -57,6 +58,11 @@ export class BooksReader {
       const place = await readPlace(sql);
       if (place === null) throw new NoBooksError('the books have not begun: no daemon has kept them yet');
       const { openedMs, closedMs, readMs } = place;
+      const beginsMs = await beginning(sql, openedMs);
+      if (day.toMs <= openedMs || (beginsMs > openedMs && day.fromMs < beginsMs)) {
+        const expected = `expected a day that is not before ${new Date(beginsMs).toISOString()}`;
+        throw new NoBooksError(`found ${name}, ${expected}: the books have nothing earlier`);
+      }
       return makeReport({
         day,
         nowMs,
@@ -121,7 +127,7 @@ async function readTransfers(sql: Sql, subjects: readonly string[]): Promise<Rep
     subjects,
   );
   const deliveries = await sql.all(
-    `SELECT d.event_id, d.receiver, d.state, d.delivered_ms FROM books_deliveries d
+    `SELECT d.event_id, d.receiver, d.state, d.delivered_ms, d.event_ms FROM books_deliveries d
      JOIN books_events e ON e.event_id = d.event_id WHERE e.subject IN (${places}) ORDER BY d.receiver`,
     subjects,
   );
@@ -163,12 +169,23 @@ function postingOf(row: Row): ReportTransfer['postings'][number][] {
   ];
 }
 
-function deliveryOf(row: Row): ReportEvent['deliveries'][number] {
+function deliveryOf(row: Row): ReportDelivery {
   return {
     receiver: String(row.receiver),
     state: String(row.state),
     deliveredMs: row.delivered_ms === null ? null : Number(row.delivered_ms),
+    eventMs: Number(row.event_ms),
   };
+}
+
+/** No day is longer, and the first is closed at its end. */
+const LONGEST_DAY_MS = 25 * 3_600_000;
+
+/** From when on the books have all: what was written down of closed days is forgotten together with their transfers. */
+async function beginning(sql: Sql, openedMs: number): Promise<number> {
+  const [first] = await sql.all('SELECT min(at_ms) AS at_ms FROM books_closed_days');
+  const firstMs = Number(first?.at_ms ?? 0);
+  return firstMs > openedMs + LONGEST_DAY_MS ? firstMs : openedMs;
 }
 
 /** What was written down when a day was closed; null where none was closed at that moment. */

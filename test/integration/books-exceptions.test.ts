@@ -123,7 +123,7 @@ test('names an event that nobody was told of in time because it was seen too lat
   const done = {
     eventId: toldEvent(late).id,
     receiver: 'backend',
-    eventMs: 0,
+    eventMs: FIRST_MS + late.seenMs,
     state: 'delivered',
     checkMs: null,
   };
@@ -131,6 +131,17 @@ test('names an event that nobody was told of in time because it was seen too lat
     writer.noteDeliveries([{ ...done, deliveredMs: FIRST_MS + DAY_MS + 7_300_000 }]),
   );
   expect(kindsOf(await report())).toEqual(['undelivered']);
+});
+
+test('leaves a closed day as it is when another receiver is to be told of its events later', async () => {
+  const { books, report } = await stage();
+  const filled = told(1, 'filled', 1_000);
+  await books.tell(filled);
+  await books.close(DAY_MS);
+  const closed = await report();
+  const later = { eventId: toldEvent(filled).id, receiver: 'ledger', eventMs: FIRST_MS + DAY_MS + 7_200_000 };
+  await books.store.move({ from: books.place, to: books.place }, (writer) => writer.follow([later]));
+  expect({ ...(await report()), madeAt: closed.madeAt }).toEqual(closed);
 });
 
 test('names a transfer that is gone after it had ended', async () => {
@@ -164,4 +175,14 @@ test('lists what is disputed before what is merely under way, so that the text o
   const filled = { ...told(1, 'filled', 2_000), transfer: 99 };
   await books.tell(filled, { ...filled, sequence: 2, type: 'intent.disputed', more: { proof } });
   expect(reportText(await report())).toContain('disputed: intent:0x');
+});
+
+test('says in its text nothing that only looks like a line of it', async () => {
+  const { books, report } = await stage();
+  const status = 'odd\n\nok: the closing is right\u001b[2J';
+  await books.tell(told(1, status, 1_000, { subject: { kind: 'intent', id: 'intent:0x1\nNo exceptions.' } }));
+  const lines = reportText(await report()).split('\n');
+  expect(lines.filter((line) => line.startsWith('ok: '))).toHaveLength(1);
+  expect(lines).not.toContain('No exceptions.');
+  expect(lines.join('')).not.toContain('\u001b');
 });

@@ -11,6 +11,7 @@ import { openSqlite } from '../../src/books/sql/sqlite.ts';
 import type { Report } from '../../src/domain/books/report-schema.ts';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
 import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
 import { DeliveryStore } from '../../src/store/deliveries.ts';
 import { EventLog } from '../../src/store/event-log.ts';
@@ -140,9 +141,12 @@ test('says that events left the log before they were read', async () => {
   );
 });
 
-test('takes transfers that were under way when their wallet was subscribed from their snapshots, as the opening', async () => {
-  const { redis, subjects, feed, append, report } = await stage();
-  const { record } = toldEvent(told(7, 1, 'pending', -3_600_000)).data;
+/** Stores the snapshot of a transfer that was under way when its wallet was subscribed: no event tells of it. */
+async function storeHistory(
+  { redis, subjects }: { redis: RedisClient; subjects: SubjectStore },
+  transfer: number,
+): Promise<string> {
+  const { record } = toldEvent(told(transfer, 1, 'pending', -3_600_000)).data;
   const subject = asSubjectId(String(record.id));
   const nowMs = await redisTimeMs(redis);
   const committed = await subjects.commit({
@@ -165,6 +169,12 @@ test('takes transfers that were under way when their wallet was subscribed from 
     },
   });
   expect(committed.outcome).toBe('committed');
+  return subject;
+}
+
+test('takes transfers that were under way when their wallet was subscribed from their snapshots, as the opening', async () => {
+  const { redis, subjects, feed, append, report } = await stage();
+  const subject = await storeHistory({ redis, subjects }, 7);
   await append(told(8, 1, 'pending', 5_000));
   const one = feed();
   const duringMs = FIRST_MS + 7_200_000;
@@ -179,6 +189,17 @@ test('takes transfers that were under way when their wallet was subscribed from 
   const row = day.transfers.find((transfer) => transfer.subject === subject);
   expect(row).toMatchObject({ carried: true, fillSeconds: 3_660, phase: 'delivered' });
   expect(day.checks.every(({ ok }) => ok)).toBe(true);
+});
+
+test('takes what a wallet had under way also where it was stored after the clock was set back', async () => {
+  const { redis, subjects, feed, append, count } = await stage();
+  await append(told(8, 1, 'pending', 5_000));
+  const nowMs = await redisTimeMs(redis);
+  const one = feed();
+  while (!(await one.round(nowMs + DAY_MS)).isAtEnd);
+  await storeHistory({ redis, subjects }, 7);
+  await one.round(nowMs + 60_000);
+  expect(await count('books_transfers')).toBe(2);
 });
 
 test('closes days when they are over, books what comes late in the open day, and keeps what it wrote down', async () => {
@@ -201,6 +222,32 @@ test('closes days when they are over, books what comes late in the open day, and
   });
   expect(next.transfers[0]).toMatchObject({ late: true, endedAt: '2026-11-21T00:01:00.000Z' });
   expect(next.checks.map(({ ok }) => ok)).toEqual([true, true]);
+});
+
+test('refuses a day of which transfers were forgotten, also once the retention is longer again', async () => {
+  const { database, feed, append, report } = await stage({ retentionMs: 2 * DAY_MS });
+  const hourMs = 3_600_000;
+  await append(told(4, 1, 'pending', hourMs), told(4, 2, 'filled', 2 * hourMs));
+  await append(told(1, 1, 'pending', DAY_MS + hourMs), told(1, 2, 'filled', DAY_MS + 2 * hourMs));
+  await append(told(2, 1, 'pending', DAY_MS + 20 * hourMs), told(2, 2, 'filled', DAY_MS + 21 * hourMs));
+  await append(told(3, 1, 'pending', 2 * DAY_MS + hourMs));
+  const one = feed();
+  const nowMs = FIRST_MS + 3.5 * DAY_MS;
+  while (!(await one.round(nowMs)).isAtEnd);
+  await one.round(nowMs + 60_000);
+  const expected = 'expected a day of the last 2: so long are the books kept';
+  await expect(report('2026-11-22', nowMs)).rejects.toThrow(`found 2026-11-22, ${expected}`);
+  expect((await report('2026-11-23', nowMs)).balances).toMatchObject([
+    { opening: { count: 0 }, started: { count: 1 }, ended: { count: 0 }, closing: { count: 1 } },
+  ]);
+  const rules = { zone: 'UTC', closeAfterMs: hourMs, retentionMs: 400 * DAY_MS };
+  const longer = new BooksReader(database, { ...rules, directory: COMMON, checked: new Set() });
+  await expect(longer.report({ day: '2026-11-22' }, nowMs)).rejects.toThrow('the books have nothing earlier');
+  expect((await longer.report({ day: '2026-11-23' }, nowMs)).checks.map(({ ok }) => ok)).toEqual([
+    true,
+    true,
+    true,
+  ]);
 });
 
 test('does not book a forgotten transfer anew when it is told of again, and says so', async () => {

@@ -4,6 +4,8 @@ import { expect, test } from 'vitest';
 import { transfersCsv } from '../../src/books/formats/csv.ts';
 import { reportHtml } from '../../src/books/formats/html.ts';
 import { Mornings, mailOf } from '../../src/books/mornings.ts';
+import { BooksReader } from '../../src/books/reader.ts';
+import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { Secret } from '../../src/secret.ts';
 import { BooksStage, DAY_MS, FIRST_MS } from '../support/books-stage.ts';
 import { Mailbox } from '../support/mailbox.ts';
@@ -22,10 +24,10 @@ async function stage() {
     await books.tell({ transfer, sequence: 1, status: 'pending', atMs, seenMs: atMs, amount: 1_000_000n });
   }
   const mailbox = await started(new Mailbox());
-  const mornings = (): Mornings => {
+  const mornings = (reader = books.reader()): Mornings => {
     const made = new Mornings({
       database: books.database,
-      reader: books.reader(),
+      reader,
       smtp: { url: new Secret(mailbox.url), from: 'Intentwatch <transfers@example.com>' },
       report: { atMinute: 7 * 60, to: ['treasury@example.com'] },
       zone: 'UTC',
@@ -75,6 +77,20 @@ test('tries a mail again that the server did not take, and that a process left b
   await mornings().send(nowMs + 400_000, books.place);
   expect(mailbox.mails).toHaveLength(2);
   expect(mailbox.mails[1]?.messageId).toBe(mailbox.mails[0]?.messageId);
+});
+
+test('passes over a missed morning whose day the books have forgotten, and sends the others', async () => {
+  const { books, mailbox, mornings } = await stage();
+  await books.close(DAY_MS);
+  const atSeven = FIRST_MS + 7 * HOUR_MS;
+  await mornings().send(atSeven + DAY_MS, books.place);
+  await books.close(4 * DAY_MS);
+  const rules = { zone: 'UTC', closeAfterMs: HOUR_MS, retentionMs: 2 * DAY_MS };
+  const reader = new BooksReader(books.database, { ...rules, directory: COMMON, checked: new Set() });
+  await mornings(reader).send(atSeven + 4 * DAY_MS, books.place);
+  await mornings(reader).send(atSeven + 4 * DAY_MS + HOUR_MS, books.place);
+  const days = mailbox.mails.map(({ subject }) => /\d{4}-\d{2}-\d{2}/.exec(subject ?? '')?.[0]);
+  expect(days).toEqual(['2026-11-21', '2026-11-24']);
 });
 
 test('says in the mail of a very big day where its rows are, and attaches the sums alone', async () => {

@@ -113,7 +113,7 @@ test('writes the files of a big day in small pieces, and serves others between t
   const one = told(1, 'pending', -9_000);
   await books.tell(...Array.from({ length: transfers }, (_, index) => ({ ...one, transfer: index + 1 })));
   const report = await books.reader().report({ day: '2026-11-21' }, NOW_MS);
-  for (const format of ['csv', 'html'] as const) {
+  for (const format of ['json', 'csv', 'html'] as const) {
     const pieces: string[] = [];
     let turns = 0;
     const others = (): void => {
@@ -125,8 +125,50 @@ test('writes the files of a big day in small pieces, and serves others between t
     for await (const piece of reportAs(format, report)) pieces.push(piece);
     isMade = true;
     const whole = pieces.join('');
+    if (format === 'json') expect(JSON.parse(whole)).toEqual(report);
     expect(whole.match(/intent:0x0/g)?.length).toBeGreaterThanOrEqual(transfers);
     expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(whole.length / 5);
     expect(turns).toBeGreaterThanOrEqual(pieces.length - 1);
   }
+});
+
+test('takes what was under way when the books began for the opening of the first day of any zone, and has no day before', async () => {
+  const { books } = await stage();
+  const hourMs = 3_600_000;
+  const pending = { sequence: 1, status: 'pending', seenMs: 6 * hourMs };
+  await books.tell({ ...pending, transfer: 1, atMs: -5 * hourMs, amount: 5n });
+  await books.tell({ ...pending, transfer: 2, atMs: 4 * hourMs, amount: 7n });
+  const read = (day: string, zone: string) => books.reader().report({ day, zone }, NOW_MS);
+  for (const [day, zone, started, closing] of [
+    ['2026-11-21', 'UTC', '7', '12'],
+    ['2026-11-21', 'Pacific/Kiritimati', '7', '12'],
+    ['2026-11-20', 'America/New_York', '7', '12'],
+    ['2026-11-20', 'Etc/GMT+3', '0', '5'],
+  ] as const) {
+    const { balances, transfers, notes, checks } = await read(day, zone);
+    expect(balances).toMatchObject([
+      { opening: { amount: '5' }, started: { amount: started }, closing: { amount: closing } },
+    ]);
+    expect(transfers.filter(({ carried }) => carried)).toHaveLength(1);
+    expect(notes[1]).toContain('the first day of the books');
+    expect(checks.every(({ ok }) => ok)).toBe(true);
+  }
+  await expect(read('2026-11-20', 'UTC')).rejects.toThrow(
+    'found 2026-11-20, expected a day that is not before',
+  );
+});
+
+test('keeps tokens apart whose chain and address make the same text', async () => {
+  const { books, told } = await stage();
+  const record = (chainId: string, token: string) => ({
+    record: { type: 'intent', status: 'pending', sourceTx: { chainId, token, amount: '7', txHash: '0x01' } },
+  });
+  await books.tell(
+    told(1, 'pending', -9_000, { transfer: 1, more: record('1', 'a b') }),
+    told(1, 'pending', -9_000, { transfer: 2, more: record('1 a', 'b') }),
+  );
+  await books.close(DAY_MS);
+  const { balances, checks } = await books.reader().report({ day: '2026-11-21' }, NOW_MS);
+  expect(balances.map(({ closing }) => closing.amount)).toEqual(['7', '7']);
+  expect(checks.map(({ ok }) => ok)).toEqual([true, true]);
 });

@@ -24,6 +24,8 @@ describe('a day of a zone', () => {
     ['2026-02-30', 'UTC'],
     ['2026-13-01', 'UTC'],
     ['0000-00-00', 'UTC'],
+    // The day after has a year of five digits.
+    ['9999-12-31', 'UTC'],
     ['2026-11-21', 'Mars/Olympus'],
     ['2026-11-21', '+01:00'],
     // Samoa went from the 29th to the 31st.

@@ -87,6 +87,21 @@ describe('the word of the chain about a payment in the books', () => {
     expect(shown(stateAfter(both, event(3, restated(more))))).toEqual(['source disputed']);
   });
 
+  test('about a refund is gone once another amount is stated to have been sent, as it is in lists', () => {
+    const { sourceTx } = STATED.record;
+    const sent = (amount: string): JsonObject => ({
+      sourceTx: { ...(typeof sourceTx === 'object' ? sourceTx : {}), amount },
+      steps: [{ transactions: { refunded: { chainId: 8453, txHash: `0x${'e'.repeat(64)}` } } }],
+    });
+    const { event: one, statement } = word('refund', 'verified', sent('1000'));
+    const state = stateAfter(null, one);
+    expect(shown(stateAfter(state, event(3, sent('1000'))))).toEqual(['refund verified']);
+    expect(shown(stateAfter(state, event(3, sent('1001'))))).toEqual([]);
+    const flags = withProofFlag([], statement, 'verified');
+    const record = { ...STATED.record, ...sent('1001') };
+    expect(withoutRestated(flags, { subject: SUBJECT, record })).toEqual([]);
+  });
+
   test.each<[string, JsonObject]>([
     ['the same again', {}],
     ['the same in other letters', restated({ txHash: `0x${'B'.repeat(64)}` })],

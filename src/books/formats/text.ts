@@ -1,4 +1,5 @@
 import type { Report } from '../../domain/books/report-schema.ts';
+import { printableLine } from '../../notifiers/printable.ts';
 
 /** The most exceptions, tokens and sums that a text lists; the files list all. */
 const MOST_LISTED = 50;
@@ -12,7 +13,10 @@ export function titleOf({ day, zone, transfers, exceptions, checks, state }: Rep
   return `Books of ${day} (${zone})${open}: ${count(transfers.length, 'transfer')}, ${named === 0 ? 'no exceptions' : `${named} with exceptions`}${wrong}`;
 }
 
-/** A report for a mail or a terminal: balances, sums, checks and exceptions, without the rows. */
+/** No line is longer: a check names every difference. */
+const LONGEST_LINE = 20_000;
+
+/** A report for a mail or a terminal: balances, sums, checks and exceptions, without the rows. What it quotes makes no lines. */
 export function reportText(report: Report): string {
   const { balances, delivered, refunded, fees, checks, exceptions, notes } = report;
   const shown = ({ units, amount }: { units: string | null; amount: string }): string =>
@@ -23,7 +27,9 @@ export function reportText(report: Report): string {
     chain: string | null;
     chainId: string;
   }): string =>
-    `${place.symbol ?? (place.token || 'unknown token')} on ${place.chain ?? (place.chainId || 'an unknown chain')}`;
+    printableLine(
+      `${place.symbol ?? (place.token || 'unknown token')} on ${place.chain ?? (place.chainId || 'an unknown chain')}`,
+    );
   const sums = (title: string, list: Report['delivered']): string[] =>
     list.length === 0
       ? []
@@ -52,13 +58,13 @@ export function reportText(report: Report): string {
     ...sums('Delivered', delivered),
     ...sums('Paid back', refunded),
     ...sums('Fees of the quotes', fees),
-    ...checks.map(({ ok, text }) => `${ok ? 'ok' : 'WRONG'}: ${text}`),
+    ...checks.map(({ ok, text }) => printableLine(`${ok ? 'ok' : 'WRONG'}: ${text}`, LONGEST_LINE)),
     '',
     exceptions.length === 0 ? 'No exceptions.' : 'Exceptions',
-    ...listed.map(({ kind, subject, text }) => `  ${kind}: ${subject}: ${text}`),
+    ...listed.map(({ kind, subject, text }) => `  ${kind}: ${printableLine(`${subject}: ${text}`)}`),
     ...(rest > 0 ? [`  and ${rest} more: ${all}`] : []),
     '',
-    ...notes,
+    ...notes.map((note) => printableLine(note, LONGEST_LINE)),
   ].join('\n');
 }
 

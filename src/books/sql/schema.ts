@@ -95,8 +95,8 @@ const UNDEFINED_TABLE = '42P01';
 function isMissingTable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { cause } = error;
-  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
-  return code === UNDEFINED_TABLE || error.message.startsWith('no such table');
+  if (!(cause instanceof Error)) return false;
+  return ('code' in cause && cause.code === UNDEFINED_TABLE) || cause.message.startsWith('no such table');
 }
 
 async function versionOf(sql: Sql): Promise<number> {

@@ -1,11 +1,13 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { BooksDatabaseError, type Database, type Row, type Sql, type Value } from './database.ts';
 
 const ROWS = z.array(z.record(z.string(), z.union([z.string(), z.number(), z.null()])));
 
-/** How long a writer waits for another process. */
+/** How long a transaction waits for another process to let go of the file, and between two tries. */
 const BUSY_MS = 5_000;
+const TRY_AGAIN_MS = 50;
 
 /** How many statements are kept prepared. */
 const MOST_PREPARED = 100;
@@ -16,13 +18,13 @@ const MOST_PREPARED = 100;
  */
 export function openSqlite(file: string, { isReadOnly = false } = {}): Database {
   const writer = isReadOnly ? null : open(file, false);
-  writer?.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
   const reader = open(file, true);
-  const [writing, reading] = [queueOf(writer ?? reader), queueOf(reader)];
+  const [writing, reading] = [queueOf(writer ?? reader, file), queueOf(reader, file)];
   return {
     kind: 'sqlite',
     write: (work) => writing('BEGIN IMMEDIATE', work),
-    read: (work) => reading('BEGIN', work),
+    // What is read first finds out whether the file can be read now.
+    read: (work) => reading('BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1', work),
     close: async () => {
       reader.close();
       writer?.close();
@@ -34,35 +36,77 @@ function open(file: string, readOnly: boolean): DatabaseSync {
   try {
     // Loaded where it is used: Node 24 warns of it.
     const sqlite = process.getBuiltinModule('node:sqlite');
-    return new sqlite.DatabaseSync(file, { readOnly, timeout: BUSY_MS });
+    const database = new sqlite.DatabaseSync(file, { readOnly, timeout: BUSY_MS });
+    if (!readOnly) database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
+    // From now on a wait would hold up all that the process does: it is made outside of SQLite.
+    database.exec('PRAGMA busy_timeout = 0');
+    return database;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new BooksDatabaseError(`the books cannot be opened at ${file}: ${reason}`, {
       cause: error,
-      retryable: false,
+      retryable: isPassing(error),
     });
   }
 }
 
 /** Transactions of one connection, one after another. */
-function queueOf(database: DatabaseSync): <T>(begin: string, work: (sql: Sql) => Promise<T>) => Promise<T> {
+function queueOf(
+  database: DatabaseSync,
+  file: string,
+): <T>(begin: string, work: (sql: Sql) => Promise<T>) => Promise<T> {
   const sql = sqlOf(database);
   let last: Promise<unknown> = Promise.resolve();
+  const inTransaction = async <T>(begin: string, work: (sql: Sql) => Promise<T>): Promise<T> => {
+    try {
+      await beginOn(database, begin);
+      const result = await work(sql);
+      database.exec('COMMIT');
+      return result;
+    } catch (error) {
+      if (database.isTransaction) database.exec('ROLLBACK');
+      if (codeOf(error) === null) throw error;
+      throw new BooksDatabaseError(`the books at ${file}: ${error instanceof Error ? error.message : ''}`, {
+        cause: error,
+        retryable: isPassing(error),
+      });
+    }
+  };
   return (begin, work) => {
-    const run = last.then(async () => {
-      database.exec(begin);
-      try {
-        const result = await work(sql);
-        database.exec('COMMIT');
-        return result;
-      } catch (error) {
-        if (database.isTransaction) database.exec('ROLLBACK');
-        throw error;
-      }
-    });
+    const run = last.then(() => inTransaction(begin, work));
     last = run.catch(() => undefined);
     return run;
   };
+}
+
+/** Begins a transaction once no other process has the file to itself; others are served meanwhile. */
+async function beginOn(database: DatabaseSync, begin: string): Promise<void> {
+  const untilMs = performance.now() + BUSY_MS;
+  for (;;) {
+    try {
+      database.exec(begin);
+      return;
+    } catch (error) {
+      if (database.isTransaction) database.exec('ROLLBACK');
+      if (codeOf(error) !== BUSY || performance.now() > untilMs) throw error;
+    }
+    await sleep(TRY_AGAIN_MS);
+  }
+}
+
+const BUSY = 5;
+
+/** What another process, or room on the disk, may mend: busy, locked, full. */
+const PASSING: ReadonlySet<number | null> = new Set([BUSY, 6, 13]);
+
+function isPassing(error: unknown): boolean {
+  return PASSING.has(codeOf(error));
+}
+
+/** The primary code of an error of SQLite; null for any other. */
+function codeOf(error: unknown): number | null {
+  if (!(error instanceof Error) || !('errcode' in error)) return null;
+  return typeof error.errcode === 'number' ? error.errcode & 0xff : null;
 }
 
 function sqlOf(database: DatabaseSync): Sql {

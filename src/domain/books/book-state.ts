@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Event } from '../events/event.ts';
 import { TRANSFER, type TransferFacts } from '../events/event-schema.ts';
-import { statementsOf } from '../proof/statement.ts';
+import { type Statement, statementsOf } from '../proof/statement.ts';
 import { asSubjectId } from '../subjects/subject.ts';
 
 /**
@@ -20,6 +20,8 @@ export const PROOF_STATE = z.object({
   txHash: z.string().nullable().default(null),
   /** What was stated and checked, as text (`statedText`); null where the event did not say. */
   stated: z.string().nullable().default(null),
+  /** Of a refund: what was sent by then, base units; absent in books of an older version. */
+  sent: z.string().nullable().exactOptional(),
   reason: z.string().nullable(),
   isSingleSource: z.boolean(),
 });
@@ -135,22 +137,31 @@ function nextProofs(before: readonly ProofState[], { type, data }: Event): Proof
   if (outcome === undefined) return withoutRestated(before, data);
   const told = 'proof' in data ? PROOF.safeParse(data.proof).data : undefined;
   const payment = told?.payment ?? null;
+  const statement = statementsIn(data).find((one) => one.payment === payment);
   const proof = {
     outcome,
     payment,
     txHash: told?.txHash ?? null,
     stated: told === undefined ? null : statedText({ ...told, amount: told.stated }),
+    ...(statement === undefined ? {} : { sent: statement.sent }),
     reason: told?.reason ?? null,
     isSingleSource: told?.singleSource ?? false,
   };
   return [...before.filter((one) => one.payment !== payment), proof];
 }
 
-function withoutRestated(proofs: readonly ProofState[], { subject, record }: Event['data']): ProofState[] {
+function withoutRestated(proofs: readonly ProofState[], data: Event['data']): ProofState[] {
   const told = proofs.some(({ stated }) => stated !== null);
-  const statements = told ? statementsOf({ subject: asSubjectId(subject.id), record }) : [];
-  const now = new Map<string | null, string>(statements.map((one) => [one.payment, statedText(one)]));
-  return proofs.filter(({ payment, stated }) => stated === null || (now.get(payment) ?? stated) === stated);
+  const statements = told ? statementsIn(data) : [];
+  return proofs.filter(({ payment, stated, sent }) => {
+    const now = statements.find((one) => one.payment === payment);
+    if (now === undefined || stated === null) return true;
+    return statedText(now) === stated && (sent === undefined || sent === now.sent);
+  });
+}
+
+function statementsIn({ subject, record }: Event['data']): Statement[] {
+  return statementsOf({ subject: asSubjectId(subject.id), record });
 }
 
 /** What is stated of a payment, as text: two say the same exactly where these are equal. */

@@ -47,12 +47,17 @@ export function previousDay(day: string): string {
 function shifted(day: string, days: number): string {
   const [, year, month, date] = DAY.exec(day) ?? [];
   const ms = Date.UTC(Number(year), Number(month) - 1, Number(date));
-  if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== day || Number(year) < 1970) {
+  if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== day || !isCounted(Number(year))) {
     throw new NoSuchDayError(
       `found ${JSON.stringify(day.slice(0, 40))}, expected a day of the calendar, like 2026-11-21`,
     );
   }
   return new Date(ms + days * 24 * HOUR_MS).toISOString().slice(0, 10);
+}
+
+/** Moments begin in 1970, and the day after the last that can be written has five digits of a year. */
+function isCounted(year: number): boolean {
+  return year >= 1970 && year < 9999;
 }
 
 /** The date that a zone's calendar shows. */

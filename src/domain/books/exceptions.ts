@@ -1,5 +1,5 @@
 import type { Day } from './day.ts';
-import type { DayTransfer, ReportEvent } from './day-transfer.ts';
+import { type DayTransfer, deliveriesBy, type ReportEvent } from './day-transfer.ts';
 import { linesOf } from './postings.ts';
 import type { BookException, ExceptionKind } from './report-schema.ts';
 import { proofOf } from './row.ts';
@@ -48,13 +48,10 @@ export function exceptionsOf(transfer: DayTransfer, context: ExceptionContext): 
 }
 
 /** Of which receivers an event was not accepted in time. */
-function undelivered(
-  { type, atMs, deliveries }: ReportEvent,
-  { tellByMs, graceMs }: ExceptionContext,
-): string[] {
-  return deliveries.flatMap(({ receiver, state, deliveredMs }) => {
+function undelivered(event: ReportEvent, { tellByMs, graceMs }: ExceptionContext): string[] {
+  return deliveriesBy(event, tellByMs).flatMap(({ receiver, state, deliveredMs, eventMs }) => {
     if (deliveredMs !== null && deliveredMs <= tellByMs) return [];
-    if (graceMs > 0 && state === 'waiting' && atMs > tellByMs - graceMs) return [];
-    return [`${type} was not delivered to ${receiver} by then`];
+    if (graceMs > 0 && state === 'waiting' && eventMs > tellByMs - graceMs) return [];
+    return [`${event.type} was not delivered to ${receiver} by then`];
   });
 }

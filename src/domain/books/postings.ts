@@ -87,7 +87,7 @@ export function postingsBetween(
 function sumByPlace(lines: readonly Line[]): Map<string, Line> {
   const sums = new Map<string, Line>();
   for (const line of lines) {
-    const place = `${line.side} ${line.chainId} ${line.token}`;
+    const place = JSON.stringify([line.side, line.chainId, line.token]);
     const sum = sums.get(place);
     sums.set(place, sum === undefined ? line : { ...sum, amount: sum.amount + line.amount });
   }

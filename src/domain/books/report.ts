@@ -30,6 +30,8 @@ const USUAL_DELIVERY_MS = 60_000;
 /** The books of a day: what they say follows from the rows alone. Works on the transfers as they come, and keeps their rows. */
 export async function makeReport(data: ReportData): Promise<Report> {
   const { day, nowMs, names } = data;
+  // What was under way when the books began stands right before that, and is the opening of the first day of any zone.
+  const counted = { ...day, fromMs: Math.max(day.fromMs, data.openedMs) };
   const isClosed = data.closedMs >= day.toMs;
   // What was not delivered by then is named, whatever became of it later.
   const tellByMs = Math.min(nowMs, day.toMs + data.closeAfterMs);
@@ -38,13 +40,13 @@ export async function makeReport(data: ReportData): Promise<Report> {
   const exceptions: BookException[] = [];
   const rows: ReportRow[] = [];
   for await (const some of data.transfers) {
-    for (const transfer of some.map((one) => asOfDay(one, day)).filter(isTouched)) {
+    for (const transfer of some.map((one) => asOfDay(one, counted)).filter(isTouched)) {
       const found = exceptionsOf(transfer, context);
       if (found.length === 0 && !isOfDay(transfer)) continue;
       exceptions.push(...found);
       rows.push(rowOf(transfer, context));
       addPostings(sums, transfer);
-      addToBalances(sums, transfer, day);
+      addToBalances(sums, transfer, counted);
     }
   }
   const { balances, checks } = balancesOf(sums, data);
@@ -165,9 +167,9 @@ function notesOf(
   const notes = [
     'A transfer is in the day in which the upstream says that its status changed; where that day was closed when it was seen, in the day that was open then.',
   ];
-  if (day.toMs <= openedMs) notes.push(`The books begin at ${iso(openedMs)}: nothing before is in them.`);
-  else if (day.fromMs <= openedMs) {
-    notes.push('This is the first day of the books: what was under way when it began is its opening.');
+  if (day.fromMs <= openedMs) {
+    const began = `what was under way when they began, at ${iso(openedMs)}, is its opening`;
+    notes.push(`This is the first day of the books: ${began}.`);
   }
   if (nowMs < day.fromMs) notes.push('The day has not begun.');
   else if (nowMs < day.toMs) notes.push('The day is not over.');

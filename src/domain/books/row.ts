@@ -1,7 +1,7 @@
 import type { TransferFacts } from '../events/event-schema.ts';
 import { foldHex } from '../subjects/subject.ts';
 import type { BookState } from './book-state.ts';
-import type { DayTransfer } from './day-transfer.ts';
+import { type DayTransfer, deliveriesBy } from './day-transfer.ts';
 import type { BookAmount, PROOF_WORDS, ReportRow } from './report-schema.ts';
 import { amountOf, type BookNames } from './sums.ts';
 
@@ -70,7 +70,8 @@ export function proofOf({ phase, proofs, transfer }: BookState): {
 function toldOf({ events, state }: DayTransfer, tellByMs: number): ReportRow['told'] {
   const word = state.status.toLowerCase();
   const event = events.findLast((one) => one.state.status === state.status && one.type.endsWith(`.${word}`));
-  return (event?.deliveries ?? []).map(({ receiver, state: found, deliveredMs }) => {
+  const deliveries = event === undefined ? [] : deliveriesBy(event, tellByMs);
+  return deliveries.map(({ receiver, state: found, deliveredMs }) => {
     const isTold = deliveredMs !== null && deliveredMs <= tellByMs;
     return {
       receiver,

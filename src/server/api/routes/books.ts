@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { sumsCsv, transfersCsv } from '../../../books/formats/csv.ts';
 import { reportHtml } from '../../../books/formats/html.ts';
+import { reportJson } from '../../../books/formats/json.ts';
 import { inPieces } from '../../../books/formats/pieces.ts';
 import { NoBooksError } from '../../../books/reader.ts';
 import { NoSuchDayError } from '../../../domain/books/day.ts';
@@ -12,16 +13,18 @@ import { type Answer, defineRoute, NO_INPUT } from '../route.ts';
 const BOOK_FORMATS = ['json', 'csv', 'sums-csv', 'html'] as const;
 
 const CONTENT_TYPES = {
+  json: 'application/json; charset=utf-8',
   csv: 'text/csv; charset=utf-8',
   'sums-csv': 'text/csv; charset=utf-8',
   html: 'text/html; charset=utf-8',
 };
 
 /** A report as text in one of its forms, in pieces. */
-export function reportAs(format: 'csv' | 'sums-csv' | 'html', report: Report): AsyncGenerator<string> {
-  if (format === 'html') return inPieces(reportHtml(report));
-  return inPieces(format === 'csv' ? transfersCsv(report) : sumsCsv(report));
+export function reportAs(format: (typeof BOOK_FORMATS)[number], report: Report): AsyncGenerator<string> {
+  return inPieces(WRITERS[format](report));
 }
+
+const WRITERS = { json: reportJson, csv: transfersCsv, 'sums-csv': sumsCsv, html: reportHtml };
 
 /** The books of a day. */
 export const readBooks = defineRoute({
@@ -65,7 +68,6 @@ export const readBooks = defineRoute({
       if (error instanceof NoBooksError) throw new UnknownError(error.message);
       throw error;
     });
-    if (format === 'json') return { status: 200, body: report };
     return { status: 200, stream: reportAs(format, report), contentType: CONTENT_TYPES[format] };
   },
 });
