@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { SnapshotDraft } from '../domain/changes/next-snapshot.ts';
 import type { Event } from '../domain/events/event.ts';
@@ -28,7 +29,7 @@ export type Known = {
 /** What is known of a subject that nobody has seen. */
 export const NOTHING_KNOWN: Known = { snapshot: null, claims: [], seenAtMs: null, promised: null };
 
-/** One commit. `token` names it, so that a client library that sends it twice does it once. */
+/** One commit. `token` names what it stores, so that one that makes the very same is recognised. */
 export type Commit = {
   subject: SubjectId;
   asOf: string;
@@ -46,7 +47,10 @@ export type Commit = {
   check?: CheckEnding;
 };
 
-/** `gone` and `taken` only where a check was to end. */
+/**
+ * `committed` once for what is stored, also where a client library has sent it twice; `already` where another commit has made
+ * the very same. `gone` and `taken` only where a check was to end.
+ */
 export type CommitResult = { outcome: z.infer<typeof COMMIT_OUTCOME>; commit: string };
 
 /** The registry of subjects: snapshots and claims. */
@@ -242,6 +246,7 @@ export class SubjectStore {
       String(Math.round(commit.track?.latestMs ?? 0)),
       open,
       commit.check === undefined ? '' : JSON.stringify(commit.check),
+      randomUUID(),
     );
     return { outcome: COMMIT_OUTCOME.parse(outcome), commit: number };
   }

@@ -136,6 +136,23 @@ describe('what a page and an exact look-up say of one state', () => {
   });
 });
 
+describe('one change that two looks saw', () => {
+  test('is committed by one of them, and told of once', async () => {
+    await want('s', INTENT);
+    const committed: string[] = [];
+    parts.signals.on('event.committed', ({ event }) => void committed.push(event.type));
+    await take(record('pending', T0), { nowMs: T0_MS });
+    const [one, other] = [await look(INTENT), await look(INTENT)];
+    for (const { asOf, ...known } of [one, other]) {
+      const how = { asOf, nowMs: T0_MS + 1, price: 1, exact: true, claims: [] };
+      const taken = await commitRecord(parts, record('filled', T0 + 10), known, how);
+      expect(taken).toMatchObject({ stored: true, snapshot: { status: 'filled' } });
+    }
+    expect(await eventTypes()).toEqual(['intent.pending', 'intent.filled']);
+    expect(committed).toEqual(['intent.pending', 'intent.filled']);
+  });
+});
+
 describe('a stale answer', () => {
   test('is accepted as a regression once exact look-ups have confirmed it for ten minutes', async () => {
     await want('s', INTENT);

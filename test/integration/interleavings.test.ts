@@ -135,9 +135,11 @@ describe('a process that is cut off at the worst moment', () => {
       cuts += 1;
       return 'cut';
     };
-    const server = await upstream(({ query }) =>
-      query.intentHash ? { records: [intentRecord(HASH, 'pending', 1_700_000_000)] } : { records: [] },
-    );
+    const listening = Promise.withResolvers<void>();
+    const server = await upstream(async ({ query }) => {
+      await listening.promise;
+      return { records: query.intentHash ? [intentRecord(HASH, 'pending', 1_700_000_000)] : [] };
+    });
     const hook = await receiver();
     const outcomes: string[] = [];
     const { signals } = await daemon({
@@ -147,11 +149,16 @@ describe('a process that is cut off at the worst moment', () => {
       receivers: { hook: { url: hook.url } },
       subscriptions: [{ name: 's', intents: [HASH], receivers: ['hook'] }],
     });
+    const committed: string[] = [];
     signals.on('record.decided', ({ outcome }) => outcomes.push(outcome));
+    signals.on('event.committed', ({ event }) => committed.push(event.type));
+    listening.resolve();
     await hook.until((events) => events.length > 0);
     await signalled((take: (value: object) => void) => signals.on('poll.ended', take));
 
+    expect(outcomes.length).toBeGreaterThan(0);
     expect(outcomes).not.toContain('superseded');
+    expect(committed).toEqual(['intent.pending']);
     expect(cuts).toBe(1);
     expect(sent).toBeGreaterThan(1);
     expect(await direct.xlen(`{${prefix}}:events`)).toBe(1);

@@ -257,8 +257,9 @@ async function end(
   return ended(outcome);
 }
 
+/** What another has committed, it tells of. */
 function ended(outcome: CommitResult['outcome']): 'ended' | 'gone' | 'again' {
-  if (outcome === 'gone') return 'gone';
+  if (outcome === 'gone' || outcome === 'already') return 'gone';
   return outcome === 'superseded' || outcome === 'taken' ? 'again' : 'ended';
 }
 

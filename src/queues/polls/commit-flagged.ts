@@ -104,7 +104,8 @@ export async function commitUnasked(
     ...(check === undefined ? {} : { check }),
   });
   if (outcome !== 'committed' && outcome !== 'already') return { outcome, snapshot: null };
-  parts.signals.emit('event.committed', { event, kind: subjectKind(subject) });
+  // What another has committed, it tells of.
+  if (outcome === 'committed') parts.signals.emit('event.committed', { event, kind: subjectKind(subject) });
   return { outcome, snapshot: { ...draft, commit: Number(number), told: told || roots === null } };
 }
 

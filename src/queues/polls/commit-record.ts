@@ -156,12 +156,11 @@ async function takeRecord(
   }
   signalDecision(parts.signals, record, decision);
   if (result.outcome === 'committed') learn(parts, record, known, { decision, nowMs: sighting.nowMs });
-  if (commit.event) {
+  // What another has committed, it tells of.
+  if (commit.event && result.outcome === 'committed') {
     const { event } = commit.event;
     parts.signals.emit('event.committed', { event, kind: subjectKind(subject) });
-    // What another process committed, it counts.
-    const isOurs = result.outcome === 'committed' && after !== null;
-    const move = isOurs ? transferMove(subject, known.snapshot, after) : null;
+    const move = after === null ? null : transferMove(subject, known.snapshot, after);
     if (move !== null) parts.signals.emit('transfer.moved', { move, eventId: event.id });
   }
   return {

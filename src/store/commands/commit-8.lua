@@ -11,7 +11,7 @@
   KEYS[8] changed    zset    subject -> when it changed last, ms
 
   ARGV[1] subject id
-  ARGV[2] token      names this very commit, so that one sent twice is recognised
+  ARGV[2] token      names what is stored, so that one that is stored already is recognised
   ARGV[3] as of      the commit counter before the request
   ARGV[4] snapshot   JSON array of field, value, ...; "" leaves the snapshot as it is
   ARGV[5] counted    "<kind>|<status>" of the new snapshot, else of the one that stands; "" leaves what is counted
@@ -28,15 +28,16 @@
   ARGV[16] open      what this snapshot is counted as among open transfers (include/open-transfers.lua); "" for none
   ARGV[17] check     JSON of the check that ends with the event: { base, id, token, state, fields, tx, logs, ... } (see
                      include/check.lua); "" for none
+  ARGV[18] call      names this very call: a client library that was cut off sends it again
 
   Returns { outcome, commit, entry }: outcome is
-    "committed"   done
-    "already"     the snapshot says just this: this commit was done before, or another process made the very same
+    "committed"   done, by this call
+    "already"     the snapshot says just this: another commit made the very same
     "superseded"  the snapshot was written after `as of`, or the flag stands
     "gone", "taken"  the check may not end so (see include/check.lua)
-  Only "committed" wrote snapshot and event. Claims are taken in any case: that a page showed the subject is true
-  whatever was committed meanwhile. A claim that is new to a known subject gets an audience entry that names the latest
-  event, unless that is history for it.
+  Only "committed" wrote snapshot and event, once however often it is sent. Claims are taken in any case: that a page showed
+  the subject is true whatever was committed meanwhile. A claim that is new to a known subject gets an audience entry that
+  names the latest event, unless that is history for it.
 ]]
 -- @include plan
 -- @include open-transfers
@@ -71,7 +72,8 @@ if not isCounter or tonumber(counter) < snapshotCommit then
 end
 local outcome = 'committed'
 -- Where everybody was told of it, the event names the commit.
-local names = redis.call('HMGET', KEYS[1], 'token', 'eventId')
+local names = redis.call('HMGET', KEYS[1], 'token', 'eventId', 'call')
+local isResent = names[3] == ARGV[18]
 if names[1] == token or names[2] == token then
   outcome = 'already'
 elseif not asOf or snapshotCommit > asOf then
@@ -152,7 +154,7 @@ end
 
 if fields and outcome == 'committed' then
   snapshotCommit = redis.call('INCR', KEYS[3])
-  redis.call('HSET', KEYS[1], 'commit', string.format('%.0f', snapshotCommit), unpack(fields))
+  redis.call('HSET', KEYS[1], 'commit', string.format('%.0f', snapshotCommit), 'call', ARGV[18], unpack(fields))
   if meta and not meta.roots then
     redis.call('HDEL', KEYS[1], 'token')
   else
@@ -181,7 +183,10 @@ if ARGV[9] ~= '' and redis.call('HEXISTS', KEYS[5] .. ':items', subject) == 0 th
   local restMs = tonumber(ARGV[13])
   track(plan, subject, newItem('fair', plan.v + tonumber(ARGV[9]), plan.now + restMs + tonumber(ARGV[15])), restMs)
 end
-if outcome ~= 'committed' then return { outcome, string.format('%.0f', snapshotCommit), '' } end
+if outcome ~= 'committed' then
+  local answer = outcome == 'already' and isResent and 'committed' or outcome
+  return { answer, string.format('%.0f', snapshotCommit), '' }
+end
 
 if ARGV[10] == '-' then
   redis.call('HDEL', KEYS[1], 'unconfirmed')
