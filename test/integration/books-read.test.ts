@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { stringify } from 'yaml';
+import { sumsCsv, transfersCsv } from '../../src/books/formats/csv.ts';
 import { REPORT } from '../../src/domain/books/report-schema.ts';
 import { EXIT } from '../../src/exit.ts';
 import { ADMIN_TOKEN, apiStage, READ_TOKEN } from '../support/api-stage.ts';
-import { BooksStage, FIRST_MS } from '../support/books-stage.ts';
+import { BooksStage, FIRST_MS, toldEvent } from '../support/books-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
@@ -75,6 +76,33 @@ test('reconcile prints the stored books of a day in every form, and ends with 78
     expect(code).toBe(EXIT.badConfig);
     expect(err).toMatch(/found .*, expected /);
   }
+});
+
+test('every token of the rows is found among those of the sums, in whatever case the record has it', async () => {
+  const books = await BooksStage.open();
+  later(() => books.discard());
+  const told = { transfer: 1, amount: 1_000_000n, status: 'filled', atMs: 9_000, seenMs: 9_000, sequence: 1 };
+  const token = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
+  const mint = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v';
+  const from = { chainId: 8453, token, amount: '1000000', txHash: hashOf(1) };
+  const to = { chainId: 792703809, token: mint, amount: '999990', txHash: hashOf(2) };
+  const event = toldEvent(told);
+  const record = { ...event.data.record, sourceTx: from, destinationTx: to };
+  await books.tell({ ...told, more: { record } });
+  const report = await books.reader().report({ day: '2026-11-21' }, FIRST_MS + 10_000);
+  const tokensOf = (csv: Iterable<string>): Set<string> => {
+    const [names, ...rows] = [...csv].map((line) => line.trimEnd().split(','));
+    const places = (names ?? []).flatMap((name, at) => (name.endsWith('token_address') ? [at] : []));
+    return new Set(rows.flatMap((row) => places.map((at) => row[at] ?? '')).filter((cell) => cell !== ''));
+  };
+  const [ofRows, ofSums] = [tokensOf(transfersCsv(report)), tokensOf(sumsCsv(report))];
+  expect(ofRows).toEqual(new Set([token.toLowerCase(), mint]));
+  expect(ofRows.difference(ofSums)).toEqual(new Set());
+  const [row] = report.transfers;
+  expect([row?.sent?.token, row?.delivered?.token]).toEqual([
+    report.balances[0]?.token,
+    report.delivered[0]?.token,
+  ]);
 });
 
 test('reconcile names what was delivered without proof on a chain with endpoints', async () => {
