@@ -49,6 +49,7 @@ export class BooksReader {
     const where = zone ?? this.#options.zone;
     const day =
       name === 'yesterday' ? dayAt(dayAt(nowMs, checkedZone(where)).fromMs - 1, where) : dayOf(name, where);
+    if (day.fromMs > nowMs) throw new NoBooksError(`found ${name}, expected a day that has begun`);
     // A day that begins earlier has lost transfers of its first hours.
     if (day.fromMs < nowMs - retentionMs) {
       const days = Math.floor(retentionMs / 86_400_000);

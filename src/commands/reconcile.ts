@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { Command, Option } from 'commander';
+import type { z } from 'zod';
 import { openBooks } from '../books/books.ts';
 import { reportText } from '../books/formats/text.ts';
 import { BooksReader, NoBooksError } from '../books/reader.ts';
@@ -59,6 +60,8 @@ async function print(format: (typeof FORMATS)[number], report: Report): Promise<
 async function reportOf(options: Options): Promise<Report> {
   const { zone, store, url } = options;
   const day = options.day ?? 'yesterday';
+  checkOption('--day', day, readBooks.params.shape.day);
+  checkOption('--zone', zone, readBooks.query.shape.zone);
   if (store === true) return storedReport(options, day);
   try {
     const { body } = await (await clientOf(options)).ask(readBooks, { params: { day }, query: { zone } });
@@ -70,6 +73,14 @@ async function reportOf(options: Options): Promise<Report> {
     remark(`${error.message}; reading the store instead`);
     return storedReport(options, day);
   }
+}
+
+/** The route takes the same, and would name the place as its request has it. */
+function checkOption(name: string, value: string | undefined, schema: z.ZodType): void {
+  if (value === undefined) return;
+  const expected = schema.safeParse(value).error?.issues[0]?.message;
+  if (expected === undefined) return;
+  throw new BadSettingError(`${name}: found ${JSON.stringify(value.slice(0, 80))}, expected ${expected}`);
 }
 
 async function storedReport({ config: file, zone }: Options, day: string): Promise<Report> {

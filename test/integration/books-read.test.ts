@@ -3,10 +3,12 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { stringify } from 'yaml';
+import { sumsCsv, transfersCsv } from '../../src/books/formats/csv.ts';
+import { reportHtml } from '../../src/books/formats/html.ts';
 import { REPORT } from '../../src/domain/books/report-schema.ts';
 import { EXIT } from '../../src/exit.ts';
 import { ADMIN_TOKEN, apiStage, READ_TOKEN } from '../support/api-stage.ts';
-import { BooksStage, FIRST_MS } from '../support/books-stage.ts';
+import { BooksStage, DAY_MS, FIRST_MS, toldEvent } from '../support/books-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
@@ -75,6 +77,65 @@ test('reconcile prints the stored books of a day in every form, and ends with 78
     expect(code).toBe(EXIT.badConfig);
     expect(err).toMatch(/found .*, expected /);
   }
+});
+
+test('every token of the rows is found among those of the sums, in whatever case the record has it', async () => {
+  const books = await BooksStage.open();
+  later(() => books.discard());
+  const told = { transfer: 1, amount: 1_000_000n, status: 'filled', atMs: 9_000, seenMs: 9_000, sequence: 1 };
+  const token = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
+  const mint = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v';
+  const from = { chainId: 8453, token, amount: '1000000', txHash: hashOf(1) };
+  const to = { chainId: 792703809, token: mint, amount: '999990', txHash: hashOf(2) };
+  const event = toldEvent(told);
+  const record = { ...event.data.record, sourceTx: from, destinationTx: to };
+  await books.tell({ ...told, more: { record } });
+  const report = await books.reader().report({ day: '2026-11-21' }, FIRST_MS + 10_000);
+  const tokensOf = (csv: Iterable<string>): Set<string> => {
+    const [names, ...rows] = [...csv].map((line) => line.trimEnd().split(','));
+    const places = (names ?? []).flatMap((name, at) => (name.endsWith('token_address') ? [at] : []));
+    return new Set(rows.flatMap((row) => places.map((at) => row[at] ?? '')).filter((cell) => cell !== ''));
+  };
+  const [ofRows, ofSums] = [tokensOf(transfersCsv(report)), tokensOf(sumsCsv(report))];
+  expect(ofRows).toEqual(new Set([token.toLowerCase(), mint]));
+  expect(ofRows.difference(ofSums)).toEqual(new Set());
+  const [row] = report.transfers;
+  expect([row?.sent?.token, row?.delivered?.token]).toEqual([
+    report.balances[0]?.token,
+    report.delivered[0]?.token,
+  ]);
+});
+
+test('a day that has not begun has no books', async () => {
+  const books = await BooksStage.open();
+  later(() => books.discard());
+  const read = (zone: string) => books.reader().report({ day: '2026-11-22', zone }, FIRST_MS + DAY_MS - 1);
+  await expect(read('UTC')).rejects.toThrow(/^found 2026-11-22, expected a day that has begun$/);
+  expect((await read('Asia/Tokyo')).notes.join()).toContain('The day is not over.');
+});
+
+test('every column of the page has its heading where the rows are stacked, and the page needs nothing from elsewhere', async () => {
+  const books = await BooksStage.open();
+  later(() => books.discard());
+  await books.tell({
+    transfer: 1,
+    amount: 1_000_000n,
+    status: 'filled',
+    atMs: 9_000,
+    seenMs: 9_000,
+    sequence: 1,
+  });
+  const page = [...reportHtml(await books.reader().report({ day: '2026-11-21' }, FIRST_MS + 10_000))].join(
+    '',
+  );
+  const tables = [...page.matchAll(/<table[^>]* style="([^"]*)"><thead>(.*?)<\/thead>/g)];
+  expect(tables.length).toBeGreaterThan(2);
+  for (const [, style, head] of tables) {
+    const titles = [...(head ?? '').matchAll(/<th[^>]*>([^<]*)</g)].map(([, title]) => title);
+    expect(style).toBe(titles.map((title, at) => `--c${at + 1}: '${title}'`).join('; '));
+    expect(page).toContain(`td:nth-child(${titles.length})::before { content: var(--c${titles.length}); }`);
+  }
+  expect(page).not.toMatch(/<script|<link|\ssrc=|url\(|@import/);
 });
 
 test('reconcile names what was delivered without proof on a chain with endpoints', async () => {

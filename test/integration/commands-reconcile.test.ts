@@ -49,6 +49,19 @@ test('ends with 78, not with 1, for a day that the daemon does not have', async 
   expect(code).toBe(EXIT.badConfig);
 });
 
+test('names the option that is wrong, what was found and what was expected, with and without a daemon', async () => {
+  const config = await configWith({ books: {} });
+  const [day, stored, zone] = await Promise.all([
+    reconcile('--config', config, '--url', 'http://127.0.0.1:1', '--day', 'tomorrow'),
+    reconcile('--config', config, '--store', '--day', 'tomorrow'),
+    reconcile('--config', config, '--url', 'http://127.0.0.1:1', '--zone', 'Z'.repeat(61)),
+  ]);
+  expect(day).toEqual(stored);
+  expect(day.err).toContain('--day: found "tomorrow", expected a day like 2026-11-21, or yesterday');
+  expect(zone.err).toMatch(/--zone: found "Z{61}", expected a time zone like Europe\/Paris/);
+  expect([day.code, zone.code]).toEqual([EXIT.badConfig, EXIT.badConfig]);
+});
+
 test('ends with 78 where no daemon has kept books yet', async () => {
   const { code, err } = await reconcile('--store', '--config', await configWith({ books: {} }));
   expect(err).toContain('books.sqlite');

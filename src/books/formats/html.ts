@@ -2,17 +2,44 @@ import type { BookAmount, Report, ReportRow } from '../../domain/books/report-sc
 import { groupUnits } from '../../domain/transfers/amounts.ts';
 import { count, titleOf } from './text.ts';
 
+/** The most columns that a table has. */
+const MOST_COLUMNS = 13;
+
+/** Each cell's heading before it; a table has them as `--c1`, `--c2` and so on. */
+const headings = (tables: string): string =>
+  Array.from(
+    { length: MOST_COLUMNS },
+    (_, at) => `${tables} td:nth-child(${at + 1})::before { content: var(--c${at + 1}); }`,
+  ).join(' ');
+
+/** Where a table would be wider than the window: a row is a block of cells below their headings, and no figure is cut. */
+const stacked = (tables: string): string => `
+${tables} { display: block; } ${tables} tbody { display: block; } ${tables} thead { display: none; }
+${tables} tr { display: flex; flex-wrap: wrap; gap: 6px 20px; padding: 8px 0; border-bottom: 1px solid var(--line); }
+${tables} :is(td, .number) { padding: 0; border: 0; text-align: left; max-width: 100%; overflow-wrap: anywhere; } ${tables} td:empty { display: none; }
+${tables} td::before { display: block; color: var(--soft); font-size: 11px; }
+`;
+
 const STYLE = `
 :root { color-scheme: light dark; --line: #d5d9de; --soft: #5b6570; --bad: #b3261e; --good: #1b6e3c; --head: #f3f5f7; }
 @media (prefers-color-scheme: dark) { :root { --line: #3a424b; --soft: #a2acb7; --bad: #ff8a80; --good: #7fd6a0; --head: #20262d; } }
 body { font: 14px/1.45 system-ui, sans-serif; margin: 24px; }
 h1 { font-size: 20px; margin: 0 0 4px; } h2 { font-size: 15px; margin: 24px 0 6px; }
-p { margin: 4px 0; } .soft { color: var(--soft); } .bad { color: var(--bad); font-weight: 600; } .good { color: var(--good); }
+p { margin: 4px 0; overflow-wrap: anywhere; } .soft { color: var(--soft); } .bad { color: var(--bad); font-weight: 600; } .good { color: var(--good); }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 13px; } th, td { text-align: left; padding: 4px 10px 4px 0; vertical-align: top; border-bottom: 1px solid var(--line); }
-th, td { padding-left: 4px; white-space: nowrap; } th { background: var(--head); } .number { text-align: right; font-variant-numeric: tabular-nums; }
-.text { white-space: normal; overflow-wrap: anywhere; min-width: 14em; } code { font-size: 12px; }
-@media print { body { margin: 0; font-size: 10px; } table { font-size: 9px; } tr { break-inside: avoid; } thead { display: table-header-group; } @page { size: A4 landscape; margin: 12mm; } .wide { overflow: visible; } td { white-space: normal; } code { overflow-wrap: anywhere; } .text { min-width: 0; } }
+table { border-collapse: collapse; font-size: 13px; } th, td { text-align: left; padding: 4px 10px 4px 4px; vertical-align: top; border-bottom: 1px solid var(--line); }
+th { background: var(--head); white-space: nowrap; } .number { text-align: right; font-variant-numeric: tabular-nums; }
+td.number, code, time { white-space: nowrap; } .text { overflow-wrap: anywhere; } code { font-size: 12px; }
+@media screen and (min-width: 1850px) { .many { font-size: 12px; } .many .text { min-width: 12em; } }
+@media screen and (max-width: 1849.98px) { ${stacked('.many')} ${headings('.many')} }
+@media screen and (max-width: 700px) { body { margin: 12px; } ${stacked('table')} ${headings('table')} td.number { white-space: normal; } }
+@media print {
+  @page { size: A4 landscape; margin: 8mm; }
+  :root { color-scheme: light; --line: #c4c9cf; --soft: #4a535c; --bad: #b3261e; --good: #1b6e3c; --head: #f3f5f7; }
+  body { margin: 0; font-size: 9px; line-height: 1.25; } h1 { font-size: 14px; } h2 { font-size: 11px; margin: 10px 0 3px; break-after: avoid; }
+  .wide { overflow: visible; } table { font-size: 7px; line-height: 1.15; } code { font-size: 6.5px; } th, td { padding: 1px 5px 1px 2px; }
+  thead { display: table-header-group; } tr { break-inside: avoid; }
+}
 `;
 
 /** A report as one HTML file, without anything from elsewhere; a row at a time. */
@@ -56,7 +83,7 @@ ${checks.map(({ ok, text }) => `<p class="${ok ? 'good' : 'bad'}">${ok ? 'ok' : 
 `;
 }
 
-/** A column by its heading and its class: numbers stand at the right, and only texts are broken into lines. */
+/** A column by its heading and its class: numbers stand at the right and are not broken; texts are broken anywhere. */
 type Column = { title: string; kind: 'plain' | 'number' | 'text' };
 
 const plain = (title: string): Column => ({ title, kind: 'plain' });
@@ -89,7 +116,7 @@ const TRANSFER_COLUMNS: readonly Column[] = [
   number('Delivered'),
   number('Fees'),
   plain('Proof'),
-  plain('Told'),
+  text('Told'),
   text('For'),
 ];
 
@@ -116,13 +143,16 @@ function transferCells(row: ReportRow): string[] {
     row.told
       .map(({ receiver, state, at }) => `${escaped(receiver)} ${at === null ? escaped(state) : time(at)}`)
       .join('<br>'),
-    [...row.subscriptions, ...metadata, ...row.wallets].map((text) => escaped(text)).join('<br>'),
+    [...[...row.subscriptions, ...metadata].map(escaped), ...row.wallets.map(code)].join('<br>'),
   ];
 }
 
 function sums(title: string, list: Report['delivered']): Generator<string> {
   return section(title, SUM_COLUMNS, list, (sum) => [escaped(nameOf(sum)), shown(sum), String(sum.count)]);
 }
+
+/** Tables of more columns need a wide window. */
+const MOST_NARROW = 6;
 
 /** A table under a heading; nothing where it would be empty. */
 function* section<T>(
@@ -133,7 +163,9 @@ function* section<T>(
 ): Generator<string> {
   if (list.length === 0) return;
   const heads = columns.map(({ title: name, kind }) => `${opening('th', kind)}${name}</th>`).join('');
-  yield `<h2>${escaped(title)}</h2><div class="wide"><table><thead><tr>${heads}</tr></thead><tbody>\n`;
+  const names = columns.map(({ title: name }, at) => `--c${at + 1}: '${name}'`).join('; ');
+  const size = columns.length > MOST_NARROW ? ' class="many"' : '';
+  yield `<h2>${escaped(title)}</h2><div class="wide"><table${size} style="${names}"><thead><tr>${heads}</tr></thead><tbody>\n`;
   const tags = columns.map(({ kind }) => opening('td', kind));
   for (const one of list) {
     const cells = cellsOf(one).map((cell, at) => `${tags[at]}${cell}</td>`);

@@ -171,8 +171,7 @@ function notesOf(
     const began = `what was under way when they began, at ${iso(openedMs)}, is its opening`;
     notes.push(`This is the first day of the books: ${began}.`);
   }
-  if (nowMs < day.fromMs) notes.push('The day has not begun.');
-  else if (nowMs < day.toMs) notes.push('The day is not over.');
+  if (nowMs < day.toMs) notes.push('The day is not over.');
   else if (!isClosed) {
     const dueMs = Math.max(closedMs, day.toMs + closeAfterMs);
     notes.push(

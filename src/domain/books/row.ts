@@ -1,4 +1,5 @@
 import type { TransferFacts } from '../events/event-schema.ts';
+import { storableText } from '../storable-text.ts';
 import { foldHex } from '../subjects/subject.ts';
 import type { BookState } from './book-state.ts';
 import { type DayTransfer, deliveriesBy } from './day-transfer.ts';
@@ -81,8 +82,10 @@ function toldOf({ events, state }: DayTransfer, tellByMs: number): ReportRow['to
   });
 }
 
+/** Its token is written as the sums have it: rows and sums are joined by it. */
 function moneyOf({ amount, chainId, token, units, symbol }: ToldMoney, names: BookNames): BookAmount {
-  const shown = amountOf(BigInt(amount), { chainId: chainId ?? '', token: token ?? '' }, names);
+  const place = { chainId: storableText(chainId ?? ''), token: storableText(foldHex(token ?? '')) };
+  const shown = amountOf(BigInt(amount), place, names);
   return { ...shown, units: shown.units ?? units ?? null, symbol: shown.symbol ?? symbol ?? null };
 }
 
