@@ -3,6 +3,7 @@ import { BOOK_STATE, type BookState } from '../domain/books/book-state.ts';
 import type { Posting } from '../domain/books/postings.ts';
 import { chunks } from '../store/chunks.ts';
 import type { Database, Row, Sql, Value } from './sql/database.ts';
+import { touchedSince } from './touched.ts';
 
 /**
  * Where the books stand. `entry` is the last entry of the log (of this name) that they took in; `epoch` counts the logs
@@ -276,21 +277,22 @@ export class BookWriter {
   async balancesAt(
     atMs: number,
   ): Promise<Map<string, { chainId: string; token: string; count: number; amount: bigint }>> {
-    const rows = await this.#sql.all(
-      `SELECT p.chain_id, p.token, p.side, p.count, p.amount FROM books_postings p
-       JOIN books_transfers t ON t.subject = p.subject
-       WHERE p.booked_ms < ? AND p.side IN ('started', 'ended') AND (t.is_open = 1 OR t.booked_ms >= ?)`,
-      [atMs, atMs],
-    );
     const sums = new Map<string, { chainId: string; token: string; count: number; amount: bigint }>();
-    for (const row of rows) {
-      const [chainId, token] = [String(row.chain_id), String(row.token)];
-      const key = JSON.stringify([chainId, token]);
-      const sum = sums.get(key) ?? { chainId, token, count: 0, amount: 0n };
-      const sign = row.side === 'started' ? 1 : -1;
-      sum.count += sign * Number(row.count);
-      sum.amount += BigInt(sign) * BigInt(String(row.amount));
-      sums.set(key, sum);
+    for await (const some of touchedSince(this.#sql, atMs)) {
+      const rows = await this.#sql.all(
+        `SELECT chain_id, token, side, count, amount FROM books_postings
+         WHERE subject IN (${marks(some.length)}) AND booked_ms < ? AND side IN ('started', 'ended')`,
+        [...some, atMs],
+      );
+      for (const row of rows) {
+        const [chainId, token] = [String(row.chain_id), String(row.token)];
+        const key = JSON.stringify([chainId, token]);
+        const sum = sums.get(key) ?? { chainId, token, count: 0, amount: 0n };
+        const sign = row.side === 'started' ? 1 : -1;
+        sum.count += sign * Number(row.count);
+        sum.amount += BigInt(sign) * BigInt(String(row.amount));
+        sums.set(key, sum);
+      }
     }
     return sums;
   }

@@ -12,6 +12,7 @@ import { tokenKey } from '../domain/transfers/chains.ts';
 import { chunks } from '../store/chunks.ts';
 import { eventOfRow, readPlace } from './book-store.ts';
 import type { Database, Row, Sql } from './sql/database.ts';
+import { touchedSince } from './touched.ts';
 
 /** A day of which the books say nothing; the message says why. */
 export class NoBooksError extends Error {
@@ -100,18 +101,19 @@ export class BooksReader {
 }
 
 /**
- * Transfers under way when a day began, and those that were touched since; what ended before adds up to nothing. Some at a
- * time: others are served before the next.
+ * Transfers under way when a day began, and those that were touched since, by their subjects; what ended before adds up to
+ * nothing. Some at a time: others are served before the next.
  */
 async function* transfersOf(sql: Sql, { fromMs, toMs }: Day): AsyncGenerator<ReportTransfer[]> {
-  const rows = await sql.all(
-    `SELECT subject FROM books_transfers WHERE (is_open = 1 OR booked_ms >= ?)
-       AND EXISTS (SELECT 1 FROM books_postings p WHERE p.subject = books_transfers.subject AND p.booked_ms < ?)
-     ORDER BY subject`,
-    [fromMs, toMs],
-  );
-  const subjects = rows.map(({ subject }) => String(subject));
-  for (const some of chunks(subjects, CHUNK)) {
+  const subjects: string[] = [];
+  for await (const some of touchedSince(sql, fromMs)) {
+    const rows = await sql.all(
+      `SELECT DISTINCT subject FROM books_postings WHERE subject IN (${some.map(() => '?').join(', ')}) AND booked_ms < ?`,
+      [...some, toMs],
+    );
+    for (const { subject } of rows) subjects.push(String(subject));
+  }
+  for (const some of chunks(subjects.sort(), CHUNK)) {
     yield await readTransfers(sql, some);
     await yieldToOthers();
   }

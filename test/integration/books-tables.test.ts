@@ -9,10 +9,12 @@ import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts'
 
 const { later } = opening();
 
-/** What the first version of the tables did not have. */
+/** Makes the tables those of the first version. */
 async function setBack(database: Database): Promise<void> {
   await database.write(async (sql) => {
     await sql.run('DROP TABLE books_forgotten');
+    await sql.run('CREATE INDEX books_transfers_open ON books_transfers (is_open, booked_ms)');
+    await sql.run('DROP INDEX books_transfers_touched');
     await sql.run('UPDATE books_version SET version = 1');
   });
 }

@@ -45,6 +45,11 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     'CREATE TABLE books_forgotten (subject TEXT PRIMARY KEY, at_ms BIGINT NOT NULL)',
     'CREATE INDEX books_forgotten_at ON books_forgotten (at_ms)',
   ],
+  [
+    // Transfers are gone through in pages, of which each goes on behind the last subject of the one before.
+    'CREATE INDEX books_transfers_touched ON books_transfers (is_open, booked_ms, subject)',
+    'DROP INDEX books_transfers_open',
+  ],
 ];
 
 /** The version of the tables that this program works with. */
