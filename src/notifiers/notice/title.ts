@@ -36,9 +36,7 @@ export function renderHappening(event: RenderedEvent): string {
   const { kind } = event.data.subject;
   // A transfer needs no name: nearly every mail is about one.
   const name = kind === 'intent' ? '' : kindName(kind);
-  // What the chain says is about one payment: a funding that is verified says nothing of the delivery.
-  const payment = event.data.proof === undefined ? '' : PAYMENTS[event.data.proof.payment];
-  return capitalise(printableLine([name, payment, happening(event)].filter((word) => word !== '').join(' ')));
+  return capitalise(printableLine(`${name} ${happening(event)}`));
 }
 
 /** What it happened to, e.g. `1,250.00 USDC, Base to Optimism`; empty where the happening says it. */
@@ -53,7 +51,10 @@ export function renderElapsed({ data: { elapsedSeconds } }: RenderedEvent): stri
 
 function happening({ type, data }: RenderedEvent): string {
   const word = words(type.slice(type.indexOf('.') + 1));
-  return data.regression === true ? `back to ${word}` : (tellingOfType(type)?.title ?? word);
+  if (data.regression === true) return `back to ${word}`;
+  const title = tellingOfType(type)?.title ?? word;
+  // What the chain says is about one payment: a funding that is verified says nothing of the delivery.
+  return data.proof === undefined ? title : `${PAYMENTS[data.proof.payment]} ${title}`;
 }
 
 function operatorSubject({ data: { subject } }: RenderedEvent): string {
