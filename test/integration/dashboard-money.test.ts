@@ -91,7 +91,8 @@ test(`the mixin has the same rules for another job, with a runbook elsewhere${js
   const made = groups.flatMap((group) => group.rules);
   const expected = ALERTS.map((rule) => {
     const runbook = `https://wiki.example.com/x#${rule.alert.toLowerCase()}`;
-    return { ...rule, annotations: { ...rule.annotations, runbook_url: runbook } };
+    const expr = rule.expr.replaceAll('job="intentwatch"', 'job="mine"');
+    return { ...rule, expr, annotations: { ...rule.annotations, runbook_url: runbook } };
   });
   expect(made).toEqual(expected);
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-mixin-'));
