@@ -18,6 +18,7 @@ import { reportUnreadable } from './unreadable.ts';
 import {
   comesNewestFirst,
   coverMs,
+  listingOf,
   narrowListing,
   nextListing,
   nextPage,
@@ -48,7 +49,7 @@ export function walletAdapter(parts: PollParts): Adapter {
   return {
     isOver: async () => false,
     poll: (start, signal) => pollListing(parts, { start, signal }),
-    failed: async (start, failure) => failedWallet(parts, start, failure),
+    failed: async (start, failure) => failed(failure, failedListing(parts, start, failure)),
   };
 }
 
@@ -60,20 +61,16 @@ export function pageAdapter(parts: PollParts, { member, subject, sweep: stored }
     poll: async (start, signal) =>
       sweep === null ? over('ended') : pollPage(parts, sweep, { start, signal }),
     failed: async (start, failure) => {
-      if (sweep === null) return failedWallet(parts, start, failure);
+      if (sweep === null) return failed(failure);
       // Any 400 on a cursor means that it has expired: the next poll of the first page begins the sweep anew.
       if (failure.code === 'invalid-request' || sweep.tries + 1 >= PAGE_TRIES) {
         await breakSweep(parts, sweep, start.nowMs);
         return over('failed');
       }
       if (failure.own) await parts.stores.sweeps.noteFailure(sweep);
-      return failedWallet(parts, start, failure);
+      return failed(failure);
     },
   };
-}
-
-function failedWallet(parts: PollParts, start: PollStart, failure: PollFailure): Polled {
-  return failure.own ? failed(failure, failedListing(parts, start, failure.afterMs)) : failed(failure);
 }
 
 /**
@@ -86,7 +83,7 @@ async function pollListing(parts: PollParts, run: Run): Promise<Polled> {
   const draft = openDraft(start);
   const { model } = parts.learning;
   const before = planListing(model, start, { facts, open: [...draft.open.values()] });
-  const { listing } = before.plan;
+  const listing = listingOf(start, before.plan);
   const { reading, answeredMs } = await readPage(parts, { wallet, listing, cursor: null }, run);
   const print = fingerprint(reading, start);
   draft.facts[`polled:${listing}`] = nowMs;
@@ -113,15 +110,18 @@ async function pollListing(parts: PollParts, run: Run): Promise<Polled> {
 }
 
 /**
- * What is noted of a wallet whose poll failed: the listing that it was to poll comes again after `afterMs` at the soonest,
- * so that the others are asked for when the wallet itself is.
+ * What is noted of a wallet whose poll failed: the listing that it was to poll counts as polled, and where the failure is its
+ * own it also waits, so that the others are asked for when the wallet itself is.
  */
-function failedListing(parts: PollParts, start: PollStart, afterMs: number): Observed {
+function failedListing(parts: PollParts, start: PollStart, { own, afterMs }: PollFailure): Observed {
   const { open, facts, nowMs, virtual } = start;
-  const { listing } = planListing(parts.learning.model, start, { facts, open }).plan;
+  const listing = listingOf(start, planListing(parts.learning.model, start, { facts, open }).plan);
   return {
     ...observedOf(parts, start, openDraft(start), null),
-    facts: { [`polled:${listing}`]: nowMs + Math.round(afterMs), [`virtual:${listing}`]: virtual },
+    facts: {
+      [`polled:${listing}`]: nowMs + (own ? Math.round(afterMs) : 0),
+      [`virtual:${listing}`]: virtual,
+    },
   };
 }
 

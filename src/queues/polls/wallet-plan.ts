@@ -1,5 +1,5 @@
 import { arrivalsPerSecond } from '../../domain/cadence/arrivals.ts';
-import { type Listing, NARROW_STATUSES } from '../../domain/cadence/listing-choice.ts';
+import { LISTINGS, type Listing, NARROW_STATUSES } from '../../domain/cadence/listing-choice.ts';
 import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
 import { type OpenTransfer, planWallet, type WalletPlan } from '../../domain/cadence/wallet.ts';
 import type { CadenceModel } from '../../domain/cadence/watched.ts';
@@ -53,6 +53,19 @@ export function planListing(
 }
 
 /**
+ * The listing that a poll asks for: the one that is due first. A probe asks for the one that was polled longest ago: while the
+ * surface is thought to be away the plan's clock stands still, and one listing that fails would be all that is asked for.
+ */
+export function listingOf({ lane, facts }: Pick<PollStart, 'lane' | 'facts'>, plan: WalletPlan): Listing {
+  if (lane !== 'probe') return plan.listing;
+  const polled = LISTINGS.flatMap((listing) => {
+    const last = facts.polled[listing];
+    return last === undefined ? [] : [{ listing, atMs: last.atMs }];
+  });
+  return polled.toSorted((one, other) => one.atMs - other.atMs)[0]?.listing ?? plan.listing;
+}
+
+/**
  * However much is expected of a wallet, it is polled so often at most while all are polled once, where that is seconds:
  * polling it still more often gains less than the others lose.
  */
@@ -71,7 +84,7 @@ export function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
   const number = (fact: keyof NotedFacts, known: number): number => Number(noted[fact] ?? known);
   const polled = { ...facts.polled };
   const takenAtMs = { ...facts.takenAtMs };
-  for (const listing of ['head', ...NARROW_STATUSES] as const) {
+  for (const listing of LISTINGS) {
     const atMs = noted[`polled:${listing}`];
     if (atMs !== undefined)
       polled[listing] = { atMs: Number(atMs), virtual: Number(noted[`virtual:${listing}`] ?? 0) };
