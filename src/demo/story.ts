@@ -172,16 +172,31 @@ function reportedAs(
   return fits ? [{ ...replaced(way, sighting, { isReported: true }), told: way.told + 1 }] : [];
 }
 
-/** The way, and those on which events that time made came next. */
+/**
+ * The way, and those on which events that time made came next: about the status that is known, or about `unknown` where
+ * nothing is, as of a quote that was handed over and runs out before the upstream shows it.
+ */
 function withClock(way: Way, events: readonly Facts[]): Way[] {
   const event = events[way.told];
   const isByClock =
     event !== undefined &&
     event.changes.length === 0 &&
     event.previousStatus === event.status &&
-    event.status === way.known?.status;
-  return isByClock ? [way, ...withClock(tolerate({ ...way, told: way.told + 1 }, 'clock'), events)] : [way];
+    event.status === (way.known?.status ?? UNKNOWN);
+  if (!isByClock) return [way];
+  const known = way.known ?? NEVER_SHOWN;
+  return [way, ...withClock(tolerate({ ...way, known, told: way.told + 1 }, 'clock'), events)];
 }
+
+/** What is known once time has made an event of what the upstream has not shown. */
+const NEVER_SHOWN: Known = {
+  status: UNKNOWN,
+  updatedAt: null,
+  content: '',
+  isReported: true,
+  left: [],
+  unconfirmed: null,
+};
 
 function isStale(subject: string, known: Known, { status, updatedAt }: Sighting): boolean {
   if (status === UNKNOWN) return true;

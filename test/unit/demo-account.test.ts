@@ -215,6 +215,21 @@ describe('the account explains', () => {
     });
   });
 
+  test('an event of the clock about what the upstream has not shown yet', () => {
+    const ranOut: Told = { ...UNKNOWN, from: 'unknown', changes: [] };
+    const said = [UNKNOWN, FILLED, UNKNOWN, FILLED];
+    expect(sums({ said, told: [ranOut, { ...FILLED, from: 'unknown' }] })).toMatchObject({
+      problems: [],
+      tolerated: { clock: 1 },
+    });
+    // Of what it has shown, time tells another status.
+    expect(sums({ said, told: [{ ...FILLED, from: null }, ranOut] }).problems).toHaveLength(1);
+    expect(sums({ said, told: [{ ...ranOut, status: 'pending', from: 'pending' }] }).problems).toHaveLength(
+      1,
+    );
+    expect(sums({ said, told: [ranOut, { ...FILLED, from: null }] }).problems).toHaveLength(1);
+  });
+
   test('a return to what was left at another time', () => {
     const review: Said = { status: 'awaiting_review', updatedAt: 30 };
     const said = [SETTLED, review, { ...review, updatedAt: 31 }, { ...SETTLED, updatedAt: 31 }];
