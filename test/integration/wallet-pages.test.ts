@@ -68,10 +68,15 @@ describe('a listing that cannot be read', () => {
     query.status === undefined && query.cursor === undefined;
 
   // One that fails slowly is due again before the others are: it is all that the surface is probed with, unless it waits.
-  test.each([0, 4_000])('keeps no other from being asked for where it fails after %i ms', async (ms) => {
+  test.each([
+    { name: 'pending', fails: isPending, works: isHead, ms: 0 },
+    { name: 'pending', fails: isPending, works: isHead, ms: 4_000 },
+    { name: 'head', fails: isHead, works: isPending, ms: 0 },
+    { name: 'head', fails: isHead, works: isPending, ms: 4_000 },
+  ])('keeps no other from being asked for: $name, which fails after $ms ms', async ({ fails, works, ms }) => {
     const upstream = await started(
       new ScriptedUpstream(async (asked) => {
-        if (isPending(asked)) {
+        if (fails(asked)) {
           await sleep(ms);
           return { status: 503, body: '{}' };
         }
@@ -79,8 +84,8 @@ describe('a listing that cannot be read', () => {
       }),
     );
     await watching(upstream, {});
-    await upstream.asks(isPending);
-    for (let times = 0; times < 3; times += 1) await upstream.asks(isHead);
+    await upstream.asks(fails);
+    for (let times = 0; times < 3; times += 1) await upstream.asks(works);
   }, 180_000);
 });
 

@@ -53,16 +53,15 @@ export function planListing(
 }
 
 /**
- * The listing that a poll asks for: the one that is due first. A probe asks for the one that was polled longest ago: while the
- * surface is thought to be away the plan's clock stands still, and one listing that fails would be all that is asked for.
+ * The listing that a poll asks for: the one that is due first. A probe asks for the one that was polled longest ago, or never:
+ * while the surface is thought to be away the plan's clock stands still, and one listing that fails would be all that is
+ * asked for.
  */
 export function listingOf({ lane, facts }: Pick<PollStart, 'lane' | 'facts'>, plan: WalletPlan): Listing {
   if (lane !== 'probe') return plan.listing;
-  const polled = LISTINGS.flatMap((listing) => {
-    const last = facts.polled[listing];
-    return last === undefined ? [] : [{ listing, atMs: last.atMs }];
-  });
-  return polled.toSorted((one, other) => one.atMs - other.atMs)[0]?.listing ?? plan.listing;
+  const polledMs = (listing: Listing): number => facts.polled[listing]?.atMs ?? 0;
+  const known = LISTINGS.filter((listing) => listing === plan.listing || polledMs(listing) > 0);
+  return known.toSorted((one, other) => polledMs(one) - polledMs(other))[0] ?? plan.listing;
 }
 
 /**
