@@ -7,13 +7,13 @@ import { dirname } from 'node:path';
  * folder exists but takes none, as in `/proc`.
  */
 export async function makeFolder(folder: string): Promise<void> {
+  const parent = dirname(folder);
+  // From the top: of two who make the same folders at once, each finds those above its own.
+  if (!existsSync(parent)) await makeFolder(parent);
   try {
     await mkdir(folder, { mode: 0o700 });
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : null;
-    if (code === 'EEXIST' && (await stat(folder)).isDirectory()) return;
-    if (code !== 'ENOENT' || existsSync(dirname(folder))) throw error;
-    await makeFolder(dirname(folder));
-    await makeFolder(folder);
+    const exists = error instanceof Error && 'code' in error && error.code === 'EEXIST';
+    if (!exists || !(await stat(folder)).isDirectory()) throw error;
   }
 }

@@ -16,6 +16,14 @@ test('makes a folder with those above it, and leaves one that is there', async (
   await expect(makeFolder(join(base, 'file/a/b'))).rejects.toThrow('ENOTDIR');
 });
 
+test('makes one folder for many who ask at once', async () => {
+  const base = await mkdtemp(join(tmpdir(), 'intentwatch-folder-'));
+  onTestFinished(() => rm(base, { recursive: true }));
+  const folders = Array.from({ length: 50 }, (_, index) => join(base, `${index}/a/b/c`));
+  await Promise.all(folders.flatMap((folder) => [folder, `${folder}/d`, folder, `${folder}/d/e`]).map(makeFolder));
+  for (const folder of folders) expect((await stat(`${folder}/d/e`)).isDirectory(), folder).toBe(true);
+});
+
 test.skipIf(process.platform !== 'linux')('ends where a folder takes none', async () => {
   await expect(makeFolder('/proc/intentwatch/data')).rejects.toThrow('ENOENT');
 });
