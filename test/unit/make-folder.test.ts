@@ -20,7 +20,9 @@ test('makes one folder for many who ask at once', async () => {
   const base = await mkdtemp(join(tmpdir(), 'intentwatch-folder-'));
   onTestFinished(() => rm(base, { recursive: true }));
   const folders = Array.from({ length: 50 }, (_, index) => join(base, `${index}/a/b/c`));
-  await Promise.all(folders.flatMap((folder) => [folder, `${folder}/d`, folder, `${folder}/d/e`]).map(makeFolder));
+  await Promise.all(
+    folders.flatMap((folder) => [folder, `${folder}/d`, folder, `${folder}/d/e`]).map(makeFolder),
+  );
   for (const folder of folders) expect((await stat(`${folder}/d/e`)).isDirectory(), folder).toBe(true);
 });
 
