@@ -70,7 +70,8 @@ const LEAST_NAMED_MS = 400 * 86_400_000;
 
 const DELIVERY_COLUMNS = 'books_deliveries (event_id, receiver, state, delivered_ms, event_ms, check_ms)';
 
-function marks(count: number): string {
+/** The marks of so many values, as a statement lists them. */
+export function marks(count: number): string {
   return Array.from({ length: count }, () => '?').join(', ');
 }
 

@@ -38,8 +38,8 @@ export type MorningsParts = {
 };
 
 /**
- * The mail about each day that was closed. A row per day says `sending`, then `sent` or `skipped`: a day is mailed once, whatever
- * process does it. Only a crash between the server's answer and our note leads to a second mail, with the same
+ * The mail about each day that was closed. A row per day says `sending`, then `sent` or `skipped`: a day is mailed once,
+ * whatever process does it. Only a crash between the server's answer and our note leads to a second mail, with the same
  * `Message-ID`. The first day that is mailed is the last one that was closed.
  */
 export class Mornings {

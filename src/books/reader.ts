@@ -10,7 +10,7 @@ import { foldHex } from '../domain/subjects/subject.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { tokenKey } from '../domain/transfers/chains.ts';
 import { chunks } from '../store/chunks.ts';
-import { eventOfRow, readPlace } from './book-store.ts';
+import { eventOfRow, marks, readPlace } from './book-store.ts';
 import type { Database, Row, Sql } from './sql/database.ts';
 import { touchedSince } from './touched.ts';
 
@@ -108,7 +108,7 @@ async function* transfersOf(sql: Sql, { fromMs, toMs }: Day): AsyncGenerator<Rep
   const subjects: string[] = [];
   for await (const some of touchedSince(sql, fromMs)) {
     const rows = await sql.all(
-      `SELECT DISTINCT subject FROM books_postings WHERE subject IN (${some.map(() => '?').join(', ')}) AND booked_ms < ?`,
+      `SELECT DISTINCT subject FROM books_postings WHERE subject IN (${marks(some.length)}) AND booked_ms < ?`,
       [...some, toMs],
     );
     for (const { subject } of rows) subjects.push(String(subject));
@@ -120,7 +120,7 @@ async function* transfersOf(sql: Sql, { fromMs, toMs }: Day): AsyncGenerator<Rep
 }
 
 async function readTransfers(sql: Sql, subjects: readonly string[]): Promise<ReportTransfer[]> {
-  const places = subjects.map(() => '?').join(', ');
+  const places = marks(subjects.length);
   const postings = await sql.all(
     `SELECT * FROM books_postings WHERE subject IN (${places}) ORDER BY id`,
     subjects,

@@ -19,7 +19,8 @@ const MOST_NAMED = 20;
 
 /**
  * The id of the subject that somebody means: by its id, the hash of an intent or of a transaction, an address, the UUID of
- * a quote or job, or its metadata as `key=value`. Throws a NotWatchedError where none fits, and a SeveralWatchedError where several do.
+ * a quote or job, or its metadata as `key=value`. Throws a NotWatchedError where none fits, and a SeveralWatchedError where
+ * several do.
  */
 export async function findSubject(client: ApiClient, text: string): Promise<string> {
   for (const subject of candidates(text)) {

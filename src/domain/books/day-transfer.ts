@@ -1,7 +1,10 @@
 import type { BookState } from './book-state.ts';
 import type { Posting } from './postings.ts';
 
-/** What became of an event for a receiver; `eventMs` is when it was first meant for that one, which may be later than it was seen. */
+/**
+ * What became of an event for a receiver; `eventMs` is when it was first meant for that one, which may be later than it was
+ * seen.
+ */
 export type ReportDelivery = { receiver: string; state: string; deliveredMs: number | null; eventMs: number };
 
 /** An event of a transfer, with the state after it and what became of its deliveries. */

@@ -8,7 +8,7 @@ import { type Row, rowIf } from './row.ts';
 const MOST_MOVES = 5;
 
 /** What readers call the transaction that a proof is about. */
-export const PAYMENTS = { destination: 'delivery', source: 'funding', refund: 'refund' } as const;
+export const PAYMENT_NAMES = { destination: 'delivery', source: 'funding', refund: 'refund' } as const;
 
 const REASONS: { readonly [reason in DisputeReason]: string } = {
   reverted: 'the transaction was reverted',
@@ -22,7 +22,7 @@ const REASONS: { readonly [reason in DisputeReason]: string } = {
 export function proofSentence({ payment, reason, singleSource }: Proof): string {
   const what = reason === undefined ? '' : `: ${REASONS[reason]}`;
   const source = singleSource === true ? ' Only one endpoint could be asked.' : '';
-  return `It is about the ${PAYMENTS[payment]}${what}.${source}`;
+  return `It is about the ${PAYMENT_NAMES[payment]}${what}.${source}`;
 }
 
 /** What the endpoints said of a payment. */
@@ -37,7 +37,7 @@ export function proofRows({ data: { proof } }: RenderedEvent, directory: Directo
     .map((move) => `${amountOf(move.amount, move.token)} to ${move.to}`);
   const more = moved.length > MOST_MOVES ? [`${moved.length - MOST_MOVES} more`] : [];
   return [
-    ...rowIf('Payment', `${PAYMENTS[payment]} on ${chain}: ${txHash}`),
+    ...rowIf('Payment', `${PAYMENT_NAMES[payment]} on ${chain}: ${txHash}`),
     ...rowIf('Stated', stated === undefined ? '' : amountOf(stated, token)),
     ...rowIf('Moved', [...moves, ...more].join('; ')),
     ...rowIf('Checked', checked.join(', ')),

@@ -5,7 +5,7 @@ import { describeAmount } from '../../domain/transfers/amounts.ts';
 import { chainName, type Directory } from '../../domain/transfers/chains.ts';
 import type { Leg, Transfer } from '../../domain/transfers/transfer.ts';
 import { printableLine } from '../printable.ts';
-import { PAYMENTS } from './proof-rows.ts';
+import { PAYMENT_NAMES } from './proof-rows.ts';
 import { formatDuration } from './time.ts';
 
 const MAX_TITLE_LENGTH = 150;
@@ -54,7 +54,7 @@ function happening({ type, data }: RenderedEvent): string {
   if (data.regression === true) return `back to ${word}`;
   const title = tellingOfType(type)?.title ?? word;
   // What the chain says is about one payment: a funding that is verified says nothing of the delivery.
-  return data.proof === undefined ? title : `${PAYMENTS[data.proof.payment]} ${title}`;
+  return data.proof === undefined ? title : `${PAYMENT_NAMES[data.proof.payment]} ${title}`;
 }
 
 function operatorSubject({ data: { subject } }: RenderedEvent): string {
