@@ -5,11 +5,14 @@ import { connect, disconnect } from '../../src/store/connection.ts';
 import { DeliveryStore } from '../../src/store/deliveries.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
+import type { LogEntry } from '../../src/store/log-entry.ts';
 import { eventually } from '../support/eventually.ts';
+import { logEntries } from '../support/log-entries.ts';
 import type { Program } from '../support/program.ts';
 import type { ReceiverProcess } from '../support/receiver-process.ts';
 import type { RedisProcess } from '../support/redis-process.ts';
 import type { SandboxProcess } from '../support/sandbox-process.ts';
+import { slackOf } from '../support/slow-machine.ts';
 import { RECEIVER_NAME, Stage } from '../support/stage.ts';
 import { lastTold } from '../support/statuses.ts';
 
@@ -21,11 +24,8 @@ const AWAY_MS = 5_000;
 /** The last of a thousand transitions are told as slowly as the budget and the machine will have it. */
 const TOLD_WITHIN_MS = 480_000;
 
-/** Who has lost its Redis has it again so long after it is back. */
+/** When one connection to Redis is back, all others are so long after it. */
 const RECONNECTED_MS = 5_000;
-
-/** How long a machine that does much else may take from an answer to its commit. */
-const SLOW_MACHINE_MS = 2_000;
 
 /** How many webhooks a receiver gets at the same time where its config does not say otherwise. */
 const DEFAULT_CONCURRENCY = 5;
@@ -81,6 +81,10 @@ async function thousandTransitions(
   await eventually('300 events', () => receiver.received.length >= 300);
   const brokenMs = Date.now();
   const last = await disturb({ redis, daemon, restartDaemon: () => stage.daemon(file) });
+  const backMs = Date.now();
+  await withRedis(redis, (client) =>
+    eventually('a commit', async () => (await new EventLog(client, KEYS).after(`${backMs}`, 1)).length > 0),
+  );
   const mendedMs = Date.now() + RECONNECTED_MS;
   await eventually('1,000 transitions', async () => (await transitions()).length >= 1_000);
   await sandbox.setPace(0);
@@ -102,22 +106,25 @@ async function thousandTransitions(
 
   const made = await transitions();
   const subjects = new Set(made.map(({ subject }) => subject));
+  const [showings, entries] = await Promise.all([
+    sandbox.showings(),
+    withRedis(redis, (client) => logEntries(client, KEYS)),
+  ]);
+  // An answer that was not committed when things broke is lost; what it showed is told by the next one.
+  const outages = [{ fromMs: brokenMs, untilMs: mendedMs }];
   const { problems } = account({
     transitions: made,
-    showings: await sandbox.showings(),
+    showings,
     events: receiver.events().filter(({ data }) => subjects.has(data.subject.id)),
     isWatched: (subject) => subjects.has(subject),
-    // An answer that was not committed when things broke is lost; what it showed is told by the next one.
-    rules: { slackMs: SLOW_MACHINE_MS, outages: [{ fromMs: brokenMs, untilMs: mendedMs }] },
+    rules: { slackMs: slackOf({ entries, showings, outages }), outages },
   });
-  const committed = await withRedis(redis, committedIds);
   expect(receiver.received.filter(({ verified }) => !verified)).toEqual([]);
-  return { committed, receiver, problems };
+  return { committed: idsOf(entries), receiver, problems };
 }
 
-async function committedIds(client: RedisClient): Promise<string[]> {
-  const log = await new EventLog(client, KEYS).after('0-0', 1_000_000);
-  return log.flatMap((entry) => (entry.kind === 'event' ? [entry.event.id] : []));
+function idsOf(entries: readonly LogEntry[]): string[] {
+  return entries.flatMap((entry) => (entry.kind === 'event' ? [entry.event.id] : []));
 }
 
 /** The ids of events whose delivery the dead daemon had noted. */
@@ -127,7 +134,7 @@ async function notedIds(client: RedisClient): Promise<Set<string>> {
     return clients.trim().split('\n').length === 1;
   });
   const deliveries = new DeliveryStore(client, KEYS, { retentionMs: 1 });
-  const ids = await committedIds(client);
+  const ids = idsOf(await logEntries(client, KEYS));
   const facts = await Promise.all(ids.map((id) => deliveries.fact(RECEIVER_NAME, id)));
   return new Set(ids.filter((_, index) => facts[index]?.outcome === 'delivered'));
 }

@@ -1,6 +1,8 @@
 import type { Event } from '../../src/domain/events/event.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
+import { EventLog } from '../../src/store/event-log.ts';
 import type { Keys } from '../../src/store/keys.ts';
+import type { LogEntry } from '../../src/store/log-entry.ts';
 
 /** An event of a made-up transfer, as the commit script stores one. */
 export type MadeEvent = { subject: string; sequence: number; type?: string; atMs: number; root: string };
@@ -36,4 +38,9 @@ export async function appendEvents(
     return redis.xadd(keys.events, `${atMs}-*`, ...Object.entries(fields).flat());
   });
   return (await Promise.all(added)).map((entry) => entry ?? '');
+}
+
+/** The whole log, oldest first. */
+export async function logEntries(redis: RedisClient, keys: Keys): Promise<LogEntry[]> {
+  return new EventLog(redis, keys).after('0-0', 1_000_000);
 }
