@@ -78,7 +78,7 @@ async function forward({ client, state, secret, target }: Forwarding, options: O
   void signals.wait.then(() => stop.abort());
   const notifier = notifierOf(target, secret);
   const place = { from: client.url, to: target };
-  const cursor = options.since === undefined ? state.cursor(place.from, place.to) : null;
+  const cursor = options.since === undefined ? await state.cursor(place) : null;
   const onStart = (): void => {
     remark(
       `forwarding the events of ${client.url} to ${target}, ${cursor === null ? '' : 'from where it ended last, '}signed`,
