@@ -3,6 +3,7 @@ import { canonicalJson, type JsonObject } from '../domain/json.ts';
 import { fingerprintOf, type HandedQuote, type HandedState } from '../domain/quotes/handed-quote.ts';
 import { promisedBy } from '../domain/quotes/promised.ts';
 import { asSubjectId, intentId, type SubjectId, subjectKind } from '../domain/subjects/subject.ts';
+import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
@@ -47,9 +48,16 @@ export class HandedQuotes {
       await this.#redis.hset(handedQuotes, subject, canonicalJson(raw));
     }
     const kept = [...quotes.map(({ subject }) => subject), ...[...tracked].map(asSubjectId)];
-    const states = await Promise.all(kept.map((subject) => this.of(subject)));
-    await this.#syncPromised(states.flatMap((state) => (state?.verdict === 'valid' ? [state.quote] : [])));
+    const before = await this.#states(kept);
+    const hasForgotten = await this.#forgetPromised(validOf(before));
+    // What another process found valid meanwhile may have been forgotten with the others.
+    const states = hasForgotten ? await this.#states(kept) : before;
+    await this.#writePromised(validOf(states));
     return states.flatMap((state) => (state?.verdict === null ? [state.quote.subject] : []));
+  }
+
+  #states(subjects: readonly SubjectId[]): Promise<(HandedState | null)[]> {
+    return Promise.all(subjects.map((subject) => this.of(subject)));
   }
 
   /** Takes what a config hands over for what this process's does, without writing it. */
@@ -102,33 +110,53 @@ export class HandedQuotes {
     return own.raw;
   }
 
-  /** Keeps what was found out about a quote as it was handed over. */
+  /**
+   * Keeps what was found out about a quote as it was handed over, with what a valid one promises: a sync that forgets what it
+   * promised before this finds it valid then.
+   */
   async decide(quote: HandedQuote, verdict: 'valid' | 'invalid'): Promise<void> {
-    await this.#redis.hset(this.#keys.verdicts, quote.subject, `${verdict}:${fingerprintOf(quote)}`);
+    const { verdicts, promised } = this.#keys;
+    const noted = this.#redis.multi().hset(verdicts, quote.subject, `${verdict}:${fingerprintOf(quote)}`);
+    const promises = verdict === 'valid' ? promisesOf([quote]) : {};
+    await (Object.keys(promises).length === 0 ? noted : noted.hset(promised, promises)).exec();
   }
 
   /** Keeps what a valid quote promises of the intent that it becomes. Returns that; null where it names none. */
   async promise(quote: HandedQuote): Promise<SubjectId | null> {
     const intent = intentOf(quote);
-    if (intent !== null) {
-      await this.#redis.hset(this.#keys.promised, intent, canonicalJson(promisedBy(quote)));
-    }
+    if (intent !== null) await this.#redis.hset(this.#keys.promised, promisesOf([quote]));
     return intent;
   }
 
-  /** Makes what is known of the intents of quotes what these quotes promise; of the others nothing is believed. */
-  async #syncPromised(valid: readonly HandedQuote[]): Promise<void> {
+  /** Forgets what is known of the intents of all other quotes: of those nothing is believed. False where there is none. */
+  async #forgetPromised(valid: readonly HandedQuote[]): Promise<boolean> {
     const { promised } = this.#keys;
-    const wanted = new Map<string, HandedQuote>();
-    for (const quote of valid) {
-      const intent = intentOf(quote);
-      if (intent !== null) wanted.set(intent, quote);
-    }
-    const unwanted = (await this.#redis.hkeys(promised)).filter((intent) => !wanted.has(intent));
+    const wanted = promisesOf(valid);
+    const unwanted = (await this.#redis.hkeys(promised)).filter((intent) => !Object.hasOwn(wanted, intent));
     if (unwanted.length > 0) await this.#redis.hdel(promised, ...unwanted);
-    const entries = [...wanted].map(([intent, quote]) => [intent, canonicalJson(promisedBy(quote))] as const);
-    for (let from = 0; from < entries.length; from += CHUNK) {
-      await this.#redis.hset(promised, Object.fromEntries(entries.slice(from, from + CHUNK)));
+    return unwanted.length > 0;
+  }
+
+  /** Makes what is known of the intents of valid quotes what these promise. */
+  async #writePromised(valid: readonly HandedQuote[]): Promise<void> {
+    const entries = Object.entries(promisesOf(valid));
+    for (const chunk of chunks(entries, CHUNK)) {
+      await this.#redis.hset(this.#keys.promised, Object.fromEntries(chunk));
     }
   }
+}
+
+/** What quotes promise of the intents that they become: intent -> text. */
+function promisesOf(quotes: readonly HandedQuote[]): Record<string, string> {
+  return Object.fromEntries(
+    quotes.flatMap((quote) => {
+      const intent = intentOf(quote);
+      return intent === null ? [] : [[intent, canonicalJson(promisedBy(quote))] as const];
+    }),
+  );
+}
+
+/** Those whose signature holds. */
+function validOf(states: readonly (HandedState | null)[]): HandedQuote[] {
+  return states.flatMap((state) => (state?.verdict === 'valid' ? [state.quote] : []));
 }

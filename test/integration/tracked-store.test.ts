@@ -83,3 +83,26 @@ test('a sync of what the config hands over leaves the quotes that are tracked', 
   expect(await quotes.sync([])).toEqual([QUOTE]);
   expect(await redis.hkeys(keys.handedQuotes)).toEqual([QUOTE]);
 });
+
+test('what a quote promises is kept though it is found valid while another process syncs', async () => {
+  const { redis, keys, quotes } = stage();
+  const handed = { subject: QUOTE, raw: { ...HANDED.raw, intentHash: hashOf(1) } };
+  await quotes.sync([handed]);
+  const deciding = async (): Promise<void> => {
+    await quotes.promise(handed);
+    await quotes.decide(handed, 'valid');
+  };
+  // It comes between what the sync reads of quotes and what it reads of promises.
+  const syncing = new Proxy(redis, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name, target);
+      if (typeof member !== 'function') return member;
+      return async (...args: unknown[]): Promise<unknown> => {
+        if (name === 'hkeys' && args[0] === keys.promised) await deciding();
+        return Reflect.apply(member, target, args);
+      };
+    },
+  });
+  await new HandedQuotes(syncing, keys).sync([handed]);
+  expect(await redis.hkeys(keys.promised)).toEqual([INTENT]);
+});
