@@ -3,6 +3,7 @@ import { SURFACES, type Surface, surfaceOf } from '../domain/subjects/kinds.ts';
 import { routesOf, subjectsOf } from '../domain/subjects/subscription.ts';
 import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
+import { FencedLease } from '../store/lease.ts';
 import type { Wanted } from '../store/registry.ts';
 import type { SchemaVersion } from '../store/schema-version.ts';
 import { withTimeout } from '../with-timeout.ts';
@@ -130,10 +131,19 @@ export class Generation {
   }
 
   /**
-   * Makes Redis what the config wants: receivers, subscriptions, and polls whatever is new. In a plan that
-   * was `lost` everything is: what is wanted may have been kept.
+   * Makes Redis what the config wants, one process after the other: of two with different configs each takes out what the
+   * other puts in, and the newest must stand whole.
    */
   async #sync(lost: readonly Surface[]): Promise<void> {
+    const { configLease: lease, configFence: fence } = new Keys(this.config.redis.prefix);
+    await new FencedLease(this.parts.redis, { lease, fence }).during(() => this.#write(lost));
+  }
+
+  /**
+   * Writes what the config wants: receivers, subscriptions, and polls whatever is new. In a plan that was `lost` everything
+   * is: what is wanted may have been kept.
+   */
+  async #write(lost: readonly Surface[]): Promise<void> {
     const { redis, stores, polling } = this.parts;
     const { plan, registry, handedQuotes, tracked } = stores;
     const newest = await new EventLog(redis, new Keys(this.config.redis.prefix)).newest();

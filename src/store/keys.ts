@@ -188,6 +188,16 @@ export class Keys {
     return `${this.root}:config`;
   }
 
+  /** string: token of the process that makes Redis what its config wants. Expires with its lease. */
+  get configLease(): string {
+    return `${this.root}:config:lease`;
+  }
+
+  /** string: the newest token of `configLease`. For ever. */
+  get configFence(): string {
+    return `${this.root}:config:fence`;
+  }
+
   /** hash: receiver -> entry of the event log up to which its deliveries were enqueued. */
   get cursors(): string {
     return `${this.root}:cursors`;

@@ -1,7 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisClient } from './commands.ts';
 
 /** Length of a lease; a holder renews it while it works. */
 const LEASE_MS = 5_000;
+
+/** How often a lease is renewed while work runs under it, and asked for while another process holds it. */
+const RENEW_MS = 1_500;
+const WAIT_MS = 50;
 
 /** The keys of a lease: that which expires with it, and the newest token, which stays. */
 export type LeaseKeys = { lease: string; fence: string };
@@ -38,5 +43,18 @@ export class FencedLease {
   /** Whether any process holds it now. */
   async isHeld(): Promise<boolean> {
     return (await this.#redis.exists(this.#keys.lease)) === 1;
+  }
+
+  /** Does work under the lease: once whoever holds it has ended, or its lease has run out. */
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    while ((await this.hold()) === null) await sleep(WAIT_MS);
+    const renewing = setInterval(() => void this.hold().catch(() => undefined), RENEW_MS);
+    try {
+      return await work();
+    } finally {
+      clearInterval(renewing);
+      // One that could not be given back runs out.
+      await this.release().catch(() => undefined);
+    }
   }
 }
