@@ -320,13 +320,10 @@ describe('an endpoint that makes no sense has failed, and nothing else', () => {
   });
 
   test('one that does not answer', async () => {
-    const { read, calls } = await reading(
-      { eth_getTransactionReceipt: () => 'nothing' },
-      { endpoint: { timeoutMs: 200 } },
-    );
+    const { read, calls } = await reading({ eth_getTransactionReceipt: () => 'nothing' });
     expect(await read()).toMatchObject({
       outcome: 'failed',
-      reason: 'own: eth_getTransactionReceipt: no answer within 200 ms',
+      reason: 'own: eth_getTransactionReceipt: no answer within 5000 ms',
     });
     expect(calls.at(-1)).toMatchObject({ method: 'eth_getTransactionReceipt', outcome: 'timeout' });
   });
@@ -430,7 +427,7 @@ test('the URL of an endpoint and what stands in its headers is in nothing that i
   const said: unknown[] = [];
   for (const answers of echoes) {
     const headers = { Authorization: new Secret('Bearer Zheader-of-the-node-42') };
-    const { reader, read, calls, server } = await reading(answers, { endpoint: { headers, timeoutMs: 300 } });
+    const { reader, read, calls, server } = await reading(answers, { endpoint: { headers } });
     said.push(await read(), calls, reader);
     expect(server.seen[0]?.headers.authorization).toBe('Bearer Zheader-of-the-node-42');
     await server.close();

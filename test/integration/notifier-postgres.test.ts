@@ -266,13 +266,13 @@ describe.skipIf(NOT_INSTALLED !== '')(`a receiver of type postgres${NOT_INSTALLE
   });
 
   test('gives up an insert that waits for longer than the timeout, and one that is cut off', async () => {
-    const { notifier, deliver } = notifierOf(receiverAt(postgres.url, { timeoutMs: 700 }));
+    const { notifier, deliver } = notifierOf(receiverAt(postgres.url, { timeoutMs: 3_000 }));
     const holder = await connected();
     await holder.query('BEGIN; LOCK TABLE intentwatch_events');
     expect(await deliver(renderedEvent())).toMatchObject({
       outcome: 'failed',
-      reason: 'not inserted within 700 ms',
-      retryAfterMs: 700,
+      reason: 'not inserted within 3000 ms',
+      retryAfterMs: 3_000,
     });
     const cut = new AbortController();
     const pending = notifier.deliver(renderedEvent(), { signal: cut.signal, nowMs: Date.now() });
@@ -284,7 +284,7 @@ describe.skipIf(NOT_INSTALLED !== '')(`a receiver of type postgres${NOT_INSTALLE
   });
 
   test('leaves nothing waiting in the server that it has given up', async () => {
-    const { deliver } = notifierOf(receiverAt(postgres.url, { timeoutMs: 700 }));
+    const { deliver } = notifierOf(receiverAt(postgres.url, { timeoutMs: 3_000 }));
     const holder = await connected();
     await holder.query('BEGIN; LOCK TABLE intentwatch_events');
     for (const id of ['evt_1', 'evt_2', 'evt_3']) {

@@ -236,7 +236,7 @@ describe('a receiver that refuses', () => {
 
   test('410 counts although its answer never ends', async () => {
     const receiver = await startReceiver((response) => response.writeHead(410).write('go'));
-    const result = await deliver(notifierFor(receiver.url, { timeoutMs: 800 }));
+    const result = await deliver(notifierFor(receiver.url, { timeoutMs: 5_000 }));
     expect(result).toMatchObject({ outcome: 'rejected', httpStatus: 410, answer: 'go' });
   });
 
@@ -293,7 +293,7 @@ describe('a receiver that hangs or breaks', () => {
 
   test('in a body below the cap: not a success', async () => {
     const receiver = await startReceiver((response) => response.writeHead(200).write('almost'));
-    const result = await deliver(notifierFor(receiver.url, { timeoutMs: 800 }));
+    const result = await deliver(notifierFor(receiver.url, { timeoutMs: 5_000 }));
     expect(result).toMatchObject({ outcome: 'failed', httpStatus: 200, answer: 'almost' });
     expect(result.reason).toBe('200 OK, but the answer did not end in time');
   });

@@ -54,7 +54,7 @@ describe('a first connection whose TLS handshake hangs', () => {
     );
     const notifier = notifierFor(`https://localhost:${raw.port}/`, {
       concurrency: 5,
-      timeoutMs: 3_000,
+      timeoutMs: 5_000,
       tls: { ca: ca ?? '', identity: null },
     });
     const results = await Promise.all([1, 2, 3, 4, 5].map(() => deliver(notifier)));

@@ -85,7 +85,7 @@ describe('a receiver behind a proxy', () => {
     const hook = await started(new Hook());
     const notifier = through(`http://127.0.0.1:${proxy.port}`, hook.url, {
       concurrency: 3,
-      timeoutMs: 2_000,
+      timeoutMs: 5_000,
     });
     const results = await Promise.all([1, 2, 3].map(() => deliver(notifier)));
     expect(results.map(({ outcome }) => outcome).sort()).toEqual(['delivered', 'delivered', 'failed']);

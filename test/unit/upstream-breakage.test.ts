@@ -118,7 +118,9 @@ describe('an answer that does not come', () => {
   });
 
   test('because the body drips without end is a timeout', async () => {
-    const failure = await failureOf(connect(await serve(drip), { timeoutMs: 80 }).status({ quoteId: 'u' }));
+    const failure = await failureOf(
+      connect(await serve(drip), { timeoutMs: 3_000 }).status({ quoteId: 'u' }),
+    );
     expect(failure).toMatchObject({ code: 'timeout', retryable: true, httpStatus: 200 });
   });
 
