@@ -12,6 +12,7 @@ import { tokenKey } from '../domain/transfers/chains.ts';
 import { chunks } from '../store/chunks.ts';
 import { eventOfRow, marks, readPlace } from './book-store.ts';
 import type { Database, Row, Sql } from './sql/database.ts';
+import { checkTables } from './sql/schema.ts';
 import { touchedSince } from './touched.ts';
 
 /** A day of which the books say nothing; the message says why. */
@@ -41,7 +42,10 @@ export class BooksReader {
     this.#options = options;
   }
 
-  /** The books of a day, or of `yesterday`, in their own zone or in another. Throws a NoSuchDayError or a NoBooksError. */
+  /**
+   * The books of a day, or of `yesterday`, in their own zone or in another. Throws a NoSuchDayError or a NoBooksError, and a
+   * BooksDatabaseError where the tables are not of our version.
+   */
   async report(
     { day: name, zone }: { day: string; zone?: string | undefined },
     nowMs: number,
@@ -56,6 +60,7 @@ export class BooksReader {
       const days = Math.floor(retentionMs / 86_400_000);
       throw new NoBooksError(`found ${name}, expected a day of the last ${days}: so long are the books kept`);
     }
+    await checkTables(this.#database);
     return this.#database.read(async (sql) => {
       const place = await readPlace(sql);
       if (place === null) throw new NoBooksError('the books have not begun: no daemon has kept them yet');

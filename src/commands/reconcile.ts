@@ -6,7 +6,6 @@ import { openBooks } from '../books/books.ts';
 import { reportText } from '../books/formats/text.ts';
 import { BooksReader, NoBooksError } from '../books/reader.ts';
 import { BooksDatabaseError, type Database } from '../books/sql/database.ts';
-import { checkTables } from '../books/sql/schema.ts';
 import { ProblemReply } from '../client/api-client.ts';
 import { loadConfig } from '../config/file/load.ts';
 import { NoSuchDayError } from '../domain/books/day.ts';
@@ -90,7 +89,6 @@ async function storedReport({ config: file, zone }: Options, day: string): Promi
   let database: Database | null = null;
   try {
     database = openBooks(books, { dataDir, isReadOnly: true });
-    await checkTables(database);
     const { timeZone, closeAfterMs, retentionMs } = books;
     const reader = new BooksReader(database, {
       zone: timeZone,

@@ -1,9 +1,13 @@
-import { writeFile } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { stringify } from 'yaml';
 import { openSqlite } from '../../src/books/sql/sqlite.ts';
 import { BooksStage, FIRST_MS } from '../support/books-stage.ts';
 import { opening } from '../support/opening.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+import { Stage } from '../support/stage.ts';
 
 const { later } = opening();
 
@@ -42,6 +46,50 @@ test.each([true, false])('names the file that is no file of SQLite (isReadOnly: 
   await expect(opened()).rejects.toMatchObject({
     name: 'BooksDatabaseError',
     message: expect.stringContaining(file),
+    retryable: false,
+  });
+});
+
+test('a daemon goes on without books that are no file of SQLite, and keeps them again once that is moved away', async () => {
+  const stage = new Stage(onTestFinished);
+  const folder = await stage.folder();
+  const books = join(folder, 'books.sqlite');
+  await writeFile(books, 'x'.repeat(5_000));
+  const config = join(folder, 'intentwatch.yaml');
+  const sections = {
+    upstream: { baseUrl: 'http://127.0.0.1:9', apiKey: 'key' },
+    dataDir: folder,
+    server: { host: '127.0.0.1', port: 0 },
+    books: {},
+    subscriptions: [{ name: 'orders', intents: [hashOf(1)] }],
+  };
+  await writeFile(config, stringify(sections));
+  const daemon = await stage.daemon(config);
+  await daemon.line(
+    /books\.sqlite: file is not a database; expected a whole file of SQLite.*"msg":"books.failed"/,
+  );
+  await rename(books, `${books}.bad`);
+  await daemon.line(/"msg":"books.recovered"/);
+  expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
+});
+
+test('says what was expected where there is no file that can be read', async () => {
+  const books = await BooksStage.open();
+  later(() => books.discard());
+  const database = openSqlite(`${books.file}.none`, { isReadOnly: true });
+  await expect(database.read((sql) => sql.all('SELECT 1'))).rejects.toThrow(
+    /unable to open database file; expected one that a daemon has made/,
+  );
+  await database.close();
+});
+
+test('makes no report from tables that a newer version wrote', async () => {
+  const books = await BooksStage.open();
+  later(() => books.discard());
+  await books.database.write((sql) => sql.run('UPDATE books_version SET version = 99'));
+  await expect(books.reader().report({ day: '2026-11-21' }, FIRST_MS + 60_000)).rejects.toMatchObject({
+    name: 'BooksDatabaseError',
+    message: expect.stringContaining('found books of version 99'),
     retryable: false,
   });
 });

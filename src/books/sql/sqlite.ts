@@ -13,18 +13,22 @@ const TRY_AGAIN_MS = 50;
 const MOST_PREPARED = 100;
 
 /**
- * Opens a file of SQLite, which is made where there is none. A reader sees a moment of its own beside the writer (WAL).
- * With `isReadOnly` nothing is written and the file must be there.
+ * The books in a file of SQLite, which is made where there is none. A reader sees a moment of its own beside the writer
+ * (WAL). With `isReadOnly` nothing is written and the file must be there. It is opened when it is first asked, and again
+ * after that has failed: a file that cannot be used is a failure of who asks.
  */
 export function openSqlite(file: string, { isReadOnly = false } = {}): Database {
-  const writer = isReadOnly ? null : open(file, false);
-  const reader = open(file, true);
-  const [writing, reading] = [queueOf(writer ?? reader, file), queueOf(reader, file)];
+  const writer = isReadOnly ? null : new Connection(file, false);
+  const reader = new Connection(file, true);
   return {
     kind: 'sqlite',
-    write: (work) => writing('BEGIN IMMEDIATE', work),
-    // What is read first finds out whether the file can be read now.
-    read: (work) => reading('BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1', work),
+    write: (work) => (writer ?? reader).run('BEGIN IMMEDIATE', work),
+    read: async (work) => {
+      // Who only reads makes no file.
+      await writer?.open();
+      // What is read first finds out whether the file can be read now.
+      return reader.run('BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1', work);
+    },
     close: async () => {
       reader.close();
       writer?.close();
@@ -33,61 +37,99 @@ export function openSqlite(file: string, { isReadOnly = false } = {}): Database 
 }
 
 function open(file: string, readOnly: boolean): DatabaseSync {
+  // Loaded where it is used: Node 24 warns of it.
+  const sqlite = process.getBuiltinModule('node:sqlite');
+  // A wait inside of SQLite would hold up all that the process does: it is made outside.
+  const database = new sqlite.DatabaseSync(file, { readOnly, timeout: 0 });
   try {
-    // Loaded where it is used: Node 24 warns of it.
-    const sqlite = process.getBuiltinModule('node:sqlite');
-    const database = new sqlite.DatabaseSync(file, { readOnly, timeout: BUSY_MS });
     if (!readOnly) database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
-    // From now on a wait would hold up all that the process does: it is made outside of SQLite.
-    database.exec('PRAGMA busy_timeout = 0');
     return database;
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new BooksDatabaseError(`the books cannot be opened at ${file}: ${reason}`, {
-      cause: error,
-      retryable: isPassing(error),
-    });
+    database.close();
+    throw error;
   }
 }
 
-/** Transactions of one connection, one after another. */
-function queueOf(
-  database: DatabaseSync,
-  file: string,
-): <T>(begin: string, work: (sql: Sql) => Promise<T>) => Promise<T> {
-  const sql = sqlOf(database);
-  let last: Promise<unknown> = Promise.resolve();
-  const inTransaction = async <T>(begin: string, work: (sql: Sql) => Promise<T>): Promise<T> => {
+/** One connection to the file, and its transactions, one after another. */
+class Connection {
+  readonly #file: string;
+  readonly #readOnly: boolean;
+  #opened: { database: DatabaseSync; sql: Sql } | null = null;
+  #isClosed = false;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(file: string, readOnly: boolean) {
+    this.#file = file;
+    this.#readOnly = readOnly;
+  }
+
+  /** Opens the file, where that is not done. Throws a BooksDatabaseError. */
+  async open(): Promise<{ database: DatabaseSync; sql: Sql }> {
     try {
-      await beginOn(database, begin);
+      return await untilFree(() => {
+        if (this.#isClosed) throw new BooksDatabaseError('the books are closed', { retryable: true });
+        if (this.#opened !== null) return this.#opened;
+        const database = open(this.#file, this.#readOnly);
+        this.#opened = { database, sql: sqlOf(database) };
+        return this.#opened;
+      });
+    } catch (error) {
+      throw this.#described(error);
+    }
+  }
+
+  /** Runs a transaction after those before it. What SQLite says is thrown as a BooksDatabaseError. */
+  run<T>(begin: string, work: (sql: Sql) => Promise<T>): Promise<T> {
+    const run = this.#last.then(() => this.#inTransaction(begin, work));
+    this.#last = run.catch(() => undefined);
+    return run;
+  }
+
+  async #inTransaction<T>(begin: string, work: (sql: Sql) => Promise<T>): Promise<T> {
+    const { database, sql } = await this.open();
+    try {
+      await untilFree(() => {
+        try {
+          database.exec(begin);
+        } catch (error) {
+          if (database.isTransaction) database.exec('ROLLBACK');
+          throw error;
+        }
+      });
       const result = await work(sql);
       database.exec('COMMIT');
       return result;
     } catch (error) {
       if (database.isTransaction) database.exec('ROLLBACK');
-      if (codeOf(error) === null) throw error;
-      throw new BooksDatabaseError(`the books at ${file}: ${error instanceof Error ? error.message : ''}`, {
-        cause: error,
-        retryable: isPassing(error),
-      });
+      throw this.#described(error);
     }
-  };
-  return (begin, work) => {
-    const run = last.then(() => inTransaction(begin, work));
-    last = run.catch(() => undefined);
-    return run;
-  };
+  }
+
+  /** An error of SQLite in words for a person; any other as it is. */
+  #described(error: unknown): unknown {
+    const code = codeOf(error);
+    if (code === null) return error;
+    const reason = error instanceof Error ? error.message : '';
+    const expected = EXPECTED.get(code);
+    return new BooksDatabaseError(
+      `the books at ${this.#file}: ${reason}${expected === undefined ? '' : `; expected ${expected}`}`,
+      { cause: error, retryable: PASSING.has(code) },
+    );
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#opened?.database.close();
+  }
 }
 
-/** Begins a transaction once no other process has the file to itself; others are served meanwhile. */
-async function beginOn(database: DatabaseSync, begin: string): Promise<void> {
+/** Tries again for as long as another process has the file to itself; others are served meanwhile. */
+async function untilFree<T>(attempt: () => T): Promise<T> {
   const untilMs = performance.now() + BUSY_MS;
   for (;;) {
     try {
-      database.exec(begin);
-      return;
+      return attempt();
     } catch (error) {
-      if (database.isTransaction) database.exec('ROLLBACK');
       if (codeOf(error) !== BUSY || performance.now() > untilMs) throw error;
     }
     await sleep(TRY_AGAIN_MS);
@@ -97,11 +139,18 @@ async function beginOn(database: DatabaseSync, begin: string): Promise<void> {
 const BUSY = 5;
 
 /** What another process, or room on the disk, may mend: busy, locked, full. */
-const PASSING: ReadonlySet<number | null> = new Set([BUSY, 6, 13]);
+const PASSING: ReadonlySet<number> = new Set([BUSY, 6, 13]);
 
-function isPassing(error: unknown): boolean {
-  return PASSING.has(codeOf(error));
-}
+const FOLDER =
+  'one that a daemon has made, in a folder that this user may write to: SQLite keeps two files beside it';
+const WHOLE = 'a whole file of SQLite: bring back a copy, or move it away and the books begin anew';
+
+/** What was expected, by the code of SQLite: the file is damaged, cannot be opened, or is none of SQLite. */
+const EXPECTED: ReadonlyMap<number, string> = new Map([
+  [11, WHOLE],
+  [14, FOLDER],
+  [26, WHOLE],
+]);
 
 /** The primary code of an error of SQLite; null for any other. */
 function codeOf(error: unknown): number | null {
