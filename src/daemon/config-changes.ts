@@ -105,7 +105,8 @@ function leavesOf(config: Config): Map<string, string> {
     if (NO_SETTINGS.has(section)) continue;
     const key = keyOf(section);
     if (value === null || typeof value !== 'object' || Array.isArray(value) || value instanceof Secret) {
-      leaves.set(key, canonicalJson(comparable(value)));
+      // Of one key two members may be made: the names of chains, and their endpoints.
+      leaves.set(key, `${leaves.get(key) ?? ''}${canonicalJson(comparable(value))}`);
       continue;
     }
     for (const [name, inner] of Object.entries(value)) {
@@ -115,9 +116,19 @@ function leavesOf(config: Config): Map<string, string> {
   return leaves;
 }
 
+/** Members of the config that have another name than what they are read from. */
+const KEYS: ReadonlyMap<string, string> = new Map([
+  ['handedQuotes', 'quotes'],
+  ['checkedChains', 'chains'],
+  ['uncheckedTokens', 'tokens'],
+  ['hasTls', 'allowInsecure'],
+  ['shortestSeconds', 'shortestWait'],
+  ['longestSeconds', 'longestWait'],
+]);
+
 /** What a member of the config is called in the file. */
 function keyOf(name: string): string {
-  return name === 'handedQuotes' ? 'quotes' : name.replace(/Ms$/, '');
+  return KEYS.get(name) ?? name.replace(/Ms$/, '');
 }
 
 /** A value with its secrets, to be compared and never shown. */

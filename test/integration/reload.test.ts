@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
@@ -130,6 +132,46 @@ test('a receiver that comes in gets what happens from then on, one that goes out
   expect(metrics).toContain('intentwatch_receiver_info{receiver="second",type="webhook"} 1');
   expect(metrics).not.toContain('intentwatch_receiver_info{receiver="first"');
   expect(metrics).toMatch(/intentwatch_deliveries_total\{receiver="second",outcome="delivered"\} 1/);
+});
+
+test('names the settings that have changed by their keys in the file', async () => {
+  const upstream = await upstreamOf(new Map());
+  const config = configOf(upstream, {
+    receivers: { backend: { url: 'http://127.0.0.1:9/' } },
+    subscriptions: [{ name: 'orders', receivers: ['backend'], intents: [ONE] }],
+  });
+  const { daemon, write } = await reloadable(config, { later });
+  const token = { chainId: 8453, address: `0x${'1b'.repeat(20)}`, symbol: 'PUSD', decimals: 6 };
+  const more = {
+    chains: { 8453: { rpc: [{ name: 'own', url: 'http://127.0.0.1:9' }] } },
+    tokens: [{ ...token, checkable: false }],
+    polling: { shortestWait: '2s', longestWait: '40s' },
+    books: { url: 'postgres://daemon@127.0.0.1:9/books' },
+  };
+  await write({ ...config, more });
+  const settings = async (): Promise<readonly string[]> => {
+    const result = await daemon.reload();
+    return result?.ok === true ? (result.changes?.settings ?? []) : [];
+  };
+  const changed = await settings();
+  expect(changed).toEqual(
+    expect.arrayContaining(['chains', 'tokens', 'polling.shortestWait', 'polling.longestWait']),
+  );
+  const schema = JSON.parse(await readFile(join(import.meta.dirname, '../../config/schema.json'), 'utf8'));
+  for (const key of changed) {
+    const [section = '', member] = key.split('.');
+    const told = schema.properties[section];
+    expect([key, told !== undefined && (member === undefined || member in told.properties)]).toEqual([
+      key,
+      true,
+    ]);
+  }
+
+  await write({
+    ...config,
+    more: { ...more, chains: { 8453: { rpc: [{ name: 'own', url: 'http://127.0.0.1:8' }] } } },
+  });
+  expect(await settings()).toEqual(['chains']);
 });
 
 test('another upstream, another key and another budget are used from then on', async () => {
