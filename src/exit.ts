@@ -2,6 +2,7 @@ import { ConfigError, renderProblems } from './config/file/errors.ts';
 import { printableLine } from './notifiers/printable.ts';
 import { EmbeddedRedisError } from './store/embedded.ts';
 import { UpstreamFailure } from './upstream/client/failure.ts';
+import { refusalSentence } from './upstream/client/refusal.ts';
 
 /** The exit codes of every command. */
 export const EXIT = {
@@ -42,6 +43,8 @@ export function reportFailure(error: unknown): number {
   const message = error instanceof Error ? error.message : String(error);
   process.stderr.write(`intentwatch: ${printable(message)}\n`);
   if (error instanceof BadSettingError) return EXIT.badConfig;
+  // Another try with the same key is refused again.
+  if (error instanceof UpstreamFailure && refusalSentence(error) !== null) return EXIT.badConfig;
   if (error instanceof BadInputError) return EXIT.badInput;
   const passing =
     error instanceof TryAgainError ||

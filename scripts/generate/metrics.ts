@@ -50,8 +50,8 @@ Made by \`npm run generate\` from \`src/metrics/definitions\` and \`config/prome
     curl http://127.0.0.1:9464/metrics
 
 Who asks for OpenMetrics gets that, as Prometheus does by itself. It has exemplars: beside a bucket stands the
-\`event_id\` of one event that fell into it, and \`GET /api/v1/events/evt_…\` shows that. Prometheus keeps them with
-\`--enable-feature=exemplar-storage\`.
+\`event_id\` of one event that fell into it, and \`GET /api/v1/events/evt_…?receiver=backend\` shows that, as this
+receiver gets it. Prometheus keeps them with \`--enable-feature=exemplar-storage\`.
 
 ## Set it up
 

@@ -30,8 +30,11 @@ async function run(options: DaemonOptions): Promise<void> {
   });
 }
 
+/** A change of the file is mostly applied before anybody has typed the command. */
+const NOTHING = ['nothing has changed since the daemon last read it, which it does by itself when a file changes'];
+
 function changesText(changes: ConfigChanges | null): string[] {
-  if (changes === null) return ['nothing has changed'];
+  if (changes === null) return NOTHING;
   const { subjects, subscriptions, receivers, settings } = changes;
   const counted = [
     ...(subjects.added > 0 ? [`+${subjects.added}`] : []),
@@ -48,5 +51,5 @@ function changesText(changes: ConfigChanges | null): string[] {
     ...named,
     ...(settings.length === 0 ? [] : [`settings: ${settings.join(', ')}`]),
   ];
-  return lines.length === 0 ? ['nothing has changed'] : lines;
+  return lines.length === 0 ? NOTHING : lines;
 }

@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { cannedServer } from '../support/canned-server.ts';
 import { Program } from '../support/program.ts';
 
 const MAIN = resolve(import.meta.dirname, '../../src/main.ts');
@@ -12,18 +14,23 @@ let config: string;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'intentwatch-verify-exit-'));
-  config = join(folder, 'intentwatch.yaml');
+  // Nobody listens there, nor at the daemon's port.
+  config = await configAt('http://127.0.0.1:9');
+});
+
+async function configAt(baseUrl: string): Promise<string> {
+  const file = join(folder, `${randomUUID()}.yaml`);
   const settings = {
-    // Nobody listens there, nor at the daemon's port.
-    upstream: { baseUrl: 'http://127.0.0.1:9', apiKey: 'sk-test-0123456789' },
+    upstream: { baseUrl, apiKey: 'sk-test-0123456789' },
     server: { port: 9 },
     chains: { 8453: { rpc: [{ name: 'own', url: 'http://127.0.0.1:9' }] } },
     receivers: [{ name: 'nobody', type: 'email', to: ['nobody@example.com'] }],
     smtp: { url: 'smtp://127.0.0.1:9', from: 'a@example.com' },
     subscriptions: [{ name: 'one', intents: [INTENT], receivers: ['nobody'] }],
   };
-  await writeFile(config, JSON.stringify(settings));
-});
+  await writeFile(file, JSON.stringify(settings));
+  return file;
+}
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
@@ -42,3 +49,17 @@ test.each<[string, number, string[]]>([
   },
   60_000,
 );
+
+test.each<[string, string[]]>([
+  ['verify', [INTENT]],
+  ['status', ['--intent', INTENT]],
+])('%s ends with 78 where the upstream refuses the key', async (command, args) => {
+  const title = 'The API key is missing, unknown, or revoked';
+  const body = { type: 'about:blank', title, status: 401, code: 'invalid-api-key' };
+  const server = await cannedServer(() => ({ status: 401, body }));
+  onTestFinished(() => server.close());
+  const program = await Program.start(MAIN, [command, ...args, '--config', await configAt(server.url)]);
+  const { code } = await program.ending();
+  expect(program.stderr.join('\n')).toContain(title);
+  expect(code).toBe(78);
+});
