@@ -4,6 +4,7 @@ import { ADMIN_TOKEN, callApi, READ_TOKEN } from '../support/api-stage.ts';
 import { type TestConfig, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
+import { Program } from '../support/program.ts';
 import { RedisProcess } from '../support/redis-process.ts';
 import { reloadable } from '../support/reloadable.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
@@ -11,6 +12,7 @@ import { hashOf } from '../support/scripted-upstream.ts';
 const { later } = opening();
 
 const SERVER = { host: '127.0.0.1', port: 0, tokens: { read: READ_TOKEN, admin: ADMIN_TOKEN } };
+const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const NEW_TOKEN = 'another-token-that-does-all';
 
 function configOf(intents: string[], server: object = SERVER): TestConfig {
@@ -52,6 +54,19 @@ test('a reload is asked for through the API, which says what has changed, or why
     digest: applied.body.digest,
     lastReload: { ok: false, changes: null, error: refused.body.detail, retryAt: expect.any(String) },
   });
+});
+
+test('the command says what has changed, or that nothing has since the daemon last read it', async () => {
+  const { daemon, write } = await reloadable(configOf([hashOf(1)]), { later });
+  const reload = async (): Promise<string> => {
+    const env = { INTENTWATCH_URL: daemon.url, INTENTWATCH_TOKEN: ADMIN_TOKEN };
+    const program = await Program.start(MAIN, ['reload'], env);
+    await program.ending();
+    return program.stdout.join('\n');
+  };
+  await write(configOf([hashOf(1), hashOf(2)]));
+  expect(await reload()).toBe('subjects: +1\nsubscriptions: orders');
+  expect(await reload()).toMatch(/^nothing has changed since the daemon last read it/);
 });
 
 test('tokens are other ones after a reload, also for who follows the log', async () => {
