@@ -30,7 +30,7 @@ const WORKS = {
   body: { results: [{ id: `intent:0x${'0'.repeat(64)}`, type: 'intent', status: 'unknown' }] },
 };
 
-type Checked = { code: number | null; lines: string[]; upstream: string; lists: string };
+type Checked = { code: number | null; lines: string[]; stderr: string; upstream: string; lists: string };
 
 /** Runs `check --live` against an upstream that gives one answer to all requests; null for one that nobody answers for. */
 async function check(
@@ -53,7 +53,8 @@ async function check(
   const program = await stage.intentwatch(['check', '--live', '--config', file]);
   const { code } = await program.ending();
   const lines = program.stdout;
-  return { code, lines, upstream: lineOf('upstream', lines), lists: lineOf('chains and tokens', lines) };
+  const [upstream, lists] = [lineOf('upstream', lines), lineOf('chains and tokens', lines)];
+  return { code, lines, stderr: program.stderr.join('\n'), upstream, lists };
 }
 
 function lineOf(name: string, lines: readonly string[]): string {
@@ -260,6 +261,17 @@ describe('check --live', () => {
       expect(await said(refused)).not.toContain('Zqx4');
     },
   );
+
+  test.each([
+    'require',
+    'verify-ca',
+    'verify-full',
+  ])('asks the Postgres of the books with sslmode=%s as with verify-full, and prints no warning of the driver', async (mode) => {
+    const url = `postgres://u:Zqx5@127.0.0.1:${await freePort()}/books?sslmode=${mode}`;
+    const { lines, stderr } = await check(WORKS, { more: { books: { url } } });
+    expect(lineOf('Postgres (books.url)', lines)).toMatch(/^FAILED .*ECONNREFUSED/);
+    expect(stderr).toBe('');
+  });
 
   test('shows no password of Redis that an answer repeats', async () => {
     const open = inject('redisUrl').replace('redis://', 'redis://:Zqx1nobody-asks@');

@@ -64,7 +64,7 @@ async function makePool(url: Secret, hasTls: boolean): Promise<pg.Pool> {
   const pool = new Pool({
     // What the URL says of certificates is added to it.
     ssl: hasTls,
-    connectionString: url.reveal(),
+    connectionString: verifying(url.reveal()),
     max: MOST_CONNECTIONS,
     connectionTimeoutMillis: CONNECT_MS,
     statement_timeout: STATEMENT_MS,
@@ -76,6 +76,11 @@ async function makePool(url: Secret, hasTls: boolean): Promise<pg.Pool> {
   // A connection that is cut while nobody uses it is made anew.
   pool.on('error', () => undefined);
   return pool;
+}
+
+/** The driver reads these modes as `verify-full` too, but warns that a later one will check less. */
+function verifying(url: string): string {
+  return url.replace(/([?&]sslmode=)(require|verify-ca)(?=&|$)/, '$1verify-full');
 }
 
 function sqlOf(client: pg.PoolClient): Sql {
