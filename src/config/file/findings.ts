@@ -71,7 +71,8 @@ export function describeFound(
   if (finding.atKey === true && finding.found !== undefined) return hiding.mask(finding.found);
   if (variables.length > 0) {
     const names = variables.map((name) => `\${${name}}`).join(' and ');
-    return `a value from ${names}${finding.repeated === true ? ' again' : ''}`;
+    const what = valueAt(context.tree, finding.path) === '' ? 'an empty value' : 'a value';
+    return `${what} from ${names}${finding.repeated === true ? ' again' : ''}`;
   }
   if (finding.found !== undefined) return hiding.mask(finding.found);
   const { path } = finding;
