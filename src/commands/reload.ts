@@ -31,7 +31,9 @@ async function run(options: DaemonOptions): Promise<void> {
 }
 
 /** A change of the file is mostly applied before anybody has typed the command. */
-const NOTHING = ['nothing has changed since the daemon last read it, which it does by itself when a file changes'];
+const NOTHING = [
+  'nothing has changed since the daemon last read it, which it does by itself when a file changes',
+];
 
 function changesText(changes: ConfigChanges | null): string[] {
   if (changes === null) return NOTHING;
