@@ -67,8 +67,11 @@ export class BooksReader {
       const { openedMs, closedMs, readMs } = place;
       const beginsMs = await beginning(sql, openedMs);
       if (day.toMs <= openedMs || (beginsMs > openedMs && day.fromMs < beginsMs)) {
-        const expected = `expected a day that is not before ${new Date(beginsMs).toISOString()}`;
-        throw new NoBooksError(`found ${name}, ${expected}: the books have nothing earlier`);
+        const first = firstDay(beginsMs, where, { isWhole: beginsMs > openedMs });
+        const found = name === 'yesterday' ? `yesterday, ${day.day}` : name;
+        throw new NoBooksError(
+          `found ${found}, expected ${first.day} or a later day of ${where}: the books have nothing earlier`,
+        );
       }
       return makeReport({
         day,
@@ -194,6 +197,12 @@ async function beginning(sql: Sql, openedMs: number): Promise<number> {
   const [first] = await sql.all('SELECT min(at_ms) AS at_ms FROM books_closed_days');
   const firstMs = Number(first?.at_ms ?? 0);
   return firstMs > openedMs + LONGEST_DAY_MS ? firstMs : openedMs;
+}
+
+/** The day of a zone in which the books begin; the first whole one where what went before it is forgotten. */
+function firstDay(beginsMs: number, zone: string, { isWhole }: { isWhole: boolean }): Day {
+  const day = dayAt(beginsMs, zone);
+  return isWhole && day.fromMs < beginsMs ? dayAt(day.toMs, zone) : day;
 }
 
 /** What was written down when a day was closed; null where none was closed at that moment. */

@@ -242,7 +242,15 @@ test('refuses a day of which transfers were forgotten, also once the retention i
   ]);
   const rules = { zone: 'UTC', closeAfterMs: hourMs, retentionMs: 400 * DAY_MS };
   const longer = new BooksReader(database, { ...rules, directory: COMMON, checked: new Set() });
-  await expect(longer.report({ day: '2026-11-22' }, nowMs)).rejects.toThrow('the books have nothing earlier');
+  for (const [zone, first] of [
+    ['UTC', '2026-11-23'],
+    ['Asia/Tokyo', '2026-11-24'],
+  ] as const) {
+    await expect(longer.report({ day: '2026-11-22', zone }, nowMs)).rejects.toThrow(
+      `found 2026-11-22, expected ${first} or a later day of ${zone}: the books have nothing earlier`,
+    );
+    expect((await longer.report({ day: first, zone }, nowMs)).day).toBe(first);
+  }
   expect((await longer.report({ day: '2026-11-23' }, nowMs)).checks.map(({ ok }) => ok)).toEqual([
     true,
     true,

@@ -153,8 +153,12 @@ test('takes what was under way when the books began for the opening of the first
     expect(notes[1]).toContain('the first day of the books');
     expect(checks.every(({ ok }) => ok)).toBe(true);
   }
+  const nothingEarlier = ': the books have nothing earlier';
   await expect(read('2026-11-20', 'UTC')).rejects.toThrow(
-    'found 2026-11-20, expected a day that is not before',
+    `found 2026-11-20, expected 2026-11-21 or a later day of UTC${nothingEarlier}`,
+  );
+  await expect(read('2026-11-19', 'America/New_York')).rejects.toThrow(
+    `found 2026-11-19, expected 2026-11-20 or a later day of America/New_York${nothingEarlier}`,
   );
 });
 
