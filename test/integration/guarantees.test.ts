@@ -55,15 +55,15 @@ describe('the budget', () => {
     };
     for (const { daemon } of [await startDaemon(config), await startDaemon(config)])
       later(() => daemon.close());
-    while (times.length < 8 * budget) await upstream.asks(() => true);
+    // And it is used: 40 subjects ask for more than 20 requests a second. A machine that is held up does so later.
+    const perSecond = (): number =>
+      (8 * budget * 1_000) / ((times.at(-1) ?? 0) - (times.at(-8 * budget) ?? Number.NEGATIVE_INFINITY));
+    while (perSecond() <= budget / 2) await upstream.asks(() => true);
 
     const most = Math.max(
       ...times.map((from) => times.filter((at) => at >= from && at < from + 1_000).length),
     );
     expect(most).toBeLessThanOrEqual(budget + 2);
-    // And it is used: 40 subjects ask for more than 20 requests a second.
-    const seconds = ((times.at(-1) ?? 0) - (times[0] ?? 0)) / 1_000;
-    expect(times.length / seconds).toBeGreaterThan(budget / 2);
   });
 });
 
