@@ -1,6 +1,7 @@
 import { expect, inject, test } from 'vitest';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { ADMIN_TOKEN, callApi, READ_TOKEN } from '../support/api-stage.ts';
+import { cannedServer } from '../support/canned-server.ts';
 import { type TestConfig, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
@@ -58,15 +59,19 @@ test('a reload is asked for through the API, which says what has changed, or why
 
 test('the command says what has changed, or that nothing has since the daemon last read it', async () => {
   const { daemon, write } = await reloadable(configOf([hashOf(1)]), { later });
-  const reload = async (): Promise<string> => {
-    const env = { INTENTWATCH_URL: daemon.url, INTENTWATCH_TOKEN: ADMIN_TOKEN };
+  const reload = async (url: string): Promise<string> => {
+    const env = { INTENTWATCH_URL: url, INTENTWATCH_TOKEN: ADMIN_TOKEN };
     const program = await Program.start(MAIN, ['reload'], env);
     await program.ending();
     return program.stdout.join('\n');
   };
   await write(configOf([hashOf(1), hashOf(2)]));
-  expect(await reload()).toBe('subjects: +1\nsubscriptions: orders');
-  expect(await reload()).toMatch(/^nothing has changed since the daemon last read it/);
+  // Before the command has begun the daemon would have read the file by itself.
+  const { body } = await callApi(daemon.url, { method: 'POST', path: '/reload' });
+  const replayed = await cannedServer(() => ({ status: 200, body }));
+  later(() => replayed.close());
+  expect(await reload(replayed.url)).toBe('subjects: +1\nsubscriptions: orders');
+  expect(await reload(daemon.url)).toMatch(/^nothing has changed since the daemon last read it/);
 });
 
 test('tokens are other ones after a reload, also for who follows the log', async () => {
