@@ -51,6 +51,8 @@ describe('two processes that hold answers about one subject', () => {
       prefix: testPrefix(),
       receivers: { hook: { url: hook.url } },
       subscriptions: [{ name: 's', wallets: [WALLET_A], intents: [HASH], receivers: ['hook'] }],
+      // The page is waited for however long the rest takes.
+      more: { upstream: { baseUrl: server.url, apiKey: 'key', timeout: '5m' } },
     };
     const pageAsked = server.asks(({ query }) => query.wallet !== undefined);
     const first = await daemon(config);
