@@ -32,7 +32,7 @@ RUN ln -s /opt/intentwatch/bin/intentwatch.mjs /usr/local/bin/intentwatch
 
 # All that is ever written: nothing else of the root is nobody's, and it may be mounted read-only with a tmpfs at /tmp.
 # `dataDir: /var/lib/intentwatch` in the config keeps the private server's data on this volume.
-RUN mkdir -p /etc/intentwatch /var/lib/intentwatch && chown 65534:65534 /var/lib/intentwatch
+RUN mkdir -p /etc/intentwatch && install -d -m 700 -o 65534 -g 65534 /var/lib/intentwatch
 VOLUME /var/lib/intentwatch
 # nobody, as a number: Kubernetes' runAsNonRoot knows no names.
 USER 65534:65534

@@ -1,24 +1,75 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/**
- * Files that take longest, in the order in which they begin, so that none is left over for the end: those that run whole
- * systems and burn processors each between some that wait. All others follow by their size.
- */
-const LONGEST = [
-  ...['integration/quiet-hours', 'e2e/chaos', 'integration/wallet-pages', 'integration/routes'],
-  ...['integration/partner-routes', 'integration/check-live', 'e2e/facts', 'integration/discovery'],
-  ...['integration/clock-ahead', 'integration/upstream-outage', 'e2e/crash', 'integration/by-transaction'],
-  ...['integration/gateway-records', 'integration/sent-once', 'e2e/whole-flow', 'integration/digest'],
-  ...['integration/short-deliveries', 'integration/quote-expiry', 'integration/crash-poll', 'e2e/round-trip'],
-  ...['integration/handed-quotes', 'integration/server-limits', 'integration/replay', 'e2e/one-daemon'],
-  ...['integration/enabling-crash', 'integration/handing-back', 'integration/interleavings', 'e2e/package'],
-  ...['integration/receiver-pace', 'integration/finished', 'integration/repair', 'e2e/refusals'],
-  ...['property/upstream-mutations', 'conformance/interface', 'integration/dispatcher', 'e2e/npm-start'],
-  ...['integration/plan', 'integration/commands-deliveries', 'integration/plan-limits', 'e2e/shutdown'],
-  ...['integration/schema-version', 'integration/redis-monitor', 'integration/guarantees', 'e2e/demo'],
-  ...['long/never-dark', 'long/facts', 'long/lying-chains', 'long/books-chaos', 'long/reload'],
-];
+/** Files that take longest, in the order in which they begin, so that none is left over for the end. The others follow by size. */
+const LONGEST = `
+  integration/wallet-pages
+  conformance/sandbox-authorizations
+  property/config-secrets
+  integration/tracking
+  unit/quote-signature-vectors
+  integration/renamed-subscription
+  integration/commands-daemon
+  integration/added-receivers
+  integration/partner-routes
+  integration/checks
+  integration/routes
+  integration/receiver-pace
+  integration/plan
+  integration/check-live
+  integration/short-deliveries
+  integration/checks-daemon
+  integration/answers
+  integration/discovery
+  integration/quote-expiry
+  integration/api-routes
+  integration/by-transaction
+  integration/checks-recovery
+  conformance/sandbox-fuzz
+  integration/api-desk
+  integration/handed-quotes
+  integration/reload-files
+  integration/digest
+  e2e/console
+  integration/reload
+  integration/input-limits
+  integration/terminal
+  integration/gateway-records
+  integration/api-receiver-limits
+  integration/verify-examples
+  integration/receiver-disabled
+  integration/verify-claims
+  e2e/demo
+  integration/server-connections
+  integration/server-limits
+  integration/schema-version
+  integration/commands-deliveries
+  long/never-dark
+  long/plan-limits
+  long/books-chaos
+  long/package
+  long/facts
+  long/inbox-kills
+  long/faults
+  long/reload
+  long/postgres-kills
+  long/books-kills
+  long/crash
+  long/lying-chains
+  long/wallet-orders
+  long/hostile
+  long/redis-frozen
+  long/storms
+  long/expected-times
+  long/too-large-pages
+  long/console-faults
+  long/postgres-receiver
+  long/handle-once-examples
+  long/dashboard-alerts
+  long/short-delivery-kills
+`
+  .trim()
+  .split(/\s+/);
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -30,10 +81,17 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+/*
+ * Two tiers. `npm test` has all that runs in the test's process, and one quick case of each way to run the shipped program
+ * and of each optional part. test/long has what runs whole programs or optional parts again and again, under faults, or for
+ * long; test/long/** is left out by `npm test`. A command that only has to be run is run by test/support/command.ts.
+ */
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    globalSetup: ['test/support/redis-server.ts'],
+    globalSetup: ['test/support/optional-parts.ts', 'test/support/redis-server.ts'],
+    reporters: ['default', './test/support/skipped-reporter.ts'],
+    setupFiles: ['test/support/fast-check-seed.ts'],
     // Nothing of what tests promise: only an end, also on a machine that is many times slower than a quiet one.
     testTimeout: 900_000,
     hookTimeout: 900_000,

@@ -7,6 +7,7 @@ import { generateConfigFiles } from './generate/config.ts';
 import { generateConformanceFiles } from './generate/conformance.ts';
 import { generateConsumerFiles } from './generate/consumer.ts';
 import { generateEventFiles } from './generate/events.ts';
+import { generateLimitFiles } from './generate/limits.ts';
 import { generateMetricsFiles } from './generate/metrics.ts';
 import { generateVectorFiles } from './generate/vectors.ts';
 
@@ -25,6 +26,7 @@ export async function generatedFiles(): Promise<GeneratedFile[]> {
     generateConformanceFiles(),
     generateConsumerFiles(),
     generateEventFiles(),
+    generateLimitFiles(),
     generateMetricsFiles(),
     generateVectorFiles(),
   ]);

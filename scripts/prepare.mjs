@@ -3,9 +3,10 @@
 //   node scripts/prepare.mjs                what tests, checks and the demo need
 //   node scripts/prepare.mjs --production   what `npm start` needs
 //   node scripts/prepare.mjs --no-redis     what packing needs; with --production, what most commands need
-//   node scripts/prepare.mjs --tests        also what tests run against, where it can be installed: Postgres, Chromium,
-//                                           Prometheus with its Alertmanager, jsonnet, Go, Python and an EVM node
 //   node scripts/prepare.mjs --chaos        what `npm run chaos` needs: also faketime, where it can be installed
+//   node scripts/prepare.mjs --all          `npm run setup:all`: also the optional parts that some tests run against:
+//                                           Postgres, Chromium, Prometheus with its Alertmanager, jsonnet, Go, Python
+//                                           with aiosmtpd, faketime, an EVM node, Node 20 and 26; exit code 1 where one fails
 //
 // It runs on the machine's own Node (20 or newer) while nothing is installed yet, so it is plain JavaScript and uses
 // Node's own modules only. npm puts node_modules/.bin first on PATH for the script that follows: a `node` installed
@@ -25,7 +26,6 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { delimiter, dirname, join, resolve, sep } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -41,7 +41,7 @@ const modules = join(root, 'node_modules');
 const localNode = join(modules, '.bin', 'node');
 const stampFile = join(modules, '.intentwatch-prepared');
 const production = process.argv.includes('--production');
-const tests = process.argv.includes('--tests');
+const all = process.argv.includes('--all');
 const chaos = process.argv.includes('--chaos');
 const withoutRedis = process.argv.includes('--no-redis');
 
@@ -127,7 +127,7 @@ function writeStamp(scope) {
     writeFileSync(stampFile, `${fingerprint(installedText)} ${scope}\n`);
   } catch (error) {
     // A read-only node_modules: without the stamp the comparison is made again next time, which is only slower.
-    if (!['EACCES', 'EPERM', 'EROFS'].includes(error.code)) throw error;
+    if (!NOT_WRITABLE.includes(error.code)) throw error;
   }
 }
 
@@ -311,7 +311,7 @@ function endService(name) {
 
 /** Installs packages of the system's. Returns what was printed where that failed, else null. */
 function installPackage(...names) {
-  say(`installing ${names.join(' ')} (apt-get install ${names.join(' ')}) …`);
+  say(`installing ${names.join(' ')} as root (apt-get install ${names.join(' ')}) …`);
   // In runlevel 1 the package's scripts leave the service alone where there is no systemd.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1', NEEDRESTART_SUSPEND: '1' };
   const lock = ['-o', 'DPkg::Lock::Timeout=300'];
@@ -332,79 +332,103 @@ function installRedis(problem) {
   if (after !== null) throw new Missing(`${after}. ${redisAdvice()}`);
 }
 
-// ---- What tests run against -------------------------------------------------------------------------------------
-
-/**
- * What tests run against beside Redis, as packages of Debian's: a file that says it is there (a command, or an absolute
- * path) and the service that comes with it. A test without its tool is skipped and says so, but for those that CI needs.
- */
-const TEST_PACKAGES = [
-  { name: 'postgresql', there: '/usr/lib/postgresql', service: 'postgresql' },
-  { name: 'chromium', there: 'chromium' },
-  { name: 'prometheus', there: 'promtool', service: 'prometheus' },
-  {
-    name: 'prometheus-alertmanager',
-    there: 'prometheus-alertmanager',
-    service: 'prometheus-alertmanager',
-  },
-  { name: 'golang-go', there: 'go' },
-  { name: 'python3', there: 'python3' },
-  { name: 'jsonnet', there: 'jsonnet' },
-];
-
-/** An EVM node for tests; apart from the dependencies, for its package is not built for every system. */
-const ANVIL = { spec: '@foundry-rs/anvil@1.7.1', folder: join(modules, '.intentwatch-anvil') };
-
-function isThere(place) {
-  return place.startsWith('/') ? existsSync(place) : findOnPath(place) !== null;
-}
-
-/** Installs what it can of what `wanted` names; where it cannot, it says so and the tests of it are skipped. */
-function installPackages(wanted) {
-  const missing = wanted.filter(({ there }) => !isThere(there));
-  if (missing.length === 0 || findOnPath('apt-get') === null || process.getuid?.() !== 0) return;
-  const output = installPackage(...missing.map(({ name }) => name));
-  if (output !== null) {
-    const names = missing.map(({ name }) => name).join(', ');
-    process.stderr.write(`${output}\n${names} could not be installed (see above)\n`);
-    return;
-  }
-  for (const { service } of missing) if (service !== undefined) endService(service);
-}
-
-function anvilIsReady() {
-  return existsSync(join(ANVIL.folder, 'node_modules/.bin/anvil'));
-}
-
-function installAnvil() {
-  say(`installing an EVM node (npm i ${ANVIL.spec}) …`);
-  mkdirSync(ANVIL.folder, { recursive: true });
-  writeFileSync(join(ANVIL.folder, 'package.json'), '{ "private": true }\n');
-  try {
-    npm(['i', '--prefix', ANVIL.folder, ANVIL.spec], 'The tests against it are skipped.');
-  } catch (error) {
-    if (!(error instanceof Missing)) throw error;
-    process.stderr.write(`${error.message}\n`);
-  }
-}
+// ---- Optional parts ---------------------------------------------------------------------------------------------
 
 /** Bends a daemon's clock in `npm run chaos`, which does without it where it cannot be installed, and says so. */
-const FAKETIME = { name: 'faketime', there: 'faketime' };
+const FAKETIME = { name: 'faketime', there: ['faketime'] };
+
+/**
+ * What some tests run against beside Redis, as packages of Debian's: where it is looked for (commands, or absolute
+ * paths) and the service that comes with it. `test/support/optional-parts.ts` has the tests' side of this list.
+ */
+const OPTIONAL_PACKAGES = [
+  { name: 'postgresql', there: ['initdb', '/usr/lib/postgresql'], service: 'postgresql' },
+  { name: 'chromium', there: ['chromium', 'chromium-browser', 'google-chrome'] },
+  { name: 'prometheus', there: ['promtool'], service: 'prometheus' },
+  {
+    name: 'prometheus-alertmanager',
+    there: ['prometheus-alertmanager'],
+    service: 'prometheus-alertmanager',
+  },
+  { name: 'golang-go', there: ['go'] },
+  { name: 'python3', there: ['python3'] },
+  { name: 'python3-aiosmtpd', there: ['/usr/lib/python3/dist-packages/aiosmtpd'] },
+  { name: 'jsonnet', there: ['jsonnet'] },
+  FAKETIME,
+];
+
+/** Programs from npm; apart from the dependencies, for they are not built for every system, or exist in two versions. */
+const OPTIONAL_PROGRAMS = [
+  { name: 'an EVM node', spec: '@foundry-rs/anvil@1.7.1', command: 'anvil', folder: '.intentwatch-anvil' },
+  { name: 'Node 20', spec: 'node@20', command: 'node', folder: '.intentwatch-node-20', major: 20 },
+  { name: 'Node 26', spec: 'node@26', command: 'node', folder: '.intentwatch-node-26', major: 26 },
+];
+
+function isThere({ there }) {
+  return there.some((place) => (place.startsWith('/') ? existsSync(place) : findOnPath(place) !== null));
+}
+
+/** Installs the missing packages where it can. Returns the names of those that are missing still. */
+function installPackages(wanted) {
+  const missing = wanted.filter((part) => !isThere(part));
+  const names = missing.map(({ name }) => name);
+  if (missing.length === 0) return [];
+  if (findOnPath('apt-get') === null || process.getuid?.() !== 0) return names;
+  const output = installPackage(...names);
+  if (output !== null) {
+    process.stderr.write(`${output}\n${names.join(', ')} could not be installed (see above)\n`);
+    return names;
+  }
+  for (const { service } of missing) if (service !== undefined) endService(service);
+  return [];
+}
+
+/** Whether a program is installed here, or, for a version of Node, anywhere on PATH. */
+function programIsReady({ command, folder, major: wanted }) {
+  if (existsSync(join(modules, folder, 'node_modules/.bin', command))) return true;
+  if (wanted === undefined) return false;
+  return (process.env.PATH ?? '')
+    .split(delimiter)
+    .map((place) => findOnPath(command, place))
+    .some((file) => file !== null && major(run(file, ['-v']).output) === wanted);
+}
+
+function installProgram({ name, spec, folder }) {
+  say(`installing ${name} (npm i ${spec}) …`);
+  const target = join(modules, folder);
+  mkdirSync(target, { recursive: true });
+  writeFileSync(join(target, 'package.json'), '{ "private": true }\n');
+  npm(['i', '--prefix', target, spec], 'Without it its tests are skipped.');
+}
 
 function extraPackages() {
-  return [...(tests ? TEST_PACKAGES : []), ...(chaos ? [FAKETIME] : [])];
+  return all ? OPTIONAL_PACKAGES : chaos ? [FAKETIME] : [];
 }
 
 function extrasAreReady() {
-  return extraPackages().every(({ there }) => isThere(there)) && (!tests || anvilIsReady());
+  return extraPackages().every(isThere) && (!all || OPTIONAL_PROGRAMS.every(programIsReady));
+}
+
+function installExtras() {
+  const missing = installPackages(extraPackages());
+  if (!all) return;
+  for (const program of OPTIONAL_PROGRAMS) if (!programIsReady(program)) installProgram(program);
+  if (missing.length === 0) return;
+  throw new Missing(
+    `missing optional parts: ${missing.join(', ')}. On Debian, type: sudo apt-get install ${missing.join(' ')}`,
+  );
 }
 
 // ---- One at a time ----------------------------------------------------------------------------------------------
 
-const lockFolder = join(
-  tmpdir(),
-  `intentwatch-prepare-${createHash('sha256').update(root).digest('hex').slice(0, 16)}`,
-);
+/**
+ * Inside the checkout, where only its owner can write: a name in the machine's folder for temporary files could be taken
+ * first by any other user. Readable by others, for whoever waits looks up which process holds it.
+ */
+const lockFolder = join(root, '.prepare-lock');
+
+/** The errors of a folder that this user cannot write in. */
+const NOT_WRITABLE = ['EACCES', 'EPERM', 'EROFS'];
 
 /** The process that holds the lock; null while it has not yet said so, or when the lock has just gone. */
 function lockHolder(folder) {
@@ -426,11 +450,18 @@ function removeStaleLock(deadPid) {
   const aside = `${lockFolder}.${process.pid}`;
   try {
     renameSync(lockFolder, aside);
-  } catch {
+  } catch (error) {
+    if (NOT_WRITABLE.includes(error.code)) throw notWritable(error);
     return;
   }
   if (lockHolder(aside) !== deadPid && !existsSync(lockFolder)) renameSync(aside, lockFolder);
   else rmSync(aside, { recursive: true, force: true });
+}
+
+function notWritable({ code }) {
+  return new Missing(
+    `${root} cannot be written (${code}), so nothing can be installed in it. As its owner, type: node scripts/prepare.mjs`,
+  );
 }
 
 /** Several npm scripts may start at once in one checkout; only one of them installs. */
@@ -440,11 +471,12 @@ async function takeLock() {
   let lookedWithoutHolder = 0;
   for (;;) {
     try {
-      mkdirSync(lockFolder);
-      writeFileSync(join(lockFolder, 'pid'), `${process.pid}\n`);
+      mkdirSync(lockFolder, { mode: 0o755 });
+      writeFileSync(join(lockFolder, 'pid'), `${process.pid}\n`, { mode: 0o644 });
       process.on('exit', () => rmSync(lockFolder, { recursive: true, force: true }));
       return;
     } catch (error) {
+      if (NOT_WRITABLE.includes(error.code)) throw notWritable(error);
       if (error.code !== 'EEXIST') throw error;
     }
     const holder = lockHolder(lockFolder);
@@ -486,8 +518,7 @@ async function main() {
     installNode();
     writeStamp(scope);
   }
-  installPackages(extraPackages());
-  if (tests && !anvilIsReady()) installAnvil();
+  installExtras();
 }
 
 try {

@@ -1,5 +1,5 @@
 import { writeSync } from 'node:fs';
-import { type DestinationStream, pino } from 'pino';
+import { type DestinationStream, type LoggerOptions, pino } from 'pino';
 
 /** What a log shows of an error. */
 type LoggedError = {
@@ -13,16 +13,17 @@ type LoggedError = {
 
 /**
  * An error as it is logged: only what is known to be harmless. The Redis client hangs the command on an error, with the
- * script and every argument, and Redis quotes the first of them in some messages.
+ * script and every argument, and Redis quotes the first of them in some messages. Other messages quote the upstream.
  */
 export function loggedError(error: Error): LoggedError {
   const { type, message, stack } = pino.stdSerializers.err(error);
+  const shown = (text: string): string => withoutPrivateWords(withoutArguments(text));
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
   const command = commandOf(error);
   return {
     type,
-    message: withoutArguments(message),
-    ...(stack === undefined ? {} : { stack: withoutArguments(stack) }),
+    message: shown(message),
+    ...(stack === undefined ? {} : { stack: shown(stack) }),
     ...(code === undefined ? {} : { code }),
     ...(command === undefined ? {} : { command }),
   };
@@ -37,6 +38,76 @@ function commandOf(error: Error): string | undefined {
 /** What Redis says of a command that it does not know, without the arguments that it quotes. */
 export function withoutArguments(text: string): string {
   return text.replaceAll(/, with args beginning with:.*/g, '');
+}
+
+/** How the daemon's log is written; the level is its user's choice. */
+export const LOG_OPTIONS = {
+  base: null,
+  serializers: { error: loggedError },
+  formatters: {
+    log: (line) => Object.fromEntries(Object.entries(line).map(([key, value]) => [key, redacted(value)])),
+  },
+} as const satisfies LoggerOptions;
+
+const ADDRESS = '[address]';
+const SECRET = '[secret]';
+
+/** What ends a word of a log line. */
+const WORD = /[^\s<>"'=:,;/]+/g;
+
+/**
+ * How secrets begin whose makers mark them so: of webhooks, payment services, code hosts, chats, clouds, signed tokens. A
+ * mark may follow any punctuation. That of a signed token follows none of its own characters: else a word would be searched
+ * anew at each mark in it.
+ */
+const SECRET_START =
+  /(?:^|[^A-Za-z0-9])(?:(?:whsec|whsk|sk|rk|ghp|gho|ghs|ghr|github_pat|npm)_|glpat-|xox[a-z]-|(?:AKIA|ASIA)[A-Z0-9])|(?:^|[^\w-])eyJ[\w-]+\./;
+
+/**
+ * A value of a log line, however deep, without mail addresses and words that are marked as secrets: the upstream may send
+ * either, also as the name of a member. Errors have a serializer of their own.
+ */
+function redacted(value: unknown): unknown {
+  if (typeof value === 'string') return withoutPrivateWords(value);
+  if (Array.isArray(value)) return value.map(redacted);
+  if (typeof value !== 'object' || value === null) return value;
+  if (![Object.prototype, null].includes(Object.getPrototypeOf(value))) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [withoutPrivateWords(key), redacted(one)]),
+  );
+}
+
+/** A text without mail addresses and words that are marked as secrets. Takes time linear in its length. */
+export function withoutPrivateWords(text: string): string {
+  return text.replace(WORD, (word) => {
+    const at = word.indexOf('@');
+    if (at > 0 && at < word.length - 1) return ADDRESS;
+    return SECRET_START.test(word) ? SECRET : word;
+  });
+}
+
+/** The longest word of the upstream that a log line shows, in characters. */
+const LONGEST_WORD = 64;
+
+/**
+ * A status of the upstream as a log line shows it. Those of the interface are letters, with hyphens and underscores
+ * between; anything else may be a secret. The event itself has it as it came.
+ */
+export function loggedStatus(status: string | null): string | null {
+  if (status === null) return null;
+  const shown = withoutPrivateWords(status);
+  if (shown !== status) return shown;
+  return status === '' || (status.length <= LONGEST_WORD && PLAIN_WORD.test(status)) ? status : SECRET;
+}
+
+const PLAIN_WORD = /^[a-z]+(?:[-_ ][a-z]+)*$/i;
+
+/** A type of event as a log line shows it: its word is made from the status, or from that of a failure. */
+export function loggedType(type: string, status: string | null): string {
+  const dot = type.indexOf('.');
+  const isPlain =
+    loggedStatus(status) === status && loggedStatus(type.slice(dot + 1)) === type.slice(dot + 1);
+  return isPlain ? type : `${type.slice(0, dot + 1)}${SECRET}`;
 }
 
 /** Where text goes for good before `write` returns. */

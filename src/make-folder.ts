@@ -1,10 +1,16 @@
-import { existsSync } from 'node:fs';
-import { mkdir, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { closeSync, existsSync, openSync } from 'node:fs';
+import { mkdir, stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+/** The file that stands in each folder that was made here: only such a folder is ever changed later. */
+export const FOLDER_MARKER = '.intentwatch-folder';
+
+const MARKER_TEXT =
+  'Intentwatch made this folder. At each start it takes the rights of others on the folder and on its own files away.\n';
 
 /**
- * Makes a folder for this user alone, with those above it, where there is none. Node's own `recursive` never ends where a
- * folder exists but takes none, as in `/proc`.
+ * Makes a folder for this user alone, with those above it, where there is none, and marks each that it makes. Node's own
+ * `recursive` never ends where a folder exists but takes none, as in `/proc`.
  */
 export async function makeFolder(folder: string): Promise<void> {
   const parent = dirname(folder);
@@ -15,5 +21,19 @@ export async function makeFolder(folder: string): Promise<void> {
   } catch (error) {
     const exists = error instanceof Error && 'code' in error && error.code === 'EEXIST';
     if (!exists || !(await stat(folder)).isDirectory()) throw error;
+    return;
+  }
+  await writeFile(join(folder, FOLDER_MARKER), MARKER_TEXT, { mode: 0o600 });
+}
+
+/**
+ * Makes an empty file for this user alone where there is none. SQLite would make it as the umask of the process says. One
+ * that is there is not opened: closing it would give up the locks that SQLite has on it in this process.
+ */
+export function makePrivateFile(file: string): void {
+  try {
+    closeSync(openSync(file, 'ax', 0o600));
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
   }
 }

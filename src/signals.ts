@@ -3,7 +3,8 @@ import type { EndpointCall } from './chains/endpoint.ts';
 import type { BreakKind } from './domain/books/breaks.ts';
 import type { Decision } from './domain/changes/decision.ts';
 import type { Event } from './domain/events/event.ts';
-import type { SubjectKind } from './domain/subjects/subject.ts';
+import type { UnmatchedReason } from './domain/events/unmatched.ts';
+import type { ReservedKind, SubjectKind } from './domain/subjects/subject.ts';
 import type { TransferMove } from './domain/transfers/transfer-move.ts';
 import type { ReceiverMove } from './store/receivers.ts';
 import type { ForeignEntry } from './store/stored.ts';
@@ -28,6 +29,10 @@ export type SignalMap = {
   'record.decided': [{ subject: string; kind: SubjectKind; outcome: RecordOutcome; reason: string | null }];
   'transfer.delivered': [{ route: string; ratio: number }];
   'transfer.moved': [{ move: TransferMove; eventId: string }];
+  /** An answer had so many records of a reserved kind. `id` is that of the first, as it may be logged. */
+  'record.reserved': [{ kind: ReservedKind; id: string; count: number }];
+  /** A record of a wallet was found too large to be read; `id`: where that could be read. */
+  'record.too-large': [{ wallet: string; id: string | null; reason: string }];
   'record.unreadable': [{ where: string; reason: string }];
   'event.committed': [{ event: Event; kind: SubjectKind }];
   'delivery.opened': [{ receiver: string; eventId: string; eventType: string }];
@@ -56,6 +61,8 @@ export type SignalMap = {
   ];
   'receiver.moved': [{ receiver: string; move: ReceiverMove; reason: string }];
   'relay.moved': [{ holding: boolean }];
+  /** An event that no receiver gets was counted. */
+  'event.unmatched': [{ reason: UnmatchedReason }];
   'relay.stopped': [{ stopped: boolean }];
   'store.foreign': [ForeignEntry];
   'relay.set-aside': [{ entry: string }];

@@ -1,14 +1,13 @@
 import { withArrivals } from '../../src/domain/cadence/arrivals.ts';
-import type { Listing } from '../../src/domain/cadence/listing-choice.ts';
+import { LISTINGS, type Listing } from '../../src/domain/cadence/listing-choice.ts';
 import { nextPoll, type PlannedPoll } from '../../src/domain/cadence/next-poll.ts';
 import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
 import { coveredWait } from '../../src/domain/cadence/watched.ts';
 import { unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
 import { asSubjectId, type SubjectId } from '../../src/domain/subjects/subject.ts';
-import type { SweepScope } from '../../src/queues/polls/sweeps.ts';
+import { type SweepScope, statusOf } from '../../src/queues/polls/sweeps.ts';
 import {
   coverMs,
-  narrowListing,
   nextListing,
   nextPage,
   type PollMoment,
@@ -153,13 +152,14 @@ export class Simulation {
     for (let from = 0; from < this.#wallets.length; from += 500) {
       const named = this.#wallets
         .slice(from, from + 500)
-        .flatMap(({ subject }) => [rootOf(subject), subject]);
+        .flatMap(({ subject }) => [rootOf(subject), subject, '', '']);
       await this.#redis.iwWant(
         this.#keys.wanted,
         this.#keys.plan(SURFACE),
         this.#keys.claims(''),
         this.#keys.subject(''),
         String(this.#nowMs),
+        this.#keys.since,
         ...named,
       );
     }
@@ -262,7 +262,7 @@ export class Simulation {
     const wallet = this.#walletOf(subject);
     const sweep = wallet.sweeps.get(route ?? '');
     if (route === null || sweep === undefined) return { next: null, observed: NOTHING_OBSERVED };
-    const listing = narrowListing(route);
+    const listing = LISTINGS.find((one) => one === statusOf(route)) ?? 'head';
     const page = { listing, before: sweep.before, sinceMs: sweep.sinceMs };
     const taken = this.#takePage(wallet, page, nowMs);
     const observed = {

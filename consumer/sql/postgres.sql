@@ -7,13 +7,12 @@ CREATE TABLE IF NOT EXISTS intentwatch_inbox (
 );
 CREATE INDEX IF NOT EXISTS intentwatch_inbox_handled_at ON intentwatch_inbox (handled_at);
 
--- The newest event that was handled of each subject.
-CREATE TABLE IF NOT EXISTS intentwatch_subjects (
+-- The newest event of each subject that was handled, for each fact: {"status": {"epoch", "sequence", "atMs"}, …} as JSON.
+CREATE TABLE IF NOT EXISTS intentwatch_facts (
   consumer text NOT NULL,
   subject text NOT NULL,
-  sequence bigint NOT NULL,
-  occurred_at timestamptz NOT NULL,
+  newest text NOT NULL,
   handled_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (consumer, subject)
 );
-CREATE INDEX IF NOT EXISTS intentwatch_subjects_handled_at ON intentwatch_subjects (handled_at);
+CREATE INDEX IF NOT EXISTS intentwatch_facts_handled_at ON intentwatch_facts (handled_at);

@@ -7,13 +7,12 @@ CREATE TABLE IF NOT EXISTS intentwatch_inbox (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS intentwatch_inbox_handled_at ON intentwatch_inbox (handled_at);
 
--- The newest event that was handled of each subject.
-CREATE TABLE IF NOT EXISTS intentwatch_subjects (
+-- The newest event of each subject that was handled, for each fact: {"status": {"epoch", "sequence", "atMs"}, …} as JSON.
+CREATE TABLE IF NOT EXISTS intentwatch_facts (
   consumer TEXT NOT NULL,
   subject TEXT NOT NULL,
-  sequence INTEGER NOT NULL,
-  occurred_at INTEGER NOT NULL,
+  newest TEXT NOT NULL,
   handled_at INTEGER NOT NULL,
   PRIMARY KEY (consumer, subject)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS intentwatch_subjects_handled_at ON intentwatch_subjects (handled_at);
+CREATE INDEX IF NOT EXISTS intentwatch_facts_handled_at ON intentwatch_facts (handled_at);

@@ -1,28 +1,24 @@
 import { ACCEPTED, type Answer, answerOf } from './answer.ts';
 import { bodyTooLarge, RetryLater, WebhookError } from './error.ts';
 import type { AnyEvent } from './event.ts';
+import { MAX_WEBHOOK_BYTES } from './event-types.ts';
 import { type EventsOf, type Handler, type Handlers, HandlerTable, type Pattern } from './handlers.ts';
-import type { Inbox } from './inbox/inbox.ts';
+import type { Claim, Inbox } from './inbox/inbox.ts';
 import { createVerifier, type VerifiedWebhook, type VerifyOptions, type WebhookRequest } from './verify.ts';
-
-const DEFAULT_MAX_BODY_BYTES = 65_536;
 
 /** What a handler is told beside the event. `attemptedAt` is when this attempt was made; `isReplay`: it was sent once more. */
 export type Context = { attemptedAt: Date; isReplay: boolean };
 
 /** What a handler is told where there is an inbox. */
-export type InboxContext<Tx> = Context & {
-  /** What to write with: what is written is stored together with the event's id, or not at all. */
-  tx: Tx;
-  /** Whether a newer event of the same subject was handled before. */
-  isStale: boolean;
-  /** The `sequence` of the subject's event that was handled last; null for none. */
-  lastSequence: number | null;
-};
+export type InboxContext<Tx> = Context &
+  Claim & {
+    /** What to write with: what is written is stored together with the event's id, or not at all. */
+    tx: Tx;
+  };
 
 /** How webhooks are received. */
 export type ConsumerOptions = VerifyOptions & {
-  /** The largest body that is read. The daemon's stay below 20 kB. Default: 65,536. */
+  /** The largest body that is read. Default: 19,999, the largest that the daemon sends. */
   maxBodyBytes?: number;
   /** Is told of every webhook that is not answered 2xx. Default: `console.error`. */
   onError?: (error: unknown, webhook: { id: string | null }) => void;
@@ -31,7 +27,7 @@ export type ConsumerOptions = VerifyOptions & {
 /** What is added where there is an inbox. */
 export type InboxOptions<Tx> = {
   inbox: Inbox<Tx>;
-  /** What becomes of an event that is older than one of its subject that was handled. Default: `handle`. */
+  /** What becomes of an event that is older than one about the same fact that was handled. Default: `handle`. */
   stale?: 'handle' | 'skip';
 };
 
@@ -75,7 +71,7 @@ export function createConsumer<Tx>(
 }
 
 function consumerOf<C>(options: ConsumerOptions, run: Run<C>): Consumer<C> {
-  const { maxBodyBytes = DEFAULT_MAX_BODY_BYTES, onError = reportOnConsole } = options;
+  const { maxBodyBytes = MAX_WEBHOOK_BYTES, onError = reportOnConsole } = options;
   const verify = createVerifier(options);
   const handlers = new HandlerTable<C>();
   /** By event id: what comes again while it is handled waits for the same end, without a connection of its own. */

@@ -19,7 +19,8 @@ export {
   isKnownEvent,
   type KnownEvent,
 } from './event.ts';
-export { EVENT_TYPES, type EventEnvelope, type JsonValue } from './event-types.ts';
+export { EVENT_TYPES, type EventEnvelope, type FactKind, type JsonValue } from './event-types.ts';
+export { type Fact, factOf } from './facts.ts';
 export type { Handler, Handlers, Pattern } from './handlers.ts';
 export type { HeadersInput } from './headers.ts';
 export type { Claim, Inbox } from './inbox/inbox.ts';

@@ -17,7 +17,7 @@ export type VerifiedWebhook = { id: string; attemptedAt: Date; isReplay: boolean
 export type VerifyOptions = {
   /** `whsec_…`, `whpk_…`, a list while one is being replaced, or a function that gives them. */
   secrets: Secrets;
-  /** How far the clocks may be apart, and how old an attempt may be. Default: 300. */
+  /** How far the clocks may be apart, and how old an attempt may be: a finite positive number. Default: 300. */
   toleranceSeconds?: number;
   /** The clock, in milliseconds since 1970. Default: `Date.now`. */
   now?: () => number;
@@ -25,11 +25,11 @@ export type VerifyOptions = {
 
 /**
  * Makes the function that verifies webhooks: it returns the event, or throws a `WebhookError` that says why not. Both
- * kinds of signatures are compared in constant time. Throws at once where a secret is none.
+ * kinds of signatures are compared in constant time. Throws at once where a secret or `toleranceSeconds` is none.
  */
 export function createVerifier(options: VerifyOptions): (request: WebhookRequest) => VerifiedWebhook {
   const keys = createKeyring(options.secrets);
-  const toleranceSeconds = options.toleranceSeconds ?? DEFAULT_TOLERANCE_SECONDS;
+  const toleranceSeconds = parseTolerance(options.toleranceSeconds ?? DEFAULT_TOLERANCE_SECONDS);
   const now = options.now ?? Date.now;
   return ({ headers, body }) => {
     const bytes = bytesOf(body);
@@ -56,6 +56,13 @@ export function createVerifier(options: VerifyOptions): (request: WebhookRequest
       event,
     };
   };
+}
+
+/** No age is greater than NaN, and none is greater than Infinity: either would accept a webhook of any age. */
+function parseTolerance(seconds: unknown): number {
+  if (typeof seconds === 'number' && Number.isFinite(seconds) && seconds > 0) return seconds;
+  const found = typeof seconds === 'string' ? JSON.stringify(seconds) : String(seconds);
+  throw new Error(`toleranceSeconds: found ${found}, expected a finite positive number of seconds`);
 }
 
 function bytesOf(body: unknown): Buffer {

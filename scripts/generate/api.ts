@@ -1,4 +1,4 @@
-import { documentOf } from '../../src/server/api/openapi.ts';
+import { documentOf, NEEDED } from '../../src/server/api/openapi.ts';
 import type { ApiRoute } from '../../src/server/api/route.ts';
 import { ROUTES } from '../../src/server/api/routes.ts';
 
@@ -19,8 +19,9 @@ All stand below \`/api/v1\`. A running daemon describes them at \`/api/v1/openap
 [openapi.json](openapi.json)), from which clients can be made. [The API](api.md) begins at the beginning.
 
 - A request needs \`Authorization: Bearer\` and a token of the config: \`server.token\` or \`server.tokens.admin\` for all,
-  \`server.tokens.read\` for routes that change nothing. Without a token in the config the API is on only where
-  \`server.host\` is a loopback address, needs none, and answers programs of this machine, not pages of other sites.
+  \`server.tokens.read\` for routes that change nothing, \`server.tokens.consume\` for these and for routes that change
+  consumers. Without a token in the config the API is on only where \`server.host\` is a loopback address, needs none,
+  and answers programs of this machine, not pages of other sites.
 - What is refused is answered with \`application/problem+json\` (RFC 9457): \`detail\` says what was found and what was
   expected, \`errors\` where.
 - A list carries \`next\` while there is more: pass it as \`cursor\`. A page can be short, or empty, and still carry \`next\`.
@@ -68,7 +69,7 @@ function section(route: ApiRoute, document: object): string {
   );
   return [
     `### ${route.method} ${route.path}`,
-    `${route.summary}. ${route.scope === 'admin' ? 'Needs an admin token.' : ''}`.trim(),
+    `${route.summary}. ${NEEDED[route.scope] ?? ''}`.trim(),
     ...(route.description === undefined ? [] : [route.description]),
     ...(rows.length === 0 ? [] : [['| Parameter | Type | Meaning |', '|---|---|---|', ...rows].join('\n')]),
     [...answers, ...problems].map((line) => `- ${line}`).join('\n'),

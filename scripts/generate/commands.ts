@@ -55,8 +55,9 @@ const CLONE = `## From a clone
 |---|---|
 | \`npm start -- --config intentwatch.yaml\` | installs what is missing, then \`start\` |
 | \`npm run demo\` | the demo; \`npm run demo -- --for 20\` for 20 s |
-| \`npm test\` | the tests, without the matrices of faults |
-| \`npm run test:long\` | the matrices: every fault, every order, every rule broken once |
+| \`npm test\` | the tests that run in one process, and one of each way to run the program; without optional parts that are missing |
+| \`npm run setup:all\` | installs the optional parts: Postgres, Chromium, Prometheus, jsonnet, Go, Python, faketime, an EVM node |
+| \`npm run test:long\` | the long tests: whole programs again and again, every fault, every order, every rule broken once |
 | \`npm run check\` | types, lint, unused code, generated files |
 | \`npm run generate\` | makes the generated pages and schemas anew |
 | \`npm run bench -- NAME\` | a benchmark ([benchmarks.md](benchmarks.md)) |

@@ -447,25 +447,50 @@ const RECORDS_OF_RECEIVERS: { readonly [word: string]: JsonObject } = {
   events_dropped: { reason: 'the retention of events has ended before they were delivered', count: 3 },
 };
 
-/** An event as the store makes it when a surface of the upstream or a receiver goes down or comes back. */
+const TOO_LARGE: JsonObject = {
+  surface: 'status',
+  reason: 'a page of one record: found more than 1048576 bytes',
+  wallet: `wallet:${WALLET}`,
+  id: `intent:${HASH}`,
+};
+
+/** What an event about the daemon itself is about, and its record. */
+const REPORTS: { readonly [word: string]: { subject: string; record: JsonObject } } = {
+  storage_truncated: {
+    subject: 'intentwatch:storage',
+    record: {
+      file: 'appendonly.aof.7.incr.aof',
+      lostBytes: 48_213,
+      lostFrom: '2026-11-20T11:29:58.000Z',
+      lostUntil: '2026-11-20T11:30:02.417Z',
+      reason: 'the append-only file of the embedded Redis was damaged at its end: its last writes are lost',
+    },
+  },
+};
+
+/** An event as the store makes it about the upstream, a receiver or the daemon itself. */
 function operatorEvent(type: string, index: number): Event {
   const [kind = '', word = ''] = type.split('.');
+  const report = kind === 'intentwatch' ? REPORTS[word] : undefined;
   const isReceiver = kind === 'receiver';
-  const before = word.startsWith('un') || word === 'failing' ? 'ok' : isReceiver ? 'failing' : `un${word}`;
+  const isMove = word !== 'record_too_large';
+  const isFailure = word.startsWith('un') || word === 'failing' || !isMove;
+  const before = isFailure ? 'ok' : isReceiver ? 'failing' : `un${word}`;
   const reason = before === 'ok' ? 'upstream status: found no answer within 10000 ms; expected HTTP 200' : '';
+  const ofUpstream = isMove ? { surface: 'status', reason } : TOO_LARGE;
   const ofReceiver = { receiver: 'backend', ...RECORDS_OF_RECEIVERS[word] };
   return makeEvent({
-    subject: { kind, id: isReceiver ? 'receiver:backend' : 'upstream:status' },
+    subject: { kind, id: report?.subject ?? (isReceiver ? 'receiver:backend' : 'upstream:status') },
     sequence: index + 1,
     transition: {
       type,
       status: word,
-      previousStatus: before,
+      previousStatus: report === undefined ? before : 'ok',
       changes: ['status'],
       skipped: false,
       regression: false,
     },
-    record: isReceiver ? ofReceiver : { surface: 'status', reason },
+    record: report?.record ?? (isReceiver ? ofReceiver : ofUpstream),
     updatedAt: null,
     nowMs: (START_SECONDS + index * 60) * 1_000,
   });

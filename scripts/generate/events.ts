@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { RENDERED_EVENT } from '../../src/domain/events/event-schema.ts';
 import { EVENT_TYPES } from '../../src/domain/events/event-types.ts';
+import { FACT_KINDS, factKindOfType } from '../../src/domain/events/fact-kinds.ts';
 import { asyncApi } from './asyncapi.ts';
 import { isSchema, type Schema } from './config-page.ts';
 import { exampleEvents } from './event-examples.ts';
@@ -121,6 +122,7 @@ upstream.unreachable | A surface of the upstream gives no usable answers. | thre
 upstream.reachable | It answers again. | a request succeeds after \`upstream.unreachable\`
 upstream.unauthorized | It refuses the API key (401 or 403). | at once where the answer says that the key is invalid or has expired, else when three different subjects, or all there are, are refused; then one probe every 15 s. A 403 to a request that carries no key (vaults, gateway jobs, open quotes) is about its path: \`upstream.unreachable\`
 upstream.authorized | It takes the key again. | a request succeeds after \`upstream.unauthorized\`
+upstream.record_too_large | A record of the wallet \`record.wallet\` is too large to be read; \`record.id\` names it where that can be read. Its changes are not seen, nor what a listing shows behind it. | a page of the wallet with \`limit=1\` is beyond the [limits](limits.md); once for each record
 
 receiver.failing | Deliveries to a receiver fail. | four failures in a row, of three different deliveries or after ten minutes without a success
 receiver.disabled | Nothing is attempted any more; its events are kept for \`retention\`. \`record.by\` says why: \`failures\`, \`gone\` (an answer of 410) or \`operator\`. | \`disableAfter\` of nothing but failures, at least four of them; a 410; \`receivers disable\`
@@ -129,6 +131,7 @@ receiver.paused | Its operator has paused it: its events are kept for \`retentio
 receiver.resumed | Its operator has resumed it. | at once
 receiver.events_dropped | Events whose \`retention\` has ended before the receiver got them are lost for it. | the first of them, \`record.count\` at once; again only after the receiver has got on
 
+intentwatch.storage_truncated | The file of the embedded Redis had lost its end: the last writes are lost. \`record.lostBytes\` says how many bytes at least; they were written between \`record.lostFrom\` (null where it is not known) and \`record.lostUntil\`. | at the start that found it, or when the embedded Redis was started again
 intentwatch.test | A test. Nothing has happened. | somebody types \`intentwatch test RECEIVER\`; it passes by the filters
 `);
 
@@ -150,7 +153,7 @@ deposit-address | Deposit addresses | A record of this kind on a page of a subsc
 route | Routes | A route that a subscription names, by \`route:<name>\`, or \`route:v1:<name>\` where it is priced with the key. The record is made from an answer of the \`service\` (\`open\`, \`v1\`), and its amounts are base units: \`output\` and \`minimumOutput\` of the best quote, \`previousOutput\` (told before this), \`outputPerInput\` (in token units where both \`decimals\` are known, else in base units), \`fees\` (a sum per token), \`fillEstimateSeconds\`, \`solvers\` (how many quote). \`quote\` is the best quote as the service gave it, but for \`encodedRoute\` or \`execution\`, which is long and of use only to whoever funds this very quote; a quote that is longer than 12,000 characters even so is left out (null). New quote ids, expiry times, another solver at much the same price, and smaller moves make no event.
 upstream | The upstream | For whoever runs the daemon; \`data.subject.id\` is \`upstream:status\`, \`upstream:gateway\`, \`upstream:quotes\` or \`upstream:partner-quotes\`.
 receiver | Receivers | For whoever runs the daemon; \`data.subject.id\` is \`receiver:<name>\`. They go to the other receivers, never to the one they are about.
-intentwatch | Tests | To see a receiver work.
+intentwatch | The daemon | For whoever runs the daemon, and \`intentwatch.test\` to see a receiver work.
 `);
 
 const INTRODUCTION = `# Events
@@ -161,12 +164,13 @@ An event says that a watched thing changed. It is made once, kept for \`retentio
 is entitled to it. A webhook's body is the event as JSON; a mail says the same in words.
 
 - **Who gets it.** The receivers of the subscriptions that lead to the subject, where the receiver's \`events\` let the
-  type through (a webhook's default is \`["*"]\`, a mail's is \`["*", "!*.updated"]\`). \`upstream.*\` and \`receiver.*\` go to
-  every receiver whose \`events\` name them (\`"upstream.*"\`), whatever it is subscribed to, and to no other: \`"*"\` does not
-  include them.
+  type through (a webhook's default is \`["*"]\`, a mail's is \`["*", "!*.updated"]\`). \`upstream.*\`, \`receiver.*\` and
+  \`intentwatch.*\` go to every receiver whose \`events\` name them (\`"upstream.*"\`), whatever it is subscribed to, and to no
+  other: \`"*"\` does not include them.
 - **Twice.** The same event can come twice, always with the same \`id\`. Keep the ids that you have handled.
-- **Order.** Events of one subject can overtake each other, after a retry for example. \`data.sequence\` orders them. With
-  \`ordering: subject\` a receiver gets them one after another.
+- **Order.** Events of one subject can overtake each other, after a retry for example. \`data.sequence\` orders them. An event
+  is stale only where you have handled a newer one about the same [fact](#facts): a proof that overtakes a status does not
+  replace it. With \`ordering: subject\` a receiver gets them one after another.
 - **Replay.** An event that the operator sends once more keeps its \`id\` and carries the header \`intentwatch-replay: true\`.
 - **Two changes between two polls** come as one event, with \`skipped: true\` where a usual step was not seen.
 - **Words that are not listed here** come too: a new status \`frozen\` of an intent is \`intent.frozen\`, and a kind of
@@ -179,6 +183,15 @@ Every event fits [events/schema.json](events/schema.json) (JSON Schema 2020-12).
 are in [intentwatch-consumer](consumer.md).
 `;
 
+const FACTS = `Each event is about one fact of its subject; the tables below name it for each type. Of two events about the same fact the
+one with the larger \`data.sequence\` is newer. Every status and every update has the whole record: of these two kinds
+together the newest has the newest \`data.record\` and \`data.transfer\`. Events about other facts repeat it.
+
+For a type that is not listed: where \`data.status\` differs from \`data.previousStatus\`, or is the word of the type, the
+event is about the status. Letters compare in any case. Else the word decides as in the other tables, and a word that is
+in none of them is a notice. \`quote.expired\` and \`vault.expired\` follow this rule too: they are about the status where the
+upstream has that status.`;
+
 function renderPage(schema: Schema, examples: ReadonlyMap<string, RenderedEvent>): string {
   const envelope = [
     '## The envelope',
@@ -187,18 +200,27 @@ function renderPage(schema: Schema, examples: ReadonlyMap<string, RenderedEvent>
     '|---|---|---|',
     ...rows(schema, ''),
   ];
+  const facts = [
+    '## Facts',
+    '',
+    FACTS,
+    '',
+    '| Fact | Meaning |',
+    '|---|---|',
+    ...Object.entries(FACT_KINDS).map(([kind, meaning]) => `| ${kind} | ${meaning} |`),
+  ];
   const sections = [...SECTIONS].map(([kind, [title, text = '']]) => {
     const lines = EVENT_TYPES.filter((type) => type.startsWith(`${kind}.`)).map((type) => {
       const meaning = MEANINGS.get(type);
       if (meaning === undefined) throw new Error(`found no meaning of ${type}, expected one in MEANINGS`);
-      return `| \`${type}\` | ${meaning.join(' | ')} | [JSON](events/${type}.json) |`;
+      return `| \`${type}\` | ${meaning.join(' | ')} | ${factKindOfType(type)} | [JSON](events/${type}.json) |`;
     });
-    const head = ['| Type | Meaning | Comes when | Example |', '|---|---|---|---|'];
+    const head = ['| Type | Meaning | Comes when | Fact | Example |', '|---|---|---|---|---|'];
     return [`## ${title}`, '', text, '', ...head, ...lines];
   });
   const example = jsonFile(examples.get('intent.filled') ?? {}).trimEnd();
   const whole = ['## An example', '', '```json', example, '```'];
-  return `${[[INTRODUCTION], envelope, ...sections, whole].map((lines) => lines.join('\n').trim()).join('\n\n')}\n`;
+  return `${[[INTRODUCTION], envelope, facts, ...sections, whole].map((lines) => lines.join('\n').trim()).join('\n\n')}\n`;
 }
 
 /** One row per member of the schema, with the path to it. */

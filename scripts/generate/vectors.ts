@@ -1,6 +1,9 @@
 import { formatHmacSecret, formatKeyPair } from '../../src/config/fields/signing-secret.ts';
+import { EVENT_TYPES } from '../../src/domain/events/event-types.ts';
+import { factKindOfType } from '../../src/domain/events/fact-kinds.ts';
 import { signatureHeader } from '../../src/notifiers/webhook/sign.ts';
 import { Secret } from '../../src/secret.ts';
+import { exampleEvents } from './event-examples.ts';
 
 const AT = 1_795_174_225;
 const HMAC = formatHmacSecret(Buffer.alloc(32, 7));
@@ -245,8 +248,26 @@ function escaped(json: string): string {
   );
 }
 
-/** An event of a subject, told by its number: the id and the time follow from the letters and digits. */
-type Delivery = [event: string, subject: string, sequence: number, second: number, verdict: Verdict];
+/** An event of a subject: the id and the time follow from the letter and the second. */
+type Delivery = [
+  event: string,
+  subject: string,
+  sequence: number,
+  second: number,
+  verdict: Verdict,
+  more?: Differing,
+];
+
+/** How an event differs from `intent.updated` of a transfer that is filled. */
+type Differing = {
+  type?: string;
+  status?: string;
+  previousStatus?: string | null;
+  epoch?: number;
+  payment?: string;
+  destinationTx?: string;
+  output?: string;
+};
 
 /** What the inbox says: `new` runs the handler, `stale` too or not, as the program chooses, `handled` never. */
 type Verdict = 'new' | 'stale' | 'handled';
@@ -310,25 +331,251 @@ const HANDLING: readonly { name: string; deliveries: readonly Delivery[] }[] = [
       ['g', 's', 2, 21, 'new'],
     ],
   },
+  {
+    name: 'an update, a proof and a reminder that overtake a status do not make it stale',
+    deliveries: [
+      ['e', 's', 5, 5, 'new'],
+      ['d', 's', 4, 4, 'new', { type: 'intent.verified', payment: 'destination' }],
+      ['b', 's', 2, 2, 'new', { type: 'intent.overdue', status: 'pending', previousStatus: 'pending' }],
+      ['c', 's', 3, 3, 'new', { type: 'intent.filled', previousStatus: 'pending' }],
+      ['a', 's', 1, 1, 'stale', { type: 'intent.pending', status: 'pending', previousStatus: null }],
+    ],
+  },
+  {
+    name: 'a return to an earlier status is a newer status',
+    deliveries: [
+      ['c', 's', 3, 3, 'new', { type: 'intent.pending', status: 'pending', previousStatus: 'filled' }],
+      ['b', 's', 2, 2, 'stale', { type: 'intent.filled', previousStatus: 'pending' }],
+    ],
+  },
+  {
+    name: 'payments are apart, and a newer verdict makes the earlier one of a payment stale',
+    deliveries: [
+      ['d', 's', 4, 4, 'new', { type: 'intent.disputed', payment: 'destination' }],
+      ['c', 's', 3, 3, 'new', { type: 'intent.verified', payment: 'source' }],
+      ['b', 's', 2, 2, 'stale', { type: 'intent.verified', payment: 'destination' }],
+    ],
+  },
+  {
+    name: 'an update with a word of its own is overtaken by none with another word',
+    deliveries: [
+      ['d', 's', 4, 4, 'new'],
+      ['c', 's', 3, 3, 'new', { type: 'intent.refund_sent' }],
+      ['b', 's', 2, 2, 'new', { type: 'intent.short' }],
+      ['a', 's', 1, 1, 'stale'],
+    ],
+  },
+  {
+    name: 'the epoch counts before the sequence',
+    deliveries: [
+      ['e', 's', 8, 8, 'new', { epoch: 1 }],
+      ['f', 's', 1, 20, 'new', { epoch: 2 }],
+      ['h', 's', 9, 9, 'stale', { epoch: 1 }],
+      ['i', 's', 10, 30, 'stale'],
+      ['g', 's', 2, 21, 'new', { epoch: 2 }],
+    ],
+  },
+  {
+    name: 'within an epoch the sequence counts, whatever the clock did',
+    deliveries: [
+      ['b', 's', 2, 5, 'new', { epoch: 1 }],
+      ['a', 's', 1, 20, 'stale', { epoch: 1 }],
+    ],
+  },
 ];
 
 function handlingOf({ name, deliveries }: (typeof HANDLING)[number]) {
   return {
     name,
-    deliveries: deliveries.map(([letter, subject, sequence, second, verdict]) => ({
-      event: {
-        id: `evt_${letter.repeat(40)}`,
-        type: 'intent.updated',
-        timestamp: new Date(Date.UTC(2026, 10, 20) + second * 1_000).toISOString(),
-        data: { subject: { kind: 'intent', id: `intent:${subject}` }, sequence },
-      },
+    deliveries: deliveries.map(([letter, subject, sequence, second, verdict, more]) => ({
+      event: eventOf({ letter, subject, sequence, second }, more),
       verdict,
     })),
   };
 }
 
+type Place = { letter: string; subject: string; sequence: number; second: number };
+
+function eventOf({ letter, subject, sequence, second }: Place, more: Differing = {}) {
+  const { type = 'intent.updated', status = 'filled', previousStatus = status, epoch } = more;
+  const { payment, destinationTx, output } = more;
+  const [kind = ''] = type.split('.');
+  return {
+    id: `evt_${letter.repeat(40)}`,
+    type,
+    timestamp: new Date(Date.UTC(2026, 10, 20) + second * 1_000).toISOString(),
+    data: {
+      subject: { kind, id: `${kind}:${subject}` },
+      sequence,
+      ...(epoch === undefined ? {} : { epoch }),
+      status,
+      previousStatus,
+      record: output === undefined ? {} : { output },
+      ...(payment === undefined ? {} : { proof: { payment, txHash: `0x${letter}` } }),
+      ...(destinationTx === undefined ? {} : { transfer: { destination: { txHash: destinationTx } } }),
+    },
+  };
+}
+
+/** Types that are not of the catalogue, and those whose word does not say alone what they are about. */
+const ODD_FACTS: readonly [name: string, fact: string, differing: Differing & { type: string }][] = [
+  ['a status that is not known', 'status', { type: 'intent.frozen', status: 'Frozen', previousStatus: null }],
+  ['a kind of record that is not known', 'update:updated', { type: 'swap.updated' }],
+  ['a word that is not known, under the same status', 'notice:acknowledged', { type: 'intent.acknowledged' }],
+  ['a status in another case', 'update:updated', { type: 'vault.updated', status: 'X', previousStatus: 'x' }],
+  [
+    'a status named like a verdict',
+    'status',
+    { type: 'intent.verified', status: 'verified', previousStatus: 'filled' },
+  ],
+  [
+    'a quote that expired by its status',
+    'status',
+    { type: 'quote.expired', status: 'expired', previousStatus: 'active' },
+  ],
+  ['a quote that expired by the clock', 'reminder', { type: 'quote.expired', status: 'active' }],
+  ['a verdict on another payment', 'proof:refund', { type: 'intent.disputed', payment: 'refund' }],
+  ['a word that objects have in some languages', 'notice:constructor', { type: 'intent.constructor' }],
+];
+
+/** Events with the names of the facts that they are about. */
+function factsOf() {
+  const examples = exampleEvents();
+  const ofCatalogue = EVENT_TYPES.map((type) => {
+    const example = examples.get(type);
+    if (example === undefined) throw new Error(`found no example of ${type}, expected one`);
+    const { status, previousStatus, proof } = example.data;
+    const kind = factKindOfType(type);
+    const key = { proof: proof?.payment, update: wordOf(type), notice: wordOf(type) }[kind as string];
+    const data = {
+      status,
+      previousStatus,
+      ...(proof === undefined ? {} : { proof: { payment: proof.payment } }),
+    };
+    return { name: type, event: { type, data }, fact: key === undefined ? kind : `${kind}:${key}` };
+  });
+  const odd = ODD_FACTS.map(([name, fact, differing]) => {
+    const { type, data } = eventOf({ letter: 'a', subject: 's', sequence: 1, second: 1 }, differing);
+    const { status, previousStatus, proof } = data;
+    return {
+      name,
+      event: { type, data: { status, previousStatus, ...(proof === undefined ? {} : { proof }) } },
+      fact,
+    };
+  });
+  return [...ofCatalogue, ...odd];
+}
+
+function wordOf(type: string): string {
+  return type.slice(type.indexOf('.') + 1);
+}
+
+type Row = (string | null)[];
+
+/** The events of a subject in the order in which they were made, and the tables of the examples after any other order. */
+type Life = { name: string; events: readonly Differing[]; tables: { [table: string]: Row[] } };
+
+const PENDING: Differing = { type: 'intent.pending', status: 'pending', previousStatus: null };
+const OVERDUE: Differing = { type: 'intent.overdue', status: 'pending' };
+const FILLED: Differing = { type: 'intent.filled', previousStatus: 'pending' };
+const UPDATED: Differing = { destinationTx: '0xd1' };
+const VERIFIED: Differing = { type: 'intent.verified', payment: 'destination', destinationTx: '0xd1' };
+
+const LIVES: readonly Life[] = [
+  {
+    name: 'a transfer that is filled, verified, and goes back to pending',
+    events: [
+      PENDING,
+      OVERDUE,
+      FILLED,
+      UPDATED,
+      VERIFIED,
+      { type: 'intent.pending', status: 'pending', previousStatus: 'filled' },
+      { type: 'intent.disputed', payment: 'destination', status: 'pending' },
+    ],
+    tables: {
+      subjects: [['intent:s', 'pending', null]],
+      proofs: [['intent:s', 'destination', 'disputed', '0xg']],
+      reminders: [['intent:s', 'overdue', 'pending']],
+    },
+  },
+  {
+    name: 'a transfer that is filled, updated and verified',
+    events: [PENDING, OVERDUE, FILLED, UPDATED, VERIFIED],
+    tables: {
+      subjects: [['intent:s', 'filled', '0xd1']],
+      proofs: [['intent:s', 'destination', 'verified', '0xe']],
+      reminders: [['intent:s', 'overdue', 'pending']],
+    },
+  },
+  {
+    name: 'a transfer that is paid out short and refunded in part',
+    events: [
+      FILLED,
+      UPDATED,
+      { type: 'intent.short' },
+      { type: 'intent.refund_sent', destinationTx: '0xd2' },
+      { ...VERIFIED, payment: 'source' },
+      VERIFIED,
+    ],
+    tables: {
+      subjects: [['intent:s', 'filled', '0xd2']],
+      proofs: [
+        ['intent:s', 'destination', 'verified', '0xf'],
+        ['intent:s', 'source', 'verified', '0xe'],
+      ],
+      notices: [[`evt_${'c'.repeat(40)}`, 'intent:s', 'intent.short']],
+    },
+  },
+  {
+    name: 'a quote that expires by the clock and is funded nevertheless',
+    events: [
+      { type: 'quote.active', status: 'active', previousStatus: null },
+      { type: 'quote.expiring', status: 'active' },
+      { type: 'quote.expired', status: 'active' },
+      { type: 'quote.submitted', status: 'submitted', previousStatus: 'active' },
+    ],
+    tables: {
+      subjects: [['quote:s', 'submitted', null]],
+      reminders: [['quote:s', 'expired', 'active']],
+    },
+  },
+  {
+    name: 'a route',
+    events: [
+      { type: 'route.available', status: 'available', previousStatus: null, output: '1' },
+      { type: 'route.moved', status: 'available', output: '2' },
+      { type: 'route.unavailable', status: 'unavailable', previousStatus: 'available' },
+      { type: 'route.available', status: 'available', previousStatus: 'unavailable', output: '3' },
+    ],
+    tables: { routes: [['route:s', 'available', '3']] },
+  },
+  {
+    name: 'a transfer whose sequence begins anew after a restore',
+    events: [
+      { ...PENDING, epoch: 1 },
+      { type: 'intent.updated', status: 'pending', epoch: 1, destinationTx: '0xd0' },
+      { type: 'intent.error', status: 'pending', epoch: 1 },
+      { ...PENDING, epoch: 2 },
+      { ...FILLED, epoch: 2, destinationTx: '0xd1' },
+    ],
+    tables: { subjects: [['intent:s', 'filled', '0xd1']] },
+  },
+];
+
+/** The sequence counts the events of an epoch. */
+function lifeOf({ name, events, tables }: Life) {
+  const made = events.map((differing, index) => {
+    const sequence = events.slice(0, index + 1).filter(({ epoch }) => epoch === differing.epoch).length;
+    const letter = String.fromCharCode('a'.charCodeAt(0) + index);
+    return eventOf({ letter, subject: 's', sequence, second: index + 1 }, differing);
+  });
+  const empty = { subjects: [], proofs: [], reminders: [], routes: [], notices: [] };
+  return { name, events: made, tables: { ...empty, ...tables } };
+}
+
 const ABOUT =
-  'For whoever writes a consumer in another language. Verification: headers in order as they came, the body in base64, the secrets that the consumer knows, its clock in Unix seconds; "accepted", or why it is refused. Handling: events that come one after another to a new inbox; "new" and "stale" are taken, "handled" was taken before. Generated from scripts/generate/vectors.ts with what signs in the daemon.';
+  'For whoever writes a consumer in another language. Verification: headers in order as they came, the body in base64, the secrets that the consumer knows, its clock in Unix seconds; "accepted", or why it is refused. Handling: events that come one after another to a new inbox; "new" and "stale" are taken, "handled" was taken before. Facts: what an event is about. Lives: events of a subject in the order in which they were made; in whatever order they come, the tables of examples/handle-once are these in the end. Generated from scripts/generate/vectors.ts with what signs in the daemon.';
 
 /** Webhooks with their verdicts, for consumers in any language. Paths within the repository. */
 export async function generateVectorFiles(): Promise<{ path: string; content: string }[]> {
@@ -340,6 +587,13 @@ export async function generateVectorFiles(): Promise<{ path: string; content: st
     headers,
     body: body.toString('base64'),
   }));
-  const content = JSON.stringify({ about: ABOUT, verification, handling: HANDLING.map(handlingOf) }, null, 1);
+  const vectors = {
+    about: ABOUT,
+    verification,
+    handling: HANDLING.map(handlingOf),
+    facts: factsOf(),
+    lives: LIVES.map(lifeOf),
+  };
+  const content = JSON.stringify(vectors, null, 1);
   return [{ path: 'consumer/vectors.json', content: `${content}\n` }];
 }

@@ -348,7 +348,13 @@ export class BookWriter {
     );
     const namesBeforeMs = nowMs - Math.max(retentionMs, LEAST_NAMED_MS);
     await this.#sql.run('DELETE FROM books_forgotten WHERE at_ms < ?', [namesBeforeMs]);
-    for (const table of ['books_closed_days', 'books_closings', 'books_breaks', 'books_mails']) {
+    for (const table of [
+      'books_closed_days',
+      'books_closings',
+      'books_breaks',
+      'books_mails',
+      'books_mail_recipients',
+    ]) {
       await this.#sql.run(`DELETE FROM ${table} WHERE at_ms < ?`, [beforeMs]);
     }
   }

@@ -11,7 +11,7 @@ const AGAIN_MS = 60_000;
 
 /** Holds the place of the books against the log. Null where it goes on. */
 export async function findBreak(place: Place, events: EventLog): Promise<Break | null> {
-  const [log, trimmed] = await Promise.all([events.name(), events.trimmed()]);
+  const [log, trimmed] = await Promise.all([events.ensureName(), events.trimmed()]);
   if (log !== place.log) {
     const detail = `found the event log ${log}, expected ${place.log}, read up to ${place.entry}: it was lost with its Redis. What happened between is not in the books but for what is still under way`;
     return { kind: 'other-log', detail, log, entry: trimmed ?? '0-0' };

@@ -130,7 +130,7 @@ export class Feed {
     const { events } = this.#sources;
     const { zone } = this.#rules;
     const [log, trimmed, [first]] = await Promise.all([
-      events.name(),
+      events.ensureName(),
       events.trimmed(),
       events.after('0-0', 1),
     ]);

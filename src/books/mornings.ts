@@ -1,9 +1,11 @@
+import { domainToASCII } from 'node:url';
 import type { Logger } from 'pino';
 import type { SmtpConfig } from '../config/config.ts';
 import { type Day, dayAt, dayOf, previousDay } from '../domain/books/day.ts';
 import type { Report } from '../domain/books/report-schema.ts';
 import { offsetMs } from '../domain/events/quiet-hours.ts';
 import { NameResolver } from '../network/resolver.ts';
+import { type Refusal, refusalsBeside, refusalsOf } from '../notifiers/email/classify.ts';
 import { secretsOfSmtpUrl } from '../notifiers/email/email.ts';
 import { type MailTransport, openMailTransport } from '../notifiers/email/transport.ts';
 import { keptWithout } from '../notifiers/kept.ts';
@@ -27,6 +29,9 @@ const MOST_ATTACHED = 1_000;
 const SENDING_MS = 30_000;
 const TAKE_OVER_MS = 120_000;
 
+/** So long a recipient is tried that the server refuses for now; then it is dead. */
+const REFUSED_MS = 3 * 86_400_000;
+
 /** What the mails are sent with. */
 export type MorningsParts = {
   database: Database;
@@ -40,7 +45,8 @@ export type MorningsParts = {
 /**
  * The mail about each day that was closed. A row per day says `sending`, then `sent` or `skipped`: a day is mailed once,
  * whatever process does it. Only a crash between the server's answer and our note leads to a second mail, with the same
- * `Message-ID`. The first day that is mailed is the last one that was closed.
+ * `Message-ID`. The first day that is mailed is the last one that was closed. Each recipient that the server took or refused
+ * has a row of its own: one that has the mail never gets it again, and one refused for now is tried alone.
  */
 export class Mornings {
   readonly #parts: MorningsParts;
@@ -111,28 +117,76 @@ export class Mornings {
       return;
     }
     const lateMs = nowMs - mailMs(day, wanted.atMinute);
+    const waiting = await this.#waiting(day, nowMs);
+    const kept = keptWithout(secretsOfSmtpUrl(smtp.url));
+    let refusals: Refusal[] = [];
     try {
-      await this.#transport.sendMail({
-        from: smtp.from,
-        to: wanted.to,
-        date: new Date(nowMs),
-        messageId: `<books.${day.day}.${day.zone.replaceAll(/[^A-Za-z0-9]/g, '-')}@intentwatch>`,
-        ...mailOf(report, lateMs > LATE_MS),
-        signal: AbortSignal.any([this.#closing.signal, AbortSignal.timeout(SENDING_MS)]),
-      });
+      if (waiting.size > 0) {
+        const info = await this.#transport.sendMail({
+          from: smtp.from,
+          to: wanted.to,
+          envelope: { from: smtp.from, to: [...waiting.keys()] },
+          date: new Date(nowMs),
+          messageId: `<books.${day.day}.${day.zone.replaceAll(/[^A-Za-z0-9]/g, '-')}@intentwatch>`,
+          ...mailOf(report, lateMs > LATE_MS),
+          signal: AbortSignal.any([this.#closing.signal, AbortSignal.timeout(SENDING_MS)]),
+        });
+        refusals = refusalsBeside(info);
+      }
     } catch (error) {
       // Ended by ourselves: whoever goes on sends it.
       if (this.#closing.signal.aborted) return;
-      const { reason } = keptWithout(secretsOfSmtpUrl(smtp.url));
-      const said = reason(error instanceof Error ? error.message : String(error));
-      log.error({ day: day.day, reason: said }, 'books.mail_failed');
-      return;
+      refusals = refusalsOf(error);
+      if (refusals.length === 0) {
+        const said = kept.reason(error instanceof Error ? error.message : String(error));
+        log.error({ day: day.day, reason: said }, 'books.mail_failed');
+        return;
+      }
     }
+    const answers = answersOf(waiting, { refusals, nowMs });
+    await this.#noteRecipients(day, answers);
+    for (const { recipient, state, words } of answers) {
+      if (state === 'accepted') continue;
+      // A place in the list of the config: no mail address stands in the log.
+      const line = { day: day.day, recipient: wanted.to.indexOf(recipient) + 1, reason: kept.reason(words) };
+      log.error(line, state === 'dead' ? 'books.mail_dead' : 'books.mail_failed');
+    }
+    if (answers.some(({ state }) => state === 'refused')) return;
     await this.#note(day, 'sent');
     log.info(
       { day: day.day, transfers: report.transfers.length, exceptions: report.exceptions.length },
       'books.mailed',
     );
+  }
+
+  /** The recipients that neither have the mail nor are dead, and since when each is refused; that is now for most. */
+  async #waiting({ day, zone }: Day, nowMs: number): Promise<Map<string, number>> {
+    const rows = await this.#parts.database.read((sql) =>
+      sql.all('SELECT recipient, state, at_ms FROM books_mail_recipients WHERE day = ? AND zone = ?', [
+        day,
+        zone,
+      ]),
+    );
+    const known = new Map(rows.map((row) => [String(row.recipient), row]));
+    const waiting = new Map<string, number>();
+    for (const recipient of this.#parts.report.to) {
+      const row = known.get(recipient);
+      if (row === undefined) waiting.set(recipient, nowMs);
+      else if (row.state === 'refused') waiting.set(recipient, Number(row.at_ms));
+    }
+    return waiting;
+  }
+
+  async #noteRecipients({ day, zone }: Day, answers: readonly RecipientAnswer[]): Promise<void> {
+    await this.#parts.database.write(async (sql) => {
+      for (const { recipient, state, atMs } of answers) {
+        await sql.run(
+          `INSERT INTO books_mail_recipients (day, zone, recipient, state, at_ms) VALUES (?, ?, ?, ?, ?)
+             ON CONFLICT (day, zone, recipient) DO UPDATE SET state = excluded.state, at_ms = excluded.at_ms`,
+          [day, zone, recipient, state, atMs],
+        );
+      }
+    });
   }
 
   async #note({ day, zone }: Day, state: 'sent' | 'skipped'): Promise<void> {
@@ -145,6 +199,33 @@ export class Mornings {
     this.#names.close();
     this.#transport.close();
   }
+}
+
+type RecipientAnswer = {
+  recipient: string;
+  state: 'accepted' | 'refused' | 'dead';
+  atMs: number;
+  words: string;
+};
+
+/** What the server answered to each recipient. Who is refused for good, or for now since very long, is dead. */
+function answersOf(
+  waiting: ReadonlyMap<string, number>,
+  { refusals, nowMs }: { refusals: readonly Refusal[]; nowMs: number },
+): RecipientAnswer[] {
+  const refused = new Map(refusals.map((refusal) => [addressKey(refusal.recipient), refusal]));
+  return [...waiting].map(([recipient, sinceMs]) => {
+    const refusal = refused.get(addressKey(recipient));
+    if (refusal === undefined) return { recipient, state: 'accepted', atMs: nowMs, words: '' };
+    const isDead = !refusal.isForNow || nowMs - sinceMs >= REFUSED_MS;
+    return { recipient, state: isDead ? 'dead' : 'refused', atMs: sinceMs, words: refusal.words };
+  });
+}
+
+/** An address as it is compared: nodemailer names refused ones with the host name in ASCII. */
+function addressKey(address: string): string {
+  const at = address.lastIndexOf('@') + 1;
+  return `${address.slice(0, at)}${domainToASCII(address.slice(at))}`.toLowerCase();
 }
 
 /** What a mail about a day says, with its files; those that grow with the day are left out of that of a very big one. */

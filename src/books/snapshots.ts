@@ -50,7 +50,7 @@ async function readOne(
 ): Promise<SnapshotSeen | null> {
   const snapshot = known?.snapshot ?? null;
   if (snapshot === null || snapshot.salvaged === true || phaseOf(snapshot.status) !== 'open') return null;
-  const [lastEntry = null] = (await subjects.entries(subject)).slice(-1);
+  const [lastEntry = null] = await subjects.entries.list([subject], { before: null, from: null, count: 1 });
   const roots = (known?.claims ?? []).map(({ root }) => root);
   const kind = eventKind(subject);
   const since = fundedAt(subject, snapshot);

@@ -1,4 +1,4 @@
-import type { ChainEndpoint, ChainFinality, CheckedChain } from '../config/config.ts';
+import type { ChainEndpoint, CheckedChain } from '../config/config.ts';
 import { readFulfilmentEvent } from '../domain/proof/evm-moves.ts';
 import { chainFamily } from '../domain/proof/families.ts';
 import type { Block, Reading } from '../domain/proof/reading.ts';
@@ -15,13 +15,13 @@ export type ChainReader = {
   chainId: string;
   /** The names of its endpoints, in the order of the config. */
   endpoints: readonly string[];
-  /** How long this chain usually takes to finality, as far as nothing better is known (`finalInMs` of readings is). */
-  finalityHintMs: number;
   /**
    * One reading per endpoint, each asked by itself, never through a failover. Never throws for what an endpoint did;
    * rejects only with the reason of `signal`. With `token`, only moves of this token are read.
    */
   read(txHash: string, options?: { token?: string | null; signal?: AbortSignal }): Promise<Reading[]>;
+  /** The newest final block of one endpoint; null where it has not answered. */
+  finalHead(endpoint: string): Promise<Block | null>;
   /** Lets the calls under way end. */
   close(): Promise<void>;
 };
@@ -34,15 +34,6 @@ const HEAD_MS = 2_000;
 
 const SYNCED_MS = 60_000;
 
-/** How long chains usually take to finality, in seconds; rollups wait for the chain that they write to. */
-const FINALITY_SECONDS: ReadonlyMap<string, number> = new Map([
-  ['56', 10],
-  ['137', 10],
-  ['43114', 5],
-  ['1399811149', 15],
-]);
-const USUAL_FINALITY_SECONDS = 900;
-
 /** A reader for each chain that has endpoints, by its id. Asks nobody before it is asked. */
 export function createChainReaders(
   chains: readonly CheckedChain[],
@@ -52,28 +43,25 @@ export function createChainReaders(
 }
 
 function createReader(chain: CheckedChain, onCall: (call: EndpointCall) => void): ChainReader {
-  const { chainId, finality } = chain;
+  const { chainId } = chain;
   const asked = chain.endpoints.map((endpoint) => askedEndpoint(endpoint, { chain, onCall }));
   return {
     chainId,
     endpoints: chain.endpoints.map(({ name }) => name),
-    finalityHintMs: hintMs(chainId, finality),
     read: (txHash, { token = null, signal } = {}) =>
       Promise.all(
         asked.map(({ read }) => read(txHash, { token, ...(signal === undefined ? {} : { signal }) })),
       ),
+    finalHead: async (endpoint) => (await asked.find(({ name }) => name === endpoint)?.finalHead()) ?? null,
     close: async () => {
       await Promise.all(asked.map(({ close }) => close()));
     },
   };
 }
 
-function hintMs(chainId: string, finality: ChainFinality): number {
-  if (typeof finality === 'object') return finality.confirmations * (chainId === '1' ? 12_000 : 2_000);
-  return (FINALITY_SECONDS.get(chainId) ?? USUAL_FINALITY_SECONDS) * 1_000;
-}
-
 type Asked = {
+  name: string;
+  finalHead(): Promise<Block | null>;
   read(txHash: string, options: { token: string | null; signal?: AbortSignal }): Promise<Reading>;
   close(): Promise<void>;
 };
@@ -102,6 +90,16 @@ function askedEndpoint(
     return { ...who, outcome: 'absent', isSynced: await synced.get(), head: final };
   };
   return {
+    name: config.name,
+    finalHead: async () => {
+      try {
+        await identity.get();
+        return await head.get();
+      } catch (error) {
+        if (!(error instanceof EndpointError)) throw error;
+        return null;
+      }
+    },
     read: async (txHash, options) => {
       try {
         return await readOnce(txHash, options);

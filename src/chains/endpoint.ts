@@ -1,8 +1,10 @@
-import { z } from 'zod';
 import type { ChainEndpoint } from '../config/config.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { type Redact, redactor, secretsOfHeader, secretsOfUrl } from '../redact.ts';
-import { MAX_BODY_BYTES, Transport } from '../upstream/http/transport.ts';
+import { Thread, ThreadError } from '../thread.ts';
+import { Transport } from '../upstream/http/transport.ts';
 import { VERSION } from '../version.ts';
+import { ANSWER_MODULE, CALL_ID, type Result, type ResultName, type RpcAnswer, work } from './answer.ts';
 import { Pace } from './pace.ts';
 
 /** How a call ended. */
@@ -32,24 +34,8 @@ export class EndpointError extends Error {
   }
 }
 
-/** What is asked: a method, and what is read of its result. */
-export type Question<T> = { method: string; params: readonly unknown[]; result: z.ZodType<T> };
-
-/** The id of every call, for each is a request of its own. */
-const ID = 1;
-
-/**
- * A result with another id, or beside an error that cannot be read, is none: its null would say that there is no such
- * transaction.
- */
-const ANSWER = z.union([
-  z.object({ error: z.object({ code: z.int(), message: z.string() }) }),
-  z.object({
-    id: z.literal(ID),
-    result: z.unknown().refine((result) => result !== undefined),
-    error: z.null().optional(),
-  }),
-]);
+/** What is asked: a method, and which result is read of its answer. */
+export type Question<Name extends ResultName> = { method: string; params: readonly unknown[]; result: Name };
 
 /** Codes by which providers say that they were asked too often. */
 const LIMIT_CODES: ReadonlySet<number> = new Set([-32005, -32029, 429]);
@@ -59,9 +45,15 @@ const LIMIT_PAUSE_MS = 2_000;
 
 const LONGEST_QUOTE = 200;
 
+/** A smaller text is read sooner than a thread has it: nearly any receipt or block. */
+const THREAD_FROM_CHARS = 262_144;
+
+/** Far more than an answer of the largest size takes, also on a busy machine. */
+const READ_MS = 60_000;
+
 /**
  * One JSON-RPC endpoint by its own name: asked within its own budget, one request per call and never again by itself. What
- * is answered is read up to 4 MiB.
+ * is answered is read up to 4 MiB, a large answer in a thread.
  */
 export class Endpoint {
   readonly name: string;
@@ -69,6 +61,10 @@ export class Endpoint {
   readonly #url: URL;
   readonly #headers: Record<string, string>;
   readonly #transport: Transport;
+  readonly #thread = new Thread<Parameters<typeof work>[0], RpcAnswer>({
+    module: ANSWER_MODULE,
+    mostMs: READ_MS,
+  });
   readonly #pace: Pace;
   readonly #redact: Redact;
   readonly #timeoutMs: number;
@@ -90,7 +86,7 @@ export class Endpoint {
       ...Object.fromEntries(own),
     };
     this.#timeoutMs = timeoutMs;
-    this.#transport = new Transport({ timeoutMs, maxBodyBytes: MAX_BODY_BYTES, proxy });
+    this.#transport = new Transport({ timeoutMs, proxy });
     this.#pace = new Pace(requestsPerSecond);
     this.#redact = redactor([
       ...secretsOfUrl(this.#url),
@@ -104,7 +100,7 @@ export class Endpoint {
    * Asks once, when the budget allows it. Throws an EndpointError for whatever is wrong with the endpoint, and the reason of
    * `signal` where the caller gave up.
    */
-  async call<T>(question: Question<T>, signal?: AbortSignal): Promise<T> {
+  async call<Name extends ResultName>(question: Question<Name>, signal?: AbortSignal): Promise<Result<Name>> {
     const { method } = question;
     const waits = await this.#pace.take(signal);
     if (!waits) {
@@ -136,14 +132,19 @@ export class Endpoint {
 
   async close(): Promise<void> {
     await this.#transport.close();
+    this.#thread.close();
   }
 
-  async #ask<T>({ method, params, result }: Question<T>, signal: AbortSignal | undefined): Promise<T> {
-    const body = JSON.stringify({ jsonrpc: '2.0', id: ID, method, params });
+  async #ask<Name extends ResultName>(
+    { method, params, result }: Question<Name>,
+    signal: AbortSignal | undefined,
+  ): Promise<Result<Name>> {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: CALL_ID, method, params });
     const answer = await this.#transport.send({
       url: this.#url,
       headers: this.#headers,
       body,
+      maxBodyBytes: LIMITS.rpc.bytes,
       signal,
     });
     switch (answer.kind) {
@@ -166,20 +167,35 @@ export class Endpoint {
       throw this.error('timeout', `${method}: no whole answer within ${this.#timeoutMs} ms`);
     }
     if (cut !== null) throw this.error('error', `${method}: the answer is ${cut}`);
-    const read = ANSWER.safeParse(jsonOf(text));
-    if (!read.success) {
-      const found = `HTTP ${httpStatus} and ${this.#quote(text) || 'nothing'}`;
-      throw this.error('error', `${method}: found ${found}, expected an answer of JSON-RPC`);
+    const read = await this.#read(method, { text, result });
+    switch (read.kind) {
+      case 'none': {
+        const found = `HTTP ${httpStatus} and ${this.#quote(text) || 'nothing'}`;
+        throw this.error('error', `${method}: found ${found}, expected an answer of JSON-RPC`);
+      }
+      case 'error':
+        throw this.#refusal(method, read, retryAfterMs);
+      case 'result':
+      case 'unreadable':
+        break;
     }
-    if (!('result' in read.data)) throw this.#refusal(method, read.data.error, retryAfterMs);
     if (httpStatus !== 200) {
       throw this.error('error', `${method}: found HTTP ${httpStatus} with a result, expected HTTP 200`);
     }
-    const value = result.safeParse(read.data.result);
-    if (value.success) return value.data;
-    const [issue] = value.error.issues;
-    const where = ['result', ...(issue?.path ?? [])].join('.');
-    throw this.error('error', `${method}: ${where} cannot be read, expected ${issue?.message}`);
+    if (read.kind === 'result') return read.value as Result<Name>;
+    const { where, expected } = read;
+    throw this.error('error', `${method}: ${where} cannot be read, expected ${expected}`);
+  }
+
+  /** Reads an answer; a large one in a thread. */
+  async #read(method: string, task: { text: string; result: ResultName }): Promise<RpcAnswer> {
+    if (task.text.length < THREAD_FROM_CHARS) return work(task);
+    try {
+      return await this.#thread.run(task);
+    } catch (error) {
+      if (error instanceof ThreadError) throw this.error('error', `${method}: the answer ${error.message}`);
+      throw error;
+    }
   }
 
   #refusal(
@@ -207,17 +223,5 @@ export class Endpoint {
       .replaceAll(/[\p{C}\p{Z}\s]+/gu, ' ')
       .trim();
     return [...this.#redact(printable, { cut: true })].slice(0, LONGEST_QUOTE).join('');
-  }
-}
-
-/**
- * What a text says, as far as it is JSON. No digit that is read is lost: an integer that JavaScript cannot hold is refused, and
- * amounts are text.
- */
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

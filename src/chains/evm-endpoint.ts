@@ -1,14 +1,6 @@
 import type { AbiEvent } from 'viem';
-import { z } from 'zod';
 import type { ChainFinality } from '../config/config.ts';
-import {
-  EVM_BLOCK,
-  EVM_RECEIPT,
-  evmMoves,
-  fulfilledBy,
-  QUANTITY,
-  receiptFault,
-} from '../domain/proof/evm-moves.ts';
+import { type EvmReceipt, evmMoves, fulfilledBy, receiptFault } from '../domain/proof/evm-moves.ts';
 import type { Block } from '../domain/proof/reading.ts';
 import { type Endpoint, EndpointError } from './endpoint.ts';
 import { Kept } from './kept.ts';
@@ -16,9 +8,6 @@ import type { ChainSource, Sighting } from './source.ts';
 
 /** What is pinned of a chain's fulfilments. */
 export type PinnedFulfilments = { address: string; abi: AbiEvent; hash: string };
-
-/** A node that is catching up tells how far it is. */
-const SYNCING = z.union([z.literal(false), z.looseObject({})]).transform((told) => told === false);
 
 /** Reads transactions of an EVM chain at one endpoint. */
 export class EvmSource implements ChainSource {
@@ -37,13 +26,13 @@ export class EvmSource implements ChainSource {
   }
 
   async identity(): Promise<string> {
-    const id = await this.#endpoint.call({ method: 'eth_chainId', params: [], result: QUANTITY });
+    const id = await this.#endpoint.call({ method: 'eth_chainId', params: [], result: 'quantity' });
     return id.toString();
   }
 
   async isSynced(): Promise<boolean> {
     try {
-      return await this.#endpoint.call({ method: 'eth_syncing', params: [], result: SYNCING });
+      return await this.#endpoint.call({ method: 'eth_syncing', params: [], result: 'synced' });
     } catch (error) {
       // Many providers do not have it. What they have is told by the time of their final head.
       if (error instanceof EndpointError && error.rpcCode !== null && error.outcome === 'error') return true;
@@ -54,7 +43,7 @@ export class EvmSource implements ChainSource {
   async finalHead(): Promise<Block> {
     const finality = this.#finality;
     if (typeof finality === 'string') return this.#taggedHead(finality);
-    const latest = await this.#endpoint.call({ method: 'eth_blockNumber', params: [], result: QUANTITY });
+    const latest = await this.#endpoint.call({ method: 'eth_blockNumber', params: [], result: 'quantity' });
     const confirmed = latest - BigInt(finality.confirmations);
     const number = confirmed < 0n ? 0n : confirmed;
     const head = await this.#blockAt(`0x${number.toString(16)}`);
@@ -72,7 +61,7 @@ export class EvmSource implements ChainSource {
     { head, token, signal }: { head: Block; token: string | null; signal?: AbortSignal },
   ): Promise<Sighting | null> {
     const receipt = await this.#endpoint.call(
-      { method: 'eth_getTransactionReceipt', params: [txHash], result: EVM_RECEIPT.nullable() },
+      { method: 'eth_getTransactionReceipt', params: [txHash], result: 'evmReceipt' },
       signal,
     );
     if (receipt === null) return null;
@@ -94,7 +83,7 @@ export class EvmSource implements ChainSource {
 
   /** The final block of the number that a receipt names, or the block of its hash where it is not final. */
   async #blockOf(
-    { blockNumber, blockHash }: z.infer<typeof EVM_RECEIPT>,
+    { blockNumber, blockHash }: EvmReceipt,
     { isFinal, signal }: { isFinal: boolean; signal: AbortSignal | undefined },
   ): Promise<Block> {
     const key = isFinal ? `final ${blockNumber}` : blockHash;
@@ -140,7 +129,7 @@ export class EvmSource implements ChainSource {
     signal?: AbortSignal,
   ): Promise<Block | null> {
     const params = [first, false];
-    const block = await this.#endpoint.call({ method, params, result: EVM_BLOCK.nullable() }, signal);
+    const block = await this.#endpoint.call({ method, params, result: 'evmBlock' }, signal);
     if (block === null) return null;
     const timestamp = Number(block.timestamp);
     if (!Number.isSafeInteger(timestamp)) throw this.#endpoint.error('error', 'found a block of no time');

@@ -1,17 +1,9 @@
-import { z } from 'zod';
 import { SOLANA_GENESIS } from '../domain/proof/families.ts';
 import type { Block } from '../domain/proof/reading.ts';
-import { SOLANA_TRANSACTION, solanaMoves, transactionFault } from '../domain/proof/solana-moves.ts';
+import { solanaMoves, transactionFault } from '../domain/proof/solana-moves.ts';
 import type { Endpoint } from './endpoint.ts';
 import { Kept } from './kept.ts';
 import type { ChainSource, Sighting } from './source.ts';
-
-const SLOT = z.int({ error: 'a slot' }).min(0);
-
-const SOLANA_BLOCK = z.object({
-  blockhash: z.string().max(64, { error: 'a hash' }),
-  blockTime: z.int().min(0).nullable(),
-});
 
 const FINALIZED = { commitment: 'finalized' } as const;
 
@@ -25,9 +17,7 @@ export class SolanaSource implements ChainSource {
   }
 
   async identity(): Promise<string> {
-    // What it says is told: no text but a hash in base58 gets that far.
-    const result = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, { error: 'a hash' });
-    const genesis = await this.#endpoint.call({ method: 'getGenesisHash', params: [], result });
+    const genesis = await this.#endpoint.call({ method: 'getGenesisHash', params: [], result: 'genesis' });
     return [...SOLANA_GENESIS].find(([, hash]) => hash === genesis)?.[0] ?? `of genesis ${genesis}`;
   }
 
@@ -37,9 +27,12 @@ export class SolanaSource implements ChainSource {
   }
 
   async finalHead(): Promise<Block> {
-    const slot = await this.#endpoint.call({ method: 'getSlot', params: [FINALIZED], result: SLOT });
-    const result = z.int({ error: 'a time' }).min(0).nullable();
-    const timestamp = await this.#endpoint.call({ method: 'getBlockTime', params: [slot], result });
+    const slot = await this.#endpoint.call({ method: 'getSlot', params: [FINALIZED], result: 'slot' });
+    const timestamp = await this.#endpoint.call({
+      method: 'getBlockTime',
+      params: [slot],
+      result: 'blockTime',
+    });
     if (timestamp === null) throw this.#endpoint.error('error', `found no time of its final slot ${slot}`);
     return { number: String(slot), hash: '', timestamp };
   }
@@ -50,7 +43,7 @@ export class SolanaSource implements ChainSource {
   ): Promise<Sighting | null> {
     const options = { ...FINALIZED, encoding: 'json', maxSupportedTransactionVersion: 0 };
     const found = await this.#endpoint.call(
-      { method: 'getTransaction', params: [txHash, options], result: SOLANA_TRANSACTION.nullable() },
+      { method: 'getTransaction', params: [txHash, options], result: 'solanaTransaction' },
       signal,
     );
     if (found === null) return null;
@@ -76,7 +69,7 @@ export class SolanaSource implements ChainSource {
       maxSupportedTransactionVersion: 0,
     };
     const read = await this.#endpoint.call(
-      { method: 'getBlock', params: [slot, options], result: SOLANA_BLOCK.nullable() },
+      { method: 'getBlock', params: [slot, options], result: 'solanaBlock' },
       signal,
     );
     if (read === null || read.blockTime === null) {

@@ -1,8 +1,8 @@
 import { STATUS_CODES } from 'node:http';
 import type { z } from 'zod';
+import { LIMITS } from '../domain/limits.ts';
 import { BadSettingError, TryAgainError } from '../exit.ts';
-import { API_BASE } from '../server/api/api.ts';
-import type { TypedRoute } from '../server/api/route.ts';
+import { API_BASE, type TypedRoute } from '../server/api/route.ts';
 import { PROBLEM } from '../server/api/shapes.ts';
 import { VERSION } from '../version.ts';
 import type { DaemonAddress } from './address.ts';
@@ -20,9 +20,9 @@ export type Asked<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType>
 /** An answer: as it was read, and as it came, which may have members that a later version has added. */
 export type Reply<T> = { status: number; body: T; raw: unknown };
 
-/** How long a route takes at the longest, and how much later the answer may be here. */
-const ROUTE_MS = 5_000;
+/** How long after the longest time of a route its answer may be here; and after the usual one, which is 5 s. */
 const MARGIN_MS = 10_000;
+const ANSWER_MS = 1_000 * LIMITS.daemonAnswer.seconds;
 
 /** A problem that a daemon has answered with, in its words. */
 export class ProblemReply extends Error {
@@ -56,9 +56,11 @@ export class ApiClient {
     route: TypedRoute<P, Q, B, T>,
     asked: Asked<P, Q, B> = {},
   ): Promise<Reply<T>> {
-    const signal = AbortSignal.timeout((route.timeoutMs ?? ROUTE_MS) + MARGIN_MS);
+    const signal = AbortSignal.timeout(
+      route.timeoutMs === undefined ? ANSWER_MS : route.timeoutMs + MARGIN_MS,
+    );
     const response = await this.send(route, asked, { signal });
-    const raw = await jsonOf(response).catch(() => undefined);
+    const raw = await jsonOf(response);
     const shape = route.answers[response.status];
     const read = shape?.schema.safeParse(raw);
     if (read?.success === true) return { status: response.status, body: read.data, raw };
@@ -114,7 +116,7 @@ async function refusalOf(
   { url, hasToken }: { url: string; hasToken: boolean },
 ): Promise<Error> {
   const { status } = response;
-  const problem = PROBLEM.safeParse(await jsonOf(response).catch(() => undefined));
+  const problem = PROBLEM.safeParse(await jsonOf(response));
   if (!problem.success) {
     return new TryAgainError(
       `found ${status} ${STATUS_CODES[status] ?? ''} at ${url}, expected an answer of Intentwatch`,
@@ -134,8 +136,34 @@ async function refusalOf(
   return status === 429 || status >= 500 ? new TryAgainError(detail) : new ProblemReply(status, detail);
 }
 
-async function jsonOf(response: Response): Promise<unknown> {
-  return response.json();
+/** The JSON of an answer; undefined for any other. Throws where it is too long. */
+async function jsonOf({ body, url }: Response): Promise<unknown> {
+  const { bytes: most } = LIMITS.daemonAnswer;
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of body ?? []) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > most) break;
+    }
+  } catch {
+    return undefined;
+  }
+  if (bytes > most) {
+    throw new Error(
+      `found an answer of ${new URL(url).origin} that is too long, expected at most ${most} bytes`,
+    );
+  }
+  return parsed(Buffer.concat(chunks).toString('utf8'));
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Why nothing came: the cause that fetch hides behind its own words. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type EventSourceMessage, EventSourceParserStream } from 'eventsource-parser/stream';
+import { type EventSourceMessage, EventSourceParserStream, ParseError } from 'eventsource-parser/stream';
 import type { RenderedEvent } from '../domain/events/event.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { TryAgainError } from '../exit.ts';
 import { listEvents, streamEvents } from '../server/api/routes/log.ts';
 import { EVENT } from '../server/api/shapes.ts';
@@ -24,7 +25,9 @@ export type FollowOptions = {
 const RETRY_MS = 1_000;
 
 /** A daemon says that it is there every 15 s. */
-const SILENT_MS = 45_000;
+const SILENT_MS = 1_000 * LIMITS.daemonEvent.seconds;
+
+const MOST_CHARACTERS = LIMITS.daemonEvent.bytes;
 
 /**
  * The events of a daemon as they are made. A connection that is cut is made again, and none is missed: from the first
@@ -89,10 +92,14 @@ async function* streamOnce(
   alive();
   const messages = response.body
     ?.pipeThrough(new TextDecoderStream())
-    .pipeThrough(new EventSourceParserStream({ onComment: alive }))
+    .pipeThrough(new EventSourceParserStream({ onComment: alive, maxBufferSize: MOST_CHARACTERS }))
     .getReader();
   for (;;) {
-    const next = await messages?.read().catch(() => undefined);
+    const next = await messages?.read().catch((error: unknown) => {
+      // Connected again it would come again.
+      if (!(error instanceof ParseError)) return undefined;
+      throw new Error(`found an event that is too long, expected at most ${MOST_CHARACTERS} characters`);
+    });
     clearTimeout(timer);
     if (next?.value === undefined) break;
     yield eventOf(next.value);

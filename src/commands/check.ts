@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import type { Config } from '../config/config.ts';
-import { loadConfig } from '../config/file/load.ts';
+import { renderProblem } from '../config/file/errors.ts';
+import { CONFIG_DEFAULT, loadConfig } from '../config/file/load.ts';
 import { subjectsOf } from '../domain/subjects/subscription.ts';
 import { EXIT } from '../exit.ts';
 import { printableLine } from '../notifiers/printable.ts';
@@ -12,7 +13,6 @@ import { postgresChecks } from './live/postgres.ts';
 import { redisCheck } from './live/redis.ts';
 import { smtpCheck } from './live/smtp.ts';
 import { upstreamChecks } from './live/upstream.ts';
-import { CONFIG_DEFAULT } from './start.ts';
 
 /** `check`: says whether a config is right, and with `--live` whether all that it names can be reached. */
 export function checkCommand(): Command {
@@ -29,6 +29,7 @@ async function check(options: { config: string; live?: true }): Promise<void> {
   const config = await loadConfig(resolve(options.config), process.env);
   const say = (line: string): void => void process.stdout.write(`${line}\n`);
   say(`${printableLine(options.config)}: ok, ${describe(config)}`);
+  for (const warning of config.warnings) say(`warning: ${printableLine(renderProblem(warning))}`);
   if (!options.live) return;
   const checks = [
     ...upstreamChecks(config),

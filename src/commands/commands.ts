@@ -3,12 +3,12 @@ import type { Command } from 'commander';
 /** What a command is for, in the order in which they are listed. */
 export type Group = 'run' | 'see' | 'act' | 'data' | 'upstream';
 
-/** A command that is loaded when it is called: the daemon has no use for the sandbox. */
-type Listed = { group: Group; load: () => Promise<Command> };
+/** A command that is loaded when it is called: the daemon has no use for the sandbox. One that runs for days stays resident. */
+type Listed = { group: Group; staysResident?: true; load: () => Promise<Command> };
 
 /** Every command by its name. */
 export const COMMANDS: Readonly<Record<string, Listed>> = {
-  start: { group: 'run', load: async () => (await import('./start.ts')).startCommand() },
+  start: { group: 'run', staysResident: true, load: async () => (await import('./start.ts')).startCommand() },
   check: { group: 'run', load: async () => (await import('./check.ts')).checkCommand() },
   keygen: { group: 'run', load: async () => (await import('./keygen.ts')).keygenCommand() },
   'postgres-table': {
@@ -16,8 +16,12 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     load: async () => (await import('./postgres-table.ts')).postgresTableCommand(),
   },
   test: { group: 'run', load: async () => (await import('./test.ts')).testCommand() },
-  sandbox: { group: 'run', load: async () => (await import('./sandbox.ts')).sandboxCommand() },
-  demo: { group: 'run', load: async () => (await import('./demo.ts')).demoCommand() },
+  sandbox: {
+    group: 'run',
+    staysResident: true,
+    load: async () => (await import('./sandbox.ts')).sandboxCommand(),
+  },
+  demo: { group: 'run', staysResident: true, load: async () => (await import('./demo.ts')).demoCommand() },
   completion: {
     group: 'run',
     load: async () => (await import('./completion.ts')).completionCommand(loadCommands),

@@ -1,10 +1,9 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { UpstreamConfig } from '../config/config.ts';
-import { loadConfig } from '../config/file/load.ts';
+import { CONFIG_DEFAULT, loadConfig } from '../config/file/load.ts';
 import { buildUpstream, checkUpstream, upstreamSchema } from '../config/sections/upstream.ts';
 import { UpstreamClient } from '../upstream/client/client.ts';
-import { CONFIG_DEFAULT } from './start.ts';
 
 /** How a command that asks the upstream is told where it is. */
 export type ConnectionOptions = { config?: string; baseUrl?: string; apiKey?: string };

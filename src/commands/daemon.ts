@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type AddressOptions, daemonAddress } from '../client/address.ts';
 import { ApiClient } from '../client/api-client.ts';
-import { CONFIG_DEFAULT } from './start.ts';
+import { CONFIG_DEFAULT } from '../config/file/load.ts';
 
 /** The options of a command that asks a running daemon. */
 export type DaemonOptions = AddressOptions & { json?: true };

@@ -62,7 +62,7 @@ function candidates(text: string): string[] {
 
 async function isWatched(client: ApiClient, subject: string): Promise<boolean> {
   try {
-    await client.ask(readSubject, { params: { subject } });
+    await client.ask(readSubject, { params: { subject }, query: { limit: 1 } });
     return true;
   } catch (error) {
     if (error instanceof ProblemReply && error.status === 404) return false;

@@ -1,11 +1,11 @@
 import { Command, Option } from 'commander';
+import { CONFIG_DEFAULT } from '../config/file/load.ts';
 import type { Corridor } from '../domain/cadence/corridors.ts';
 import { forgetLearned, type Learned, readLearned } from '../operations/learned.ts';
 import type { OperationParts } from '../operations/parts.ts';
 import { forgetAllLearned, readAllLearned } from '../server/api/routes/learned.ts';
 import { clientOf, type DaemonOptions, isRemote, print, say, withDaemon } from './daemon.ts';
 import { withDeliveries } from './deliveries-of.ts';
-import { CONFIG_DEFAULT } from './start.ts';
 import { table } from './table.ts';
 
 type Options = DaemonOptions & { reset?: string | true };

@@ -95,11 +95,11 @@ async function show(name: string, options: DaemonOptions): Promise<void> {
 function row(receiver: ReceiverView): string[] {
   const { name, type, origin, removed, backlog, backlogIsMore, oldestUndeliveredAt, nextAttemptAt } =
     receiver;
-  const { deadLetters, lastSuccessAt, lastErrorAt, lastError } = receiver;
+  const { deadLetters, lastSuccessAt, lastErrorAt, lastError, leftOut } = receiver;
   return [
     name,
     origin === 'api' ? `${type}, by API` : type,
-    `${describeState(receiver)}${removed ? ', not in the config' : ''}`,
+    `${describeState(receiver)}${removed ? ', not in the config' : ''}${leftOut === null ? '' : `, left out: ${leftOut}`}`,
     `${backlog}${backlogIsMore ? ' or more' : ''}`,
     utcTimeOfIso(oldestUndeliveredAt),
     utcTimeOfIso(nextAttemptAt),

@@ -7,14 +7,13 @@ import { reportText } from '../books/formats/text.ts';
 import { BooksReader, NoBooksError } from '../books/reader.ts';
 import { BooksDatabaseError, type Database } from '../books/sql/database.ts';
 import { ProblemReply } from '../client/api-client.ts';
-import { loadConfig } from '../config/file/load.ts';
+import { CONFIG_DEFAULT, loadConfig } from '../config/file/load.ts';
 import { NoSuchDayError } from '../domain/books/day.ts';
 import { REPORT, type Report } from '../domain/books/report-schema.ts';
 import { extendDirectory } from '../domain/transfers/chains.ts';
 import { BadSettingError, EXIT, TryAgainError } from '../exit.ts';
 import { readBooks, reportAs } from '../server/api/routes/books.ts';
 import { clientOf, type DaemonOptions, remark, withDaemon } from './daemon.ts';
-import { CONFIG_DEFAULT } from './start.ts';
 
 const FORMATS = ['text', 'json', 'csv', 'sums-csv', 'html'] as const;
 

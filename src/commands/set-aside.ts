@@ -1,9 +1,9 @@
 import { Command } from 'commander';
+import { CONFIG_DEFAULT } from '../config/file/load.ts';
 import { listSetAside, replaySetAside } from '../operations/set-aside.ts';
 import { listOfSetAside, replayOfSetAside } from '../server/api/routes/set-aside.ts';
 import { clientOf, type DaemonOptions, isRemote, print, withDaemon } from './daemon.ts';
 import { unlessRelayed, withDeliveries } from './deliveries-of.ts';
-import { CONFIG_DEFAULT } from './start.ts';
 import { table, utcTimeOfIso } from './table.ts';
 
 /** `set-aside`: entries of the event log that could not be read, and the way to deliver them all the same. */

@@ -1,9 +1,15 @@
 import { Command } from 'commander';
+import type { ApiClient } from '../client/api-client.ts';
 import { printableLine } from '../notifiers/printable.ts';
-import type { Delivery } from '../operations/deliveries.ts';
-import type { SubjectDetails } from '../operations/timeline.ts';
-import { readSubject } from '../server/api/routes/subjects.ts';
-import { clientOf, type DaemonOptions, print, withDaemon } from './daemon.ts';
+import type { SubjectDelivery } from '../operations/subject-deliveries.ts';
+import {
+  listDeliveriesOfSubject,
+  MOST_DELIVERIES,
+  MOST_EVENTS,
+  readSubject,
+  type SubjectDetails,
+} from '../server/api/routes/subjects.ts';
+import { clientOf, count, type DaemonOptions, pagesOf, print, remark, withDaemon } from './daemon.ts';
 import { findSubject } from './find-subject.ts';
 import { type Screen, screenOf, tinted, utcTimeOfIso } from './table.ts';
 
@@ -14,21 +20,47 @@ export function showCommand(): Command {
       .description(
         'Print what happened to one subject: statuses, events, deliveries, attempts, what is next.',
       )
-      .argument(
-        '<id>',
-        'its id, an intent or transaction hash, an address, a UUID, or metadata as key=value',
-      ),
-  ).action(async (id: string, options: DaemonOptions) => {
+      .argument('<id>', 'its id, an intent or transaction hash, an address, a UUID, or metadata as key=value')
+      .option('--limit <number>', 'how many of its events, the newest', count, MOST_EVENTS),
+  ).action(async (id: string, options: DaemonOptions & { limit: number }) => {
     const client = await clientOf(options);
-    const subject = await findSubject(client, id);
-    const { body, raw } = await client.ask(readSubject, { params: { subject } });
-    print(options, { raw, text: () => detailsText(body, screenOf()) });
+    const shown = await readShown(client, await findSubject(client, id), options.limit);
+    print(options, { raw: shown, text: () => shownText(shown, screenOf()) });
+    if (shown.next !== null && options.json !== true)
+      remark(`there are older events: --limit ${options.limit * 2}`);
   });
 }
 
-/** A subject with its timeline, as lines. */
-function detailsText(details: SubjectDetails, screen: Screen): string {
-  const { subject, status, related, timeline, metadata, subscriptions, lookedAt, pendingSince } = details;
+/** A subject with so many of its newest events and all of their deliveries, as the API has them. `next` is for its timeline. */
+type Shown = SubjectDetails & { deliveries: SubjectDelivery[] };
+
+async function readShown(client: ApiClient, subject: string, limit: number): Promise<Shown> {
+  const params = { subject };
+  const pages: SubjectDetails[] = [];
+  const { items: timeline, next } = await pagesOf(limit, {
+    most: MOST_EVENTS,
+    ask: async (most, after) => {
+      const { body } = await client.ask(readSubject, { params, query: { limit: most, after } });
+      pages.push(body);
+      return { items: body.timeline, next: body.next };
+    },
+  });
+  const { items: deliveries } = await pagesOf(Number.POSITIVE_INFINITY, {
+    most: MOST_DELIVERIES,
+    ask: async (most, after) => {
+      const query = { limit: most, after, until: next ?? undefined };
+      const { body } = await client.ask(listDeliveriesOfSubject, { params, query });
+      return { items: body.deliveries, next: body.next };
+    },
+  });
+  const [first] = pages;
+  if (first === undefined) throw new Error(`found no page of ${subject}, expected one`);
+  return { ...first, timeline, next, deliveries };
+}
+
+/** A subject with its timeline, as lines, the oldest event first. */
+function shownText(details: Shown, screen: Screen): string {
+  const { subject, status, related, metadata, subscriptions, lookedAt, pendingSince } = details;
   const facts: [string, string][] = [
     ['status', `${status ?? 'nothing seen yet'}, ${nowOf(details)}`],
     ['waits since', details.underWay ? utcTimeOfIso(pendingSince) : ''],
@@ -47,7 +79,12 @@ function detailsText(details: SubjectDetails, screen: Screen): string {
   ];
   const shown = facts.filter(([, value]) => value !== '');
   const width = Math.max(...shown.map(([name]) => name.length));
-  const events = timeline.flatMap((moment) => momentLines(moment, { own: subject, screen }));
+  const deliveries = Map.groupBy(details.deliveries, ({ event }) => event);
+  const events = details.timeline
+    .toReversed()
+    .flatMap((moment) =>
+      momentLines(moment, { deliveries: deliveries.get(moment.event) ?? [], own: subject, screen }),
+    );
   return [
     screen.colour('bold', line(subject)),
     ...shown.map(
@@ -102,8 +139,11 @@ function transactionsLine({ transfer }: SubjectDetails): string {
 
 type Moment = SubjectDetails['timeline'][number];
 
-function momentLines(moment: Moment, { own, screen }: { own: string; screen: Screen }): string[] {
-  const { at, subject, type, sequence, status, changes, deliveries, event } = moment;
+function momentLines(
+  moment: Moment,
+  { deliveries, own, screen }: { deliveries: readonly SubjectDelivery[]; own: string; screen: Screen },
+): string[] {
+  const { at, subject, type, sequence, status, changes, event } = moment;
   const about = subject === own ? `#${sequence}` : `#${sequence} of ${subject}`;
   const what =
     changes.includes('status') || changes.length === 0 ? (status ?? '') : `changed: ${changes.join(', ')}`;
@@ -120,7 +160,10 @@ function momentLines(moment: Moment, { own, screen }: { own: string; screen: Scr
   ];
 }
 
-function deliveryLines(delivery: Delivery, { width, screen }: { width: number; screen: Screen }): string[] {
+function deliveryLines(
+  delivery: SubjectDelivery,
+  { width, screen }: { width: number; screen: Screen },
+): string[] {
   const { receiver, state, attempts, lastAttempts, nextAttemptAt, waitsFor, replay } = delivery;
   const remarks = [
     tinted(state, screen),

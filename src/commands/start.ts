@@ -3,12 +3,11 @@ import { Command, Option } from 'commander';
 import { pino } from 'pino';
 import type { Config } from '../config/config.ts';
 import { ConfigFile } from '../config/file/config-file.ts';
+import { CONFIG_DEFAULT } from '../config/file/load.ts';
 import { LOG_FORMATS, LOG_LEVELS, type LogConfig } from '../config/sections/log.ts';
 import { Daemon } from '../daemon/daemon.ts';
 import { EXIT, interrupted, reportFailure } from '../exit.ts';
-import { bufferedLines, loggedError, standardOutput } from '../log.ts';
-
-export const CONFIG_DEFAULT = './intentwatch.yaml';
+import { bufferedLines, LOG_OPTIONS, standardOutput } from '../log.ts';
 
 /** A daemon that is still there after this long at shutdown is cut off: what it held is handed to the next one. */
 const SHUTDOWN_MS = 4_500;
@@ -42,7 +41,7 @@ async function start(options: Options): Promise<void> {
   const source = new ConfigFile(resolve(options.config), process.env);
   const config = await source.load();
   const log = pino(
-    { level: options.logLevel ?? config.log.level, base: null, serializers: { error: loggedError } },
+    { ...LOG_OPTIONS, level: options.logLevel ?? config.log.level },
     bufferedLines(await logSink(options.logFormat ?? config.log.format)),
   );
   const stop = interrupted();

@@ -1,12 +1,11 @@
 import { resolve } from 'node:path';
 import { Command } from 'commander';
-import { loadConfig } from '../config/file/load.ts';
+import { CONFIG_DEFAULT, loadConfig } from '../config/file/load.ts';
 import { TEST_TYPE } from '../domain/events/event-types.ts';
 import { extendDirectory } from '../domain/transfers/chains.ts';
 import { EXIT } from '../exit.ts';
 import { testReceiver } from '../operations/test-receiver.ts';
 import { VERSION } from '../version.ts';
-import { CONFIG_DEFAULT } from './start.ts';
 
 /** `test`: sends an event to a receiver as the daemon does, and shows the answer. */
 export function testCommand(): Command {

@@ -1,7 +1,9 @@
 import { Command, Option } from 'commander';
+import type { ApiClient } from '../client/api-client.ts';
 import type { Undelivered } from '../operations/undelivered.ts';
+import type { Unmatched } from '../operations/unmatched.ts';
 import { retryOfReceiver } from '../server/api/routes/receivers.ts';
-import { listOfUndelivered } from '../server/api/routes/undelivered.ts';
+import { listOfUndelivered, listOfUnmatched } from '../server/api/routes/undelivered.ts';
 import { clientOf, count, type DaemonOptions, pagesOf, print, remark, withDaemon } from './daemon.ts';
 import { moment } from './moment.ts';
 import { screenOf, table, utcTimeOfIso } from './table.ts';
@@ -19,7 +21,9 @@ type Options = DaemonOptions & {
 export function undeliveredCommand(): Command {
   return withDaemon(
     new Command('undelivered')
-      .description('List deliveries that failed: those that are tried again, and those that were given up.')
+      .description(
+        'List deliveries that failed: those that are tried again, and those that were given up; and events that no receiver gets.',
+      )
       .argument('[receivers...]', 'only to these')
       .addOption(new Option('--state <state>', 'only these').choices(['retrying', 'dead']))
       .option('--type <glob...>', 'of these types, with * and a leading !')
@@ -40,13 +44,52 @@ export function undeliveredCommand(): Command {
         return { items: body.undelivered, next: body.next };
       },
     });
+    // Who asks for one receiver or state does not ask for what no receiver gets.
+    const isWhole =
+      receivers.length === 0 && [state, type, subject, cursor].every((one) => one === undefined);
+    const { items: unmatched, next: nextUnmatched } = isWhole
+      ? await unmatchedOf(client, limit)
+      : { items: [], next: null };
     print(options, {
-      raw: { undelivered: items, next },
-      text: () =>
-        items.length === 0 ? 'nothing is undelivered' : undeliveredTable(items, attempts === true),
+      raw: { undelivered: items, next, unmatched, nextUnmatched },
+      text: () => {
+        if (items.length + unmatched.length === 0) return 'nothing is undelivered';
+        const failed = items.length === 0 ? [] : [undeliveredTable(items, attempts === true)];
+        const nobodys = unmatched.length === 0 ? [] : [unmatchedTable(unmatched)];
+        return [...failed, ...nobodys].join('\n\n');
+      },
     });
+    if (nextUnmatched !== null && options.json !== true)
+      remark(`there may be more that no receiver gets: --limit ${limit * 2}`);
     if (next !== null && options.json !== true) remark(`there may be more: --limit ${limit * 2}`);
   });
+}
+
+/** The events that no receiver gets, the newest first. */
+async function unmatchedOf(
+  client: ApiClient,
+  limit: number,
+): Promise<{ items: Unmatched[]; next: string | null }> {
+  return pagesOf(limit, {
+    most: 200,
+    ask: async (most, from) => {
+      const { body } = await client.ask(listOfUnmatched, { query: { limit: most, cursor: from } });
+      return { items: body.unmatched, next: body.next };
+    },
+  });
+}
+
+function unmatchedTable(items: readonly Unmatched[]): string {
+  const rows = items.map(({ event, type, subject, at, reason, subscriptions }) => [
+    reason,
+    event,
+    type,
+    subject,
+    utcTimeOfIso(at),
+    subscriptions.join(', '),
+  ]);
+  const head = ['NO RECEIVER GETS', 'EVENT', 'TYPE', 'SUBJECT', 'AT', 'SUBSCRIPTIONS'];
+  return table([head, ...rows], screenOf());
 }
 
 function undeliveredTable(items: readonly Undelivered[], withAttempts: boolean): string {

@@ -1,10 +1,14 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
-import type { Receiver } from './config.ts';
+import type { ApiReceiverLimits, Receiver } from './config.ts';
+import { isInNetworks, isPrivateHost } from './fields/urls.ts';
 import { renderPath } from './file/errors.ts';
 import { buildReceiver, checkReceiver, receiverSchema } from './sections/receiver.ts';
 
-/** What is wrong with a receiver that is made through the API: the member, and what was expected of it. */
-export type ReceiverFault = { place: string; expected: string };
+/** What is wrong with a receiver that is made through the API: the member, what was found where that can be shown, and what was expected. */
+export type ReceiverFault = { place: string; found?: string; expected: string };
+
+/** What of the config decides which receivers can be made through the API. */
+export type AddedReceiverRules = { hasSmtp: boolean; retentionMs: number; limits: ApiReceiverLimits };
 
 /**
  * Reads a receiver as the config would have it, from what the API was given. What stands in files belongs to the config:
@@ -12,7 +16,7 @@ export type ReceiverFault = { place: string; expected: string };
  */
 export function readAddedReceiver(
   definition: JsonValue,
-  { hasSmtp, retentionMs }: { hasSmtp: boolean; retentionMs: number },
+  { hasSmtp, retentionMs, limits }: AddedReceiverRules,
 ): Receiver | ReceiverFault[] {
   const parsed = receiverSchema.safeParse(definition);
   const faults = (parsed.success ? [] : parsed.error.issues).flatMap((issue): ReceiverFault[] => {
@@ -21,21 +25,61 @@ export function readAddedReceiver(
     return issue.keys.map((key) => ({ place: renderPath([...path, key]), expected: 'none of this name' }));
   });
   faults.push(
-    ...checkReceiver(definition, { hasSmtp }).map(({ path, expected }) => ({
+    ...checkReceiver(definition, { hasSmtp }).map(({ path, found, expected }) => ({
       place: renderPath(path),
+      ...(found === undefined ? {} : { found }),
       expected,
     })),
   );
   if (isJsonObject(definition) && definition.tls !== undefined) {
     faults.push({ place: 'tls', expected: 'none: a receiver with files belongs into the config' });
   }
-  if (!parsed.success || faults.length > 0) return faults;
-  const receiver = buildReceiver(parsed.data, { tls: null });
+  if (!parsed.success) return faults;
+  const receiver = limited(buildReceiver(parsed.data, { tls: null }), limits);
+  const outside = outsideLimits(receiver, limits);
+  // A member of the receiver cannot permit what the config forbids: only the setting of the config is named then.
+  const places = new Set(outside.map(({ place }) => place));
+  const shown = [...outside, ...faults.filter(({ place }) => !places.has(place))];
+  if (shown.length > 0) return shown;
   const retriesMs = receiver.retries.delaysMs.reduce((sum, delayMs) => sum + delayMs, 0);
   const expected = 'no longer than the `retention` of the config';
   if (receiver.disableAfterMs > retentionMs) return [{ place: 'disableAfter', expected }];
   if (retriesMs > retentionMs) return [{ place: 'retries.delays', expected }];
   return receiver;
+}
+
+/** A receiver that connects to no addresses beyond the limits, whatever its URL resolves to. */
+function limited(receiver: Receiver, { allowNetworks }: ApiReceiverLimits): Receiver {
+  return receiver.type === 'email' ? receiver : { ...receiver, apiNetworks: allowNetworks };
+}
+
+/** The members that are outside the limits. What a host name resolves to is checked at each connection, not here. */
+function outsideLimits(receiver: Receiver, limits: ApiReceiverLimits): ReceiverFault[] {
+  const { type } = receiver;
+  if (!limits.types.includes(type)) {
+    return [{ place: 'type', found: `"${type}"`, expected: 'a type of server.apiReceivers.types' }];
+  }
+  if (type === 'email') return [];
+  const url = new URL(receiver.url.reveal());
+  const faults: ReceiverFault[] = [];
+  if (!limits.allowInsecure && url.protocol === 'http:') {
+    const expected = 'an https:// URL (or server.apiReceivers.allowInsecure: true)';
+    faults.push({ place: 'url', found: 'an http:// URL', expected });
+  }
+  if (!limits.allowInsecure && type === 'postgres' && receiver.allowInsecure) {
+    const expected = 'false (or server.apiReceivers.allowInsecure: true)';
+    faults.push({ place: 'allowInsecure', found: 'true', expected });
+  }
+  const proxy = type === 'webhook' ? receiver.proxy : null;
+  if (proxy !== null && !limits.proxies.includes(new URL(proxy.reveal()).origin)) {
+    const expected = 'one of server.apiReceivers.proxies';
+    faults.push({ place: 'proxy', found: 'a proxy that is not listed', expected });
+  }
+  if (proxy === null && isPrivateHost(url) && !isInNetworks(url, limits.allowNetworks)) {
+    const expected = 'a public host (or its network in server.apiReceivers.allowNetworks)';
+    faults.push({ place: 'url', found: 'a URL on a private or loopback address', expected });
+  }
+  return faults;
 }
 
 /**

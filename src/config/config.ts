@@ -7,6 +7,7 @@ import type { HandedQuote } from '../domain/quotes/handed-quote.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
 import type { AddedChain, AddedToken } from '../domain/transfers/chains.ts';
 import type { Secret } from '../secret.ts';
+import type { ConfigProblem } from './file/errors.ts';
 import type { LogConfig } from './sections/log.ts';
 
 /** The kinds of subject whose records carry a status that can end tracking. */
@@ -47,19 +48,33 @@ export type RedisConfig = {
   prefix: string;
 };
 
+/** What receivers made through the API may be, and where they may connect to. */
+export type ApiReceiverLimits = {
+  types: readonly Receiver['type'][];
+  /** The networks (CIDR) whose addresses are permitted although they are not public. */
+  allowNetworks: readonly string[];
+  /** Whether plain http and Postgres without TLS are permitted. */
+  allowInsecure: boolean;
+  /** The origins of the proxies that they may name. */
+  proxies: readonly string[];
+};
+
 /** Where metrics, health and the API are served. */
 export type ServerConfig = {
   host: string;
   /** 0 lets the system choose. */
   port: number;
-  /** Who may use the API: one token to read, several to do all. */
-  tokens: { read: Secret | null; admin: readonly Secret[] };
+  /** Who may use the API: one token to read, one to consume the log as well, several to do all. */
+  tokens: { read: Secret | null; consume: Secret | null; admin: readonly Secret[] };
   /** Seals the receivers that are made through the API; `null`: none can be. */
   secretsKey: Secret | null;
+  apiReceivers: ApiReceiverLimits;
   /** Whether the console is served where the API is. */
   console: boolean;
   /** How receivers reach the server, without a trailing slash; the base of links in events. */
   publicUrl: string | null;
+  /** The networks of proxies whose `X-Forwarded-For` counts, in CIDR notation. */
+  trustProxy: readonly string[];
 };
 
 /** How mail leaves. */
@@ -114,6 +129,12 @@ type Receiving = {
   disableAfterMs: number;
 };
 
+/**
+ * Of a receiver made through the API: the networks (CIDR) beside public addresses to which it may connect, whatever its
+ * own members allow. `null`: a receiver of the config, which has no such limit.
+ */
+type ApiNetworks = readonly string[] | null;
+
 /** A URL that is called with signed events. */
 export type WebhookReceiver = Receiving & {
   type: 'webhook';
@@ -135,6 +156,7 @@ export type WebhookReceiver = Receiving & {
   /** The networks (CIDR) whose addresses are allowed although they are private, loopback or reserved. */
   allowNetworks: readonly string[];
   allowInsecure: boolean;
+  apiNetworks: ApiNetworks;
 };
 
 /** A list of mail addresses. */
@@ -160,6 +182,7 @@ export type PostgresReceiver = Receiving & {
   ordering: 'subject';
   /** Whether it is reached without TLS. */
   allowInsecure: boolean;
+  apiNetworks: ApiNetworks;
 };
 
 /** Where notices go. */
@@ -272,4 +295,6 @@ export type Config = {
   subscriptions: Subscription[];
   /** The quotes that were handed over as JSON, each once. */
   handedQuotes: HandedQuote[];
+  /** What is allowed in the file, but probably a mistake; like the problems of a file that is refused. */
+  warnings: ConfigProblem[];
 };

@@ -7,7 +7,12 @@ import type { Config } from './config.ts';
  * SHA-256 in hex over what processes on one Redis must agree on: the config without its secrets, and without what
  * belongs to a single process (the file's place, `dataDir`, `server`, `log`).
  */
-export function digestOf({ dataDir, server, log, ...shared }: Omit<Config, 'file' | 'digest'>): string {
+export function digestOf({
+  dataDir,
+  server,
+  log,
+  ...shared
+}: Omit<Config, 'file' | 'digest' | 'warnings'>): string {
   return createHash('sha256')
     .update(canonicalJson(withoutSecrets(shared) ?? null))
     .digest('hex');

@@ -65,7 +65,7 @@ export type ParsedConfig = z.output<typeof configSchema>;
 export function buildConfig(
   parsed: ParsedConfig,
   { quotes, tls }: { quotes: ReadonlyMap<string, HandedQuote>; tls: readonly (ReceiverTls | null)[] },
-): Omit<Config, 'file' | 'digest'> {
+): Omit<Config, 'file' | 'digest' | 'warnings'> {
   return {
     upstream: buildUpstream(parsed.upstream),
     redis: buildRedis(parsed.redis),

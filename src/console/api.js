@@ -1,12 +1,34 @@
 /** @import { Page, Problem } from './types.ts' */
 
-/** A request that was refused: its message is the problem's detail. */
+/** A request that was refused: its message is the problem's detail. `retryMs`: when to try again; null for not by itself. */
 export class ApiError extends Error {
-  /** @param {number} status @param {string} detail */
-  constructor(status, detail) {
+  /** @param {number} status @param {string} detail @param {number | null} retryMs */
+  constructor(status, detail, retryMs) {
     super(detail);
     this.status = status;
+    this.retryMs = retryMs;
   }
+}
+
+/** The server ends every request sooner: what takes longer has lost its connection. */
+const LONGEST_MS = 30_000;
+const UNANSWERED = 'The daemon gives no answer.';
+const RETRY_MS = 2_000;
+const LONGEST_RETRY_MS = 60_000;
+
+/** How long an answer asks to wait, in ms. @param {Response} answer */
+export function retryMsOf(answer) {
+  const seconds = Number(answer.headers.get('retry-after') ?? 'none');
+  return Number.isFinite(seconds)
+    ? Math.min(Math.max(seconds * 1_000, RETRY_MS), LONGEST_RETRY_MS)
+    : RETRY_MS;
+}
+
+/** The refusal that an answer holds. @param {Response} answer @param {Problem | null} problem */
+function refusal(answer, problem) {
+  const passes = answer.status === 429 || answer.status >= 500;
+  const detail = problem?.detail ?? `The server answered ${answer.status}.`;
+  return new ApiError(answer.status, detail, passes ? retryMsOf(answer) : null);
 }
 
 /** The URLs of the API stand beside the page, also below a path of a proxy. */
@@ -21,22 +43,26 @@ export const API = 'api/v1';
  */
 export async function call(path, { method = 'GET', body, signal } = {}) {
   const headers = body === undefined ? undefined : { 'content-type': 'application/json' };
+  const cut = AbortSignal.timeout(LONGEST_MS);
   /** @type {RequestInit} */
-  const init = { method, ...(headers && { headers, body: JSON.stringify(body) }), ...(signal && { signal }) };
+  const init = {
+    method,
+    ...(headers && { headers, body: JSON.stringify(body) }),
+    signal: signal ? AbortSignal.any([signal, cut]) : cut,
+  };
   let answer;
+  let text;
   try {
     answer = await fetch(path, init);
+    text = await answer.text();
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new ApiError(0, 'The daemon gives no answer.');
+    throw new ApiError(0, UNANSWERED, RETRY_MS);
   }
-  const text = await answer.text();
   const isJson = /json/.test(answer.headers.get('content-type') ?? '');
   const said = isJson && text !== '' ? JSON.parse(text) : null;
   if (answer.ok) return said;
-  /** @type {Problem | null} */
-  const problem = said;
-  throw new ApiError(answer.status, problem?.detail ?? `The server answered ${answer.status}.`);
+  throw refusal(answer, said);
 }
 
 /** @template T @param {string} path @param {AbortSignal} [signal] @returns {Promise<T>} */
@@ -53,7 +79,7 @@ export const act = (path, body) =>
  * Some of a list that comes in pages, of which some are empty: at most `most` of them, and whether there are more.
  * @template T
  * @param {string} path with its query
- * @param {{ key: 'subjects' | 'undelivered', most: number, pages?: number, signal?: AbortSignal }} options
+ * @param {{ key: 'subjects' | 'undelivered' | 'unmatched', most: number, pages?: number, signal?: AbortSignal }} options
  * @returns {Promise<{ items: T[], more: boolean }>}
  */
 export async function readList(path, { key, most, pages = 8, signal }) {

@@ -1,5 +1,5 @@
 /** @import { LiveState, RenderedEvent } from './types.ts' */
-import { API } from './api.js';
+import { API, retryMsOf } from './api.js';
 
 /** The stream says something at least every 15 s; what is silent for longer than this is cut off. */
 const SILENT_MS = 40_000;
@@ -15,21 +15,26 @@ export function follow({ onState, onEvents, onSignedOut }) {
   let lastId = '';
   const run = async () => {
     while (!ended.signal.aborted) {
+      let retryMs = RETRY_MS;
+      /** @type {LiveState} */
+      let state = 'stale';
       try {
-        const status = await listen();
+        const { status, afterMs } = await listen();
         if (status === 401) return onSignedOut();
         // The place has left the log: what is shown is read anew anyway.
         if (status === 410 || status === 400) lastId = '';
+        if (status === 429) state = 'full';
+        retryMs = afterMs;
       } catch {
         // Cut off: it is tried again.
       }
       if (ended.signal.aborted) return;
-      onState('stale');
-      await new Promise((done) => setTimeout(done, RETRY_MS));
+      onState(state);
+      await new Promise((done) => setTimeout(done, retryMs));
     }
   };
 
-  /** Reads one connection to its end. Resolves with its status. */
+  /** Reads one connection to its end. Resolves with its status, and after how many ms to connect again. */
   async function listen() {
     const cut = new AbortController();
     const abort = () => cut.abort();
@@ -38,7 +43,8 @@ export function follow({ onState, onEvents, onSignedOut }) {
     try {
       const headers = lastId === '' ? undefined : { 'last-event-id': lastId };
       const answer = await fetch(`${API}/events/stream`, { signal: cut.signal, ...(headers && { headers }) });
-      if (!answer.ok || answer.body === null) return answer.status;
+      const ending = { status: answer.status, afterMs: retryMsOf(answer) };
+      if (!answer.ok || answer.body === null) return ending;
       onState('live');
       let rest = '';
       for await (const chunk of answer.body.pipeThrough(new TextDecoderStream())) {
@@ -49,7 +55,7 @@ export function follow({ onState, onEvents, onSignedOut }) {
         const events = blocks.flatMap(eventOf);
         if (events.length > 0) onEvents(events);
       }
-      return answer.status;
+      return ending;
     } finally {
       clearTimeout(timer);
       ended.signal.removeEventListener('abort', abort);

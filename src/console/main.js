@@ -206,7 +206,7 @@ function Console({ session, onSignedOut }) {
         <kbd aria-hidden="true">/</kbd>
       </form>
       <div class="top-end">
-        <span class=${`live ${live}`} role="status">${{ connecting: 'Connecting', live: 'Live', stale: 'Not current' }[live]}</span>
+        <span class=${`live ${live}`} role="status">${{ connecting: 'Connecting', live: 'Live', stale: 'Not current', full: 'Not live' }[live]}</span>
         ${session.signIn && html`<button type="button" class="button quiet" onClick=${signOut}>Sign out</button>`}
       </div>
       <nav class="nav" aria-label="Pages">
@@ -214,6 +214,7 @@ function Console({ session, onSignedOut }) {
       </nav>
     </header>
     ${live === 'stale' && html`<p class="stale-banner" role="alert">The daemon gives no answer, or its Redis gives it none. What you see may be old; it is tried again.</p>`}
+    ${live === 'full' && html`<p class="stale-banner" role="alert">Too many pages of this token are open: this one is read anew every ${IDLE_MS / 1_000} s, and is live once another is closed.</p>`}
     <${RefusedConfig} />
     <main id="main" ref=${main}>
       ${place.view === 'transfers' && html`<${Transfers} list=${place.argument} ...${props} />`}
@@ -224,7 +225,7 @@ function Console({ session, onSignedOut }) {
       ${place.view === 'routes' && html`<${Routes} ...${props} />`}
       ${!VIEWS.includes(place.view) && html`<h1 tabindex="-1">Not found</h1><p>There is no such page. <a href="#/">Transfers</a></p>`}
     </main>
-    <footer class="foot dim">Intentwatch ${session.version}${session.scope === 'read' ? ' · signed in to read' : ''}</footer>
+    <footer class="foot dim">Intentwatch ${session.version}${session.scope === 'admin' ? '' : ' · signed in to read'}</footer>
     <div class="visually-hidden" aria-live="polite">${told}</div>
     <div class="toasts" role="status">${toast !== null && html`<div class=${`toast ${toast.isError ? 'toast-bad' : ''}`}>${toast.text}</div>`}</div>
   `;

@@ -85,9 +85,20 @@ export function useSlowTick() {
   return tick;
 }
 
+/** Waits so many ms, or until it is ended. @param {number} ms @param {AbortSignal} signal @returns {Promise<void>} */
+function pause(ms, signal) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
 /**
  * What a view shows, read when it begins, whenever `key` becomes another, and whenever `tick` grows. What was read
- * before stays until then.
+ * before stays until then. A request that may pass is made again after the time that its refusal names.
  * @template T
  * @param {(signal: AbortSignal) => Promise<T>} read
  * @param {string} key
@@ -124,6 +135,10 @@ export function useData(read, key, tick) {
           if (own.signal.aborted) return;
           const text = error instanceof ApiError ? error.message : 'The page has failed; load it again.';
           setState((before) => ({ key, data: before.key === key ? before.data : null, error: text }));
+          if (error instanceof ApiError && error.retryMs !== null) {
+            await pause(error.retryMs, own.signal);
+            mine.again = true;
+          }
         }
       }
       if (running.current === mine) running.current = null;

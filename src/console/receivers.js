@@ -29,7 +29,7 @@ export function Receivers(props) {
 
 /** @param {ViewProps & { receiver: ReceiverView }} props */
 function Card({ receiver, canAct, say, refresh }) {
-  const { name, type, origin, state, backlog, backlogIsMore, deadLetters, removed } = receiver;
+  const { name, type, origin, state, backlog, backlogIsMore, deadLetters, removed, leftOut } = receiver;
   const [since, setSince] = useState('1h');
   /** @template {keyof ReceiverAnswers} W @param {W} word @param {(said: ReceiverAnswers[W]) => string} done @param {unknown} [body] */
   const ask = async (word, done, body) => {
@@ -54,6 +54,7 @@ function Card({ receiver, canAct, say, refresh }) {
       <span class="dim">${type}${origin === 'api' ? ', made by API' : ''}</span>
       <${Pill} word=${STATES[state] ?? state} />
       ${removed && html`<span class="dim">left the config</span>`}
+      ${leftOut !== null && html`<span class="dim">left out: ${leftOut}</span>`}
     </header>
     <dl class="numbers">
       <div><dt>Waiting</dt><dd>${backlog}${backlogIsMore ? '+' : ''}</dd></div>

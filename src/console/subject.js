@@ -1,8 +1,8 @@
-/** @import { Delivery, Moment, SubjectAnswers, SubjectDetails, ViewProps } from './types.ts' */
+/** @import { DeliveryPage, Moment, SubjectAnswers, SubjectDelivery, SubjectDetails, ViewProps } from './types.ts' */
 
 import { act, read } from './api.js';
 import { amount, sentence, short, span, titleOf } from './format.js';
-import { html } from './htm.js';
+import { html, useState } from './htm.js';
 import { Action, Ago, Clock, Loading, Metadata, Pill, useData } from './parts.js';
 import { readCorridors, Waiting } from './transfers.js';
 
@@ -27,20 +27,78 @@ const WAYS = /** @type {Record<string, [string, string[]][]>} */ ({
 
 const ASTRAY = ['failed', 'expired', 'refundable', 'refunded', 'error', 'expired_unfunded'];
 
+/** How many events one page of the timeline has, and how many pages of deliveries are read for it at first. */
+const EVENTS_OF_PAGE = 50;
+const PAGES_OF_DELIVERIES = 5;
+
+/**
+ * What is shown of a subject: so many pages of its timeline. `partial` are the events whose deliveries are not all here.
+ * @typedef {{ subject: SubjectDetails, timeline: Moment[], more: boolean, deliveries: Map<string, SubjectDelivery[]>, partial: Set<string> }} Shown
+ */
+
+/** @param {string} path @param {{ pages: number, deliveryPages: number }} wanted @param {AbortSignal} signal @returns {Promise<Shown>} */
+async function readShown(path, { pages, deliveryPages }, signal) {
+  const query = `limit=${EVENTS_OF_PAGE}`;
+  /** @type {SubjectDetails} */
+  const subject = await read(`${path}?${query}`, signal);
+  let page = subject;
+  /** @type {Shown} */
+  const shown = { subject, timeline: [], more: false, deliveries: new Map(), partial: new Set() };
+  for (let count = 1, after = ''; ; count += 1) {
+    shown.timeline.push(...page.timeline);
+    const until = page.next === null ? '' : `&until=${page.next}`;
+    await readDeliveries(`${path}/deliveries?limit=200${until}`, {
+      after,
+      page,
+      deliveryPages,
+      shown,
+      signal,
+    });
+    if (page.next === null || count === pages) return { ...shown, more: page.next !== null };
+    after = `&after=${page.next}`;
+    page = await read(`${path}?${query}${after}`, signal);
+  }
+}
+
+/**
+ * Reads the deliveries of a page of the timeline, a bounded number of them.
+ * @param {string} path
+ * @param {{ after: string, page: SubjectDetails, deliveryPages: number, shown: Shown, signal: AbortSignal }} options
+ */
+async function readDeliveries(path, { after, page, deliveryPages, shown, signal }) {
+  let cursor = after;
+  let last = page.timeline[0]?.event;
+  for (let count = 0; count < deliveryPages; count += 1) {
+    /** @type {DeliveryPage} */
+    const { deliveries, next } = await read(`${path}${cursor}`, signal);
+    for (const delivery of deliveries) {
+      last = delivery.event;
+      shown.deliveries.set(last, [...(shown.deliveries.get(last) ?? []), delivery]);
+    }
+    if (next === null) return;
+    cursor = `&after=${next}`;
+  }
+  const from = page.timeline.findIndex(({ event }) => event === last);
+  for (const { event } of page.timeline.slice(from)) shown.partial.add(event);
+}
+
 /** One subject, from quote to settlement. @param {ViewProps & { id: string }} props */
 export function SubjectView({ id, tick, canAct, say, refresh }) {
   const path = `/subjects/${encodeURIComponent(id)}`;
+  const [wanted, setWanted] = useState({ path, pages: 1, deliveryPages: PAGES_OF_DELIVERIES });
+  const { pages, deliveryPages } =
+    wanted.path === path ? wanted : { pages: 1, deliveryPages: PAGES_OF_DELIVERIES };
   const { data, error } = useData(
-    async (signal) => {
-      /** @type {SubjectDetails} */
-      const subject = await read(path, signal);
-      return { subject, corridors: await readCorridors(signal) };
-    },
+    async (signal) => ({
+      shown: await readShown(path, { pages, deliveryPages }, signal),
+      corridors: await readCorridors(signal),
+    }),
     path,
-    tick,
+    tick + pages + deliveryPages,
   );
   if (data === null) return html`<h1 tabindex="-1">${short(id)}</h1><${Loading} error=${error} />`;
-  const { subject, corridors } = data;
+  const { shown, corridors } = data;
+  const { subject } = shown;
   /** @template {keyof SubjectAnswers} W @param {W} word @param {(said: SubjectAnswers[W]) => string} done @param {unknown} [body] */
   const ask = async (word, done, body) => {
     try {
@@ -70,7 +128,7 @@ export function SubjectView({ id, tick, canAct, say, refresh }) {
     </header>
     <${Metadata} metadata=${subject.metadata} />
     ${error !== null && html`<p class="problem" role="alert">${error}</p>`}
-    <${Way} subject=${subject} />
+    <${Way} subject=${subject} timeline=${shown.timeline.toReversed()} />
     ${status === 'pending' && html`<p class="expect"><${Waiting} subject=${subject} corridors=${corridors} /></p>`}
     ${
       canAct &&
@@ -82,7 +140,9 @@ export function SubjectView({ id, tick, canAct, say, refresh }) {
     <div class="columns">
       <section aria-labelledby="timeline-title">
         <h2 id="timeline-title">Timeline</h2>
-        <${Timeline} subject=${subject} canAct=${canAct} say=${say} refresh=${refresh} />
+        <${Timeline} shown=${shown} canAct=${canAct} say=${say} refresh=${refresh} />
+        ${shown.partial.size > 0 && html`<p class="timeline-more"><button type="button" class="button" onClick=${() => setWanted({ path, pages, deliveryPages: deliveryPages * 2 })}>Show more deliveries</button></p>`}
+        ${shown.more && html`<p class="timeline-more"><button type="button" class="button" onClick=${() => setWanted({ path, pages: pages + 1, deliveryPages })}>Show older events</button></p>`}
       </section>
       <section aria-labelledby="facts-title">
         <h2 id="facts-title">Facts</h2>
@@ -93,9 +153,9 @@ export function SubjectView({ id, tick, canAct, say, refresh }) {
   `;
 }
 
-/** How far a subject has come on its usual way. @param {{ subject: SubjectDetails }} props */
-function Way({ subject }) {
-  const { kind, status, timeline, transfer } = subject;
+/** How far a subject has come on its usual way. @param {{ subject: SubjectDetails, timeline: Moment[] }} props the oldest event first */
+function Way({ subject, timeline }) {
+  const { kind, status, transfer } = subject;
   const way = WAYS[kind];
   if (way === undefined) return null;
   const reached = status ?? '';
@@ -138,12 +198,12 @@ function timeOf({ upstreamUpdatedAt, at }) {
   return upstreamUpdatedAt === null ? at : new Date(upstreamUpdatedAt * 1_000).toISOString();
 }
 
-/** @param {{ subject: SubjectDetails, canAct: boolean, say: ViewProps['say'], refresh: () => void }} props */
-function Timeline({ subject, canAct, say, refresh }) {
-  const { timeline } = subject;
+/** @param {{ shown: Shown, canAct: boolean, say: ViewProps['say'], refresh: () => void }} props */
+function Timeline({ shown, canAct, say, refresh }) {
+  const { subject, timeline, deliveries, partial } = shown;
   if (timeline.length === 0) return html`<p class="dim">${nothingTold(subject)}</p>`;
   return html`<ol class="timeline">
-    ${timeline.toReversed().map(
+    ${timeline.map(
       (moment) => html`<li key=${moment.event} class="moment">
         <div class="moment-head">
           <${Pill} word=${wordOf(moment)} />
@@ -151,9 +211,9 @@ function Timeline({ subject, canAct, say, refresh }) {
           <span class="dim"><${Clock} at=${moment.at} /></span>
         </div>
         <p class="moment-text dim">${textOf(moment, subject.subject)}</p>
-        ${moment.deliveries.length === 0 && html`<p class="dim">No receiver is told of it.</p>`}
+        ${partial.has(moment.event) ? html`<p class="dim">Not all of its deliveries are shown.</p>` : !deliveries.has(moment.event) && html`<p class="dim">No receiver is told of it.</p>`}
         <ul class="deliveries" aria-label="Deliveries">
-          ${moment.deliveries.map(
+          ${(deliveries.get(moment.event) ?? []).map(
             (delivery) => html`<li key=${delivery.id + delivery.receiver}>
             <${DeliveryView} delivery=${delivery} event=${moment.event} canAct=${canAct} say=${say} refresh=${refresh} />
           </li>`,
@@ -195,7 +255,7 @@ function textOf(
   return parts.join(' · ');
 }
 
-/** A delivery with what was tried. @param {{ delivery: Delivery, event: string, canAct: boolean, say: ViewProps['say'], refresh: () => void }} props */
+/** A delivery with what was tried. @param {{ delivery: SubjectDelivery, event: string, canAct: boolean, say: ViewProps['say'], refresh: () => void }} props */
 function DeliveryView({ delivery, event, canAct, say, refresh }) {
   const { receiver, state, attempts, lastAttempts, nextAttemptAt, replay } = delivery;
   const resend = async () => {
@@ -223,7 +283,7 @@ function DeliveryView({ delivery, event, canAct, say, refresh }) {
   </div>`;
 }
 
-/** What was tried, and what was answered. @param {{ attempts: Delivery['lastAttempts'] }} props */
+/** What was tried, and what was answered. @param {{ attempts: SubjectDelivery['lastAttempts'] }} props */
 export function Attempts({ attempts }) {
   return html`<ol class="attempt-list">
     ${attempts.map(

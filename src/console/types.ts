@@ -3,28 +3,32 @@ import type { z } from 'zod';
 import type { Corridor } from '../domain/cadence/corridors.ts';
 import type { RenderedEvent } from '../domain/events/event.ts';
 import type { ConfigState } from '../operations/config-state.ts';
-import type { Delivery, TESTED } from '../operations/deliveries.ts';
+import type { TESTED } from '../operations/deliveries.ts';
 import type { ReceiverView } from '../operations/receivers.ts';
+import type { SubjectDelivery } from '../operations/subject-deliveries.ts';
 import type { Subject } from '../operations/subjects.ts';
-import type { SubjectDetails } from '../operations/timeline.ts';
+import type { SubjectState } from '../operations/timeline.ts';
 import type { Undelivered } from '../operations/undelivered.ts';
+import type { Unmatched } from '../operations/unmatched.ts';
 import type { PROBLEM, RESENT_SUBJECT, RETRIED } from '../server/api/shapes.ts';
 
 export type {
   ConfigState,
   Corridor,
-  Delivery,
   ReceiverView,
   RenderedEvent,
   Subject,
-  SubjectDetails,
+  SubjectDelivery,
   Undelivered,
+  Unmatched,
 };
 export type Problem = z.infer<typeof PROBLEM>;
+/** A subject with a page of its timeline. */
+export type SubjectDetails = SubjectState & { next: string | null };
 export type Moment = SubjectDetails['timeline'][number];
 
 /** One page of a list, which stands under a name of its own. */
-export type Page<T> = { next: string | null } & { [list in 'subjects' | 'undelivered']: T[] };
+export type Page<T> = { next: string | null } & { [list in 'subjects' | 'undelivered' | 'unmatched']: T[] };
 
 /** What each thing that a receiver can be told to do is answered with. */
 export type ReceiverAnswers = {
@@ -36,14 +40,17 @@ export type ReceiverAnswers = {
   resend: { replay: string };
 };
 
+/** A page of the deliveries of a subject's events. */
+export type DeliveryPage = { deliveries: SubjectDelivery[]; next: string | null };
+
 /** What each thing that can be done with a subject is answered with. */
 export type SubjectAnswers = { recheck: { subject: string }; resend: z.infer<typeof RESENT_SUBJECT> };
 
-/** How the page knows whether what it shows is current. */
-export type LiveState = 'connecting' | 'live' | 'stale';
+/** Whether what the page shows is current. `full`: as many pages as may be follow the events with this token; this one is read anew from time to time. */
+export type LiveState = 'connecting' | 'live' | 'stale' | 'full';
 
 /** Who looks at the page: whether a token is needed, and what the one that was given allows. */
-export type Session = { signIn: boolean; scope: 'read' | 'admin' | null; version: string };
+export type Session = { signIn: boolean; scope: 'read' | 'consume' | 'admin' | null; version: string };
 
 /** What each view gets: what may be done, a number that grows when something has changed, and where to say what was done. */
 export type ViewProps = {

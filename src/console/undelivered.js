@@ -1,4 +1,4 @@
-/** @import { Undelivered, ViewProps } from './types.ts' */
+/** @import { Undelivered, Unmatched, ViewProps } from './types.ts' */
 
 import { act, readList } from './api.js';
 import { short } from './format.js';
@@ -59,5 +59,43 @@ export function UndeliveredView({ tick, canAct, say, refresh }) {
           </ul>`
     }
     ${data?.more && html`<p class="dim">There are more: the first ${SHOWN} are shown.</p>`}
+    <${NobodysEvents} tick=${tick} />
+  `;
+}
+
+/** Why no receiver gets an event, in words. @type {Record<Unmatched['reason'], string>} */
+const REASONS = {
+  'no-receiver': 'no receiver',
+  'not-in-config': 'not in config',
+};
+
+/** The events that no receiver gets; nothing where there are none. @param {{ tick: number }} props */
+function NobodysEvents({ tick }) {
+  const { data, error } = useData(
+    async (signal) =>
+      /** @type {Promise<{ items: Unmatched[], more: boolean }>} */ (
+        readList(`/unmatched?limit=${SHOWN}`, { key: 'unmatched', most: SHOWN, signal })
+      ),
+    'unmatched',
+    tick,
+  );
+  if (error !== null) return html`<p class="problem" role="alert">${error}</p>`;
+  if (data === null || data.items.length === 0) return null;
+  return html`
+    <h2>No receiver gets these</h2>
+    <p class="lead">No subscription leads to them any more, or the receiver that it names is not there.</p>
+    <ul class="list" aria-label="Events that no receiver gets">
+      ${data.items.map(
+        (one) => html`<li key=${one.event} class="row">
+          <div class="row-status"><${Pill} word="dead">${REASONS[one.reason]}<//></div>
+          <div class="row-main">
+            <a class="row-link" href=${subjectLink(one.subject)}><span class="row-title">${one.type}</span><span class="mono dim">${short(one.subject)}</span></a>
+          </div>
+          <div class="row-meta dim">${one.subscriptions.join(', ')}</div>
+          <div class="row-time dim"><${Ago} at=${one.at} /></div>
+        </li>`,
+      )}
+    </ul>
+    ${data.more && html`<p class="dim">There are more: the first ${SHOWN} are shown.</p>`}
   `;
 }

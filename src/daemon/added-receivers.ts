@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
-import { readAddedReceiver } from '../config/added-receiver.ts';
+import { type AddedReceiverRules, readAddedReceiver } from '../config/added-receiver.ts';
 import type { Config, Receiver } from '../config/config.ts';
-import { openDefinition } from '../operations/added-receivers.ts';
+import { describeFault, openDefinition } from '../operations/added-receivers.ts';
 import type { AddedReceiverStore, Sealing } from '../store/added-receivers.ts';
 
 /** How often it is looked whether another process has changed them. */
@@ -20,7 +20,8 @@ export class AddedReceivers {
   readonly #parts: AddedReceiversParts;
   #version: string | null = null;
   #definitions = new Map<string, string>();
-  readonly #told = new Set<string>();
+  /** Why this process goes on without some of them, by name. */
+  #leftOut: ReadonlyMap<string, string> = new Map();
   #timer: NodeJS.Timeout | undefined;
   #closing = false;
 
@@ -41,35 +42,53 @@ export class AddedReceivers {
     return true;
   }
 
-  /** A config with them. A name belongs to the file first; what cannot be read here is left to other processes. */
-  addTo(config: Config): Config {
+  /**
+   * A config with them, and the reasons of those that are left out, by name. A name belongs to the file first; one that
+   * cannot be read here, or is outside the limits of this config, is left to other processes.
+   */
+  addTo(config: Config): { config: Config; leftOut: ReadonlyMap<string, string> } {
     const names = new Set(config.receivers.map(({ name }) => name));
-    const limits = { hasSmtp: config.smtp !== null, retentionMs: config.retentionMs };
-    const added = [...this.#definitions].flatMap(([name, sealed]): Receiver[] => {
-      if (names.has(name)) return this.#leave(name, 'the config has a receiver of this name');
-      const { sealing } = this.#parts;
-      const definition = sealing === null ? null : openDefinition(name, sealed, sealing);
-      if (definition === null) return this.#leave(name, 'it was made with another server.secretsKey');
-      const receiver = readAddedReceiver(definition, limits);
-      if (!Array.isArray(receiver)) return [receiver];
-      const [fault] = receiver;
-      return this.#leave(name, `${fault?.place ?? ''}: expected ${fault?.expected ?? ''}`);
-    });
-    if (added.length === 0) return config;
+    const rules = rulesOf(config);
+    const leftOut = new Map<string, string>();
+    const added: Receiver[] = [];
+    for (const [name, sealed] of this.#definitions) {
+      const receiver = names.has(name)
+        ? 'the config has a receiver of this name'
+        : this.#read(name, sealed, rules);
+      if (typeof receiver === 'string') leftOut.set(name, receiver);
+      else added.push(receiver);
+    }
+    if (added.length === 0) return { config, leftOut };
     const addedReceivers = added.map(({ name }) => name);
-    return { ...config, receivers: [...config.receivers, ...added], addedReceivers };
+    return { config: { ...config, receivers: [...config.receivers, ...added], addedReceivers }, leftOut };
+  }
+
+  /** The receiver, or why there is none. */
+  #read(name: string, sealed: string, rules: AddedReceiverRules): Receiver | string {
+    const { sealing } = this.#parts;
+    const definition = sealing === null ? null : openDefinition(name, sealed, sealing);
+    if (definition === null) return 'it was made with another server.secretsKey';
+    const receiver = readAddedReceiver(definition, rules);
+    return Array.isArray(receiver) ? receiver.map(describeFault).join('; ') : receiver;
+  }
+
+  /** Reports the receivers that the config which runs now leaves out. */
+  report(leftOut: ReadonlyMap<string, string>): void {
+    for (const [receiver, reason] of leftOut) {
+      if (this.#leftOut.get(receiver) !== reason)
+        this.#parts.log.warn({ receiver, reason }, 'receiver.left_out');
+    }
+    this.#leftOut = leftOut;
+  }
+
+  /** Why one is left out; null for any other. */
+  reasonLeftOut(name: string): string | null {
+    return this.#leftOut.get(name) ?? null;
   }
 
   /** Whether there is one of this name. */
   has(name: string): boolean {
     return this.#definitions.has(name);
-  }
-
-  #leave(receiver: string, reason: string): [] {
-    const told = `${receiver} ${reason}`;
-    if (!this.#told.has(told)) this.#parts.log.warn({ receiver, reason }, 'receiver.left_out');
-    this.#told.add(told);
-    return [];
   }
 
   /** Looks for changes from now on. */
@@ -96,4 +115,9 @@ export class AddedReceivers {
     this.#closing = true;
     clearTimeout(this.#timer);
   }
+}
+
+/** What a config demands of them. */
+export function rulesOf({ smtp, retentionMs, server }: Config): AddedReceiverRules {
+  return { hasSmtp: smtp !== null, retentionMs, limits: server.apiReceivers };
 }

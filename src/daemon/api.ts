@@ -2,15 +2,17 @@ import type { ServerConfig } from '../config/config.ts';
 import { isApiOn } from '../config/sections/server.ts';
 import type { EventUrl } from '../notifiers/notifier.ts';
 import { findEvent } from '../operations/find-event.ts';
+import type { Secret } from '../secret.ts';
 import type { AccessRules } from '../server/api/access.ts';
-import { API_BASE, type ApiOptions } from '../server/api/api.ts';
+import type { ApiOptions } from '../server/api/api.ts';
 import type { ApiParts } from '../server/api/route.ts';
+import { API_BASE } from '../server/api/route.ts';
 import { EventLinks } from '../server/event-links.ts';
 
 /** Who may use the API of a daemon. */
 export function accessRulesOf(server: ServerConfig): AccessRules {
-  const { tokens, console, publicUrl } = server;
-  return { tokens, links: linksOf(server), console, publicUrl };
+  const { tokens, console, publicUrl, trustProxy } = server;
+  return { tokens, linkToken: linkTokenOf(server), console, publicUrl, trustProxy };
 }
 
 /** The API of a daemon; null where there is none. */
@@ -27,16 +29,15 @@ export function apiOptionsOf(server: ServerConfig, parts: () => ApiParts | null)
   };
 }
 
-/** Signs links by the first admin token; null where there is none. */
-function linksOf({ tokens }: ServerConfig): EventLinks | null {
-  const [token] = tokens.admin;
-  return token === undefined ? null : new EventLinks(token);
+/** The first admin token signs links; null where there is none. */
+function linkTokenOf({ tokens }: ServerConfig): Secret | null {
+  return tokens.admin[0] ?? null;
 }
 
 /** Links to where the API shows an event; null where nobody could follow them. */
-export function eventUrlOf(server: ServerConfig): EventUrl | null {
-  const links = linksOf(server);
-  const { publicUrl } = server;
-  if (publicUrl === null || links === null) return null;
+export async function eventUrlOf(server: ServerConfig): Promise<EventUrl | null> {
+  const [{ publicUrl }, token] = [server, linkTokenOf(server)];
+  if (publicUrl === null || token === null) return null;
+  const links = await EventLinks.create(token);
   return (event, nowMs) => `${publicUrl}${API_BASE}/events/${event.id}?${links.query(event, nowMs)}`;
 }

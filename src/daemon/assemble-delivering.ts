@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { createNotifier, type NotifierOptions } from '../notifiers/create-notifier.ts';
+import type { EventUrl } from '../notifiers/notifier.ts';
 import { DeliveryWorker } from '../queues/deliveries/delivery-worker.ts';
 import { Relay } from '../queues/deliveries/relay.ts';
 import { Sender } from '../queues/deliveries/sender.ts';
@@ -12,7 +13,6 @@ import type { RedisClient } from '../store/commands.ts';
 import type { Keys } from '../store/keys.ts';
 import { SenderStore, WakeLog } from '../store/senders.ts';
 import { VERSION } from '../version.ts';
-import { eventUrlOf } from './api.ts';
 import type { DaemonStores, Stores } from './stores.ts';
 
 /** What delivers. */
@@ -29,14 +29,15 @@ type DeliveringAssembly = {
   stores: DaemonStores;
   opens: Stores;
   directory: Directory;
+  eventUrl: EventUrl | null;
   signals: Signals;
   log: Logger;
 };
 
 /** Constructs what delivers, and says what receivers are told with. */
 export function assembleDelivering(
-  { receivers: configured, retentionMs, smtp, server }: Config,
-  { connections, keys, stores, opens, directory, signals, log }: DeliveringAssembly,
+  { receivers: configured, retentionMs, smtp }: Config,
+  { connections, keys, stores, opens, directory, eventUrl, signals, log }: DeliveringAssembly,
 ): Delivering & { options: NotifierOptions } {
   const { delivering, waking } = connections;
   const { registry, receivers, events, deliveries } = stores;
@@ -54,7 +55,7 @@ export function assembleDelivering(
   );
   const batches = new BatchStore(delivering, keys, { retentionMs });
   const parts = { events, registry, deliveries, batches, directory, sender, signals, log };
-  const options = { smtp, version: VERSION, eventUrl: eventUrlOf(server), directory };
+  const options = { smtp, version: VERSION, eventUrl, directory };
   const workers = configured.map(
     (receiver) => new DeliveryWorker(receiver, createNotifier(receiver, options), parts),
   );

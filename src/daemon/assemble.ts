@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Books } from '../books/books.ts';
 import type { Config } from '../config/config.ts';
+import type { EventUrl } from '../notifiers/notifier.ts';
 import type { AddedReceiverParts } from '../operations/added-receivers.ts';
 import type { ConfigControl } from '../operations/config-state.ts';
 import type { LogTail } from '../operations/log-tail.ts';
@@ -55,6 +56,7 @@ export type Assembly = {
   /** Who follows the log goes on through a change of the config. */
   tail: LogTail;
   adding: AddedReceiverParts;
+  eventUrl: EventUrl | null;
   control: ConfigControl;
   signals: Signals;
   log: Logger;
@@ -63,7 +65,7 @@ export type Assembly = {
 
 /** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
 export function assemble(assembly: Assembly): DaemonParts {
-  const { config, connections, tail, adding, control, signals, log, upkeep } = assembly;
+  const { config, connections, tail, adding, eventUrl, control, signals, log, upkeep } = assembly;
   const { redis, opening, delivering, asking } = connections;
   const { retentionMs } = config;
   const keys = new Keys(config.redis.prefix);
@@ -89,7 +91,7 @@ export function assemble(assembly: Assembly): DaemonParts {
   const { clients, polling } = assemblePolling({ ...told, config, redis, stores, onForeign });
   const { learning } = polling;
   const { directory } = polling.discovery;
-  const delivery = assembleDelivering(config, { ...told, connections, stores, opens, directory });
+  const delivery = assembleDelivering(config, { ...told, connections, stores, opens, directory, eventUrl });
   const reconcile = new Reconcile({
     redis,
     stores: { ...stores, lease: opens.lease },

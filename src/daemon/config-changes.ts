@@ -7,7 +7,7 @@ import type { ConfigChanges, NamedChanges } from '../operations/config-state.ts'
 import { Secret } from '../secret.ts';
 
 /** What only a restart can change: where the state is, and where the daemon serves; a section, or a key. */
-const NEEDS_RESTART = [
+export const NEEDS_RESTART: readonly string[] = [
   'redis',
   'dataDir',
   'server.host',
@@ -81,7 +81,7 @@ function namedChanges(before: readonly { name: string }[], after: readonly { nam
 }
 
 /** What stands for itself in the changes, and what belongs to the file. */
-const NO_SETTINGS = new Set(['file', 'digest', 'receivers', 'addedReceivers', 'subscriptions']);
+const NO_SETTINGS = new Set(['file', 'digest', 'receivers', 'addedReceivers', 'subscriptions', 'warnings']);
 
 function changedSettings(before: Config, after: Config): string[] {
   const [were, are] = [leavesOf(before), leavesOf(after)];

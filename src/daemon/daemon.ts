@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import type { ConfigFile } from '../config/file/config-file.ts';
@@ -13,18 +14,22 @@ import { LoopWatch } from '../server/loop-watch.ts';
 import { Server } from '../server/server.ts';
 import { Signals } from '../signals.ts';
 import { AddedReceiverStore, Sealing } from '../store/added-receivers.ts';
+import type { Truncation } from '../store/append-only.ts';
 import type { RedisClient } from '../store/commands.ts';
+import { closeDataFolder } from '../store/data-folder.ts';
 import { EmbeddedRedis } from '../store/embedded.ts';
 import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
 import { migrate } from '../store/migrate.ts';
+import { reportTruncation } from '../store/operator-event.ts';
 import { PlanStore } from '../store/plan.ts';
 import { SchemaVersion, type SchemaVersionError } from '../store/schema-version.ts';
 import { SchemaWatch } from '../store/schema-watch.ts';
+import { UnmatchedStore } from '../store/unmatched.ts';
 import { VERSION } from '../version.ts';
 import { withTimeout } from '../with-timeout.ts';
-import { AddedReceivers } from './added-receivers.ts';
-import { accessRulesOf, apiOptionsOf } from './api.ts';
+import { AddedReceivers, rulesOf } from './added-receivers.ts';
+import { accessRulesOf, apiOptionsOf, eventUrlOf } from './api.ts';
 import type { Connections } from './assemble.ts';
 import { changesBetween, isEmpty } from './config-changes.ts';
 import { Generation } from './generation.ts';
@@ -37,6 +42,9 @@ import { logSignals } from './signal-log.ts';
 /** How long work in flight may take at shutdown before it is handed back, and all the rest after that. */
 const GRACE_MS = 3_000;
 const CLOSE_MS = 1_200;
+
+/** After how long an operator event that Redis did not take is tried again. */
+const REPORT_RETRY_MS = 10_000;
 
 /** What all configs of a process work with. */
 type Shared = Omit<Connections, 'blocking' | 'waking'> & {
@@ -99,11 +107,11 @@ export class Daemon {
     const target = () => this.#redisTarget;
     this.#connections = new RedisConnections({ target, key: this.#keys().events, log: this.#log });
     const { monitor } = this.#connections;
-    const readiness = daemonReadiness(
-      () => this.#generation?.parts ?? null,
+    const readiness = daemonReadiness(() => this.#generation?.parts ?? null, {
       monitor,
-      () => this.lastReload,
-    );
+      lastReload: () => this.lastReload,
+      isBlocked: () => this.#embedded?.isBlocked ?? false,
+    });
     this.#metrics = new Metrics({
       signals: this.signals,
       sources: daemonMetricSources(() => this.#generation?.parts ?? null, monitor),
@@ -164,16 +172,26 @@ export class Daemon {
       asking,
       tail: new LogTail(new EventLog(asking, this.#keys()), this.#connections.open('followers')),
       version: await this.#prepareSchema(redis),
-      ...this.#newAdded(redis),
+      ...(await this.#newAdded(redis)),
     };
     await this.#shared.added.load();
-    const generation = this.#generate(this.#shared.added.addTo(config), this.#shared);
+    const { config: whole, leftOut } = this.#shared.added.addTo(config);
+    this.#shared.added.report(leftOut);
+    const generation = await this.#generate(whole, this.#shared);
     this.#generation = generation;
     await generation.start();
+    this.#logWarnings(config);
+    // A receiver that was lost with the rest is stored again by now: it gets what comes after that.
+    await this.#reportTruncations(redis);
     const { subscriptions, receivers } = config;
     this.#log.info({ subscriptions: subscriptions.length, receivers: receivers.length }, 'daemon.started');
     this.#reloads?.start();
     this.#shared.added.start();
+  }
+
+  #logWarnings({ warnings }: Config): void {
+    for (const { line, column, path, message } of warnings)
+      this.#log.warn({ line, column, path, reason: message }, 'config.warning');
   }
 
   /** Reads the config anew, now, and applies it. Resolves with what came of it; null where there is no file. */
@@ -195,8 +213,9 @@ export class Daemon {
       const changes = await this.#apply(config, { syncs: true });
       this.#config = config;
       this.#onApplied(config);
+      if (!isEmpty(changes)) this.#logWarnings(config);
       if (changes.settings.some((key) => key.startsWith('server.')))
-        this.#server.changeAccess(accessRulesOf(config.server));
+        await this.#server.changeAccess(accessRulesOf(config.server));
       return changes;
     });
   }
@@ -222,12 +241,16 @@ export class Daemon {
   async #apply(file: Config, { syncs }: { syncs: boolean }): Promise<ConfigChanges> {
     const [shared, old] = [this.#shared, this.#generation];
     if (shared === null || old === null || this.#closing) throw new Error('the daemon does not run');
-    const config = shared.added.addTo(file);
+    const { config, leftOut } = shared.added.addTo(file);
     const changes = changesBetween(old.config, config);
-    if (isEmpty(changes)) return changes;
-    const next = this.#generate(config, shared);
+    if (isEmpty(changes)) {
+      shared.added.report(leftOut);
+      return changes;
+    }
+    const next = await this.#generate(config, shared);
     const { drained } = await next.replace(old, { cut: this.#cut.signal, syncs });
     this.#generation = next;
+    shared.added.report(leftOut);
     this.#metrics.configure(metricNames(config));
     this.#draining.add(drained);
     void drained.finally(() => this.#draining.delete(drained));
@@ -235,25 +258,29 @@ export class Daemon {
   }
 
   /** The receivers that are made through the API, and what they are made with. */
-  #newAdded(redis: RedisClient): { added: AddedReceivers; adding: AddedReceiverParts } {
+  async #newAdded(redis: RedisClient): Promise<{ added: AddedReceivers; adding: AddedReceiverParts }> {
     const { secretsKey } = this.#config.server;
     const store = new AddedReceiverStore(redis, this.#keys());
-    const sealing = secretsKey === null ? null : new Sealing(secretsKey);
+    const sealing = secretsKey === null ? null : await Sealing.create(secretsKey);
     const apply = () => this.#applyAdded();
-    const limits = () => ({ hasSmtp: this.#config.smtp !== null, retentionMs: this.#config.retentionMs });
+    const rules = () => rulesOf(this.#config);
     const added = new AddedReceivers({ store, sealing, apply, log: this.#log });
     const originOf: OriginOf = (name) => {
-      if (this.#config.receivers.some((one) => one.name === name)) return 'file';
-      return added.has(name) ? 'api' : null;
+      if (this.#config.receivers.some((one) => one.name === name)) return { origin: 'file', leftOut: null };
+      return { origin: added.has(name) ? 'api' : null, leftOut: added.reasonLeftOut(name) };
     };
-    return { added, adding: { store, sealing, limits, apply, originOf } };
+    return { added, adding: { store, sealing, rules, apply, originOf } };
   }
 
   /** All that a config decides, on connections that it shares and two of its own, on which it waits. */
-  #generate(config: Config, { version, tail, adding, added: _, ...shared }: Shared): Generation {
-    const [blocking, waking] = [this.#connections.open('relay'), this.#connections.open('sender')];
-    const release = () => Promise.allSettled([blocking, waking].map((own) => this.#connections.release(own)));
-    const connections = { ...shared, blocking, waking };
+  async #generate(
+    config: Config,
+    { version, tail, adding, added: _, ...shared }: Shared,
+  ): Promise<Generation> {
+    const eventUrl = await eventUrlOf(config.server);
+    const own = { relay: this.#connections.open('relay'), sender: this.#connections.open('sender') };
+    const release = (role: 'relay' | 'sender') => this.#connections.release(own[role]);
+    const connections = { ...shared, blocking: own.relay, waking: own.sender };
     const { signals } = this;
     try {
       const log = this.#log;
@@ -267,6 +294,7 @@ export class Daemon {
         connections,
         tail,
         adding,
+        eventUrl,
         control,
         signals,
         log,
@@ -274,7 +302,7 @@ export class Daemon {
         release,
       });
     } catch (error) {
-      void release();
+      void Promise.allSettled([release('relay'), release('sender')]);
       throw error;
     }
   }
@@ -290,6 +318,10 @@ export class Daemon {
     const plan = new PlanStore(redis, keys);
     const migrations = [scheduleMigration(async (subjects) => void (await plan.track(subjects)))];
     await migrate({ redis, keys, migrations, log: this.#log, signal: this.#closed.signal });
+    // Cursors hold the name, and requests that read must not be the first to store it.
+    const events = new EventLog(redis, keys);
+    await events.ensureName();
+    await new UnmatchedStore(redis, keys).begin(await events.newest());
     const version = new SchemaVersion(redis, keys);
     const fail = (error: SchemaVersionError): void => {
       this.#log.error({ reason: error.message }, 'schema.changed');
@@ -326,6 +358,36 @@ export class Daemon {
     this.#log.info('daemon.stopped');
   }
 
+  /** Reports to the operator what the embedded Redis has lost at its start. */
+  async #reportTruncations(redis: RedisClient): Promise<void> {
+    const embedded = this.#embedded;
+    for (const truncation of embedded?.unreported ?? []) {
+      await reportTruncation({ redis, keys: this.#keys() }, truncation);
+      await embedded?.markReported(truncation);
+    }
+  }
+
+  /** Logs such a loss; one at the start is reported by the start, one of a later restart from here. */
+  async #onTruncated({ file, bytes, lastWriteMs, changedAtMs }: Truncation): Promise<void> {
+    const lostFrom = lastWriteMs === null ? null : new Date(lastWriteMs).toISOString();
+    const lostUntil = new Date(changedAtMs).toISOString();
+    this.#log.error({ file, lostBytes: bytes, lostFrom, lostUntil }, 'redis.truncated');
+    const redis = this.#shared?.redis;
+    if (redis === undefined) return;
+    const { signal } = this.#closed;
+    while (!signal.aborted) {
+      try {
+        await this.#reportTruncations(redis);
+        return;
+      } catch (error) {
+        // As on a full disk. What is not reported is recorded beside the file.
+        const reason = error instanceof Error ? error.message : String(error);
+        this.#log.error({ reason }, 'redis.embedded');
+        await sleep(REPORT_RETRY_MS, undefined, { signal }).catch(() => undefined);
+      }
+    }
+  }
+
   #keys(): Keys {
     return new Keys(this.#config.redis.prefix);
   }
@@ -334,8 +396,13 @@ export class Daemon {
     const embedded = new EmbeddedRedis({
       dataDir: this.#config.dataDir,
       onTrouble: (reason) => this.#log.error({ reason }, 'redis.embedded'),
+      onTruncated: (truncation) => void this.#onTruncated(truncation),
     });
     await embedded.takeFolder();
+    const { dataDir } = this.#config;
+    const { repaired, command } = await closeDataFolder(dataDir);
+    if (repaired.length > 0) this.#log.info({ dataDir, repaired }, 'data.closed');
+    if (command !== null) this.#log.warn({ dataDir, command }, 'data.readable');
     return embedded;
   }
 }

@@ -13,12 +13,12 @@ import { type Assembly, assemble, type DaemonParts } from './assemble.ts';
 const CUT_MS = 600;
 
 /**
- * What a generation is made from. `version` is claimed anew in a Redis that was emptied; `release` closes the connections
- * that are its own.
+ * What a generation is made from. `version` is claimed anew in a Redis that was emptied; `release` closes the connection
+ * of its own that its relay or its sender waits on.
  */
 export type GenerationOptions = Omit<Assembly, 'upkeep'> & {
   version: SchemaVersion;
-  release: () => Promise<unknown>;
+  release: (own: 'relay' | 'sender') => Promise<unknown>;
 };
 
 /**
@@ -33,6 +33,8 @@ export class Generation {
   #isReplaced = false;
   /** Whether Redis may hold a part of what another config wants that was given up. */
   #isTorn = false;
+  /** The end of what polls, once it has begun. */
+  #pollingEnd: Promise<unknown> | null = null;
 
   constructor(options: GenerationOptions) {
     const { config, version } = options;
@@ -202,22 +204,41 @@ export class Generation {
     const relayed = delivering.relay.close();
     const deliveries = delivering.workers.map((worker) => worker.close(cut));
     const polled = this.stopPolling(cut).then(() => polling.learning.close());
+    const discovered = polling.discovery.close();
+    const { release } = this.#options;
+    // Attempts under way need none of this, and there may be many generations whose receivers hang.
+    const released = [
+      Promise.allSettled([polled, discovered]).then(() => this.#endPolling()),
+      Promise.allSettled([relayed]).then(() => release('relay')),
+      delivering.sender.stopListening().then(() => release('sender')),
+    ];
     const flow = [
       polled,
       ...deliveries,
-      polling.discovery.close(),
+      discovered,
       relayed,
       verifying.close(),
       reconcile.close(),
       books?.close() ?? Promise.resolve(),
+      ...released,
     ];
     return { relayed, drained: settledOrCut(flow, cut).then(() => this.#end()) };
   }
 
+  /** Closes the queues of polls, then the connections to the upstream; once. */
+  #endPolling(): Promise<unknown> {
+    const { polling, clients } = this.parts;
+    this.#pollingEnd ??= withTimeout(Promise.allSettled([polling.queues.close()]), CUT_MS / 2).then(() =>
+      Promise.allSettled(clients.map((client) => client.close())),
+    );
+    return this.#pollingEnd;
+  }
+
+  /** Closes what is left, also where its work was cut off. */
   async #end(): Promise<void> {
-    const { polling, delivering, clients } = this.parts;
-    await withTimeout(Promise.allSettled([polling.queues.close(), delivering.sender.close()]), CUT_MS / 2);
-    const rest = [...clients.map((client) => client.close()), this.#options.release()];
+    const { release } = this.#options;
+    await withTimeout(Promise.allSettled([this.parts.delivering.sender.close()]), CUT_MS / 2);
+    const rest = [this.#endPolling(), release('relay'), release('sender')];
     await withTimeout(Promise.allSettled(rest), CUT_MS / 2);
   }
 }

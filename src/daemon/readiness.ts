@@ -13,11 +13,25 @@ const RECONCILE_SILENCE_MS = 60_000;
 /** Without the reason: whoever asks here has no token. */
 const REFUSED = 'loaded; the file as it is now was refused, see config.reload_failed in the log';
 
+/** Without the pid and the path. */
+const BLOCKED: ReadinessCheck = {
+  name: 'redis',
+  ok: false,
+  detail:
+    'Redis is away: an earlier redis-server has its files open and does not end; see redis.embedded in the log',
+};
+
+/** What readiness is judged by before all parts run; `isBlocked`: an earlier server keeps the embedded Redis from its files. */
+type ReadinessSources = {
+  monitor: RedisMonitor;
+  lastReload: () => { ok: boolean } | null;
+  isBlocked: () => boolean;
+};
+
 /** What `/readyz` asks of a daemon. Each check says of one thing, in one plain sentence, whether it works. */
 export function daemonReadiness(
   parts: () => DaemonParts | null,
-  monitor: RedisMonitor,
-  lastReload: () => { ok: boolean } | null,
+  { monitor, lastReload, isBlocked }: ReadinessSources,
 ): () => Promise<ReadinessCheck[]> {
   return async () => {
     const running = parts();
@@ -25,7 +39,7 @@ export function daemonReadiness(
     const checks: ReadinessCheck[] = [
       // What runs works: a slip in the file must not take traffic away.
       { name: 'config', ok: true, detail: isRefused ? REFUSED : 'loaded' },
-      redisReadiness(monitor),
+      isBlocked() ? BLOCKED : redisReadiness(monitor),
     ];
     if (running === null) return [...checks, { name: 'workers', ok: false, detail: 'have not started yet' }];
     return [

@@ -15,6 +15,7 @@ import { SetAside } from '../store/set-aside.ts';
 import type { OnForeign } from '../store/stored.ts';
 import { SubjectStore } from '../store/subjects.ts';
 import { TrackedStore } from '../store/tracked.ts';
+import { UnmatchedStore } from '../store/unmatched.ts';
 
 /** What the running parts read and write, as far as others ask for it. */
 export type DaemonStores = {
@@ -52,6 +53,7 @@ export function storesOn(redis: RedisClient, { keys, retentionMs, onForeign }: S
     backlog: new Backlog(redis, keys),
     replays: new ReplayStore(redis, keys, kept),
     setAside: new SetAside(redis, keys),
+    unmatched: new UnmatchedStore(redis, keys),
     tracked: new TrackedStore(redis, keys, kept),
     checks: new CheckStore(redis, keys, kept),
   };

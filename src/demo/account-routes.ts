@@ -9,14 +9,15 @@ export type RouteAccount = { shown: number; due: number; told: number; problems:
 /**
  * Holds the events of one route against the answers that were given, in order. The first answer, an answer without
  * quotes after one with, the reverse, and one whose best output is further from the one told last than the share (in
- * millionths) must each have come as one event; nothing else may have come. `overtaken`: an answer was dropped because a
- * later one had been committed before it, so that only the order of the events can be held against anything.
+ * millionths) must each have come as one event; nothing else may have come. `hasUnused`: an answer was not used,
+ * because a later one had been committed before it or its poll was cut off, so that only the order of the events can be
+ * checked.
  */
 export function accountRoute(input: {
   answers: readonly GivenPrices[];
   events: readonly RenderedEvent[];
   movedByMillionths: bigint;
-  overtaken: boolean;
+  hasUnused: boolean;
 }): RouteAccount {
   const due: string[] = [];
   let told: bigint | null | undefined;
@@ -34,7 +35,7 @@ export function accountRoute(input: {
   );
   const isSame = due.length === came.length && due.every((one, index) => one === came[index]);
   const problems =
-    isSame || input.overtaken
+    isSame || input.hasUnused
       ? []
       : [`the route was shown as ${due.join(', ')} but told as ${came.join(', ')}`];
   const wrong = events.some((event, index) => event.data.sequence !== index + 1);

@@ -40,6 +40,8 @@ export function account(input: {
   events: readonly RenderedEvent[];
   isWatched: (subject: string) => boolean;
   rules?: Partial<Rules>;
+  /** How long after its last byte an answer about a subject may be taken in, in ms, where its watcher can say so. */
+  slackMsOf?: (subject: string) => number;
 }): Account {
   const made = Map.groupBy(
     input.transitions.filter(({ subject }) => input.isWatched(subject)),
@@ -60,7 +62,9 @@ export function account(input: {
     if (!input.isWatched(subject)) continue;
     const transitions = made.get(subject) ?? [];
     const sightings = seen.get(subject) ?? [];
-    const story = tell({ subject, sightings, events: told.get(subject) ?? [], rules: input.rules ?? {} });
+    const slackMs = input.slackMsOf?.(subject);
+    const rules = { ...input.rules, ...(slackMs !== undefined && { slackMs }) };
+    const story = tell({ subject, sightings, events: told.get(subject) ?? [], rules });
     problems.push(...story.problems);
     for (const reason of TOLERANCES) tolerated[reason] += story.tolerated[reason];
     const last = transitions.at(-1)?.to;

@@ -9,7 +9,7 @@ import { Daemon } from '../daemon/daemon.ts';
 import type { RenderedEvent } from '../domain/events/event.ts';
 import { wantsType } from '../domain/events/filter.ts';
 import { EXIT, interrupted } from '../exit.ts';
-import { loggedError } from '../log.ts';
+import { LOG_OPTIONS } from '../log.ts';
 import { Sandbox } from '../sandbox/sandbox.ts';
 import type { Subjects } from '../sandbox/world/world.ts';
 import { type Account, account } from './account.ts';
@@ -26,6 +26,10 @@ const PACE = 0.8;
 /** How long deliveries may take after polling has ended: longer for a run that ends by itself than for Ctrl-C. */
 const DRAIN_MS = 15_000;
 const INTERRUPTED_DRAIN_MS = 1_500;
+
+/** For how long after its last byte an answer may be taken in (ms): one that the daemon did not use, and any other. */
+const LONGEST_TAKING_MS = 60_000;
+const AT_ONCE_MS = 250;
 
 /** What e-mail receivers get by default. */
 const MAIL_EVENTS = ['*', '!*.updated'];
@@ -61,11 +65,15 @@ export async function runDemo(options: { for?: number; seed: number }): Promise<
     const port = await usualPort();
     const subjects = sandbox.subjects();
     await writeFile(file, demoConfig({ sandbox, subjects, receiver, mailbox, secret, port }));
-    const log = pino({ level: 'warn', base: null, serializers: { error: loggedError } }, pino.destination(2));
+    const log = pino({ ...LOG_OPTIONS, level: 'warn' }, pino.destination(2));
     const daemon = new Daemon({ config: await loadConfig(file, {}), log });
     const overtaken = new Set<string>();
     daemon.signals.on('record.decided', ({ subject, outcome }) => {
-      if (outcome === 'superseded') overtaken.add(subject);
+      if (outcome === 'superseded' || outcome === 'stale') overtaken.add(subject);
+    });
+    let isRoutePollCut = false;
+    daemon.signals.on('poll.ended', ({ kind, outcome }) => {
+      if (kind === 'route' && (outcome === 'aborted' || outcome === 'failed')) isRoutePollCut = true;
     });
     const committed = new Map<string, string>();
     daemon.signals.on('event.committed', ({ event }) => committed.set(event.id, event.type));
@@ -86,6 +94,7 @@ export async function runDemo(options: { for?: number; seed: number }): Promise<
     closers.push(async () => stopMarket());
 
     const bySignal = await untilEnd(options.for, stop.wait);
+    const stoppedMs = Date.now();
     await daemon.stopPolling();
     const mailsDue = (): number =>
       [...committed.values()].filter((type) => wantsType(MAIL_EVENTS, type)).length;
@@ -99,7 +108,7 @@ export async function runDemo(options: { for?: number; seed: number }): Promise<
       watchedSince,
       receiver,
       mailbox,
-      daemon: { committed, overtaken },
+      daemon: { committed, overtaken, isRoutePollCut, stoppedMs },
       mailsDue: mailsDue(),
       say,
     });
@@ -146,13 +155,22 @@ function summarise(run: {
   watchedSince: number;
   receiver: DemoReceiver;
   mailbox: DemoMailbox;
-  /** What it said: the events that it committed, by id, and the subjects of answers that were overtaken. */
-  daemon: { committed: ReadonlyMap<string, string>; overtaken: ReadonlySet<string> };
+  /**
+   * The events that it committed, by id; the subjects of answers that were not used, as a newer one had been committed;
+   * whether a poll of the route failed or was cut off as polling ended: the upstream may have answered it all the same;
+   * and when polling began to end (Unix ms).
+   */
+  daemon: {
+    committed: ReadonlyMap<string, string>;
+    overtaken: ReadonlySet<string>;
+    isRoutePollCut: boolean;
+    stoppedMs: number;
+  };
   mailsDue: number;
   say: (line: string) => void;
 }): string[] {
   const { sandbox, receiver, mailbox, say } = run;
-  const { committed, overtaken } = run.daemon;
+  const { committed, overtaken, isRoutePollCut, stoppedMs } = run.daemon;
   const ids = receivedIds(receiver);
   const events = receiver.received.filter(
     ({ id }, index, all) => all.findIndex((one) => one.id === id) === index,
@@ -166,13 +184,17 @@ function summarise(run: {
     showings: sandbox.showings(),
     events: events.map((received) => received.event).filter((event) => !isRoute(event)),
     isWatched: watched(run.subjects),
-    rules: { historyBefore: run.watchedSince },
+    rules: {
+      historyBefore: run.watchedSince,
+      outages: [{ fromMs: stoppedMs, untilMs: Number.POSITIVE_INFINITY }],
+    },
+    slackMsOf: (subject) => (overtaken.has(subject) ? LONGEST_TAKING_MS : AT_ONCE_MS),
   });
   const prices = accountRoute({
     answers: sandbox.answers().flatMap(({ quoted }) => quoted ?? []),
     events: events.map((received) => received.event).filter(isRoute),
     movedByMillionths: DEMO_MOVED_BY_MILLIONTHS,
-    overtaken: [...overtaken].some((subject) => subject.startsWith('route:')),
+    hasUnused: isRoutePollCut || [...overtaken].some((subject) => subject.startsWith('route:')),
   });
   const rows: [string, number, string][] = [
     ['transitions made by the upstream', sums.made, 'status changes of watched subjects'],

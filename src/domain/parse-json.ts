@@ -1,57 +1,185 @@
 import type { JsonValue } from './json.ts';
+import { LIMITS } from './limits.ts';
 
-/**
- * Deeper nesting than this is refused. The interface nests five levels; what is nested much deeper would later
- * break those who walk it recursively, such as Redis' own JSON reader (1,000 levels).
- */
-const MAX_DEPTH = 100;
+/** The limits of one JSON text; each place has its own in LIMITS. */
+export type JsonLimits = {
+  depth: number;
+  members: number;
+  numberCharacters: number;
+  /** Of one text, as it is written; absent: as many as the bytes allow. */
+  textCharacters?: number;
+};
+
+/** How a text is parsed: its limits, and what becomes of the parts that cannot be stored as they are. */
+export type ParseOptions = {
+  limits: JsonLimits;
+  /** Members named `__proto__` are dropped and halves of surrogate pairs replaced, or both refused where their author can be informed. */
+  unstorable?: 'repair' | 'refuse';
+  /** A number with too long a text becomes `{}`, which no reader of a number or a text accepts; or it is refused. */
+  longNumber?: 'drop' | 'refuse';
+};
+
+/** A JSON text beyond a limit. Its message quotes nothing of the text. */
+export class JsonLimitError extends SyntaxError {
+  override readonly name = 'JsonLimitError';
+  readonly found: string;
+  readonly expected: string;
+  /** How many characters were scanned until the limit was exceeded. */
+  readonly scanned: number;
+
+  constructor({ found, expected, scanned }: { found: string; expected: string; scanned: number }) {
+    super(`${found}, expected ${expected}`);
+    this.found = found;
+    this.expected = expected;
+    this.scanned = scanned;
+  }
+}
+
+/** A member named `__proto__`, or a text with half of a surrogate pair: neither can be stored as it is. */
+export class UnstorableJsonError extends Error {
+  override readonly name = 'UnstorableJsonError';
+}
+
+/** How a half of a surrogate pair is described wherever it is refused. */
+export const BROKEN_TEXT = {
+  found: 'a text with half of a surrogate pair',
+  expected: 'whole characters (U+D800 to U+DFFF are none)',
+};
 
 /**
  * Parses JSON without losing a digit: a number that JavaScript cannot hold exactly becomes the string that was sent.
- * Members named `__proto__` are dropped, so that nobody who copies members by assignment changes a prototype; or refused
- * with a ProtoMemberError, where whoever wrote them can be told.
- * Throws a SyntaxError for what is not JSON or is nested deeper than 100 levels.
+ * Throws a SyntaxError for what is not JSON, a JsonLimitError for a text beyond its limits, and an UnstorableJsonError.
  */
-export function parseJson(text: string, { proto = 'drop' }: { proto?: 'drop' | 'refuse' } = {}): JsonValue {
-  let value: JsonValue;
-  try {
-    value = JSON.parse(text, proto === 'drop' ? keepDigits : refuseProto);
-  } catch (error) {
-    // The walk of a reviver is recursive: very deep nesting ends as a RangeError.
-    if (error instanceof RangeError) throw new SyntaxError(TOO_DEEP);
-    throw error;
+export function parseJson(text: string, options: ParseOptions): JsonValue {
+  const { limits, unstorable = 'repair', longNumber = 'refuse' } = options;
+  checkJson(text, {
+    ...limits,
+    numberCharacters: longNumber === 'drop' ? Infinity : limits.numberCharacters,
+  });
+  return JSON.parse(text, (key: string, value: unknown, context?: { source?: string }): unknown => {
+    if (key === '__proto__') {
+      if (unstorable === 'repair') return undefined;
+      throw new UnstorableJsonError('found a member "__proto__", expected another name');
+    }
+    if (unstorable === 'refuse' && !(key.isWellFormed() && isStorable(value))) {
+      throw new UnstorableJsonError(`found ${BROKEN_TEXT.found}, expected ${BROKEN_TEXT.expected}`);
+    }
+    // Half of a surrogate pair is no text: it would break whoever encodes it, Redis' own JSON reader for one.
+    if (typeof value === 'string') return value.toWellFormed();
+    if (typeof value !== 'number') return value;
+    const source = context?.source ?? String(value);
+    if (source.length > limits.numberCharacters) return {};
+    if (!survives(value, source)) return source;
+    return value === 0 ? 0 : value; // no negative zero: it would differ from zero in a comparison
+  });
+}
+
+function isStorable(value: unknown): boolean {
+  return typeof value !== 'string' || value.isWellFormed();
+}
+
+const [QUOTE, BACKSLASH, COMMA, MINUS] = [0x22, 0x5c, 0x2c, 0x2d];
+
+/** The characters around a text. */
+const QUOTES = 2;
+const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/**
+ * Counts depth, members and the characters of numbers and texts in one pass, before anything is parsed. Stops with a
+ * JsonLimitError at the first one beyond its limit; a text that is not JSON passes.
+ */
+export function checkJson(text: string, limits: JsonLimits): void {
+  const { depth, members, numberCharacters, textCharacters = Infinity } = limits;
+  let level = 0;
+  let count = 0;
+  let isFirst = false;
+  let at = 0;
+  while (at < text.length) {
+    const code = text.charCodeAt(at);
+    if (isSpace(code)) {
+      at += 1;
+      continue;
+    }
+    const isClosing = code === CLOSE_LIST || code === CLOSE_OBJECT;
+    if (code === COMMA || (isFirst && !isClosing)) count += 1;
+    isFirst = code === OPEN_LIST || code === OPEN_OBJECT;
+    if (isFirst) level += 1;
+    if (isClosing) level -= 1;
+    if (level > depth) {
+      throw new JsonLimitError({
+        found: 'JSON that is nested too deeply',
+        expected: `at most ${depth} levels`,
+        scanned: at,
+      });
+    }
+    if (count > members) {
+      throw new JsonLimitError({
+        found: 'JSON with too many members',
+        expected: `at most ${members}`,
+        scanned: at,
+      });
+    }
+    if (code === QUOTE) {
+      const end = endOfString(text, at + 1);
+      if (end - at - QUOTES > textCharacters) {
+        throw new JsonLimitError({
+          found: 'JSON with a text that is too long',
+          expected: `at most ${textCharacters} characters`,
+          scanned: end,
+        });
+      }
+      at = end;
+    } else if (code === MINUS || isDigit(code)) {
+      const end = endOfNumber(text, at + 1, numberCharacters);
+      if (end - at > numberCharacters) {
+        throw new JsonLimitError({
+          found: 'JSON with a number that is too long',
+          expected: `at most ${numberCharacters} characters`,
+          scanned: end,
+        });
+      }
+      at = end;
+    } else at += 1;
   }
-  refuseDepth(value);
-  return value;
 }
 
-const TOO_DEEP = `JSON is nested too deeply, expected at most ${MAX_DEPTH} levels`;
-
-/** A member named `__proto__`, which cannot be kept. */
-export class ProtoMemberError extends Error {
-  override readonly name = 'ProtoMemberError';
+/** The place behind the closing quote. */
+function endOfString(text: string, start: number): number {
+  let at = start;
+  while (at < text.length) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) return at + 1;
+    at += code === BACKSLASH ? 2 : 1;
+  }
+  return at;
 }
 
-function refuseProto(key: string, value: unknown, context?: { source?: string }): unknown {
-  if (key === '__proto__') throw new ProtoMemberError('found a member "__proto__", expected another name');
-  return keepDigits(key, value, context);
+/** The place behind a number, or one beyond the most characters. */
+function endOfNumber(text: string, start: number, most: number): number {
+  let at = start;
+  while (at < text.length && at - start <= most && isOfNumber(text.charCodeAt(at))) at += 1;
+  return at;
 }
 
-function keepDigits(key: string, value: unknown, context?: { source?: string }): unknown {
-  if (key === '__proto__') return undefined;
-  // Half of a surrogate pair is no text: it would break whoever encodes it, Redis' own JSON reader for one.
-  if (typeof value === 'string') return value.toWellFormed();
-  if (typeof value !== 'number') return value;
-  const source = context?.source ?? String(value);
-  if (!survives(value, source)) return source;
-  return value === 0 ? 0 : value; // no negative zero: it would differ from zero in a comparison
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
+}
+
+/** Digits, signs, the point and the letter of an exponent. */
+function isOfNumber(code: number): boolean {
+  return isDigit(code) || code === MINUS || code === 0x2b || code === 0x2e || code === 0x65 || code === 0x45;
 }
 
 /**
  * Whether a text may be a number that JavaScript cannot hold, and that was kept as text: where the interface has a word
- * or a hash, it is none.
+ * or a hash, it is none. No number with a longer text is kept.
  */
 export function isKeptNumber(text: string): boolean {
+  if (text.length > LIMITS.upstream.numberCharacters) return false;
   return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text) && !survives(Number(text), text);
 }
 
@@ -66,23 +194,13 @@ function survives(value: number, source: string): boolean {
 function decimal(text: string): string {
   const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e');
   const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.');
-  const all = (whole + fraction).replace(/^0+/, '');
-  const digits = all.replace(/0+$/, '');
-  if (digits === '') return '0';
-  const power = Number(exponent) - fraction.length + (all.length - digits.length);
-  return `${mantissa.startsWith('-') ? '-' : ''}${digits}e${power}`;
-}
-
-function refuseDepth(value: JsonValue): void {
-  let level: JsonValue[] = [value];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth >= MAX_DEPTH) throw new SyntaxError(TOO_DEEP);
-    const next: JsonValue[] = [];
-    for (const item of level) {
-      if (typeof item !== 'object' || item === null) continue;
-      for (const child of Object.values(item))
-        if (typeof child === 'object' && child !== null) next.push(child);
-    }
-    level = next;
-  }
+  const all = whole + fraction;
+  // Not an expression such as /0+$/, which begins anew at each zero.
+  let first = 0;
+  while (all[first] === '0') first += 1;
+  let end = all.length;
+  while (end > first && all[end - 1] === '0') end -= 1;
+  if (first === end) return '0';
+  const power = Number(exponent) - fraction.length + (all.length - end);
+  return `${mantissa.startsWith('-') ? '-' : ''}${all.slice(first, end)}e${power}`;
 }

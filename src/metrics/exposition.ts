@@ -23,10 +23,10 @@ export class Exposition {
     for (const name of MISNAMED) this.registry.removeSingleMetric(name);
   }
 
-  /** The metrics as they are now; `accept` is the header of the request. */
-  async expose(accept: string | undefined): Promise<Exposed> {
+  /** The metrics as they are now, in OpenMetrics or in plain text. */
+  async expose(isOpen: boolean): Promise<Exposed> {
     this.#plain ??= plainOf(this.registry);
-    const registry = wantsOpenMetrics(accept) ? this.registry : this.#plain;
+    const registry = isOpen ? this.registry : this.#plain;
     return { contentType: registry.contentType, body: await registry.metrics() };
   }
 }

@@ -1,7 +1,7 @@
 import type { Signals } from '../signals.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { Collection } from './collection.ts';
-import { type Exposed, Exposition } from './exposition.ts';
+import { type Exposed, Exposition, wantsOpenMetrics } from './exposition.ts';
 import { Instruments } from './instruments.ts';
 import { Named, RPC_OUTCOMES } from './label-values.ts';
 import { recordSignals } from './record-signals.ts';
@@ -46,6 +46,8 @@ export class Metrics {
   readonly #collection: Collection;
   readonly #standing: Standing;
   readonly #stopRecording: () => void;
+  /** The texts that are being made, by whether they are in OpenMetrics. */
+  readonly #exposing = new Map<boolean, Promise<Exposed>>();
 
   constructor(options: MetricsOptions) {
     const { signals, sources, standing, receivers, routes, chains = [], version } = options;
@@ -83,13 +85,21 @@ export class Metrics {
 
   /**
    * All metrics, in the text format of Prometheus or in OpenMetrics, as the `Accept` header wants it. Takes less than 1 s,
-   * also without Redis, and never rejects.
+   * also without Redis, and never rejects. Scrapes at once get one text: however many come, one is made at a time.
    */
   async expose(accept?: string): Promise<Exposed> {
+    const isOpen = wantsOpenMetrics(accept);
+    const exposing =
+      this.#exposing.get(isOpen) ?? this.#expose(isOpen).finally(() => this.#exposing.delete(isOpen));
+    this.#exposing.set(isOpen, exposing);
+    return exposing;
+  }
+
+  async #expose(isOpen: boolean): Promise<Exposed> {
     // Before the sources are read: it is compared with the time at which the scrape began.
     this.#instruments.set('time', {}, Date.now() / 1_000);
     await Promise.all([this.#collection.refresh(), this.#showStanding()]);
-    return this.#exposition.expose(accept);
+    return this.#exposition.expose(isOpen);
   }
 
   async #showStanding(): Promise<void> {

@@ -63,6 +63,11 @@ export function recordSignals(
     const words = [...extra, ...tokens.add(value.token)];
     metrics.count('volume', { route, token: value.token, outcome }, value.units, words);
   });
+  on('record.reserved', ({ kind, count }) => metrics.count('reserved', { kind }, count));
+  on('record.too-large', () => {
+    metrics.count('tooLarge', {});
+    metrics.count('events', { type: 'upstream.record_too_large' });
+  });
   on('record.unreadable', ({ where }) => metrics.count('unreadable', { kind: kindOf(where) }));
   on('event.committed', ({ event, kind }) => {
     metrics.count('events', { type: event.type });
@@ -74,6 +79,7 @@ export function recordSignals(
 
   on('relay.moved', ({ holding }) => metrics.set('relayHolding', {}, holding ? 1 : 0));
   on('relay.stopped', ({ stopped }) => metrics.set('relayStopped', {}, stopped ? 1 : 0));
+  on('event.unmatched', ({ reason }) => metrics.count('unmatched', { reason }));
   on('store.foreign', ({ what }) => metrics.count('foreign', { what }));
   on('relay.set-aside', () => metrics.count('setAside', {}));
   on('delivery.opened', ({ receiver }) => metrics.count('opened', { receiver }));

@@ -1,36 +1,50 @@
 import { BlockList, isIP, isIPv4 } from 'node:net';
 
-/** IPv4 that is not the public internet (IANA special-purpose registry), and the metadata address of one cloud. */
+/**
+ * IPv4 that is not the public internet: the IANA special-purpose address registry (RFC 6890), multicast, and the metadata
+ * address of one cloud.
+ */
 const REFUSED_V4 = blockListOf('ipv4', [
-  '0.0.0.0/8',
-  '10.0.0.0/8',
-  '100.64.0.0/10',
-  '127.0.0.0/8',
-  '168.63.129.16/32',
-  '169.254.0.0/16',
-  '172.16.0.0/12',
-  '192.0.0.0/24',
-  '192.0.2.0/24',
-  '192.88.99.0/24',
-  '192.168.0.0/16',
-  '198.18.0.0/15',
-  '198.51.100.0/24',
-  '203.0.113.0/24',
-  '224.0.0.0/4',
-  '240.0.0.0/4',
+  '0.0.0.0/8', // this network, RFC 791
+  '10.0.0.0/8', // private, RFC 1918
+  '100.64.0.0/10', // shared by carrier-grade NAT, RFC 6598
+  '127.0.0.0/8', // loopback, RFC 1122
+  '168.63.129.16/32', // metadata of Azure, a public address
+  '169.254.0.0/16', // link-local, RFC 3927
+  '172.16.0.0/12', // private, RFC 1918
+  '192.0.0.0/24', // protocol assignments, RFC 6890
+  '192.0.2.0/24', // documentation, RFC 5737
+  '192.88.99.0/24', // relays of 6to4, RFC 7526
+  '192.168.0.0/16', // private, RFC 1918
+  '198.18.0.0/15', // benchmarks, RFC 2544
+  '198.51.100.0/24', // documentation, RFC 5737
+  '203.0.113.0/24', // documentation, RFC 5737
+  '224.0.0.0/4', // multicast, RFC 5771
+  '240.0.0.0/4', // reserved, RFC 1112, and broadcast, RFC 919
 ]);
 
 const LOOPBACK_V4 = blockListOf('ipv4', ['127.0.0.0/8']);
 const LOOPBACK_V6 = blockListOf('ipv6', ['::1/128']);
 
-/** All of IPv6 that is routed globally lies in here … */
+/**
+ * IPv6 that is routed globally lies in here (RFC 4291). So unspecified, loopback, IPv4-compatible, discard-only, segment
+ * routing, unique-local, link-local, site-local and multicast addresses need no row of their own.
+ */
 const GLOBAL_V6 = blockListOf('ipv6', ['2000::/3']);
 
-/** … except for protocol assignments with Teredo, documentation, and 6to4, which wraps an IPv4 address. */
-const REFUSED_V6 = blockListOf('ipv6', ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']);
+/** What of it is not the public internet: the IANA special-purpose address registry. */
+const REFUSED_V6 = blockListOf('ipv6', [
+  '2001::/23', // protocol assignments, RFC 2928: Teredo, RFC 4380; benchmarks, RFC 5180; ORCHID, RFC 7343
+  '2001:db8::/32', // documentation, RFC 3849
+  '2002::/16', // 6to4, which wraps any IPv4 address, RFC 3056
+  '3fff::/20', // documentation, RFC 9637
+]);
 
-/** The prefixes whose last 32 bits are an IPv4 address that decides: IPv4-mapped, and the well-known NAT64 prefix. */
-const EMBEDDING_V6 = blockListOf('ipv6', ['::ffff:0:0/96', '64:ff9b::/96']);
+/** The prefixes whose last 32 bits are an IPv4 address that decides. */
+const EMBEDDING_V6 = blockListOf('ipv6', [
+  '::ffff:0:0/96', // IPv4-mapped, RFC 4291
+  '64:ff9b::/96', // NAT64, RFC 6052
+]);
 
 /** Whether an IP address is private, loopback, link-local, shared, multicast, reserved or a metadata address. */
 export function isRefusedAddress(address: string): boolean {

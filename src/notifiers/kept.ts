@@ -30,10 +30,22 @@ export function keptWithout(secrets: readonly string[]): Kept {
   return {
     answer: (text, { cut = false } = {}) =>
       printableAnswer(Buffer.from(shown(text, cut), 'utf8').subarray(0, MAX_ANSWER_BYTES)),
-    reason: (text) =>
-      printableLine(
-        shown(text, false).replace(/[^\s<>"'=:,;]+@[^\s<>"',;]+/g, '[address]'),
-        MAX_REASON_LENGTH,
-      ),
+    reason: (text) => printableLine(withoutAddresses(shown(text, false)), MAX_REASON_LENGTH),
   };
+}
+
+/**
+ * A text with `[address]` in the place of each mail address: from what stands before its `@` to the end of its word. Reads
+ * each word once: an expression for the whole address would begin anew at each character before an `@`.
+ */
+export function withoutAddresses(text: string): string {
+  return text.replace(/[^\s<>"',;]+/g, (word) => {
+    let start = 0;
+    for (const run of word.split(/[=:]/)) {
+      const at = run.indexOf('@', 1);
+      if (at !== -1 && start + at + 1 < word.length) return `${word.slice(0, start)}[address]`;
+      start += run.length + 1;
+    }
+    return word;
+  });
 }

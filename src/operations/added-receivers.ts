@@ -1,8 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { type ReceiverFault, readAddedReceiver, rotatedSecrets } from '../config/added-receiver.ts';
+import {
+  type AddedReceiverRules,
+  type ReceiverFault,
+  readAddedReceiver,
+  rotatedSecrets,
+} from '../config/added-receiver.ts';
 import type { Receiver } from '../config/config.ts';
 import { formatHmacSecret, MOST_SECRETS } from '../config/fields/signing-secret.ts';
-import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { parseJson } from '../domain/parse-json.ts';
 import { type AddedReceiverStore, MOST_ADDED, type Put, type Sealing } from '../store/added-receivers.ts';
 import { RefusedError, UnknownError } from './errors.ts';
@@ -15,7 +21,7 @@ import type { OriginOf } from './receivers.ts';
 export type AddedReceiverParts = {
   store: AddedReceiverStore;
   sealing: Sealing | null;
-  limits: () => { hasSmtp: boolean; retentionMs: number };
+  rules: () => AddedReceiverRules;
   apply: () => Promise<void>;
   originOf: OriginOf;
 };
@@ -26,13 +32,14 @@ export class ReceiverFaultsError extends Error {
   readonly faults: readonly ReceiverFault[];
 
   constructor(faults: readonly ReceiverFault[]) {
-    super(
-      faults
-        .map(({ place, expected }) => `${place === '' ? 'body' : `body.${place}`}: expected ${expected}`)
-        .join('; '),
-    );
+    super(faults.map((fault) => `body${fault.place === '' ? '' : '.'}${describeFault(fault)}`).join('; '));
     this.faults = faults;
   }
+}
+
+/** A fault in one line: the member, what was found where that can be shown, and what was expected. */
+export function describeFault({ place, found, expected }: ReceiverFault): string {
+  return `${place}: ${found === undefined ? '' : `found ${found}, `}expected ${expected}`;
 }
 
 /** Makes a receiver. Throws a RefusedError where its name is taken, or there are too many. */
@@ -71,10 +78,39 @@ export async function changeReceiver(
 ): Promise<Receiver> {
   return update(
     name,
-    (before) =>
-      Object.fromEntries(Object.entries({ ...before, ...changes }).filter(([, value]) => value !== null)),
+    (before) => {
+      const faults = staleSecrets(before, changes);
+      if (faults.length > 0) throw new ReceiverFaultsError(faults);
+      return Object.fromEntries(
+        Object.entries({ ...before, ...changes }).filter(([, value]) => value !== null),
+      );
+    },
     parts,
   );
+}
+
+/** Members that hold secrets of the origin they were given for. */
+const SECRET_MEMBERS = ['headers', 'secrets'];
+
+/** The stored secrets that a change would send to another origin, or through another proxy. */
+function staleSecrets(before: JsonObject, changes: JsonObject): ReceiverFault[] {
+  const isMoved = ['url', 'proxy'].some(
+    (member) =>
+      changes[member] !== undefined && originText(changes[member]) !== originText(before[member] ?? null),
+  );
+  if (!isMoved) return [];
+  return SECRET_MEMBERS.filter((member) => before[member] !== undefined && changes[member] === undefined).map(
+    (member) => ({
+      place: member,
+      expected: 'it anew, or null: stored ones are not sent to another origin or through another proxy',
+    }),
+  );
+}
+
+/** Scheme, host and port of a URL; a value that is no URL stands for itself. */
+function originText(value: JsonValue): string {
+  const url = typeof value === 'string' ? URL.parse(value) : null;
+  return url === null ? JSON.stringify(value) : `${url.protocol}//${url.host}`;
 }
 
 /** Removes a receiver. It keeps its backlog for the retention. */
@@ -129,9 +165,9 @@ async function put(
   { as, before }: { as: 'new' | 'other'; before: string | null },
   parts: AddedReceiverParts,
 ): Promise<Receiver | Exclude<Put, 'stored'>> {
-  const { store, limits, apply } = parts;
+  const { store, rules, apply } = parts;
   const sealing = sealingOf(parts);
-  const receiver = readAddedReceiver(definition, limits());
+  const receiver = readAddedReceiver(definition, rules());
   if (Array.isArray(receiver)) throw new ReceiverFaultsError(receiver);
   const { name, type, events, filter, ordering } = receiver;
   const sealed = sealing.seal(name, JSON.stringify(definition));
@@ -158,7 +194,7 @@ async function storedOf(
 /** What was sealed of a receiver; null where it cannot be read with this key. */
 export function openDefinition(name: string, sealed: string, sealing: Sealing): JsonObject | null {
   const text = sealing.open(name, sealed);
-  const definition = text === null ? null : parseJson(text);
+  const definition = text === null ? null : parseJson(text, { limits: LIMITS.api });
   return definition !== null && isJsonObject(definition) ? definition : null;
 }
 

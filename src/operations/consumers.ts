@@ -12,14 +12,3 @@ export async function acknowledge(name: string, place: LogPlace, parts: Operatio
     );
   }
 }
-
-/** Where a consumer goes on; null for one that begins. With `acknowledged` it has taken what stands up to there. */
-export async function consumerPlace(
-  name: string,
-  acknowledged: LogPlace | null,
-  parts: OperationParts,
-): Promise<LogPlace | null> {
-  if (acknowledged === null) return parts.stores.consumers.place(name);
-  await acknowledge(name, acknowledged, parts);
-  return acknowledged;
-}

@@ -8,8 +8,8 @@ import { compareEntries } from '../store/log-entry.ts';
 import { RefusedError } from './errors.ts';
 import type { OperationParts } from './parts.ts';
 
-/** Longer numbers than these Redis does not read. */
-const ENTRY = z.string().regex(/^\d{1,16}-\d{1,19}$/);
+/** An entry of the log. Longer numbers than these Redis does not read. */
+export const ENTRY = z.string().regex(/^\d{1,16}-\d{1,19}$/);
 
 /** A place in the event log: behind an entry of the log of this name. */
 export const LOG_PLACE = z.object({ log: z.string().max(40), after: ENTRY });

@@ -19,6 +19,12 @@ export const RECEIVER = z
       .describe(
         'Whether the config file has it, or it was made through the API. Null where neither is so here: it was removed, or another process has it in its file.',
       ),
+    leftOut: z
+      .string()
+      .nullable()
+      .describe(
+        'Why this process makes no attempts to a receiver made through the API: it is outside `server.apiReceivers`, or was made with another `server.secretsKey`. Its open deliveries wait. Null for any other.',
+      ),
     removed: z
       .boolean()
       .describe('Whether it has left the config: what it has not got is kept for `retention`.'),
@@ -53,18 +59,20 @@ export const RECEIVER = z
 
 export type ReceiverView = z.infer<typeof RECEIVER>;
 
-/** Where a receiver comes from, as this process knows it. */
-export type OriginOf = (name: string) => ReceiverView['origin'];
+/** Where a receiver comes from, and why it is left out, as this process knows it. */
+export type OriginOf = (name: string) => Pick<ReceiverView, 'origin' | 'leftOut'>;
 
-/** The most entries of the log behind a cursor that are read to count a backlog. */
-export const COUNTED = 10_000;
+/** The most entries of the log behind cursors that one request reads to count backlogs. */
+const COUNTED = 10_000;
 
-/** The receivers by name. `counted`: how many entries of the log are read for each that is behind. */
-export async function listReceivers(
-  { counted, originOf }: { counted: number; originOf: OriginOf },
-  parts: OperationParts,
-): Promise<ReceiverView[]> {
+/** The most that are read for one receiver where all are listed. */
+const COUNTED_OF_EACH = 1_000;
+
+/** The receivers by name. What is read of the log to count their backlogs is bounded for all of them together. */
+export async function listReceivers(originOf: OriginOf, parts: OperationParts): Promise<ReceiverView[]> {
   const receivers = await parts.stores.registry.receivers();
+  const share = Math.floor(COUNTED / Math.max(1, receivers.length));
+  const counted = Math.min(COUNTED_OF_EACH, Math.max(1, share));
   const sorted = receivers.sort((a, b) => (a.name < b.name ? -1 : 1));
   return Promise.all(sorted.map((receiver) => viewOf(receiver, { counted, originOf }, parts)));
 }
@@ -96,7 +104,7 @@ async function viewOf(
   return {
     name,
     type,
-    origin: originOf(name),
+    ...originOf(name),
     removed,
     state: condition.state,
     backlog: pending + behind.count,

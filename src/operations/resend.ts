@@ -7,9 +7,9 @@ import { eventOf } from '../store/log-entry.ts';
 import { isHeld } from '../store/receivers.ts';
 import { newReplayId, type Replay } from '../store/replays.ts';
 import { RefusedError, UnknownError } from './errors.ts';
+import { knownSubject } from './known-subject.ts';
 import { isoTime, type Moment, momentMs } from './moment.ts';
 import type { OperationParts } from './parts.ts';
-import { knownSubject } from './timeline.ts';
 
 /** How far a replay is. */
 export const REPLAY = z
@@ -85,6 +85,9 @@ export async function resendEvent(
   return resendPlaces([place], options, parts);
 }
 
+/** How many events of a subject are sent once more by one request. */
+const MOST_RESENT = 100;
+
 /**
  * Sends the events of a subject once more, in their order: those of its newest 100 that are still in the log. `leftOut` is
  * how many others it has had.
@@ -95,7 +98,8 @@ export async function resendSubject(
   parts: OperationParts,
 ): Promise<{ replays: Resent; leftOut: number }> {
   const { subject, known } = await knownSubject(id, parts);
-  const places = await parts.stores.subjects.entries(subject);
+  const newest = { before: null, from: null, count: MOST_RESENT };
+  const places = (await parts.stores.subjects.entries.list([subject], newest)).reverse();
   const kept = await parts.stores.events.atAll(places);
   const sent = places.filter((_, index) => eventOf(kept[index] ?? null) !== null);
   const leftOut = Math.max(0, (known.snapshot?.sequence ?? 0) - sent.length);
@@ -125,7 +129,7 @@ async function resendPlaces(
   }
   if (places.length === 0) {
     throw new RefusedError(
-      'found no event of it in the log, expected one: it has made none, or they are older than the retention or the version that began to keep their places',
+      'found no event of it in the log, expected one: it has made none, or they are older than the retention',
     );
   }
   if (meant.length === 0) {

@@ -1,16 +1,12 @@
 import { z } from 'zod';
-import { deliveryId } from '../domain/events/delivery-id.ts';
 import type { Event } from '../domain/events/event.ts';
 import { TRANSFER } from '../domain/events/event-schema.ts';
 import { PROOF } from '../domain/proof/proof.ts';
-import { parseClaimRoot } from '../domain/subjects/claim.ts';
-import { asSubjectId, parseSubjectId, type SubjectId, subjectKind } from '../domain/subjects/subject.ts';
 import { transferFacts } from '../domain/transfers/transfer-facts.ts';
-import { compareEntries, eventOf } from '../store/log-entry.ts';
-import type { Known } from '../store/subjects.ts';
+import { eventOf } from '../store/log-entry.ts';
 import { CHECK_DETAILS, checkDetails } from './checks.ts';
-import { DELIVERY, type Delivery, deliveryOf } from './deliveries.ts';
-import { UnknownError } from './errors.ts';
+import { ENTRY } from './events.ts';
+import { knownSubject, relatedTo } from './known-subject.ts';
 import type { OperationParts } from './parts.ts';
 import { SUBJECT, summaryOf } from './subjects.ts';
 
@@ -30,90 +26,76 @@ const MOMENT = z.object({
   upstreamUpdatedAt: z.int().nullable(),
   detectionDelaySeconds: z.number().nullable(),
   proof: PROOF.exactOptional().describe('What the chain said, where the event tells that.'),
-  deliveries: z.array(DELIVERY).describe('To every receiver that the event was for.'),
 });
 
-/** A subject with all that happened to it. */
-export const SUBJECT_DETAILS = SUBJECT.omit({})
-  .extend({
-    record: z.record(z.string(), z.json()).nullable().describe('What the upstream said last, whole.'),
-    transfer: TRANSFER.nullable().describe('What is known of the transfer, as its last event said it.'),
-    checks: z
-      .array(CHECK_DETAILS)
-      .describe('What was stated about its payments on chains with RPC endpoints, and what came of it.'),
-    related: z
-      .array(z.string())
-      .describe('The quotes and jobs that led to it, whose events are in the timeline.'),
-    timeline: z.array(MOMENT).describe('The events, the oldest first, with what became of their deliveries.'),
-  })
-  .meta({ id: 'SubjectDetails' });
+/** A subject with what is known of it now. */
+export const SUBJECT_STATE = SUBJECT.omit({}).extend({
+  record: z.record(z.string(), z.json()).nullable().describe('What the upstream said last, whole.'),
+  transfer: TRANSFER.nullable().describe('What is known of the transfer, as its last event said it.'),
+  checks: z
+    .array(CHECK_DETAILS)
+    .describe('What was stated about its payments on chains with RPC endpoints, and what came of it.'),
+  related: z
+    .array(z.string())
+    .describe('The quotes and jobs that led to it, whose events are in the timeline.'),
+  timeline: z
+    .array(MOMENT)
+    .describe(
+      'A page of its events, the newest first. `GET /subjects/{subject}/deliveries` has their deliveries.',
+    ),
+});
 
-export type SubjectDetails = z.infer<typeof SUBJECT_DETAILS>;
+export type SubjectState = z.infer<typeof SUBJECT_STATE>;
 
-/** How many events a timeline shows, the newest ones, and in how many subjects beside its own it looks for some. */
-const MOST_EVENTS = 100;
-const MOST_RELATED = 10;
+/** The place in a timeline before an event: a page goes on with the next older one. */
+export const TIMELINE_PLACE = z.strictObject({ before: ENTRY });
 
-/** A subject with its timeline. Throws an UnknownError for one that is not watched. */
-export async function readSubject(id: string, parts: OperationParts): Promise<SubjectDetails> {
+export type TimelinePlace = z.infer<typeof TIMELINE_PLACE>;
+
+/**
+ * Reads a subject with a page of its timeline. The number of reads depends on `limit` alone, and on how many subjects led
+ * to it, at most ten. An event that cannot be read is left out. Throws an UnknownError for a subject that is not watched.
+ */
+export async function readSubject(
+  { id, after, limit }: { id: string; after: TimelinePlace | null; limit: number },
+  parts: OperationParts,
+): Promise<{ subject: SubjectState; next: TimelinePlace | null }> {
   const { subject, known } = await knownSubject(id, parts);
-  const { registry } = parts.stores;
-  const subscriptions = await registry.subscriptions(known.claims.map(({ root }) => root));
+  const { registry, subjects, checks, events } = parts.stores;
   const related = relatedTo(subject, known);
-  const events = await eventsOf([subject, ...related], parts);
-  const own = events.findLast(({ data }) => data.subject.id === subject);
-  const receivers = (await registry.receivers()).map(({ name }) => name).sort();
-  const checks = await parts.stores.checks.of(subject);
-  const timeline = await Promise.all(events.map((event) => momentOf(event, receivers, parts)));
+  const range = { before: after?.before ?? null, from: null };
+  const [subscriptions, checked, places, own] = await Promise.all([
+    registry.subscriptions(known.claims.map(({ root }) => root)),
+    checks.of(subject),
+    subjects.entries.list([subject, ...related], { ...range, count: limit + 1 }),
+    subjects.entries.list([subject], { before: null, from: null, count: 1 }),
+  ]);
+  const shown = places.slice(0, limit);
+  const [newest = null] = await events.atAll(own);
+  const last = eventOf(newest);
+  const entries = await events.atAll(shown);
   return {
-    ...summaryOf(subject, known, { subscriptions, changedAtMs: null, directory: parts.directory }),
-    record: known.snapshot?.record ?? null,
-    transfer: own === undefined ? null : transferFacts(own, parts.directory),
-    checks: checks.map(checkDetails),
-    related,
-    timeline,
+    subject: {
+      ...summaryOf(subject, known, { subscriptions, changedAtMs: null, directory: parts.directory }),
+      record: known.snapshot?.record ?? null,
+      transfer: last === null ? null : transferFacts(last, parts.directory),
+      checks: checked.map(checkDetails),
+      related,
+      timeline: entries.flatMap((entry) => {
+        const event = eventOf(entry);
+        return event === null ? [] : [momentOf(event)];
+      }),
+    },
+    next: nextOf(shown, places.length > limit),
   };
 }
 
-/** What is known of a subject. Throws an UnknownError for one that is not watched. */
-export async function knownSubject(
-  id: string,
-  { stores: { subjects } }: OperationParts,
-): Promise<{ subject: SubjectId; known: Known }> {
-  if (parseSubjectId(id) !== null) {
-    const subject = asSubjectId(id);
-    const [known] = await subjects.peek([subject]);
-    const isKnown =
-      known !== undefined && (known.snapshot !== null || known.seenAtMs !== null || known.claims.length > 0);
-    if (isKnown) return { subject, known };
-  }
-  throw new UnknownError(
-    `found no subject ${JSON.stringify(id.slice(0, 120))}, expected the id of one that is watched, such as intent:0x…`,
-  );
+function nextOf(shown: readonly string[], isMore: boolean): TimelinePlace | null {
+  const last = shown.at(-1);
+  return isMore && last !== undefined ? { before: last } : null;
 }
 
-/** The subjects that led to a transfer: the quote that was handed over, and whose claims it has taken over. */
-function relatedTo(subject: SubjectId, { claims, promised }: Known): SubjectId[] {
-  const named = claims.map(({ root }) => parseClaimRoot(root).subject);
-  if (promised !== null)
-    named.push(promised.quote.includes(':') ? promised.quote : `quote:${promised.quote}`);
-  const ids = named.flatMap((text) => (parseSubjectId(text) === null ? [] : [asSubjectId(text)]));
-  const related = ids.filter((id) => id !== subject && ['quote', 'gasless'].includes(subjectKind(id)));
-  return [...new Set(related)].slice(0, MOST_RELATED);
-}
-
-/** The events of some subjects that are still in the log, in its order: of very many, the newest. */
-async function eventsOf(subjects: readonly SubjectId[], { stores }: OperationParts): Promise<Event[]> {
-  const places = (await Promise.all(subjects.map((subject) => stores.subjects.entries(subject)))).flat();
-  const newest = places.sort(compareEntries).slice(-MOST_EVENTS);
-  return (await stores.events.atAll(newest)).flatMap((entry) => eventOf(entry) ?? []);
-}
-
-async function momentOf(
-  event: Event,
-  receivers: readonly string[],
-  parts: OperationParts,
-): Promise<z.infer<typeof MOMENT>> {
+function momentOf(event: Event): z.infer<typeof MOMENT> {
   const { subject, sequence, status, previousStatus, changes, skipped, regression } = event.data;
   const { upstreamUpdatedAt, detectionDelaySeconds, proof } = event.data;
   return {
@@ -130,26 +112,5 @@ async function momentOf(
     upstreamUpdatedAt,
     detectionDelaySeconds,
     ...(proof === undefined ? {} : { proof }),
-    deliveries: await deliveriesOf(event.id, receivers, parts),
   };
-}
-
-/** Every delivery of an event to some receivers, replays included. */
-async function deliveriesOf(
-  eventId: string,
-  receivers: readonly string[],
-  { stores }: OperationParts,
-): Promise<Delivery[]> {
-  const replayed = await stores.replays.of(eventId);
-  const found = await Promise.all(
-    receivers.map(async (receiver) => {
-      const own = replayed.filter((one) => one.receiver === receiver);
-      const ids = [eventId, ...own.map(({ replay }) => deliveryId(eventId, replay))];
-      const facts = await Promise.all(
-        ids.map(async (id) => ({ id, fact: await stores.deliveries.fact(receiver, id) })),
-      );
-      return facts.flatMap(({ id, fact }) => (fact === null ? [] : [deliveryOf(receiver, id, fact)]));
-    }),
-  );
-  return found.flat();
 }

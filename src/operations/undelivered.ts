@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { parseDeliveryId } from '../domain/events/delivery-id.ts';
 import { wantsType } from '../domain/events/filter.ts';
-import type { ListPlace } from '../store/backlog.ts';
+import { type ListPlace, MOST_OPEN } from '../store/backlog.ts';
 import { eventOf } from '../store/log-entry.ts';
 import { DELIVERY, deliveryOf } from './deliveries.ts';
 import type { OperationParts } from './parts.ts';
@@ -40,8 +40,11 @@ export const UNDELIVERED_PLACE = z.object({
 
 export type UndeliveredPlace = z.infer<typeof UNDELIVERED_PLACE>;
 
-/** How many deliveries one request looks at. */
+/** How many deliveries one request looks at, and how many lists it begins. */
 const MOST_LOOKED_AT = 500;
+
+/** How many it passes over on the way, of all receivers together: most open deliveries wait for their first attempt. */
+const MOST_PASSED = 2_000;
 
 /** What was not delivered, over all receivers, those that wait longest first: a bounded part of it. */
 export async function listUndelivered(
@@ -57,14 +60,15 @@ export async function listUndelivered(
     .filter((one) => from === null || isFrom(one, from));
   const found: Undelivered[] = [];
   let room = MOST_LOOKED_AT;
+  let passing = MOST_PASSED;
   for (const { receiver, list } of lists) {
     const isFirst = from !== null && from.receiver === receiver && from.list === list;
     let after: ListPlace | null = isFirst && from.id !== '' ? from : null;
     do {
       const stop = { receiver, list, score: after?.score ?? '', id: after?.id ?? '' };
-      if (room <= 0) return { undelivered: found, next: stop };
-      const count = Math.min(limit, room);
-      const { listed, reached } = await backlog.undelivered(receiver, { list, after, count });
+      if (room <= 0 || passing <= 0) return { undelivered: found, next: stop };
+      const wanted = { list, after, count: Math.min(limit, room), most: Math.min(passing, MOST_OPEN) };
+      const { listed, looked, reached } = await backlog.undelivered(receiver, wanted);
       const some = await Promise.all(listed.map(({ id }) => undeliveredOf(receiver, id, { filter, parts })));
       for (const [index, one] of some.entries()) {
         if (one !== null) found.push(one);
@@ -72,6 +76,7 @@ export async function listUndelivered(
         if (found.length === limit) return { undelivered: found, next: { receiver, list, score, id } };
       }
       room -= Math.max(1, listed.length);
+      passing -= looked;
       after = reached;
     } while (after !== null);
   }

@@ -1,7 +1,9 @@
+import type { JsonObject } from '../domain/json.ts';
 import { UNKNOWN, UNSTATED } from '../domain/subjects/kinds.ts';
-import { gatewayJobId, type SubjectId, vaultId } from '../domain/subjects/subject.ts';
+import { gatewayJobId, reservedKindOf, type SubjectId, vaultId } from '../domain/subjects/subject.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
+import { textOrNull } from '../upstream/wire/wire.ts';
 import { type Reading, readPage, strangerFailure } from './reading.ts';
 
 /** Asks for one deposit vault by its address and the chain on which it is funded. */
@@ -14,6 +16,8 @@ export async function pollVault(
   return orUnknown(subject, async () => {
     const { value, dateMs, httpStatus } = await client.vault(vault, { signal });
     const { vaultAddress, chainId } = value;
+    const reserved = reservedReading(value.raw, { id: vaultAddress, dateMs });
+    if (reserved !== null) return reserved;
     // One address may be a vault on several chains, and how the chain is asked for is an assumption.
     const isOtherChain = chainId !== null && chainId !== vault.chainId;
     if (isOtherChain || (vaultAddress !== null && !isSameId(vaultAddress, vault.address))) {
@@ -30,6 +34,17 @@ export async function pollVault(
     };
     return { records: [record], nextCursor: null, dateMs, unreadable: [] };
   });
+}
+
+/** A response without a usable record, where the one that came has a kind of the daemon's own; null for any other. */
+function reservedReading(
+  raw: JsonObject,
+  { id, dateMs }: { id: string | null; dateMs: number | null },
+): Reading | null {
+  const named = textOrNull(raw.id) ?? id ?? '';
+  const kind = reservedKindOf({ id: named, type: textOrNull(raw.type) ?? '' });
+  if (kind === null) return null;
+  return { records: [], nextCursor: null, dateMs, unreadable: [], reserved: [{ kind, id: named }] };
 }
 
 /**
@@ -80,6 +95,8 @@ export async function pollGasless(
   const subject = gatewayJobId(job.id);
   return orUnknown(subject, async () => {
     const { value, dateMs, httpStatus } = await client.gaslessJob(job.id, { signal });
+    const reserved = reservedReading(value.raw, { id: value.id, dateMs });
+    if (reserved !== null) return reserved;
     if (value.id !== null && !isSameId(value.id, job.id)) {
       throw strangerFailure({ endpoint: 'gasless-job', httpStatus, found: value.id, expected: subject });
     }

@@ -1,5 +1,10 @@
 import type { UpstreamRecord } from '../domain/subjects/record.ts';
-import { type SubjectId, subjectOfRecord } from '../domain/subjects/subject.ts';
+import {
+  type ReservedKind,
+  reservedKindOf,
+  type SubjectId,
+  subjectOfRecord,
+} from '../domain/subjects/subject.ts';
 import type { Answer } from '../upstream/client/ask.ts';
 import type { Endpoint } from '../upstream/client/endpoint.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
@@ -7,26 +12,34 @@ import type { StatusPage, StatusRecord } from '../upstream/wire/status-page.ts';
 
 /**
  * What one request brought. `dateMs` is the upstream's clock at the answer; `unreadable` says which parts of the
- * answer named no subject. `useless`: the failure that the answer comes to, where nothing in it can be used.
+ * answer named no subject, `reserved` its records of kinds that are the daemon's own. `useless`: the failure that the answer comes to, where nothing in it can be used.
  */
 export type Reading = {
   records: UpstreamRecord[];
   nextCursor: string | null;
   dateMs: number | null;
   unreadable: string[];
+  reserved?: readonly { kind: ReservedKind; id: string }[];
   useless?: UpstreamFailure | null;
 };
 
 /** The records of a page of the status endpoint that name a subject. */
 export function readPage(answer: Answer<StatusPage>): Reading {
   const { records, unreadable, nextCursor } = answer.value;
+  const reserved: { kind: ReservedKind; id: string }[] = [];
   const reading: Reading = {
     records: [],
+    reserved,
     nextCursor,
     dateMs: answer.dateMs,
     unreadable: unreadable.map(({ index, reason }) => `result ${index}: ${reason}`),
   };
   for (const record of records) {
+    const kind = reservedKindOf(record);
+    if (kind !== null) {
+      reserved.push({ kind, id: record.id });
+      continue;
+    }
     const read = readRecord(record);
     if (read === null) reading.unreadable.push(`record ${JSON.stringify(record.id)} names no subject`);
     else reading.records.push(read);

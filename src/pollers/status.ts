@@ -1,23 +1,23 @@
 import type { JsonObject } from '../domain/json.ts';
 import { UNKNOWN } from '../domain/subjects/kinds.ts';
-import { foldHex, type TxSide, txId } from '../domain/subjects/subject.ts';
+import { foldHex, reservedKindOf, type TxSide, txId } from '../domain/subjects/subject.ts';
 import { readLeg } from '../domain/transfers/transfer.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
 import { type Reading, readPage, strangerFailure } from './reading.ts';
 
-/** The largest page that the interface allows: the most transfers for one request. */
-const PAGE_LIMIT = 50;
-
-/** Asks for one page of a wallet, of all its transfers or of those in one status: the first, or where a cursor leads. */
+/**
+ * Asks for one page of a wallet, of all its transfers or of those in one status: the first, or where a cursor leads; with at
+ * most `limit` records.
+ */
 export async function pollWallet(
   client: UpstreamClient,
-  page: { address: string; status: string | null; cursor: string | null },
+  page: { address: string; status: string | null; cursor: string | null; limit: number },
   signal: AbortSignal,
 ): Promise<Reading> {
-  const { address: wallet, status, cursor } = page;
+  const { address: wallet, status, cursor, limit } = page;
   const query = {
     wallet,
-    limit: PAGE_LIMIT,
+    limit,
     ...(status === null ? {} : { status }),
     ...(cursor === null ? {} : { cursor }),
   };
@@ -53,15 +53,19 @@ export async function pollTx(
 ): Promise<Reading> {
   const query = side === 'source' ? { sourceTxHash: hash } : { destinationTxHash: hash };
   const answer = await client.status(query, { signal });
-  // What stands for an unknown transaction has an id of any form.
-  const records = answer.value.records.filter(({ status }) => status.toLowerCase() !== UNKNOWN);
-  const known = records.filter(({ raw }) => !isOfAnother(raw, { side, hash }));
+  // What stands for an unknown transaction has an id of any form. Records of reserved kinds are counted, whatever they state.
+  const { records: all } = answer.value;
+  const reserved = all.filter((record) => reservedKindOf(record) !== null);
+  const records = all.filter(
+    (record) => reservedKindOf(record) === null && record.status.toLowerCase() !== UNKNOWN,
+  );
+  const known = [...reserved, ...records.filter(({ raw }) => !isOfAnother(raw, { side, hash }))];
   if (known.length === 0 && records[0] !== undefined) {
     const { httpStatus } = answer;
     const expected = txId(side, hash);
     throw strangerFailure({ endpoint: 'status', httpStatus, found: records[0].id, expected });
   }
-  return readPage({ ...answer, value: { ...answer.value, records: known.slice(0, MOST) } });
+  return readPage({ ...answer, value: { ...answer.value, records: known.slice(0, reserved.length + MOST) } });
 }
 
 /** More transfers than one transaction funds or delivers. */

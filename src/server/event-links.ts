@@ -1,4 +1,5 @@
-import { createHmac, scryptSync, timingSafeEqual } from 'node:crypto';
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { deriveKey } from '../derive-key.ts';
 import type { Secret } from '../secret.ts';
 
 /** How long a link is good: at least 7 days, until the next midnight (UTC), so that attempts of one day carry the same. */
@@ -16,8 +17,13 @@ export type LinkedEvent = { id: string; receiver: string };
 export class EventLinks {
   readonly #key: Buffer;
 
-  constructor(token: Secret) {
-    this.#key = scryptSync(token.reveal(), 'intentwatch event links', 32);
+  private constructor(key: Buffer) {
+    this.#key = key;
+  }
+
+  /** Derives the key of a token. */
+  static async create(token: Secret): Promise<EventLinks> {
+    return new EventLinks(await deriveKey(token, 'intentwatch event links'));
   }
 
   /** The query of a link, `nowMs` being when it is made. */

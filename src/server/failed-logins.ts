@@ -1,48 +1,62 @@
 const WINDOW_MS = 60_000;
 
-/** The wait doubles with every failure of an address, from the first to the last of these. */
+/** The delay doubles with every failure of an address, from the first to the last of these. */
 const FIRST_MS = 100;
 const LONGEST_MS = 5_000;
 
-/** From this many failures of all addresses within the window, each waits the longest. */
-const MOST_UNHURRIED = 100;
-
-/** How many wrong logins wait for their answer at once; those beyond are answered at once, and their connection ended. */
-const MOST_WAITING = 50;
-
-/** How many addresses are remembered; the one that failed longest ago is forgotten first. */
-const MOST_ADDRESSES = 1_000;
+/** The number of wrong sign-ins of one address that wait for their answer at once. */
+export const MAX_WAITING = 20;
 
 /**
- * Slows the answers to failed logins, by address and over all of them. It has no say in a login that succeeds, which is
- * never delayed, so nobody locks another out.
+ * The number of wrong sign-ins of all addresses that wait. Each has a connection: more would take those that probes need. The
+ * one that has waited longest is answered early.
  */
-export class FailedLogins {
-  readonly #byAddress = new Map<string, { count: number; untilMs: number }>();
-  #all = { count: 0, untilMs: 0 };
-  #waiting = 0;
+export const MAX_WAITING_OVERALL = 128;
 
-  /** Notes a failed login and waits as long as its answer has to; `false` when too many wait, and this one did not. */
-  async wait(address: string, nowMs: number): Promise<boolean> {
-    const delayMs = this.#note(address, nowMs);
-    if (this.#waiting >= MOST_WAITING) return false;
-    this.#waiting += 1;
-    await new Promise((resolve) => setTimeout(resolve, delayMs).unref());
-    this.#waiting -= 1;
-    return true;
+/** The number of addresses that are remembered; the one that failed longest ago is forgotten first. */
+const MAX_ADDRESSES = 10_000;
+
+type Failures = { count: number; untilMs: number; waiting: number };
+
+/** Delays the answers to wrong sign-ins of each address. One address has no effect on another. */
+export class FailedLogins {
+  readonly #byAddress = new Map<string, Failures>();
+  /** Each ends one wait; the longest wait comes first. */
+  readonly #waiting = new Set<() => void>();
+
+  /** Whether so many wrong sign-ins of an address wait that no further token of it may be looked at. */
+  isFull(address: string): boolean {
+    return (this.#byAddress.get(address)?.waiting ?? 0) >= MAX_WAITING;
   }
 
-  #note(address: string, nowMs: number): number {
-    const known = this.#byAddress.get(address);
-    const own = { count: known && known.untilMs > nowMs ? known.count + 1 : 1, untilMs: nowMs + WINDOW_MS };
+  /** Counts a wrong sign-in at once and waits as long as its answer has to. */
+  async wait(address: string, nowMs: number): Promise<void> {
+    const failures = this.#count(address, nowMs);
+    const delayMs = Math.min(LONGEST_MS, FIRST_MS * 2 ** (failures.count - 1));
+    failures.waiting += 1;
+    const ended = Promise.withResolvers<void>();
+    const timer = setTimeout(ended.resolve, delayMs).unref();
+    this.#waiting.add(ended.resolve);
+    const [longest] = this.#waiting;
+    if (this.#waiting.size > MAX_WAITING_OVERALL && longest !== undefined) {
+      this.#waiting.delete(longest);
+      longest();
+    }
+    await ended.promise;
+    clearTimeout(timer);
+    this.#waiting.delete(ended.resolve);
+    failures.waiting -= 1;
+  }
+
+  #count(address: string, nowMs: number): Failures {
+    const failures = this.#byAddress.get(address) ?? { count: 0, untilMs: 0, waiting: 0 };
+    failures.count = failures.untilMs > nowMs ? failures.count + 1 : 1;
+    failures.untilMs = nowMs + WINDOW_MS;
     // Put in again, so that the order is that of the last failure.
     this.#byAddress.delete(address);
-    this.#byAddress.set(address, own);
+    this.#byAddress.set(address, failures);
     const [oldest] = this.#byAddress.keys();
-    if (this.#byAddress.size > MOST_ADDRESSES && oldest !== undefined) this.#byAddress.delete(oldest);
-    if (this.#all.untilMs <= nowMs) this.#all = { count: 0, untilMs: nowMs + WINDOW_MS };
-    this.#all.count += 1;
-    if (this.#all.count > MOST_UNHURRIED) return LONGEST_MS;
-    return Math.min(LONGEST_MS, FIRST_MS * 2 ** (own.count - 1));
+    if (this.#byAddress.size > MAX_ADDRESSES && oldest !== undefined) this.#byAddress.delete(oldest);
+    return failures;
   }
 }

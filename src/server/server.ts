@@ -1,9 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
+import { LIMITS as INPUT_LIMITS } from '../domain/limits.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { Access, type AccessRules } from './api/access.ts';
-import { API_BASE, type ApiOptions, announcesBody, routeApi } from './api/api.ts';
+import { type ApiOptions, announcesBody, routeApi } from './api/api.ts';
+import { API_BASE } from './api/route.ts';
 import { routeConsole } from './console/console.ts';
 import { sendProblem } from './problem.ts';
 
@@ -27,45 +29,54 @@ const READINESS_TIMEOUT_MS = 2_000;
 /** Scrapers, probes and a few readers of events; who comes beyond that is hung up on. */
 const MOST_CONNECTIONS = 256;
 
-/** With so many, none is kept for its next request: a probe must not be hung up on for the sake of those that do nothing. */
+/** From so many on, one without a request ends for each new one: the rest is a reserve for probes and scrapes. */
 const MANY_CONNECTIONS = 192;
+
+/**
+ * The number of requests of one connection whose answers it has not taken yet. A client that sends thousands ahead and
+ * reads no answer would fill the memory.
+ */
+const MOST_AHEAD = 16;
 
 /** What a stranger can hold: no request is longer than its headers, and none of them comes slowly. */
 const LIMITS = {
   // Scrapers keep connections open; closing must not wait for them.
   forceCloseConnections: true,
-  bodyLimit: 16 * 1_024,
-  // From the first byte to the last of a request.
-  requestTimeout: 10_000,
+  bodyLimit: INPUT_LIMITS.signIn.bytes,
+  requestTimeout: 1_000 * INPUT_LIMITS.api.seconds,
   // Without a byte, also of an answer that nobody reads.
   connectionTimeout: 30_000,
-  keepAliveTimeout: 20_000,
+  // Node waits 1 s longer. Those who scrape every 10 s connect again, and never while their connection ends.
+  keepAliveTimeout: 8_000,
   // The ids of subjects are parts of paths.
   routerOptions: { maxParamLength: 500 },
-  http: { headersTimeout: 5_000, connectionsCheckingInterval: 1_000, maxHeaderSize: 16 * 1_024 },
+  http: {
+    headersTimeout: 1_000 * INPUT_LIMITS.requestHead.seconds,
+    connectionsCheckingInterval: 1_000,
+    maxHeaderSize: INPUT_LIMITS.requestHead.bytes,
+  },
 } as const;
 
 /** The HTTP server: `/metrics`, `/healthz` and `/readyz`, none of which needs a token, the API, which does, and the console over it. */
 export class Server {
   readonly #options: ServerOptions;
   readonly #app: FastifyInstance;
-  readonly #access: Access | null;
+  #access: Access | null = null;
 
   constructor(options: ServerOptions) {
     this.#options = options;
-    const { api } = options;
-    this.#access =
-      api === null ? null : new Access(api, () => api.parts()?.operations.stores.sessions ?? null);
     this.#app = fastify(LIMITS);
     this.#app.server.maxConnections = MOST_CONNECTIONS;
-    this.#keepRoom();
+    this.#keepReserve();
     this.#refuseBodies();
-    this.#route();
   }
 
   /** Starts to listen. Rejects with a message that names the config's key when it cannot. */
   async start(): Promise<{ url: string }> {
-    const { host, port } = this.#options;
+    const { host, port, api } = this.#options;
+    this.#access =
+      api === null ? null : await Access.create(api, () => api.parts()?.operations.stores.sessions ?? null);
+    this.#route();
     try {
       await this.#app.listen({ host, port });
     } catch (error) {
@@ -77,8 +88,8 @@ export class Server {
   }
 
   /** Lets others in from now on, where there is an API. */
-  changeAccess(rules: AccessRules): void {
-    this.#access?.change(rules);
+  async changeAccess(rules: AccessRules): Promise<void> {
+    await this.#access?.change(rules);
   }
 
   /** Ends requests under way and stops listening. */
@@ -87,31 +98,39 @@ export class Server {
   }
 
   /**
-   * Where there are many connections, closes those that rest after an answer, and the others behind their answers. One that
-   * has not sent its first request yet is left alone: `closeIdleConnections` would end it too.
+   * Keeps a reserve of connections: where there are many, each new one ends the one that nothing has been done for since
+   * the longest time, and answers end theirs. One that sends too many requests ahead ends at once.
    */
-  #keepRoom(): void {
+  #keepReserve(): void {
     const { server } = this.#app;
-    const resting = new Set<Socket>();
-    let count = 0;
+    /** The requests of each connection, with their answers; in the order in which one of them ended last. */
+    const requests = new Map<Socket, Map<IncomingMessage, ServerResponse>>();
     this.#app.addHook('onSend', async (_request, reply) => {
-      if (count >= MANY_CONNECTIONS) reply.header('connection', 'close');
+      if (requests.size >= MANY_CONNECTIONS) reply.header('connection', 'close');
     });
-    server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
-      resting.delete(socket);
+    // Before the framework: the parser goes on with what has come of a connection that has ended.
+    const handlers = server.listeners('request');
+    server.removeAllListeners('request');
+    server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+      const { socket } = request;
+      const own = requests.get(socket);
+      if (own === undefined || own.size >= MOST_AHEAD) {
+        requests.delete(socket);
+        socket.destroy();
+        return;
+      }
+      own.set(request, response);
       response.once('close', () => {
-        if (!socket.destroyed) resting.add(socket);
+        own.delete(request);
+        if (!requests.delete(socket)) return;
+        requests.set(socket, own);
       });
+      for (const handle of handlers) Reflect.apply(handle, server, [request, response]);
     });
     server.on('connection', (socket) => {
-      count += 1;
-      socket.once('close', () => {
-        count -= 1;
-        resting.delete(socket);
-      });
-      if (count < MANY_CONNECTIONS) return;
-      for (const one of resting) one.destroy();
-      resting.clear();
+      if (requests.size >= MANY_CONNECTIONS) endLongestIdle(requests);
+      requests.set(socket, new Map());
+      socket.once('close', () => requests.delete(socket));
     });
   }
 
@@ -155,6 +174,16 @@ export class Server {
     this.#app.setNotFoundHandler((request, reply) =>
       sendProblem(reply, 404, `found ${request.method} ${pathOf(request.url)}, expected GET ${known}`),
     );
+  }
+}
+
+/** Ends the first connection for which nothing is done: no request is complete, or its client does not read the answers. */
+function endLongestIdle(requests: Map<Socket, Map<IncomingMessage, ServerResponse>>): void {
+  for (const [socket, own] of requests) {
+    if ([...own].some(([request, response]) => request.complete && !response.writableEnded)) continue;
+    requests.delete(socket);
+    socket.destroy();
+    return;
   }
 }
 

@@ -1,5 +1,6 @@
-import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto';
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { deriveKey } from '../derive-key.ts';
 import type { Secret } from '../secret.ts';
 import type { RedisClient } from './commands.ts';
 import { receiverText, type StoredReceiver } from './definitions.ts';
@@ -13,8 +14,13 @@ const TAG_BYTES = 16;
 export class Sealing {
   readonly #key: Buffer;
 
-  constructor(key: Secret) {
-    this.#key = scryptSync(key.reveal(), 'intentwatch receivers', 32);
+  private constructor(key: Buffer) {
+    this.#key = key;
+  }
+
+  /** Derives the key from `server.secretsKey`. */
+  static async create(key: Secret): Promise<Sealing> {
+    return new Sealing(await deriveKey(key, 'intentwatch receivers'));
   }
 
   seal(name: string, text: string): string {

@@ -31,23 +31,29 @@ export class Backlog {
 
   /**
    * A receiver's deliveries that were attempted and not accepted: open ones by when they were opened, or dead ones by when
-   * they died, from behind a place on. `reached` is how far was looked; null at the end of the list.
+   * they died, from behind a place on: `count` of them, among the next `most`. `looked` is how many of the list were read,
+   * `reached` up to where; null at the end of the list.
    */
   async undelivered(
     receiver: string,
-    { list, after, count }: { list: 'open' | 'dead'; after: ListPlace | null; count: number },
-  ): Promise<{ listed: ListPlace[]; reached: ListPlace | null }> {
+    {
+      list,
+      after,
+      count,
+      most,
+    }: { list: 'open' | 'dead'; after: ListPlace | null; count: number; most: number },
+  ): Promise<{ listed: ListPlace[]; looked: number; reached: ListPlace | null }> {
     const keys = this.#keys;
-    const [more, score = '', id = '', ...flat] = await this.#redis.iwListUndelivered(
+    const [more, looked = '0', score = '', id = '', ...flat] = await this.#redis.iwListUndelivered(
       list === 'open' ? keys.pending(receiver) : keys.dead(receiver),
       keys.delivery(receiver, ''),
       after?.score ?? '',
       after?.id ?? '',
       String(count),
-      String(MOST_OPEN),
+      String(most),
     );
     const listed = Object.entries(pairs(flat)).map(([id, score]) => ({ id, score }));
-    return { listed, reached: more === 'end' ? null : { score, id } };
+    return { listed, looked: Number(looked), reached: more === 'end' ? null : { score, id } };
   }
 
   async counts(receiver: string): Promise<{ pending: number; dead: number }> {

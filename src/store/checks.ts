@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { EndpointState } from '../domain/proof/ask-times.ts';
 import { type Claim, FORGOTTEN_WEIGHT, weightOf } from '../domain/proof/claim.ts';
 import { PAYMENTS } from '../domain/proof/payment.ts';
 import { PROOF, type Proof } from '../domain/proof/proof.ts';
@@ -19,6 +20,12 @@ const LEASE_MS = 10_000;
 
 /** No check waits longer than so until it is asked again. */
 const LONGEST_WAIT_MS = 3_600_000;
+
+/** How often an endpoint that fails is probed, and the final head of one that checks wait for is read. */
+const PROBE_MS = 10_000;
+
+/** The name that stands for no endpoint: for checks that ended in an error of our own. */
+const NO_ENDPOINT = '';
 
 /** How many ended checks are forgotten by one round. */
 const TRIMMED_AT_ONCE = 500;
@@ -66,6 +73,8 @@ const STORED_CHECK = z.object({
   /** How often in a row it ended in an error. */
   failed: INTEGER_TEXT.default(0),
   askedAt: TIME_OR_NONE.default(null),
+  /** When an endpoint had it in a block last; null where none ever had. */
+  seenAt: TIME_OR_NONE.default(null),
   endedAt: TIME_OR_NONE.default(null),
   readings: JSON_TEXT.pipe(z.array(LAST_READING)).default([]),
   proof: JSON_TEXT.pipe(PROOF).nullable().default(null),
@@ -108,6 +117,7 @@ export type CheckEnding = {
   tx: string;
   logs: string[];
   from: string[];
+  endpoints: object[];
   held: boolean;
   left: boolean;
   keep: number;
@@ -122,9 +132,21 @@ export type Ending = {
   because: string;
   proof: Proof | null;
   readings: readonly LastReading[];
+  /** What the readings showed of the endpoints; none where none was read. */
+  endpoints: readonly EndpointState[];
   logs: readonly number[];
   from: readonly string[];
   isHeld: boolean;
+};
+
+/** How long a check waits, why, and what was read of it. `seenAtMs`: when an endpoint had it in a block, where one had. */
+type Postponement = {
+  inMs: number;
+  because: string;
+  readings: readonly LastReading[] | null;
+  endpoints?: readonly EndpointState[] | null;
+  failed?: number;
+  seenAtMs?: number | null;
 };
 
 /** `gone`: it was restated, or another process had claimed it meanwhile; `taken`: a log that would prove it has proved another. */
@@ -191,20 +213,30 @@ export class CheckStore {
 
   /**
    * Claims checks that are due, at most so many of each chain; with `all` also those that are not, or that others work on.
-   * `nextInMs`: until the next of these chains is due; null where none waits.
+   * With the names of the `endpoints` of each chain, one that waits for an endpoint that fails becomes due now and then, and
+   * `heads` names the endpoints whose final head is to be read now. `nextInMs`: until the next of these chains is due; null
+   * where none waits.
    */
   async claim(
     token: string,
     rooms: ReadonlyMap<string, number>,
-    { all = false }: { all?: boolean } = {},
-  ): Promise<{ claimed: ClaimedCheck[]; nextInMs: number | null }> {
-    const [now, next, rows] = await this.#redis.iwClaimChecks(
+    { all = false, endpoints }: { all?: boolean; endpoints?: ReadonlyMap<string, readonly string[]> } = {},
+  ): Promise<{
+    claimed: ClaimedCheck[];
+    nextInMs: number | null;
+    heads: { chainId: string; endpoint: string }[];
+  }> {
+    const [now, next, rows, named] = await this.#redis.iwClaimChecks(
       this.#keys.checks,
       token,
       String(LEASE_MS),
       String(LONGEST_WAIT_MS),
       String(all ? LONGEST_WAIT_MS : 0),
-      ...[...rooms].flatMap(([chain, room]) => [chain, String(room)]),
+      String(PROBE_MS),
+      ...[...rooms].flatMap(([chain, room]) => {
+        const names = endpoints?.get(chain);
+        return [chain, String(room), names === undefined ? '' : JSON.stringify(names)];
+      }),
     );
     const flat = CLAIMED.parse(rows);
     const claimed: ClaimedCheck[] = [];
@@ -215,7 +247,16 @@ export class CheckStore {
       // One that a newer version wrote is left to it: its claim runs out.
       if (check !== null) claimed.push({ ...check, token });
     }
-    return { claimed, nextInMs: next === '' ? null : Math.max(0, Number(next) - Number(now)) };
+    const heads: { chainId: string; endpoint: string }[] = [];
+    for (let index = 0; index + 1 < named.length; index += 2) {
+      heads.push({ chainId: named[index] ?? '', endpoint: named[index + 1] ?? '' });
+    }
+    return { claimed, nextInMs: next === '' ? null : Math.max(0, Number(next) - Number(now)), heads };
+  }
+
+  /** Has the checks be due that wait until the final head of an endpoint has reached this block. */
+  async noteHead({ chainId, endpoint }: { chainId: string; endpoint: string }, head: string): Promise<void> {
+    await this.#redis.iwNoteHead(this.#keys.checks, chainId, endpoint, head);
   }
 
   /** Has asked anew what ended because one of these chains had left the config, a bounded part of it. Returns how many. */
@@ -230,17 +271,18 @@ export class CheckStore {
     return this.#redis.iwRenewChecks(this.#keys.checks, String(LEASE_MS), ...pairs);
   }
 
-  /** Lets a check wait until it is asked again, without its logs where it wants those of others. False when the claim is lost. */
+  /**
+   * Lets a check wait until it is asked again, without its logs where it wants those of others. `readings` and `endpoints`:
+   * what was read; null where nothing was. Without `endpoints`, a check that has `failed` waits for others to end without an
+   * error. False when the claim is lost.
+   */
   async postpone(
     { id, token }: { id: string; token: string },
-    {
-      inMs,
-      because,
-      readings,
-      failed = 0,
-    }: { inMs: number; because: string; readings: readonly LastReading[] | null; failed?: number },
+    { inMs, because, readings, endpoints = null, failed = 0, seenAtMs = null }: Postponement,
   ): Promise<boolean> {
     const noted = readings === null ? [] : ['readings', JSON.stringify(readings)];
+    const seen = seenAtMs === null ? [] : ['seenAt', String(seenAtMs)];
+    const states = endpoints === null ? failedStates(failed) : withoutError(endpoints);
     const waits = await this.#redis.iwPostponeCheck(
       this.#keys.checks,
       id,
@@ -248,10 +290,12 @@ export class CheckStore {
       String(Math.round(Math.min(inMs, LONGEST_WAIT_MS))),
       readings === null ? '0' : '1',
       because === WAITS_FOR_LOGS && readings !== null ? '1' : '0',
+      states === null ? '' : JSON.stringify(states),
       'because',
       because,
       'failed',
       String(failed),
+      ...seen,
       ...noted,
     );
     return waits === 1;
@@ -259,7 +303,7 @@ export class CheckStore {
 
   /** How a check ends, for the script that ends it. */
   ending({ id, token, statement }: ClaimedCheck, ending: Ending): CheckEnding {
-    const { state, because, proof, readings, logs, from, isHeld } = ending;
+    const { state, because, proof, readings, endpoints, logs, from, isHeld } = ending;
     const fields = ['because', because, 'readings', JSON.stringify(readings)];
     return {
       base: this.#keys.checks,
@@ -270,6 +314,7 @@ export class CheckStore {
       tx: txOf(statement),
       logs: logs.map(String),
       from: [...from],
+      endpoints: endpoints.length === 0 ? [] : withoutError(endpoints),
       held: isHeld,
       left: because === CHAIN_LEFT,
       keep: this.#retentionMs,
@@ -356,6 +401,21 @@ export class CheckStore {
     });
     return null;
   }
+}
+
+/** What a reading showed, as the scripts take it: without members that are null, and that it was no error. */
+function withoutError(endpoints: readonly EndpointState[]): object[] {
+  const states = endpoints.map(({ name, outcome, head, until }) => ({
+    name,
+    outcome,
+    ...(head === null ? {} : { head }),
+    ...(until === null ? {} : { until }),
+  }));
+  return [...states, { name: NO_ENDPOINT, outcome: 'answered' }];
+}
+
+function failedStates(failed: number): object[] | null {
+  return failed === 0 ? null : [{ name: NO_ENDPOINT, outcome: 'failed' }];
 }
 
 /** One payment of one subject has one check. */

@@ -20,6 +20,7 @@ declare module 'ioredis' {
     iwRecount(...keysAndArgs: string[]): Result<string[], Context>;
     iwRetire(...keysAndArgs: string[]): Result<number, Context>;
     iwNoteAnswer(...keysAndArgs: string[]): Result<[string, string, string], Context>;
+    iwReportTooLarge(...keysAndArgs: string[]): Result<number, Context>;
     iwLearn(...keysAndArgs: string[]): Result<number, Context>;
     iwClaim(...keysAndArgs: string[]): Result<number, Context>;
     iwPutReceiver(...keysAndArgs: string[]): Result<string, Context>;
@@ -40,6 +41,7 @@ declare module 'ioredis' {
     iwRepairDeliveries(...keysAndArgs: string[]): Result<string[], Context>;
     iwListUndelivered(...keysAndArgs: string[]): Result<string[], Context>;
     iwAdvance(...keysAndArgs: string[]): Result<number, Context>;
+    iwAdvanceUnmatched(...keysAndArgs: string[]): Result<number, Context>;
     iwRecordAttempt(...keysAndArgs: string[]): Result<string[], Context>;
     iwRenewDeliveries(...keysAndArgs: string[]): Result<number, Context>;
     iwJoinBatch(...keysAndArgs: string[]): Result<string[], Context>;
@@ -57,12 +59,14 @@ declare module 'ioredis' {
     iwAcknowledge(...keysAndArgs: string[]): Result<string, Context>;
     iwBeginAnswer(...keysAndArgs: string[]): Result<string[], Context>;
     iwFeedChecks(...keysAndArgs: string[]): Result<[number, number], Context>;
-    iwClaimChecks(...keysAndArgs: string[]): Result<[string, string, unknown[]], Context>;
+    iwClaimChecks(...keysAndArgs: string[]): Result<[string, string, unknown[], string[]], Context>;
     iwRenewChecks(...keysAndArgs: string[]): Result<string[], Context>;
+    iwNoteHead(...keysAndArgs: string[]): Result<number, Context>;
     iwPostponeCheck(...keysAndArgs: string[]): Result<number, Context>;
     iwEndCheck(...keysAndArgs: string[]): Result<string, Context>;
     iwReopenLeft(...keysAndArgs: string[]): Result<number, Context>;
     iwTrimChecks(...keysAndArgs: string[]): Result<number, Context>;
+    iwReport(...keysAndArgs: string[]): Result<number, Context>;
     iwAppendEvent(...keysAndArgs: string[]): Result<string, Context>;
   }
 }

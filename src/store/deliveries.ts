@@ -109,7 +109,7 @@ export class DeliveryStore {
       keys.replay(''),
       replay ?? '',
       process,
-      keys.replayed(''),
+      keys.replaysOf(''),
       ...deliveries.flatMap(({ id, entry, roots, subject }) => [
         id,
         entry,

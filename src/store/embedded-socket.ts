@@ -40,22 +40,27 @@ function isTooLong(path: string): boolean {
 }
 
 /**
- * What a server does at a socket: it `answers`, it is `silent` although it is there (it reads its file for long, or was
- * stopped), or it is `gone`.
+ * What a server does at a socket: it `answers`; it is `loading` its file; it is `silent` although it is there (it reads
+ * its file for long, or was stopped); or it is `gone`.
  */
-export function askSocket(path: string): Promise<'answers' | 'silent' | 'gone'> {
+type SocketState = 'answers' | 'loading' | 'silent' | 'gone';
+
+/** Asks what a server does at a socket, for a second. */
+export function askSocket(path: string): Promise<SocketState> {
   return new Promise((resolve) => {
     const connection = createConnection(path);
-    const end = (result: 'answers' | 'silent' | 'gone'): void => {
+    const end = (result: SocketState): void => {
       connection.destroy();
       resolve(result);
     };
     connection.once('error', () => end('gone'));
+    // A server that ends amid the question closes the connection without an error.
+    connection.once('close', () => end('gone'));
     connection.once('connect', () => connection.write('PING\r\n'));
-    // A server that is reading its file is there as well; the connections wait until it has.
-    connection.once('data', (data: Buffer) =>
-      end(/^(\+PONG|-LOADING)/.test(data.toString()) ? 'answers' : 'silent'),
-    );
+    connection.once('data', (data: Buffer) => {
+      const answer = data.toString();
+      end(answer.startsWith('+PONG') ? 'answers' : answer.startsWith('-LOADING') ? 'loading' : 'silent');
+    });
     connection.setTimeout(1_000, () => end('silent'));
   });
 }

@@ -1,13 +1,26 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmod, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { RedisTarget } from '../config/sections/redis.ts';
 import { withTimeout } from '../with-timeout.ts';
+import {
+  type AppendOnlyPart,
+  findTruncation,
+  newestPart,
+  readAppendOnly,
+  readRecord,
+  silentLoss,
+  type Truncation,
+  writeRecord,
+} from './append-only.ts';
 import { askSocket, embeddedSocket, makeSocketPath, removeSocket } from './embedded-socket.ts';
 import { FolderInUse, FolderLock } from './folder-lock.ts';
+import { describeServer, isServerAlive, PID_NAME, serverLock } from './server-lock.ts';
+import { reasonOfOutput, remedyOf, repairHint } from './start-failure.ts';
 
-/** A `dataDir` that another daemon uses or none does, or a machine without `redis-server`. */
+/** A `dataDir` that another daemon uses or none does, one with damaged files, or a machine without `redis-server`. */
 export class EmbeddedRedisError extends Error {
-  readonly code: 'in-use' | 'not-running' | 'not-installed' | 'not-started';
+  readonly code: 'in-use' | 'not-running' | 'not-installed' | 'not-started' | 'damaged';
 
   constructor(code: EmbeddedRedisError['code'], message: string, options?: ErrorOptions) {
     super(message, options);
@@ -18,18 +31,43 @@ export class EmbeddedRedisError extends Error {
 
 /**
  * Runs redis-server, and ends it when our end of the pipe closes: also `kill -9` of the daemon closes it. The group of
- * its own keeps a Ctrl-C in the terminal, which is meant for the daemon, away from it.
+ * its own keeps a Ctrl-C in the terminal, which is meant for the daemon, away from it. Only its owner reads its files. The
+ * server alone inherits the pipe of server-lock.ts.
  */
-const GUARD = `exec 3<&0
+const GUARD = `umask 077
+lock=$1; shift
+[ -p "$lock" ] || { rm -f "$lock"; mkfifo "$lock"; } || exit 1
+exec 3<&0 4<>"$lock"
 redis-server "$@" 3<&- </dev/null & server=$!
+exec 4<&-
 { cat <&3 >/dev/null; kill -TERM $server 2>/dev/null; } & watch=$!
 wait $server; code=$?
 kill $watch 2>/dev/null
 exit $code`;
 
+/** The exit code of a shell that does not find a program. */
+const NOT_FOUND = 127;
+
 const START_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 3_000;
 const RESTART_AFTER_MS = 500;
+
+/** How long an earlier server may take to end before that is reported, and how often it is reported then. */
+const PATIENCE_MS = STOP_TIMEOUT_MS * 2;
+const REPORT_EVERY_MS = 60_000;
+
+/** How often the size of the append-only file is recorded. */
+const RECORD_EVERY_MS = 60_000;
+
+/**
+ * What an embedded Redis works with. `onTruncated` is called when a start has lost the end of the append-only file; the
+ * truncation stays in `unreported` until `markReported`, also across restarts.
+ */
+type EmbeddedRedisOptions = {
+  dataDir: string;
+  onTrouble: (reason: string) => void;
+  onTruncated: (truncation: Truncation) => void;
+};
 
 /**
  * The daemon's private Redis: a child on a socket under `dataDir`, with an append-only file. It is started again when
@@ -38,14 +76,20 @@ const RESTART_AFTER_MS = 500;
 export class EmbeddedRedis {
   readonly #dataDir: string;
   readonly #onTrouble: (reason: string) => void;
+  readonly #onTruncated: (truncation: Truncation) => void;
   #child: ChildProcess | null = null;
   #lock: FolderLock | null = null;
   #socket: string | null = null;
   #closing = false;
+  #isBlocked = false;
+  #unreported: readonly Truncation[] = [];
+  #recording: Promise<void> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: { dataDir: string; onTrouble: (reason: string) => void }) {
+  constructor(options: EmbeddedRedisOptions) {
     this.#dataDir = options.dataDir;
     this.#onTrouble = options.onTrouble;
+    this.#onTruncated = options.onTruncated;
   }
 
   /** Where it listens, once it was started. */
@@ -75,32 +119,100 @@ export class EmbeddedRedis {
     }
   }
 
-  /** Starts the server on the folder that was taken. Throws EmbeddedRedisError. */
+  /** Whether an earlier redis-server keeps this one from its files. */
+  get isBlocked(): boolean {
+    return this.#isBlocked;
+  }
+
+  /** What starts have lost of the append-only file, and no operator event reports yet, oldest first. */
+  get unreported(): readonly Truncation[] {
+    return this.#unreported;
+  }
+
+  /** Takes a truncation from those that are unreported. */
+  async markReported(truncation: Truncation): Promise<void> {
+    this.#unreported = this.#unreported.filter((one) => one !== truncation);
+    await this.#recordWritten();
+  }
+
+  /** Starts the server on the folder that was taken, once an earlier one has ended. Throws EmbeddedRedisError. */
   async start(): Promise<void> {
-    await this.#waitForOrphan();
+    await this.#awaitEnd();
     this.#socket = await makeSocketPath(this.#dataDir);
+    this.#unreported = (await readRecord(this.#dataDir))?.unreported ?? [];
     await this.#launch(this.#socket);
+    this.#timer = setInterval(() => void this.#recordWritten(), RECORD_EVERY_MS);
   }
 
   /**
-   * A server whose daemon was killed is on its way out: its socket is gone within moments. One that is there and silent
-   * has not ended, and two servers on one file destroy it.
+   * Waits until no server has the files open, as long as that takes: two servers on one file destroy it. One whose daemon
+   * was killed is gone within moments; one that is stopped is reported. A server whose pipe was removed still has its socket.
    */
-  async #waitForOrphan(): Promise<void> {
-    const endMs = Date.now() + STOP_TIMEOUT_MS * 2;
-    const socket = await embeddedSocket(this.#dataDir);
-    while ((await askSocket(socket)) !== 'gone') {
-      if (Date.now() > endMs) {
-        throw new EmbeddedRedisError(
-          'in-use',
-          `another redis-server is still at ${socket}; end it, or choose another dataDir`,
+  async #awaitEnd(): Promise<void> {
+    const sinceMs = performance.now();
+    let reportedMs = Number.NEGATIVE_INFINITY;
+    while (
+      (await isServerAlive(this.#dataDir).catch((error: unknown) => this.#refuseFolder(error))) ||
+      (await askSocket(await embeddedSocket(this.#dataDir))) !== 'gone'
+    ) {
+      if (this.#closing) throw new EmbeddedRedisError('in-use', 'ended before an earlier redis-server has');
+      const nowMs = performance.now();
+      if (nowMs - sinceMs > PATIENCE_MS && nowMs - reportedMs > REPORT_EVERY_MS) {
+        [this.#isBlocked, reportedMs] = [true, nowMs];
+        this.#onTrouble(
+          `dataDir ${this.#dataDir}: ${await describeServer(this.#dataDir)}. Waiting for its end`,
         );
       }
-      await pause(50);
+      await pause(this.#isBlocked ? 500 : 50);
     }
+    this.#isBlocked = false;
+  }
+
+  #refuseFolder(error: unknown): never {
+    const found = error instanceof Error ? error.message : String(error);
+    throw new EmbeddedRedisError('not-started', unusableFolder(this.#dataDir, found));
+  }
+
+  /** Returns the part to which Redis will append; null where there is none yet. Throws where data would be ignored. */
+  async #inspectFiles(): Promise<AppendOnlyPart | null> {
+    const files = await readAppendOnly(this.#dataDir).catch((error: unknown) => this.#refuseFolder(error));
+    const loss = silentLoss(files);
+    if (loss !== null) {
+      throw new EmbeddedRedisError(
+        'damaged',
+        `dataDir ${this.#dataDir}: ${loss}; Redis would start without that data: ${repairHint(this.#dataDir)}`,
+      );
+    }
+    return newestPart(files);
+  }
+
+  /** Reports what a start has lost. `before` is the newest part before it, `output` what the server has printed. */
+  async #noteTruncation(before: AppendOnlyPart | null, output: string): Promise<void> {
+    const record = await readRecord(this.#dataDir);
+    const truncation =
+      before === null ? null : await findTruncation(this.#dataDir, { before, record, output });
+    if (truncation !== null) this.#unreported = [...this.#unreported, truncation];
+    await this.#recordWritten();
+    if (truncation !== null) this.#onTruncated(truncation);
+  }
+
+  /** Records the size of the append-only file. Where there is no room for it the older record stays, which claims less. */
+  async #recordWritten(): Promise<void> {
+    const record = async (): Promise<void> => {
+      const newest = newestPart(await readAppendOnly(this.#dataDir));
+      if (newest === null) return;
+      const { name: file, bytes } = newest;
+      await writeRecord(this.#dataDir, { file, bytes, unreported: [...this.#unreported] });
+    };
+    // A full disk must not stop the daemon: the sizes are recorded again in a minute.
+    this.#recording = this.#recording.then(record).catch(() => undefined);
+    await this.#recording;
   }
 
   async #launch(socket: string): Promise<void> {
+    const before = await this.#inspectFiles();
+    if (this.#closing)
+      throw new EmbeddedRedisError('not-started', 'ended before the embedded redis-server began');
     const settings = {
       port: '0',
       unixsocket: socket,
@@ -109,71 +221,102 @@ export class EmbeddedRedis {
       save: '',
       appendonly: 'yes',
       appendfsync: 'everysec',
+      // An unfinished command at the end, as a power cut leaves it, is cut off; see append-only.ts.
+      'aof-load-truncated': 'yes',
+      // By these it is known from when on writes are lost where the end of the file is.
+      'aof-timestamp-enabled': 'yes',
       'maxmemory-policy': 'noeviction',
       // Snapshots, claims and facts are small hashes with one long member or name: packed they need half the memory.
       'hash-max-listpack-value': '2048',
       daemonize: 'no',
+      pidfile: join(this.#dataDir, PID_NAME),
       loglevel: 'warning',
     };
     const args = Object.entries(settings).flatMap(([key, value]) => [`--${key}`, value]);
-    const child = spawn('sh', ['-c', GUARD, 'redis-server', ...args], {
+    const child = spawn('sh', ['-c', GUARD, 'redis-server', serverLock(this.#dataDir), ...args], {
       stdio: ['pipe', 'pipe', 'pipe'],
       detached: true,
     });
     this.#child = child;
     let output = '';
     const listen = (chunk: Buffer): void => {
-      output = `${output}${chunk.toString()}`.slice(-2_000);
+      output = `${output}${chunk.toString()}`.slice(-8_000);
     };
     child.stdout.on('data', listen);
     child.stderr.on('data', listen);
     child.stdin.on('error', () => undefined);
     const exit = new Promise<number | null>((resolve) => {
-      child.once('error', () => resolve(null));
+      child.once('error', () => resolve(NOT_FOUND));
       child.once('exit', (code) => resolve(code));
     });
     let ended: { code: number | null } | null = null;
     void exit.then((code) => {
       ended = { code };
     });
-    const endMs = Date.now() + START_TIMEOUT_MS;
-    while ((await askSocket(socket)) !== 'answers') {
-      if (ended !== null || Date.now() > endMs) {
+    let endMs = performance.now() + START_TIMEOUT_MS;
+    for (;;) {
+      const state = await askSocket(socket);
+      if (state === 'answers') break;
+      if (state === 'loading') endMs = performance.now() + START_TIMEOUT_MS;
+      if (ended !== null || performance.now() > endMs) {
         child.stdin.end();
         await withTimeout(exit, STOP_TIMEOUT_MS);
-        throw startError(ended, output);
+        throw startError(ended, { output, dataDir: this.#dataDir });
       }
       await pause(20);
     }
     await chmod(socket, 0o700);
     void exit.then((code) => this.#restart(socket, code));
+    await this.#noteTruncation(before, output);
   }
 
   async #restart(socket: string, code: number | null): Promise<void> {
     if (this.#closing) return;
-    this.#onTrouble(`the embedded redis-server ended with code ${code}; starting it again`);
-    await pause(RESTART_AFTER_MS);
-    if (this.#closing) return;
+    const how = code === null ? 'was killed' : `ended with code ${code}`;
+    this.#onTrouble(`the embedded redis-server or its guard ${how}; starting it again`);
+    for (;;) {
+      await pause(RESTART_AFTER_MS);
+      if (this.#closing) return;
+      try {
+        await this.#endServer();
+        await this.#awaitEnd();
+        await rm(socket, { force: true });
+        await this.#launch(socket);
+        return;
+      } catch (error) {
+        if (this.#closing) return;
+        this.#onTrouble(error instanceof Error ? error.message : String(error));
+      }
+    }
+  }
+
+  /** Has the server end: through its guard, or where that was killed, through the process group that it was started with. */
+  async #endServer(): Promise<void> {
+    const child = this.#child;
+    child?.stdin?.end();
+    if (child?.pid === undefined || (child.exitCode === null && child.signalCode === null)) return;
+    if (!(await isServerAlive(this.#dataDir))) return;
     try {
-      await rm(socket, { force: true });
-      await this.#launch(socket);
-    } catch (error) {
-      this.#onTrouble(error instanceof Error ? error.message : String(error));
-      void this.#restart(socket, null);
+      process.kill(-child.pid, 'SIGTERM');
+    } catch {
+      // It ended just now.
     }
   }
 
   /** Ends the server after it has written its file. */
   async close(): Promise<void> {
     this.#closing = true;
+    clearInterval(this.#timer);
     const child = this.#child;
     if (child !== null) {
-      const exited = new Promise<true>((resolve) => child.once('exit', () => resolve(true)));
-      child.stdin?.end();
-      const hasEnded =
-        child.exitCode !== null || child.signalCode !== null || (await withTimeout(exited, STOP_TIMEOUT_MS));
-      // By the socket of one that has not ended the next daemon knows that it is there.
-      if (hasEnded) await removeSocket(this.#dataDir);
+      const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+      await this.#endServer();
+      if (child.exitCode === null && child.signalCode === null) await withTimeout(exited, STOP_TIMEOUT_MS);
+      // The socket of one that has not ended stays: it is the server's.
+      if (!(await isServerAlive(this.#dataDir))) {
+        await this.#recordWritten();
+        await removeSocket(this.#dataDir);
+      }
     }
     this.#lock?.release();
     this.#lock = null;
@@ -183,7 +326,8 @@ export class EmbeddedRedis {
 /** The private Redis of the daemon that runs on a folder. Throws EmbeddedRedisError where none does. */
 export async function findEmbedded(dataDir: string): Promise<RedisTarget> {
   const path = await embeddedSocket(dataDir);
-  if ((await askSocket(path)) === 'answers') return { kind: 'socket', path };
+  const state = await askSocket(path);
+  if (state === 'answers' || state === 'loading') return { kind: 'socket', path };
   throw new EmbeddedRedisError(
     'not-running',
     `no daemon runs on dataDir ${dataDir}, and the embedded Redis runs only with it; start the daemon and try again`,
@@ -195,17 +339,26 @@ export function unusableFolder(dataDir: string, found: string): string {
   return `dataDir ${dataDir}: found a folder that cannot be used (${found}), expected one that this user may make and write to; give it to them, or choose another dataDir`;
 }
 
-function startError(ended: { code: number | null } | null, output: string): EmbeddedRedisError {
-  const words = output.trim().split('\n').slice(-3).join(' | ');
-  if (ended?.code === 127 || ended?.code === null) {
+function startError(
+  ended: { code: number | null } | null,
+  { output, dataDir }: { output: string; dataDir: string },
+): EmbeddedRedisError {
+  if (ended?.code === NOT_FOUND) {
     return new EmbeddedRedisError(
       'not-installed',
       'redis-server is not installed; install it (Debian: apt-get install redis-server) or set redis.url',
     );
   }
   const how =
-    ended === null ? `gave no answer for ${START_TIMEOUT_MS / 1_000} s` : `ended with ${ended.code}`;
-  return new EmbeddedRedisError('not-started', `the embedded redis-server ${how}: ${words}`);
+    ended === null
+      ? `gave no answer for ${START_TIMEOUT_MS / 1_000} s`
+      : ended.code === null
+        ? 'was killed'
+        : `ended with ${ended.code}`;
+  const reason = reasonOfOutput(output);
+  const remedy = remedyOf(reason, dataDir);
+  const message = `the embedded redis-server ${how}: ${reason}${remedy === null ? '' : `; ${remedy}`}`;
+  return new EmbeddedRedisError('not-started', message);
 }
 
 function pause(ms: number): Promise<void> {

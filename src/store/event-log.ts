@@ -3,16 +3,22 @@ import type { Event } from '../domain/events/event.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { type LogEntry, parseEntry } from './log-entry.ts';
+import { unmatchedBefore } from './unmatched.ts';
 
 /** How many entries are kept as they were read: what the relay read is read again when it is sent, up to MOST_OPEN later. */
 const MOST_READ = 1_500;
+
+/** How many bytes the stored texts of these entries have at most, as UTF-8; an entry of 4 kB is usual. */
+export const MOST_READ_BYTES = 8_388_608;
 
 /** The event log: one Redis Stream, the outbox and the history at once. */
 export class EventLog {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   /** What was read last, by its place: an entry never changes, and many receivers want the same one. */
-  readonly #read = new Map<string, { fields: readonly string[]; entry: LogEntry }>();
+  readonly #read = new Map<string, { fields: readonly string[]; bytes: number; entry: LogEntry }>();
+  /** The bytes of all that was read last. */
+  #readBytes = 0;
 
   constructor(redis: RedisClient, keys: Keys) {
     this.#redis = redis;
@@ -45,11 +51,20 @@ export class EventLog {
     const known = this.#read.get(id);
     if (known !== undefined && isSame(known.fields, fields)) return known.entry;
     const entry = parseEntry(id, fields);
-    this.#read.delete(id);
-    this.#read.set(id, { fields, entry });
-    const [oldest] = this.#read.keys();
-    if (this.#read.size > MOST_READ && oldest !== undefined) this.#read.delete(oldest);
+    this.#forget(id);
+    const bytes = fields.reduce((sum, field) => sum + Buffer.byteLength(field, 'utf8'), 0);
+    this.#read.set(id, { fields, bytes, entry });
+    this.#readBytes += bytes;
+    for (const oldest of this.#read.keys()) {
+      if (this.#read.size <= MOST_READ && this.#readBytes <= MOST_READ_BYTES) break;
+      this.#forget(oldest);
+    }
     return entry;
+  }
+
+  #forget(id: string): void {
+    this.#readBytes -= this.#read.get(id)?.bytes ?? 0;
+    this.#read.delete(id);
   }
 
   /** The id of the newest entry; `0-0` in an empty log. */
@@ -63,9 +78,10 @@ export class EventLog {
     await this.#redis.iwAppendEvent(this.#keys.events, JSON.stringify(event));
   }
 
-  /** Removes entries older than a moment (Redis time, ms), also of what was set aside. Returns how many went. */
+  /** Removes entries older than a moment (Redis time, ms), also of what was set aside or reached nobody. Returns how many went. */
   async trim(beforeMs: number): Promise<number> {
     await this.#redis.zremrangebyscore(this.#keys.setAside, '-inf', `(${beforeMs}`);
+    await this.#redis.zremrangebylex(this.#keys.unmatched, '-', unmatchedBefore(beforeMs));
     const [last] = await this.#redis.xrevrange(this.#keys.events, `(${beforeMs}-0`, '-', 'COUNT', 1);
     if (last === undefined) return 0;
     // Said before it is done: whoever stands before it must not take the rest for all.
@@ -78,10 +94,15 @@ export class EventLog {
     return this.#redis.get(this.#keys.trimmed);
   }
 
-  /** The name of this log. One that was lost with its Redis is followed by one of another name. */
+  /** The name of this log. It is empty after Redis lost its data, until the daemon gives the new log a name. */
   async name(): Promise<string> {
-    await this.#redis.set(this.#keys.logName, randomBytes(6).toString('base64url'), 'NX');
     return (await this.#redis.get(this.#keys.logName)) ?? '';
+  }
+
+  /** Gives the log a name where it has none, and returns the name. Requests that only read must not call it. */
+  async ensureName(): Promise<string> {
+    await this.#redis.set(this.#keys.logName, randomBytes(6).toString('base64url'), 'NX');
+    return this.name();
   }
 
   /** The entries before one, newest first. */

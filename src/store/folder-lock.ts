@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { makeFolder } from '../make-folder.ts';
+import { makeFolder, makePrivateFile } from '../make-folder.ts';
 
 /** How long several that start at once may be in each other's way before one of them has the lock. */
 const CONTENTION_MS = 2_000;
@@ -35,7 +35,9 @@ export class FolderLock {
   /** Takes the lock of a folder, which is made where there is none. Throws FolderInUse. */
   static async take(folder: string): Promise<FolderLock> {
     await makeFolder(folder);
-    const database = new DatabaseSync(join(folder, 'daemon.lock'), { timeout: CONTENTION_MS });
+    const file = join(folder, 'daemon.lock');
+    makePrivateFile(file);
+    const database = new DatabaseSync(file, { timeout: CONTENTION_MS });
     try {
       database.exec('BEGIN EXCLUSIVE');
     } catch (error) {

@@ -83,6 +83,31 @@ export class HealthStore {
     };
   }
 
+  /**
+   * Reports a record of a wallet that is too large to be read: an operator's event, once for each record. One whose id could
+   * not be read counts as one of its wallet. Returns whether it was the first time.
+   */
+  async reportTooLarge(
+    surface: Surface,
+    { wallet, id, reason }: { wallet: string; id: string | null; reason: string },
+  ): Promise<boolean> {
+    const reported = await this.#redis.iwReportTooLarge(
+      this.#keys.surface(surface),
+      this.#keys.events,
+      this.#keys.tooLarge(surface),
+      operatorSubject('upstream', surface),
+      id ?? wallet,
+      operatorEventTemplate({
+        kind: 'upstream',
+        name: surface,
+        word: 'record_too_large',
+        nowMs: await redisTimeMs(this.#redis),
+        record: { surface, reason, wallet, ...(id === null ? {} : { id }) },
+      }),
+    );
+    return reported === 1;
+  }
+
   /** The state of a surface, and why it is in it. */
   async state(surface: Surface): Promise<{ state: HealthState; reason: string | null }> {
     const [state, reason] = await this.#redis.hmget(this.#keys.surface(surface), 'state', 'reason');

@@ -27,6 +27,11 @@ export class Keys {
     return `${this.root}:claims:${id}`;
   }
 
+  /** zset: where the events of a subject are in the log, see store/subject-entries.ts. Kept for the retention after the newest. */
+  subjectEntries(id: SubjectId): string {
+    return `${this.root}:entries:${id}`;
+  }
+
   /** string: the commit counter. For ever. */
   get commit(): string {
     return `${this.root}:commit`;
@@ -65,6 +70,16 @@ export class Keys {
   /** zset: `[entry, field, value, …]` of an entry of the log that could not be read -> its time, ms. Trimmed like the log. */
   get setAside(): string {
     return `${this.root}:set-aside`;
+  }
+
+  /** zset: `<entry>|<reason>` of an event that no receiver gets -> 0. Trimmed like the log. */
+  get unmatched(): string {
+    return `${this.root}:unmatched`;
+  }
+
+  /** string: entry of the event log up to which such events are counted. For ever. */
+  get unmatchedPlace(): string {
+    return `${this.root}:unmatched:place`;
   }
 
   /**
@@ -111,6 +126,13 @@ export class Keys {
   /** hash: root -> since when a subscription names it, or it is tracked by itself, ms. An entry goes with that. */
   get wanted(): string {
     return `${this.root}:wanted`;
+  }
+
+  /**
+   * hash: root that left the config -> since when (ms) and the roots that continue it, one a line. Kept for the retention.
+   */
+  get continued(): string {
+    return `${this.wanted}:continued`;
   }
 
   /** hash: root -> `<at ms>:<the same moment on the upstream's clock, seconds>`. */
@@ -251,9 +273,9 @@ export class Keys {
     return `${this.root}:last:${receiver}:`;
   }
 
-  /** set: `<receiver> <replay>` of the replays that sent an event once more. Kept for the retention. */
-  replayed(eventId: string): string {
-    return `${this.root}:replayed:${eventId}`;
+  /** zset: `<receiver> <replay>` of the replays that sent an event once more, all with score 0. Kept for the retention. */
+  replaysOf(eventId: string): string {
+    return `${this.root}:replays-of:${eventId}`;
   }
 
   /** string: the newest entry of the event log that was trimmed. For ever. */
@@ -334,14 +356,27 @@ export class Keys {
     return `${this.root}:dead:${receiver}`;
   }
 
+  /**
+   * hash: subject of the daemon's own events (`intentwatch:storage`) -> how many were made, and `<subject>|last` -> the id
+   * of the newest. For ever.
+   */
+  get reports(): string {
+    return `${this.root}:reports`;
+  }
+
   /** hash: state of one of the upstream's surfaces, and its pause (see commands/include/surface.lua). For ever. */
   surface(surface: string): string {
     return `${this.root}:surface:${surface}`;
   }
 
+  /** zset: records of a surface that are too large to be read -> when that was seen last, ms. Bounded, and kept 30 days. */
+  tooLarge(surface: string): string {
+    return `${this.root}:too-large:${surface}`;
+  }
+
   /**
    * hash: the present sweep over the pages of a wallet, of all of them (`all`) or of those in one status: `id`, `state`,
-   * the `page` that was queued last, and a field per cursor that it followed. Outlives a sweep's interval.
+   * the `page` that was queued last, the limit of its request, and a field per cursor that it followed. Outlives a sweep's interval.
    */
   sweep(wallet: SubjectId, listing: string): string {
     return `${this.root}:sweep:${listing}:${wallet}`;

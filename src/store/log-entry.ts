@@ -108,3 +108,9 @@ export function compareEntries(one: string, other: string): number {
   const [otherMs = 0, otherCount = 0] = other.split('-').map(Number);
   return ms - otherMs || count - otherCount;
 }
+
+/** The first place that an entry after this one can have. */
+export function placeAfter(entry: string): string {
+  const [ms = '0', count = '0'] = entry.split('-');
+  return `${ms}-${BigInt(count) + 1n}`;
+}

@@ -1,9 +1,14 @@
 import type { Event } from '../domain/events/event.ts';
+import { eventId } from '../domain/events/make-event.ts';
 import type { JsonObject } from '../domain/json.ts';
+import type { Truncation } from './append-only.ts';
+import type { RedisClient } from './commands.ts';
+import { redisTimeMs } from './connection.ts';
+import type { Keys } from './keys.ts';
 
 /** What an operator's event is about, what happened to it and when (Redis time). */
 export type OperatorEventParts = {
-  kind: 'upstream' | 'receiver';
+  kind: 'upstream' | 'receiver' | 'intentwatch';
   /** The subject's id without its kind. */
   name: string;
   word: string;
@@ -34,4 +39,32 @@ export function operatorEventTemplate({ kind, name, word, nowMs, record }: Opera
     },
   };
   return JSON.stringify(event).replace('"sequence":0', '"sequence":%SEQ%');
+}
+
+/** Reports to the operator that a start has lost the end of the append-only file, once for each truncation. */
+export async function reportTruncation(
+  { redis, keys }: { redis: RedisClient; keys: Keys },
+  { file, bytes, lastWriteMs, changedAtMs }: Truncation,
+): Promise<void> {
+  const [kind, name, word] = ['intentwatch', 'storage', 'storage_truncated'] as const;
+  const subject = operatorSubject(kind, name);
+  await redis.iwReport(
+    keys.reports,
+    keys.events,
+    subject,
+    eventId([subject, word, file, String(bytes), String(changedAtMs)]),
+    operatorEventTemplate({
+      kind,
+      name,
+      word,
+      nowMs: await redisTimeMs(redis),
+      record: {
+        file,
+        lostBytes: bytes,
+        lostFrom: lastWriteMs === null ? null : new Date(lastWriteMs).toISOString(),
+        lostUntil: new Date(changedAtMs).toISOString(),
+        reason: 'the append-only file of the embedded Redis was damaged at its end: its last writes are lost',
+      },
+    }),
+  );
 }

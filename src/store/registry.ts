@@ -1,7 +1,13 @@
 import { z } from 'zod';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
 import { claimRoot, isTrackedRoot, parseClaimRoot, trackedRoot } from '../domain/subjects/claim.ts';
-import { type Surface, surfaceOf } from '../domain/subjects/kinds.ts';
+import {
+  type ContinuedRoot,
+  type NamedSubject,
+  planRoots,
+  type StoredRoot,
+} from '../domain/subjects/continued-roots.ts';
+import { surfaceOf } from '../domain/subjects/kinds.ts';
 import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
@@ -40,6 +46,9 @@ export class Registry {
     subscriptions: new Map(),
   };
 
+  /** When the roots that left the config are looked through again, own clock: there can be as many as wallets. */
+  #pruneContinuedAtMs = 0;
+
   constructor(
     redis: RedisClient,
     keys: Keys,
@@ -53,31 +62,93 @@ export class Registry {
   }
 
   /**
-   * Makes the registry what a config wants. Receivers come first, with a cursor at the end of the log, so that no
-   * event of a new subscription can fall before its receiver's cursor. Whoever syncs last is the newest config, and
-   * only it removes; the others see that by the digest. Repeating it changes nothing. What is named anew is polled soon.
+   * Makes the registry what a config wants. New receivers come first, with a cursor at the end of the log, so that no
+   * event of a new subscription can fall before its receiver's cursor. Receivers that come back are the last to be written
+   * before anything is wanted for them: the relay would take them past events of subscriptions that do not name them yet.
+   * Whoever syncs last is the newest config, and only it removes; the others see that by the digest. Repeating it changes
+   * nothing. What is named anew is polled soon.
+   *
+   * The order holds over a crash between any two steps: roots are continued while those that they continue are still
+   * wanted, and by definitions that still have their receivers.
    */
   async sync(wanted: Wanted, newestEntry: string): Promise<void> {
     this.#take(wanted);
-    await this.#syncReceivers(wanted.receivers, newestEntry);
-    await this.#syncSubscriptions(wanted.subscriptions);
-    await this.#syncRoutes(wanted.routes);
+    const returning = await this.#syncReceivers(wanted.receivers, newestEntry);
     const roots = new Map<string, SubjectId>();
     for (const subscription of wanted.subscriptions) {
       for (const subject of subscription.subjects) roots.set(claimRoot(subscription.name, subject), subject);
     }
-    // One whose time is of another shape is wanted anew.
-    const stored = Object.entries(await this.#redis.hgetall(this.#keys.wanted));
-    const known = new Set(stored.flatMap(([root, atMs]) => (/^\d+$/.test(atMs) ? [root] : [])));
-    // What is tracked by itself is no config's.
-    const unwanted = stored.map(([root]) => root).filter((root) => !roots.has(root) && !isTrackedRoot(root));
-    for (const chunk of chunks(unwanted, CHUNK)) await this.#unwant(chunk);
+    // One whose time is of another shape is wanted anew. What is tracked by itself is no config's.
+    const stored = Object.entries(await this.#redis.hgetall(this.#keys.wanted)).filter(
+      ([root]) => !isTrackedRoot(root),
+    );
+    const known = new Map(stored.flatMap(([root, at]) => (/^\d+$/.test(at) ? [[root, Number(at)]] : [])));
+    const { continued, stays } = planRoots(await this.#storedRoots(known), namedSubjects(wanted));
+    await this.#addSubscriptions(wanted.subscriptions);
+    await this.#noteContinued(continued, { isWanted: (root) => roots.has(root) || stays.has(root) });
+    await this.#want(
+      continued.map(({ root, subject, atMs, from: [from = ''] }) => ({
+        root,
+        subject,
+        at: String(atMs),
+        from,
+      })),
+    );
+    await this.#syncSubscriptions(wanted.subscriptions);
+    await this.#writeReceivers(returning);
+    await this.#syncRoutes(wanted.routes);
+    const named = new Set(roots.values());
+    const unwanted = stored.map(([root]) => root).filter((root) => !roots.has(root) && !stays.has(root));
+    for (const chunk of chunks(unwanted, CHUNK)) await this.#unwant(chunk, named);
     await this.#redis.hincrby(this.#keys.config, 'generation', 1);
     await this.#redis.hset(this.#keys.config, 'digest', wanted.digest);
-    const missing = [...roots].filter(([root]) => !known.has(root));
-    for (const [surface, some] of Map.groupBy(missing, ([, subject]) => surfaceOf(subject))) {
-      for (const chunk of chunks(some, CHUNK)) await this.#want(surface, chunk);
+    const isContinued = new Set(continued.map(({ root }) => root));
+    const missing = [...roots].filter(([root]) => !known.has(root) && !isContinued.has(root));
+    await this.#want(missing.map(([root, subject]) => ({ root, subject, at: '', from: '' })));
+  }
+
+  /** The roots of the config that was synced last, with the receivers that they count for. */
+  async #storedRoots(known: ReadonlyMap<string, number>): Promise<StoredRoot[]> {
+    const definitions = await this.subscriptions([...known.keys()]);
+    return [...known].map(([root, atMs]) => {
+      const { subscription, receivers: narrowed } = parseClaimRoot(root);
+      const all = definitions.get(subscription)?.receivers ?? [];
+      return {
+        root,
+        atMs,
+        receivers: narrowed === null ? all : all.filter((name) => narrowed.includes(name)),
+      };
+    });
+  }
+
+  /**
+   * Writes which roots continue those that leave. Of a chain of reloads each root leads to those that are wanted now; also one
+   * that came back with a later start: a transfer that was not polled meanwhile has its claim from before.
+   */
+  async #noteContinued(
+    continued: readonly ContinuedRoot[],
+    { isWanted }: { isWanted: (root: string) => boolean },
+  ): Promise<void> {
+    const key = this.#keys.continued;
+    const stored = await this.#redis.hgetall(key);
+    const next = new Map<string, Set<string>>();
+    for (const { root, from } of continued) {
+      for (const left of from) next.set(left, (next.get(left) ?? new Set()).add(root));
     }
+    const nowMs = await redisTimeMs(this.#redis);
+    const changed: [string, string][] = [];
+    const over: string[] = [];
+    for (const left of new Set([...Object.keys(stored), ...next.keys()])) {
+      const [atMs = '', ...before] = stored[left]?.split('\n') ?? [];
+      const later = before.flatMap((root) => [...(next.get(root) ?? (isWanted(root) ? [root] : []))]);
+      const roots = new Set([...(next.get(left) ?? []), ...later]);
+      roots.delete(left);
+      const text = [next.has(left) ? nowMs : atMs, ...roots].join('\n');
+      if (roots.size === 0) over.push(left);
+      else if (text !== stored[left]) changed.push([left, text]);
+    }
+    for (const chunk of chunks(over, CHUNK)) await this.#redis.hdel(key, ...chunk);
+    for (const chunk of chunks(changed, CHUNK)) await this.#redis.hset(key, ...chunk.flat());
   }
 
   /**
@@ -109,19 +180,35 @@ export class Registry {
     }
   }
 
-  async #syncReceivers(receivers: Wanted['receivers'], newestEntry: string): Promise<void> {
+  /** Writes all receivers but those that had left the config and come back; returns these. */
+  async #syncReceivers(receivers: Wanted['receivers'], newestEntry: string): Promise<Wanted['receivers']> {
     const names = new Set(receivers.map((receiver) => receiver.name));
     await this.#syncAdded();
-    for (const receiver of receivers) {
-      if (this.#own.addedReceivers.has(receiver.name)) continue;
-      await this.#redis.hsetnx(this.#keys.cursors, receiver.name, newestEntry);
-      await this.#redis.hset(this.#keys.receivers, receiver.name, receiverText(receiver));
-    }
+    const stored = await this.receivers();
+    const left = new Set(stored.flatMap(({ name, removed }) => (removed ? [name] : [])));
+    const own = receivers.filter(({ name }) => !this.#own.addedReceivers.has(name));
+    for (const { name } of own) await this.#redis.hsetnx(this.#keys.cursors, name, newestEntry);
+    await this.#writeReceivers(own.filter(({ name }) => !left.has(name)));
     // Those that were made through the API are no config's.
     for (const name of await this.#redis.hkeys(this.#keys.addedReceivers)) names.add(name);
-    for (const stored of await this.receivers()) {
-      if (names.has(stored.name) || stored.removed) continue;
-      await this.#redis.hset(this.#keys.receivers, stored.name, JSON.stringify({ ...stored, removed: true }));
+    for (const receiver of stored) {
+      if (names.has(receiver.name) || receiver.removed) continue;
+      const text = JSON.stringify({ ...receiver, removed: true });
+      await this.#redis.hset(this.#keys.receivers, receiver.name, text);
+    }
+    return own.filter(({ name }) => left.has(name));
+  }
+
+  async #writeReceivers(receivers: Wanted['receivers']): Promise<void> {
+    for (const receiver of receivers) {
+      await this.#redis.hset(this.#keys.receivers, receiver.name, receiverText(receiver));
+    }
+  }
+
+  /** Stores the definitions of subscriptions that are new, before anything is wanted for them. */
+  async #addSubscriptions(wanted: Wanted['subscriptions']): Promise<void> {
+    for (const [name, definition] of definitionsOf(wanted)) {
+      await this.#redis.hsetnx(this.#keys.subscriptions, name, JSON.stringify(definition));
     }
   }
 
@@ -164,25 +251,30 @@ export class Registry {
     return own;
   }
 
-  /** Takes roots out. What they named is taken off the schedule by its next poll, and kept for the retention. */
-  async #unwant(roots: readonly string[]): Promise<void> {
+  /** Takes roots out. What nobody names any more is taken off the schedule by its next poll, and kept for the retention. */
+  async #unwant(roots: readonly string[], named: ReadonlySet<SubjectId>): Promise<void> {
     await this.#redis.hdel(this.#keys.wanted, ...roots);
     await this.#redis.hdel(this.#keys.since, ...roots);
-    await Promise.all(roots.map((root) => this.#subjects.expire(asSubjectId(parseClaimRoot(root).subject))));
+    const subjects = roots.map((root) => asSubjectId(parseClaimRoot(root).subject));
+    await Promise.all(
+      subjects.filter((subject) => !named.has(subject)).map((one) => this.#subjects.expire(one)),
+    );
   }
 
   /** Claims again what is tracked by itself, where that was lost. */
   async wantTracked(subjects: readonly SubjectId[]): Promise<void> {
-    const roots = subjects.map((subject) => [trackedRoot(subject), subject] as const);
-    for (const [surface, some] of Map.groupBy(roots, ([, subject]) => surfaceOf(subject))) {
-      for (const chunk of chunks(some, CHUNK)) await this.#want(surface, chunk);
-    }
+    await this.#want(subjects.map((subject) => ({ root: trackedRoot(subject), subject, at: '', from: '' })));
   }
 
-  async #want(surface: Surface, chunk: readonly (readonly [string, SubjectId])[]): Promise<void> {
+  async #want(roots: readonly WantedRoot[]): Promise<void> {
     const keys = this.#keys;
     const prefixes = [keys.claims(''), keys.subject('')];
-    await this.#redis.iwWant(keys.wanted, keys.plan(surface), ...prefixes, '', ...chunk.flat());
+    for (const [surface, some] of Map.groupBy(roots, ({ subject }) => surfaceOf(subject))) {
+      for (const chunk of chunks(some, CHUNK)) {
+        const flat = chunk.flatMap(({ root, subject, at, from }) => [root, subject, at, from]);
+        await this.#redis.iwWant(keys.wanted, keys.plan(surface), ...prefixes, '', keys.since, ...flat);
+      }
+    }
   }
 
   /** Whether nothing is wanted but what is tracked by itself: where a config names something, that was lost. */
@@ -272,6 +364,16 @@ export class Registry {
       if (removedAtMs !== null && removedAtMs < beforeMs)
         await this.#redis.hdel(this.#keys.subscriptions, name);
     }
+    await this.#pruneContinued(beforeMs);
+  }
+
+  async #pruneContinued(beforeMs: number): Promise<void> {
+    if (performance.now() < this.#pruneContinuedAtMs) return;
+    this.#pruneContinuedAtMs = performance.now() + PRUNE_CONTINUED_EVERY_MS;
+    const { continued } = this.#keys;
+    for (const [root, text] of Object.entries(await this.#redis.hgetall(continued))) {
+      if (!(Number(text.split('\n')[0]) >= beforeMs)) await this.#redis.hdel(continued, root);
+    }
   }
 
   /**
@@ -296,7 +398,18 @@ export class Registry {
   }
 }
 
+/** A root to be wanted: since when (ms as text, empty for now), and the root that it continues (empty for none). */
+type WantedRoot = { root: string; subject: SubjectId; at: string; from: string };
+
+function namedSubjects({ subscriptions }: Wanted): NamedSubject[] {
+  return subscriptions.flatMap(({ name, receivers, subjects }) =>
+    subjects.map((subject) => ({ subscription: name, receivers, subject })),
+  );
+}
+
 const COUNTS = z.tuple([z.number(), z.number(), z.number()]);
+
+const PRUNE_CONTINUED_EVERY_MS = 3_600_000;
 
 /** So many roots go into one script. */
 const CHUNK = 200;

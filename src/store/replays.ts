@@ -30,6 +30,9 @@ const REPLAY = z.object({
  */
 export type Replay = z.infer<typeof REPLAY>;
 
+/** Some of the replays of an event to one receiver. */
+type ReplaysWanted = { receiver: string; after: string; count: number };
+
 /** A new id of a replay; `seed` makes the same one of the same text. */
 export function newReplayId(seed?: string): string {
   if (seed === undefined) return randomBytes(8).toString('hex');
@@ -80,13 +83,12 @@ export class ReplayStore {
       .exec();
   }
 
-  /** Which replays have sent an event once more, and to whom. */
-  async of(eventId: string): Promise<{ receiver: string; replay: string }[]> {
-    const members = await this.#redis.smembers(this.#keys.replayed(eventId));
-    return members.map((member) => {
-      const [receiver = '', replay = ''] = member.split(' ');
-      return { receiver, replay };
-    });
+  /** The replays that have sent an event to a receiver once more, by their ids: so many of those after one ('' for the first). */
+  async of(eventId: string, { receiver, after, count }: ReplaysWanted): Promise<string[]> {
+    const [from, to] = [`(${receiver} ${after}`, `(${receiver}!`];
+    const key = this.#keys.replaysOf(eventId);
+    const members = await this.#redis.zrange(key, from, to, 'BYLEX', 'LIMIT', 0, count);
+    return members.map((member) => member.slice(receiver.length + 1));
   }
 
   /** The ids of the replays whose deliveries are not all opened, the first asked for first. */

@@ -1,4 +1,5 @@
 import { type RedisClient, SCHEMA_VERSION } from './commands.ts';
+import { EventLog } from './event-log.ts';
 import type { Keys } from './keys.ts';
 
 /** Redis holds data of a version that this program cannot work with. The message says what to do. */
@@ -33,8 +34,9 @@ export class SchemaVersion {
     return supported((await this.#redis.get(this.#keys.schema)) ?? '0');
   }
 
-  /** Gives a Redis that is empty our version. */
+  /** Gives a Redis that is empty our version, and its event log a name. */
   async claim(): Promise<void> {
+    await new EventLog(this.#redis, this.#keys).ensureName();
     await this.#redis.set(this.#keys.schema, String(SCHEMA_VERSION), 'NX');
   }
 

@@ -14,6 +14,7 @@ import type { Keys } from './keys.ts';
 import { openText } from './open-transfers.ts';
 import { parseMember } from './plan-members.ts';
 import { JSON_TEXT, type OnForeign, pairs, readHash, readStored } from './stored.ts';
+import { SubjectEntries } from './subject-entries.ts';
 
 /**
  * What is known of a subject: its snapshot, the claims of those who still want it, and when it was last looked at with
@@ -55,6 +56,8 @@ export type CommitResult = { outcome: z.infer<typeof COMMIT_OUTCOME>; commit: st
 
 /** The registry of subjects: snapshots and claims. */
 export class SubjectStore {
+  /** Where the events of subjects are in the log. */
+  readonly entries: SubjectEntries;
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #retentionMs: number;
@@ -63,6 +66,7 @@ export class SubjectStore {
   #countCursor = '0';
 
   constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number; onForeign?: OnForeign }) {
+    this.entries = new SubjectEntries(redis, keys);
     this.#redis = redis;
     this.#keys = keys;
     this.#retentionMs = options.retentionMs;
@@ -101,12 +105,6 @@ export class SubjectStore {
       });
     }
     return subjects.map((subject) => known.get(subject) ?? NOTHING_KNOWN);
-  }
-
-  /** Where the events of a subject stand in the log, the newest last: of very many, the newest hundred. */
-  async entries(subject: SubjectId): Promise<string[]> {
-    const text = await this.#redis.hget(this.#keys.subject(subject), 'entries');
-    return (text ?? '').split(' ').filter((entry) => /^\d+-\d+$/.test(entry));
   }
 
   /** Subjects that have a snapshot, those that changed last first; `from` is the last one of those before. */
@@ -225,6 +223,8 @@ export class SubjectStore {
       keys.counts,
       keys.wanted,
       keys.changedSubjects,
+      keys.subjectEntries(subject),
+      keys.trimmed,
       subject,
       commit.token,
       commit.asOf,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ArrivalTally } from '../domain/cadence/arrivals.ts';
 import { LISTINGS, type Listing } from '../domain/cadence/listing-choice.ts';
+import { PAGE_LIMIT, type PageLimit } from '../domain/cadence/page-limit.ts';
 import type { OpenTransfer, Polled } from '../domain/cadence/wallet.ts';
 import { asSubjectId, parseSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
@@ -18,7 +19,8 @@ export type OpenTransfers = readonly OpenTransfer[];
  * sweep that read all pages began, and `pages` how many there were; `orderAtMs`: when they were last seen in the order
  * newest first, `disorderAtMs`: in another; `unnarrowedAtMs`: when a listing of one status last showed others;
  * `missedAtMs`: when new transfers were last left unread, which only a sweep that begins later finds; `headAnsweredAtMs`:
- * when the answer came by which the head was taken in last; `arrivals`: how often new transfers came. Redis time, 0 for
+ * when the answer came by which the head was taken in last; `arrivals`: how often new transfers came; `limits`: of listings
+ * that had a page beyond its limits, how many records are requested. Redis time, 0 for
  * never. These are hints: they save requests, no event hangs on them.
  */
 export type WalletFacts = {
@@ -33,13 +35,14 @@ export type WalletFacts = {
   missedAtMs: number;
   headAnsweredAtMs: number;
   arrivals: ArrivalTally;
+  limits: { readonly [listing in Listing]?: PageLimit };
 };
 
 /** The fields of `WalletFacts` as they are stored, each noted by itself. */
 export type WalletFact =
-  | Exclude<keyof WalletFacts, 'polled' | 'takenAtMs' | 'same' | 'arrivals'>
+  | Exclude<keyof WalletFacts, 'polled' | 'takenAtMs' | 'same' | 'arrivals' | 'limits'>
   | `arrivals:${keyof ArrivalTally}`
-  | `${'polled' | 'virtual' | 'taken' | 'same'}:${Listing}`;
+  | `${'polled' | 'virtual' | 'taken' | 'same' | 'limit' | 'limitAt'}:${Listing}`;
 
 /** New facts of a wallet. */
 export type NotedFacts = { [fact in WalletFact]?: number | string };
@@ -63,6 +66,7 @@ export function parseFacts(stored: { readonly [field: string]: string }, nowMs: 
   const polled: { [listing in Listing]?: { atMs: number; virtual: number } } = {};
   const takenAtMs: { [listing in Listing]?: number } = {};
   const same: { [listing in Listing]?: string } = {};
+  const limits: { [listing in Listing]?: PageLimit } = {};
   for (const listing of LISTINGS) {
     const atMs = number(`polled:${listing}`);
     if (atMs > 0) polled[listing] = { atMs, virtual: number(`virtual:${listing}`) };
@@ -70,6 +74,9 @@ export function parseFacts(stored: { readonly [field: string]: string }, nowMs: 
     if (taken > 0) takenAtMs[listing] = taken;
     const fingerprint = stored[`same:${listing}`];
     if (fingerprint) same[listing] = fingerprint;
+    const limitAtMs = time(`limitAt:${listing}`);
+    const limit = Math.trunc(Math.min(PAGE_LIMIT, Math.max(0, number(`limit:${listing}`))));
+    if (limitAtMs > 0) limits[listing] = { limit, atMs: limitAtMs };
   }
   return {
     polled,
@@ -87,6 +94,7 @@ export function parseFacts(stored: { readonly [field: string]: string }, nowMs: 
       watchedSeconds: number('arrivals:watchedSeconds'),
       atMs: number('arrivals:atMs'),
     },
+    limits,
   };
 }
 

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { globSync } from 'node:fs';
 import { Command } from 'commander';
 import { EXIT } from '../../src/exit.ts';
+import { PARTS } from '../support/optional-parts.ts';
 import { booksRun } from './books-run.ts';
-import { clockBender } from './daemon.ts';
 
 // Two daemons on one Redis keep the books in a Postgres while everything around them fails at random moments, and midnight
 // comes in the middle: every program's clock is set so by faketime. At the end the books of both days are held against
@@ -33,7 +33,7 @@ await new Command('books')
  * later midnight where everything took too long to start.
  */
 async function runAtMidnight({ seconds, starting }: Options): Promise<void> {
-  const bender = clockBender();
+  const bender = PARTS.faketime.place;
   if (bender === null) {
     say('found no faketime, expected it: apt-get install faketime');
     process.exitCode = EXIT.failed;

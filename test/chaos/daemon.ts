@@ -1,19 +1,11 @@
-import { existsSync, globSync } from 'node:fs';
 import { join } from 'node:path';
 import { chance, pick, type Random } from '../../src/sandbox/world/random.ts';
 import { Program } from '../support/program.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
-const LIBFAKETIME = '/usr/lib/*/faketime/libfaketime.so.1';
 
 /** How often a daemon whose clock may be wrong is started with one that is. */
 const WRONG = 0.7;
-
-/** The library that bends a program's clock; null where Debian's package `faketime` is not installed. */
-export function clockBender(): string | null {
-  const [file] = globSync(LIBFAKETIME);
-  return file !== undefined && existsSync(file) ? file : null;
-}
 
 /** One of the daemons that are disturbed: a process that is started again and again with the same config. */
 export class ChaosDaemon {

@@ -88,11 +88,17 @@ export function accountFacts(
     /** An answer at or after a moment that showed the subject as unfunded. */
     const unfundedFrom = (fromMs: number, toMs = Number.POSITIVE_INFINITY): boolean =>
       seen.some(({ status, doneAtMs }) => UNFUNDED.test(status) && doneAtMs >= fromMs && doneAtMs < toMs);
+    const knownFromMs = Math.min(
+      ...seen.filter(({ status }) => status !== 'unknown').map(({ atMs }) => atMs),
+    );
+    /** A daemon that knows the subject takes an answer that does not for a stale one, which says nothing. */
+    const isStale = ({ status, atMs }: Shown): boolean => status === 'unknown' && atMs > knownFromMs;
     /** An answer so early in a span that a daemon which is there has told of it before the end. */
     const isShownWithin = (fromMs: number, toMs: number): boolean =>
       seen.some(
         (showing) =>
           UNFUNDED.test(showing.status) &&
+          !isStale(showing) &&
           showing.atMs >= fromMs + 1_000 &&
           showing.doneAtMs <= toMs - COMMITTED_MS &&
           !isAway(showing),

@@ -43,7 +43,10 @@ type Answer = { at: number; subjects: readonly { id: string; status: string }[] 
 /** From an answer to its commit: what a disruption within this time may cut off. */
 const IN_FLIGHT_MS = 1_000;
 
-/** Two requests about one subject that are under way at once: the answer that is stored second is dropped. */
+/**
+ * Two requests about one subject that are under way at once: the answer that is stored second is dropped. So long after an
+ * answer another one may overtake it, where a run does not measure how slow its machine is.
+ */
 const OVERTAKEN_MS = 2_000;
 
 /** From a receiver's answer to our note of it. */
@@ -55,8 +58,9 @@ export function reckonTelling(input: {
   answers: readonly Answer[];
   events: readonly Event[];
   disruptions: readonly Disruption[];
+  overtakenMs?: number;
 }): Telling {
-  const { subjects, disruptions } = input;
+  const { subjects, disruptions, overtakenMs = OVERTAKEN_MS } = input;
   const runs = shownRuns(input.answers, subjects);
   const told = new Map<string, string[]>();
   const telling: Telling = { shown: 0, told: 0, cutOff: 0, overtaken: 0, lost: [], invented: [] };
@@ -87,7 +91,7 @@ export function reckonTelling(input: {
         next += 1;
       } else if (run.atMs.every((atMs) => isCutOff(atMs, disruptions))) {
         telling.cutOff += 1;
-      } else if (isOvertaken(run, shown[index + 1])) {
+      } else if (isOvertaken(run, shown[index + 1], overtakenMs)) {
         telling.overtaken += 1;
       } else {
         telling.lost.push(`${id} was shown as ${run.status}, told as ${statuses.join(', ') || 'nothing'}`);
@@ -126,9 +130,9 @@ function isCutOff(atMs: number, disruptions: readonly Disruption[]): boolean {
   return disruptions.some(({ fromMs, toMs }) => fromMs - IN_FLIGHT_MS <= atMs && atMs <= toMs);
 }
 
-function isOvertaken(run: Run, next: Run | undefined): boolean {
+function isOvertaken(run: Run, next: Run | undefined, withinMs: number): boolean {
   const [nextMs] = next?.atMs ?? [];
-  return nextMs !== undefined && nextMs - (run.atMs.at(0) ?? 0) <= OVERTAKEN_MS;
+  return nextMs !== undefined && nextMs - (run.atMs.at(0) ?? 0) <= withinMs;
 }
 
 /** Holds the events of the log against what one receiver got. */

@@ -8,40 +8,49 @@ import type { Event } from '../../src/domain/events/event.ts';
 import { wantsType } from '../../src/domain/events/filter.ts';
 import { EXIT } from '../../src/exit.ts';
 import { randomStream } from '../../src/sandbox/world/random.ts';
-import { Backlog } from '../../src/store/backlog.ts';
-import { connect, disconnect } from '../../src/store/connection.ts';
-import { EventLog } from '../../src/store/event-log.ts';
-import { Keys } from '../../src/store/keys.ts';
 import { eventually } from '../support/eventually.ts';
-import { Program } from '../support/program.ts';
+import { PARTS } from '../support/optional-parts.ts';
 import { RedisProcess } from '../support/redis-process.ts';
-import { SANDBOX_KEY, SandboxProcess } from '../support/sandbox-process.ts';
-import { ChaosDaemon, clockBender } from './daemon.ts';
+import { SANDBOX_KEY, type SandboxProcess } from '../support/sandbox-process.ts';
+import { ChaosDaemon } from './daemon.ts';
+import { hostile } from './hostile.ts';
 import { MailServer } from './mail-server.ts';
 import { doMischief, isStall } from './mischief.ts';
 import { MoodyReceiver } from './receiver.ts';
 import { type Delivery, type Disruption, reckonDelivery, reckonTelling, type Telling } from './reckoning.ts';
+import {
+  DRAIN_MS,
+  drained,
+  PREFIX,
+  problemsOf,
+  RETRIES,
+  type Subjects,
+  startSandbox,
+  watchedOf,
+} from './world.ts';
 
 // Two daemons on one Redis watch a local upstream while everything around them fails at random moments. At the end the
 // failures stop, everything drains, and every status that the upstream's answers showed is held against the event log,
 // every event against every receiver. Exits with 0 only if nothing was lost and nothing was invented.
 
-type Subjects = Awaited<ReturnType<SandboxProcess['subjects']>>;
-
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const MAIL_RECEIVER = 'oncall';
 const MAIL_EVENTS = ['*', '!*.updated'];
-const DRAIN_MS = 400_000;
-const PREFIX = 'intentwatch';
 
-/** More attempts than any failure here can use up. */
-const RETRIES = { delays: ['200ms', '500ms', ...Array.from({ length: 90 }, () => '1s')] };
+type Options = { seconds?: number; seed: number; hostile: boolean };
 
 await new Command('chaos')
   .description('Disturb two daemons at random moments and account for every status and every event.')
-  .option('--seconds <duration>', 'how long to disturb (60, 60s, 2m)', toSeconds, 60)
+  .option(
+    '--seconds <duration>',
+    'how long to disturb (60, 60s, 2m; 60 if left out, with --hostile 20m)',
+    toSeconds,
+  )
   .option('--seed <number>', 'decides what the upstream does and what is done to whom', Number, 1)
-  .action(chaos)
+  .option('--hostile', 'send hostile requests and answers to one daemon instead', false)
+  .action(async ({ seconds, seed, hostile: isHostile }: Options) => {
+    if (!isHostile) return chaos({ seconds: seconds ?? 60, seed });
+    if (!(await hostile({ seconds: seconds ?? 1_200, seed, say }))) process.exitCode = 1;
+  })
   .parseAsync();
 
 function toSeconds(text: string): number {
@@ -52,7 +61,7 @@ function toSeconds(text: string): number {
 }
 
 async function chaos({ seconds, seed }: { seconds: number; seed: number }): Promise<void> {
-  const bender = clockBender();
+  const bender = PARTS.faketime.place;
   if (bender === null) say('faketime is missing (apt-get install faketime): all clocks stay right');
   const closers: (() => Promise<unknown>)[] = [];
   const closeAll = async (): Promise<void> => {
@@ -105,7 +114,7 @@ async function chaos({ seconds, seed }: { seconds: number; seed: number }): Prom
     const transitions = made.filter(({ subject }) => isWatched(subject));
     const watched = new Set(transitions.map(({ subject }) => subject));
     const last = new Map(transitions.map(({ subject, to }) => [subject, to]));
-    const events = await drained(redis, {
+    const events = await drained(redis.url, {
       last,
       receivers: [...receivers.map(({ name }) => name), MAIL_RECEIVER],
     });
@@ -173,21 +182,6 @@ async function chaos({ seconds, seed }: { seconds: number; seed: number }): Prom
   }
 }
 
-async function startSandbox(seed: number, closers: (() => Promise<unknown>)[]): Promise<SandboxProcess> {
-  const flags = {
-    port: 0,
-    'control-port': 0,
-    'transfers-per-second': 0,
-    seed,
-    wallets: 8,
-    'time-scale': 30,
-  };
-  const args = Object.entries(flags).map((flag) => `--${flag.join('=')}`);
-  const program = await Program.start(MAIN, ['sandbox', ...args]);
-  closers.push(() => program.end('SIGKILL'));
-  return SandboxProcess.of(program);
-}
-
 function configOf(parts: {
   sandbox: SandboxProcess;
   redis: RedisProcess;
@@ -239,62 +233,6 @@ function configOf(parts: {
       },
     ],
   });
-}
-
-/** Whether a subject is watched from its birth: what the config names, and the transfers of its wallets, which are all. */
-function watchedOf(
-  subjects: Subjects,
-  made: Awaited<ReturnType<SandboxProcess['transitions']>>,
-  fromMs: number,
-): (subject: string) => boolean {
-  const named = new Set([
-    ...subjects.quotes.map((uuid) => `quote:${uuid}`),
-    ...subjects.gaslessJobs.map((uuid) => `gasless:${uuid}`),
-    ...subjects.vaults.map(({ address, chainId }) => `vault:${chainId}:${address.toLowerCase()}`),
-  ]);
-  const births = made.filter(({ subject, from }) => subject.startsWith('intent:') && from === null);
-  const early = new Set(births.filter(({ at }) => at < fromMs).map(({ subject }) => subject));
-  return (subject) => (subject.startsWith('intent:') ? !early.has(subject) : named.has(subject));
-}
-
-/** Waits until the last status of everything is in the event log and no delivery is open. Returns the events. */
-async function drained(
-  redis: RedisProcess,
-  wanted: { last: ReadonlyMap<string, string>; receivers: readonly string[] },
-): Promise<Event[]> {
-  const client = connect({ kind: 'server', url: redis.url });
-  try {
-    const keys = new Keys(PREFIX);
-    const log = new EventLog(client, keys);
-    const backlog = new Backlog(client, keys);
-    const read = async (): Promise<Event[]> =>
-      (await log.after('0-0', 1_000_000)).flatMap((entry) => (entry.kind === 'event' ? [entry.event] : []));
-    const isDrained = async (): Promise<boolean> => {
-      const told = new Map((await read()).map(({ data }) => [data.subject.id, data.status]));
-      if ([...wanted.last].some(([subject, status]) => told.get(subject) !== status)) return false;
-      const newest = await log.newest();
-      const cursors = await client.hgetall(keys.cursors);
-      if (Object.values(cursors).some((cursor) => cursor !== newest)) return false;
-      const open = await Promise.all(wanted.receivers.map((name) => backlog.counts(name)));
-      return open.every(({ pending }) => pending === 0);
-    };
-    // What was not told by then is lost, and the reckoning names it.
-    await eventually('everything has drained', isDrained, DRAIN_MS).catch((error: unknown) =>
-      say(String(error)),
-    );
-    return await read();
-  } finally {
-    await disconnect(client);
-  }
-}
-
-function problemsOf({ receiver, lost, invented, unexplained, outOfOrder }: Delivery): string[] {
-  return [
-    ...lost.map((id) => `${receiver}: ${id} was lost`),
-    ...invented.map((id) => `${receiver}: ${id} was invented`),
-    ...unexplained.map((what) => `${receiver}: ${what}, and nothing was disturbed`),
-    ...outOfOrder.map((what) => `${receiver}: ${what}`),
-  ];
 }
 
 function print(run: {

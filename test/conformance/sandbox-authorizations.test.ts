@@ -2,6 +2,7 @@ import { AbiCoder, hexlify, keccak256, randomBytes, type TypedDataDomain, Wallet
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { spread } from '../support/spread.ts';
 
 // Everything here is written after the standards and signed by ethers: nothing of the code under test has a part in it.
 
@@ -182,7 +183,8 @@ describe.each(SCHEMES)('%s, signed by ethers:', (_scheme, path, sign) => {
   test('is refused when any byte of the signature is another', async () => {
     const payload = await sign(newOwner(), USDC_ON_BASE);
     const bytes = Buffer.from(payload.signature.slice(2), 'hex');
-    for (const at of bytes.keys()) {
+    // The first and last bytes of r, of s, and v are among nine.
+    for (const at of spread(bytes.keys(), 9)) {
       const changed = Buffer.from(bytes);
       changed[at] = (bytes[at] ?? 0) ^ 1;
       const signature = `0x${changed.toString('hex')}`;

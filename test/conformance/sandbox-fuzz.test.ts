@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { Pool } from 'undici';
-import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
+import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { signErc2612, signErc3009, signPermit2, signPermit3 } from '../../examples/round-trip/sign.ts';
@@ -11,7 +11,7 @@ import { type Raw, type ShapeOf, wordFor } from '../support/interface-shapes.ts'
 const RUNS = Number(process.env.FUZZ_RUNS ?? 300);
 const TIMEOUT_MS = 120_000 + RUNS * 100;
 
-const owner = privateKeyToAccount(generatePrivateKey());
+const owner = privateKeyToAccount(`0x${'46'.repeat(32)}`);
 const WALLET = owner.address;
 const BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 const OPTIMISM = '0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85';

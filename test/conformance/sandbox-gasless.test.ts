@@ -6,7 +6,7 @@ import {
   type TypedDataDefinition,
   toHex,
 } from 'viem';
-import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
+import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { Sandbox, type SandboxOptions } from '../../src/sandbox/sandbox.ts';
@@ -20,8 +20,8 @@ const PERMIT2 = '0x000000000022D473030F116dDEE9F6B43aC78BA3';
 const PERMIT3 = '0x000000000033D473030F116DDee9F6b43AC78ba3';
 const AMOUNT = 100_000_000n;
 
-const owner = privateKeyToAccount(generatePrivateKey());
-const stranger = privateKeyToAccount(generatePrivateKey());
+const owner = privateKeyToAccount(`0x${'48'.repeat(32)}`);
+const stranger = privateKeyToAccount(`0x${'49'.repeat(32)}`);
 
 type Account = typeof owner;
 

@@ -3,12 +3,13 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { ADMIN_TOKEN, type ApiStage, apiStage, READ_TOKEN } from '../support/api-stage.ts';
-import { CHROMIUM, pressByKeyboard, startBrowser, watchedPage } from '../support/browser.ts';
+import { pressByKeyboard, startBrowser, watchedPage } from '../support/browser.ts';
 import { Hook } from '../support/hook.ts';
+import { needs, PARTS } from '../support/optional-parts.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
 const VIOLATIONS = z.array(z.object({ id: z.string(), nodes: z.array(z.string()) }));
-const unlessInstalled = CHROMIUM === null ? ' (skipped: chromium is not installed)' : '';
+const CHROMIUM = needs(PARTS.chromium);
 const PHONE = {
   viewport: { width: 360, height: 740 },
   colorScheme: 'dark',
@@ -22,7 +23,7 @@ let stage: ApiStage;
 let browser: Browser;
 
 beforeAll(async () => {
-  if (CHROMIUM === null) return;
+  if (CHROMIUM.skip) return;
   for (const hook of Object.values(hooks)) {
     await hook.start();
     closers.push(() => hook.close());
@@ -55,8 +56,8 @@ async function signIn(page: Page, token: string): Promise<void> {
   await page.getByRole('heading', { name: 'Transfers' }).waitFor();
 }
 
-test.skipIf(CHROMIUM === null)(
-  `a transfer is found by its metadata, watched as it fills, a dead letter resent, a receiver paused and resumed: on a phone, in the dark, with the keyboard${unlessInstalled}`,
+test.skipIf(CHROMIUM.skip)(
+  `a transfer is found by its metadata, watched as it fills, a dead letter resent, a receiver paused and resumed: on a phone, in the dark, with the keyboard${CHROMIUM.note}`,
   async () => {
     const { page, complaints } = await watchedPage(browser, stage.url, PHONE);
     await page.getByLabel('Token of the API').waitFor();
@@ -127,8 +128,8 @@ test.skipIf(CHROMIUM === null)(
   },
 );
 
-test.skipIf(CHROMIUM === null)(
-  `who signs in to read sees everything and is offered nothing to do; foreign text is text${unlessInstalled}`,
+test.skipIf(CHROMIUM.skip)(
+  `who signs in to read sees everything and is offered nothing to do; foreign text is text${CHROMIUM.note}`,
   async () => {
     const { page, complaints } = await watchedPage(browser, stage.url, DESK);
     await signIn(page, READ_TOKEN);

@@ -22,6 +22,7 @@ const SERVER = {
   host: '127.0.0.1',
   port: 0,
   secretsKey: 'a key that is long enough for it'.replaceAll(' ', '-'),
+  apiReceivers: { allowNetworks: ['127.0.0.0/8'], allowInsecure: true },
 };
 
 async function stage(server: object = SERVER) {
@@ -162,9 +163,14 @@ test('a receiver is changed, replaced and removed', async () => {
   await call(`${api}/receivers`, 'POST', { ...definition, events: ['intent.settled'] });
   await call(`${api}/subjects`, 'POST', { kind: 'intent', id: TWO, receivers: ['made'] });
   const other = await started(new Hook());
-  expect(await call(`${api}/receivers/made`, 'PATCH', { url: other.url, events: null })).toMatchObject({
-    status: 200,
-  });
+  for (const moved of [{ url: other.url }, { proxy: other.url }]) {
+    expect(await call(`${api}/receivers/made`, 'PATCH', moved)).toMatchObject({
+      status: 400,
+      body: { detail: expect.stringContaining('body.secrets: expected it anew') },
+    });
+  }
+  const anew = { url: other.url, secrets: [SECRET], events: null };
+  expect(await call(`${api}/receivers/made`, 'PATCH', anew)).toMatchObject({ status: 200 });
   statuses.set(TWO, 'pending');
   await other.until((came) => came.length === 1);
   const named = { ...definition, name: 'other' };
@@ -271,13 +277,19 @@ test('says what is wrong with a receiver, and that there is no key, without what
   const { daemon } = await startDaemon(config);
   later(() => daemon.close());
   const wrong: [object, string][] = [
-    [{ ...definition, allowInsecure: false }, 'body.url: expected an https:// URL'],
+    [{ ...definition, allowInsecure: false }, 'body.url: found an http:// URL, expected an https:// URL'],
     [{ ...definition, secrets: ['hush-hush'] }, 'body.secrets[0]: expected'],
-    [{ ...definition, secrets: undefined }, 'body.secrets: expected a list of signing secrets'],
+    [
+      { ...definition, secrets: undefined },
+      'body.secrets: found nothing, expected a list of signing secrets',
+    ],
     [{ ...definition, surprise: 1 }, 'body.surprise: expected none of this name'],
     [{ ...definition, tls: { ca: 'x' } }, 'body.tls: expected none'],
     [{ ...definition, disableAfter: '300d' }, 'body.disableAfter: expected no longer than'],
-    [{ name: 'mail', type: 'email', to: ['a@example.com'] }, 'body.type: expected an smtp section'],
+    [
+      { name: 'mail', type: 'email', to: ['a@example.com'] },
+      'body.type: found an email receiver but no mail server, expected an smtp section',
+    ],
     [{ name: 'x' }, 'expected "webhook", "email" or "postgres"'],
   ];
   for (const [body, detail] of wrong) {

@@ -12,9 +12,9 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close();
 });
 
-type Tokens = { read: Secret | null; admin: Secret[] };
+type Tokens = { read: Secret | null; consume: Secret | null; admin: Secret[] };
 
-const NONE: Tokens = { read: null, admin: [] };
+const NONE: Tokens = { read: null, consume: null, admin: [] };
 
 async function serve(host: string, tokens: Tokens): Promise<number> {
   const server = new Server({
@@ -24,7 +24,16 @@ async function serve(host: string, tokens: Tokens): Promise<number> {
     readiness: async () => [],
     health: () => [],
     api: apiOptionsOf(
-      { host, port: 0, tokens, publicUrl: null, secretsKey: null, console: true },
+      {
+        host,
+        port: 0,
+        tokens,
+        publicUrl: null,
+        secretsKey: null,
+        apiReceivers: { allowNetworks: [], allowInsecure: false, proxies: [], types: ['webhook', 'email'] },
+        console: true,
+        trustProxy: [],
+      },
       () => null,
     ),
   });
@@ -109,7 +118,7 @@ test('without a token, where others can reach it, there is no API', async () => 
 });
 
 test('with a token, loopback or not, a request needs it', async () => {
-  const port = await serve('127.0.0.1', { read: new Secret('a-token-that-only-reads'), admin: [] });
+  const port = await serve('127.0.0.1', { ...NONE, read: new Secret('a-token-that-only-reads') });
   expect((await ask(port, { host: `127.0.0.1:${port}` })).status).toBe(401);
   const authorization = 'Bearer a-token-that-only-reads';
   expect((await ask(port, { host: 'watch.example.com', authorization })).status).toBe(200);

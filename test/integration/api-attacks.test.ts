@@ -5,7 +5,14 @@ import { describe, expect, inject, test } from 'vitest';
 import { connect as connectRedis, disconnect } from '../../src/store/connection.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { ADMIN_TOKEN, type ApiStage, answered, apiStageOfFile, READ_TOKEN } from '../support/api-stage.ts';
+import {
+  ADMIN_TOKEN,
+  type ApiStage,
+  answered,
+  apiStageOfFile,
+  CONSUME_TOKEN,
+  READ_TOKEN,
+} from '../support/api-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
@@ -14,8 +21,8 @@ const { hooks } = apiStageOfFile((ready) => {
   stage = ready;
 });
 
-/** How many places for followers the API gives at once. */
-const PLACES = 64;
+/** How many streams one token has at once from one address. */
+const PLACES = 16;
 
 describe('who follows and leaves', () => {
   test('gives back the place of every request of its connection', async () => {
@@ -26,8 +33,11 @@ describe('who follows and leaves', () => {
     socket.write(follow.repeat(PLACES));
     await eventually('all places are taken', async () => {
       const { status } = await stage.call({ path: '/events?limit=1&wait=0s' });
-      return status === 503 ? status : null;
+      return status === 429 ? status : null;
     });
+    const others = await stage.call({ path: '/events?limit=1&wait=0s', token: READ_TOKEN });
+    const elsewhere = await stage.call({ path: '/events?limit=1&wait=0s', from: '127.0.0.9' });
+    expect([others.status, elsewhere.status]).toEqual([200, 200]);
     socket.destroy();
     await eventually('all places are there again', async () => {
       const asked = Array.from({ length: PLACES }, () => stage.call({ path: '/events?since=0s&wait=1s' }));
@@ -57,6 +67,24 @@ describe('who follows and leaves', () => {
     );
     const { body } = await stage.call({ path: `/events?type=${type}&after=${id}` });
     expect(body.events).toHaveLength(1);
+  });
+});
+
+describe('a pattern of many stars', () => {
+  const longest = `${'*'.repeat(127)}x`;
+
+  test.each([`${'*'.repeat(99)}x`, longest])('holds up no query: %s', async (pattern) => {
+    stage.say(hashOf(1), 'filled');
+    await answered(stage, { path: '/events?since=1h' }, ({ events }) =>
+      JSON.stringify(events).includes('filled'),
+    );
+    const { status, body } = await stage.call({ path: `/events?type=${pattern}` });
+    expect([status, body.events]).toEqual([200, []]);
+  });
+
+  test('is refused beyond 128 characters', async () => {
+    const { status, body } = await stage.call({ path: `/events?type=*${longest}` });
+    expect([status, body.detail]).toEqual([400, expect.stringContaining('at most 128 characters')]);
   });
 });
 
@@ -168,12 +196,12 @@ describe('what is asked', () => {
     });
   });
 
-  test('uses up no idempotency keys with a token that reads', async () => {
+  test('uses up no idempotency keys with a token that consumes', async () => {
     const redis = connectRedis({ kind: 'server', url: inject('redisUrl') });
     const kept = async () => redis.zcard(new Keys(stage.config.prefix).answers);
     const before = await kept();
     const { next } = (await stage.call({ path: '/events' })).body;
-    const asked = { method: 'POST', path: '/consumers/ledger/ack', token: READ_TOKEN };
+    const asked = { method: 'POST', path: '/consumers/ledger/ack', token: CONSUME_TOKEN };
     for (const key of ['one', 'two', 'three']) {
       const call = { ...asked, body: { cursor: next }, headers: { 'idempotency-key': key } };
       expect((await stage.call(call)).status).toBe(200);
@@ -218,5 +246,31 @@ describe('what is asked', () => {
     await disconnect(redis);
     const again = await stage.call(asked);
     expect(again.body).toEqual(first.body);
+  });
+});
+
+describe('a number of many digits', () => {
+  // Finite, with zeros before its last digit: the shape whose zeros took quadratic time to trim.
+  const digits = (count: number): string => `1.${'0'.repeat(count - 3)}1`;
+  const refusal = 'found JSON with a number that is too long, expected at most 1000 characters';
+
+  test('is refused at the sign-in, without a token', async () => {
+    const answer = await fetch(`${stage.url}/console/session`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', origin: stage.url },
+      body: `{"token":${digits(16_000)}}`,
+    });
+    expect(answer.status).toBe(400);
+    expect(await answer.text()).toContain(refusal);
+  });
+
+  test('is refused as the place of a consumer', async () => {
+    const answer = await fetch(`${stage.url}/api/v1/consumers/x/ack`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${ADMIN_TOKEN}` },
+      body: `{"after":${digits(200_000)}}`,
+    });
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ detail: refusal });
   });
 });

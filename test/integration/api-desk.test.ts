@@ -1,4 +1,5 @@
 import { describe, expect, inject, test } from 'vitest';
+import { z } from 'zod';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { ADMIN_TOKEN, answered, apiStage, READ_TOKEN } from '../support/api-stage.ts';
@@ -57,24 +58,28 @@ describe('a transfer', () => {
     expect(unseen.map((one) => Object(one).subject)).toEqual([`intent:${hashOf(2)}`]);
 
     const { body } = await stage.call({ path: `/subjects/${INTENT}`, token: READ_TOKEN });
-    const delivery = (receiver: string, more: object): object =>
-      expect.objectContaining({ receiver, ...more });
-    expect(body.timeline).toEqual(
-      ['intent.pending', 'intent.filled'].map((type, index) =>
+    expect(body).toMatchObject({
+      timeline: [
+        { type: 'intent.filled', sequence: 2 },
+        { type: 'intent.pending', sequence: 1 },
+      ],
+      next: null,
+    });
+    const events = z.array(z.object({ event: z.string() })).parse(body.timeline);
+    const listed = await stage.call({ path: `/subjects/${INTENT}/deliveries`, token: READ_TOKEN });
+    expect(listed.body).toEqual({
+      deliveries: events.flatMap(({ event }) => [
+        expect.objectContaining({ event, receiver: 'backend', state: 'delivered', attempts: 1 }),
         expect.objectContaining({
-          type,
-          sequence: index + 1,
-          deliveries: [
-            delivery('backend', { state: 'delivered', attempts: 1 }),
-            delivery('broken', {
-              state: 'dead',
-              attempts: 1,
-              lastAttempts: [expect.objectContaining({ httpStatus: 500, outcome: 'failed' })],
-            }),
-          ],
+          event,
+          receiver: 'broken',
+          state: 'dead',
+          attempts: 1,
+          lastAttempts: [expect.objectContaining({ httpStatus: 500, outcome: 'failed' })],
         }),
-      ),
-    );
+      ]),
+      next: null,
+    });
   });
 
   test('that was not delivered is sent again, and the timeline and the list say so', async () => {
@@ -99,12 +104,9 @@ describe('a transfer', () => {
     await hooks.broken.until((came) => came.length === 3);
     await hooks.backend.until((came) => came.length === 2);
     expect(new Set([...hooks.broken.ids, ...hooks.backend.ids]).size).toBe(1);
-    await answered(stage, { path: `/subjects/${INTENT}` }, ({ timeline }) => {
-      const [moment] = Object(timeline);
-      return (
-        moment.deliveries.length === 4 &&
-        moment.deliveries.every(({ state }: { state: string }) => state === 'delivered')
-      );
+    await answered(stage, { path: `/subjects/${INTENT}/deliveries` }, ({ deliveries }) => {
+      const all = z.array(z.object({ state: z.string() })).parse(deliveries);
+      return all.length === 4 && all.every(({ state }) => state === 'delivered');
     });
   });
 });

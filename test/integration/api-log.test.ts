@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { Agent, request } from 'undici';
+import { expect, onTestFinished, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/connection.ts';
 import { type Answered, callApi } from '../support/api-stage.ts';
 import { deliveryStage, hourOfEvents, ROOT } from '../support/delivery-stage.ts';
@@ -43,6 +44,14 @@ test('a cursor behind which events have left the log is 410, never a silent gap;
   expect(idsOf(rest)).toEqual(made.slice(6).map(madeEventId));
 });
 
+test('the log has its name before anything is read, so that no request that reads stores one', async () => {
+  const { redis, keys, call } = await log();
+  const name = await redis.get(keys.logName);
+  expect(name).not.toBeNull();
+  await call('/events');
+  expect(await redis.get(keys.logName)).toBe(name);
+});
+
 test('a cursor of a log that was lost with its Redis is 410', async () => {
   const { redis, keys, call } = await log();
   await appendEvents(
@@ -71,7 +80,7 @@ test('a cursor that no answer has given, of what is still to come, is 400 and mo
   const refusal = { status: 400, body: { detail: expect.stringContaining('expected one up to the newest') } };
   const acknowledge = (cursor: string) => call('/consumers/ledger/ack', { method: 'POST', body: { cursor } });
   expect(await acknowledge(forged)).toMatchObject(refusal);
-  expect(await call(`/events?consumer=ledger&after=${forged}`)).toMatchObject(refusal);
+  expect(await call(`/events?after=${forged}`)).toMatchObject(refusal);
   expect(await call(`/events/stream?after=${forged}`)).toMatchObject(refusal);
   expect(idsOf(await call('/events?type=intent.*&consumer=ledger'))).toHaveLength(3);
   // What `since` gives where nothing has come yet is a place between the newest entry and now.
@@ -112,7 +121,15 @@ test('a consumer whose place is kept gets again what it has not acknowledged, an
   const first = await pull();
   expect(idsOf(first)).toEqual(ids.slice(0, 2));
   expect(idsOf(await pull())).toEqual(ids.slice(0, 2));
-  const second = await pull(`&after=${first.body.next}`);
+  const stored = await redis.hgetall(keys.consumers);
+  expect(await pull(`&after=${first.body.next}`)).toMatchObject({
+    status: 400,
+    body: { detail: expect.stringContaining('POST /consumers/{name}/ack') },
+  });
+  expect(await redis.hgetall(keys.consumers)).toEqual(stored);
+  expect(idsOf(await pull())).toEqual(ids.slice(0, 2));
+  await call('/consumers/ledger/ack', { method: 'POST', body: { cursor: first.body.next } });
+  const second = await pull();
   expect(idsOf(second)).toEqual(ids.slice(2, 4));
   expect(idsOf(await pull())).toEqual(ids.slice(2, 4));
   await call('/consumers/ledger/ack', { method: 'POST', body: { cursor: second.body.next } });
@@ -145,8 +162,21 @@ test('events are listed by type, subject and time, the newest first as well, a p
 test('no more than 64 follow at once, and a place is free again when one is gone', async () => {
   const { url, call } = await log();
   const headers = { authorization: `Bearer ${TOKEN}` };
+  // One address has 16 places.
+  const agents = [2, 3, 4, 5].map((last) => new Agent({ localAddress: `127.0.0.${last}`, pipelining: 0 }));
+  onTestFinished(async () => {
+    await Promise.all(agents.map((agent) => agent.destroy()));
+  });
   const cuts = Array.from({ length: 64 }, () => new AbortController());
-  await Promise.all(cuts.map(({ signal }) => fetch(`${url}/api/v1/events/stream`, { headers, signal })));
+  const streams = await Promise.all(
+    agents.flatMap((dispatcher, at) =>
+      cuts
+        .slice(16 * at, 16 * (at + 1))
+        .map(({ signal }) => request(`${url}/api/v1/events/stream`, { headers, signal, dispatcher })),
+    ),
+  );
+  for (const { body } of streams) body.on('error', () => undefined);
+  expect(new Set(streams.map(({ statusCode }) => statusCode))).toEqual(new Set([200]));
   const refused = await call('/events?wait=1s');
   expect((await call('/events')).status).toBe(200);
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '10']);

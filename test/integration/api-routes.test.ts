@@ -1,11 +1,24 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { isDeepStrictEqual } from 'node:util';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { type RouteContext, takesKey } from '../../src/server/api/route.ts';
+import { type RouteContext, SCOPES, takesKey } from '../../src/server/api/route.ts';
 import { readDocument } from '../../src/server/api/routes/document.ts';
 import { ROUTES } from '../../src/server/api/routes.ts';
-import { ADMIN_TOKEN, type ApiStage, answered, apiStage, READ_TOKEN } from '../support/api-stage.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { connect as connectRedis, disconnect } from '../../src/store/connection.ts';
+import { Keys } from '../../src/store/keys.ts';
+import {
+  ADMIN_TOKEN,
+  type ApiStage,
+  answered,
+  apiStage,
+  CONSUME_TOKEN,
+  READ_TOKEN,
+} from '../support/api-stage.ts';
+import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
-import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
+import { needs, PARTS } from '../support/optional-parts.ts';
+import { PostgresProcess } from '../support/postgres-process.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
 const INTENT = `intent:${hashOf(1)}`;
@@ -44,7 +57,16 @@ const CASES: Record<string, Case> = {
     path: () => '/subjects?kind=intent&metadata=order%3D1042&status=filled&underWay=true',
     bad: { path: '/subjects?limit=0', place: 'query.limit' },
   },
-  readSubject: { path: () => `/subjects/${INTENT}`, unknown: `/subjects/intent:${hashOf(99)}` },
+  readSubject: {
+    path: () => `/subjects/${INTENT}?limit=1`,
+    unknown: `/subjects/intent:${hashOf(99)}`,
+    bad: { path: `/subjects/${INTENT}?after=nonsense`, place: 'query.after' },
+  },
+  listSubjectDeliveries: {
+    path: () => `/subjects/${INTENT}/deliveries?limit=3`,
+    unknown: `/subjects/intent:${hashOf(99)}/deliveries`,
+    bad: { path: `/subjects/${INTENT}/deliveries?until=nonsense`, place: 'query.until' },
+  },
   addReceiver: {
     path: () => '/receivers',
     status: 201,
@@ -127,6 +149,10 @@ const CASES: Record<string, Case> = {
     path: () => '/undelivered?state=dead&receiver=broken&type=intent.*',
     bad: { path: '/undelivered?state=lost', place: 'query.state' },
   },
+  listUnmatched: {
+    path: () => '/unmatched?limit=10',
+    bad: { path: '/unmatched?limit=0', place: 'query.limit' },
+  },
   resendEvent: {
     path: () => `/events/${event}/resend`,
     status: 202,
@@ -162,7 +188,6 @@ const CASES: Record<string, Case> = {
   testReceiver: { path: () => '/receivers/backend/test', unknown: '/receivers/nobody/test' },
   readBooks: {
     path: () => `/books/${new Date().toISOString().slice(0, 10)}`,
-    status: postgresFolder() === null ? 404 : 200,
     unknown: '/books/1999-12-31',
     bad: { path: '/books/monday', place: 'params.day' },
   },
@@ -176,7 +201,7 @@ beforeAll(async () => {
     await hook.start();
     closers.push(() => hook.close());
   }
-  const postgres = postgresFolder() === null ? null : await PostgresProcess.start();
+  const postgres = PARTS.postgres.place === null ? null : await PostgresProcess.start();
   closers.push(async () => postgres?.close());
   const more = postgres === null ? {} : { books: { url: postgres.url } };
   stage = await apiStage(hooks, { later: (close) => void closers.push(close), more });
@@ -232,16 +257,18 @@ describe.each(ROUTES.map((route) => ({ route, name: `${route.method} ${route.pat
   const { method, operation, scope } = route;
   const one = CASES[operation] ?? { path: () => '' };
   const statuses = [one.status ?? 200].flat();
+  // The books of this stage are in Postgres, for its Redis is not embedded.
+  const needed = operation === 'readBooks' ? needs(PARTS.postgres) : needs();
   const sent = (): { method: string; path: string; body?: unknown } => ({
     method,
     path: one.path(),
     ...(one.body === undefined ? {} : { body: one.body() }),
   });
 
-  test('is answered as the document says', async () => {
+  test.skipIf(needed.skip)(`is answered as the document says${needed.note}`, async () => {
     const { status, body } = await stage.call({
       ...sent(),
-      token: scope === 'read' ? READ_TOKEN : ADMIN_TOKEN,
+      token: { read: READ_TOKEN, consume: CONSUME_TOKEN, admin: ADMIN_TOKEN }[scope],
     });
     expect([status, body]).toEqual([expect.toBeOneOf(statuses), expect.anything()]);
     if (operation === 'streamEvents') return;
@@ -260,10 +287,14 @@ describe.each(ROUTES.map((route) => ({ route, name: `${route.method} ${route.pat
     expect(body.detail).toContain('expected the header Authorization');
   });
 
-  test('is for the token that reads if it changes nothing, else not', async () => {
-    if (scope === 'read') return;
-    const { status, body } = await stage.call({ ...sent(), token: READ_TOKEN });
-    expect([status, String(body.detail).includes('expected an admin token')]).toEqual([403, true]);
+  test('is 403 with a token that lacks its right, and names the tokens that have it', async () => {
+    const admin = 'an admin token (server.token or server.tokens.admin)';
+    const expected = scope === 'admin' ? admin : `server.tokens.consume or ${admin}`;
+    const lesser = Object.entries({ read: READ_TOKEN, consume: CONSUME_TOKEN });
+    for (const [held, token] of lesser.slice(0, SCOPES.indexOf(scope))) {
+      const { status, body } = await stage.call({ ...sent(), token });
+      expect([status, body.detail]).toEqual([403, `found server.tokens.${held}, expected ${expected}`]);
+    }
   });
 
   test('says where a request is wrong', async () => {
@@ -292,7 +323,7 @@ describe.each(ROUTES.map((route) => ({ route, name: `${route.method} ${route.pat
     expect((await stage.call({ ...sent(), body: long })).status).toBe(413);
   });
 
-  test('is 404 for what is not there', async () => {
+  test.skipIf(needed.skip)(`is 404 for what is not there${needed.note}`, async () => {
     if (one.unknown === undefined) return;
     const { status, body, headers } = await stage.call({ ...sent(), path: one.unknown });
     expect([status, headers.get('content-type')]).toEqual([404, 'application/problem+json; charset=utf-8']);
@@ -313,6 +344,69 @@ describe.each(ROUTES.map((route) => ({ route, name: `${route.method} ${route.pat
     expect(other.status).toBe(422);
   });
 });
+
+describe('rights, where polling has ended', () => {
+  const redis = connectRedis({ kind: 'server', url: inject('redisUrl') });
+
+  beforeAll(async () => {
+    await stage.stopPolling();
+    // What was under way is still delivered.
+    await eventually('Redis is at rest', async () => {
+      const before = await storedIn(redis, stage.config.prefix);
+      await stage.call({ path: '/receivers' });
+      const after = await storedIn(redis, stage.config.prefix);
+      return isDeepStrictEqual(before, after) ? true : null;
+    });
+  });
+  afterAll(() => disconnect(redis));
+
+  test('a route needs more than the right to read where it is no GET, and only there', () => {
+    for (const { method, scope } of ROUTES) expect(scope === 'read').toBe(method === 'GET');
+  });
+
+  test.each(
+    ROUTES.map((route, index) => ({ route, index, name: `${route.method} ${route.path}` })),
+  )('$name stores nothing, but for a token with the right to change', async ({
+    route: { method, operation, scope },
+    index,
+  }) => {
+    const one = CASES[operation];
+    if (one === undefined) throw new Error(`found no case of ${operation}`);
+    const body = one.body === undefined ? {} : { body: one.body() };
+    const needed = SCOPES.indexOf(scope);
+    const kinds = [
+      // Each from an address of its own: failed logins of one are answered later and later.
+      { token: null, from: `127.0.2.${index + 1}`, isRefusedBy: 401 },
+      { token: 'a-token-that-is-none', from: `127.0.3.${index + 1}`, isRefusedBy: 401 },
+      ...[READ_TOKEN, CONSUME_TOKEN, ADMIN_TOKEN].map((token, held) => ({
+        token,
+        isRefusedBy: held < needed ? 403 : null,
+      })),
+    ];
+    const before = await storedIn(redis, stage.config.prefix);
+    for (const { isRefusedBy, ...sent } of kinds) {
+      if (isRefusedBy === null && method !== 'GET') continue;
+      const { status } = await stage.call({ method, path: one.path(), ...body, ...sent });
+      const expected = isRefusedBy === null ? [one.status ?? 200].flat() : [isRefusedBy];
+      expect([sent.token, status]).toEqual([sent.token, expect.toBeOneOf(expected)]);
+    }
+    const after = await storedIn(redis, stage.config.prefix);
+    const names = new Set([...before.keys(), ...after.keys()]);
+    expect([...names].filter((name) => before.get(name) !== after.get(name))).toEqual([]);
+  });
+});
+
+/** Matches what an idle daemon changes by itself: its signs of life, its queues and what it learns. */
+const OWN_KEYS = /^:(senders$|q:|learned:|plan:[^:]+:processes$)/;
+
+/** What is stored under a prefix, by the rest of each key; without what an idle daemon changes. */
+async function storedIn(redis: RedisClient, prefix: string): Promise<Map<string, string>> {
+  const { root } = new Keys(prefix);
+  const names = (await redis.keys(`${root}*`)).map((key) => key.slice(root.length));
+  const wanted = names.filter((name) => !OWN_KEYS.test(name));
+  const values = await Promise.all(wanted.map((name) => redis.dumpBuffer(`${root}${name}`)));
+  return new Map(wanted.map((name, index) => [name, values[index]?.toString('base64') ?? '']));
+}
 
 function placesOf({ errors }: JsonObject): string[] {
   return Array.isArray(errors) ? errors.map((error) => String(Object(error).place)) : [];

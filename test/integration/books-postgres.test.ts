@@ -1,15 +1,18 @@
-import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { openPostgres } from '../../src/books/sql/postgres.ts';
 import { Secret } from '../../src/secret.ts';
 import { BooksStage, DAY_MS, FIRST_MS } from '../support/books-stage.ts';
+import { incompressible } from '../support/incompressible.ts';
 import { opening } from '../support/opening.ts';
-import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
+import { needs, PARTS } from '../support/optional-parts.ts';
+import { PostgresProcess } from '../support/postgres-process.ts';
+
+const OPTIONAL = needs(PARTS.postgres);
 
 const { later } = opening();
 
-test.skipIf(postgresFolder() === null)(
-  'keeps in a Postgres a transfer whose token and subject hold what no text of it can (skipped without Debian’s postgresql)',
+test.skipIf(OPTIONAL.skip)(
+  `keeps in a Postgres a transfer whose token and subject hold what no text of it can${OPTIONAL.note}`,
   async () => {
     const postgres = await PostgresProcess.start();
     later(() => postgres.close());
@@ -17,7 +20,7 @@ test.skipIf(postgresFolder() === null)(
     later(() => books.discard());
     const sourceTx = { chainId: 8453, token: 'a\0b', amount: '7', txHash: '0x01\0' };
     // Too long for a row of an index, however well it is packed.
-    const long = randomBytes(4_000).toString('hex');
+    const long = incompressible(8_000);
     const subject = { kind: 'intent', id: `intent:0x\0${long}` };
     const at = (sequence: number, status: string) => ({
       transfer: 1,

@@ -9,20 +9,29 @@ import { REPORT } from '../../src/domain/books/report-schema.ts';
 import { EXIT } from '../../src/exit.ts';
 import { ADMIN_TOKEN, apiStage, READ_TOKEN } from '../support/api-stage.ts';
 import { BooksStage, DAY_MS, FIRST_MS, toldEvent } from '../support/books-stage.ts';
+import { type Ran, runCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
-import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
+import { needs, PARTS } from '../support/optional-parts.ts';
+import { PostgresProcess } from '../support/postgres-process.ts';
 import { Program } from '../support/program.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
+
+const OPTIONAL = needs(PARTS.postgres);
 
 const { later, started } = opening();
 
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 
-async function reconcile(args: readonly string[], env: Record<string, string> = {}) {
-  const program = await Program.start(MAIN, ['reconcile', ...args], env);
+async function reconcile(args: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
+  return runCommand(['reconcile', ...args], env);
+}
+
+/** The same as a program of its own. */
+async function reconcileAsProgram(args: readonly string[]) {
+  const program = await Program.start(MAIN, ['reconcile', ...args]);
   const { code } = await program.ending();
   return { code, out: program.stdout.join('\n'), err: program.stderr.join('\n') };
 }
@@ -57,7 +66,7 @@ test('reconcile prints the stored books of a day in every form, and ends with 78
     reconcile(['--config', file, '--store', '--day', '2026-11-21', ...args]);
   const [json, csv, sums, html, text, tokyo, badZone, badDay] = await Promise.all([
     read('--format', 'json'),
-    read('--format', 'csv'),
+    reconcileAsProgram(['--config', file, '--store', '--day', '2026-11-21', '--format', 'csv']),
     read('--format', 'sums-csv'),
     read('--format', 'html'),
     read(),
@@ -175,8 +184,8 @@ async function api(more: object) {
 
 const today = (): string => new Date().toISOString().slice(0, 10);
 
-test.skipIf(postgresFolder() === null)(
-  'the API and the command give the books of the running daemon (skipped without Debian’s postgresql)',
+test.skipIf(OPTIONAL.skip)(
+  `the API and the command give the books of the running daemon${OPTIONAL.note}`,
   async () => {
     const postgres = await PostgresProcess.start();
     later(() => postgres.close());

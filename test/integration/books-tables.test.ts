@@ -5,7 +5,10 @@ import { prepareTables } from '../../src/books/sql/schema.ts';
 import { Secret } from '../../src/secret.ts';
 import { BooksStage, DAY_MS, FIRST_MS } from '../support/books-stage.ts';
 import { opening } from '../support/opening.ts';
-import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
+import { needs, PARTS } from '../support/optional-parts.ts';
+import { PostgresProcess } from '../support/postgres-process.ts';
+
+const OPTIONAL = needs(PARTS.postgres);
 
 const { later } = opening();
 
@@ -15,6 +18,7 @@ async function setBack(database: Database): Promise<void> {
     await sql.run('DROP TABLE books_forgotten');
     await sql.run('CREATE INDEX books_transfers_open ON books_transfers (is_open, booked_ms)');
     await sql.run('DROP INDEX books_transfers_touched');
+    await sql.run('DROP TABLE books_mail_recipients');
     await sql.run('UPDATE books_version SET version = 1');
   });
 }
@@ -37,8 +41,8 @@ test('brings the tables of an older version to its own, and keeps what is in the
   await staysWithOlderTables(null);
 });
 
-test.skipIf(postgresFolder() === null)(
-  'brings the tables of an older version to its own in a Postgres (skipped without Debian’s postgresql)',
+test.skipIf(OPTIONAL.skip)(
+  `brings the tables of an older version to its own in a Postgres${OPTIONAL.note}`,
   async () => {
     const postgres = await PostgresProcess.start();
     later(() => postgres.close());

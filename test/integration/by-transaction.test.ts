@@ -106,3 +106,25 @@ test('what belongs to a transaction and can be asked for in no other way is told
     ['pending', 'filled', 'settled'].map((status) => `deposit-address.${status}`),
   );
 });
+
+test('an address that is checksummed in one answer and in lower case in the next is one subject', async () => {
+  const updatedAt = Math.floor(Date.now() / 1_000);
+  const address = '0x52908400098527886E0F7030069857D2E4169EE7';
+  const answers = ['pending', 'filled', 'settled'].flatMap((status, index) =>
+    [address, address.toLowerCase()].map((spelled): Scripted => {
+      const id = `deposit-address:${spelled}`;
+      return { records: [{ id, type: 'deposit-address', status, updatedAt: updatedAt + index }] };
+    }),
+  );
+  // The checksummed one comes first, so that the delivered record has it.
+  const { hook } = await watching(answers, { sourceTxs: [FUNDING] });
+  await hook.until((events) => events.some(({ type }) => type === 'deposit-address.settled'));
+  expect(hook.events.map(({ type, data }) => [type, data.subject.id, data.sequence])).toEqual(
+    ['pending', 'filled', 'settled'].map((status, index) => [
+      `deposit-address.${status}`,
+      `deposit-address:${address.toLowerCase()}`,
+      index + 1,
+    ]),
+  );
+  expect(hook.events[0]?.data.record.id).toBe(`deposit-address:${address}`);
+});

@@ -309,6 +309,21 @@ describe('an endpoint that makes no sense has failed, and nothing else', () => {
       /found HTTP 200 and .*quota exceeded.*, expected an answer of JSON-RPC/,
     ],
     [
+      'lists without end',
+      { eth_getTransactionReceipt: () => ({ status: 200, body: `[${'[],'.repeat(1_300_000)}[]]` }) },
+      /found HTTP 200 and \[\[\],.*, expected an answer of JSON-RPC/,
+    ],
+    [
+      'a result of many digits',
+      {
+        eth_getTransactionReceipt: () => ({
+          status: 200,
+          body: `{"jsonrpc":"2.0","id":1,"result":${'9'.repeat(1_000_000)}}`,
+        }),
+      },
+      /found HTTP 200 and .*, expected an answer of JSON-RPC/,
+    ],
+    [
       'more than it may be',
       { eth_getTransactionReceipt: () => ({ status: 200, body: 'x'.repeat(5_000_000) }) },
       /the answer is too large/,

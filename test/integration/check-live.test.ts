@@ -3,15 +3,19 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { type CannedAnswer, cannedServer } from '../support/canned-server.ts';
+import { runCommand } from '../support/command.ts';
 import { configYaml, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { rpcServer } from '../support/json-rpc-server.ts';
 import { opening } from '../support/opening.ts';
+import { needs, PARTS } from '../support/optional-parts.ts';
 import { freePort } from '../support/port.ts';
-import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
+import { PostgresProcess } from '../support/postgres-process.ts';
 import { RawServer } from '../support/raw-server.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 import { Stage } from '../support/stage.ts';
+
+const POSTGRES = needs(PARTS.postgres);
 
 const open = opening();
 
@@ -30,31 +34,37 @@ const WORKS = {
   body: { results: [{ id: `intent:0x${'0'.repeat(64)}`, type: 'intent', status: 'unknown' }] },
 };
 
-type Checked = { code: number | null; lines: string[]; stderr: string; upstream: string; lists: string };
+type Checked = { code: number; lines: string[]; stderr: string; upstream: string; lists: string };
 
-/** Runs `check --live` against an upstream that gives one answer to all requests; null for one that nobody answers for. */
-async function check(
+/** Writes a config whose upstream gives one answer to all requests; null for one that nobody answers for. */
+async function configOf(
   answer: CannedAnswer | null,
   given: { redisUrl?: string; path?: string; more?: object } = {},
-): Promise<Checked> {
+): Promise<string> {
   const { redisUrl = inject('redisUrl'), path = '', more = {} } = given;
-  const stage = new Stage(onTestFinished);
   let baseUrl = `http://127.0.0.1:${await freePort()}`;
   if (answer !== null) {
     const server = await cannedServer(() => answer);
     open.later(() => server.close());
     baseUrl = `${server.url}${path}`;
   }
-  const file = join(await stage.folder(), 'intentwatch.yaml');
+  const file = join(await new Stage(onTestFinished).folder(), 'intentwatch.yaml');
   const receivers = { hook: { url: 'http://127.0.0.1:1' } };
   const subscriptions = [{ name: 's', intents: [hashOf(1)], receivers: ['hook'] }];
   const config = { baseUrl, redisUrl, prefix: testPrefix(), receivers, subscriptions, more };
   await writeFile(file, configYaml(config));
-  const program = await stage.intentwatch(['check', '--live', '--config', file]);
-  const { code } = await program.ending();
-  const lines = program.stdout;
+  return file;
+}
+
+/** Runs `check --live` against an upstream that gives one answer to all requests; null for one that nobody answers for. */
+async function check(
+  answer: CannedAnswer | null,
+  given: { redisUrl?: string; path?: string; more?: object } = {},
+): Promise<Checked> {
+  const { code, out, err } = await runCommand(['check', '--live', '--config', await configOf(answer, given)]);
+  const lines = out.split('\n');
   const [upstream, lists] = [lineOf('upstream', lines), lineOf('chains and tokens', lines)];
-  return { code, lines, stderr: program.stderr.join('\n'), upstream, lists };
+  return { code, lines, stderr: err, upstream, lists };
 }
 
 function lineOf(name: string, lines: readonly string[]): string {
@@ -242,8 +252,8 @@ describe('check --live', () => {
     expect(lines.join('\n')).not.toMatch(/Zqx3|\/gone/);
   });
 
-  test.skipIf(postgresFolder() === null)(
-    `says whether the Postgres of the books could be used, and leaves nothing there${postgresFolder() === null ? ' (skipped: Postgres is not installed)' : ''}`,
+  test.skipIf(POSTGRES.skip)(
+    `says whether the Postgres of the books could be used, and leaves nothing there${POSTGRES.note}`,
     async () => {
       const server = await PostgresProcess.start();
       open.later(() => server.close());
@@ -269,9 +279,12 @@ describe('check --live', () => {
     'verify-full',
   ])('asks the Postgres of the books with sslmode=%s as with verify-full, and prints no warning of the driver', async (mode) => {
     const url = `postgres://u:Zqx5@127.0.0.1:${await freePort()}/books?sslmode=${mode}`;
-    const { lines, stderr } = await check(WORKS, { more: { books: { url } } });
-    expect(lineOf('Postgres (books.url)', lines)).toMatch(/^FAILED .*ECONNREFUSED/);
-    expect(stderr).toBe('');
+    // The driver warns once a process.
+    const file = await configOf(WORKS, { more: { books: { url } } });
+    const program = await new Stage(onTestFinished).intentwatch(['check', '--live', '--config', file]);
+    expect(await program.ending()).toMatchObject({ code: 75 });
+    expect(lineOf('Postgres (books.url)', program.stdout)).toMatch(/^FAILED .*ECONNREFUSED/);
+    expect(program.stderr).toEqual([]);
   });
 
   test('shows no password of Redis that an answer repeats', async () => {
@@ -293,6 +306,24 @@ describe('check --live', () => {
     expect(lines.join('\n')).not.toContain('Zqx1');
   });
 
+  test.each([
+    ['has no login', '', 'AUTH PLAIN', /^ok .*reachable; smtp\.url has no login, so none was checked$/],
+    ['has a login that the server accepts', 'u:p@', 'AUTH PLAIN', /^ok .*reachable, takes the login$/],
+    [
+      'has a login, and the server offers none',
+      'u:p@',
+      'PIPELINING',
+      /^ok .*reachable, but offers no login: /,
+    ],
+  ])('reports what was checked of a mail server whose url %s', async (_, login, extension, expected) => {
+    const mail = await talkingServer('220 ready\r\n', (line) => {
+      if (line.startsWith('EHLO')) return `250-hello\r\n250 ${extension}\r\n`;
+      return line.startsWith('AUTH') ? '235 welcome\r\n' : '221 bye\r\n';
+    });
+    const { lines } = await check(WORKS, { more: smtpAt(mail, login) });
+    expect(lineOf('SMTP', lines)).toMatch(expected);
+  });
+
   test('shows no password of the mail server, and says which one refuses', async () => {
     const mail = await talkingServer('220 ready\r\n', (line) =>
       line.startsWith('EHLO') ? '250-hello\r\n250 AUTH PLAIN\r\n' : `535 no: ${line}\r\n`,
@@ -307,9 +338,22 @@ describe('check --live', () => {
 });
 
 test('an error on stderr holds no control characters either', async () => {
+  const { code, err } = await runCommand(['check', '--config', 'no/such\u001b[2J.yaml']);
+  expect(code).toBe(78);
+  expect(err).toContain('found no such file');
+  expect(err).not.toMatch(/\p{Cc}/u);
+});
+
+test('check warns of a pattern of events that matches no known type, and ends with 0', async () => {
   const stage = new Stage(onTestFinished);
-  const program = await stage.intentwatch(['check', '--config', 'no/such\u001b[2J.yaml']);
-  expect((await program.ending()).code).toBe(78);
-  expect(program.stderr.join('')).toContain('found no such file');
-  expect(program.stderr.join('')).not.toMatch(/\p{Cc}/u);
+  const file = join(await stage.folder(), 'intentwatch.yaml');
+  const receivers = { hook: { url: 'http://127.0.0.1:1', more: { events: ['intent.fillled'] } } };
+  const subscriptions = [{ name: 's', intents: [hashOf(1)], receivers: ['hook'] }];
+  const config = { baseUrl: 'http://127.0.0.1:1', redisUrl: inject('redisUrl'), prefix: testPrefix() };
+  await writeFile(file, configYaml({ ...config, receivers, subscriptions }));
+  const { code, out } = await runCommand(['check', '--config', file]);
+  expect(code).toBe(0);
+  const [first, second] = out.split('\n');
+  expect(first).toContain(': ok, 1 receiver');
+  expect(second).toMatch(/^warning: .*:\d+:\d+: receivers\[0\]\.events\[0\]: .*like "intent\.filled"$/);
 });

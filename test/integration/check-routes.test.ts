@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, inject, test } from 'vitest';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { runCommand } from '../support/command.ts';
 import { configYaml, testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
 import { ROUTE_ITEM } from '../support/routes.ts';
@@ -28,9 +29,9 @@ describe('check --live', () => {
     });
     await writeFile(file, yaml);
     const check = async () => {
-      const program = await stage.intentwatch(['check', '--live', '--config', file]);
-      const { code } = await program.ending();
-      const lineOf = (text: string) => program.stdout.find((one) => one.includes(text))?.replace(/ +/g, ' ');
+      const { code, out } = await runCommand(['check', '--live', '--config', file]);
+      const lines = out.split('\n');
+      const lineOf = (text: string) => lines.find((one) => one.includes(text))?.replace(/ +/g, ' ');
       return { code, line: lineOf('open quoting service'), partner: lineOf('prices with the key') };
     };
     const partnerLine = `ok prices with the key, ${baseUrl}/v1/quotes answers; 3 signed quotes for the route partner`;

@@ -558,6 +558,10 @@ describe('a process that is gone', () => {
     await stage.makeDue();
     const [check] = (await stage.store.claim('last', new Map([[CHAIN, 10]]))).claimed;
     if (check === undefined) throw new Error('nothing was claimed');
+    // Who works on it keeps its claim, and does not shorten its lease.
+    await stage.store.renew([{ id: check.id, token: 'last' }]);
+    const renewed = await stage.store.claim('other', new Map([[CHAIN, 10]]));
+    expect(Math.round((renewed.nextInMs ?? 0) / 1_000)).toBe(160);
     await stage.store.postpone(check, { inMs: 0, because: '', readings: null });
     expect((await stage.store.claim('anew', new Map([[CHAIN, 10]]))).nextInMs).toBe(10_000);
   });
@@ -672,9 +676,9 @@ describe('a check that ends in an error', () => {
     verifier.signals.on('check.failed', () => {
       errors += 1;
     });
+    // An end of another would have it asked again at once.
+    await stage.until(await filled(2), 'verified');
     const poisoned = await filled(1);
-    const good = await filled(2);
-    await stage.until(good, 'verified');
     const waits: number[] = [];
     for (const times of [1, 2, 3]) {
       if (times > 1) await stage.makeDue();
@@ -689,6 +693,7 @@ describe('a check that ends in an error', () => {
     }
     expect(waits[2]).toBeGreaterThan(waits[0] ?? 0);
     expect(errors).toBe(3);
+    await stage.until(await filled(3), 'verified');
     expect((await stage.store.of(poisoned))[0]?.state).toBe('waiting');
   });
 });

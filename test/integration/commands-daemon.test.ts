@@ -8,6 +8,7 @@ import { redisTimeMs } from '../../src/store/connection.ts';
 import { LearnedStore } from '../../src/store/learned.ts';
 import { SetAside } from '../../src/store/set-aside.ts';
 import { ADMIN_TOKEN, type ApiStage, apiStage, READ_TOKEN } from '../support/api-stage.ts';
+import { type Ran, runCommand } from '../support/command.ts';
 import { deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
@@ -24,20 +25,12 @@ const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const NO_RETRIES = { retries: { delays: [] }, concurrency: 1 };
 const ESCAPE = '\u001b';
 
-type Ran = { code: number | null; out: string; err: string };
-
 /** Runs a command to its end, against a daemon. */
 async function run(url: string, args: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
-  const program = await Program.start(MAIN, args, {
-    INTENTWATCH_URL: url,
-    INTENTWATCH_TOKEN: ADMIN_TOKEN,
-    ...env,
-  });
-  const { code } = await program.ending();
-  return { code, out: program.stdout.join('\n'), err: program.stderr.join('\n') };
+  return runCommand(args, { INTENTWATCH_URL: url, INTENTWATCH_TOKEN: ADMIN_TOKEN, ...env });
 }
 
-/** Starts a command that goes on until it is told to end. */
+/** Starts a command as a program of its own. */
 async function running(
   url: string,
   args: readonly string[],
@@ -152,10 +145,15 @@ describe('every command that asks a daemon', () => {
   test('lets a token that reads see, and change nothing', async () => {
     const { url } = await api();
     const env = { INTENTWATCH_TOKEN: READ_TOKEN };
-    expect(await run(url, ['ls', '--json'], env)).toMatchObject({ code: 0, err: '' });
-    const refused = await run(url, ['receivers', 'pause', 'backend'], env);
-    expect(refused).toMatchObject({ code: 78, out: '' });
-    expect(refused.err).toContain('expected an admin token');
+    // As programs of their own: what a command prints, and how it ends, is that of its process.
+    const listing = await running(url, ['ls', '--json'], env);
+    expect(await listing.ending()).toMatchObject({ code: 0 });
+    expect(JSON.parse(listing.stdout.join('\n'))).toHaveProperty('subjects');
+    expect(listing.stderr).toEqual([]);
+    const pausing = await running(url, ['receivers', 'pause', 'backend'], env);
+    expect(await pausing.ending()).toMatchObject({ code: 78 });
+    expect(pausing.stdout).toEqual([]);
+    expect(pausing.stderr.join('\n')).toContain('expected an admin token');
   });
 
   test('finds the daemon by the server of a config, whose secrets it need not have', async () => {
@@ -184,7 +182,9 @@ const SUBJECTS = z.object({ subjects: z.array(z.object({ subject: z.string() }))
 const DETAILS = z.object({
   subject: z.string(),
   metadata: z.record(z.string(), z.string()),
-  timeline: z.array(z.object({ type: z.string(), deliveries: z.array(z.object({ receiver: z.string() })) })),
+  timeline: z.array(z.object({ type: z.string(), event: z.string() })),
+  next: z.null(),
+  deliveries: z.array(z.object({ event: z.string(), receiver: z.string() })),
 });
 
 describe('track, ls, show, recheck and untrack', () => {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
+import { type Ran, runCommand } from '../support/command.ts';
 import { configYaml, type TestConfig } from '../support/daemon.ts';
 import { deliveryStage } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
@@ -26,10 +27,8 @@ async function configFile(yaml: string): Promise<string> {
 }
 
 /** Runs a command to its end. */
-async function run(...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
-  const program = await Program.start(MAIN, args);
-  const { code } = await program.ending();
-  return { code, out: program.stdout.join('\n'), err: program.stderr.join('\n') };
+async function run(...args: string[]): Promise<Ran> {
+  return runCommand(args);
 }
 
 describe('test', () => {

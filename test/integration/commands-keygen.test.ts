@@ -2,14 +2,13 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { formatKeyPair, parseSigningSecret } from '../../src/config/fields/signing-secret.ts';
-import { Program } from '../support/program.ts';
+import { runCommand } from '../support/command.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
-async function keygen(...args: string[]): Promise<{ code: number | null; lines: string[] }> {
-  const program = await Program.start(MAIN, ['keygen', ...args]);
-  const { code } = await program.ending();
-  return { code, lines: program.stdout };
+async function keygen(...args: string[]): Promise<{ code: number; lines: string[] }> {
+  const { code, out } = await runCommand(['keygen', ...args]);
+  return { code, lines: out.split('\n') };
 }
 
 /** The secret in the line that sets the variable which the config names. */
@@ -37,9 +36,9 @@ test('makes an ed25519 key, with the public key that belongs to it', async () =>
 });
 
 test('refuses another type, and says which there are', async () => {
-  const program = await Program.start(MAIN, ['keygen', '--type', 'rsa']);
-  expect(await program.ending()).toMatchObject({ code: 1 });
-  expect(program.stderr.join('\n')).toContain('Allowed choices are hmac, ed25519');
+  const { code, err } = await runCommand(['keygen', '--type', 'rsa']);
+  expect(code).toBe(1);
+  expect(err).toContain('Allowed choices are hmac, ed25519');
 });
 
 test('a command whose reader has gone ends without a word, as in a pipe to a psql that cannot connect', () => {

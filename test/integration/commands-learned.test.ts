@@ -5,10 +5,8 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import { connect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { LearnedStore } from '../../src/store/learned.ts';
+import { runCommand } from '../support/command.ts';
 import { configYaml, testPrefix } from '../support/daemon.ts';
-import { Program } from '../support/program.ts';
-
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
 test('prints what was learned, the most observed first, and has it forgotten', async () => {
   const prefix = testPrefix();
@@ -25,9 +23,8 @@ test('prints what was learned, the most observed first, and has it forgotten', a
   const yaml = configYaml({ baseUrl: 'http://127.0.0.1:9', redisUrl, prefix, receivers, subscriptions });
   await writeFile(config, yaml);
   const learned = async (...args: string[]) => {
-    const program = await Program.start(MAIN, ['learned', '--config', config, ...args]);
-    const { code } = await program.ending();
-    return { code, stdout: program.stdout, stderr: program.stderr.join('\n') };
+    const { code, out } = await runCommand(['learned', '--config', config, ...args]);
+    return { code, stdout: out.split('\n') };
   };
 
   expect(await learned()).toMatchObject({ code: 0, stdout: ['nothing learned yet'] });

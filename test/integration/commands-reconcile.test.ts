@@ -4,18 +4,15 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { EXIT } from '../../src/exit.ts';
 import { cannedServer } from '../support/canned-server.ts';
+import { type Ran, runCommand } from '../support/command.ts';
 import { opening } from '../support/opening.ts';
-import { Program } from '../support/program.ts';
 
 const { later } = opening();
 
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
-async function reconcile(...args: string[]): Promise<{ code: number | null; err: string }> {
-  const program = await Program.start(MAIN, ['reconcile', ...args]);
-  const { code } = await program.ending();
-  return { code, err: program.stderr.join('\n') };
+async function reconcile(...args: string[]): Promise<Ran> {
+  return runCommand(['reconcile', ...args]);
 }
 
 /** The file of a config with books, which nobody has kept yet. */

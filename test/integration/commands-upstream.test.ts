@@ -9,6 +9,7 @@ import {
   cannedServer,
   type SeenRequest,
 } from '../support/canned-server.ts';
+import { type Ran, runCommand } from '../support/command.ts';
 import { Program } from '../support/program.ts';
 import { IN_2100, QUOTE_CHAIN, QUOTE_SIGNER, signQuote } from '../support/signed-quote.ts';
 
@@ -32,12 +33,8 @@ async function serve(answer: (request: SeenRequest) => CannedAnswer): Promise<Ca
   return server;
 }
 
-type Run = { code: number | null; out: string; err: string };
-
-async function run(args: string[], env: Record<string, string> = { UPSTREAM_API_KEY: KEY }): Promise<Run> {
-  const program = await Program.start(MAIN, args, env);
-  const { code } = await program.ending();
-  return { code, out: program.stdout.join('\n'), err: program.stderr.join('\n') };
+async function run(args: string[], env: Record<string, string> = { UPSTREAM_API_KEY: KEY }): Promise<Ran> {
+  return runCommand(args, env);
 }
 
 async function fileOf(value: unknown): Promise<string> {
@@ -93,11 +90,10 @@ const upstream = ({ url }: SeenRequest): CannedAnswer => {
 describe('verify-quote', () => {
   test('says that a quote is valid, with the signer given and nobody asked', async () => {
     const file = await fileOf({ ...quote, quotes: [quote] });
-    const { code, out } = await run(
-      ['verify-quote', file, '--signer', QUOTE_SIGNER.address.toLowerCase()],
-      {},
-    );
-    expect(out).toBe(
+    const args = ['verify-quote', file, '--signer', QUOTE_SIGNER.address.toLowerCase()];
+    const program = await Program.start(MAIN, args);
+    const { code } = await program.ending();
+    expect(program.stdout.join('\n')).toBe(
       ['quote', 'quotes[0]']
         .map(
           (name) =>

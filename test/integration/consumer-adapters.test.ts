@@ -123,6 +123,22 @@ describe.each(SERVERS)('behind %s', (_name, serve) => {
       expect(told).toMatchObject([{ code: 'timestamp_too_old' }]);
     }));
 
+  test('an event with the metadata of many subscriptions is accepted, and says which members it lacks', () =>
+    withConsumer(serve, async ({ consumer, deliver }) => {
+      const seen: AnyEvent[] = [];
+      consumer.on('*', (event) => void seen.push(event));
+      const event = renderedEvent();
+      const metadata = Object.fromEntries(
+        Array.from({ length: 50 }, (_, index) => [`m${index}`.padEnd(4, '-'), 'x'.repeat(2_000)]),
+      );
+      expect(await deliver({ ...event, data: { ...event.data, metadata } })).toMatchObject({
+        httpStatus: 204,
+      });
+      const { truncated = [], metadata: rest } = seen[0]?.data ?? { metadata: {} };
+      expect([...truncated, ...Object.keys(rest)].sort()).toEqual(Object.keys(metadata).sort());
+      expect(truncated.length).toBeLessThan(50);
+    }));
+
   test('a body that is larger than allowed is answered 413', () =>
     withConsumer(
       serve,

@@ -14,7 +14,8 @@ import {
 } from '../../consumer/src/index.ts';
 import { VECTORS } from '../support/consumer-vectors.ts';
 import { eventually } from '../support/eventually.ts';
-import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
+import { needs, PARTS } from '../support/optional-parts.ts';
+import { PostgresProcess } from '../support/postgres-process.ts';
 import { renderedEvent } from '../support/rendered-event.ts';
 import { signedRequest } from '../support/signed-request.ts';
 import { WEBHOOK_SECRET } from '../support/webhook-receiver.ts';
@@ -90,6 +91,30 @@ function promises(stage: () => Stage): void {
     expect(told).toEqual([...handled, ...handled.filter(([, isStale]) => !isStale)]);
   });
 
+  test('a status that an update and a proof have overtaken is not stale, and its record is', async () => {
+    const claims: unknown[] = [];
+    for (const [letter, sequence, type] of [
+      ['d', 4, 'intent.verified'],
+      ['b', 2, 'intent.filled'],
+      ['c', 3, 'intent.updated'],
+      ['a', 1, 'intent.filled'],
+    ] as const) {
+      const event = eventOf(letter, sequence);
+      const previousStatus = type === 'intent.filled' ? 'pending' : 'filled';
+      await stage()
+        .inbox()
+        .run({ ...event, type, data: { ...event.data, previousStatus } }, async (_tx, claim) => {
+          claims.push(claim);
+        });
+    }
+    expect(claims).toEqual([
+      { fact: 'proof', lastSequence: null, isStale: false, isRecordStale: false },
+      { fact: 'status', lastSequence: null, isStale: false, isRecordStale: false },
+      { fact: 'update', lastSequence: null, isStale: false, isRecordStale: false },
+      { fact: 'status', lastSequence: 2, isStale: true, isRecordStale: true },
+    ]);
+  });
+
   test('what was handled long ago is forgotten, the rest is not', async () => {
     await stage().take(eventOf('a'));
     await stage().age(61);
@@ -105,9 +130,9 @@ function promises(stage: () => Stage): void {
   });
 }
 
-const NOT_INSTALLED = postgresFolder() === null ? ' (not run: there is no Postgres on this machine)' : '';
+const POSTGRES = needs(PARTS.postgres);
 
-describe.skipIf(NOT_INSTALLED !== '')(`the inbox in Postgres${NOT_INSTALLED}`, () => {
+describe.skipIf(POSTGRES.skip)(`the inbox in Postgres${POSTGRES.note}`, () => {
   let server: PostgresProcess;
   let pool: pg.Pool;
   let stage: Stage;
@@ -135,7 +160,7 @@ describe.skipIf(NOT_INSTALLED !== '')(`the inbox in Postgres${NOT_INSTALLED}`, (
       inbox: (options) => createPostgresInbox({ pool, ...options }),
       effects,
       age: async (days) => {
-        for (const table of ['inbox', 'subjects'])
+        for (const table of ['inbox', 'facts'])
           await pool.query(`UPDATE intentwatch_${table} SET handled_at = now() - make_interval(days => $1)`, [
             days,
           ]);
@@ -262,10 +287,11 @@ describe.skipIf(NOT_INSTALLED !== '')(`the inbox in Postgres${NOT_INSTALLED}`, (
   test('an event is taken in a transaction of the caller', async () => {
     const client = await pool.connect();
     await client.query('BEGIN');
-    expect(await claimEvent(client, eventOf('a'))).toEqual({ lastSequence: null, isStale: false });
+    const claim = { fact: 'status', lastSequence: null, isStale: false, isRecordStale: false };
+    expect(await claimEvent(client, eventOf('a'))).toEqual(claim);
     await client.query('ROLLBACK');
     await client.query('BEGIN');
-    expect(await claimEvent(client, eventOf('a'))).toEqual({ lastSequence: null, isStale: false });
+    expect(await claimEvent(client, eventOf('a'))).toEqual(claim);
     await client.query('COMMIT');
     expect(await claimEvent(client, eventOf('a'))).toBeNull();
     client.release();
@@ -292,7 +318,7 @@ describe('the inbox in SQLite', () => {
       inbox: (options) => createSqliteInbox({ database, ...options }),
       effects,
       age: async (days) => {
-        for (const table of ['inbox', 'subjects'])
+        for (const table of ['inbox', 'facts'])
           database
             .prepare(`UPDATE intentwatch_${table} SET handled_at = ?`)
             .run(Date.now() - days * 86_400_000);
@@ -311,6 +337,66 @@ describe('the inbox in SQLite', () => {
       .map(({ event_id }) => String(event_id));
 
   promises(() => stage);
+
+  const ENDED = 'has ended the transaction of this webhook';
+  const endings: [string, (tx: DatabaseSync) => void][] = [
+    ['ON CONFLICT ROLLBACK', (tx) => tx.exec("INSERT OR ROLLBACK INTO single VALUES ('taken')")],
+    ['RAISE(ROLLBACK)', (tx) => void tx.prepare('INSERT INTO refused VALUES (?)').run('any')],
+  ];
+  const writes: [string, (tx: DatabaseSync) => void][] = [
+    ['exec', (tx) => tx.exec("INSERT INTO effects VALUES ('outside')")],
+    ['a statement', (tx) => void tx.prepare('INSERT INTO effects VALUES (?)').run('outside')],
+    ['a transaction of its own', (tx) => tx.exec("BEGIN; INSERT INTO effects VALUES ('outside')")],
+  ];
+  const cases = endings.flatMap(([by, end]) => writes.map(([way, write]) => ({ by, end, way, write })));
+
+  test.each(cases)('a handler that catches the error of $by writes nothing after it with $way', async ({
+    end,
+    write,
+  }) => {
+    database.exec(`CREATE TABLE single (name TEXT PRIMARY KEY); INSERT INTO single VALUES ('taken');
+      CREATE TABLE refused (name TEXT);
+      CREATE TRIGGER refuse BEFORE INSERT ON refused BEGIN SELECT RAISE(ROLLBACK, 'refused'); END`);
+    const attempt = stage.inbox().run(eventOf('a'), async () => undefined);
+    expect(await attempt).toBe(true);
+    const hidden = createSqliteInbox({ database }).run(eventOf('b', 2), async (tx) => {
+      const prepared = tx.prepare('INSERT INTO effects VALUES (?)');
+      prepared.run('before');
+      expect(() => end(tx)).toThrow();
+      expect(() => prepared.run('outside')).toThrow(ENDED);
+      expect(() => write(tx)).toThrow(ENDED);
+    });
+    await expect(hidden).rejects.toThrow();
+    expect(await effects()).toEqual([]);
+    expect(await stage.take(eventOf('b', 2))).toBe(true);
+    expect(await effects()).toEqual([eventOf('b', 2).id]);
+  });
+
+  test('a transaction that the handler began past its own is not taken for that of the event', async () => {
+    const other = createSqliteInbox({ database }).run(eventOf('a'), async () => {
+      database.exec("ROLLBACK; BEGIN; INSERT INTO effects VALUES ('outside')");
+    });
+    await expect(other).rejects.toThrow(ENDED);
+    expect(await effects()).toEqual([]);
+    expect(await stage.take(eventOf('a'))).toBe(true);
+  });
+
+  test('a handler has all of its database, with savepoints of its own', async () => {
+    const handled = createSqliteInbox({ database }).run(eventOf('a'), async (tx) => {
+      expect(tx).toBeInstanceOf(DatabaseSync);
+      expect(tx.isTransaction).toBe(true);
+      const insert = tx.prepare('INSERT INTO effects VALUES (?)');
+      tx.exec('SAVEPOINT mine');
+      insert.run('undone');
+      tx.exec('ROLLBACK TO mine; RELEASE mine');
+      expect(insert.run('kept').changes).toBe(1);
+      const read = tx.prepare('SELECT event_id FROM effects');
+      expect(read.all().map((row) => ({ ...row }))).toEqual([{ event_id: 'kept' }]);
+      expect([...read.iterate()].length).toBe(1);
+    });
+    expect(await handled).toBe(true);
+    expect(await effects()).toEqual(['kept']);
+  });
 
   test('events that come at once are handled one after another', async () => {
     const inbox = createSqliteInbox({ database });

@@ -8,13 +8,13 @@ import { Metrics } from '../../src/metrics/metrics.ts';
 import type { SurfaceState } from '../../src/metrics/sources.ts';
 import { Server } from '../../src/server/server.ts';
 import { Signals } from '../../src/signals.ts';
-import { installed } from '../support/installed.ts';
+import { needs, PARTS } from '../support/optional-parts.ts';
 import { Prometheus, RULES_FILE } from '../support/prometheus.ts';
 import { STANDING } from '../support/standing.ts';
 
 const DASHBOARD_FILE = new URL('../../config/grafana/intentwatch.json', import.meta.url);
 
-const installation = installed('prometheus');
+const installation = needs(PARTS.prometheus);
 
 const TARGET = z.object({ expr: z.string(), refId: z.string() });
 const DASHBOARD = z.object({
@@ -84,6 +84,13 @@ function emitEverything(signals: Signals): void {
       },
     });
   }
+  signals.emit('record.reserved', { kind: 'receiver', id: 'receiver:1', count: 1 });
+  signals.emit('record.too-large', {
+    wallet: 'wallet:0x01',
+    id: null,
+    reason: 'found more than 1048576 bytes',
+  });
+  signals.emit('event.unmatched', { reason: 'no-receiver' });
   signals.emit('record.unreadable', { where: 'wallet:0x01', reason: 'result 0: no id' });
   for (const word of ['filled', 'overdue']) {
     signals.emit('event.committed', {

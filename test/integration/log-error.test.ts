@@ -1,7 +1,8 @@
+import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { loggedError } from '../../src/log.ts';
+import { LOG_OPTIONS, loggedError } from '../../src/log.ts';
 
 /** What the log says of a command that Redis refuses. */
 async function logged(run: (redis: Redis) => Promise<unknown>): Promise<string> {
@@ -36,4 +37,40 @@ test('an error that quotes the arguments is logged without them', async () => {
   const said = await logged((redis) => redis.call('NOSUCHCOMMAND', 'hidden-1', 'hidden-2'));
   expect(said).toContain("unknown command 'NOSUCHCOMMAND'");
   expect(said).not.toContain('hidden');
+});
+
+test('an error that quotes the upstream is logged without mail addresses and secrets', () => {
+  const lines: string[] = [];
+  const log = pino(LOG_OPTIONS, { write: (line) => lines.push(line) });
+  log.error({ error: new Error('found dave@example.com with sk_live_ASDFGHJKL') }, 'poll.error');
+  const said = lines.join('');
+  expect(said).toContain('found [address] with [secret]');
+  expect(said).not.toMatch(/dave|ASDFGHJKL/);
+});
+
+test('no member of a log line shows mail addresses and secrets, however deep it is, and no name of one', () => {
+  const places = fc.letrec<{ value: unknown }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4 },
+      fc.constantFrom(
+        'ask dave@example.com',
+        'key=sk_live_ASDFGHJKL',
+        '<whsec_ASDFGHJKL>',
+        '(sk_live_ASDFGHJKL)',
+        '`xoxb-ASDFGHJKL`',
+        'a?b&[eyJASDFGHJKL.e30]',
+      ),
+      fc.array(tie('value'), { maxLength: 3 }),
+      fc.dictionary(fc.constantFrom('a', 'dave@example.com', 'sk_live_ASDFGHJKL'), tie('value'), {
+        maxKeys: 3,
+      }),
+    ),
+  })).value;
+  fc.assert(
+    fc.property(fc.dictionary(fc.constantFrom('detail', 'title', 'support', 'reason'), places), (members) => {
+      const lines: string[] = [];
+      pino(LOG_OPTIONS, { write: (line) => lines.push(line) }).warn(members, 'poll.failed');
+      expect(lines.join('')).not.toMatch(/dave|ASDFGHJKL/);
+    }),
+  );
 });

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -11,14 +11,14 @@ import { createNotifier } from '../../src/notifiers/create-notifier.ts';
 import { Secret } from '../../src/secret.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
+import { needs, PARTS } from '../support/optional-parts.ts';
 import { freePort } from '../support/port.ts';
 
 const open = opening();
 
-/** The Python that has Debian's python3-aiosmtpd: an SMTP server of another author, in another language. */
-const python = ['/usr/bin/python3', 'python3'].find(
-  (program) => spawnSync(program, ['-c', 'import aiosmtpd']).status === 0,
-);
+/** An SMTP server of another author, in another language. */
+const python = PARTS.pythonWithSmtp.place;
+const PYTHON = needs(PARTS.pythonWithSmtp);
 
 /** Starts it with a Maildir of its own. */
 async function startServer(): Promise<{ url: string; mails: () => Promise<ParsedMail[]> }> {
@@ -102,8 +102,8 @@ const RECEIVER: EmailReceiver = {
   batching: { digest: null, quietHours: null },
 };
 
-test.skipIf(python === undefined)(
-  'an SMTP server that is no JavaScript library takes a mail and a digest, and keeps what was sent (needs python3-aiosmtpd)',
+test.skipIf(PYTHON.skip)(
+  `an SMTP server that is no JavaScript library takes a mail and a digest, and keeps what was sent${PYTHON.note}`,
   async () => {
     const server = await startServer();
     const smtp = { url: new Secret(server.url), from: 'Intentwatch <transfers@example.com>' };

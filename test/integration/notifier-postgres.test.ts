@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -10,13 +9,15 @@ import type { AttemptResult } from '../../src/notifiers/notifier.ts';
 import { tableDefinition } from '../../src/notifiers/postgres/table.ts';
 import { Secret } from '../../src/secret.ts';
 import { eventually } from '../support/eventually.ts';
+import { incompressible } from '../support/incompressible.ts';
 import { opening } from '../support/opening.ts';
+import { needs, PARTS } from '../support/optional-parts.ts';
 import { freePort } from '../support/port.ts';
-import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
+import { PostgresProcess } from '../support/postgres-process.ts';
 import { RawServer } from '../support/raw-server.ts';
 import { renderedEvent } from '../support/rendered-event.ts';
 
-const NOT_INSTALLED = postgresFolder() === null ? ' (not run: there is no Postgres on this machine)' : '';
+const POSTGRES = needs(PARTS.postgres);
 const { later, started } = opening();
 
 const pem = (name: string): Promise<string> =>
@@ -40,6 +41,7 @@ function receiverAt(url: string, changes: Partial<PostgresReceiver> = {}): Postg
     ordering: 'subject',
     disableAfterMs: 432_000_000,
     allowInsecure: true,
+    apiNetworks: null,
     ...changes,
   };
 }
@@ -55,7 +57,7 @@ function notifierOf(receiver: PostgresReceiver) {
   return { notifier, deliver };
 }
 
-describe.skipIf(NOT_INSTALLED !== '')(`a receiver of type postgres${NOT_INSTALLED}`, () => {
+describe.skipIf(POSTGRES.skip)(`a receiver of type postgres${POSTGRES.note}`, () => {
   let postgres: PostgresProcess;
   let admin: pg.Pool;
   beforeAll(async () => {
@@ -303,8 +305,7 @@ describe.skipIf(NOT_INSTALLED !== '')(`a receiver of type postgres${NOT_INSTALLE
   test('inserts an event about a subject whose name is as long as it likes', async () => {
     const { deliver } = notifierOf(receiverAt(postgres.url));
     const event = renderedEvent();
-    // Random, or it would be packed.
-    const id = `intent:${randomBytes(20_000).toString('hex')}`;
+    const id = `intent:${incompressible(40_000)}`;
     const long = { ...event, data: { ...event.data, subject: { kind: 'intent', id } } };
     expect(await deliver(long)).toMatchObject({ outcome: 'delivered' });
     expect(await rows()).toMatchObject([{ subject: id }]);

@@ -1,5 +1,6 @@
 import { expect, inject, test } from 'vitest';
 import { z } from 'zod';
+import { runCommand } from '../support/command.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
@@ -50,8 +51,9 @@ test('events without any receiver are pulled, shown, and owed to nobody', async 
   }
   expect([...pulled].sort()).toEqual([`intent:${CONFIGURED}`, `intent:${TRACKED}`]);
   expect(await read(`/subjects/intent:${CONFIGURED}`)).toMatchObject({
-    timeline: [{ type: 'intent.pending', deliveries: [] }],
+    timeline: [{ type: 'intent.pending' }],
   });
+  expect(await read(`/subjects/intent:${CONFIGURED}/deliveries`)).toEqual({ deliveries: [], next: null });
   expect(await read('/undelivered')).toMatchObject({ undelivered: [] });
   const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
   expect(metrics.match(/^intentwatch_\w*(undelivered|deliver)\w*\{.*receiver=.*$/gm)).toBeNull();
@@ -74,22 +76,18 @@ test('all receivers leave the config and one comes back, while commands track an
     subscriptions: [{ name: 'orders', receivers: ['backend'], intents: [CONFIGURED, LATER] }],
   };
   const { daemon, write } = await reloadable(receiving, { later });
-  const command = async (args: readonly string[]): Promise<Program> => {
-    const program = await Program.start(MAIN, args, { INTENTWATCH_URL: daemon.url });
-    later(() => program.end('SIGKILL'));
-    return program;
-  };
+  const env = { INTENTWATCH_URL: daemon.url };
   const track = async (): Promise<string> => {
-    const program = await command(['track', 'intent', TRACKED]);
-    await program.ending();
-    return program.said();
+    const { out, err } = await runCommand(['track', 'intent', TRACKED], env);
+    return `${out}${err}`;
   };
   await hook.until((came) => came.length === 2);
   expect(await track()).toContain('expected who is told (backend), or [] for nobody');
 
   await write(without);
   expect(await daemon.reload()).toMatchObject({ ok: true, changes: { receivers: { removed: ['backend'] } } });
-  const follower = await command(['events', '--follow', '--json', '--since', '1h']);
+  const follower = await Program.start(MAIN, ['events', '--follow', '--json', '--since', '1h'], env);
+  later(() => follower.end('SIGKILL'));
   expect(await track()).toBe(`intent:${TRACKED} is tracked`);
   await follower.line(new RegExp(`intent.pending.*${TRACKED}`));
   statuses.set(CONFIGURED, 'filled');

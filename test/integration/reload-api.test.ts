@@ -2,10 +2,10 @@ import { expect, inject, test } from 'vitest';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { ADMIN_TOKEN, callApi, READ_TOKEN } from '../support/api-stage.ts';
 import { cannedServer } from '../support/canned-server.ts';
+import { runCommand } from '../support/command.ts';
 import { type TestConfig, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
-import { Program } from '../support/program.ts';
 import { RedisProcess } from '../support/redis-process.ts';
 import { reloadable } from '../support/reloadable.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
@@ -13,7 +13,6 @@ import { hashOf } from '../support/scripted-upstream.ts';
 const { later } = opening();
 
 const SERVER = { host: '127.0.0.1', port: 0, tokens: { read: READ_TOKEN, admin: ADMIN_TOKEN } };
-const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const NEW_TOKEN = 'another-token-that-does-all';
 
 function configOf(intents: string[], server: object = SERVER): TestConfig {
@@ -61,9 +60,7 @@ test('the command says what has changed, or that nothing has since the daemon la
   const { daemon, write } = await reloadable(configOf([hashOf(1)]), { later });
   const reload = async (url: string): Promise<string> => {
     const env = { INTENTWATCH_URL: url, INTENTWATCH_TOKEN: ADMIN_TOKEN };
-    const program = await Program.start(MAIN, ['reload'], env);
-    await program.ending();
-    return program.stdout.join('\n');
+    return (await runCommand(['reload'], env)).out;
   };
   await write(configOf([hashOf(1), hashOf(2)]));
   // Before the command has begun the daemon would have read the file by itself.

@@ -65,6 +65,30 @@ test('a reload watches what comes in, lets go of what goes out, and tells metada
   ]);
 });
 
+test('a pattern of events that matches no known type is logged at the start and at a reload', async () => {
+  const upstream = await upstreamOf(new Map());
+  const subscriptions = [{ name: 'orders', receivers: ['backend'], intents: [ONE] }];
+  const withEvents = (events: string[]) =>
+    configOf(upstream, {
+      receivers: { backend: { url: 'http://127.0.0.1:9/', more: { events } } },
+      subscriptions,
+    });
+  const config = withEvents(['intent.fillled']);
+  const { daemon, lines, write } = await reloadable(config, { later });
+  const warned = () => lines.filter(({ msg }) => msg === 'config.warning');
+  expect(warned()).toMatchObject([
+    { level: 40, path: 'receivers[0].events[0]', reason: expect.stringContaining('like "intent.filled"') },
+  ]);
+  await write({ ...config, receivers: withEvents(['intent.faild']).receivers });
+  expect(await daemon.reload()).toMatchObject({ ok: true });
+  expect(warned()).toMatchObject([{}, { reason: expect.stringContaining('like "intent.failed"') }]);
+  await write({ ...config, receivers: withEvents(['intnt.filled']).receivers });
+  expect(await daemon.reload()).toMatchObject({
+    ok: false,
+    error: expect.stringContaining('"intent.filled"'),
+  });
+});
+
 test('a config that says the same changes nothing', async () => {
   const upstream = await upstreamOf(new Map());
   const subscriptions = [{ name: 'orders', receivers: ['backend'], intents: [ONE] }];
@@ -84,14 +108,16 @@ test('a delivery under way ends where it began, once, and the next ones go to th
   const answers = Promise.withResolvers<number>();
   const before = await started(new Hook(() => answers.promise));
   const after = await started(new Hook());
+  // The first attempt is held up for as long as this machine takes for all that happens meanwhile.
+  const more = { timeout: '5m' };
   const config = configOf(upstream, {
-    receivers: { backend: { url: before.url } },
+    receivers: { backend: { url: before.url, more } },
     subscriptions: [{ name: 'orders', receivers: ['backend'], intents: [ONE, TWO] }],
   });
   const { daemon, lines, write } = await reloadable(config, { later });
   await before.until((came) => came.length === 1);
 
-  await write({ ...config, receivers: { backend: { url: after.url } } });
+  await write({ ...config, receivers: { backend: { url: after.url, more } } });
   expect(await daemon.reload()).toMatchObject({ ok: true, changes: { receivers: { changed: ['backend'] } } });
   statuses.set(TWO, 'pending');
   await after.until((came) => came.length === 1);

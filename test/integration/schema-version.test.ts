@@ -12,6 +12,7 @@ import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { type Migration, migrate } from '../../src/store/migrate.ts';
 import { SchemaVersion } from '../../src/store/schema-version.ts';
+import { runCommand } from '../support/command.ts';
 import { configYaml, startDaemon, type TestConfig, testPrefix } from '../support/daemon.ts';
 import { deliveryStage } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
@@ -30,16 +31,26 @@ function connected(): { redis: RedisClient; keys: Keys } {
   return { redis, keys: new Keys(testPrefix()) };
 }
 
-/** The program as a process of its own. */
-async function program(config: TestConfig, ...args: string[]): Promise<Program> {
+async function configFile(config: TestConfig): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
   const file = join(folder, 'intentwatch.yaml');
   await writeFile(file, configYaml(config));
-  const running = await Program.start(MAIN, [...args, '--config', file]);
-  onTestFinished(async () => {
-    await running.end('SIGKILL');
-    await rm(folder, { recursive: true });
-  });
+  return file;
+}
+
+/** How a command ends that cannot do its work. */
+async function refused(command: string, config: TestConfig): Promise<{ code: number | null; err: string }> {
+  if (command !== 'start') return runCommand([command, '--config', await configFile(config)]);
+  const daemon = await started(config);
+  const { code } = await daemon.ending();
+  return { code, err: daemon.stderr.join('\n') };
+}
+
+/** The daemon as a process of its own. */
+async function started(config: TestConfig): Promise<Program> {
+  const running = await Program.start(MAIN, ['start', '--config', await configFile(config)]);
+  open.later(() => running.end('SIGKILL'));
   return running;
 }
 
@@ -52,17 +63,17 @@ describe('data of a newer version', () => {
     const hook = await open.started(new Hook());
     const { config, redis, keys } = await deliveryStage(open, { hook: { hook } });
     await redis.set(keys.schema, NEWER);
-    const running = await program(config, command);
-    expect((await running.ending()).code).toBe(1);
+    const { code, err } = await refused(command, config);
+    expect(code).toBe(1);
     const expected = `intentwatch: Redis holds data of version ${NEWER}, expected ${SCHEMA_VERSION} or older: start the newer Intentwatch that wrote it, or restore a dump from before it`;
-    expect(running.stderr).toEqual([expected]);
+    expect(err).toBe(expected);
     expect(await redis.keys(`${keys.root}:*`)).toEqual([keys.schema]);
   });
 
   test('ends a daemon that runs, cleanly', async () => {
     const hook = await open.started(new Hook());
     const { config, redis, keys, lease } = await deliveryStage(open, { hook: { hook } });
-    const running = await program(config, 'start');
+    const running = await started(config);
     await running.line(/daemon\.started/);
     expect(await redis.get(keys.schema)).toBe(String(SCHEMA_VERSION));
     await redis.set(keys.schema, NEWER);

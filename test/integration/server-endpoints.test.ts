@@ -183,10 +183,11 @@ describe('/api/v1/events/{id}', () => {
     },
   };
   const api: ApiOptions = {
-    tokens: { read: null, admin: [new Secret(TOKEN)] },
+    tokens: { read: null, consume: null, admin: [new Secret(TOKEN)] },
     console: true,
     publicUrl: null,
-    links: new EventLinks(new Secret(TOKEN)),
+    trustProxy: [],
+    linkToken: new Secret(TOKEN),
     parts: () => null,
     findEvent: async ({ id, receiver }) => (id === ID && receiver === 'backend' ? event : null),
   };
@@ -238,9 +239,9 @@ describe('/api/v1/events/{id}', () => {
     expect(await answer.text()).not.toContain('secret');
   });
 
-  describe('a link', () => {
+  describe('a link', async () => {
     const DAY_MS = 86_400_000;
-    const links = new EventLinks(new Secret(TOKEN));
+    const links = await EventLinks.create(new Secret(TOKEN));
     const linkTo = (receiver: string, nowMs = Date.now()): URLSearchParams =>
       new URLSearchParams(links.query({ id: ID, receiver }, nowMs));
     const follow = async (query: URLSearchParams, id = ID): Promise<{ status: number; text: string }> => {
@@ -288,7 +289,7 @@ describe('/api/v1/events/{id}', () => {
     });
 
     test('made with another token is refused', async () => {
-      const others = new EventLinks(new Secret('another token, of another daemon'));
+      const others = await EventLinks.create(new Secret('another token, of another daemon'));
       const query = new URLSearchParams(others.query({ id: ID, receiver: 'backend' }, Date.now()));
       expect(await follow(query)).toMatchObject({ status: 403 });
     });

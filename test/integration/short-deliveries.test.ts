@@ -1,44 +1,29 @@
-import { existsSync } from 'node:fs';
 import { describe, expect, inject, test } from 'vitest';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { TestReceiver, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
-import { chainsWith, now, QUOTE_INTENT, quoteStage, signedQuote, typesOf } from '../support/quote-stage.ts';
-import { QUOTE_CHAIN, QUOTE_SIGNER } from '../support/signed-quote.ts';
+import {
+  chainsWith,
+  destinationTx,
+  now,
+  PROMISED_TOKENS,
+  promisingQuote,
+  QUOTE_INTENT,
+  quoteStage,
+  sourceTx,
+  typesOf,
+} from '../support/quote-stage.ts';
+import { QUOTE_SIGNER } from '../support/signed-quote.ts';
 
 const open = opening();
-const { later, started, child } = open;
+const { later } = open;
 const { serving, shown, quoteFile, watching } = quoteStage(open);
 
 describe('a transfer whose quote was handed over', () => {
-  const TOKENS = {
-    source: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913',
-    destination: '0x0b2c639c533813f4aa9d7837caf62653d097ff85',
-  };
-  const destinationTx = { chainId: 10, txHash: `0x${'d7'.repeat(32)}`, token: TOKENS.destination };
-  const sourceTx = {
-    chainId: QUOTE_CHAIN,
-    txHash: `0x${'51'.repeat(32)}`,
-    token: TOKENS.source,
-    amount: '1000000',
-  };
-  const promising = async (): Promise<JsonObject> => ({
-    ...(await signedQuote()),
-    destination: {
-      chainId: 10,
-      token: TOKENS.destination,
-      recipient: '0x52908400098527886e0f7030069857d2e4169ee7',
-      amountOut: '999000',
-      minAmountOut: '994000',
-    },
-    fees: [{ type: 'solver', token: TOKENS.source, amount: '1000' }],
-  });
-
   /** What follows the funding: the intent as it was last shown, and a change after which nothing else can come. */
   async function followed(shownAs: readonly JsonObject[], quote: JsonObject) {
     let moment = 0;
@@ -79,7 +64,7 @@ describe('a transfer whose quote was handed over', () => {
         { status: 'filled', updatedAt: now() - 7, destinationTx: short, note: 'more' },
         { status: 'settled', updatedAt: now() - 6, destinationTx: short },
       ],
-      await promising(),
+      await promisingQuote(),
     );
     expect(typesOf(events)).toEqual([
       'intent.pending',
@@ -126,7 +111,7 @@ describe('a transfer whose quote was handed over', () => {
         return chainsWith(QUOTE_SIGNER.address);
       },
     );
-    const quotes = [{ file: await quoteFile(await promising()) }];
+    const quotes = [{ file: await quoteFile(await promisingQuote()) }];
     const { hook, start } = await watching(upstream.url, quotes, { intents: [QUOTE_INTENT] });
     await start();
     await hook.until((all) => all.some(({ type }) => type === 'intent.settled'));
@@ -140,56 +125,9 @@ describe('a transfer whose quote was handed over', () => {
     expect(failed).toBe(failures);
   });
 
-  test.each([
-    ['at first sight', 0],
-    ['after it was pending', 2],
-  ])('is told as short once where the daemon is killed between the record and that, %s', async (_, pendingLooks) => {
-    let looks = 0;
-    const fundedAt = now() - 8;
-    const upstream = await serving(({ query }) => {
-      if (query.intentHash !== QUOTE_INTENT) return shown('submitted');
-      looks += 1;
-      if (looks <= pendingLooks) {
-        return {
-          records: [{ id: `intent:${QUOTE_INTENT}`, type: 'intent', status: 'pending', updatedAt: fundedAt }],
-        };
-      }
-      const record = { status: 'settled', updatedAt: now() - 6, sourceTx };
-      const delivered = { destinationTx: { ...destinationTx, amount: '900000' } };
-      return { records: [{ id: `intent:${QUOTE_INTENT}`, type: 'intent', ...record, ...delivered }] };
-    });
-    const file = await quoteFile(await promising());
-    const hook = await started(new TestReceiver());
-    const marker = `${file}.killed`;
-    const killer = new URL('../support/killed-before-write.ts', import.meta.url);
-    killer.search = String(new URLSearchParams({ text: 'intent.short', marker }));
-    const daemon = child(
-      {
-        baseUrl: upstream.url,
-        redisUrl: inject('redisUrl'),
-        prefix: testPrefix(),
-        receivers: { hook: { url: hook.url } },
-        subscriptions: [{ name: 's', quotes: [{ file }], intents: [QUOTE_INTENT], receivers: ['hook'] }],
-      },
-      ['--import', killer.href],
-    );
-    const beginning = daemon.start().catch(() => undefined);
-    await eventually('the daemon was killed', () => existsSync(marker));
-    await daemon.kill();
-    await beginning;
-    await daemon.start();
-    await hook.until((all) =>
-      ['intent.settled', 'intent.short'].every((wanted) => all.some(({ type }) => type === wanted)),
-    );
-    const events = new Map(hook.events.map((event) => [event.id, event]));
-    const told = [...events.values()].filter(({ data }) => data.subject.kind === 'intent');
-    const types = typesOf(told).filter((type) => type !== 'intent.pending' && type !== 'intent.updated');
-    expect(types.toSorted()).toEqual(['intent.settled', 'intent.short']);
-  });
-
   test.each<[string, JsonObject]>([
     ['the minimum', { amount: '994000' }],
-    ['another token', { amount: '1', token: TOKENS.source }],
+    ['another token', { amount: '1', token: PROMISED_TOKENS.source }],
     ['on another chain', { amount: '1', chainId: 42161 }],
   ])('is not told as short when what was delivered is %s', async (_, delivered) => {
     const { events, logged } = await followed(
@@ -197,7 +135,7 @@ describe('a transfer whose quote was handed over', () => {
         { status: 'pending', updatedAt: now() - 9 },
         { status: 'settled', updatedAt: now() - 6, destinationTx: { ...destinationTx, ...delivered } },
       ],
-      await promising(),
+      await promisingQuote(),
     );
     expect(typesOf(events)).toEqual(['intent.pending', 'intent.settled']);
     expect(logged).toEqual(['intent.pending', 'intent.settled']);

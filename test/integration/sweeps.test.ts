@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import { walletId } from '../../src/domain/subjects/subject.ts';
-import { Sweeps } from '../../src/queues/polls/sweeps.ts';
+import { parseSweep, type SweepPage, Sweeps } from '../../src/queues/polls/sweeps.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
@@ -33,24 +33,33 @@ async function mayBegin(): Promise<boolean> {
 }
 
 describe('a sweep over the pages of a wallet', () => {
-  beforeEach(() => sweeps.begin(WHERE, { cursor: 'a', nowMs: T0_MS, sinceMs: T0_MS }));
+  beforeEach(() => sweeps.begin(WHERE, { cursor: 'a', limit: 50, nowMs: T0_MS, sinceMs: T0_MS }));
 
   test('is not begun a second time while it is under way, also while a page is polled', async () => {
     expect(await mayBegin()).toBe(false);
     const { polls } = await plan.claim('status', { process: 'p', most: 1, aheadMs: 10_000, handed: [] });
     expect(polls.map(({ member }) => member)).toEqual([MEMBER]);
     expect(await mayBegin()).toBe(false);
-    await sweeps.next(SWEEP, { page: 2, cursor: 'b', nowMs: T0_MS + 1 });
+    await sweeps.next(SWEEP, { page: 2, cursor: 'b', limit: 50, nowMs: T0_MS + 1 });
     expect(await mayBegin()).toBe(false);
   });
 
   test('goes on at the page that is next, and ends where a cursor leads in a circle', async () => {
     const next = (page: number, cursor: string): Promise<boolean> =>
-      sweeps.next(SWEEP, { page, cursor, nowMs: T0_MS + 1 });
+      sweeps.next(SWEEP, { page, cursor, limit: 50, nowMs: T0_MS + 1 });
     expect(await next(2, 'b')).toBe(true);
     expect(await next(2, 'b')).toBe(true);
     expect(await next(3, 'a')).toBe(false);
     expect(await redis.hmget(keys.sweep(WHERE.wallet, WHERE.scope), 'page', 'cursor')).toEqual(['3', 'b']);
+  });
+
+  test('reads 100,000 transfers at most, whatever its limit', async () => {
+    const next = (page: number, limit: number): Promise<boolean> =>
+      sweeps.next(SWEEP, { page, cursor: `c${page}`, limit, nowMs: T0_MS + 1 });
+    expect(await next(1_999, 50)).toBe(true);
+    expect(await next(2_000, 50)).toBe(false);
+    expect(await next(99_999, 1)).toBe(true);
+    expect(await next(100_000, 1)).toBe(false);
   });
 
   test('may begin anew where its process died before the plan had its page', async () => {
@@ -65,4 +74,58 @@ describe('a sweep over the pages of a wallet', () => {
     expect(await sweeps.mayBegin(WHERE, T0_MS + 1_000)).toBe(false);
     expect(await mayBegin()).toBe(true);
   });
+});
+
+describe('a sweep whose page is too large', () => {
+  beforeEach(() => sweeps.begin(WHERE, { cursor: 'a', limit: 50, nowMs: T0_MS, sinceMs: T0_MS }));
+
+  async function stored(): Promise<SweepPage> {
+    const sweep = parseSweep(
+      WHERE.wallet,
+      WHERE.scope,
+      await redis.hgetall(keys.sweep(WHERE.wallet, WHERE.scope)),
+    );
+    if (sweep === null) throw new Error('found no sweep under way');
+    return sweep;
+  }
+
+  test('requests it again with half of the limit, by the same cursor', async () => {
+    await sweeps.shrink(await stored(), T0_MS + 1);
+    expect(await stored()).toMatchObject({ page: 2, cursor: 'a', limit: 25, cursorLimit: 50 });
+  });
+
+  test('goes on with the smaller limit where the cursor is taken', async () => {
+    await sweeps.shrink(await stored(), T0_MS + 1);
+    await sweeps.next(SWEEP, { page: 2, cursor: 'b', limit: 25, nowMs: T0_MS + 2 });
+    expect(await stored()).toMatchObject({ page: 3, cursor: 'b', limit: 25, cursorLimit: 25 });
+  });
+
+  test('begins again at its first page where the cursor is refused, and may follow the same cursors', async () => {
+    await sweeps.shrink(await stored(), T0_MS + 1);
+    await sweeps.restart(await stored(), T0_MS + 2);
+    expect(await stored()).toMatchObject({ id: SWEEP.id, page: 1, cursor: null, limit: 25, cursorLimit: 25 });
+    expect(await sweeps.next(SWEEP, { page: 1, cursor: 'a', limit: 25, nowMs: T0_MS + 3 })).toBe(true);
+    expect(await stored()).toMatchObject({ page: 2, cursor: 'a' });
+  });
+
+  test('may begin anew five minutes after it met a record that is too large', async () => {
+    await sweeps.end(await stored(), 'blocked');
+    expect(await sweeps.mayBegin(WHERE, T0_MS + 60_000)).toBe(false);
+    expect(await sweeps.mayBegin(WHERE, T0_MS + 300_000)).toBe(true);
+  });
+});
+
+test('a sweep that begins at the first page has no cursor', async () => {
+  await sweeps.begin(WHERE, { cursor: null, limit: 50, nowMs: T0_MS, sinceMs: T0_MS });
+  const fields = await redis.hgetall(keys.sweep(WHERE.wallet, WHERE.scope));
+  expect(parseSweep(WHERE.wallet, WHERE.scope, fields)).toMatchObject({ page: 1, cursor: null });
+});
+
+test('a sweep may wait the longer for the next the more pages it read', async () => {
+  await sweeps.begin(WHERE, { cursor: 'a', limit: 50, nowMs: T0_MS, sinceMs: T0_MS });
+  await sweeps.next(SWEEP, { page: 2, cursor: 'b', limit: 50, nowMs: T0_MS });
+  await sweeps.end(SWEEP);
+  const everyMs = (pages: number): number => pages * 10_000;
+  expect(await sweeps.mayBegin(WHERE, T0_MS + 29_000, { everyMs })).toBe(false);
+  expect(await sweeps.mayBegin(WHERE, T0_MS + 30_000, { everyMs })).toBe(true);
 });

@@ -1,16 +1,14 @@
 import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { ADMIN_TOKEN, apiStage } from '../support/api-stage.ts';
-import { configYaml, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
+import { loggingConfig } from '../support/logging-config.ts';
 import { opening } from '../support/opening.ts';
-import { freePort } from '../support/port.ts';
 import { Program } from '../support/program.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
@@ -94,76 +92,27 @@ describe('a terminal of 60 columns', () => {
   });
 });
 
-describe('log lines', () => {
-  async function daemonConfig() {
-    const { config } = await stage();
-    const file = join(await folder(), 'intentwatch.yaml');
-    const port = await freePort();
-    const more = { ...config.more, server: { host: '127.0.0.1', port } };
-    const write = (log: object) =>
-      writeFile(file, configYaml({ ...config, prefix: testPrefix(), more: { ...more, log } }));
-    await write({});
-    return { file, port, write };
-  }
-
-  test('are for people on a terminal, and a daemon whose terminal goes ends as it should', async () => {
-    const { file } = await daemonConfig();
-    const ended = `${file}.ended`;
-    // As a shell does whose terminal goes: it tells its jobs, and waits for them.
-    const line = [
-      `trap 'kill -HUP $daemon' HUP`,
-      `${process.execPath} ${MAIN} start --config ${file} & daemon=$!`,
-      `wait $daemon; wait $daemon; echo "code $?" > ${ended}`,
-    ].join('\n');
-    const terminal = spawn('script', ['-qfec', line, '/dev/null'], {
-      env: { ...process.env, SHELL: '/bin/bash', TERM: 'xterm', NO_COLOR: '' },
-    });
-    open.later(async () => terminal.kill('SIGKILL'));
-    let shown = '';
-    terminal.stdout.on('data', (chunk: Buffer) => {
-      shown += chunk.toString();
-    });
-    await eventually('the daemon has started', () => shown.includes('daemon.started'));
-    expect(stripVTControlCharacters(shown)).toMatch(/^\[[\d:.]+\] INFO: server\.listening /m);
-    terminal.kill('SIGKILL');
-    const code = () => readFile(ended, 'utf8').catch(() => '');
-    await eventually('the daemon has ended', async () => (await code()) !== '');
-    expect(await code()).toBe('code 0\n');
+test('log lines are for people on a terminal, and a daemon whose terminal goes ends as it should', async () => {
+  const { file } = await loggingConfig(open.later);
+  const ended = `${file}.ended`;
+  // As a shell does whose terminal goes: it tells its jobs, and waits for them.
+  const line = [
+    `trap 'kill -HUP $daemon' HUP`,
+    `${process.execPath} ${MAIN} start --config ${file} & daemon=$!`,
+    `wait $daemon; wait $daemon; echo "code $?" > ${ended}`,
+  ].join('\n');
+  const terminal = spawn('script', ['-qfec', line, '/dev/null'], {
+    env: { ...process.env, SHELL: '/bin/bash', TERM: 'xterm', NO_COLOR: '' },
   });
-
-  test('are as the config says, and its level holds from a reload on', async () => {
-    const { file, port, write } = await daemonConfig();
-    await write({ format: 'pretty', level: 'warn' });
-    const text = await readFile(file, 'utf8');
-    const program = await Program.start(MAIN, ['start', '--config', file]);
-    open.later(() => program.end('SIGKILL'));
-    await eventually('the daemon is ready', async () =>
-      fetch(`http://127.0.0.1:${port}/readyz`)
-        .then(({ ok }) => ok)
-        .catch(() => false),
-    );
-    await writeFile(file, `${text}nonsense: true\n`);
-    await program.line(/ERROR: config\.reload_failed/);
-    expect(program.stdout.join('\n')).not.toContain('INFO');
-    await writeFile(file, text.replace('level: warn', 'level: info'));
-    await program.line(/INFO: config\.reloaded/);
-    await writeFile(file, text.replace('format: pretty', 'format: json'));
-    await program.line(/log\.format: found another value than the daemon was started with/);
+  open.later(async () => terminal.kill('SIGKILL'));
+  let shown = '';
+  terminal.stdout.on('data', (chunk: Buffer) => {
+    shown += chunk.toString();
   });
-
-  test('that cannot be written end no daemon', async () => {
-    const { file } = await daemonConfig();
-    const said = `${file}.stderr`;
-    const line = `exec ${process.execPath} ${MAIN} start --config ${file} > /dev/full 2> ${said}`;
-    const daemon = spawn('sh', ['-c', line]);
-    open.later(async () => daemon.kill('SIGKILL'));
-    const told = () => readFile(said, 'utf8').catch(() => '');
-    await eventually('it says so', async () =>
-      (await told()).includes('log lines cannot be written (ENOSPC)'),
-    );
-    const ended = once(daemon, 'exit');
-    daemon.kill('SIGTERM');
-    expect((await ended)[0]).toBe(0);
-    expect(await told()).toBe('intentwatch: log lines cannot be written (ENOSPC); they wait\n');
-  });
+  await eventually('the daemon has started', () => shown.includes('daemon.started'));
+  expect(stripVTControlCharacters(shown)).toMatch(/^\[[\d:.]+\] INFO: server\.listening /m);
+  terminal.kill('SIGKILL');
+  const code = () => readFile(ended, 'utf8').catch(() => '');
+  await eventually('the daemon has ended', async () => (await code()) !== '');
+  expect(await code()).toBe('code 0\n');
 });

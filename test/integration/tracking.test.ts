@@ -32,6 +32,9 @@ async function call(
   return { status: answer.status, body: await answer.json() };
 }
 
+/** Metadata of 4,097 bytes as JSON, each of its members within the limit of characters. */
+const TOO_LARGE = { a: 'é'.repeat(1_000), b: 'é'.repeat(1_000), c: 'x'.repeat(77) };
+
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 /** An upstream of transfers, and a config that names only the first of them. */
@@ -173,6 +176,10 @@ describe('POST /subjects', () => {
       [{ kind: 'intent', id: TWO }, 'found none, expected who is told (backend, oncall), or [] for nobody'],
       [{ kind: 'intent', id: TWO, receivers: ['backend'], overdueAfter: 'soon' }, 'a duration from 1s'],
       [{ kind: 'intent', id: TWO, receivers: ['backend'], metadata: { a: 1 } }, 'text'],
+      [
+        { kind: 'intent', id: TWO, receivers: ['backend'], metadata: TOO_LARGE },
+        'at most 4096 bytes of metadata',
+      ],
       [{ kind: 'intent', id: TWO, receivers: ['backend'], more: 1 }, 'none of this name'],
     ];
     for (const [body, detail] of wrong) {
@@ -194,6 +201,19 @@ describe('POST /subjects', () => {
       status: 400,
       body: { detail: 'found a member "__proto__", expected another name' },
     });
+    for (const broken of [{ desk: 'a\ud800b' }, { 'k\udc00': 'v' }]) {
+      expect(
+        await call(`${daemon.url}/api/v1/subjects`, {
+          kind: 'intent',
+          id: TWO,
+          receivers: ['backend'],
+          metadata: broken,
+        }),
+      ).toMatchObject({
+        status: 400,
+        body: { detail: expect.stringContaining('found a text with half of a surrogate pair') },
+      });
+    }
   });
 });
 

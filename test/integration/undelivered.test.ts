@@ -2,6 +2,7 @@ import { expect, inject, test, vi } from 'vitest';
 import { assembleOperations } from '../../src/daemon/assemble-operations.ts';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
 import { retryDeadLetters } from '../../src/operations/dead-letters.ts';
+import { listReceivers } from '../../src/operations/receivers.ts';
 import { listUndelivered } from '../../src/operations/undelivered.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { receiverText } from '../../src/store/definitions.ts';
@@ -48,7 +49,7 @@ async function stage({ dead, waiting = 0 }: { dead: number; waiting?: number }) 
   }
   await write.exec();
   const gone = (id: string) => redis.zrem(keys.dead(name), id);
-  return { parts, idOf, gone };
+  return { parts, redis, keys, idOf, gone };
 }
 
 test('a list that grows shorter while it is read skips nothing of what stays', async () => {
@@ -80,4 +81,46 @@ test('what waits for its first attempt does not stand before what failed', async
   const page = await listUndelivered({ filter: ALL, from: null, limit: 10 }, parts);
   expect(page.undelivered.map(({ event }) => event)).toEqual([0, 1, 2].map(idOf));
   expect(page.next).toBeNull();
+});
+
+test('what waits for its first attempt at many receivers is passed over in bounded parts', async () => {
+  const { parts, redis, keys, idOf } = await stage({ dead: 0 });
+  const names = Array.from({ length: 6 }, (_, n) => `r-${n}`);
+  const write = redis.pipeline();
+  for (const name of names) {
+    const text = receiverText({ name, type: 'webhook', events: ['*'], filter: EVERYTHING, ordering: 'none' });
+    write.hset(keys.receivers, name, text);
+    for (let index = 0; index < 900; index += 1) {
+      const id = idOf(index);
+      write.zadd(keys.pending(name), 1_000, id);
+      write.hset(keys.delivery(name, id), { outcome: 'pending', entry: '1-0', roots: '[]' });
+    }
+  }
+  await write.exec();
+  const listed = vi.spyOn(parts.stores.backlog, 'undelivered');
+  const looked: number[] = [];
+  let from: Parameters<typeof listUndelivered>[0]['from'] = null;
+  do {
+    const page = await listUndelivered({ filter: ALL, from, limit: 10 }, parts);
+    expect(page.undelivered).toEqual([]);
+    const results = await Promise.all(listed.mock.results.map(({ value }) => value));
+    looked.push(results.reduce((sum, result) => sum + result.looked, 0));
+    listed.mockClear();
+    from = page.next;
+  } while (from !== null);
+  expect(looked.reduce((sum, one) => sum + one, 0)).toBe(5_400);
+  expect(Math.max(...looked)).toBeLessThanOrEqual(2_000);
+});
+
+test('to list 40 receivers that are behind, 10,000 entries of the log are read at most', async () => {
+  const { parts, redis, keys } = await stage({ dead: 0 });
+  const write = redis.pipeline();
+  for (const name of Array.from({ length: 39 }, (_, n) => `r-${n}`)) {
+    const text = receiverText({ name, type: 'webhook', events: ['*'], filter: EVERYTHING, ordering: 'none' });
+    write.hset(keys.receivers, name, text).hset(keys.cursors, name, '1-0');
+  }
+  await write.exec();
+  const read = vi.spyOn(parts.stores.events, 'after');
+  expect(await listReceivers(() => ({ origin: null, leftOut: null }), parts)).toHaveLength(40);
+  expect(read.mock.calls.map(([, count]) => count)).toEqual(Array.from({ length: 39 }, () => 250));
 });

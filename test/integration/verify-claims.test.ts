@@ -1,17 +1,16 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import { VERIFIED_PAYMENTS } from '../../src/commands/verify/verified-json.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { type CannedServer, cannedServer } from '../support/canned-server.ts';
 import { CHAIN, ChecksStage, delivery, PAYEE, SOLVER, TOKEN, txOf } from '../support/checks-stage.ts';
+import { runCommand } from '../support/command.ts';
 import { type RpcServer, rpcServer } from '../support/json-rpc-server.ts';
-import { Program } from '../support/program.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
-const MAIN = resolve(import.meta.dirname, '../../src/main.ts');
 const INTENT = hashOf(2);
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 const BLOCK = `0x${'b1'.repeat(32)}`;
@@ -98,10 +97,9 @@ async function verify(redisUrl: string, args: string[] = []) {
   };
   const file = join(folder, 'intentwatch.yaml');
   await writeFile(file, JSON.stringify(config));
-  const program = await Program.start(MAIN, ['verify', INTENT, '--config', file, ...args]);
-  const { code } = await program.ending();
-  expect(program.stderr.join('\n')).toBe('');
-  return { code, out: program.stdout.join('\n') };
+  const { code, out, err } = await runCommand(['verify', INTENT, '--config', file, ...args]);
+  expect(err).toBe('');
+  return { code, out };
 }
 
 test('a log that the daemon knows to have proved another transfer proves no second one by hand', async () => {
@@ -120,7 +118,7 @@ test('a log that the daemon knows to have proved another transfer proves no seco
   expect(Object.keys(told.payments[0]?.verdict ?? {})).toEqual(['outcome', 'proof']);
   expect(looked.code).toBe(1);
   expect((await verify(inject('redisUrl'))).out).toMatch(/^other transfers: looked at/m);
-}, 120_000);
+});
 
 test('where the Redis of the config does not answer, it says that it did not look', async () => {
   const away = await verify('redis://127.0.0.1:9');
@@ -131,4 +129,4 @@ test('where the Redis of the config does not answer, it says that it did not loo
     JSON.parse((await verify('redis://127.0.0.1:9', ['--json'])).out),
   );
   expect(otherTransfers).toMatchObject({ looked: false, reason: expect.stringContaining('Redis') });
-}, 120_000);
+});

@@ -10,6 +10,7 @@ import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { createNotifier } from '../../src/notifiers/create-notifier.ts';
 import type { AttemptResult } from '../../src/notifiers/notifier.ts';
 import { Secret } from '../../src/secret.ts';
+import { needs, PARTS } from '../support/optional-parts.ts';
 import { freePort } from '../support/port.ts';
 import { WEBHOOK_SECRET, webhookReceiver } from '../support/webhook-receiver.ts';
 
@@ -53,11 +54,11 @@ const ED25519: Keys = {
   env: { WEBHOOK_PUBLIC_KEY: PAIR.publicKey },
 };
 
-/** A program of the examples: `tool` must be there, `build` comes before `command`. */
+/** A program of the examples: `needed` is whether it can run here, `build` comes before `command`. */
 type Example = {
   keys: Keys;
   name: string;
-  tool: string;
+  needed: ReturnType<typeof needs>;
   build?: string[];
   command: string[];
 };
@@ -67,39 +68,35 @@ const EXAMPLES: readonly Example[] = [
   {
     name: 'TypeScript with a library',
     keys: HMAC,
-    tool: 'node',
+    needed: needs(),
     command: [process.execPath, 'standard-webhooks.ts'],
   },
   {
     name: 'TypeScript',
     keys: HMAC,
-    tool: 'node',
+    needed: needs(),
     command: [process.execPath, 'verify.ts'],
   },
   {
     name: 'TypeScript for ed25519',
     keys: ED25519,
-    tool: 'node',
+    needed: needs(),
     command: [process.execPath, 'verify-ed25519.ts'],
   },
   {
     name: 'Python',
     keys: HMAC,
-    tool: 'python3',
+    needed: needs(PARTS.python),
     command: ['python3', 'verify.py'],
   },
   {
     name: 'Go',
     keys: HMAC,
-    tool: 'go',
+    needed: needs(PARTS.go),
     build: ['go', 'build', '-o', binary, 'verify.go'],
     command: [binary],
   },
 ];
-
-function isInstalled(tool: string): boolean {
-  return spawnSync(tool, [tool === 'go' ? 'version' : '--version']).status === 0;
-}
 
 type Program = { url: string; end: () => Promise<void> };
 
@@ -206,66 +203,63 @@ const TAMPERINGS: readonly [what: string, change: (request: Captured) => void][]
   ],
 ];
 
-describe.each(EXAMPLES)('the $name example', (example) => {
-  const { secret, otherSecret } = example.keys;
-  if (!isInstalled(example.tool)) {
-    test.skip(`verifies webhooks (not run: there is no ${example.tool} on this machine)`, () => undefined);
-    return;
-  }
+for (const example of EXAMPLES)
+  describe.skipIf(example.needed.skip)(`the ${example.name} example${example.needed.note}`, () => {
+    const { secret, otherSecret } = example.keys;
 
-  let program: Program;
-  let request: Captured;
-  beforeAll(async () => {
-    const [tool = '', ...args] = example.build ?? [];
-    if (tool !== '') {
-      const built = spawnSync(tool, args, { cwd: examples, encoding: 'utf8' });
-      if (built.status !== 0) throw new Error(`${tool} ${args.join(' ')}: ${built.stderr}`);
-    }
-    program = await start(example);
-    request = await capture(secret);
-  });
-  afterAll(() => program.end());
+    let program: Program;
+    let request: Captured;
+    beforeAll(async () => {
+      const [tool = '', ...args] = example.build ?? [];
+      if (tool !== '') {
+        const built = spawnSync(tool, args, { cwd: examples, encoding: 'utf8' });
+        if (built.status !== 0) throw new Error(`${tool} ${args.join(' ')}: ${built.stderr}`);
+      }
+      program = await start(example);
+      request = await capture(secret);
+    });
+    afterAll(() => program.end());
 
-  test('accepts what the daemon signs', async () => {
-    expect(await deliver(program.url, [secret])).toMatchObject({ outcome: 'delivered', httpStatus: 204 });
-  });
+    test('accepts what the daemon signs', async () => {
+      expect(await deliver(program.url, [secret])).toMatchObject({ outcome: 'delivered', httpStatus: 204 });
+    });
 
-  test.each([
-    ['new', [otherSecret, secret]],
-    ['old', [secret, otherSecret]],
-    ['of the other kind', [secret === SECRET ? PAIR.secret : SECRET, secret]],
-  ])('accepts two signatures of which its own is the %s one', async (_which, secrets) => {
-    expect(await deliver(program.url, secrets)).toMatchObject({ httpStatus: 204 });
-  });
+    test.each([
+      ['new', [otherSecret, secret]],
+      ['old', [secret, otherSecret]],
+      ['of the other kind', [secret === SECRET ? PAIR.secret : SECRET, secret]],
+    ])('accepts two signatures of which its own is the %s one', async (_which, secrets) => {
+      expect(await deliver(program.url, secrets)).toMatchObject({ httpStatus: 204 });
+    });
 
-  test('refuses what another secret signed', async () => {
-    expect(await deliver(program.url, [otherSecret])).toMatchObject({ outcome: 'failed', httpStatus: 401 });
-  });
+    test('refuses what another secret signed', async () => {
+      expect(await deliver(program.url, [otherSecret])).toMatchObject({ outcome: 'failed', httpStatus: 401 });
+    });
 
-  test.each([
-    ['old', -SIX_MINUTES_MS],
-    ['in the future', SIX_MINUTES_MS],
-  ])('refuses what is six minutes %s', async (_when, offsetMs) => {
-    expect(await deliver(program.url, [secret], Date.now() + offsetMs)).toMatchObject({ httpStatus: 401 });
-  });
+    test.each([
+      ['old', -SIX_MINUTES_MS],
+      ['in the future', SIX_MINUTES_MS],
+    ])('refuses what is six minutes %s', async (_when, offsetMs) => {
+      expect(await deliver(program.url, [secret], Date.now() + offsetMs)).toMatchObject({ httpStatus: 401 });
+    });
 
-  test.each(TAMPERINGS)('refuses %s', async (_what, change) => {
-    expect(await post(program.url, request)).toBe(204);
-    const tampered = { headers: { ...request.headers }, body: Buffer.from(request.body) };
-    change(tampered);
-    expect(await post(program.url, tampered)).toBe(401);
-  });
+    test.each(TAMPERINGS)('refuses %s', async (_what, change) => {
+      expect(await post(program.url, request)).toBe(204);
+      const tampered = { headers: { ...request.headers }, body: Buffer.from(request.body) };
+      change(tampered);
+      expect(await post(program.url, tampered)).toBe(401);
+    });
 
-  test('refuses everything when its own secret is empty', async () => {
-    const empty = await start(example, { WEBHOOK_SECRET: 'whsec_', WEBHOOK_PUBLIC_KEY: 'whpk_' });
-    const { headers, body } = request;
-    const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.`;
-    const signature = createHmac('sha256', '').update(signed).update(body).digest('base64');
-    try {
-      const forged = { headers: { ...headers, 'webhook-signature': `v1,${signature}` }, body };
-      expect(await post(empty.url, forged)).toBe(401);
-    } finally {
-      await empty.end();
-    }
+    test('refuses everything when its own secret is empty', async () => {
+      const empty = await start(example, { WEBHOOK_SECRET: 'whsec_', WEBHOOK_PUBLIC_KEY: 'whpk_' });
+      const { headers, body } = request;
+      const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.`;
+      const signature = createHmac('sha256', '').update(signed).update(body).digest('base64');
+      try {
+        const forged = { headers: { ...headers, 'webhook-signature': `v1,${signature}` }, body };
+        expect(await post(empty.url, forged)).toBe(401);
+      } finally {
+        await empty.end();
+      }
+    });
   });
-});

@@ -1,10 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { createServer as createHttpsServer } from 'node:https';
 import { join } from 'node:path';
+import { createServer as createTlsServer } from 'node:tls';
 import { describe, expect, test } from 'vitest';
 import type { WebhookReceiver } from '../../src/config/config.ts';
 import { createNotifier } from '../../src/notifiers/create-notifier.ts';
 import type { AttemptResult, Notifier } from '../../src/notifiers/notifier.ts';
+import { MAX_INFORMATIONAL_ANSWERS } from '../../src/notifiers/webhook/connector.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 import { RawServer } from '../support/raw-server.ts';
@@ -87,7 +89,7 @@ describe('an answer that never ends', () => {
   });
 
   test.each([
-    ['informational answers', '', 'HTTP/1.1 103 Early Hints\r\n\r\n'],
+    ['an informational answer', 'HTTP/1.1 103 Early Hints\r\n', 'a: b\r\n'],
     ['headers', 'HTTP/1.1 200 OK\r\n', 'a: b\r\n'],
     ['a header', 'HTTP/1.1 200 OK\r\na: ', 'b'],
     ['a body', 'HTTP/1.1 200 OK\r\n\r\n', 'b'],
@@ -101,16 +103,80 @@ describe('an answer that never ends', () => {
   });
 });
 
-test('a few informational answers before the real one do no harm', async () => {
-  const server = await started(
-    new RawServer((socket) =>
-      socket.once('data', () =>
-        socket.end(`${'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(5)}HTTP/1.1 204 No Content\r\n\r\n`),
-      ),
-    ),
-  );
-  const result = await deliver(notifierFor(`http://127.0.0.1:${server.port}/`));
-  expect(result).toMatchObject({ outcome: 'delivered', httpStatus: 204 });
+describe('informational answers before the real one', () => {
+  const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
+  const HINTS = 'HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n';
+  const DONE = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
+
+  /** Answers every request in pieces that go one by one, whatever the network makes of them. */
+  const inPieces = (pieces: readonly string[]): RawServer =>
+    new RawServer((socket) => {
+      socket.setNoDelay(true);
+      socket.on('data', async () => {
+        for (const piece of pieces) {
+          await new Promise<void>((resolve) => socket.write(piece, () => setImmediate(resolve)));
+        }
+      });
+    });
+
+  test.each([
+    ['one 100', [CONTINUE + DONE]],
+    ['one 100 in a packet of its own', [CONTINUE, DONE]],
+    ['one 100, byte by byte', [...CONTINUE, DONE]],
+    ['a 100 and the answer, byte by byte', [...(CONTINUE + DONE)]],
+    ['as many as there may be', [(CONTINUE + HINTS).repeat(MAX_INFORMATIONAL_ANSWERS / 2) + DONE]],
+  ])('are skipped over one connection: %s', async (_, pieces) => {
+    const server = await started(inPieces(pieces));
+    const notifier = notifierFor(`http://127.0.0.1:${server.port}/`, { concurrency: 1 });
+    for (let index = 0; index < 3; index += 1) {
+      expect(await deliver(notifier)).toMatchObject({ outcome: 'delivered', httpStatus: 200, answer: 'ok' });
+    }
+    expect(server.sockets).toHaveLength(1);
+  });
+
+  test.each([
+    [
+      'one too many',
+      CONTINUE.repeat(MAX_INFORMATIONAL_ANSWERS + 1) + DONE,
+      'more than 10 informational answers',
+    ],
+    [
+      'one whose header is too long',
+      `HTTP/1.1 100 Continue\r\na: ${'b'.repeat(20_000)}\r\n\r\n${DONE}`,
+      'an informational answer of more than 16 KiB',
+    ],
+  ])('fail the attempt: %s', async (_, answer, problem) => {
+    const server = await started(inPieces([answer]));
+    const result = await deliver(notifierFor(`http://127.0.0.1:${server.port}/`));
+    expect(result).toMatchObject({ outcome: 'failed', reason: `given up: ${problem}` });
+  });
+
+  test('are skipped over TLS', async () => {
+    const server = createTlsServer({ ...(cert && key ? { cert, key } : {}) }, (socket) =>
+      socket.on('error', () => undefined).on('data', () => socket.write(CONTINUE + DONE)),
+    );
+    const raw = await started(new RawServer((socket) => server.emit('connection', socket)));
+    const notifier = notifierFor(`https://localhost:${raw.port}/`, { tls: { ca: ca ?? '', identity: null } });
+    expect(await deliver(notifier)).toMatchObject({ outcome: 'delivered' });
+    expect(await deliver(notifier)).toMatchObject({ outcome: 'delivered' });
+  });
+
+  test('are no answer where the connection ends after them', async () => {
+    const server = await started(new RawServer((socket) => socket.once('data', () => socket.end(CONTINUE))));
+    const { outcome, reason } = await deliver(notifierFor(`http://127.0.0.1:${server.port}/`));
+    expect({ outcome, reason }).toEqual({
+      outcome: 'failed',
+      reason: 'the connection broke before an answer came',
+    });
+  });
+
+  test('are no switch of protocols', async () => {
+    const server = await started(
+      inPieces([`HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n${DONE}`]),
+    );
+    const { outcome } = await deliver(notifierFor(`http://127.0.0.1:${server.port}/`));
+    expect(outcome).toBe('failed');
+  });
 });
 
 test('a large answer is a success, time after time over one connection where it ends', async () => {

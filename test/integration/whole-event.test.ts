@@ -74,7 +74,7 @@ const WHOLE: Event = {
 };
 
 /** Members that only a body that was cut has. */
-const ONLY_CUT = ['recordTruncated', 'recordUrl'];
+const ONLY_CUT = ['recordTruncated', 'recordUrl', 'truncated'];
 
 /** What is said `everywhere` of a member, or in `mails` alone; null for what has no words of its own. */
 type Told = { everywhere: string } | { mails: string } | null;
@@ -94,6 +94,7 @@ const TOLD: Readonly<Record<keyof RenderedEvent | keyof RenderedEvent['data'], T
   transfer: null,
   recordTruncated: null,
   recordUrl: null,
+  truncated: null,
   skipped: { everywhere: 'A usual step before it was not seen.' },
   regression: { everywhere: 'The status moved backward.' },
   expectedBy: {

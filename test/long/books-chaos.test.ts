@@ -1,16 +1,17 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { clockBender } from '../chaos/daemon.ts';
 import { opening } from '../support/opening.ts';
-import { postgresFolder } from '../support/postgres-process.ts';
+import { needs, PARTS } from '../support/optional-parts.ts';
 import { Program } from '../support/program.ts';
+
+const OPTIONAL = needs(PARTS.postgres, PARTS.faketime);
 
 const { later } = opening();
 
 const RUN = join(import.meta.dirname, '../chaos/books.ts');
 
-test.skipIf(postgresFolder() === null || clockBender() === null)(
-  'the books of two days agree with what was made, with all faults around midnight (skipped without Debian’s postgresql and faketime)',
+test.skipIf(OPTIONAL.skip)(
+  `the books of two days agree with what was made, with all faults around midnight${OPTIONAL.note}`,
   async () => {
     const run = await Program.start(RUN, ['--seconds', '24', '--starting', '20', '--seed', '1']);
     // It ends all that it started, also where this test is out of time.

@@ -7,16 +7,19 @@ import { testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
-import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
+import { needs, PARTS } from '../support/optional-parts.ts';
+import { PostgresProcess } from '../support/postgres-process.ts';
 import { hashOf, ScriptedUpstream } from '../support/scripted-upstream.ts';
+
+const OPTIONAL = needs(PARTS.postgres);
 
 const { later, started, child } = opening();
 
 const TURNS = 30;
 const PER_TURN = 250;
 
-test.skipIf(postgresFolder() === null)(
-  'takes every event into a Postgres once that is killed by turns with the daemon (skipped without Debian’s postgresql)',
+test.skipIf(OPTIONAL.skip)(
+  `takes every event into a Postgres once that is killed by turns with the daemon${OPTIONAL.note}`,
   { timeout: 1_800_000 },
   async () => {
     const upstream = await started(new ScriptedUpstream(() => ({ records: [] })));

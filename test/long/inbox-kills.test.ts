@@ -5,8 +5,9 @@ import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { killByTurns, toldAndFound } from '../support/kill-by-turns.ts';
 import { opening } from '../support/opening.ts';
+import { needs, PARTS } from '../support/optional-parts.ts';
 import { freePort } from '../support/port.ts';
-import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
+import { PostgresProcess } from '../support/postgres-process.ts';
 import { Program } from '../support/program.ts';
 import { WEBHOOK_SECRET } from '../support/webhook-receiver.ts';
 
@@ -16,7 +17,7 @@ const EVENTS = 2_000;
 const KILLS = 30;
 const INBOX_PROGRAM = new URL('../support/inbox-program.ts', import.meta.url).pathname;
 
-const NOT_INSTALLED = postgresFolder() === null ? ' (not run: there is no Postgres on this machine)' : '';
+const POSTGRES = needs(PARTS.postgres);
 
 /** A consumer that can be killed and started again on its port; `said` counts what all of them said. */
 class KilledConsumer {
@@ -52,8 +53,8 @@ class KilledConsumer {
   }
 }
 
-test.skipIf(NOT_INSTALLED !== '')(
-  `consumer and daemon are killed by turns ${KILLS} times in ${EVENTS} events, and each event has its effect once${NOT_INSTALLED}`,
+test.skipIf(POSTGRES.skip)(
+  `consumer and daemon are killed by turns ${KILLS} times in ${EVENTS} events, and each event has its effect once${POSTGRES.note}`,
   async () => {
     const postgres = await PostgresProcess.start();
     later(() => postgres.close());

@@ -6,13 +6,13 @@ import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { Alertmanager } from '../support/alertmanager.ts';
 import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
-import { installed } from '../support/installed.ts';
 import { opening } from '../support/opening.ts';
+import { needs, PARTS } from '../support/optional-parts.ts';
 import { Prometheus, RULES_FILE } from '../support/prometheus.ts';
 
 const { later, started } = opening();
 
-const installation = installed('prometheus-alertmanager');
+const installation = needs(PARTS.alertmanager);
 
 /** The shipped rules, but for how long something has to hold before it is told: a sandbox lives faster. */
 async function quickRules(): Promise<string> {

@@ -6,19 +6,20 @@ import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { killByTurns, toldAndFound } from '../support/kill-by-turns.ts';
 import { opening } from '../support/opening.ts';
-import { PostgresProcess, postgresFolder } from '../support/postgres-process.ts';
+import { needs, PARTS } from '../support/optional-parts.ts';
+import { PostgresProcess } from '../support/postgres-process.ts';
 
 const { later, started, child } = opening();
 
 const EVENTS = Number(process.env.EVENTS ?? 2_000);
 const KILLS = Number(process.env.KILLS ?? 30);
 
-const NOT_INSTALLED = postgresFolder() === null ? ' (not run: there is no Postgres on this machine)' : '';
+const POSTGRES = needs(PARTS.postgres);
 
 type Row = { id: string; subject: string; sequence: string; position: string };
 
-test.skipIf(NOT_INSTALLED !== '')(
-  `Postgres and daemon are killed by turns ${KILLS} times in ${EVENTS} events, and each event has its row once${NOT_INSTALLED}`,
+test.skipIf(POSTGRES.skip)(
+  `Postgres and daemon are killed by turns ${KILLS} times in ${EVENTS} events, and each event has its row once${POSTGRES.note}`,
   async () => {
     const postgres = await PostgresProcess.start();
     later(() => postgres.close());

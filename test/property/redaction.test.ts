@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { loggedStatus, loggedType, withoutPrivateWords } from '../../src/log.ts';
 import { keptWithout } from '../../src/notifiers/kept.ts';
 import { secretsOfHeader, secretsOfLogin, secretsOfUrl } from '../../src/redact.ts';
 import { Secret } from '../../src/secret.ts';
@@ -149,4 +150,42 @@ test('a token in the place of the user of a URL is hidden, also as it is sent', 
   const { answer } = keptWithout(secretsOfUrl(new URL('http://0123456789abcdef:@proxy.example.com:3128')));
   const sent = Buffer.from('0123456789abcdef:').toString('base64');
   expect(answer(`407 for 0123456789abcdef, Basic ${sent}`)).toBe('407 for [secret], Basic [secret]');
+});
+
+describe('a log line', () => {
+  const words = fc.string({
+    unit: fc.constantFrom(...'abcdefghijklmnopqrstuvwxyz0123456789-_.~+'),
+    minLength: 12,
+    maxLength: 40,
+  });
+
+  test('shows no mail address and no marked secret, whatever stands around them', () => {
+    fc.assert(
+      fc.property(
+        words,
+        fc.constantFrom('whsec_', 'whsk_', 'sk_', 'ghp_', 'eyJhbGciOi.'),
+        fc.constantFrom(' ', '"', '/', '=', ':', ',', '<'),
+        (word, start, border) => {
+          const texts = [`${start}${word}`, `${word}@example.com`].map(
+            (text) => `a${border}${text}${border}b`,
+          );
+          for (const text of texts) {
+            expect(withoutPrivateWords(text)).not.toContain(word);
+            expect(loggedStatus(text)).not.toContain(word);
+          }
+        },
+      ),
+      RUNS,
+    );
+  });
+
+  test.each(['filled', 'in_flight', 'PARTIALLY-FILLED', ''])('shows the plain status %j', (status) => {
+    expect(loggedStatus(status)).toBe(status);
+    expect(loggedType(`intent.${status.toLowerCase()}`, status)).toBe(`intent.${status.toLowerCase()}`);
+  });
+
+  test('reads a text of a million characters once', () => {
+    const text = 'a'.repeat(1_000_000);
+    expect(withoutPrivateWords(text)).toBe(text);
+  });
 });

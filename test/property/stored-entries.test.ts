@@ -30,7 +30,7 @@ const names = fc.oneof(
   fc.string(),
   fc.constantFrom(
     ...LISTINGS.flatMap((listing) =>
-      ['polled', 'virtual', 'taken', 'same'].map((fact) => `${fact}:${listing}`),
+      ['polled', 'virtual', 'taken', 'same', 'limit', 'limitAt'].map((fact) => `${fact}:${listing}`),
     ),
     'sweptAtMs',
     'pages',
@@ -73,11 +73,12 @@ describe('transfers of a wallet that are under way', () => {
 test('facts of a wallet are numbers, whatever is stored in their place', () => {
   fc.assert(
     fc.property(fc.dictionary(names, foreign), (stored) => {
-      const { polled, takenAtMs, same, arrivals, ...facts } = parseFacts(stored, Date.now());
+      const { polled, takenAtMs, same, arrivals, limits, ...facts } = parseFacts(stored, Date.now());
       const numbers = [
         ...Object.values(facts),
         ...Object.values(arrivals),
         ...Object.values(takenAtMs),
+        ...Object.values(limits).flatMap(({ limit, atMs }) => [limit, atMs]),
         ...Object.values(polled).flatMap(({ atMs, virtual }) => [atMs, virtual]),
       ];
       for (const number of numbers) expect(Number.isFinite(number)).toBe(true);
@@ -88,7 +89,16 @@ test('facts of a wallet are numbers, whatever is stored in their place', () => {
 });
 
 test('a sweep goes on with a page and a cursor, or not at all, whatever is stored of it', () => {
-  const fields = fc.constantFrom('id', 'state', 'page', 'cursor', 'tries', 'movedAtMs');
+  const fields = fc.constantFrom(
+    'id',
+    'state',
+    'page',
+    'cursor',
+    'tries',
+    'movedAtMs',
+    'limit',
+    'cursorLimit',
+  );
   fc.assert(
     fc.property(fc.dictionary(fields, fc.oneof(foreign, fc.constant('running'))), (stored) => {
       const sweep = parseSweep(walletId('0xaa'), 'all', stored);
@@ -97,6 +107,10 @@ test('a sweep goes on with a page and a cursor, or not at all, whatever is store
       expect(Number.isInteger(sweep.tries)).toBe(true);
       expect(Number.isFinite(Number(sweep.id))).toBe(true);
       expect(sweep.cursor).not.toBe('');
+      expect(sweep.cursor === null).toBe(sweep.page === 1 && !stored.cursor);
+      for (const limit of [sweep.limit, sweep.cursorLimit]) {
+        expect(Number.isInteger(limit) && limit >= 1 && limit <= 50).toBe(true);
+      }
     }),
     { numRuns: 2_000 },
   );

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -45,12 +46,11 @@ export class Alertmanager {
       response.writeHead(200).end();
     });
     this.#server = receiver;
-    const receiverPort = await freePort();
-    receiver.listen(receiverPort, '127.0.0.1');
+    receiver.listen(0, '127.0.0.1');
     await once(receiver, 'listening');
     this.#folder = await mkdtemp(join(tmpdir(), 'intentwatch-alertmanager-'));
     const config = join(this.#folder, 'alertmanager.yml');
-    const url = `http://127.0.0.1:${receiverPort}/`;
+    const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
     const times = { group_wait: '1s', group_interval: '1s', repeat_interval: '1h' };
     await writeFile(
       config,

@@ -1,6 +1,4 @@
 import { execFile } from 'node:child_process';
-import { existsSync, realpathSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
   type Account,
@@ -16,19 +14,8 @@ import {
 } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { z } from 'zod';
+import { PARTS } from './optional-parts.ts';
 import { Program } from './program.ts';
-
-const INSTALLED = join(import.meta.dirname, '../../node_modules/.intentwatch-anvil/node_modules/.bin/anvil');
-
-/** The node that `npm test` installs; null where it is missing. */
-export const ANVIL = existsSync(INSTALLED) ? nativeProgram(realpathSync(INSTALLED)) : null;
-
-/** What stands in `.bin` only starts it, and leaves it behind when it is killed. */
-function nativeProgram(starter: string): string {
-  const arch = process.arch === 'x64' ? 'amd64' : process.arch;
-  const native = join(dirname(starter), `../anvil-${process.platform}-${arch}/bin/anvil`);
-  return existsSync(native) ? native : starter;
-}
 
 /** The first of the keys that anvil gives money to; everybody knows it. */
 const DEPLOYER = privateKeyToAccount('0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80');
@@ -86,10 +73,11 @@ export type AnvilChain = {
   close(): Promise<void>;
 };
 
-/** Starts a node whose final block is two behind the newest. Only where `ANVIL` is there. */
+/** Starts a node whose final block is two behind the newest. Only where anvil is installed. */
 export async function startAnvil(): Promise<AnvilChain> {
-  if (ANVIL === null) throw new Error('found no anvil, expected what `npm test` installs');
-  const program = await Program.run([ANVIL, '--port', '0', '--slots-in-an-epoch', '1']);
+  const anvil = PARTS.anvil.place;
+  if (anvil === null) throw new Error('found no anvil, expected what `npm run setup:all` installs');
+  const program = await Program.run([anvil, '--port', '0', '--slots-in-an-epoch', '1']);
   const [, address] = await program.line(/^Listening on (\S+)/);
   const url = `http://${address}`;
   const chain = defineChain({

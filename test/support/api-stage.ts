@@ -8,6 +8,7 @@ import { reloadable } from './reloadable.ts';
 import { hashOf, intentRecord, type Scripted, ScriptedUpstream } from './scripted-upstream.ts';
 
 export const READ_TOKEN = 'a-token-that-only-reads';
+export const CONSUME_TOKEN = 'a-token-that-consumes';
 export const ADMIN_TOKEN = 'a-token-that-does-all';
 
 /** A request to the API: what is left out is not sent. */
@@ -33,6 +34,8 @@ export type ApiStage = {
   /** Has an intent be in a status from now on. */
   say: (intent: string, status: string) => void;
   call: (call: Call) => Promise<Answered>;
+  /** Ends polling, so that Redis changes by requests and deliveries only. */
+  stopPolling: () => Promise<void>;
 };
 
 /** Sets the stage: two receivers get the events of two intents with metadata, a third one only events for operators. */
@@ -81,8 +84,9 @@ export async function apiStage(
       server: {
         host: '127.0.0.1',
         port: 0,
-        tokens: { read: READ_TOKEN, admin: ADMIN_TOKEN },
+        tokens: { read: READ_TOKEN, consume: CONSUME_TOKEN, admin: ADMIN_TOKEN },
         secretsKey: 'k'.repeat(32),
+        apiReceivers: { allowNetworks: ['127.0.0.0/8'], allowInsecure: true },
       },
       polling: { shortestWait: '1s', longestWait: '1s' },
       ...more,
@@ -96,6 +100,7 @@ export async function apiStage(
     write,
     say: (intent, status) => statuses.set(intent, { status, updatedAt: Math.floor(Date.now() / 1_000) }),
     call: (call) => callApi(url, call),
+    stopPolling: () => daemon.stopPolling(),
   };
 }
 

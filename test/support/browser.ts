@@ -1,16 +1,13 @@
-import { existsSync } from 'node:fs';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { onTestFailed } from 'vitest';
 import { z } from 'zod';
-
-const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
-
-/** Where a Chromium is: `CHROMIUM`, else where packages put it; null where there is none, and its tests are skipped. */
-export const CHROMIUM = [process.env.CHROMIUM ?? '', ...PLACES].find((path) => existsSync(path)) ?? null;
+import { PARTS } from './optional-parts.ts';
 
 /** Starts Chromium without a screen. Its own sandbox needs rights that a container does not give. */
 export async function startBrowser(): Promise<Browser> {
-  if (CHROMIUM === null) throw new Error('found no Chromium, expected one');
-  return chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
+  const executablePath = PARTS.chromium.place;
+  if (executablePath === null) throw new Error('found no Chromium, expected one');
+  return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] });
 }
 
 /** A page with all that must not happen on it: what it said on the console, and what it asked of other hosts. */
@@ -30,6 +27,9 @@ export async function watchedPage(
   page.on('pageerror', (error) => complaints.push(`error: ${error.message}`));
   page.on('request', (request) => {
     if (!request.url().startsWith(`${url}/`)) complaints.push(`request: ${request.url()}`);
+  });
+  onTestFailed(async () => {
+    console.error(`the page at ${page.url()}:`, await page.locator('body').innerText(), complaints);
   });
   await page.goto(`${url}/`);
   return { page, complaints };

@@ -23,6 +23,7 @@ import { SubjectStore } from '../../src/store/subjects.ts';
 import { commitParts } from './commit-parts.ts';
 import { testPrefix } from './daemon.ts';
 import { eventually } from './eventually.ts';
+import { hashOf } from './scripted-upstream.ts';
 
 /** A chain with endpoints, a token that is known on it, and one that pays. */
 export const CHAIN = '8453';
@@ -96,6 +97,24 @@ export function absent(endpoint: string): Reading {
   return { endpoint, host: `${endpoint}.example`, outcome: 'absent', isSynced: true, head: null };
 }
 
+/** Moves all times back by so many ms: what was due in so long is due now. */
+const PASS = `
+for _, kind in ipairs({ 'due', 'failed' }) do
+  for _, key in ipairs(redis.call('KEYS', KEYS[1] .. ':' .. kind .. ':*')) do
+    local all = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+    for i = 1, #all, 2 do redis.call('ZADD', key, string.format('%.0f', all[i + 1] - ARGV[1]), all[i]) end
+  end
+end
+for _, kind in ipairs({ 'endpoint', 'of' }) do
+  for _, key in ipairs(redis.call('KEYS', KEYS[1] .. ':' .. kind .. ':*')) do
+    for _, field in ipairs({ 'answeredAt', 'recoveredAt', 'probedAt', 'headAt', 'askedAt', 'seenAt', 'statedAt' }) do
+      local at = tonumber(redis.call('HGET', key, field) or '')
+      if at then redis.call('HSET', key, field, string.format('%.0f', at - ARGV[1])) end
+    end
+  end
+end
+return 0`;
+
 /** One process that feeds checks and works on them. */
 export type Verifier = { feed: CheckFeed; checks: Checks; signals: Signals; close(): Promise<void> };
 
@@ -109,6 +128,8 @@ export class ChecksStage {
   readonly log: EventLog;
   /** What the endpoints say. */
   script: Script = () => [found('own'), found('other')];
+  /** What reads the chain in each process, in place of the script. */
+  newReader: (() => ChainReader) | null = null;
   /** The transactions that were asked about. */
   readonly asked: string[] = [];
   readonly #open: Verifier[] = [];
@@ -130,7 +151,7 @@ export class ChecksStage {
     const reader: ChainReader = {
       chainId: CHAIN,
       endpoints: ['own', 'other'],
-      finalityHintMs: 1_000,
+      finalHead: async () => null,
       close: async () => undefined,
       read: async (txHash, { signal } = {}) => {
         this.asked.push(txHash);
@@ -144,7 +165,7 @@ export class ChecksStage {
         subjects,
         registry: new Registry(redis, this.keys, subjects),
       },
-      readers: new Map([[CHAIN, reader]]),
+      readers: new Map([[CHAIN, this.newReader?.() ?? reader]]),
       tokens: () => ({
         isListed: (token) => token === TOKEN || token === OTHER_TOKEN,
         isCheckable: () => true,
@@ -211,6 +232,48 @@ export class ChecksStage {
       claims,
     });
     return subject;
+  }
+
+  /** Makes checks of the deliveries of transfers whose records are gone, stated so long ago. */
+  async state(numbers: readonly number[], { agoMs }: { agoMs: number }): Promise<SubjectId[]> {
+    const nowMs = await redisTimeMs(this.redis);
+    const stated = numbers.map((number) => ({
+      subject: intentId(hashOf(number)),
+      intentHash: hashOf(number),
+      payment: 'destination' as const,
+      chainId: CHAIN,
+      txHash: txOf(number),
+      token: TOKEN,
+      amount: '1000',
+      sent: null,
+    }));
+    const checks = stated.map((one) => {
+      return { stated: one, sequence: 1, statedAtMs: nowMs - agoMs, updatedAt: null, corridor: null };
+    });
+    const lease = new FencedLease(this.redis, { lease: this.keys.checksLease, fence: this.keys.checksFence });
+    await eventually('they are fed, beside a feed that runs', async () => {
+      const token = (await this.redis.get(this.keys.checksLease)) ?? (await lease.hold());
+      const from = await this.store.cursor();
+      return token !== null && (await this.store.feed({ token, from, to: from }, checks)) !== null;
+    });
+    await lease.release();
+    return stated.map(({ subject }) => subject);
+  }
+
+  /** Has time pass for all that is noted of checks and endpoints in Redis. */
+  async pass(ms: number): Promise<void> {
+    await this.redis.eval(PASS, 1, this.keys.checks, String(ms));
+  }
+
+  /** How long until the delivery of a transfer is read again, ms. */
+  async dueInMs(subject: SubjectId): Promise<number> {
+    const due = await this.redis.zscore(`${this.keys.checks}:due:${CHAIN}`, `${subject}|destination`);
+    return Number(due) - (await redisTimeMs(this.redis));
+  }
+
+  /** How many checks wait for an endpoint: until it answers, or until its final head has come so far. */
+  async waitingFor(endpoint: string, what: 'failed' | 'until'): Promise<number> {
+    return this.redis.zcard(`${this.keys.checks}:${what}:${CHAIN}|${endpoint}`);
   }
 
   /** All events, in the order of the log. */

@@ -21,5 +21,13 @@ export const VECTORS = z
         deliveries: z.array(z.object({ event: z.custom<AnyEvent>(), verdict: z.string() })),
       }),
     ),
+    facts: z.array(z.object({ name: z.string(), event: z.custom<AnyEvent>(), fact: z.string() })),
+    lives: z.array(
+      z.object({
+        name: z.string(),
+        events: z.array(z.custom<AnyEvent>()),
+        tables: z.record(z.string(), z.array(z.array(z.string().nullable()))),
+      }),
+    ),
   })
   .parse(JSON.parse(readFileSync(new URL('../../consumer/vectors.json', import.meta.url), 'utf8')));

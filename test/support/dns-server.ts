@@ -2,8 +2,6 @@ import { createSocket, type Socket } from 'node:dgram';
 import { isIP } from 'node:net';
 
 const TYPES: Readonly<Record<number, 'A' | 'AAAA'>> = { 1: 'A', 28: 'AAAA' };
-const TTL_SECONDS = 60;
-
 /** A question for the addresses of a name, in lower case and without a dot at its end. */
 export type DnsQuestion = { name: string; type: 'A' | 'AAAA' };
 
@@ -14,6 +12,8 @@ export type DnsAnswer = readonly string[] | 'no such name' | 'server failure' | 
 export class DnsServer {
   readonly #socket: Socket = createSocket('udp4');
   readonly asked: DnsQuestion[] = [];
+  /** How long an answer may be reused; with 0, each connection asks again. */
+  ttlSeconds = 60;
   answer: (question: DnsQuestion) => DnsAnswer;
 
   constructor(answer: (question: DnsQuestion) => DnsAnswer) {
@@ -47,7 +47,8 @@ export class DnsServer {
     const type = TYPES[query.readUInt16BE(end)];
     const answer = type === undefined ? [] : this.#ask({ name, type });
     if (answer === 'nothing') return null;
-    const records = typeof answer === 'string' ? [] : answer.map(record);
+    const records =
+      typeof answer === 'string' ? [] : answer.map((address) => record(address, this.ttlSeconds));
     const header = Buffer.from(query.subarray(0, 12));
     const code = answer === 'no such name' ? 3 : answer === 'server failure' ? 2 : 0;
     // An answer, recursion desired and available.
@@ -74,13 +75,13 @@ function readName(query: Buffer): { name: string; end: number } {
 }
 
 /** A resource record for the name of the question, which a pointer stands for. */
-function record(address: string): Buffer {
+function record(address: string, ttlSeconds: number): Buffer {
   const data = isIP(address) === 4 ? Buffer.from(address.split('.').map(Number)) : ipv6Bytes(address);
   const head = Buffer.alloc(12);
   head.writeUInt16BE(0xc00c, 0);
   head.writeUInt16BE(isIP(address) === 4 ? 1 : 28, 2);
   head.writeUInt16BE(1, 4);
-  head.writeUInt32BE(TTL_SECONDS, 6);
+  head.writeUInt32BE(ttlSeconds, 6);
   head.writeUInt16BE(data.length, 10);
   return Buffer.concat([head, data]);
 }

@@ -34,7 +34,7 @@ const inbox: typeof postgres = {
 async function withoutInbox(handle: Parameters<typeof postgres.run>[1]): Promise<boolean> {
   const client = await pool.connect();
   await client.query('BEGIN');
-  await handle(client, { lastSequence: null, isStale: false });
+  await handle(client, { fact: 'status', lastSequence: null, isStale: false, isRecordStale: false });
   await client.query('COMMIT');
   client.release();
   return true;

@@ -70,24 +70,29 @@ export class PlanStage {
   /** Names subjects in one subscription, so that somebody wants them, and gives them a place in the plan of this clock. */
   async name(named: readonly SubjectId[], lane: 'first' | 'fair' = 'fair'): Promise<void> {
     const at = String(Date.now());
+    const naming = this.redis.pipeline();
     for (const subject of named) {
-      await this.redis.hset(this.keys.wanted, `s|${subject}`, at);
-      await this.redis.hset(this.keys.claims(subject), `s|${subject}`, `${at}::1`);
+      naming.hset(this.keys.wanted, `s|${subject}`, at);
+      naming.hset(this.keys.claims(subject), `s|${subject}`, `${at}::1`);
     }
+    await naming.exec();
     if (lane === 'fair') await this.plan.track(named);
     else await this.#nameFirst(named);
   }
 
   async #nameFirst(named: readonly SubjectId[]): Promise<void> {
     const keys = this.keys;
-    for (const subject of named) await this.redis.hdel(keys.claims(subject), `s|${subject}`);
-    const roots = named.flatMap((subject) => [`s|${subject}`, subject]);
+    const forgetting = this.redis.pipeline();
+    for (const subject of named) forgetting.hdel(keys.claims(subject), `s|${subject}`);
+    await forgetting.exec();
+    const roots = named.flatMap((subject) => [`s|${subject}`, subject, '', '']);
     await this.redis.iwWant(
       keys.wanted,
       keys.plan('status'),
       keys.claims(''),
       keys.subject(''),
       this.#atMs(),
+      keys.since,
       ...roots,
     );
   }
@@ -147,7 +152,8 @@ export class PlanStage {
   async run(
     seconds: number,
     look: (member: string, start: PollStart) => Promise<{ outcome: PollEnd; next: StageEnd }>,
-    stepMs = 50,
+    // A minute and more is watched in coarser steps: most of them claim nothing.
+    stepMs = seconds < 60 ? 50 : 200,
   ): Promise<Map<string, number>> {
     const polled = new Map<string, number>();
     const endMs = this.nowMs + seconds * 1_000;

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
 
 /**
@@ -7,26 +8,37 @@ import { createServer } from 'node:net';
  */
 const LOWEST = 20_000;
 const HIGHEST = 32_000;
-const MOST_TRIES = 100;
+const COUNT = HIGHEST - LOWEST;
 
-/** Of the upper half each process that runs test files has a part of its own; the lower half is all others'. */
-const HALF = (HIGHEST - LOWEST) / 2;
-const PROCESSES = 16;
-const worker = process.env.VITEST_POOL_ID;
-const COUNT = worker === undefined ? HALF : HALF / PROCESSES;
-const FIRST = worker === undefined ? LOWEST : LOWEST + HALF + (Number(worker) % PROCESSES) * COUNT;
-
-/** Chance keeps two runs on one machine apart. */
+/** Chance keeps most searches of two processes apart. */
 let place = randomInt(COUNT);
 
-/** A loopback port on which nobody listens, and which no other test was given of late. */
+/**
+ * A loopback port on which nobody listens. It is reserved until this process ends: no other test gets it meanwhile, in
+ * this process or in another one, though its server stops and starts again.
+ */
 export async function freePort(): Promise<number> {
-  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+  for (let tries = 0; tries < COUNT; tries += 1) {
     place = (place + 1) % COUNT;
-    const port = FIRST + place;
-    if (await isFree(port)) return port;
+    const port = LOWEST + place;
+    if ((await reserve(port)) && (await isFree(port))) return port;
   }
-  throw new Error(`found ${MOST_TRIES} ports in use, expected a free one of the ${COUNT} from ${FIRST} on`);
+  throw new Error(`found ${COUNT} ports in use from ${LOWEST} on, expected a free one`);
+}
+
+/**
+ * Reserves a port among test processes by its UDP twin, which only one socket can hold; the servers use TCP. Returns
+ * false when another one holds it.
+ */
+async function reserve(port: number): Promise<boolean> {
+  const socket = createSocket('udp4');
+  return new Promise((resolve) => {
+    socket.once('error', () => socket.close(() => resolve(false)));
+    socket.bind({ port, address: '127.0.0.1', exclusive: true }, () => {
+      socket.unref();
+      resolve(true);
+    });
+  });
 }
 
 async function isFree(port: number): Promise<boolean> {

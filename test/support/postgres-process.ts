@@ -1,22 +1,9 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
 import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
+import { PARTS } from './optional-parts.ts';
 import { freePort } from './port.ts';
-
-/** Debian keeps them out of `PATH`, one folder per version. */
-const DEBIAN = '/usr/lib/postgresql';
-
-/** The folder of `initdb` and `postgres`, or null where Postgres is not installed: Debian's package is `postgresql`. */
-export function postgresFolder(): string | null {
-  const versions = existsSync(DEBIAN) ? readdirSync(DEBIAN).sort((a, b) => Number(b) - Number(a)) : [];
-  const folders = [
-    ...(process.env.PATH ?? '').split(delimiter),
-    ...versions.map((version) => join(DEBIAN, version, 'bin')),
-  ];
-  return folders.find((folder) => existsSync(join(folder, 'initdb'))) ?? null;
-}
 
 type Owner = { uid?: number; gid?: number };
 
@@ -133,7 +120,7 @@ export class PostgresProcess {
 }
 
 function installedFolder(): string {
-  const bin = postgresFolder();
+  const bin = PARTS.postgres.place;
   if (bin === null) throw new Error('found no initdb, expected Postgres: apt-get install postgresql');
   return bin;
 }

@@ -111,7 +111,7 @@ export class Program {
     return this.#ended;
   }
 
-  /** Sends a signal and waits for the end; returns also how long that took. */
+  /** Sends a signal and waits for the end; returns also how long that took, to be shown. */
   async end(signal: NodeJS.Signals): Promise<Ending & { tookMs: number }> {
     const startMs = performance.now();
     this.send(signal);

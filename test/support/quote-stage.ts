@@ -40,6 +40,42 @@ export async function signedQuote(expiresAt = IN_2100, signer = QUOTE_SIGNER): P
   };
 }
 
+/** What the quote moves, on its two chains. */
+export const PROMISED_TOKENS = {
+  source: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913',
+  destination: '0x0b2c639c533813f4aa9d7837caf62653d097ff85',
+};
+
+/** The delivery of the transfer, without its amount. */
+export const destinationTx = {
+  chainId: 10,
+  txHash: `0x${'d7'.repeat(32)}`,
+  token: PROMISED_TOKENS.destination,
+};
+
+/** Its funding. */
+export const sourceTx = {
+  chainId: QUOTE_CHAIN,
+  txHash: `0x${'51'.repeat(32)}`,
+  token: PROMISED_TOKENS.source,
+  amount: '1000000',
+};
+
+/** The quote with what it promises: at least 994,000 units of the destination token. */
+export async function promisingQuote(): Promise<JsonObject> {
+  return {
+    ...(await signedQuote()),
+    destination: {
+      chainId: 10,
+      token: PROMISED_TOKENS.destination,
+      recipient: '0x52908400098527886e0f7030069857d2e4169ee7',
+      amountOut: '999000',
+      minAmountOut: '994000',
+    },
+    fees: [{ type: 'solver', token: PROMISED_TOKENS.source, amount: '1000' }],
+  };
+}
+
 /** The chains, with a signer that signs, none, or what is no signer. */
 export function chainsWith(signer: string | null): Scripted {
   return { status: 200, body: JSON.stringify([{ chainId: QUOTE_CHAIN, quoteSigner: signer }]) };

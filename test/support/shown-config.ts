@@ -13,6 +13,7 @@ export const PAGE_ENV = {
   UPSTREAM_API_KEY: 'key-1',
   INTENTWATCH_TOKEN: 'token-of-16-char',
   INTENTWATCH_READ_TOKEN: 'token-for-reading',
+  INTENTWATCH_CONSUME_TOKEN: 'token-for-consuming',
   REDIS_URL: 'redis://redis:6379',
   SMTP_URL: 'smtp://127.0.0.1:1025',
   WALLET: '0x52908400098527886e0f7030069857d2e4169ee7',

@@ -20,6 +20,10 @@ export type StageConfig = {
   /** Left out: a free one. */
   port?: number;
   receiver: { url: string; secret: string };
+  /** The event types that the receiver gets; left out: the default. */
+  receiverEvents?: string[];
+  /** How long an attempt may take, as the config has it. */
+  receiverTimeout?: string;
   /** Receivers beside the one. */
   others?: { name: string; url: string; secret: string }[];
   subscriptions: object[];
@@ -98,6 +102,8 @@ export class Stage {
     dataDir,
     port = 0,
     receiver,
+    receiverEvents,
+    receiverTimeout,
     others = [],
     subscriptions,
   }: StageConfig): Promise<string> {
@@ -120,6 +126,8 @@ export class Stage {
           secrets: [secret],
           allowPrivateNetwork: true,
           allowInsecure: true,
+          ...(receiverEvents === undefined ? {} : { events: receiverEvents }),
+          ...(receiverTimeout === undefined ? {} : { timeout: receiverTimeout }),
         }),
       ),
       subscriptions,

@@ -26,6 +26,7 @@ export function webhookReceiver(url: string, changes: Partial<WebhookReceiver> =
     allowPrivateNetwork: true,
     allowNetworks: [],
     allowInsecure: true,
+    apiNetworks: null,
     ...changes,
   };
 }

@@ -4,7 +4,8 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { httpUrl, isPrivateHost } from '../../src/config/fields/urls.ts';
 import { isRefusedAddress } from '../../src/network/refused-addresses.ts';
-import { guardedConnector, refusedBeyond } from '../../src/notifiers/webhook/address-guard.ts';
+import { type AddressRule, apiRules, ownRules, refusalOf } from '../../src/notifiers/address-rules.ts';
+import { guardedConnector } from '../../src/notifiers/webhook/address-guard.ts';
 
 /** Where the system would have connected. Nothing does here: the last step before the network is taken away. */
 class NetworkCut extends Error {
@@ -45,15 +46,20 @@ function answering(answers: readonly (readonly string[])[]): { lookup: LookupFun
   return { lookup, asked };
 }
 
+/** The rules of a receiver of the config that allows some networks. */
+function allowing(networks: readonly string[]): AddressRule[] {
+  return ownRules({ allowPrivateNetwork: false, allowNetworks: networks });
+}
+
 async function attempt(
   text: string,
   { lookup, asked }: { lookup: LookupFunction; asked: string[] },
-  networks: readonly string[] = [],
+  rules: readonly AddressRule[] = allowing([]),
 ): Promise<Verdict> {
   const url = httpUrl(text);
   if (url === null) return { verdict: 'no URL', lookups: 0, to: '' };
   const before = asked.length;
-  const connect = guardedConnector({ timeout: 5_000, lookup, isRefused: refusedBeyond(networks) });
+  const connect = guardedConnector({ timeout: 5_000, lookup, rules });
   // As undici asks its connector.
   const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1');
   const target = { hostname, host: url.host, protocol: url.protocol, port: url.port };
@@ -195,14 +201,55 @@ describe('networks that a receiver allows', () => {
     ['http://127.0.0.1/', 'refused'],
     ['http://[fd13::1]/', 'refused'],
   ])('%s: %s', async (text, verdict) => {
-    const found = await attempt(text, answering([[]]), ['10.1.0.0/16', 'fd12::/16']);
+    const found = await attempt(text, answering([[]]), allowing(['10.1.0.0/16', 'fd12::/16']));
     expect(found).toMatchObject({ verdict });
   });
 
   test('count for what a name leads to, and for nothing beside it', async () => {
     const names = answering([['10.1.2.3', '10.2.0.1', 'fd12::1']]);
-    const found = await attempt('https://hooks.example.com/', names, ['10.1.0.0/16', 'fd12::/16']);
+    const found = await attempt('https://hooks.example.com/', names, allowing(['10.1.0.0/16', 'fd12::/16']));
     expect(found).toMatchObject({ verdict: 'connects', to: '10.1.2.3 fd12::1' });
+  });
+});
+
+describe('networks that server.apiReceivers permits', () => {
+  const NETWORKS = ['10.1.0.0/16', 'fd12::/16'];
+  const limited = (own: {
+    allowPrivateNetwork: boolean;
+    allowNetworks: readonly string[];
+  }): AddressRule[] => [...apiRules({ apiNetworks: NETWORKS }), ...ownRules(own)];
+  const ALL = { allowPrivateNetwork: true, allowNetworks: [] };
+
+  test.each([
+    ['http://93.184.215.14/', ALL, 'connects'],
+    ['http://10.1.2.3/', ALL, 'connects'],
+    ['http://[::ffff:10.1.2.3]/', ALL, 'connects'],
+    ['http://[64:ff9b::10.1.2.3]/', ALL, 'refused'],
+    ['http://10.2.0.1/', ALL, 'refused'],
+    ['http://127.0.0.1/', { allowPrivateNetwork: false, allowNetworks: ['127.0.0.0/8'] }, 'refused'],
+    ['http://10.1.2.3/', { allowPrivateNetwork: false, allowNetworks: ['10.1.3.0/24'] }, 'refused'],
+    ['http://10.1.3.3/', { allowPrivateNetwork: false, allowNetworks: ['10.0.0.0/8'] }, 'connects'],
+  ])('%s with %j: %s', async (text, own, verdict) => {
+    expect(await attempt(text, answering([[]]), limited(own))).toMatchObject({ verdict });
+  });
+
+  test('count for what a name leads to, whatever the receiver allows', async () => {
+    const names = answering([['10.1.2.3', '127.0.0.1', '::1', 'fd12::1'], ['127.0.0.1']]);
+    const first = await attempt('https://hooks.example.com/', names, limited(ALL));
+    expect(first).toMatchObject({ verdict: 'connects', to: '10.1.2.3 fd12::1' });
+    const second = await attempt('https://hooks.example.com/', names, limited(ALL));
+    expect(second).toMatchObject({ verdict: 'refused' });
+  });
+
+  test('a refusal by them shows no address, and one by the receiver does', () => {
+    const found = [{ address: '127.0.0.1' }, { address: '10.1.2.3' }];
+    const narrow = limited({ allowPrivateNetwork: false, allowNetworks: ['10.1.3.0/24'] });
+    expect(refusalOf(found, narrow).message).toBe(
+      'private or reserved address; only server.apiReceivers.allowNetworks permits it',
+    );
+    expect(refusalOf(found.slice(1), narrow).message).toBe(
+      'private or reserved address (10.1.2.3); only allowNetworks or allowPrivateNetwork permits it',
+    );
   });
 });
 

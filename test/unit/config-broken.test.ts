@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { Alias } from 'yaml';
 import { ConfigError, renderProblems } from '../../src/config/file/errors.ts';
 import { loadConfig } from '../../src/config/file/load.ts';
 
@@ -79,26 +80,22 @@ describe('what is no readable file is refused', () => {
   });
 });
 
-test('thousands of aliases cost no more than what they stand for', async () => {
+test('thousands of aliases are read in one pass', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-config-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const file = join(folder, 'intentwatch.yaml');
   const head = readFileSync(minimal, 'utf8').split('subscriptions:')[0];
-  const timed = async (receivers: (index: number) => string): Promise<number> => {
-    const subscriptions = Array.from(
-      { length: 2_000 },
-      (_, index) =>
-        `  - { name: s${index}, intents: ["0x${index.toString(16).padStart(64, '0')}"], receivers: ${receivers(index)} }`,
-    );
-    await writeFile(file, [head, 'subscriptions:', ...subscriptions].join('\n'));
-    const startedAt = performance.now();
-    const { subscriptions: read } = await loadConfig(file, {});
-    expect(read.map((one) => one.receivers)).toEqual(Array(2_000).fill(['backend']));
-    return performance.now() - startedAt;
-  };
-  const writtenMs = await timed(() => '[backend]');
-  const aliasMs = await timed((index) => (index === 0 ? '&r [backend]' : '*r'));
-  expect(aliasMs / writtenMs).toBeLessThan(4);
+  const subscriptions = Array.from({ length: 2_000 }, (_, index) => {
+    const intent = `0x${index.toString(16).padStart(64, '0')}`;
+    return `  - { name: s${index}, intents: ["${intent}"], receivers: ${index === 0 ? '&r [backend]' : '*r'} }`;
+  });
+  await writeFile(file, [head, 'subscriptions:', ...subscriptions].join('\n'));
+  // The parser's own way searches the document from its start for each alias.
+  const search = vi.spyOn(Alias.prototype, 'resolve');
+  onTestFinished(() => search.mockRestore());
+  const { subscriptions: read } = await loadConfig(file, {});
+  expect(read.map((one) => one.receivers)).toEqual(Array(2_000).fill(['backend']));
+  expect(search).not.toHaveBeenCalled();
 });
 
 describe('a malformed redis.url is refused with its place', () => {

@@ -1,6 +1,7 @@
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/file/load.ts';
 
 const folder = join(import.meta.dirname, '../fixtures/config/valid');
@@ -52,10 +53,12 @@ test('a file with only what is required gets the documented defaults', async () 
     server: {
       host: '127.0.0.1',
       port: 9464,
-      tokens: { read: null, admin: [] },
+      tokens: { read: null, consume: null, admin: [] },
       secretsKey: null,
+      apiReceivers: { allowNetworks: [], allowInsecure: false, proxies: [], types: ['webhook', 'email'] },
       console: true,
       publicUrl: null,
+      trustProxy: [],
     },
     log: { level: 'info', format: null },
     books: null,
@@ -91,6 +94,7 @@ test('a file with only what is required gets the documented defaults', async () 
       },
     ],
     handedQuotes: [],
+    warnings: [],
   });
   expect(receivers).toMatchObject([
     {
@@ -139,6 +143,12 @@ test('a file with every key is read as it says', async () => {
   expect(config.retentionMs).toBe(5 * 86_400_000);
   expect(config.server).toMatchObject({ host: '::1', port: 0, publicUrl: 'https://watch.example.com/a' });
   expect(config.server.tokens.admin[0]?.reveal()).toBe('token-of-16-char');
+  expect(config.server.apiReceivers).toEqual({
+    allowNetworks: ['10.1.0.0/16', 'fd12::/16'],
+    allowInsecure: true,
+    proxies: ['http://proxy.example.com:3128'],
+    types: ['webhook', 'postgres'],
+  });
   expect(config.log).toEqual({ level: 'warn', format: 'pretty' });
   expect(config.smtp?.url.reveal()).toBe('smtps://u:p@mail.example.com');
   expect(config.smtp?.from).toBe('"Transfers, all" <transfers@example.com>');
@@ -341,6 +351,14 @@ describe('variables', () => {
     expect(config.receivers.map(({ retries }) => retries.delaysMs)).toEqual([[1000], [1000]]);
   });
 
+  test('make no metadata of more than 4,096 bytes as JSON in UTF-8', async () => {
+    const load = (TEXT: string) => loadConfig(file, { KEY: 'k', PORT: '1', SECRET, TEXT });
+    // {"text":"…"} has 11 bytes beside the text.
+    const fits = `${'é'.repeat(2_042)}x`;
+    expect((await load(fits)).subscriptions[0]?.metadata).toEqual({ text: fits });
+    await expect(load(`${fits}x`)).rejects.toThrow(/metadata: .*expected at most 4096 bytes of metadata/);
+  });
+
   test('cannot change the structure of the file', async () => {
     const TEXT = '}\nreceivers: []\n# "\': [x, ${KEY}, *a, !b';
     const config = await loadConfig(file, { KEY: 'k', PORT: '1', SECRET, TEXT });
@@ -387,4 +405,35 @@ test('a webhook with TLS files has what they hold, relative to the config file',
   expect(both?.identity?.key.reveal()).toBe(await pem('client-key.pem'));
   expect(caOnly).toEqual({ ca: await pem('ca.pem'), identity: null });
   expect(none).toBeNull();
+});
+
+describe('patterns of events that match no type of the catalogue', () => {
+  async function warningsOf(events: string, env: NodeJS.ProcessEnv = {}): Promise<string[]> {
+    const minimal = await readFile(join(folder, 'minimal.yaml'), 'utf8');
+    const own = await mkdtemp(join(tmpdir(), 'intentwatch-patterns-'));
+    onTestFinished(() => rm(own, { recursive: true }));
+    const file = join(own, 'intentwatch.yaml');
+    await writeFile(
+      file,
+      minimal.replace('    type: webhook\n', `    type: webhook\n    events: ${events}\n`),
+    );
+    const { warnings } = await loadConfig(file, env);
+    return warnings.map(({ line, path, message }) => `${line} ${path}: ${message}`);
+  }
+
+  test('are warnings with their place and the nearest type', async () => {
+    expect(await warningsOf('["intent.fillled", "!*.updatd", "intent.*", "thing.happened-here"]')).toEqual([
+      '7 receivers[0].events[0]: found "intent.fillled", expected a pattern that matches a known event type, like "intent.filled"',
+      expect.stringMatching(
+        /^7 receivers\[0\]\.events\[1\]: found "!\*\.updatd", expected .*, like "[a-z-]+\.updated"$/,
+      ),
+      '7 receivers[0].events[3]: found "thing.happened-here", expected a pattern that matches a known event type',
+    ]);
+  });
+
+  test('that come from a variable are not shown', async () => {
+    expect(await warningsOf('["${PATTERN}"]', { PATTERN: 'secretive.matter' })).toEqual([
+      '7 receivers[0].events[0]: found a value from ${PATTERN}, expected a pattern that matches a known event type',
+    ]);
+  });
 });

@@ -87,6 +87,32 @@ describe('expansion', () => {
   });
 
   test.each([
+    `whsk_${'Zqx4'.repeat(8)}`,
+    `whsec_${'Zqx4'.repeat(8)}`,
+    `sk_live_${'a'.repeat(24)}`,
+    `AKIA${'IOSFODNN7EXA'}`,
+    `f${'0123456789abcdef'.repeat(4)}`,
+    `Ab1${'x'.repeat(80)}`,
+  ])('prints no secret that was written as the name of a variable: %s', (name) => {
+    const { problems, variables } = expandVariables(`\${${name}}`, NOTHING);
+    expect([variables, problems]).toEqual([
+      ['…'],
+      [expect.stringMatching(/^found \$\{…\}, which is not set/)],
+    ]);
+    expect(expandVariables(`\${${name}:-other}`, NOTHING).variables).toEqual(['…']);
+  });
+
+  test.each([
+    'NPM_TOKEN',
+    'WEBHOOK_SECRET_2',
+    'sk',
+    'api_key_of_the_treasury',
+    'backend1',
+  ])('prints the name %s of a variable', (name) => {
+    expect(expandVariables(`\${${name}}`, NOTHING).variables).toEqual([name]);
+  });
+
+  test.each([
     '${',
     '${}',
     '${1A}',

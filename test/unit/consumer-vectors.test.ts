@@ -1,6 +1,14 @@
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import { claimEventInSqlite, createVerifier, SQLITE_TABLES, WebhookError } from '../../consumer/src/index.ts';
+import {
+  claimEventInSqlite,
+  createConsumer,
+  createVerifier,
+  EVENT_TYPES,
+  factOf,
+  SQLITE_TABLES,
+  WebhookError,
+} from '../../consumer/src/index.ts';
 import { VECTORS } from '../support/consumer-vectors.ts';
 
 type Pairs = readonly (readonly [string, string])[];
@@ -50,6 +58,27 @@ test.each(VECTORS.handling)('the inbox of SQLite: $name', ({ deliveries }) => {
     const claim = claimEventInSqlite(database, event);
     expect(claim === null ? 'handled' : claim.isStale ? 'stale' : 'new').toBe(verdict);
   }
+});
+
+test.each(VECTORS.facts)('$name is about $fact', ({ event, fact }) => {
+  expect(factOf(event).name).toBe(fact);
+});
+
+test('every event type of the catalogue has a vector of its fact', () => {
+  const named = VECTORS.facts.map(({ event }) => event.type);
+  expect(EVENT_TYPES.filter((type) => !named.includes(type))).toEqual([]);
+});
+
+test.each([
+  0,
+  -1,
+  Number.NaN,
+  Number.POSITIVE_INFINITY,
+])('a tolerance of %s seconds is refused when the verifier is made', (toleranceSeconds) => {
+  const secrets = `whsec_${Buffer.alloc(32, 1).toString('base64')}`;
+  const message = `toleranceSeconds: found ${toleranceSeconds}, expected a finite positive number of seconds`;
+  expect(() => createVerifier({ secrets, toleranceSeconds })).toThrow(message);
+  expect(() => createConsumer({ secrets, toleranceSeconds })).toThrow(message);
 });
 
 test('every reason to refuse that a sender can cause has a vector', () => {

@@ -31,7 +31,7 @@ const EVENTS = [
   event('available', '1006', 4),
 ];
 const problemsOf = (events: RenderedEvent[]): string[] =>
-  accountRoute({ answers: ANSWERS, events, movedByMillionths: 5_000n, overtaken: false }).problems;
+  accountRoute({ answers: ANSWERS, events, movedByMillionths: 5_000n, hasUnused: false }).problems;
 
 describe('the account of a route', () => {
   test('adds up when each piece of news came once', () => {
@@ -39,9 +39,15 @@ describe('the account of a route', () => {
       answers: ANSWERS,
       events: EVENTS.toReversed(),
       movedByMillionths: 5_000n,
-      overtaken: false,
+      hasUnused: false,
     });
     expect(sums).toEqual({ shown: 6, due: 4, told: 4, problems: [] });
+  });
+
+  test('leaves out which events came where an answer was not used', () => {
+    const account = { answers: ANSWERS, movedByMillionths: 5_000n, hasUnused: true };
+    expect(accountRoute({ ...account, events: EVENTS.slice(0, 3) }).problems).toEqual([]);
+    expect(accountRoute({ ...account, events: EVENTS.slice(1) }).problems).toHaveLength(1);
   });
 
   test.each([

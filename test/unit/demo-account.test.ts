@@ -50,6 +50,7 @@ function sums(run: {
   told: readonly Told[];
   apartMs?: number;
   rules?: Parameters<typeof account>[0]['rules'];
+  slackMsOf?: (subject: string) => number;
 }): Account {
   return account({
     transitions: [],
@@ -57,6 +58,7 @@ function sums(run: {
     events: events(run.told),
     isWatched: () => true,
     ...(run.rules ? { rules: run.rules } : {}),
+    ...(run.slackMsOf ? { slackMsOf: run.slackMsOf } : {}),
   });
 }
 
@@ -193,6 +195,17 @@ describe('the account explains', () => {
     const run = { said: [PENDING, FILLED, SETTLED], told: [TOLD_PENDING, { ...SETTLED, from: 'pending' }] };
     expect(sums({ ...run, apartMs: 100 })).toMatchObject({ problems: [], tolerated: { overtaken: 1 } });
     expect(sums({ ...run, apartMs: 5_000 }).problems).toHaveLength(1);
+  });
+
+  test('an answer that was overtaken after long, of a subject of which the watcher says so', () => {
+    const told = [TOLD_PENDING, { ...SETTLED, from: 'pending' }];
+    const run = { said: [PENDING, FILLED, SETTLED], told, apartMs: 5_000 };
+    const slackMsOf = (slow: string) => (subject: string) => (subject === slow ? 60_000 : 250);
+    expect(sums({ ...run, slackMsOf: slackMsOf(SUBJECT) })).toMatchObject({
+      problems: [],
+      tolerated: { overtaken: 1 },
+    });
+    expect(sums({ ...run, slackMsOf: slackMsOf('intent:0x2') }).problems).toHaveLength(1);
   });
 
   test('what was told of nothing, for it was history', () => {

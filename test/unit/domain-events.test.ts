@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Transition } from '../../src/domain/changes/decision.ts';
 import { RENDERED_EVENT } from '../../src/domain/events/event-schema.ts';
-import { EVENT_TYPES, OPERATOR_TYPES } from '../../src/domain/events/event-types.ts';
-import { isOperatorType, wantsType } from '../../src/domain/events/filter.ts';
+import { EVENT_TYPES, OPERATOR_TYPES, TEST_TYPE } from '../../src/domain/events/event-types.ts';
+import { isOperatorType, matchGlob, wantsType } from '../../src/domain/events/filter.ts';
 import { type EventParts, eventId, makeEvent } from '../../src/domain/events/make-event.ts';
 import { type RenderedSubscription, renderEvent } from '../../src/domain/events/render.ts';
 
@@ -24,6 +24,16 @@ const PARTS: EventParts = {
 };
 
 describe('patterns of events', () => {
+  test.each([
+    ['***…x', `${'*'.repeat(127)}x`, 'intent.incomplete-deposit'],
+    ['*a*a…x', `${'*a'.repeat(63)}x`, 'a'.repeat(200)],
+    ['*aa…b', `*${'a'.repeat(126)}b`, 'a'.repeat(200)],
+  ])('are matched in a bounded number of steps: %s', (_, pattern, type) => {
+    const { matches, steps } = matchGlob(pattern, type);
+    expect(matches).toBe(false);
+    expect(steps).toBeLessThanOrEqual((pattern.length + 1) * (type.length + 1));
+  });
+
   test.each<[string[], string, boolean]>([
     [['*'], 'intent.filled', true],
     [[], 'intent.filled', false],
@@ -54,6 +64,8 @@ describe('patterns of events', () => {
     [['upstream.*'], 'upstream.unreachable', true],
     [['*', 'upstream.unreachable'], 'upstream.unreachable', true],
     [['upstream.*'], 'receiver.failing', false],
+    [['*'], 'intentwatch.storage_truncated', false],
+    [['intentwatch.*'], 'intentwatch.storage_truncated', true],
     [['receiver.*', '!receiver.failing'], 'receiver.failing', false],
     [['receiver.*', '!receiver.failing'], 'receiver.disabled', true],
   ])('let an event for the operator through only by its own name: %j, %s: %s', (patterns, type, expected) => {
@@ -61,7 +73,7 @@ describe('patterns of events', () => {
   });
 
   test('know the events for the operator from all others', () => {
-    expect(EVENT_TYPES.filter(isOperatorType)).toEqual([...OPERATOR_TYPES]);
+    expect(EVENT_TYPES.filter(isOperatorType)).toEqual([...OPERATOR_TYPES, TEST_TYPE]);
     expect(isOperatorType('receiver.disabled')).toBe(true);
     expect(isOperatorType('upstreams.filled')).toBe(false);
   });

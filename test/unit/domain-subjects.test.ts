@@ -10,6 +10,7 @@ import {
   intentId,
   parseSubjectId,
   quoteId,
+  readSubjectId,
   routeId,
   type SubjectKey,
   subjectKind,
@@ -18,6 +19,27 @@ import {
   walletId,
 } from '../../src/domain/subjects/subject.ts';
 import { subjectsOf } from '../../src/domain/subjects/subscription.ts';
+
+const SOLANA = 'So11111111111111111111111111111111111111112';
+const TRON = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t';
+const UUID = '3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41';
+
+describe('a subject id as somebody writes it', () => {
+  test.each([
+    ['deposit-address:0xAbC', 'deposit-address:0xabc'],
+    [`deposit-address:${TRON}`, `deposit-address:${TRON}`],
+    ['swap:8453:0xAbC', 'swap:8453:0xabc'],
+    ['intent:0XABC', 'intent:0xabc'],
+    [`wallet:${SOLANA}`, `wallet:${SOLANA}`],
+    ['vault:8453:0XABC', 'vault:8453:0xabc'],
+    [`gasless:gateway:${UUID.toUpperCase()}`, `gasless:gateway:${UUID}`],
+    ['gasless:gateway:Job:7', 'gasless:gateway:Job:7'],
+    ['route:v1:usdc-base', 'route:v1:usdc-base'],
+  ])('%s is %s', (text, id) => {
+    expect(readSubjectId(text)).toBe(id);
+    expect(readSubjectId(id)).toBe(id);
+  });
+});
 
 describe('a subject id', () => {
   test.each<[string, string, SubjectKey]>([
@@ -94,7 +116,7 @@ describe('a subject id', () => {
 describe('hex', () => {
   test.each([
     ['0xABCdef', '0xabcdef'],
-    ['0XAB', '0XAB'],
+    ['0XAB', '0xab'],
     ['0xABz', '0xABz'],
     ['0x', '0x'],
     ['ABCDEF', 'ABCDEF'],
@@ -115,6 +137,16 @@ describe('a record of the status endpoint', () => {
     ['swap:7', 'swap', 'swap:7'],
     ['7', 'swap', 'swap:7'],
     ['intent:0xab', 'something else', 'intent:0xab'],
+    [`intent:0X${'AB'.repeat(32)}`, 'intent', `intent:0x${'ab'.repeat(32)}`],
+    ['deposit-address:0xAbC', 'deposit-address', 'deposit-address:0xabc'],
+    ['0XAbC', 'deposit-address', 'deposit-address:0xabc'],
+    ['deposit-address:8453:0xAbC', 'deposit-address', 'deposit-address:8453:0xabc'],
+    [`deposit-address:${SOLANA}`, 'deposit-address', `deposit-address:${SOLANA}`],
+    [`deposit-address:${TRON}`, 'deposit-address', `deposit-address:${TRON}`],
+    ['swap:0xAbC', 'swap', 'swap:0xabc'],
+    [`swap:${UUID.toUpperCase()}`, 'swap', `swap:${UUID}`],
+    [`quote:${UUID.toUpperCase()}`, 'quote', `quote:${UUID}`],
+    [`gasless:${UUID.toUpperCase()}`, 'gasless', `gasless:${UUID}`],
   ])('with id %s and type %s is about %s', (id, type, subject) => {
     expect(subjectOfRecord({ id, type })).toBe(subject);
   });
@@ -127,6 +159,8 @@ describe('a record of the status endpoint', () => {
     ['gasless:gateway:7', 'gasless'],
     ['0xab', 'Not A Word'],
     ['', 'intent'],
+    ['!!:backend', 'receiver'],
+    [':backend', 'Audit'],
   ])('with id %j and type %j is about nothing that can be watched', (id, type) => {
     expect(subjectOfRecord({ id, type })).toBeNull();
   });
@@ -174,8 +208,15 @@ describe('a claim', () => {
   test('says through which subscription and subject it came', () => {
     expect(parseClaimRoot(claimRoot('order-1042', walletId('0xAB')))).toEqual({
       subscription: 'order-1042',
+      receivers: null,
       subject: 'wallet:0xab',
     });
+    expect(parseClaimRoot(claimRoot('order-1042', walletId('0xAB'), ['backend', 'desk']))).toEqual({
+      subscription: 'order-1042',
+      receivers: ['backend', 'desk'],
+      subject: 'wallet:0xab',
+    });
+    expect(parseClaimRoot(claimRoot('order-1042', walletId('0xAB'), []))).toMatchObject({ receivers: [] });
   });
 
   test('takes what lies before its subscription for history, and nothing without a time', () => {

@@ -218,6 +218,21 @@ describe('the order of a page', () => {
     ['many in descending order', Array.from({ length: 10 }, (_, i) => at(false, 50 - i)), 'newest-first'],
     ['many of one second', Array.from({ length: 10 }, () => at(false, 50)), 'unclear'],
     [
+      'many of one second behind a later one',
+      [at(false, 99), ...Array.from({ length: 60 }, () => at(false, 50))],
+      'unclear',
+    ],
+    [
+      'many in descending order with equal ones',
+      Array.from({ length: 20 }, (_, i) => at(false, 50 - (i >> 1))),
+      'newest-first',
+    ],
+    [
+      'many in descending order of nine different times',
+      Array.from({ length: 60 }, (_, i) => at(false, 50 - Math.min(i, 8))),
+      'unclear',
+    ],
+    [
       'many, one out of place',
       Array.from({ length: 10 }, (_, i) => at(false, i === 4 ? 99 : 50 - i)),
       'unclear',

@@ -1,9 +1,10 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { needs, PARTS } from '../support/optional-parts.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
@@ -29,10 +30,7 @@ esac
 const MAIN = `console.log(JSON.stringify({ pid: process.pid, version: process.version, args: process.argv.slice(2) }));\n`;
 
 /** Whether a file is a Node older than what the program needs. */
-function isOld(node: string): boolean {
-  const major = /^v(\d+)/.exec(spawnSync(node, ['-v'], { encoding: 'utf8' }).stdout ?? '')?.[1];
-  return major !== undefined && Number(major) < 24;
-}
+const NODE_20 = needs(PARTS.node20);
 
 let root = '';
 
@@ -99,8 +97,8 @@ describe('the command on a Node that is too old', () => {
     });
   });
 
-  test.runIf(isOld('/usr/bin/node'))('does so on a real one', async () => {
-    expect(await run(['/usr/bin/node', join(root, 'bin/intentwatch.mjs'), 'check'])).toMatchObject({
+  test.skipIf(NODE_20.skip)(`does so on a real one${NODE_20.note}`, async () => {
+    expect(await run([PARTS.node20.place ?? '', join(root, 'bin/intentwatch.mjs'), 'check'])).toMatchObject({
       code: 1,
       stdout: '',
       stderr: expect.stringMatching(/^intentwatch: found Node v\d[^\n]*, expected 24 or newer; [^\n]*\n$/),

@@ -17,7 +17,7 @@ test('makes one secret for listeners that start at once', async () => {
   const all = await Promise.all(Array.from({ length: 20 }, () => ListenState.open(file)));
   const kept = await ListenState.open(file);
   expect(new Set(all.map(({ secret }) => secret.reveal()))).toEqual(new Set([kept.secret.reveal()]));
-  expect(await readdir(join(file, '..'))).toEqual(['listen.json']);
+  expect(await readdir(join(file, '..'))).toEqual(['.intentwatch-folder', 'listen.json']);
 });
 
 test('keeps the places of listeners that run side by side', async () => {

@@ -71,6 +71,10 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
       'events_total{type="upstream.unreachable"}': 1,
     },
   },
+  'record.too-large': {
+    emitted: { wallet: 'wallet:0x11', id: null, reason: 'a page of one record: found more than 9 bytes' },
+    moves: { records_too_large_total: 1, 'events_total{type="upstream.record_too_large"}': 1 },
+  },
   'upstream.paused': {
     emitted: { surface: 'status', seconds: 30 },
     moves: { 'upstream_paused_seconds_total{surface="status"}': 30 },
@@ -121,6 +125,10 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
       'transfer_volume_tokens_total{route="8453:10",token="USDC",outcome="filled"}': 2.5,
     },
   },
+  'record.reserved': {
+    emitted: { kind: 'route', id: 'route:1', count: 3 },
+    moves: { 'records_reserved_total{kind="route"}': 3 },
+  },
   'record.unreadable': {
     emitted: { where: 'wallet:0x01', reason: 'result 3: no id' },
     moves: { 'records_unreadable_total{kind="wallet"}': 1 },
@@ -165,6 +173,10 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
   'store.foreign': {
     emitted: { what: 'claim', where: 'x', reason: 'y' },
     moves: { 'foreign_entries_total{what="claim"}': 1 },
+  },
+  'event.unmatched': {
+    emitted: { reason: 'no-receiver' },
+    moves: { 'events_unmatched_total{reason="no-receiver"}': 1 },
   },
   'relay.set-aside': { emitted: { entry: '1-1' }, moves: { entries_set_aside_total: 1 } },
   'repair.done': {

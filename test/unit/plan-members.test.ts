@@ -115,6 +115,8 @@ describe('a stored sweep', () => {
       cursor: 'c3',
       tries: 2,
       sinceMs: 0,
+      limit: 50,
+      cursorLimit: 50,
     });
     const { tries: _, ...untried } = stored;
     expect(parseSweep(WALLET, 'all', untried)).toMatchObject({ tries: 0 });

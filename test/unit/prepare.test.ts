@@ -6,9 +6,11 @@ import {
   link,
   mkdir,
   mkdtemp,
+  readdir,
   readFile,
   realpath,
   rm,
+  stat,
   symlink,
   writeFile,
 } from 'node:fs/promises';
@@ -272,7 +274,7 @@ exit 127
   test.runIf(process.getuid?.() === 0)('is installed', async () => {
     expect(await prepare()).toMatchObject({
       code: 0,
-      stdout: expect.stringContaining('installing libatomic1 (apt-get install libatomic1) …'),
+      stdout: expect.stringContaining('installing libatomic1 as root (apt-get install libatomic1) …'),
       stderr: '',
     });
     expect(await prepare()).toEqual(SILENT);
@@ -326,8 +328,17 @@ describe('redis-server', () => {
   });
 });
 
-describe('what tests run against', () => {
-  const TOOLS = ['chromium', 'promtool', 'prometheus-alertmanager', 'go', 'python3', 'jsonnet'];
+describe('the optional parts', () => {
+  const TOOLS = [
+    'initdb',
+    'chromium',
+    'promtool',
+    'prometheus-alertmanager',
+    'go',
+    'python3',
+    'jsonnet',
+    'faketime',
+  ];
 
   /** The npm that installs an EVM node where it is told to. */
   const EVM_NPM = `#!/bin/sh
@@ -341,35 +352,49 @@ case "$*" in *anvil*) /bin/mkdir -p node_modules/.intentwatch-anvil/node_modules
     await command('npm', EVM_NPM);
   });
 
-  test.runIf(process.getuid?.() === 0)('is installed once, the packages together', async () => {
+  test.runIf(process.getuid?.() === 0)('are installed once, the packages together', async () => {
     const install = TOOLS.map((tool) => `printf '#!/bin/sh\\n' > bin/${tool}; /bin/chmod +x bin/${tool}`);
     await command('apt-get', `#!/bin/sh\ncase "$*" in *install*) ${install.join('; ')} ;; esac\n`);
     await command('service', '#!/bin/sh\nexit 3\n');
-    const { code, stdout, stderr } = await prepare({ args: ['--tests'] });
+    const { code, stdout, stderr } = await prepare({ args: ['--all'] });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toContain(
-      'chromium prometheus prometheus-alertmanager golang-go python3 jsonnet (apt-get install',
+    expect(stdout).toMatch(
+      /chromium prometheus prometheus-alertmanager golang-go python3 (python3-aiosmtpd )?jsonnet faketime as root \(apt-get install/,
     );
     expect(stdout).toContain('installing an EVM node');
-    const again = await prepare({ args: ['--tests'] });
+    const again = await prepare({ args: ['--all'] });
     expect(again.stdout).not.toContain('EVM node');
     expect(again.stdout).not.toContain('chromium');
   });
 
   test.runIf(process.getuid?.() === 0)(
-    'is done without where it cannot be installed, and it says so',
+    'end with 1 where they cannot be installed, with what apt and npm printed',
     async () => {
       await command('apt-get', '#!/bin/sh\necho "E: Unable to locate package" >&2; exit 100\n');
       await command('npm', '#!/bin/sh\necho "npm error E404" >&2; exit 1\n');
-      const { code, stderr } = await prepare({ args: ['--tests'] });
-      expect(code).toBe(0);
+      const { code, stderr } = await prepare({ args: ['--all'] });
+      expect(code).toBe(1);
       expect(stderr).toContain('E: Unable to locate package');
-      expect(stderr).toMatch(/chromium, .*jsonnet could not be installed/);
-      expect(stderr).toContain('The tests against it are skipped.');
+      expect(stderr).toMatch(/chromium, .*jsonnet, faketime could not be installed/);
+      expect(stderr).toContain('Without it its tests are skipped.');
     },
   );
 
-  test('is not asked for where only the program is wanted', async () => {
+  test('are named with the command to type where the user is not root', async () => {
+    await command('apt-get', '#!/bin/sh\necho called > apt.log\n');
+    await chmod(join(root, 'node_modules'), 0o777);
+    const { code, stderr } = await prepare({
+      args: ['--all'],
+      ...(process.getuid?.() === 0 ? { uid: NOBODY } : {}),
+    });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /^missing optional parts: .*chromium, .*faketime\. On Debian, type: sudo apt-get install .*chromium .*faketime\n$/,
+    );
+    await expect(readFile(join(root, 'apt.log'))).rejects.toThrow('ENOENT');
+  });
+
+  test('are left alone by every other command', async () => {
     await command('apt-get', '#!/bin/sh\necho called > apt.log\n');
     expect(await prepare()).toEqual(SILENT);
     await expect(readFile(join(root, 'apt.log'))).rejects.toThrow('ENOENT');
@@ -397,5 +422,40 @@ describe('several at once', () => {
       code: 0,
       stdout: 'installing dependencies (npm ci --include=dev) …\n',
     });
+  });
+
+  test('take no lock in the folder for temporary files, where any user can be first', async () => {
+    await put('npm.hangs', '');
+    const child = start({ detached: true });
+    await once(child.stdout ?? child, 'data');
+    const closed = once(child, 'close');
+    expect(await readdir(join(root, 'tmp'))).toEqual([]);
+    expect(await readFile(join(root, '.prepare-lock/pid'), 'utf8')).toBe(`${child.pid}\n`);
+    expect((await stat(join(root, '.prepare-lock'))).mode & 0o022).toBe(0);
+    process.kill(-(child.pid ?? 0), 'SIGKILL');
+    await closed;
+  });
+
+  test('leave no lock behind', async () => {
+    await prepare();
+    expect((await readdir(root)).filter((name) => name.includes('lock'))).toEqual(['package-lock.json']);
+  });
+
+  test('say that the checkout cannot be written', async () => {
+    await chmod(root, 0o555);
+    const { code, stderr } = await prepare(process.getuid?.() === 0 ? { uid: NOBODY } : {});
+    await chmod(root, 0o777);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `${root} cannot be written (EACCES), so nothing can be installed in it. As its owner, type: node scripts/prepare.mjs\n`,
+    });
+    expect(await npmCalls()).toEqual([]);
+  });
+
+  test('need no lock, and so no right to write, where nothing is missing', async () => {
+    await prepare();
+    await chmod(root, 0o555);
+    expect(await prepare(process.getuid?.() === 0 ? { uid: NOBODY } : {})).toEqual(SILENT);
+    await chmod(root, 0o777);
   });
 });

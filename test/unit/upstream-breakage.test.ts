@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer, type Server } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { Secret } from '../../src/secret.ts';
 import type { Outcome } from '../../src/upstream/client/ask.ts';
 import { UpstreamClient, type UpstreamClientOptions } from '../../src/upstream/client/client.ts';
@@ -89,18 +90,48 @@ describe('an answer that breaks off', () => {
       };
       more();
     });
-    const failure = await failureOf(connect(base, { maxBodyBytes: 20_000 }).status({ quoteId: 'u' }));
+    const failure = await failureOf(connect(base).status({ quoteId: 'u' }));
     expect(failure).toMatchObject({ code: 'malformed', httpStatus: 200 });
     expect(failure.message).toContain('a body too large');
     await closed.promise;
   });
 
-  test('a body of exactly the largest size is taken', async () => {
-    const base = await serve((_request, response) => response.writeHead(200, json).end(PAGE));
-    const client = connect(base, { maxBodyBytes: PAGE.length });
-    expect((await client.status({ quoteId: 'u' })).value.records).toHaveLength(1);
-    const smaller = connect(base, { maxBodyBytes: PAGE.length - 1 });
-    expect(await failureOf(smaller.status({ quoteId: 'u' }))).toMatchObject({ code: 'malformed' });
+  test.each([
+    { list: 'status', bytes: LIMITS.upstream.bytes },
+    { list: 'tokens', bytes: LIMITS.upstreamList.bytes },
+  ] as const)('a body of exactly the largest size is taken: $list', async ({ list, bytes }) => {
+    let more = 0;
+    const base = await serve((request, response) => {
+      const start = request.url?.startsWith('/v1/tokens')
+        ? '{"tokens":[],"x":"'
+        : `${PAGE.slice(0, -1)},"x":"`;
+      response.writeHead(200, json).end(`${start}${'x'.repeat(bytes + more - start.length - 2)}"}`);
+    });
+    const client = connect(base);
+    const ask = () => (list === 'status' ? client.status({ quoteId: 'u' }) : client.tokens());
+    expect((await ask()).httpStatus).toBe(200);
+    more = 1;
+    expect(await failureOf(ask())).toMatchObject({
+      code: 'malformed',
+      tooLarge: { found: `more than ${bytes} bytes` },
+    });
+  });
+
+  test.each([
+    { what: 'members', body: `[${'1,'.repeat(20_000)}1]`, found: 'JSON with too many members' },
+    { what: 'levels', body: `${'['.repeat(101)}${']'.repeat(101)}`, found: 'JSON that is nested too deeply' },
+  ])('of a page that has too many $what names the first record', async ({ body, found }) => {
+    const page = `{"results":[{"id":"intent:0x1","x":${body}}]}`;
+    const base = await serve((_request, response) => response.writeHead(200, json).end(page));
+    expect(await failureOf(connect(base).status({ wallet: '0x1' }))).toMatchObject({
+      tooLarge: { found, firstId: 'intent:0x1' },
+    });
+  });
+
+  test('an answer of a form of its own that is too large names no record', async () => {
+    const page = `{"nextCursor":null,"results":[{"id":"intent:0x1","x":"${'x'.repeat(LIMITS.upstream.bytes)}"}]}`;
+    const base = await serve((_request, response) => response.writeHead(200, json).end(page));
+    expect((await failureOf(connect(base).status({ wallet: '0x1' }))).tooLarge?.firstId).toBe(null);
   });
 });
 

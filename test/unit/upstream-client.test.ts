@@ -270,6 +270,8 @@ describe('an answer that fails', () => {
     ['HTML', '<!doctype html><title>Sign in</title>', 'not JSON'],
     ['nothing', '', 'an empty body'],
     ['broken JSON', '{"results":[', 'not JSON'],
+    ['lists without end', `[${'[],'.repeat(300_000)}[]]`, 'JSON with too many members'],
+    ['a body without end', `[${'[],'.repeat(1_300_000)}[]]`, 'a body too large'],
     ['JSON nested without end', '['.repeat(50_000) + ']'.repeat(50_000), 'too deep'],
     ['results that are no array', '{"results":{},"nextCursor":null}', 'an object as results'],
     ['a problem', '{"code":"internal-error","status":500}', 'nothing as results'],

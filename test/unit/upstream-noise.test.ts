@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { parseJson } from '../../src/domain/parse-json.ts';
 import { verifyQuoteSignature } from '../../src/domain/quotes/quote-signature.ts';
 import { readChains, readTokens } from '../../src/upstream/wire/chain-list.ts';
@@ -30,7 +31,7 @@ const openQuotes: JsonObject = {
   ],
 };
 
-const noise = fc.json({ maxDepth: 3 }).map(parseJson);
+const noise = fc.json({ maxDepth: 3 }).map((text) => parseJson(text, { limits: LIMITS.upstream }));
 
 /** Some member, at any depth, replaced by noise. */
 function mutated(value: JsonObject): fc.Arbitrary<JsonObject> {

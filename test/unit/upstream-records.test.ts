@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonValue } from '../../src/domain/json.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { parseJson } from '../../src/domain/parse-json.ts';
 import { readGatewayJob, readVault } from '../../src/upstream/wire/gateway-record.ts';
 import { readStatusPage, type StatusPage } from '../../src/upstream/wire/status-page.ts';
@@ -274,10 +275,11 @@ describe('a vault', () => {
 });
 
 describe('a number that is too large to be held', () => {
-  const huge = (text: string): JsonValue => parseJson(JSON.stringify(text).replaceAll('"@"', '1e400'));
+  const huge = (text: string): JsonValue =>
+    parseJson(JSON.stringify(text).replaceAll('"@"', '1e400'), { limits: LIMITS.upstream });
   const said = (record: object): StatusPage => {
     const body = JSON.stringify({ results: [record], nextCursor: null });
-    return read(readStatusPage(parseJson(body.replaceAll('"@"', '1e400'))));
+    return read(readStatusPage(parseJson(body.replaceAll('"@"', '1e400'), { limits: LIMITS.upstream })));
   };
 
   test('is no word, no hash and no id', () => {
@@ -295,11 +297,39 @@ describe('a number that is too large to be held', () => {
   });
 
   test('is an amount where its digits say one', () => {
-    const amount = parseJson('99999999999999999999999');
+    const amount = parseJson('99999999999999999999999', { limits: LIMITS.upstream });
     const { sourceTx } = filled;
     expect(page({ ...filled, sourceTx: { ...sourceTx, amount } }).records[0]?.unreadable).toEqual([]);
     expect(page({ ...filled, sourceTx: { ...sourceTx, amount: '1e400' } }).records[0]?.unreadable).toEqual([
       'sourceTx',
     ]);
+  });
+});
+
+describe.each([
+  ['a whole number', `1${'0'.repeat(20_000)}1`],
+  ['a fraction', `1.${'0'.repeat(20_000)}1`],
+])('%s with a text of more than 1,000 characters', (_, number) => {
+  const said = (record: object): StatusPage => {
+    const body = JSON.stringify({ results: [record, filled], nextCursor: null });
+    const text = body.replaceAll('"@"', number);
+    return read(readStatusPage(parseJson(text, { limits: LIMITS.upstream, longNumber: 'drop' })));
+  };
+
+  test('is an unreadable member, and the record counts', () => {
+    const { sourceTx } = filled;
+    for (const [name, record] of [
+      ['sourceTx', { ...filled, sourceTx: { ...sourceTx, amount: '@' } }],
+      ['txHash', { ...filled, txHash: '@' }],
+      ['updatedAt', { ...filled, updatedAt: '@' }],
+      ['steps', { ...filled, steps: '@' }],
+    ] as const) {
+      expect(said(record).records.map(({ unreadable }) => unreadable)).toEqual([[name], []]);
+    }
+  });
+
+  test('is no core of a record, and its neighbours count', () => {
+    for (const core of ['id', 'type', 'status'])
+      expect(said({ ...filled, [core]: '@' })).toMatchObject({ records: [{}], unreadable: [{ index: 0 }] });
   });
 });

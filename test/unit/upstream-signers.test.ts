@@ -146,14 +146,14 @@ describe('a list of chains or tokens', () => {
   test.each([[[chain]], [{ chains: [chain] }], [{ data: [chain] }]])('is read from %j', (body) => {
     const { chainId, name, quoteSigner } = chain;
     expect(readChains(body)).toEqual({
-      value: { entries: [{ chainId, name, quoteSigner, raw: chain }], unreadable: [] },
+      value: { entries: [{ chainId, name, quoteSigner }], unreadable: [] },
     });
   });
 
   test('keeps what can be read', () => {
     expect(readTokens({ tokens: [token, { ...token, address: 5 }, 'USDC', { address: '0x' }] })).toEqual({
       value: {
-        entries: [{ chainId: 8453, address: '0xAb', symbol: 'USDC', decimals: 6, raw: token }],
+        entries: [{ chainId: 8453, address: '0xAb', symbol: 'USDC', decimals: 6 }],
         unreadable: [
           { index: 1, reason: 'a number as address' },
           { index: 2, reason: 'a string as an entry' },

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { RENDERED_EVENT } from '../../src/domain/events/event-schema.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
+import { MAX_WEBHOOK_BYTES } from '../../src/domain/limits.ts';
 import { renderBody } from '../../src/notifiers/webhook/render.ts';
 
 const RECORD_URL = 'https://watch.example.com/api/v1/events/evt_1?receiver=backend';
@@ -100,9 +101,26 @@ describe('an event that is larger than 20 kB', () => {
     expect(data.changes.length).toBeGreaterThan(500);
   });
 
-  test('stays whole when the metadata of its own config is what is large', () => {
-    const large = eventWith(CORE, { metadata: { note: 'x'.repeat(21_000) } });
-    expect(read(standard(large))).toEqual(large);
+  test('loses whole members of merged metadata, the largest first and ties by name, and names them', () => {
+    const metadata = { b: 'é'.repeat(4_000), a: 'é'.repeat(4_000), c: 'x'.repeat(8_100), order: '1042' };
+    const body = standard(eventWith(CORE, { metadata }));
+    expect(body.length).toBeLessThanOrEqual(MAX_WEBHOOK_BYTES);
+    const { data } = read(body);
+    expect(data.metadata).toEqual({ a: metadata.a, b: metadata.b, order: '1042' });
+    expect(data).toMatchObject({ truncated: ['c'], recordTruncated: true });
+    expect(RENDERED_EVENT.safeParse(read(body)).error).toBeUndefined();
+    const tied = { d: 'é'.repeat(4_000), ...metadata, c: '' };
+    expect(read(standard(eventWith(CORE, { metadata: tied }))).data.truncated).toEqual(['a']);
+  });
+
+  test.each([
+    ['names of metadata', { metadata: Object.fromEntries(names(2_500).map((name) => [name, ''])) }],
+    ['wallets', { wallets: names(2_500) }],
+    ['subscriptions', { subscriptions: names(2_500) }],
+  ])('fits whatever the number of %s', (_, more) => {
+    const body = standard(eventWith(CORE, more));
+    expect(body.length).toBeLessThanOrEqual(MAX_WEBHOOK_BYTES);
+    expect(body.length).toBeGreaterThan(18_000);
   });
 });
 
@@ -128,6 +146,11 @@ test('an event of any size is below 20 kB, and whole exactly when it fits', () =
     { numRuns: 200 },
   );
 });
+
+/** Texts of ten characters, all different. */
+function names(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `n${index}`.padStart(10, '-'));
+}
 
 /** Words that an upstream could say to get at the readers of a channel. */
 const HOSTILE =

@@ -1,10 +1,20 @@
 import type { AnyEvent } from '../event.ts';
+import type { FactKind } from '../event-types.ts';
 
-/**
- * What the inbox knows of an event that it takes for the first time. `lastSequence` is that of the event of its subject
- * that was handled last, null for none; `isStale`: this one is older than that.
- */
-export type Claim = { lastSequence: number | null; isStale: boolean };
+/** How an event that the inbox takes for the first time relates to the events of its subject that were handled before. */
+export type Claim = {
+  /** What the event is about. */
+  fact: FactKind;
+  /** Whether a newer event about the same fact was handled before. */
+  isStale: boolean;
+  /**
+   * Whether a newer status or update was handled before. Each of them has the whole record: `data.record` and
+   * `data.transfer` of this one are older.
+   */
+  isRecordStale: boolean;
+  /** The `sequence` of the newest event about the same fact that was handled before; null for none. */
+  lastSequence: number | null;
+};
 
 /**
  * Keeps which events were handled, in the user's own database, so that an event's id and what its handler does are stored

@@ -1,5 +1,6 @@
 import type { AnyEvent } from '../event.ts';
 import { type Claim, DEFAULT_CONSUMER, DEFAULT_PRUNE_MS, type Inbox, PRUNE_BATCH } from './inbox.ts';
+import { judgeEvent } from './newest.ts';
 import { POSTGRES_TABLES } from './schema.ts';
 
 /** What is needed of a client of `pg`, or of whatever else runs SQL with `$1` for its values. */
@@ -83,7 +84,7 @@ export function createPostgresInbox<Client extends PostgresClient>(
         }
         return removed;
       };
-      await removeFrom('intentwatch_subjects', 'subject');
+      await removeFrom('intentwatch_facts', 'subject');
       return removeFrom('intentwatch_inbox', 'event_id');
     },
   };
@@ -108,32 +109,25 @@ export async function claimEvent(
   if (rowCount === 0) return null;
 
   const { id } = event.data.subject;
-  const newest = [consumer, id, event.data.sequence, event.timestamp];
+  const { claim, stored } = judgeEvent(event, null);
   const first = await client.query(
-    `INSERT INTO intentwatch_subjects (consumer, subject, sequence, occurred_at) VALUES ($1, $2, $3, $4)
-       ON CONFLICT DO NOTHING`,
-    newest,
+    'INSERT INTO intentwatch_facts (consumer, subject, newest) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING',
+    [consumer, id, stored],
   );
-  if (first.rowCount !== 0) return { lastSequence: null, isStale: false };
+  if (first.rowCount !== 0) return claim;
 
-  // Text, for a program may have set its own parsers for other types. After a Redis was lost, sequences begin anew, with
-  // later times: such an event is not stale.
   const { rows } = await client.query(
-    `SELECT sequence::text AS sequence, (sequence > $3 AND occurred_at >= $4)::text AS stale
-       FROM intentwatch_subjects WHERE consumer = $1 AND subject = $2 FOR UPDATE`,
-    newest,
+    'SELECT newest FROM intentwatch_facts WHERE consumer = $1 AND subject = $2 FOR UPDATE',
+    [consumer, id],
   );
   const [row] = rows;
   if (row === undefined) throw new Error(`the row of ${id} was pruned at this moment; expected it to stay`);
-  const isStale = row.stale === 'true';
-  if (!isStale) {
-    await client.query(
-      `UPDATE intentwatch_subjects SET sequence = $3, occurred_at = $4, handled_at = now()
-         WHERE consumer = $1 AND subject = $2`,
-      newest,
-    );
-  }
-  return { lastSequence: Number(row.sequence), isStale };
+  const judged = judgeEvent(event, String(row.newest));
+  await client.query(
+    'UPDATE intentwatch_facts SET newest = $3, handled_at = now() WHERE consumer = $1 AND subject = $2',
+    [consumer, id, judged.stored],
+  );
+  return judged.claim;
 }
 
 function transactionsOf<Client extends PostgresClient>(pool: PostgresPool<Client>) {

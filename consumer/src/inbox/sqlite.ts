@@ -1,5 +1,6 @@
 import type { AnyEvent } from '../event.ts';
 import { type Claim, DEFAULT_CONSUMER, DEFAULT_PRUNE_MS, type Inbox, PRUNE_BATCH } from './inbox.ts';
+import { judgeEvent } from './newest.ts';
 import { SQLITE_TABLES } from './schema.ts';
 
 /** What is needed of a database of `node:sqlite` or `better-sqlite3`. */
@@ -58,7 +59,8 @@ export function createSqliteInbox<Database extends SqliteDatabase>({
       transaction(async () => {
         const claim = claimEventInSqlite(database, event, { consumer });
         if (claim === null) return false;
-        await handle(database, claim);
+        await handle(guarded(database), claim);
+        requireClaimed(database, event, { consumer });
         return true;
       }),
     createTables: () => transaction(() => void database.exec(SQLITE_TABLES)),
@@ -75,7 +77,7 @@ export function createSqliteInbox<Database extends SqliteDatabase>({
         }
         return removed;
       };
-      await removeFrom('intentwatch_subjects', 'subject');
+      await removeFrom('intentwatch_facts', 'subject');
       return removeFrom('intentwatch_inbox', 'event_id');
     },
   };
@@ -90,36 +92,85 @@ export function claimEventInSqlite(
   event: AnyEvent,
   { consumer = DEFAULT_CONSUMER }: { consumer?: string } = {},
 ): Claim | null {
-  const { subject, sequence } = event.data;
-  const [occurredMs, nowMs] = [Date.parse(event.timestamp), Date.now()];
+  const nowMs = Date.now();
   const taken = database
     .prepare('INSERT OR IGNORE INTO intentwatch_inbox (consumer, event_id, handled_at) VALUES (?, ?, ?)')
     .run(consumer, event.id, nowMs);
   if (Number(taken.changes) === 0) return null;
 
-  // After a Redis was lost, sequences begin anew, with later times: such an event is not stale.
+  const { id } = event.data.subject;
   const row = database
+    .prepare('SELECT newest FROM intentwatch_facts WHERE consumer = ? AND subject = ?')
+    .get(consumer, id);
+  const { claim, stored } = judgeEvent(event, newestOf(row));
+  database
     .prepare(
-      `SELECT sequence, (sequence > ? AND occurred_at >= ?) AS stale FROM intentwatch_subjects
-         WHERE consumer = ? AND subject = ?`,
+      'INSERT OR REPLACE INTO intentwatch_facts (consumer, subject, newest, handled_at) VALUES (?, ?, ?, ?)',
     )
-    .get(sequence, occurredMs, consumer, subject.id);
-  const { lastSequence, isStale } = claimOf(row);
-  if (!isStale) {
-    database
-      .prepare(
-        `INSERT OR REPLACE INTO intentwatch_subjects (consumer, subject, sequence, occurred_at, handled_at)
-           VALUES (?, ?, ?, ?, ?)`,
-      )
-      .run(consumer, subject.id, sequence, occurredMs, nowMs);
-  }
-  return { lastSequence, isStale };
+    .run(consumer, id, stored, nowMs);
+  return claim;
 }
 
-function claimOf(row: unknown): Claim {
-  if (typeof row !== 'object' || row === null || !('sequence' in row) || !('stale' in row))
-    return { lastSequence: null, isStale: false };
-  return { lastSequence: Number(row.sequence), isStale: Number(row.stale) === 1 };
+function newestOf(row: unknown): string | null {
+  return typeof row === 'object' && row !== null && 'newest' in row ? String(row.newest) : null;
+}
+
+const ENDED =
+  'an error of SQLite has ended the transaction of this webhook, and what was written in it is gone; let that error end the handler';
+
+/**
+ * The database as a handler gets it. `ON CONFLICT ROLLBACK` and `RAISE(ROLLBACK)` end the transaction, and a handler that
+ * catches such an error would go on outside it: each statement would be stored at once, and again when the webhook comes
+ * again. So everything it calls first requires the transaction, of statements that it prepares too.
+ */
+function guarded<Database extends SqliteDatabase>(database: Database): Database {
+  let hasEnded = false;
+  const requireTransaction = (): void => {
+    // Once ended, always ended: a transaction that the handler begins by itself has not got the event's id.
+    hasEnded ||= !isInTransaction(database);
+    if (hasEnded) throw new Error(ENDED);
+  };
+  const guard = <T extends object>(target: T, wrap: (result: unknown) => unknown): T => {
+    const proxy = new Proxy(target, {
+      get(_target, key) {
+        // Of the target: its own members are there for no other object.
+        const member: unknown = Reflect.get(target, key, target);
+        if (typeof member !== 'function') return member;
+        return (...values: unknown[]): unknown => {
+          requireTransaction();
+          const result: unknown = Reflect.apply(member, target, values);
+          return result === target ? proxy : wrap(result);
+        };
+      },
+      apply(_target, self, values) {
+        requireTransaction();
+        return typeof target === 'function' ? Reflect.apply(target, self, values) : undefined;
+      },
+    });
+    return proxy;
+  };
+  const same = (result: unknown): unknown => result;
+  return guard(database, (result) => {
+    const isStatement = typeof result === 'object' && result !== null && 'run' in result;
+    return isStatement || typeof result === 'function' ? guard(result, same) : result;
+  });
+}
+
+/** Whether a transaction is open: none can begin within another. Clients name no member for it that all have. */
+function isInTransaction(database: SqliteDatabase): boolean {
+  try {
+    database.exec('BEGIN');
+  } catch {
+    return true;
+  }
+  database.exec('ROLLBACK');
+  return false;
+}
+
+/** Throws where the event is not claimed any more: then this is another transaction than that of its claim, or none. */
+function requireClaimed(database: SqliteDatabase, event: AnyEvent, { consumer }: { consumer: string }): void {
+  const sql = 'SELECT 1 AS claimed FROM intentwatch_inbox WHERE consumer = ? AND event_id = ?';
+  if (database.prepare(sql).get(consumer, event.id) === undefined) throw new Error(ENDED);
 }
 
 /** SQLite itself rolls some errors back: then there is nothing left to do. */

@@ -16,23 +16,34 @@ import (
 // a line holds an event's id and what was done for it, and is there whole or not at all. With a database, do what take
 // does in one transaction: docs/consumer.md has the steps.
 type Inbox struct {
-	mutex    sync.Mutex
-	file     *os.File
-	size     int64
-	broken   error
-	handled  map[string]bool
-	subjects map[string]newest
+	mutex   sync.Mutex
+	file    storage
+	size    int64
+	broken  error
+	handled map[string]bool
+	// For each fact of each subject the position of the newest event that was handled.
+	newest map[string]map[string]Position
+	tables Tables
 }
 
-type newest struct{ sequence, occurredMs int64 }
+// storage is what the inbox needs of its file.
+type storage interface {
+	io.WriterAt
+	Sync() error
+	Truncate(size int64) error
+}
 
-// Entry is a line of the file.
+// Entry is a line of the file: an event, the fact that it is about, and what was done for it.
 type Entry struct {
-	EventID    string          `json:"event_id"`
-	Subject    string          `json:"subject"`
-	Sequence   int64           `json:"sequence"`
-	OccurredMs int64           `json:"occurred_ms"`
-	Effect     json.RawMessage `json:"effect"`
+	EventID string `json:"event_id"`
+	Subject string `json:"subject"`
+	Fact    string `json:"fact"`
+	Position
+	Effect []Change `json:"effect"`
+}
+
+func newInbox(file storage) *Inbox {
+	return &Inbox{file: file, handled: map[string]bool{}, newest: map[string]map[string]Position{}, tables: Tables{}}
 }
 
 // openInbox reads what was handled. What a crash left of the last line was never answered, and is cut off.
@@ -45,7 +56,7 @@ func openInbox(path string) (*Inbox, error) {
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, fmt.Errorf("%s is in use by another program: %w", path, err)
 	}
-	inbox := &Inbox{file: file, handled: map[string]bool{}, subjects: map[string]newest{}}
+	inbox := newInbox(file)
 	reader := bufio.NewReader(file)
 	for {
 		line, err := reader.ReadBytes('\n')
@@ -64,9 +75,9 @@ func openInbox(path string) (*Inbox, error) {
 	}
 }
 
-// take runs handle, and stores what it returns together with the event's id. It says "new", "stale" (a newer event of the
-// subject was handled before) or "handled" (this one was: nothing is run). With an error nothing is stored.
-func (inbox *Inbox) take(event Event, handle func(event Event, isStale bool) (any, error)) (string, error) {
+// take runs handle, and stores what it returns together with the event's id. It says "new", "stale" (a newer event about
+// the same fact was handled before) or "handled" (this one was: nothing is run). With an error nothing is stored.
+func (inbox *Inbox) take(event Event, handle func(event Event, claim Claim) ([]Change, error)) (string, error) {
 	// Two deliveries of one event come one after the other.
 	inbox.mutex.Lock()
 	defer inbox.mutex.Unlock()
@@ -76,25 +87,26 @@ func (inbox *Inbox) take(event Event, handle func(event Event, isStale bool) (an
 	if inbox.handled[event.ID] {
 		return "handled", nil
 	}
-	subject, sequence, occurredMs := event.Data.Subject.ID, *event.Data.Sequence, event.Timestamp.UnixMilli()
-	// Sequences begin anew where the daemon's Redis is lost, with later times: such an event is not stale.
-	last, known := inbox.subjects[subject]
-	isStale := known && last.sequence > sequence && last.occurredMs >= occurredMs
+	subject, position := event.Data.Subject.ID, positionOf(event)
+	kind, name := factOf(event)
+	claim := Claim{fact: kind}
+	for other, newest := range inbox.newest[subject] {
+		if newest.isNewerThan(position) {
+			claim.isStale = claim.isStale || other == name
+			claim.isRecordStale = claim.isRecordStale || hasRecord(other)
+		}
+	}
 
-	effect, err := handle(event, isStale)
+	effect, err := handle(event, claim)
 	if err != nil {
 		return "", err
 	}
-	content, err := json.Marshal(effect)
-	if err != nil {
-		return "", err
-	}
-	entry := Entry{event.ID, subject, sequence, occurredMs, content}
+	entry := Entry{event.ID, subject, name, position, effect}
 	if err := inbox.store(entry); err != nil {
 		return "", err
 	}
 	inbox.note(entry)
-	if isStale {
+	if claim.isStale {
 		return "stale", nil
 	}
 	return "new", nil
@@ -123,8 +135,13 @@ func (inbox *Inbox) cut() error { return inbox.file.Truncate(inbox.size) }
 
 func (inbox *Inbox) note(entry Entry) {
 	inbox.handled[entry.EventID] = true
-	last, known := inbox.subjects[entry.Subject]
-	if !known || last.sequence <= entry.Sequence || last.occurredMs < entry.OccurredMs {
-		inbox.subjects[entry.Subject] = newest{entry.Sequence, entry.OccurredMs}
+	facts := inbox.newest[entry.Subject]
+	if facts == nil {
+		facts = map[string]Position{}
+		inbox.newest[entry.Subject] = facts
 	}
+	if last, known := facts[entry.Fact]; !known || !last.isNewerThan(entry.Position) {
+		facts[entry.Fact] = entry.Position
+	}
+	inbox.tables.apply(entry.Effect)
 }

@@ -18,11 +18,6 @@ import (
 
 const maxBodyBytes = 65_536
 
-// handle says what is done for an event: it is stored together with the event's id.
-func handle(event Event, isStale bool) (any, error) {
-	return map[string]any{"type": event.Type, "stale": isStale}, nil
-}
-
 type server struct {
 	keys  []Key
 	inbox *Inbox

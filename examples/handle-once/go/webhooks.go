@@ -40,7 +40,20 @@ type Event struct {
 		Subject struct {
 			ID string `json:"id"`
 		} `json:"subject"`
-		Sequence *int64 `json:"sequence"`
+		Sequence       *int64 `json:"sequence"`
+		Epoch          int64  `json:"epoch"`
+		Status         string `json:"status"`
+		PreviousStatus string `json:"previousStatus"`
+		Proof          struct {
+			Payment string  `json:"payment"`
+			TxHash  *string `json:"txHash"`
+		} `json:"proof"`
+		Transfer struct {
+			Destination struct {
+				TxHash *string `json:"txHash"`
+			} `json:"destination"`
+		} `json:"transfer"`
+		Record map[string]any `json:"record"`
 	} `json:"data"`
 }
 

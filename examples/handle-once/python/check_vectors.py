@@ -5,10 +5,13 @@ word for `signature_mismatch`, which this program does not look for.
 """
 
 import base64
+import itertools
 import json
 import sys
 from contextlib import closing
 
+import facts
+import handler
 import inbox
 import webhooks
 
@@ -22,6 +25,23 @@ def verdict_of(vector):
         return "accepted"
     except webhooks.WebhookError as error:
         return error.code
+
+
+def orders_of(life):
+    """For every order of the events of a life the tables that it ends with. Each event comes twice."""
+    with closing(inbox.open_database(":memory:")) as database:
+        database.executescript(handler.TABLES)
+        for order in itertools.permutations(life["events"]):
+            for event in order:
+                inbox.handle_once(database, event, handler.handle)
+            twice = [inbox.handle_once(database, event, handler.handle) for event in order]
+            tables = {
+                table: [list(row) for row in database.execute(f"SELECT * FROM {table} ORDER BY 1, 2")]
+                for table in life["tables"]
+            }
+            yield tables, all(verdict == "handled" for verdict in twice)
+            for table in ["effects", "intentwatch_inbox", "intentwatch_facts", *life["tables"]]:
+                database.execute(f"DELETE FROM {table}")
 
 
 def main(path):
@@ -44,6 +64,15 @@ def main(path):
             for number, delivery in enumerate(case["deliveries"], start=1):
                 found = inbox.handle_once(database, delivery["event"], lambda *_: None)
                 check(f"{case['name']}, delivery {number}", found, delivery["verdict"])
+    for vector in vectors["facts"]:
+        check(vector["name"], facts.fact_of(vector["event"])[1], vector["fact"])
+    orders = 0
+    for life in vectors["lives"]:
+        ends = list(orders_of(life))
+        orders += len(ends)
+        other = next((end for end in ends if end != (life["tables"], True)), ends[0])
+        check(life["name"], other, (life["tables"], True))
+    print(f"{orders} orders")
     print(f"{checked} checked, {wrong} wrong")
     return 0 if wrong == 0 and checked > 0 else 1
 

@@ -9,18 +9,13 @@ import time
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import handler
 import inbox
 import webhooks
 
 KEYS = webhooks.read_secrets(os.environ.get("WEBHOOK_SECRET", "").split())
 DATABASE = sys.argv[1] if len(sys.argv) > 1 else "events.db"
 MAX_BODY_BYTES = 65_536
-
-
-def handle(database, event, is_stale):
-    """What is done for an event: written with this connection, it is stored together with the event's id."""
-    subject = event["data"]["subject"]["id"]
-    database.execute("INSERT INTO effects (event_id, subject) VALUES (?, ?)", (event["id"], subject))
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -37,7 +32,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         try:
             with closing(inbox.open_database(DATABASE)) as database:
-                verdict = inbox.handle_once(database, event, handle)
+                verdict = inbox.handle_once(database, event, handler.handle)
         except Exception as error:
             print("failed", event["id"], error, flush=True)
             # The daemon sends it again.
@@ -53,7 +48,7 @@ class Handler(BaseHTTPRequestHandler):
 
 if __name__ == "__main__":
     with closing(inbox.open_database(DATABASE)) as database:
-        database.execute("CREATE TABLE IF NOT EXISTS effects (event_id TEXT NOT NULL, subject TEXT NOT NULL)")
+        database.executescript(handler.TABLES)
     server = ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", 8000))), Handler)
     print("listening", server.server_address, flush=True)
     server.serve_forever()

@@ -1,5 +1,7 @@
 import type pg from 'pg';
 import { z } from 'zod';
+import { LIMITS } from '../../domain/limits.ts';
+import { limitAnswers } from '../../notifiers/postgres/answer-limit.ts';
 import type { Secret } from '../../secret.ts';
 import { BooksDatabaseError, type Database, type Row, type Sql } from './database.ts';
 
@@ -10,7 +12,10 @@ const MOST_CONNECTIONS = 4;
 const CONNECT_MS = 5_000;
 
 /** No statement takes so long, and no connection that its process left stays in a transaction. */
-const STATEMENT_MS = 60_000;
+const STATEMENT_MS = 1_000 * LIMITS.booksAnswer.seconds;
+
+/** How much of an error of Postgres is kept. */
+const MOST_CHARACTERS = 300;
 
 /** Codes of Postgres (class 08, 53, 57, 40) and of the network that another try may mend. */
 const PASSING = /^(08|53|57|40|E[A-Z]+)/;
@@ -58,7 +63,13 @@ export function openPostgres(url: Secret, { hasTls }: { hasTls: boolean }): Data
 
 /** The driver is loaded where it is used. */
 async function makePool(url: Secret, hasTls: boolean): Promise<pg.Pool> {
-  const { Pool, types } = (await import('pg')).default;
+  const { Client, Pool, types } = (await import('pg')).default;
+  class LimitedClient extends Client {
+    constructor(config?: string | pg.ClientConfig) {
+      super(config);
+      limitAnswers(this, LIMITS.booksAnswer.bytes);
+    }
+  }
   const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
     oid === INT8 ? Number : types.getTypeParser(oid, format);
   const pool = new Pool({
@@ -72,6 +83,7 @@ async function makePool(url: Secret, hasTls: boolean): Promise<pg.Pool> {
     idle_in_transaction_session_timeout: STATEMENT_MS,
     application_name: 'intentwatch-books',
     types: { getTypeParser },
+    Client: LimitedClient,
   });
   // A connection that is cut while nobody uses it is made anew.
   pool.on('error', () => undefined);
@@ -111,16 +123,17 @@ const INT8 = 20;
 /** What went wrong, without the URL: the messages of the driver name host and database at most. */
 function wrapped(error: unknown): Error {
   if (!(error instanceof Error)) return new BooksDatabaseError(String(error), { retryable: true });
-  if (!('code' in error) && !isCut(error)) return error;
+  const message = error.message.slice(0, MOST_CHARACTERS);
+  if (!('code' in error) && !isCut(message)) return error;
   const code = 'code' in error ? String(error.code) : '';
   const retryable = code === '' || PASSING.test(code);
-  return new BooksDatabaseError(`the Postgres of the books: ${error.message || code}`, {
+  return new BooksDatabaseError(`the Postgres of the books: ${message || code}`, {
     cause: error,
     retryable,
   });
 }
 
 /** The driver gives no code to what ends a connection. */
-function isCut(error: Error): boolean {
-  return /connection|timeout|terminat/i.test(error.message);
+function isCut(message: string): boolean {
+  return /connection|timeout|terminat/i.test(message);
 }

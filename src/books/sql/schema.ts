@@ -50,6 +50,11 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     'CREATE INDEX books_transfers_touched ON books_transfers (is_open, booked_ms, subject)',
     'DROP INDEX books_transfers_open',
   ],
+  [
+    // One row per mail and recipient that the server has answered: `accepted`, `refused` for now since `at_ms`, or `dead`.
+    `CREATE TABLE books_mail_recipients (day TEXT NOT NULL, zone TEXT NOT NULL, recipient TEXT NOT NULL,
+       state TEXT NOT NULL, at_ms BIGINT NOT NULL, PRIMARY KEY (day, zone, recipient))`,
+  ],
 ];
 
 /** The version of the tables that this program works with. */

@@ -1,6 +1,7 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { makePrivateFile } from '../../make-folder.ts';
 import { BooksDatabaseError, type Database, type Row, type Sql, type Value } from './database.ts';
 
 const ROWS = z.array(z.record(z.string(), z.union([z.string(), z.number(), z.null()])));
@@ -39,6 +40,8 @@ export function openSqlite(file: string, { isReadOnly = false } = {}): Database 
 function open(file: string, readOnly: boolean): DatabaseSync {
   // Loaded where it is used: Node 24 warns of it.
   const sqlite = process.getBuiltinModule('node:sqlite');
+  // The two files that SQLite keeps beside it get its mode.
+  if (!readOnly) makeWherePossible(file);
   // A wait inside of SQLite would hold up all that the process does: it is made outside.
   const database = new sqlite.DatabaseSync(file, { readOnly, timeout: 0 });
   try {
@@ -47,6 +50,15 @@ function open(file: string, readOnly: boolean): DatabaseSync {
   } catch (error) {
     database.close();
     throw error;
+  }
+}
+
+/** SQLite says what is wrong with a file that cannot be made. */
+function makeWherePossible(file: string): void {
+  try {
+    makePrivateFile(file);
+  } catch {
+    return;
   }
 }
 

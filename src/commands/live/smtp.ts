@@ -3,12 +3,13 @@ import { NameResolver } from '../../network/resolver.ts';
 import { secretsOfSmtpUrl } from '../../notifiers/email/email.ts';
 import { openMailTransport } from '../../notifiers/email/transport.ts';
 import { keptWithout } from '../../notifiers/kept.ts';
+import type { Secret } from '../../secret.ts';
 import { type Check, messageOf } from './finding.ts';
 
 /** For each phase of the connection; the check's own limit is for all of them. */
 const PHASE_MS = 10_000;
 
-/** Whether the mail server answers and takes the login; no mail is sent. */
+/** Whether the mail server answers, and takes the login where there is one; no mail is sent. */
 export function smtpCheck({ smtp }: Config): Check {
   const name = 'SMTP';
   if (smtp === null)
@@ -18,10 +19,14 @@ export function smtpCheck({ smtp }: Config): Check {
     name,
     ask: async (signal) => {
       const names = new NameResolver({ timeoutMs: PHASE_MS });
-      const transport = openMailTransport({ url, names, timeoutMs: PHASE_MS, signal });
+      let hasLoggedIn = false;
+      const onLogin = (): void => {
+        hasLoggedIn = true;
+      };
+      const transport = openMailTransport({ url, names, timeoutMs: PHASE_MS, signal, onLogin });
       try {
         await transport.verify();
-        return { ok: true, detail: 'reachable, takes the login' };
+        return { ok: true, detail: hasLoggedIn ? 'reachable, takes the login' : withoutLogin(url) };
       } finally {
         names.close();
         transport.close();
@@ -29,4 +34,11 @@ export function smtpCheck({ smtp }: Config): Check {
     },
     explain: (error) => ({ ok: false, detail: keptWithout(secretsOfSmtpUrl(url)).reason(messageOf(error)) }),
   };
+}
+
+/** The library sends no login to a server that does not offer any, in the check and in deliveries alike. */
+function withoutLogin(url: Secret): string {
+  return new URL(url.reveal()).username === ''
+    ? 'reachable; smtp.url has no login, so none was checked'
+    : 'reachable, but offers no login: that of smtp.url was not checked, and is not used';
 }

@@ -49,7 +49,7 @@ async function keptTransfer(
   try {
     const client = new ApiClient(await daemonAddress(options, process.env));
     const subject = await findSubject(client, id);
-    const { body } = await client.ask(readSubject, { params: { subject } });
+    const { body } = await client.ask(readSubject, { params: { subject }, query: { limit: 1 } });
     const { record, transfer, subscriptions } = body;
     if (record === null) return null;
     const quoted = transfer?.quote === undefined ? undefined : transfer.recipient;

@@ -3,13 +3,14 @@ import { z } from 'zod';
 
 const EXPECTED = 'a network in CIDR notation, like 10.0.0.0/8 or fd00::/8';
 
-/** A field that holds networks in CIDR notation. */
-export const networksField = z
-  .array(
-    z.string({ error: EXPECTED }).refine((text) => parseNetwork(text) !== null, { error: EXPECTED }),
-    { error: 'a list of networks, like ["10.0.0.0/8"]' },
-  )
-  .min(1, { error: 'at least one network' });
+/** A field that holds networks in CIDR notation, or none. */
+export const networkListField = z.array(
+  z.string({ error: EXPECTED }).refine((text) => parseNetwork(text) !== null, { error: EXPECTED }),
+  { error: 'a list of networks, like ["10.0.0.0/8"]' },
+);
+
+/** A field that holds at least one network. */
+export const networksField = networkListField.min(1, { error: 'at least one network' });
 
 /** Networks as a list that IP addresses are checked against; an IPv4-mapped IPv6 address counts as the IPv4 one. */
 export function networkList(networks: readonly string[]): BlockList {

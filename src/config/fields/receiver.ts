@@ -1,11 +1,15 @@
 import { z } from 'zod';
+import { MAX_GLOB_LENGTH } from '../../domain/events/filter.ts';
+import { correctedPattern } from '../../domain/events/patterns.ts';
 import { durationField } from './duration.ts';
 import { mapping, nameField, rateField, textField } from './fields.ts';
 
 const globField = textField({
-  pattern: /^!?[A-Za-z0-9._*-]+$/,
-  expected:
-    'a pattern of event types, like "intent.*" or "!*.updated" (letters, digits, . - _ *, a leading !)',
+  pattern: new RegExp(`^!?[A-Za-z0-9._*-]{1,${MAX_GLOB_LENGTH}}$`),
+  expected: `a pattern of event types, like "intent.*" or "!*.updated" (at most ${MAX_GLOB_LENGTH} letters, digits, . - _ *, after a leading !)`,
+}).superRefine((pattern, context) => {
+  const corrected = correctedPattern(pattern);
+  if (corrected !== null) context.addIssue({ code: 'custom', message: JSON.stringify(corrected) });
 });
 
 /** Which event types a receiver gets. */

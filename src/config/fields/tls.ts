@@ -3,10 +3,11 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { Secret } from '../../secret.ts';
 import type { ReceiverTls } from '../config.ts';
 import type { FilePlace } from '../file/expand.ts';
-import { MOST_NAMED_BYTES, whyEndless } from '../file/file-size.ts';
+import { whyEndless } from '../file/file-size.ts';
 import { type Finding, member } from '../file/tree.ts';
 import { mapping, textField } from './fields.ts';
 
@@ -91,7 +92,7 @@ const EXPECTED = {
 class UnusableFile extends Error {}
 
 async function readText(path: string): Promise<string> {
-  const endless = whyEndless(path, MOST_NAMED_BYTES);
+  const endless = whyEndless(path, LIMITS.certificateFile.bytes);
   if (endless !== null) throw new UnusableFile(endless.found);
   try {
     return await readFile(path, 'utf8');
@@ -103,10 +104,14 @@ async function readText(path: string): Promise<string> {
   }
 }
 
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
+const CERTIFICATE_BEGIN = '-----BEGIN CERTIFICATE-----';
+const CERTIFICATE_END = '-----END CERTIFICATE-----';
 
 function parseCertificates(pem: string): { pem: string; first: X509Certificate } {
-  const blocks = pem.match(CERTIFICATE) ?? [];
+  const blocks = pem
+    .split(CERTIFICATE_BEGIN)
+    .slice(1)
+    .map((block) => CERTIFICATE_BEGIN + block.split(CERTIFICATE_END, 1).join('') + CERTIFICATE_END);
   try {
     const [first] = blocks.map((block) => new X509Certificate(block));
     if (first !== undefined) return { pem, first };

@@ -31,7 +31,7 @@ export function isInNetworks(url: URL, networks: readonly string[]): boolean {
 }
 
 function isLocalhost(url: URL): boolean {
-  return /^(.+\.)?localhost\.?$/.test(url.hostname);
+  return /^(.+\.)?localhost\.?$/i.test(url.hostname);
 }
 
 /** The IP address that a URL's host is written as; null for a name. */
@@ -56,11 +56,18 @@ export const baseUrlField = z
           : /[?#]/.test(text)
             ? { found: 'a URL with a query or fragment', expected: 'a URL without them' }
             : null;
-    if (problem === null) return text.replace(/\/+$/, '');
+    if (problem === null) return withoutEndingSlashes(text);
     const params = 'found' in problem ? { found: problem.found } : {};
     context.addIssue({ code: 'custom', message: problem.expected, params });
     return z.NEVER;
   });
+
+/** Not by an expression, which would begin anew at each slash. */
+function withoutEndingSlashes(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === '/') end -= 1;
+  return text.slice(0, end);
+}
 
 /** A field that holds a URL to call, kept secret because such URLs carry tokens. */
 export function secretUrlField({ example }: { example: string }) {
@@ -106,6 +113,17 @@ export const proxyField = z
     return z.NEVER;
   })
   .meta({ writeOnly: true });
+
+const PROXY_ORIGIN_EXPECTED =
+  'a URL of a proxy like http://proxy.example.com:3128, http or https, without a login or a path';
+
+/** A field that holds the origin (scheme, host, port) of a proxy. */
+export const proxyOriginField = z.string({ error: PROXY_ORIGIN_EXPECTED }).transform((text, context) => {
+  const url = httpUrl(text);
+  if (url !== null && url.pathname === '/' && !/[?#@]/.test(text)) return url.origin;
+  context.addIssue({ code: 'custom', message: PROXY_ORIGIN_EXPECTED });
+  return z.NEVER;
+});
 
 /** The URL of an http or https address with a host and no spaces; null for anything else. */
 export function httpUrl(text: string): URL | null {

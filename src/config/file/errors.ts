@@ -29,7 +29,8 @@ export function renderProblems(error: ConfigError): string {
   return error.problems.map(renderProblem).join('\n');
 }
 
-function renderProblem({ file, line, column, path, message }: ConfigProblem): string {
+/** A problem as a person reads it: `file:line:column: path: message`. */
+export function renderProblem({ file, line, column, path, message }: ConfigProblem): string {
   const place = `${file}:${line}:${column}: `;
   return path === '' ? `${place}${message}` : `${place}${path}: ${message}`;
 }

@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { LIMITS } from '../../domain/limits.ts';
 import { isWrittenAsSecret } from './hiding.ts';
 
 /** The text of a scalar after expansion, the variables and files it came from with their values, and what is wrong with them. */
@@ -50,13 +51,20 @@ export function expandVariables(text: string, { env, folder, onFile }: Outside):
         );
         return '';
       }
-      note(name);
+      const shownName = isShownAsName(name) ? name : '…';
+      note(shownName);
       const value = env[name];
+      if (value !== undefined && Buffer.byteLength(value) > LIMITS.environment.bytes) {
+        problems.push(
+          `found \${${shownName}}, which is longer than ${LIMITS.environment.bytes} bytes, expected a shorter value`,
+        );
+        return '';
+      }
       if (value !== undefined) outside.push(value);
       if (fallback !== undefined) return value === undefined || value === '' ? fallback : value;
       if (value === undefined) {
         problems.push(
-          `found \${${name}}, which is not set, expected it in the environment or with a default: \${${name}:-…}`,
+          `found \${${shownName}}, which is not set, expected it in the environment or with a default: \${${shownName}:-…}`,
         );
       }
       return value ?? '';
@@ -65,14 +73,23 @@ export function expandVariables(text: string, { env, folder, onFile }: Outside):
   return { text: expanded, variables, outside, problems };
 }
 
-/** No secret is longer; a file that never ends is none. */
-const MAX_FILE_BYTES = 65_536;
+/** A longer name in lower or mixed case that holds a digit may be a token that was written between the braces. */
+const LONGEST_MIXED_NAME = 20;
+
+/** Tells a variable's name from a secret that somebody wrote between the braces: `${whsk_…}`. */
+function isShownAsName(name: string): boolean {
+  // `NPM_TOKEN` would be a secret by its form; tokens are never in capitals and underscores alone, but for AWS keys.
+  if (/^[A-Z_][A-Z0-9_]{0,63}$/.test(name)) return !name.includes('AKIA');
+  if (isWrittenAsSecret(name)) return false;
+  return name.length <= LONGEST_MIXED_NAME || (name.length <= 64 && !/\d/.test(name));
+}
 
 function readSecretFile(path: string): { value: string } | { problem: string } {
   let bytes: Buffer;
   try {
     const { size } = statFile(path);
-    if (size > MAX_FILE_BYTES) return { problem: `which is larger than ${MAX_FILE_BYTES} bytes` };
+    if (size > LIMITS.secretFile.bytes)
+      return { problem: `which is larger than ${LIMITS.secretFile.bytes} bytes` };
     bytes = readFileSync(path);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : 'no file';

@@ -1,11 +1,5 @@
 import { statSync } from 'node:fs';
 
-/** No config is larger: one that names 100,000 wallets has 5 MB. */
-export const MOST_CONFIG_BYTES = 16_777_216;
-
-/** No quote, certificate or key is larger. */
-export const MOST_NAMED_BYTES = 1_048_576;
-
 /** What cannot be read whole: a file that is too large, or no file at all. */
 export type Endless = { isFile: boolean; found: string; expected: string };
 

@@ -7,13 +7,14 @@ const HIDDEN = '…';
 /** Shorter ones stand in innocent words: a port, a name of three letters. They are hidden by their place alone. */
 const SHORTEST_KNOWN = 6;
 
-/** How secrets are written, wherever they stand. */
+/**
+ * How secrets are written, wherever they stand. No form begins with a part that repeats and may be found again at each
+ * character of itself: a long text would take quadratic time.
+ */
 const SECRET_FORMS: readonly RegExp[] = [
-  // A user and password, in a URL or before a host.
-  /[a-z][a-z0-9+.-]*:\/\/[^\s/?#]*@/i,
-  /[^\s:@]:[^\s@]+@[^\s@]/,
-  // A token in a query, or in the path of a chat's webhook.
-  /[?&;][^=&\s]*(key|token|secret|sig|signature|password|auth|code)=/i,
+  // A user and password in a URL.
+  /[a-z0-9+.-]:\/\/[^\s/?#]*@/i,
+  // A token in the path of a chat's webhook.
   /hooks\.slack\.com\/|discord(app)?\.com\/api\/webhooks\//i,
   /(^|[^a-z0-9])wh(sec|sk)_/i,
   /(^|[^a-z0-9])(sk|pk|rk|ghp|gho|ghs|glpat|npm|xox[a-z])[-_]\w/i,
@@ -23,9 +24,29 @@ const SECRET_FORMS: readonly RegExp[] = [
   /-----BEGIN /,
 ];
 
-/** Whether a text is a secret by its form. */
+/** How the name of a secret ends in a query, and the longest of these endings. */
+const SECRET_NAME = /(key|token|secret|sig|signature|password|auth|code)$/i;
+const LONGEST_NAME = 'signature'.length;
+
+/** Whether a text is a secret by its form. Takes time linear in its length. */
 export function isWrittenAsSecret(text: string): boolean {
-  return SECRET_FORMS.some((form) => form.test(text));
+  return SECRET_FORMS.some((form) => form.test(text)) || holdsLogin(text) || holdsSecretQuery(text);
+}
+
+/** Whether a text holds `user:password@host`. */
+function holdsLogin(text: string): boolean {
+  return text.split(/\s/).some((word) => {
+    const parts = word.split('@');
+    return parts.some((part, index) => (parts[index + 1] ?? '') !== '' && /[^:]:./.test(part));
+  });
+}
+
+/** Whether a text holds a token in a query. */
+function holdsSecretQuery(text: string): boolean {
+  return text.matchAll(/(?<=^|[=&\s])([^=&\s]*)=/g).some(({ index, 1: name = '' }) => {
+    const isInQuery = text[index - 1] === '&' || /[?;]/.test(name);
+    return isInQuery && SECRET_NAME.test(name.slice(-LONGEST_NAME));
+  });
 }
 
 /** Tells what of a config file may stand in a message. */

@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { z } from 'zod';
+import { isKnownPattern, nearestType } from '../../domain/events/patterns.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { Config, ReceiverTls } from '../config.ts';
 import { digestOf } from '../digest.ts';
 import { readTlsFiles } from '../fields/tls.ts';
@@ -10,12 +12,15 @@ import { readQuoteFiles } from '../sections/quote-files.ts';
 import { checkRetention } from '../sections/retention.ts';
 import { ConfigError, type ConfigProblem, type PlacedProblem, renderPath } from './errors.ts';
 import type { FilePlace } from './expand.ts';
-import { MOST_CONFIG_BYTES, whyEndless } from './file-size.ts';
+import { whyEndless } from './file-size.ts';
 import { describeFound, findingsOf, pathOf } from './findings.ts';
 import { createHiding, type Hiding } from './hiding.ts';
 import { secretTexts } from './schema-path.ts';
 import { readSource, type Source } from './source.ts';
 import { type Finding, replaceAt, valueAt } from './tree.ts';
+
+/** The config file of every command that is given no other. */
+export const CONFIG_DEFAULT = './intentwatch.yaml';
 
 /**
  * Reads a config file: YAML, then variables, the schema, the files it names, and what fields say about each other. `file` is relative
@@ -59,7 +64,27 @@ export async function loadConfig(
   const { tls, findings: tlsFindings } = await readTls(parsed.data, { folder: dirname(path), onFile });
   if (tlsFindings.length > 0) throw new ConfigError(placed(file, { source, findings: tlsFindings, hiding }));
   const config = buildConfig(parsed.data, { tls, quotes });
-  return { ...config, file: path, digest: digestOf(config), dataDir: resolve(dirname(path), config.dataDir) };
+  const warnings = placed(file, { source, findings: unknownPatterns(parsed.data), hiding });
+  return {
+    ...config,
+    file: path,
+    digest: digestOf(config),
+    dataDir: resolve(dirname(path), config.dataDir),
+    warnings,
+  };
+}
+
+/** Patterns that match no type of the catalogue: the upstream may have words of its own, so they are no problems. */
+function unknownPatterns({ receivers }: ParsedConfig): Finding[] {
+  return receivers.flatMap(({ events }, receiver) =>
+    events.flatMap((pattern, index) => {
+      if (isKnownPattern(pattern)) return [];
+      const nearest = nearestType(pattern);
+      const like = nearest === null ? '' : `, like ${JSON.stringify(nearest)}`;
+      const expected = `a pattern that matches a known event type${like}`;
+      return [{ path: ['receivers', receiver, 'events', index], expected }];
+    }),
+  );
 }
 
 /** The files of all receivers, by the place of the receiver. */
@@ -84,7 +109,7 @@ export async function readConfigText(
   { isAgain = false, expected = 'a config file (name another with --config)' } = {},
 ): Promise<string> {
   const refuse = (message: string) => new ConfigError([{ file, line: 1, column: 1, path: '', message }]);
-  const endless = whyEndless(file, MOST_CONFIG_BYTES);
+  const endless = whyEndless(file, LIMITS.config.bytes);
   if (endless !== null && (isAgain || endless.isFile)) {
     throw refuse(`found ${endless.found}, expected ${endless.expected}`);
   }

@@ -10,8 +10,14 @@ import {
   type YAMLMap,
 } from 'yaml';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { BROKEN_TEXT } from '../../domain/parse-json.ts';
 import { type ConfigPath, type PlacedProblem, renderPath } from './errors.ts';
 import { expandVariables, type Outside } from './expand.ts';
+import { TOO_DEEP } from './syntax-errors.ts';
+
+/** Storing such a text would change it, and the events would carry another one than the file. */
+const BROKEN_MESSAGE = `found ${BROKEN_TEXT.found}, expected ${BROKEN_TEXT.expected}`;
 
 /** A YAML document's values. The maps' keys are rendered paths. */
 export type Values = {
@@ -24,9 +30,6 @@ export type Values = {
   /** The values of all variables and files. */
   outside: Set<string>;
 };
-
-// Thousands of subscriptions have some ten thousand values; a few lines of aliases can make billions.
-const MAX_VALUES = 100_000;
 
 /** Reads a document that has no syntax errors, with the variables in its scalars expanded. */
 export function readValues(options: {
@@ -58,6 +61,7 @@ export function readValues(options: {
       return null;
     };
     if (node === null) return null;
+    if (path.length > LIMITS.config.depth) return refuse(TOO_DEEP);
     if (isAlias(node)) {
       const target = targets.get(node);
       if (target === undefined) {
@@ -66,10 +70,10 @@ export function readValues(options: {
         );
       }
       if (enclosing.has(target)) return refuse('found a YAML alias inside its own anchor, expected a value');
-      if (count > MAX_VALUES) {
+      if (count > LIMITS.config.members) {
         if (isTooLarge) return null;
         isTooLarge = true;
-        return refuse(`found more than ${MAX_VALUES} values, expected fewer aliases`);
+        return refuse(`found more than ${LIMITS.config.members} values, expected fewer aliases`);
       }
       return read(target, path);
     }
@@ -86,12 +90,19 @@ export function readValues(options: {
     if (typeof value === 'number') return exactNumber(value, isScalar(node) ? (node.source ?? '') : '');
     if (typeof value === 'boolean') return value;
     if (typeof value !== 'string') return null;
+    if (value.length > LIMITS.config.textCharacters) {
+      const message = `found a text of ${value.length} characters, expected at most ${LIMITS.config.textCharacters}`;
+      values.problems.push({ path, offset: node.range?.[0] ?? 0, message });
+      return null;
+    }
     const { text, variables, outside, problems } = expandVariables(unmask(value), options.outside);
     for (const taken of outside) values.outside.add(taken);
     if (variables.length > 0) values.variables.set(renderPath(path), variables);
     const offset = node.range?.[0] ?? 0;
     values.problems.push(...problems.map((message) => ({ path, offset, message })));
-    return text;
+    if (text.isWellFormed()) return text;
+    values.problems.push({ path, offset, message: BROKEN_MESSAGE });
+    return null;
   }
 
   function readMapping(node: YAMLMap, path: ConfigPath): JsonObject {
@@ -104,6 +115,8 @@ export function readValues(options: {
         const message = 'found a variable in a key, expected a key that is written out';
         // The key is not in the path: a slip makes one of a secret.
         values.problems.push({ path, offset, message });
+      } else if (!key.isWellFormed()) {
+        values.problems.push({ path, offset, message: BROKEN_MESSAGE });
       } else if (key === '' || key === '__proto__') {
         const message = `found the key ${JSON.stringify(key)}, expected another name`;
         values.problems.push({ path, offset, message });

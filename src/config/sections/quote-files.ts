@@ -1,12 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { canonicalJson, type JsonValue } from '../../domain/json.ts';
-import { parseJson } from '../../domain/parse-json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { JsonLimitError, parseJson, UnstorableJsonError } from '../../domain/parse-json.ts';
 import { type HandedQuote, readHandedQuote } from '../../domain/quotes/handed-quote.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { ConfigPath } from '../file/errors.ts';
 import type { FilePlace } from '../file/expand.ts';
-import { MOST_NAMED_BYTES, whyEndless } from '../file/file-size.ts';
+import { whyEndless } from '../file/file-size.ts';
 import { type Finding, items, member } from '../file/tree.ts';
 
 /** The quotes that a config hands over: what each `file` holds, and what is wrong with those that cannot be read. */
@@ -61,7 +62,7 @@ function quoteFilesOf(tree: JsonValue): { path: ConfigPath; file: string }[] {
 export const QUOTE_FILE = /^[^\0]+$/;
 
 async function readQuote(file: string): Promise<HandedQuote | Omit<Finding, 'path'>> {
-  const endless = whyEndless(file, MOST_NAMED_BYTES);
+  const endless = whyEndless(file, LIMITS.quoteFile.bytes);
   if (endless !== null) return { found: endless.found, expected: `${endless.expected} with a quote as JSON` };
   let bytes: Buffer;
   try {
@@ -74,8 +75,15 @@ async function readQuote(file: string): Promise<HandedQuote | Omit<Finding, 'pat
   }
   let json: JsonValue;
   try {
-    json = parseJson(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-  } catch {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    // A repaired quote would not be the one that was signed.
+    json = parseJson(text, { limits: LIMITS.quoteFile, unstorable: 'refuse' });
+  } catch (error) {
+    if (error instanceof UnstorableJsonError) {
+      const expected = 'a quote as POST /v1/quotes answered it';
+      return { found: 'a member "__proto__", or a text with half of a surrogate pair', expected };
+    }
+    if (error instanceof JsonLimitError) return { found: error.found, expected: error.expected };
     return { found: 'a file that is not JSON', expected: 'a quote as POST /v1/quotes answered it' };
   }
   const expected = 'a quote as POST /v1/quotes answered it, with an id of "quote:" and a UUID';

@@ -195,6 +195,7 @@ export function buildReceiver(
         allowPrivateNetwork,
         allowNetworks,
         allowInsecure,
+        apiNetworks: null,
       };
     }
     case 'email':
@@ -207,7 +208,7 @@ export function buildReceiver(
         batching: buildBatching(item),
       };
     case 'postgres':
-      return { ...common, ...buildPostgres(item), tls };
+      return { ...common, ...buildPostgres(item), tls, apiNetworks: null };
   }
 }
 

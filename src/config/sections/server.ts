@@ -1,10 +1,11 @@
 import { isIPv4 } from 'node:net';
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
 import { Secret } from '../../secret.ts';
 import type { ServerConfig } from '../config.ts';
 import { flagField, mapping, textField, wholeNumberField } from '../fields/fields.ts';
-import { baseUrlField } from '../fields/urls.ts';
+import { networkListField, networksField } from '../fields/networks.ts';
+import { baseUrlField, proxyOriginField } from '../fields/urls.ts';
 import { type Finding, member } from '../file/tree.ts';
 
 const tokenField = textField({
@@ -15,6 +16,8 @@ const tokenField = textField({
   .optional();
 
 const HOST = '127.0.0.1';
+
+const TYPE_EXPECTED = '"webhook", "email" or "postgres"';
 
 /** The `server` section. */
 export const serverSchema = mapping({
@@ -33,6 +36,12 @@ export const serverSchema = mapping({
   tokens: mapping({
     read: tokenField.meta({
       description: 'A token that lets its bearer read, and change nothing.',
+      label: 'text',
+      writeOnly: true,
+    }),
+    consume: tokenField.meta({
+      description:
+        'A token that lets its bearer read, and move, create and delete consumers of the event log. It changes nothing else.',
       label: 'text',
       writeOnly: true,
     }),
@@ -56,6 +65,32 @@ export const serverSchema = mapping({
       label: 'text',
       writeOnly: true,
     }),
+  apiReceivers: mapping({
+    allowNetworks: networkListField.prefault([]).meta({
+      description:
+        'Permits addresses of these networks although they are not public, such as `["10.1.0.0/16"]`. A webhook names them, or `allowPrivateNetwork`, as well.',
+      label: 'list of networks',
+    }),
+    allowInsecure: flagField().prefault(false).meta({
+      description: 'Permits `allowInsecure` in them: plain http, and Postgres without TLS.',
+    }),
+    proxies: z.array(proxyOriginField, { error: 'a list of URLs of proxies' }).prefault([]).meta({
+      description:
+        'The proxies that they may name as `proxy`, without a login. Scheme, host and port must match. A listed proxy resolves names itself, and its rules decide which addresses it connects to.',
+      label: 'list of URLs',
+    }),
+    types: z
+      .array(z.enum(['webhook', 'email', 'postgres'], { error: TYPE_EXPECTED }), {
+        error: 'a list of receiver types',
+      })
+      .prefault(['webhook', 'email'])
+      .meta({ description: 'The types that they may have.', label: 'list of types' }),
+  })
+    .prefault({})
+    .meta({
+      description:
+        'Limits of receivers made through the API, not of those of this file. Without it they connect to public addresses only. Stored ones outside the limits are not called, and keep what is open.',
+    }),
   console: flagField().prefault(true).meta({
     description:
       'Whether the console is served at `/`, to those who have a token of the API. It is off where the API is off.',
@@ -64,6 +99,11 @@ export const serverSchema = mapping({
     description:
       'How receivers reach this server from outside, for the links in events that were cut, and for the console behind a proxy that changes `Host`. Left out, or without an admin token, they have none.',
     label: 'URL',
+  }),
+  trustProxy: networksField.optional().meta({
+    description:
+      'The networks of the proxies before this server, such as `["10.0.0.0/8"]`. A request through one of them counts for the last address of its `X-Forwarded-For` outside them, where wrong sign-ins are delayed and streams limited. Left out: all count for the proxy.',
+    label: 'list of networks',
   }),
 }).meta({
   description: 'Where metrics, health and the API are served.',
@@ -77,11 +117,14 @@ export function buildServer(section: z.output<typeof serverSchema>): ServerConfi
     port: section.port,
     tokens: {
       read: section.tokens?.read ?? null,
+      consume: section.tokens?.consume ?? null,
       admin: [section.token, section.tokens?.admin].filter((token) => token !== undefined),
     },
     secretsKey: section.secretsKey ?? null,
+    apiReceivers: section.apiReceivers,
     console: section.console,
     publicUrl: section.publicUrl ?? null,
+    trustProxy: section.trustProxy ?? [],
   };
 }
 
@@ -92,22 +135,30 @@ export function isLoopbackHost(host: string): boolean {
 
 /** Whether there is an API: not without a token where it can be reached from elsewhere. */
 export function isApiOn({ host, tokens }: Pick<ServerConfig, 'host' | 'tokens'>): boolean {
-  return tokens.read !== null || tokens.admin.length > 0 || isLoopbackHost(host);
+  return tokens.read !== null || tokens.consume !== null || tokens.admin.length > 0 || isLoopbackHost(host);
 }
 
 /** The same of a section as it stands in the file. */
 export function hasApi(tree: JsonValue | undefined): boolean {
   const tokens = member(tree, 'tokens');
-  const given = [member(tree, 'token'), member(tokens, 'read'), member(tokens, 'admin')];
+  const given = [member(tree, 'token'), ...['read', 'consume', 'admin'].map((name) => member(tokens, name))];
   const host = member(tree, 'host') ?? HOST;
   return given.some((token) => token !== undefined) || (typeof host === 'string' && isLoopbackHost(host));
 }
 
-/** What the tokens say about each other: a token for reading that is an admin's as well would change things. */
+/** Finds tokens that have two rights: the bearer of the lesser one would have the greater one as well. */
 export function checkServer(tree: JsonValue | undefined): Finding[] {
   const tokens = member(tree, 'tokens');
   const read = member(tokens, 'read');
-  if (typeof read !== 'string') return [];
-  const isAdmins = [member(tree, 'token'), member(tokens, 'admin')].includes(read);
-  return isAdmins ? [{ path: ['tokens', 'read'], expected: 'another token than an admin token' }] : [];
+  const consume = member(tokens, 'consume');
+  const admins = [member(tree, 'token'), member(tokens, 'admin')];
+  const findings: Finding[] = [];
+  for (const [name, token] of Object.entries({ read, consume })) {
+    if (typeof token !== 'string' || !admins.includes(token)) continue;
+    findings.push({ path: ['tokens', name], expected: 'another token than an admin token' });
+  }
+  if (findings.length === 0 && typeof read === 'string' && read === consume) {
+    findings.push({ path: ['tokens', 'read'], expected: 'another token than server.tokens.consume' });
+  }
+  return findings;
 }

@@ -16,6 +16,7 @@ import type { GaslessJob, Subscription } from '../config.ts';
 import { evmAddressField, walletField } from '../fields/addresses.ts';
 import { durationField } from '../fields/duration.ts';
 import { mapping, nameField, textField, uuidField, wholeNumberField } from '../fields/fields.ts';
+import { hasMetadataRoom, METADATA_ROOM } from '../fields/metadata.ts';
 import { type Finding, findRepeated, isEmpty, items, member } from '../file/tree.ts';
 import { QUOTE_FILE } from './quote-files.ts';
 import { buildRoute, routeSchema } from './route.ts';
@@ -146,9 +147,11 @@ export const subscriptionSchema = mapping({
       }),
       { error: 'a mapping of text to text' },
     )
+    .refine(hasMetadataRoom, { error: METADATA_ROOM })
     .prefault({})
     .meta({
-      description: 'What every event of this subscription carries for you, text to text.',
+      description:
+        'What every event of this subscription carries for you, text to text. At most 4,096 bytes as JSON in UTF-8.',
       label: 'mapping',
     }),
   receivers: z.array(nameField, { error: 'a list of receiver names' }).prefault([]).meta({

@@ -236,7 +236,7 @@ export function sweepEveryMs(sweep: { leastMs: number; pages: number; newestFirs
 /** What a page tells of the order in which an upstream lists transfers. */
 export type Order = 'newest-first' | 'other' | 'unclear';
 
-/** So many times in a row do not descend by chance. */
+/** So many different times in a row do not descend by chance. Equal times fit any order. */
 const ENOUGH = 10;
 
 /**
@@ -255,6 +255,6 @@ export function orderOf(page: readonly { isNew: boolean; updatedAt: number | nul
   const leads = page[0]?.isNew === true && page.at(-1)?.isNew === false && !isBehind;
   const times = page.map(({ updatedAt }) => updatedAt ?? 0);
   const descends = times.every((time, index) => index === 0 || time <= (times[index - 1] ?? 0));
-  const spans = (times[0] ?? 0) > (times.at(-1) ?? 0);
-  return leads || (descends && spans && times.length >= ENOUGH) ? 'newest-first' : 'unclear';
+  const isEvidence = descends && new Set(times).size >= ENOUGH;
+  return leads || isEvidence ? 'newest-first' : 'unclear';
 }

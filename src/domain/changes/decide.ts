@@ -216,9 +216,15 @@ export function withStatus(record: UpstreamRecord, snapshot: Snapshot | null): U
   return { ...record, status: snapshot.status };
 }
 
+/** Patterns are matched against types: a longer status is cut in the type, and whole in the event. */
+const LONGEST_WORD = 128;
+
 /** `<kind>.<status in lower case>`, `updated` without a status; what is no letter, digit, dot, hyphen or underscore becomes a hyphen. */
 export function eventType(subject: SubjectId, status: string): string {
   if (status === UNSTATED) return `${eventKind(subject)}.updated`;
-  const word = status.toLowerCase().replace(/[^a-z0-9._-]+/g, '-');
+  const word = status
+    .slice(0, LONGEST_WORD)
+    .toLowerCase()
+    .replace(/[^a-z0-9._-]+/g, '-');
   return `${eventKind(subject)}.${word}`;
 }

@@ -61,6 +61,12 @@ const CUT = {
     .describe(
       'True when the event was larger than a webhook may be: the largest members of `record` (then `transfer`, then the last of `changes`) are left out. Otherwise absent.',
     ),
+  truncated: z
+    .array(z.string())
+    .exactOptional()
+    .describe(
+      'The names of members of `metadata` that are left out, the largest first, where the event without its record is still larger than a webhook may be. Otherwise absent.',
+    ),
   recordUrl: z
     .string()
     .exactOptional()

@@ -30,6 +30,14 @@ const OPERATOR_EVENTS: { readonly [type: string]: Telling } = {
     says: 'The retention of events ended before this receiver got them: they are lost to it.',
     isTrouble: true,
   }),
+  'upstream.record_too_large': telling({
+    says: 'A record of a wallet is too large to be read. Its changes, and what is listed behind it in the same status, are not seen.',
+    isTrouble: true,
+  }),
+  'intentwatch.storage_truncated': telling({
+    says: 'The embedded Redis was started with a file that had lost its end: the last writes are lost.',
+    isTrouble: true,
+  }),
 };
 
 export const OPERATOR_TYPES: readonly string[] = Object.keys(OPERATOR_EVENTS);

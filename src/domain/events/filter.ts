@@ -72,7 +72,7 @@ function reaches(leg: Leg | null, minAmount: string, directory: Directory): bool
 }
 
 /** Event types that stay with the operator: they reach only receivers whose patterns name them. */
-const OPERATOR_PREFIXES = ['upstream.', 'receiver.'];
+const OPERATOR_PREFIXES = ['upstream.', 'receiver.', 'intentwatch.'];
 
 /** Whether an event type is one for the operator of the daemon. */
 export function isOperatorType(type: string): boolean {
@@ -93,7 +93,40 @@ export function wantsType(patterns: readonly string[], type: string): boolean {
   return candidates.some((pattern) => matches(pattern, type));
 }
 
+/** The longest pattern of event types, in characters after a leading `!`. */
+export const MAX_GLOB_LENGTH = 128;
+
 function matches(pattern: string, type: string): boolean {
-  const expression = pattern.split('*').map((part) => part.replace(/[.\\+?^${}()|[\]]/g, '\\$&'));
-  return new RegExp(`^${expression.join('.*')}$`).test(type);
+  return matchGlob(pattern, type).matches;
+}
+
+/**
+ * Matches a whole text with a pattern in which `*` stands for any run of characters. After a mismatch only the last `*`
+ * takes one character more, because an earlier one could gain nothing by it. So the number of `steps`, each of which
+ * compares one pair of characters, is at most (pattern length + 1) × (text length + 1).
+ */
+export function matchGlob(pattern: string, text: string): { matches: boolean; steps: number } {
+  let [at, textAt, steps] = [0, 0, 0];
+  let star: { at: number; textAt: number } | null = null;
+  while (textAt < text.length) {
+    steps += 1;
+    if (pattern[at] === '*') {
+      star = { at, textAt };
+      at += 1;
+    } else if (pattern[at] === text[textAt]) {
+      at += 1;
+      textAt += 1;
+    } else if (star === null) {
+      return { matches: false, steps };
+    } else {
+      star = { at: star.at, textAt: star.textAt + 1 };
+      at = star.at + 1;
+      textAt = star.textAt;
+    }
+  }
+  while (pattern[at] === '*') {
+    steps += 1;
+    at += 1;
+  }
+  return { matches: at === pattern.length, steps };
 }

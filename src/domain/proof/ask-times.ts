@@ -1,28 +1,146 @@
+import type { Found, Reading } from './reading.ts';
 import type { WaitingReason } from './verdict.ts';
 
 /** Why a check waits: as its verdict says, or as its transfer does not state it any more. */
 export type PostponeReason = WaitingReason | 'not-stated';
 
-/** The shortest and the longest wait between two questions about one payment. */
+/** The shortest and the longest wait between two readings of one payment. */
 const SHORTEST_MS = 2_000;
 const LONGEST_MS = 900_000;
 
+/** The longest wait while an answer may change within seconds: a payment is judged within 30 s after it changed. */
+const SOON_MS = 15_000;
+
+/** How long a payment that no endpoint explains is read at most `SOON_MS` apart; afterwards at eighths of its age. */
+const YOUNG_MS = 900_000;
+
+/** How long a payment that was in a block, and is in none now, may come back in another: longer than reorganisations take. */
+const REORGANISED_MS = 3_600_000;
+
+/** How far a reading that is due anyway stays behind the time at which the watch of the final head should find it final. */
+const BEHIND_WATCH_MS = 60_000;
+
+/** The age at which a verdict follows from what is still missing (see verdict.ts). */
+const PATIENCE_MS = 3_600_000;
+
 /**
- * How long until a payment is asked about again. What is not there yet, and what cannot be told, is asked at doubling
- * intervals. What is not final is asked when the chain has come so far; finality that comes in leaps is not asked for more
- * often than at eighths of the age. So of most payments there are two or three questions.
+ * What one reading shows of its endpoint. `failed`: it did not answer, or does not have what another has. `absent`: it has
+ * no such transaction, and no other has it. `head` is its final head; `until` the block at which its reading becomes final.
  */
-export function askInMs({
+export type EndpointState = {
+  name: string;
+  outcome: 'answered' | 'absent' | 'failed';
+  head: string | null;
+  until: string | null;
+};
+
+/** What a check waits for: `inMs` passes in any case; an endpoint that answers again, or has reached a block, ends it early. */
+type AskPlan = { inMs: number; endpoints: EndpointState[] };
+
+/**
+ * Plans the next reading of a payment that is not judged yet.
+ *
+ *   what is missing                        | the next reading
+ *   ---------------------------------------|-----------------------------------------------------------------
+ *   an endpoint fails, or lacks the block  | when it answers others again (the store makes it due)
+ *   a block is not final                   | when the endpoint's final head has reached its number
+ *   it was in a block within the last hour | within 15 s: a reorganisation puts it into another one
+ *   no endpoint has it; they contradict    | after its age, at most 15 s; past 15 min at eighths of its age
+ *   other checks (claimed, funding)        | when they end (the store makes it due)
+ *   a statement                            | with the event that states it; else after its age
+ *
+ * Nothing waits longer than 15 min, nor past the hour after which one host, or a chain without it, is enough.
+ */
+export function planAsk({
   because,
+  readings,
   ageMs,
-  finalInMs,
+  sinceSeenMs,
 }: {
   because: PostponeReason;
+  readings: readonly Reading[];
   /** How old the statement is. */
   ageMs: number;
-  /** How long until it is final at the chain's own pace; null where that is not known. */
-  finalInMs: number | null;
-}): number {
-  const wait = because === 'not-final' && finalInMs !== null ? Math.max(finalInMs, ageMs / 8) : ageMs;
-  return Math.min(LONGEST_MS, Math.max(SHORTEST_MS, wait));
+  /** How long ago an endpoint had it in a block; null where none ever had. */
+  sinceSeenMs: number | null;
+}): AskPlan {
+  const endpoints = readings.map((reading) => endpointState(reading, readings));
+  const waitMs = Math.min(waitOf(), ageMs < PATIENCE_MS ? PATIENCE_MS - ageMs : LONGEST_MS);
+  return { inMs: Math.min(LONGEST_MS, Math.max(SHORTEST_MS, Math.ceil(waitMs))), endpoints };
+
+  function waitOf(): number {
+    switch (because) {
+      case 'unreachable':
+        return LONGEST_MS;
+      case 'not-found':
+        return sinceSeenMs !== null && sinceSeenMs < REORGANISED_MS ? SOON_MS : growingMs(ageMs);
+      case 'not-final':
+      case 'one-endpoint':
+      case 'disagreement':
+        return untilFinalMs(readings, ageMs) ?? (isAwaited() ? LONGEST_MS : growingMs(ageMs));
+      case 'claimed':
+      case 'funding':
+      case 'not-stated':
+        return ageMs;
+      default:
+        return because satisfies never;
+    }
+  }
+
+  function isAwaited(): boolean {
+    return endpoints.some(({ outcome, until }) => outcome === 'failed' || until !== null);
+  }
+}
+
+/** What each reading shows of its endpoint, in the order of the readings. */
+export function endpointStates(readings: readonly Reading[]): EndpointState[] {
+  return readings.map((reading) => endpointState(reading, readings));
+}
+
+function endpointState(reading: Reading, all: readonly Reading[]): EndpointState {
+  const name = reading.endpoint;
+  switch (reading.outcome) {
+    case 'failed':
+      return { name, outcome: 'failed', head: null, until: null };
+    case 'found': {
+      const until = reading.isFinal ? null : reading.block.number;
+      return { name, outcome: 'answered', head: reading.head.number, until };
+    }
+    case 'absent': {
+      const head = reading.head?.number ?? null;
+      const found = all.filter((other) => other.outcome === 'found');
+      if (found.length === 0) return { name, outcome: 'absent', head, until: null };
+      // An endpoint that is behind does not have the block yet; one that has come so far should have it.
+      const number = lowest(found);
+      if (head !== null && BigInt(head) < BigInt(number)) {
+        return { name, outcome: 'answered', head, until: number };
+      }
+      return { name, outcome: 'failed', head, until: null };
+    }
+    default:
+      return reading satisfies never;
+  }
+}
+
+function lowest(found: readonly Found[]): string {
+  const numbers = found.map(({ block }) => block.number);
+  return numbers.reduce((least, number) => (BigInt(number) < BigInt(least) ? number : least));
+}
+
+function growingMs(ageMs: number): number {
+  return ageMs < YOUNG_MS ? Math.min(ageMs, SOON_MS) : ageMs / 8;
+}
+
+/**
+ * How long until every block that was found is final, by the chain's own clock: a final head moves on a second per second. One
+ * that is far, or has not become final in time, is left to the watch of the final head: finality comes in leaps on some
+ * chains. Null where no block is open.
+ */
+function untilFinalMs(readings: readonly Reading[], ageMs: number): number | null {
+  const waits = readings
+    .filter((reading) => reading.outcome === 'found')
+    .flatMap(({ isFinal, block, head }) => (isFinal ? [] : [(block.timestamp - head.timestamp) * 1_000]));
+  if (waits.length === 0) return null;
+  const finalMs = Math.max(ageMs / 8, ...waits);
+  return finalMs <= SOON_MS ? finalMs : finalMs + BEHIND_WATCH_MS;
 }

@@ -64,16 +64,3 @@ export const READING = z.discriminatedUnion('outcome', [
 export type Reading = z.infer<typeof READING>;
 
 export type Found = Extract<Reading, { outcome: 'found' }>;
-
-/**
- * How long until what was found is final, at the chain's own pace: the final head moves on a second per second. 0 where
- * all that is found is final; null where nothing is found.
- */
-export function finalInMs(readings: readonly Reading[]): number | null {
-  const found = readings.filter((reading) => reading.outcome === 'found');
-  if (found.length === 0) return null;
-  const waits = found.map(({ isFinal, block, head }) =>
-    isFinal ? 0 : Math.max(1, block.timestamp - head.timestamp) * 1_000,
-  );
-  return Math.max(...waits);
-}

@@ -25,18 +25,29 @@ export function isTrackedRoot(root: string): boolean {
   return root.startsWith(`${BY_ITSELF}|`);
 }
 
-export function claimRoot(subscription: string, root: SubjectId): string {
-  return `${subscription}|${root}`;
+/**
+ * The root of a subject that a subscription names. With `receivers` it counts for those of the subscription's receivers
+ * alone, as in `treasury>backend,desk|wallet:0x…`: their start is earlier than that of the others (see continued-roots.ts).
+ */
+export function claimRoot(subscription: string, root: SubjectId, receivers?: readonly string[]): string {
+  const narrowed = receivers === undefined ? '' : `>${receivers.join(',')}`;
+  return `${subscription}${narrowed}|${root}`;
 }
 
+/** A claim's root in its parts. `receivers` is null where it counts for all receivers of the subscription. */
+export type ParsedRoot = { subscription: string; receivers: readonly string[] | null; subject: string };
+
 /**
- * The subscription and root subject of a claim's root. What is tracked by itself has a definition of its own, which stands
- * in the place of a subscription under the whole root.
+ * Parses a claim's root. What is tracked by itself has a definition of its own, which is stored in the place of a
+ * subscription under the whole root.
  */
-export function parseClaimRoot(root: string): { subscription: string; subject: string } {
+export function parseClaimRoot(root: string): ParsedRoot {
   const bar = root.indexOf('|');
   const subject = root.slice(bar + 1);
-  return { subscription: isTrackedRoot(root) ? root : root.slice(0, bar), subject };
+  if (isTrackedRoot(root)) return { subscription: root, receivers: null, subject };
+  const [subscription = '', narrowed] = root.slice(0, bar).split('>');
+  const receivers = narrowed === undefined ? null : narrowed.split(',').filter((name) => name !== '');
+  return { subscription, receivers, subject };
 }
 
 /** Whether a record of this time is history for a claim. A record without time is not. */

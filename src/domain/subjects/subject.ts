@@ -16,16 +16,27 @@ export type SubjectKind = (typeof SUBJECT_KINDS)[number];
 declare const subjectIdBrand: unique symbol;
 
 /**
- * The identifier of a subject, always with its prefix: `intent:0x…`, `wallet:0x…` (EVM in lower case, others as they
- * are), `quote:<uuid>`, `gasless:<uuid>` (v1 status endpoint), `gasless:gateway:<id>` (the deposit gateway's jobs),
- * `vault:<chainId>:<address in lower case>`, `deposit-address:…`, `route:<name in the config>` (priced by the open service),
- * `route:v1:<name>` (priced with the key), `by-tx:source:<hash>` and `by-tx:destination:<hash>`, which only lead to a transfer.
+ * The identifier of a subject, always with its prefix: `intent:0x…`, `wallet:0x…`, `quote:<uuid>`, `gasless:<uuid>` (v1
+ * status endpoint), `gasless:gateway:<id>` (the deposit gateway's jobs), `vault:<chainId>:<address>`, `deposit-address:…`,
+ * `route:<name in the config>` (priced by the open service), `route:v1:<name>` (priced with the key),
+ * `by-tx:source:<hash>` and `by-tx:destination:<hash>`, which only lead to a transfer. One subject has one id: hex and
+ * UUIDs are in lower case in every kind but `route`, everything else, such as base58, is as it came.
  */
 export type SubjectId = string & { readonly [subjectIdBrand]: true };
 
 /** Only `0x` hex is case-folded; base58 and everything else is kept as it is. */
 export function foldHex(text: string): string {
-  return /^0x[0-9a-fA-F]+$/.test(text) ? text.toLowerCase() : text;
+  return /^0[xX][0-9a-fA-F]+$/.test(text) ? text.toLowerCase() : text;
+}
+
+const UUID = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
+
+/** The one form of an id of which nothing is known but its parts between colons: each that is hex or a UUID is folded. */
+function foldParts(id: string): string {
+  return id
+    .split(':')
+    .map((part) => (UUID.test(part) ? part.toLowerCase() : foldHex(part)))
+    .join(':');
 }
 
 export function intentId(hash: string): SubjectId {
@@ -45,11 +56,21 @@ export function gaslessId(uuid: string): SubjectId {
 }
 
 export function gatewayJobId(id: string): SubjectId {
-  return `gasless:gateway:${id}` as SubjectId;
+  return `gasless:gateway:${foldParts(id)}` as SubjectId;
 }
 
 export function vaultId(vault: { chainId: number; address: string }): SubjectId {
   return `vault:${vault.chainId}:${foldHex(vault.address)}` as SubjectId;
+}
+
+/** Made from what records of the status endpoint call it; nobody can ask for one alone. */
+function depositAddressId(id: string): SubjectId {
+  return `deposit-address:${foldParts(id)}` as SubjectId;
+}
+
+/** A subject of a kind that the interface does not name. */
+function otherId({ word, id }: { word: string; id: string }): SubjectId {
+  return `${word}:${foldParts(id)}` as SubjectId;
 }
 
 /** A transaction by which a transfer is looked for: that which funds it, or that which delivers it. */
@@ -139,9 +160,11 @@ export function readSubjectId(text: string): SubjectId | null {
       return vaultId(key);
     case 'by-tx':
       return txId(key.side, key.hash);
-    case 'route':
     case 'deposit-address':
+      return depositAddressId(key.id);
     case 'other':
+      return otherId(key);
+    case 'route':
       return text as SubjectId;
   }
 }
@@ -163,6 +186,21 @@ export function asSubjectId(text: string): SubjectId {
 export function eventKind(id: SubjectId): string {
   const key = parseSubjectId(id);
   return key?.kind === 'other' ? key.word : subjectKind(id);
+}
+
+/** The kinds that no record of the upstream may have: events, metrics and audit entries of the daemon itself use them. */
+export const RESERVED_KINDS = ['receiver', 'upstream', 'intentwatch', 'audit', 'route'] as const;
+
+export type ReservedKind = (typeof RESERVED_KINDS)[number];
+
+/**
+ * The reserved kind that a record of the upstream names: exactly the text before the first colon of its id, else its type,
+ * in any case of letters. Null for every other record.
+ */
+export function reservedKindOf({ id, type }: { id: string; type: string }): ReservedKind | null {
+  const colon = id.indexOf(':');
+  const kind = (colon === -1 ? type : id.slice(0, colon)).toLowerCase();
+  return RESERVED_KINDS.find((reserved) => reserved === kind) ?? null;
 }
 
 /**
@@ -187,8 +225,10 @@ export function subjectOfRecord(record: { id: string; type: string }): SubjectId
     case 'gasless':
       return key.endpoint === 'status' ? gaslessId(key.id) : null;
     case 'deposit-address':
-      return `deposit-address:${key.id}` as SubjectId;
+      return depositAddressId(key.id);
     case 'other':
-      return `${key.word}:${key.id}` as SubjectId;
+      // An id whose prefix is no word takes the type as its kind.
+      if (RESERVED_KINDS.some((reserved) => reserved === key.word)) return null;
+      return otherId(key);
   }
 }

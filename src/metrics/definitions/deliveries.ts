@@ -1,3 +1,4 @@
+import { UNMATCHED_REASONS } from '../../domain/events/unmatched.ts';
 import { RECEIVER_STATES } from '../../store/receivers.ts';
 import { ATTEMPT_OUTCOMES, DELIVERY_OUTCOMES } from '../label-values.ts';
 import type { Definition } from './definition.ts';
@@ -76,6 +77,12 @@ export const DELIVERIES = {
     help: 'Events whose retention ended before a receiver got them.',
     type: 'counter',
     labels: { receiver: 'receivers' },
+  },
+  unmatched: {
+    name: 'intentwatch_events_unmatched_total',
+    help: 'Events that no receiver gets, by why: `no-receiver` (a subscription names one that is not there), `not-in-config` (no subscription that leads to its subject is in the config), `filtered` (by `events` and filters), `pull-only`. `intentwatch undelivered` lists the first two.',
+    type: 'counter',
+    labels: { reason: UNMATCHED_REASONS },
   },
   receiverState: {
     name: 'intentwatch_receiver_state',

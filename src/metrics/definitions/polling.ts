@@ -1,5 +1,5 @@
 import { SURFACES } from '../../domain/subjects/kinds.ts';
-import { SUBJECT_KINDS } from '../../domain/subjects/subject.ts';
+import { RESERVED_KINDS, SUBJECT_KINDS } from '../../domain/subjects/subject.ts';
 import {
   POLL_OUTCOMES,
   QUEUE_STATES,
@@ -40,6 +40,18 @@ export const POLLING = {
     help: 'Parts of answers that could not be read: records, and members of records that are not as the interface describes them; by the kind of subject that was asked for.',
     type: 'counter',
     labels: { kind: SUBJECT_KINDS },
+  },
+  reserved: {
+    name: 'intentwatch_records_reserved_total',
+    help: 'Records that were skipped because their kind is one of the daemon itself, by that kind.',
+    type: 'counter',
+    labels: { kind: RESERVED_KINDS },
+  },
+  tooLarge: {
+    name: 'intentwatch_records_too_large_total',
+    help: 'Records of wallets that are too large to be read, each counted once; `upstream.record_too_large` names it.',
+    type: 'counter',
+    labels: {},
   },
   polls: {
     name: 'intentwatch_polls_total',

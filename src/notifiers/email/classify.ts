@@ -53,6 +53,26 @@ export function classifyError(error: unknown, kept: Kept): Verdict {
   };
 }
 
+/** A recipient that a server refused: for now, or for good; `words` are the server's. */
+export type Refusal = { recipient: string; isForNow: boolean; words: string };
+
+/** The recipients that the server refused where it took the message for others. */
+export function refusalsBeside(info: SMTPSentMessageInfo): Refusal[] {
+  return refusalsIn(info.rejectedErrors ?? []);
+}
+
+/** The recipients that the server refused where it refused all of them; empty for any other error. */
+export function refusalsOf(error: unknown): Refusal[] {
+  return refusalsIn(rejectedOf(error));
+}
+
+function refusalsIn(errors: readonly unknown[]): Refusal[] {
+  return errors.map(readSmtpError).flatMap((error) => {
+    const { recipient, words } = error;
+    return recipient === null ? [] : [{ recipient, isForNow: isForNow(error), words }];
+  });
+}
+
 /** The recipients that were refused for now, where others were taken or refused for good. */
 function remainingOf(refusals: readonly SmtpError[]): { remaining?: string[] } {
   const remaining = refusals.filter(isForNow).flatMap(({ recipient }) => recipient ?? []);

@@ -1,10 +1,11 @@
-import { connect, isIP } from 'node:net';
+import { connect, isIP, type Socket } from 'node:net';
 import {
   createTransport,
   type SMTPSentMessageInfo,
   type SMTPTransportOptions,
   type Transporter,
 } from 'nodemailer';
+import { LIMITS } from '../../domain/limits.ts';
 import { isLoopbackAddress } from '../../network/refused-addresses.ts';
 import type { NameResolver } from '../../network/resolver.ts';
 import type { Secret } from '../../secret.ts';
@@ -12,15 +13,24 @@ import type { Secret } from '../../secret.ts';
 /** Sends mail, one connection per message, so that an attempt is exactly one try. */
 export type MailTransport = Transporter<SMTPSentMessageInfo, SMTPTransportOptions>;
 
-/** URL parameters that would print mails and passwords, or change how often a message is tried. */
-const REFUSED_PARAMETERS = ['logger', 'debug', 'transactionLog', 'pool'];
+const MOST_BYTES = LIMITS.mailReplies.bytes;
 
-/** Where mail goes and how; each phase of a connection may take `timeoutMs`, and `signal` ends them all. */
+/** How often the bytes of a connection are counted. */
+const COUNT_EVERY_MS = 10;
+
+/** URL parameters that would print mails and passwords, or change a limit or how often a message is tried. */
+const REFUSED_PARAMETERS = ['logger', 'debug', 'transactionLog', 'pool', 'maxResponseSize'];
+
+/**
+ * Where mail goes and how; each phase of a connection may take `timeoutMs`, and `signal` ends them all. `onLogin` is called
+ * when the server has accepted a login.
+ */
 export type MailTransportOptions = {
   url: Secret;
   names: NameResolver;
   timeoutMs: number;
   signal: AbortSignal;
+  onLogin?: () => void;
 };
 
 /**
@@ -28,7 +38,7 @@ export type MailTransportOptions = {
  * says `?ignoreTLS=true` or `?requireTLS=false`.
  */
 export function openMailTransport(parts: MailTransportOptions): MailTransport {
-  const { url, timeoutMs } = parts;
+  const { url, timeoutMs, onLogin } = parts;
   const address = new URL(url.reveal());
   for (const name of REFUSED_PARAMETERS) address.searchParams.delete(name);
   const { searchParams } = address;
@@ -41,10 +51,19 @@ export function openMailTransport(parts: MailTransportOptions): MailTransport {
     connectionTimeout: timeoutMs,
     greetingTimeout: timeoutMs,
     socketTimeout: timeoutMs,
+    maxResponseSize: MOST_BYTES,
     disableFileAccess: true,
     disableUrlAccess: true,
+    // The library reports a login nowhere else. Its entries hold the user, so nothing of them is passed on.
+    ...(onLogin === undefined
+      ? {}
+      : { logger: { info: (entry: unknown) => void (isLogin(entry) && onLogin()) } }),
   };
   return createTransport(options);
+}
+
+function isLogin(entry: unknown): boolean {
+  return typeof entry === 'object' && entry !== null && 'action' in entry && entry.action === 'authenticated';
 }
 
 /** Connects for nodemailer, which would ask the process's one way to look up names when its own finds nothing. */
@@ -68,10 +87,23 @@ function socketMaker({
     socket.once('connect', () => {
       clearTimeout(timer);
       socket.off('error', done);
+      endWhereTooLong(socket);
       done(null, { connection: socket });
     });
     socket.once('close', () => clearTimeout(timer));
   };
+}
+
+/**
+ * Ends a connection whose replies are too long together: nodemailer limits one reply, and no number of empty ones. A timer
+ * counts, since with TLS nobody sees the bytes come on this socket.
+ */
+function endWhereTooLong(socket: Socket): void {
+  const timer = setInterval(() => {
+    if (socket.bytesRead > MOST_BYTES)
+      socket.destroy(new Error(`found replies of more than ${MOST_BYTES} bytes, expected fewer`));
+  }, COUNT_EVERY_MS);
+  socket.once('close', () => clearInterval(timer));
 }
 
 function isLoopback(hostname: string): boolean {

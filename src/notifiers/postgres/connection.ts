@@ -1,26 +1,34 @@
 import { isIP, Socket } from 'node:net';
 import pg from 'pg';
 import type { PostgresReceiver } from '../../config/config.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { NameResolver } from '../../network/resolver.ts';
 import { secretsOfLogin } from '../../redact.ts';
 import type { Secret } from '../../secret.ts';
+import { apiRules, permitted, refusalOf } from '../address-rules.ts';
+import { limitAnswers } from './answer-limit.ts';
 
 /** How Postgres is reached. */
-export type PostgresTarget = Pick<PostgresReceiver, 'url' | 'tls' | 'allowInsecure' | 'timeoutMs'>;
+export type PostgresTarget = Pick<
+  PostgresReceiver,
+  'url' | 'tls' | 'allowInsecure' | 'timeoutMs' | 'apiNetworks'
+>;
 
 /** A connection to Postgres; `destroy` ends it at once, whatever it waits for. */
 export type PostgresConnection = { client: pg.Client; isUsable(): boolean; destroy(): void };
 
 export const DEFAULT_PORT = 5_432;
 
-/** Connects to the first address of the host that takes it. Ends, and rejects, when the signal says so. */
+/** Connects to the first permitted address of the host that takes it. Ends, and rejects, when the signal says so. */
 export async function connectPostgres(
   target: PostgresTarget,
   { names, signal }: { names: NameResolver; signal: AbortSignal },
 ): Promise<PostgresConnection> {
   const { hostname } = new URL(target.url.reveal());
-  const addresses = await untilAborted(names.resolve(hostname.replace(/^\[|\]$/g, '')), signal);
-  let failure: unknown = new Error('the host name has no address');
+  const found = await untilAborted(names.resolve(hostname.replace(/^\[|\]$/g, '')), signal);
+  const rules = apiRules(target);
+  const addresses = permitted(found, rules);
+  let failure: unknown = refusalOf(found, rules);
   for (const { address } of addresses) {
     try {
       return await connectBounded(address, target, signal);
@@ -78,6 +86,7 @@ async function connectTo(
           ...(tls?.identity ? { cert: tls.identity.cert, key: tls.identity.key.reveal() } : {}),
         },
   });
+  limitAnswers(client, LIMITS.postgresAnswer.bytes);
   let isUsable = true;
   // What breaks a connection that is not in use is found out here; else it would end the process.
   client.on('error', () => {

@@ -1,26 +1,22 @@
 import type { RenderedEvent } from '../../domain/events/event.ts';
-import { canonicalJson, type JsonValue } from '../../domain/json.ts';
-
-/** Standard Webhooks asks for less than 20 kB. */
-export const MAX_BODY_BYTES = 19_999;
+import { canonicalJson, type JsonObject, type JsonValue } from '../../domain/json.ts';
+import { MAX_WEBHOOK_BYTES } from '../../domain/limits.ts';
 
 /** Members of a record that are kept as long as anything else can go. */
 const CORE: ReadonlySet<string> = new Set(['id', 'type', 'status', 'state', 'vaultAddress', 'updatedAt']);
 
 /**
  * The event, or where it is larger than 20 kB what of it is smaller: members of `record` are left out, the largest
- * first, then `transfer`, which is made from it, then the last of `changes`, at last the record's core. The same event is always cut the same way. What the
- * operator's own config adds (metadata, names) is never left out; an event that is too large by that alone stays whole.
+ * first, then `transfer`, which is made from it, then the last of `changes`, then the record's core, then members of `metadata`
+ * (`truncated` has their names), at last the ends of lists. The same event is always cut the same way.
  */
 export function cutEvent(event: RenderedEvent, recordUrl: string | null): RenderedEvent {
-  if (sizeOf(event) <= MAX_BODY_BYTES) return event;
+  if (sizeOf(event) <= MAX_WEBHOOK_BYTES) return event;
   const link = recordUrl === null ? {} : { recordUrl };
   const marked: RenderedEvent = { ...event, data: { ...event.data, ...link, recordTruncated: true } };
   const { record, changes } = marked.data;
-  const bySize = Object.entries(record)
-    .map(([key, value]) => ({ key, bytes: sizeOf({ [key]: value }) }))
-    .sort((a, b) => b.bytes - a.bytes || (a.key < b.key ? -1 : 1));
-  let excess = sizeOf(marked) - MAX_BODY_BYTES;
+  const bySize = largestFirst(record);
+  let excess = sizeOf(marked) - MAX_WEBHOOK_BYTES;
   const left = new Set<string>();
   const leaveOut = (members: readonly { key: string; bytes: number }[]): void => {
     for (const { key, bytes } of members) {
@@ -37,12 +33,45 @@ export function cutEvent(event: RenderedEvent, recordUrl: string | null): Render
   let kept = changes.length;
   for (; excess > 0 && kept > 0; kept -= 1) excess -= sizeOf(changes[kept - 1] ?? '');
   leaveOut(bySize.filter(({ key }) => CORE.has(key)));
-  // It is the operator's own metadata that is too large: leaving out the rest would be for nothing.
-  if (excess > 0) return event;
   const rest = Object.fromEntries(Object.entries(record).filter(([key]) => !left.has(key)));
   const { transfer: _, ...others } = marked.data;
   const data = isTransferLeft ? others : marked.data;
-  return { ...marked, data: { ...data, record: rest, changes: changes.slice(0, kept) } };
+  const cut = { ...marked, data: { ...data, record: rest, changes: changes.slice(0, kept) } };
+  return excess > 0 ? cutMetadata(cut) : cut;
+}
+
+/** Leaves out members of the merged metadata, the largest first, then the ends of lists that are still too long. */
+function cutMetadata(event: RenderedEvent): RenderedEvent {
+  const { metadata, wallets, subscriptions } = event.data;
+  let excess = sizeOf({ ...event, data: { ...event.data, truncated: [] } }) - MAX_WEBHOOK_BYTES;
+  const truncated: string[] = [];
+  for (const { key, bytes } of largestFirst(metadata)) {
+    if (excess <= 0) break;
+    truncated.push(key);
+    // A comma leaves with the member and another comes with its name: an estimate that is never too high.
+    excess -= bytes - 2 - sizeOf(key);
+  }
+  const left = new Set(truncated);
+  const shortened = (list: readonly string[]): string[] => {
+    let kept = list.length;
+    for (; excess > 0 && kept > 0; kept -= 1) excess -= sizeOf(list[kept - 1] ?? '');
+    return list.slice(0, kept);
+  };
+  const data = {
+    ...event.data,
+    metadata: Object.fromEntries(Object.entries(metadata).filter(([key]) => !left.has(key))),
+    truncated: shortened(truncated),
+    wallets: shortened(wallets),
+    subscriptions: shortened(subscriptions),
+  };
+  return { ...event, data };
+}
+
+/** The members of an object with the bytes that each takes, those of the same size by name. */
+function largestFirst(members: JsonObject): { key: string; bytes: number }[] {
+  return Object.entries(members)
+    .map(([key, value]) => ({ key, bytes: sizeOf({ [key]: value }) }))
+    .sort((a, b) => b.bytes - a.bytes || (a.key < b.key ? -1 : 1));
 }
 
 function sizeOf(value: JsonValue): number {

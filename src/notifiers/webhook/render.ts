@@ -1,9 +1,10 @@
 import type { WebhookFormat } from '../../config/config.ts';
 import type { RenderedEvent } from '../../domain/events/event.ts';
 import { canonicalJson, type JsonObject } from '../../domain/json.ts';
+import { MAX_WEBHOOK_BYTES } from '../../domain/limits.ts';
 import { COMMON, type Directory } from '../../domain/transfers/chains.ts';
 import { makeNotice } from '../notice/notice.ts';
-import { cutEvent, MAX_BODY_BYTES } from './cut.ts';
+import { cutEvent } from './cut.ts';
 import { discordMessage } from './discord.ts';
 import { slackMessage } from './slack.ts';
 
@@ -18,7 +19,7 @@ export function renderBody(event: RenderedEvent, rendering: Rendering): Buffer {
   if (rendering.format === 'standard') {
     // Most are small enough, and are written once.
     const whole = Buffer.from(canonicalJson(event), 'utf8');
-    if (whole.length <= MAX_BODY_BYTES) return whole;
+    if (whole.length <= MAX_WEBHOOK_BYTES) return whole;
   }
   return Buffer.from(canonicalJson(render(event, rendering)), 'utf8');
 }

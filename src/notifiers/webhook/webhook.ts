@@ -1,15 +1,17 @@
 import type { LookupFunction } from 'node:net';
-import { buildConnector, type Dispatcher, Pool } from 'undici';
+import { type buildConnector, type Dispatcher, Pool } from 'undici';
 import type { WebhookReceiver } from '../../config/config.ts';
 import type { RenderedEvent } from '../../domain/events/event.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import { proxiedConnector } from '../../network/proxy.ts';
 import { NameResolver } from '../../network/resolver.ts';
 import { secretsOfHeader, secretsOfUrl } from '../../redact.ts';
+import { apiRules, ownRules } from '../address-rules.ts';
 import { type Attempt, beginAttempt } from '../attempt.ts';
 import { keptWithout } from '../kept.ts';
 import type { AttemptOptions, AttemptResult, EventUrl, Notifier } from '../notifier.ts';
-import { guardedConnector, refusedBeyond, withoutLiterals } from './address-guard.ts';
+import { guardedConnector, withoutLiterals } from './address-guard.ts';
 import { classifyAnswer, describeConnectionError, readAnswerStart } from './classify.ts';
 import { boundedConnector } from './connector.ts';
 import { renderBody } from './render.ts';
@@ -115,9 +117,6 @@ function secretsOf({ secrets, headers, proxy }: WebhookReceiver, url: URL): stri
   ];
 }
 
-/** How many bytes of header an answer may have, whatever Node was told. */
-const MAX_HEADER_BYTES = 16 * 1_024;
-
 /** The only limit in time is the attempt's own; a connection that is never made is given up as late as that. */
 function openPool(receiver: WebhookReceiver, { url, names }: { url: URL; names: NameResolver }): Pool {
   return new Pool(url.origin, {
@@ -126,27 +125,28 @@ function openPool(receiver: WebhookReceiver, { url, names }: { url: URL; names: 
     allowH2: false,
     connections: receiver.concurrency,
     pipelining: 1,
-    maxHeaderSize: MAX_HEADER_BYTES,
+    // Whatever Node was started with.
+    maxHeaderSize: LIMITS.receiverHeader.bytes,
     headersTimeout: 0,
     bodyTimeout: 0,
   });
 }
 
-/** Connects straight or through the proxy, which looks up names itself: then only an address in the URL can be checked. */
+/**
+ * Connects straight or through the proxy, which looks up names itself: then only an address in the URL can be checked,
+ * and of a receiver made through the API the proxy decides.
+ */
 function connectorOf(receiver: WebhookReceiver, lookup: LookupFunction): buildConnector.connector {
-  const { proxy, timeoutMs, allowPrivateNetwork, allowNetworks } = receiver;
+  const { proxy, timeoutMs } = receiver;
   const { ca, identity } = receiver.tls ?? { ca: null, identity: null };
   const tls = {
     ...(ca === null ? {} : { ca }),
     ...(identity === null ? {} : { cert: identity.cert, key: identity.key.reveal() }),
   };
-  const isRefused = refusedBeyond(allowNetworks);
-  if (proxy !== null) {
-    const proxied = proxiedConnector({ proxy, lookup, timeoutMs, tls });
-    return allowPrivateNetwork ? proxied : withoutLiterals(proxied, isRefused);
-  }
-  const straight = { ...tls, timeout: 0, allowH2: false, lookup };
-  return allowPrivateNetwork ? buildConnector(straight) : guardedConnector({ ...straight, isRefused });
+  const own = ownRules(receiver);
+  if (proxy !== null) return withoutLiterals(proxiedConnector({ proxy, lookup, timeoutMs, tls }), own);
+  const rules = [...apiRules(receiver), ...own];
+  return guardedConnector({ ...tls, timeout: 0, allowH2: false, lookup, rules });
 }
 
 /** undici looks at the signal only once a connection stands; the attempt must also end while one is being made. */

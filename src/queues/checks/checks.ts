@@ -70,9 +70,24 @@ export class Checks {
   async #claim(): Promise<number> {
     const rooms = this.#rooms();
     if (rooms.size === 0) return QUIET_MS;
-    const { claimed, nextInMs } = await this.#parts.stores.checks.claim(randomUUID(), rooms);
+    const { checks } = this.#parts.stores;
+    const endpoints = new Map([...this.#parts.readers].map(([chain, reader]) => [chain, reader.endpoints]));
+    const { claimed, nextInMs, heads } = await checks.claim(randomUUID(), rooms, { endpoints });
     for (const check of claimed) this.#work(check);
+    for (const head of heads) void this.#watch(head);
     return nextInMs === null || claimed.length > 0 ? QUIET_MS : Math.min(QUIET_MS, Math.max(50, nextInMs));
+  }
+
+  /** Reads the final head of an endpoint that checks wait for; what has become final by it is due at once. */
+  async #watch({ chainId, endpoint }: { chainId: string; endpoint: string }): Promise<void> {
+    try {
+      const head = await this.#parts.readers.get(chainId)?.finalHead(endpoint);
+      if (head === undefined || head === null || this.#closed.signal.aborted) return;
+      await this.#parts.stores.checks.noteHead({ chainId, endpoint }, head.number);
+      this.wake();
+    } catch (error) {
+      if (!this.#closed.signal.aborted) this.#parts.log.error({ error }, 'checks.error');
+    }
   }
 
   /**
@@ -127,7 +142,7 @@ export class Checks {
     }
     try {
       const isLast = isOver(check, { nowMs: await redisTimeMs(this.#parts.redis) }, this.#parts);
-      const nothing = { proof: null, readings: [], logs: [], from: [], isHeld: false };
+      const nothing = { proof: null, readings: [], endpoints: [], logs: [], from: [], isHeld: false };
       if (isLast) await stores.checks.end(check, { state: 'unchecked', because: 'error', ...nothing });
       if (isLast) return;
       const inMs = Math.min(LONGEST_RETRY_MS, ERROR_RETRY_MS * 2 ** failed);

@@ -53,7 +53,7 @@ export class CheckFeed {
   /** Has it begin at the end of the log, where it was never switched on before: what is told from now on is read. */
   async begin(): Promise<void> {
     const { checks, events } = this.#parts.stores;
-    const [name, newest] = await Promise.all([events.name(), events.newest()]);
+    const [name, newest] = await Promise.all([events.ensureName(), events.newest()]);
     await checks.begin(`${name}|${newest}`);
     this.#begun = { name, entry: newest };
   }
@@ -124,7 +124,11 @@ export class CheckFeed {
     stored: string,
   ): Promise<{ entry: string; isNew: boolean; cursor: (entry: string) => string }> {
     const { events } = this.#parts.stores;
-    const [name, newest, trimmed] = await Promise.all([events.name(), events.newest(), events.trimmed()]);
+    const [name, newest, trimmed] = await Promise.all([
+      events.ensureName(),
+      events.newest(),
+      events.trimmed(),
+    ]);
     const cursor = (entry: string): string => `${name}|${entry}`;
     const begun = this.#begun;
     this.#begun = null;

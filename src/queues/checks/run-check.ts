@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { askInMs, type PostponeReason } from '../../domain/proof/ask-times.ts';
+import { endpointStates, type PostponeReason, planAsk } from '../../domain/proof/ask-times.ts';
 import { isProofTold, withProofFlag, withProofWithdrawn } from '../../domain/proof/proof-flags.ts';
-import { finalInMs, type Reading } from '../../domain/proof/reading.ts';
+import type { Reading } from '../../domain/proof/reading.ts';
 import { statementPrint, statementsOf } from '../../domain/proof/statement.ts';
 import { judge, type Verdict } from '../../domain/proof/verdict.ts';
 import { CHAIN_LEFT, type ClaimedCheck, type Ending, type LastReading } from '../../store/checks.ts';
@@ -28,8 +28,10 @@ const LONGEST_REASON = 200;
  *
  *   state      | by what                                       | event             | then
  *   -----------|-----------------------------------------------|-------------------|---------------------------------
- *   waiting    | a statement; one that restates it             | -                 | asked at growing intervals; without its logs
- *              |                                               |                   | where it wants those of others
+ *   waiting    | a statement; one that restates it             | -                 | asked when what is missing may be there: see
+ *              |                                               |                   | planAsk() for the time, include/check.lua for
+ *              |                                               |                   | what ends it early; without its logs where it
+ *              |                                               |                   | wants those of others
  *   verified   | judge(); the log is taken in the same step    | intent.verified   | kept; waiting again if it loses its log
  *   disputed   | judge()                                       | intent.disputed   | kept; waiting again if by a log set free
  *   unproven   | judge()                                       | intent.unproven   | kept for the retention
@@ -117,7 +119,7 @@ async function endUseless(check: ClaimedCheck, parts: CheckParts): Promise<boole
 
 /** Ends a check as not checked, without a question. */
 async function endUnasked(check: ClaimedCheck, because: string, parts: CheckParts): Promise<void> {
-  const nothing = { proof: null, readings: [], logs: [], from: [], isHeld: false };
+  const nothing = { proof: null, readings: [], endpoints: [], logs: [], from: [], isHeld: false };
   const ending: Ending = { state: 'unchecked', because, ...nothing };
   if ((await parts.stores.checks.end(check, ending)) === 'ended') {
     report(check, { ending, readings: [], isTold: false }, parts);
@@ -165,6 +167,7 @@ async function postpone(
       because,
       proof: null,
       readings: lastReadings(readings),
+      endpoints: endpointStates(readings),
       logs: [],
       from: [],
       isHeld: false,
@@ -173,8 +176,11 @@ async function postpone(
       report(check, { ending, readings, isTold: false }, parts);
     return;
   }
-  const inMs = askInMs({ because, ageMs, finalInMs: finalInMs(readings) });
-  await checks.postpone(check, { inMs, because, readings: lastReadings(readings) });
+  const isSeen = readings.some(({ outcome }) => outcome === 'found');
+  const seenAtMs = isSeen ? nowMs : check.seenAt;
+  const sinceSeenMs = seenAtMs === null ? null : Math.max(0, nowMs - seenAtMs);
+  const { inMs, endpoints } = planAsk({ because, readings, ageMs, sinceSeenMs });
+  await checks.postpone(check, { inMs, because, readings: lastReadings(readings), endpoints, seenAtMs });
 }
 
 /** Whether a check has waited for as long as any does. */
@@ -193,16 +199,16 @@ function isStated({ statement }: ClaimedCheck, { snapshot }: Known): boolean {
 
 /** What a verdict makes of a check. */
 function endingOf(verdict: Exclude<Verdict, { outcome: 'waiting' }>, readings: readonly Reading[]): Ending {
-  const last = lastReadings(readings);
+  const read = { readings: lastReadings(readings), endpoints: endpointStates(readings) };
   if (verdict.outcome === 'unchecked') {
     const { because, isHeld } = verdict;
-    return { state: 'unchecked', because, proof: null, readings: last, logs: [], from: [], isHeld };
+    return { state: 'unchecked', because, proof: null, ...read, logs: [], from: [], isHeld };
   }
   const { outcome: state, proof } = verdict;
   const logs = state === 'verified' ? (proof.moved ?? []).map(({ index }) => index) : [];
   const from = state === 'verified' ? verdict.from : [];
   const isHeld = state === 'disputed' && verdict.isHeld;
-  return { state, because: proof.reason ?? '', proof, readings: last, logs, from, isHeld };
+  return { state, because: proof.reason ?? '', proof, ...read, logs, from, isHeld };
 }
 
 /**

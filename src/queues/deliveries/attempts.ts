@@ -2,8 +2,14 @@ import type { Retries } from '../../config/config.ts';
 import type { AttemptResult } from '../../notifiers/notifier.ts';
 import type { DeliveryFact, DeliveryOutcome } from '../../store/deliveries.ts';
 
-/** How long a receiver is left alone that says that it gets too much, and not for how long. */
+/** How long a receiver is left alone that says that it gets too much, and names no time or too short a one, ms. */
 const REST_MS = 5_000;
+
+/**
+ * A named wait that is shorter is none: `Retry-After: 0`, or a date in the past, which a slow clock of the receiver gives.
+ * Taken at its word, each answer would lead to the next request.
+ */
+const SHORTEST_NAMED_MS = 1_000;
 
 /**
  * Once so many attempts of a delivery have used up none, a wait that the receiver asks for uses up one: an event that is
@@ -63,7 +69,8 @@ export function judge({ result, facts, retries, claimedMs, nowMs }: JudgedAttemp
 
 function restOf({ httpStatus, retryAfterMs }: JudgedAttempt['result']): number | null {
   if (httpStatus === null || !RESTING_STATUSES.has(httpStatus)) return null;
-  return retryAfterMs ?? (httpStatus === TOO_MANY ? REST_MS : null);
+  if (retryAfterMs === null) return httpStatus === TOO_MANY ? REST_MS : null;
+  return retryAfterMs < SHORTEST_NAMED_MS ? REST_MS : retryAfterMs;
 }
 
 /** The beginning of an answer, for the list of attempts. */

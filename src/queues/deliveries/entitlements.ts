@@ -33,13 +33,19 @@ export async function entitlements(
   const claimed = facts.map(({ roots }) =>
     roots === null
       ? null
-      : roots.map((root) => ({ root, receivers: receivers.get(parseClaimRoot(root).subscription) })),
+      : roots.map((root) => {
+          const { subscription, receivers: narrowed } = parseClaimRoot(root);
+          const all = receivers.get(subscription);
+          return {
+            root,
+            has: (name: string) => all?.has(name) === true && narrowed?.includes(name) !== false,
+          };
+        }),
   );
   return (receiver) =>
     facts.flatMap((fact, index) => {
       const claims = claimed[index] ?? null;
-      const roots =
-        claims?.flatMap(({ root, receivers }) => (receivers?.has(receiver.name) ? [root] : [])) ?? null;
+      const roots = claims?.flatMap(({ root, has }) => (has(receiver.name) ? [root] : [])) ?? null;
       return entitlement({ receiver, fact, roots }, directory) ?? [];
     });
 }
@@ -53,8 +59,8 @@ export async function entitledTo(
   return (await entitlements(facts, { registry, directory }))(receiver);
 }
 
-/** `roots` are the claims that lead to the receiver; null for an operator's event. */
-function entitlement(
+/** What one receiver is entitled to of a fact; null for nothing. `roots` are the claims that lead to it; null for an operator's event. */
+export function entitlement(
   { receiver, fact, roots }: { receiver: StoredReceiver; fact: Fact; roots: string[] | null },
   directory: Directory,
 ): Entitlement | null {

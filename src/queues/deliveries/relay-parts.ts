@@ -9,6 +9,7 @@ import type { Registry } from '../../store/registry.ts';
 import type { RelayLease } from '../../store/relay-lease.ts';
 import type { ReplayStore } from '../../store/replays.ts';
 import type { SetAside } from '../../store/set-aside.ts';
+import type { UnmatchedStore } from '../../store/unmatched.ts';
 import type { Sender } from './sender.ts';
 
 /** What the relay reads and writes. */
@@ -21,6 +22,7 @@ export type RelayStores = {
   backlog: Backlog;
   replays: ReplayStore;
   setAside: SetAside;
+  unmatched: UnmatchedStore;
 };
 
 /** What deliveries are opened with. */

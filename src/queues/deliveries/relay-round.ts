@@ -7,13 +7,15 @@ import { NewerEntryError } from './log-batch.ts';
 import type { RelayParts } from './relay-parts.ts';
 import { takeReplay } from './replays.ts';
 import { resume } from './resumption.ts';
+import { countUnmatched } from './unmatched.ts';
 
 /**
- * What a round goes by: the receivers by name, where each stands, the replays under way by receiver, and what is known to
- * stand behind the cursor of most.
+ * What a round goes by: the receivers by name, `all` with those that failed just now, where each stands, the replays under
+ * way by receiver, and what is known to stand behind the cursor of most.
  */
 export type RoundView = {
   known: ReadonlyMap<string, StoredReceiver>;
+  all: readonly StoredReceiver[];
   standings: readonly Standing[];
   replays: ReadonlyMap<string, string>;
   ahead: Ahead | null;
@@ -29,7 +31,8 @@ export const IDLE: Round = { more: false, full: false, reached: null };
 
 /**
  * One round over all receivers: goes on with those that are being enabled, takes the others along the event log (reads it,
- * finds out who is entitled to what, opens the deliveries), and then opens what is asked for again.
+ * finds out who is entitled to what, opens the deliveries), opens what is asked for again, and
+ * counts the events that no receiver gets.
  */
 export async function relayRound(view: RoundView, lease: HeldLease, parts: RelayParts): Promise<Round> {
   const open = view.standings.filter((standing) => !isHeld(standing));
@@ -41,9 +44,11 @@ export async function relayRound(view: RoundView, lease: HeldLease, parts: Relay
   }
   const { more, reached, stopped } = await followLog({ ...view, standings: open }, lease, parts);
   const replayed = await replay({ ...view, standings: open }, lease, parts);
+  const counting =
+    lease.isHeld() && (await countUnmatched({ receivers: view.all, ahead: view.ahead }, lease, parts));
   if (stopped !== null && !moved && !more && !replayed) throw stopped;
   const full = open.some((standing) => !hasRoom(standing) && standing.state === 'ok');
-  return { more: moved || more || replayed, full, reached };
+  return { more: moved || more || counting || replayed, full, reached };
 }
 
 /** Takes receivers along the log: those at the same place together, so that what they are owed is read once for all. */

@@ -134,16 +134,16 @@ export class Relay {
     ]);
     const nowMs = performance.now();
     const known = new Map<string, StoredReceiver>();
-    for (const receiver of receivers) {
-      if (!receiver.removed && (this.#failed.get(receiver.name) ?? 0) <= nowMs)
-        known.set(receiver.name, receiver);
+    const all = receivers.filter(({ removed }) => !removed);
+    for (const receiver of all) {
+      if ((this.#failed.get(receiver.name) ?? 0) <= nowMs) known.set(receiver.name, receiver);
     }
     this.#names = [...known.keys()];
     // Another process may have moved cursors until the lease was ours.
     const isSame = token === before && names.join() === this.#names.join();
     const standings = isSame || token === null ? guessed : await lease.standing(this.#names);
     const ahead = came === null ? null : { ...came, subscriptions };
-    return { newest, token, round: { known, standings, replays: underWay, ahead } };
+    return { newest, token, round: { known, all, standings, replays: underWay, ahead } };
   }
 
   #hold(holding: boolean): void {

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { parseDeliveryId } from '../../domain/events/delivery-id.ts';
+import { loggedType } from '../../log.ts';
 import type { Signals } from '../../signals.ts';
 import type { Noted, Noting } from '../../store/deliveries.ts';
 import type { PendingDelivery } from './pending-delivery.ts';
@@ -32,7 +33,16 @@ export function reportNoted(
     reason,
   });
   const level = outcome === 'dead' ? 'error' : result === 'delivered' ? 'info' : 'warn';
-  const line = { ...about, attempt: number, result, httpStatus, smtpCode, durationMs, reason };
+  const line = {
+    ...about,
+    eventType: loggedType(about.eventType, lead.event?.data.status ?? null),
+    attempt: number,
+    result,
+    httpStatus,
+    smtpCode,
+    durationMs,
+    reason,
+  };
   const { replay, turn } = lead.fact;
   const more = {
     ...(turn === null ? {} : { openedAt: new Date(Math.floor(turn / 1_000)).toISOString() }),

@@ -41,7 +41,9 @@ export class Sender {
   readonly #parts: SenderParts;
   readonly #listeners = new Map<string, Listener>();
   readonly #closed = new AbortController();
+  readonly #deaf = new AbortController();
   #beating: Promise<void> = Promise.resolve();
+  #listening: Promise<void> = Promise.resolve();
   #beatAt = Number.NEGATIVE_INFINITY;
   #underWay = 0;
 
@@ -67,7 +69,7 @@ export class Sender {
   async start(): Promise<void> {
     await this.#beat();
     this.#beating = this.#beatOn();
-    void this.#listen();
+    this.#listening = this.#listen();
   }
 
   /** Whether what was handed to this process is surely still its own. */
@@ -122,7 +124,7 @@ export class Sender {
 
   async #listen(): Promise<void> {
     let last: string | null = null;
-    while (!this.#closed.signal.aborted) {
+    while (!this.#deaf.signal.aborted) {
       try {
         if (last === null) {
           last = await this.#parts.wakes.newest();
@@ -141,15 +143,22 @@ export class Sender {
   }
 
   #report(error: unknown): void {
-    if (!this.#closed.signal.aborted) this.#parts.log.debug({ error }, 'sender.error');
+    if (!this.#deaf.signal.aborted) this.#parts.log.debug({ error }, 'sender.error');
   }
 
   async #rest(ms: number): Promise<void> {
     await sleep(ms, undefined, { signal: this.#closed.signal }).catch(() => undefined);
   }
 
+  /** Ends the wait for receivers that have something to do; nothing new is begun. Resolves when its connection is free. */
+  async stopListening(): Promise<void> {
+    this.#deaf.abort();
+    await this.#listening;
+  }
+
   /** Ends the sign of life: whatever this process still has in hand is taken over. Its connection is closed by its owner. */
   async close(): Promise<void> {
+    this.#deaf.abort();
     this.#closed.abort();
     await this.#beating;
     await this.#parts.senders.end(this.id);

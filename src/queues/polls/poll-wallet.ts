@@ -1,6 +1,14 @@
 import { hash } from 'node:crypto';
 import { withArrivals } from '../../domain/cadence/arrivals.ts';
 import type { Listing } from '../../domain/cadence/listing-choice.ts';
+import {
+  afterFitting,
+  afterTooLarge,
+  BLOCKED_MS,
+  effectiveLimit,
+  PAGE_LIMIT,
+  type PageLimit,
+} from '../../domain/cadence/page-limit.ts';
 import { type OpenTransfer, sweepEveryMs } from '../../domain/cadence/wallet.ts';
 import { coveredWait } from '../../domain/cadence/watched.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
@@ -9,19 +17,21 @@ import { pollWallet } from '../../pollers/status.ts';
 import type { Observed } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type NotedFacts, openText, type WalletFacts } from '../../store/wallets.ts';
+import { type TooLarge, UpstreamFailure } from '../../upstream/client/failure.ts';
 import type { PollFailure } from './poll-failures.ts';
 import type { PollParts } from './poll-parts.ts';
 import { type Adapter, answered, failed, over, type Polled } from './polled.ts';
-import { parseSweep, type Sweep, type SweepPage } from './sweeps.ts';
+import { INSTEAD_OF_ALL, parseSweep, type Sweep, type SweepPage, statusOf } from './sweeps.ts';
 import { type PageTaken, takePage } from './take-page.ts';
-import { reportUnreadable } from './unreadable.ts';
+import { reportTooLarge, reportUnreadable } from './unreadable.ts';
 import {
   comesNewestFirst,
   coverMs,
   listingOf,
-  narrowListing,
+  narrowsPages,
   nextListing,
   nextPage,
+  PAGE_AT_ONCE,
   planListing,
   withNoted,
 } from './wallet-plan.ts';
@@ -32,8 +42,11 @@ const FORGOTTEN_AFTER_MS = 3_600_000;
 /** An answer that says the same as the one before is taken in anew after this, so that what it shows is kept. */
 const TAKEN_EVERY_MS = 600_000;
 
-/** One page of a wallet that is asked for. */
-type Page = { wallet: SubjectId; listing: Listing; cursor: string | null };
+/** One page of a wallet that is requested: of its transfers in one status, or of all (`null`). */
+type Page = { wallet: SubjectId; status: string | null; cursor: string | null; limit: number };
+
+/** A page as it was answered. `answeredMs` is when its answer came (Redis time). */
+type ReadPage = { reading: Reading; answeredMs: number };
 
 /** A poll under way. */
 type Run = { start: PollStart; signal: AbortSignal };
@@ -62,8 +75,13 @@ export function pageAdapter(parts: PollParts, { member, subject, sweep: stored }
       sweep === null ? over('ended') : pollPage(parts, sweep, { start, signal }),
     failed: async (start, failure) => {
       if (sweep === null) return failed(failure);
-      // Any 400 on a cursor means that it has expired: the next poll of the first page begins the sweep anew.
       if (failure.code === 'invalid-request' || sweep.tries + 1 >= PAGE_TRIES) {
+        // The cursor came with a larger limit, which it may be bound to.
+        if (sweep.cursor !== null && sweep.limit < sweep.cursorLimit) {
+          await parts.stores.sweeps.restart(sweep, start.nowMs);
+          return { ...answered(PAGE_AT_ONCE), outcome: 'failed' };
+        }
+        // Any other 400 on a cursor means that it has expired: the next poll of the first page begins the sweep anew.
         await breakSweep(parts, sweep, start.nowMs);
         return over('failed');
       }
@@ -84,7 +102,12 @@ async function pollListing(parts: PollParts, run: Run): Promise<Polled> {
   const { model } = parts.learning;
   const before = planListing(model, start, { facts, open: [...draft.open.values()] });
   const listing = listingOf(start, before.plan);
-  const { reading, answeredMs } = await readPage(parts, { wallet, listing, cursor: null }, run);
+  const limit = effectiveLimit(facts.limits[listing], nowMs);
+  const status = listing === 'head' ? null : listing;
+  const page = await readPage(parts, { wallet, status, cursor: null, limit }, run);
+  if ('found' in page) return shrinkListing(parts, { start, draft }, { listing, limit, tooLarge: page });
+  const { reading, answeredMs } = page;
+  noteLimit(draft, listing, afterFitting(facts.limits[listing], { limit, nowMs }));
   const print = fingerprint(reading, start);
   draft.facts[`polled:${listing}`] = nowMs;
   draft.facts[`virtual:${listing}`] = start.virtual;
@@ -103,8 +126,8 @@ async function pollListing(parts: PollParts, run: Run): Promise<Polled> {
   }
   if (listing === before.finder)
     noteArrivals(parts, { facts, listing, draft, nowMs, seen: taken?.arrived ?? 0 });
-  if (listing === 'head') await followHead(parts, { start, reading, taken, draft });
-  else if (taken !== null) await followNarrowed(parts, { listing, start, reading, draft });
+  if (listing === 'head') await followHead(parts, { start, reading, limit, taken, draft });
+  else if (taken !== null) await followNarrowed(parts, { listing, start, reading, limit, draft });
   const after = { facts: withNoted(facts, draft.facts), open: [...draft.open.values()] };
   return answered(nextListing(model, start, after), observedOf(parts, start, draft, taken));
 }
@@ -127,20 +150,22 @@ function failedListing(parts: PollParts, start: PollStart, { own, afterMs }: Pol
 
 /** Asks for the next page of a sweep, and takes it in. */
 async function pollPage(parts: PollParts, sweep: SweepPage, run: Run): Promise<Polled> {
-  const { wallet, scope, cursor, page } = sweep;
+  const { wallet, scope, cursor, page, limit } = sweep;
   const { start } = run;
-  const listing = narrowListing(scope);
+  const status = statusOf(scope);
   const draft = openDraft(start);
-  const { reading, answeredMs } = await readPage(parts, { wallet, listing, cursor }, run);
+  const answer = await readPage(parts, { wallet, status, cursor, limit }, run);
+  if ('found' in answer) return shrinkSweep(parts, { start, draft }, { sweep, tooLarge: answer });
+  const { reading, answeredMs } = answer;
   const taken = await takeIn(
     parts,
     { reading, answeredMs, atHead: false, sinceMs: sweep.sinceMs },
     { run, draft },
   );
-  if (listing === 'head') noteOrder(draft, { taken, nowMs: start.nowMs });
+  if (status === null) noteOrder(draft, { taken, nowMs: start.nowMs });
   const isOver = reading.nextCursor === null || (scope === 'new' && !taken.allMoved);
   if (!isOver) {
-    const from = { page, cursor: reading.nextCursor ?? '', nowMs: start.nowMs };
+    const from = { page, cursor: reading.nextCursor ?? '', limit, nowMs: start.nowMs };
     const goesOn =
       (await parts.stores.sweeps.isPresent(sweep)) && (await parts.stores.sweeps.next(sweep, from));
     if (goesOn) return answered(nextPage(scope), observedOf(parts, start, draft, taken));
@@ -150,8 +175,76 @@ async function pollPage(parts: PollParts, sweep: SweepPage, run: Run): Promise<P
   await parts.stores.sweeps.end(sweep);
   const beganMs = Number(sweep.id);
   if (scope === 'all') Object.assign(draft.facts, { sweptAtMs: beganMs, pages: page });
-  if (listing !== 'head') await recheckThoseThatLeft(parts, { draft, listing, sinceMs: beganMs });
+  if (status !== null) await recheckThoseThatLeft(parts, { draft, status, sinceMs: beganMs });
   return answered(null, observedOf(parts, start, draft, taken));
+}
+
+/** A poll of which the answer was beyond its limits, with what it has found out so far. */
+type OversizedPoll = { start: PollStart; draft: Draft };
+
+/** Has the first page of a listing requested again with a smaller limit; or, where that was 1, reports its record. */
+async function shrinkListing(
+  parts: PollParts,
+  { start, draft }: OversizedPoll,
+  { listing, limit, tooLarge }: { listing: Listing; limit: number; tooLarge: TooLarge },
+): Promise<Polled> {
+  const { subject: wallet, facts, nowMs, virtual } = start;
+  const state = afterTooLarge(limit, nowMs);
+  noteLimit(draft, listing, state);
+  if (state.limit === 0) {
+    draft.facts[`polled:${listing}`] = nowMs + BLOCKED_MS;
+    draft.facts[`virtual:${listing}`] = virtual;
+    await reportTooLarge(parts, wallet, tooLarge);
+    if (listing === 'head') await readByStatus(parts, start);
+  }
+  const after = { facts: withNoted(facts, draft.facts), open: [...draft.open.values()] };
+  return answered(nextListing(parts.learning.model, start, after), observedOf(parts, start, draft, null));
+}
+
+/**
+ * Has the page of a sweep requested again with a smaller limit. Where that was 1, its record is reported, and the sweep
+ * cannot go on: no answer says where the next page is.
+ */
+async function shrinkSweep(
+  parts: PollParts,
+  { start, draft }: OversizedPoll,
+  { sweep, tooLarge }: { sweep: SweepPage; tooLarge: TooLarge },
+): Promise<Polled> {
+  const { sweeps } = parts.stores;
+  const { nowMs } = start;
+  if (sweep.limit > 1) {
+    await sweeps.shrink(sweep, nowMs);
+    return answered(PAGE_AT_ONCE, observedOf(parts, start, draft, null));
+  }
+  await reportTooLarge(parts, sweep.wallet, tooLarge);
+  await sweeps.end(sweep, 'blocked');
+  // It counts as read, or it would be read up to this record again and again.
+  if (sweep.scope === 'all') {
+    Object.assign(draft.facts, { sweptAtMs: Number(sweep.id), pages: sweep.page + 1 });
+    await readByStatus(parts, start);
+  }
+  if (sweep.scope === 'new') draft.facts.missedAtMs = nowMs;
+  return answered(null, observedOf(parts, start, draft, null));
+}
+
+/** Reads what a wallet has in each status, where the listing of all its transfers cannot be read to its end. */
+async function readByStatus(
+  { stores: { sweeps }, rules }: PollParts,
+  { subject: wallet, facts, nowMs }: PollStart,
+): Promise<void> {
+  if (!narrowsPages(facts, nowMs)) return;
+  const everyMs = (pages: number): number =>
+    sweepEveryMs({ leastMs: rules.fullSweepEveryMs, pages, newestFirst: false });
+  for (const scope of INSTEAD_OF_ALL) {
+    if (!(await sweeps.mayBegin({ wallet, scope }, nowMs, { everyMs }))) continue;
+    await sweeps.begin({ wallet, scope }, { cursor: null, limit: PAGE_LIMIT, nowMs, sinceMs: nowMs });
+  }
+}
+
+function noteLimit(draft: Draft, listing: Listing, state: PageLimit | null): void {
+  if (state === null) return;
+  draft.facts[`limit:${listing}`] = state.limit;
+  draft.facts[`limitAt:${listing}`] = state.atMs;
 }
 
 /** Ends a sweep that cannot go on. What it was to read is left to the next of its kind, and new transfers to a full sweep. */
@@ -174,16 +267,15 @@ function openDraft({ open, nowMs }: PollStart): Draft {
   };
 }
 
-/** Asks for a page. `answeredMs` is when its answer came (Redis time). */
-async function readPage(
-  parts: PollParts,
-  { wallet, listing, cursor }: Page,
-  run: Run,
-): Promise<{ reading: Reading; answeredMs: number }> {
+/** Requests a page. Returns how it was too large where it was beyond its limits. */
+async function readPage(parts: PollParts, { wallet, ...page }: Page, run: Run): Promise<ReadPage | TooLarge> {
   const address = wallet.slice('wallet:'.length);
-  const status = listing === 'head' ? null : listing;
   const askedAt = performance.now();
-  const reading = await pollWallet(parts.client, { address, status, cursor }, run.signal);
+  const reading = await pollWallet(parts.client, { address, ...page }, run.signal).catch((error: unknown) => {
+    if (error instanceof UpstreamFailure && error.tooLarge !== null) return error.tooLarge;
+    throw error;
+  });
+  if ('found' in reading) return reading;
   reportUnreadable(parts, wallet, reading);
   return { reading, answeredMs: run.start.nowMs + Math.round(performance.now() - askedAt) };
 }
@@ -247,9 +339,9 @@ function shownBefore({ open }: Draft, facts: WalletFacts, listing: Listing): Ope
 /** Reads on behind the head where there is reason to: pages that were not read for long, or a head of news only. */
 async function followHead(
   parts: PollParts,
-  head: { start: PollStart; reading: Reading; taken: PageTaken | null; draft: Draft },
+  head: { start: PollStart; reading: Reading; limit: number; taken: PageTaken | null; draft: Draft },
 ): Promise<void> {
-  const { start, taken, reading, draft } = head;
+  const { start, taken, reading, limit, draft } = head;
   const { subject: wallet, facts, nowMs } = start;
   if (taken !== null) noteOrder(draft, { taken, nowMs });
   if (reading.nextCursor === null) {
@@ -267,7 +359,8 @@ async function followHead(
   const scope = isDue ? 'all' : allMoved ? 'new' : null;
   if (scope === null) return;
   if (await parts.stores.sweeps.mayBegin({ wallet, scope }, nowMs)) {
-    return parts.stores.sweeps.begin({ wallet, scope }, { cursor, nowMs, sinceMs: facts.headAnsweredAtMs });
+    const from = { cursor, limit, nowMs, sinceMs: facts.headAnsweredAtMs };
+    return parts.stores.sweeps.begin({ wallet, scope }, from);
   }
   // The sweep that is under way began at an earlier head: it does not read what lies between that one and this.
   if (allMoved) draft.facts.missedAtMs = nowMs;
@@ -301,9 +394,9 @@ function noteOrder(draft: Draft, { taken, nowMs }: { taken: PageTaken; nowMs: nu
 /** Reads on behind the first page of the transfers in one status; at its end, looks up those that are not there any more. */
 async function followNarrowed(
   parts: PollParts,
-  first: { listing: Listing; start: PollStart; reading: Reading; draft: Draft },
+  first: { listing: Listing; start: PollStart; reading: Reading; limit: number; draft: Draft },
 ): Promise<void> {
-  const { listing, start, reading, draft } = first;
+  const { listing, start, reading, limit, draft } = first;
   const { subject: wallet, nowMs } = start;
   // By what the page says and not by what is known: a page that is a moment behind has been narrowed all the same.
   const strange = reading.records.filter(({ status }) => status.toLowerCase() !== listing).length;
@@ -312,22 +405,22 @@ async function followNarrowed(
     return;
   }
   if (reading.nextCursor === null) {
-    return recheckThoseThatLeft(parts, { draft, listing, sinceMs: nowMs });
+    return recheckThoseThatLeft(parts, { draft, status: listing, sinceMs: nowMs });
   }
   if (!(await parts.stores.sweeps.mayBegin({ wallet, scope: listing }, nowMs))) return;
   await parts.stores.sweeps.begin(
     { wallet, scope: listing },
-    { cursor: reading.nextCursor, nowMs, sinceMs: nowMs },
+    { cursor: reading.nextCursor, limit, nowMs, sinceMs: nowMs },
   );
 }
 
 /** A transfer that was in a status, and is not listed there since a moment, has most likely moved on. */
 async function recheckThoseThatLeft(
   parts: PollParts,
-  { draft, listing, sinceMs }: { draft: Draft; listing: Listing; sinceMs: number },
+  { draft, status: listed, sinceMs }: { draft: Draft; status: string; sinceMs: number },
 ): Promise<void> {
   const left = [...draft.open.values()].filter(
-    ({ status, seenAtMs }) => status === listing && seenAtMs < sinceMs,
+    ({ status, seenAtMs }) => status === listed && seenAtMs < sinceMs,
   );
   if (left.length > 0) await parts.stores.plan.recheck(left.map(({ subject }) => subject));
 }

@@ -1,4 +1,6 @@
 import { hash } from 'node:crypto';
+import { NARROW_STATUSES } from '../../domain/cadence/listing-choice.ts';
+import { afterTooLarge, PAGE_LIMIT } from '../../domain/cadence/page-limit.ts';
 import { MOST_PAGES } from '../../domain/cadence/wallet.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { RedisClient } from '../../store/commands.ts';
@@ -9,21 +11,61 @@ import type { StoredSweep } from '../../store/poll-start.ts';
 
 /**
  * What a sweep reads: `all` pages of a wallet, the pages up to the first with something that stands as before (`new`), or
- * all pages of the transfers in one status.
+ * all pages of the transfers in one status. `all-<status>` reads these in place of `all` where that meets a record that is
+ * too large.
  */
 export type SweepScope = 'all' | 'new' | (string & {});
+
+/** The status to which the pages of a sweep are narrowed; null for none. */
+export function statusOf(scope: SweepScope): string | null {
+  if (scope === 'all' || scope === 'new') return null;
+  return scope.startsWith(INSTEAD) ? scope.slice(INSTEAD.length) : scope;
+}
+
+const INSTEAD = 'all-';
+
+/** The statuses to which the interface can narrow a wallet's pages, each as the scope of a sweep that reads all of them. */
+export const INSTEAD_OF_ALL: readonly SweepScope[] = [...NARROW_STATUSES, 'settled', 'refunded'].map(
+  (status) => `${INSTEAD}${status}`,
+);
+
+/** Whether a sweep reads all that a wallet has, which waits its turn. */
+export function isFull(scope: SweepScope): boolean {
+  return scope === 'all' || scope.startsWith(INSTEAD);
+}
 
 /** One sweep: `id` tells it from the one before on the same scope. */
 export type Sweep = { wallet: SubjectId; scope: SweepScope; id: string };
 
 /**
- * The page that a sweep reads next, how often that was tried in vain, and since when it looks for what is new: what has not
- * changed since ends a sweep over new transfers.
+ * The page that a sweep reads next (`cursor`: null for the first), how often that was tried in vain, and since when it looks
+ * for what is new: what has not changed since ends a sweep over new transfers. `limit` is that of the next request,
+ * `cursorLimit` that of the request whose answer had the cursor:
+ *
+ * | Answer                                   | limit | cursorLimit | Then                                            |
+ * |------------------------------------------|-------|-------------|-------------------------------------------------|
+ * | within its limits                        | same  | limit       | the next page                                   |
+ * | too large, limit > 1                     | half  | same        | the same page again                             |
+ * | too large, limit = 1                     |       |             | the record is reported; the sweep ends, blocked |
+ * | cursor refused, limit < cursorLimit      | same  | limit       | the first page again, with that limit           |
+ * | cursor refused, limit = cursorLimit      |       |             | the sweep ends, broken                          |
+ *
+ * `limit` never grows, so a sweep begins again five times at most.
  */
-export type SweepPage = Sweep & { page: number; cursor: string; tries: number; sinceMs: number };
+export type SweepPage = Sweep & {
+  page: number;
+  cursor: string | null;
+  tries: number;
+  sinceMs: number;
+  limit: number;
+  cursorLimit: number;
+};
 
 /** So long after its beginning a sweep that was cut short may be tried again, where its cursors expire for instance. */
 const BROKEN_FOR_MS = 30_000;
+
+/** So long after its beginning a sweep that met a record that is too large may be tried again. */
+const BLOCKED_FOR_MS = 300_000;
 
 /** A sweep that has not moved for so long is given up, so that the next one can begin. */
 const LIFETIME_MS = 3_600_000;
@@ -48,51 +90,108 @@ export class Sweeps {
     return this.#keys.sweep(wallet, scope);
   }
 
-  /** Whether a sweep on a scope may begin: none is under way that still moves, and none has just been cut short. */
-  async mayBegin(sweep: Pick<Sweep, 'wallet' | 'scope'>, nowMs: number): Promise<boolean> {
-    const [id, state, moved] = await this.#redis.hmget(this.#key(sweep), 'id', 'state', 'movedAtMs');
+  /**
+   * Whether a sweep on a scope may begin: none is under way that still moves, and none has just been cut short. `everyMs`:
+   * how long after the beginning of one that read so many pages.
+   */
+  async mayBegin(
+    sweep: Pick<Sweep, 'wallet' | 'scope'>,
+    nowMs: number,
+    { everyMs = () => 0 }: { everyMs?: (pages: number) => number } = {},
+  ): Promise<boolean> {
+    const [id, state, moved, pages] = await this.#redis.hmget(
+      this.#key(sweep),
+      'id',
+      'state',
+      'movedAtMs',
+      'page',
+    );
     if (state === 'running') {
       if (nowMs - Number(moved ?? 0) >= LIFETIME_MS) return true;
       return !(await this.#plan.isTracked(pageMember(sweep.wallet, sweep.scope)));
     }
-    return state !== 'broken' || nowMs - Number(id ?? 0) >= BROKEN_FOR_MS;
+    const leastMs = state === 'broken' ? BROKEN_FOR_MS : state === 'blocked' ? BLOCKED_FOR_MS : 0;
+    return nowMs - Number(id ?? 0) >= Math.max(leastMs, everyMs(Number(pages ?? 0)));
   }
 
-  /** Begins a sweep where the first page leads on to. A full one waits its turn; the others are about what moves now. */
+  /**
+   * Begins a sweep where the first page leads on to, with the limit of that page; or at the first page, where `cursor` is
+   * null. A full one waits its turn; the others are about what moves now.
+   */
   async begin(
     where: Pick<Sweep, 'wallet' | 'scope'>,
-    from: { cursor: string; nowMs: number; sinceMs: number },
+    from: { cursor: string | null; limit: number; nowMs: number; sinceMs: number },
   ): Promise<void> {
-    const sweep: Sweep = { ...where, id: String(from.nowMs) };
-    const key = this.#key(sweep);
+    const { cursor, limit, nowMs, sinceMs } = from;
+    const sweep: Sweep = { ...where, id: String(nowMs) };
+    await this.#write(
+      { ...sweep, page: 1, cursor: null, tries: 0, sinceMs, limit, cursorLimit: limit },
+      nowMs,
+    );
+    if (cursor !== null && !(await this.next(sweep, { page: 1, cursor, limit, nowMs }))) return;
+    const member = pageMember(sweep.wallet, sweep.scope);
+    if (isFull(sweep.scope)) await this.#plan.track([member]);
+    else await this.#plan.ask([member]);
+  }
+
+  /** Writes a sweep from its first page on: no cursor has been followed. */
+  async #write({ id, sinceMs, limit, ...where }: SweepPage, nowMs: number): Promise<void> {
+    const key = this.#key(where);
     await this.#redis
       .multi()
       .del(key)
-      .hset(key, { id: sweep.id, movedAtMs: sweep.id, state: 'running', sinceMs: String(from.sinceMs) })
+      .hset(key, {
+        id,
+        movedAtMs: String(nowMs),
+        state: 'running',
+        sinceMs: String(sinceMs),
+        page: '1',
+        cursor: '',
+        limit: String(limit),
+        cursorLimit: String(limit),
+      })
       .pexpire(key, LIFETIME_MS * 2)
       .exec();
-    if (!(await this.next(sweep, { page: 1, cursor: from.cursor, nowMs: from.nowMs }))) return;
-    const member = pageMember(sweep.wallet, sweep.scope);
-    if (sweep.scope === 'all') await this.#plan.track([member]);
-    else await this.#plan.ask([member]);
+  }
+
+  /** Has the sweep request its page again with half of the limit. */
+  async shrink(sweep: SweepPage, nowMs: number): Promise<void> {
+    if (!(await this.isPresent(sweep))) return;
+    const { limit } = afterTooLarge(sweep.limit, nowMs);
+    await this.#redis.hset(this.#key(sweep), { limit: String(limit), movedAtMs: String(nowMs), tries: '0' });
+  }
+
+  /** Has the sweep begin again at its first page, with the limit that it has now. */
+  async restart(sweep: SweepPage, nowMs: number): Promise<void> {
+    if (await this.isPresent(sweep)) await this.#write(sweep, nowMs);
   }
 
   /**
    * Has the sweep read the page behind one. False where it cannot go on: its cursor was followed before (the upstream
    * would lead in a circle), or the page cap is reached.
    */
-  async next(sweep: Sweep, from: { page: number; cursor: string; nowMs: number }): Promise<boolean> {
+  async next(
+    sweep: Sweep,
+    from: { page: number; cursor: string; limit: number; nowMs: number },
+  ): Promise<boolean> {
     if (!(await this.isPresent(sweep))) return true;
     const key = this.#key(sweep);
-    const { page, cursor, nowMs } = from;
+    const { page, cursor, limit, nowMs } = from;
     const mark = `cursor:${hash('sha256', cursor).slice(0, 32)}`;
     const isNew = (await this.#redis.hsetnx(key, mark, String(page + 1))) === 1;
     const follower = isNew ? null : await this.#redis.hget(key, mark);
     // The same page may be read twice, after a crash between the mark and the end of its poll: then the mark is its own.
-    if ((follower !== null && follower !== String(page + 1)) || page >= MOST_PAGES) return false;
+    if ((follower !== null && follower !== String(page + 1)) || page >= mostPages(limit)) return false;
     await this.#redis
       .multi()
-      .hset(key, { movedAtMs: String(nowMs), page: String(page + 1), cursor, tries: '0' })
+      .hset(key, {
+        movedAtMs: String(nowMs),
+        page: String(page + 1),
+        cursor,
+        tries: '0',
+        limit: String(limit),
+        cursorLimit: String(limit),
+      })
       .pexpire(key, LIFETIME_MS * 2)
       .exec();
     return true;
@@ -109,18 +208,38 @@ export class Sweeps {
     return (await this.#redis.hget(this.#key(sweep), 'id')) === sweep.id;
   }
 
-  /** Ends a sweep: it has read what it was to read, or, `broken`, it could not go on. */
-  async end(sweep: Sweep, state: 'ended' | 'broken' = 'ended'): Promise<void> {
+  /**
+   * Ends a sweep: it has read what it was to read; or could not go on, for its cursor (`broken`) or a record that is too
+   * large (`blocked`).
+   */
+  async end(sweep: Sweep, state: 'ended' | 'broken' | 'blocked' = 'ended'): Promise<void> {
     if (await this.isPresent(sweep)) await this.#redis.hset(this.#key(sweep), 'state', state);
   }
 }
 
 /** The page that a stored sweep reads next; null where it has ended or cannot be read. */
 export function parseSweep(wallet: SubjectId, scope: string, stored: StoredSweep): SweepPage | null {
-  const { id = '', state, page = '', cursor, tries = '', sinceMs = '' } = stored;
-  if (state !== 'running' || !NUMBER.test(id) || !NUMBER.test(page) || !cursor) return null;
+  const { id = '', state, page = '', cursor = '', tries = '', sinceMs = '' } = stored;
+  if (state !== 'running' || !NUMBER.test(id) || !NUMBER.test(page)) return null;
+  if (cursor === '' && page !== '1') return null;
   const number = (text: string): number => (NUMBER.test(text) ? Number(text) : 0);
-  return { wallet, scope, id, page: number(page), cursor, tries: number(tries), sinceMs: number(sinceMs) };
+  const limitOf = (text = ''): number => Math.min(PAGE_LIMIT, Math.max(1, number(text) || PAGE_LIMIT));
+  return {
+    wallet,
+    scope,
+    id,
+    page: number(page),
+    cursor: cursor === '' ? null : cursor,
+    tries: number(tries),
+    sinceMs: number(sinceMs),
+    limit: limitOf(stored.limit),
+    cursorLimit: limitOf(stored.cursorLimit),
+  };
 }
 
 const NUMBER = /^\d{1,15}$/;
+
+/** A sweep with a smaller limit reads as many transfers as any other, in more pages. */
+function mostPages(limit: number): number {
+  return Math.ceil((MOST_PAGES * PAGE_LIMIT) / Math.max(1, limit));
+}

@@ -1,10 +1,12 @@
 import { arrivalsPerSecond } from '../../domain/cadence/arrivals.ts';
-import { LISTINGS, type Listing, NARROW_STATUSES } from '../../domain/cadence/listing-choice.ts';
+import { LISTINGS, type Listing } from '../../domain/cadence/listing-choice.ts';
 import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
+import { isBlocked, type PageLimit } from '../../domain/cadence/page-limit.ts';
 import { type OpenTransfer, planWallet, type WalletPlan } from '../../domain/cadence/wallet.ts';
 import type { CadenceModel } from '../../domain/cadence/watched.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { NotedFacts, WalletFacts } from '../../store/wallets.ts';
+import { isFull } from './sweeps.ts';
 
 /** How long an observation about an upstream's pages that costs requests is believed. */
 const BELIEVED_MS = 3_600_000;
@@ -33,8 +35,9 @@ export function planListing(
   { nowMs, virtual, price, roundSeconds, fromMs = nowMs }: PollMoment & { fromMs?: number },
   { facts, open }: KnownWallet,
 ): { plan: WalletPlan; finder: Listing } {
-  const narrows = nowMs - facts.unnarrowedAtMs > BELIEVED_MS;
-  const headFinds = facts.pages === 1 || comesNewestFirst(facts, nowMs);
+  const narrows = narrowsPages(facts, nowMs);
+  const headFinds =
+    !isBlocked(facts.limits.head, nowMs) && (facts.pages === 1 || comesNewestFirst(facts, nowMs));
   const plan = planWallet({
     open,
     polled: facts.polled,
@@ -83,17 +86,22 @@ export function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
   const number = (fact: keyof NotedFacts, known: number): number => Number(noted[fact] ?? known);
   const polled = { ...facts.polled };
   const takenAtMs = { ...facts.takenAtMs };
+  const limits: { [listing in Listing]?: PageLimit } = { ...facts.limits };
   for (const listing of LISTINGS) {
     const atMs = noted[`polled:${listing}`];
     if (atMs !== undefined)
       polled[listing] = { atMs: Number(atMs), virtual: Number(noted[`virtual:${listing}`] ?? 0) };
     const taken = noted[`taken:${listing}`];
     if (taken !== undefined) takenAtMs[listing] = Number(taken);
+    const limit = noted[`limit:${listing}`];
+    if (limit !== undefined)
+      limits[listing] = { limit: Number(limit), atMs: Number(noted[`limitAt:${listing}`] ?? 0) };
   }
   return {
     ...facts,
     polled,
     takenAtMs,
+    limits,
     sweptAtMs: number('sweptAtMs', facts.sweptAtMs),
     pages: number('pages', facts.pages),
     orderAtMs: number('orderAtMs', facts.orderAtMs),
@@ -115,12 +123,21 @@ export function comesNewestFirst({ orderAtMs, disorderAtMs }: WalletFacts, nowMs
 
 /** A page of a full sweep waits its turn; the others are about what moves now. */
 export function nextPage(scope: string): PlannedPoll {
-  return scope === 'all'
+  return isFull(scope)
     ? { virtualSeconds: SWEEP_SECONDS, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: null, unseen: false }
-    : { virtualSeconds: 0, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: 0, unseen: false };
+    : PAGE_AT_ONCE;
 }
 
-/** The listing whose pages a sweep reads. */
-export function narrowListing(scope: string): Listing {
-  return NARROW_STATUSES.find((status) => status === scope) ?? 'head';
+/** A page that is requested as soon as there is a slot for it. */
+export const PAGE_AT_ONCE: PlannedPoll = {
+  virtualSeconds: 0,
+  restMs: 0,
+  latestMs: SWEEP_LATEST_MS,
+  alarmMs: 0,
+  unseen: false,
+};
+
+/** Whether the upstream narrows pages to a status, as far as is known. */
+export function narrowsPages({ unnarrowedAtMs }: WalletFacts, nowMs: number): boolean {
+  return nowMs - unnarrowedAtMs > BELIEVED_MS;
 }

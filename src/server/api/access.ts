@@ -1,23 +1,29 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import type { BlockList } from 'node:net';
 import type { FastifyRequest } from 'fastify';
+import { networkList } from '../../config/fields/networks.ts';
 import { isLoopbackHost } from '../../config/sections/server.ts';
 import type { Secret } from '../../secret.ts';
 import type { SessionStore } from '../../store/sessions.ts';
 import { withTimeout } from '../../with-timeout.ts';
+import { clientAddress } from '../client-address.ts';
 import { isOwnPage, Sessions } from '../console/sessions.ts';
-import type { EventLinks } from '../event-links.ts';
-import { FailedLogins } from '../failed-logins.ts';
-import type { ApiRoute, Scope } from './route.ts';
+import { EventLinks } from '../event-links.ts';
+import { FailedLogins, MAX_WAITING } from '../failed-logins.ts';
+import { type ApiRoute, includesScope, type Scope } from './route.ts';
 
-/** Who may use the API: one token to read, several to do all. */
-export type ApiTokens = { read: Secret | null; admin: readonly Secret[] };
+/** Who may use the API: one token to read, one to consume the log as well, several to do all. */
+export type ApiTokens = { read: Secret | null; consume: Secret | null; admin: readonly Secret[] };
 
 /** `console`: whether a browser may sign in with a token; `publicUrl`: where it finds the page behind a proxy. */
 export type AccessRules = {
   tokens: ApiTokens;
-  links: EventLinks | null;
+  /** Signs links to events; null where there are none. */
+  linkToken: Secret | null;
   console: boolean;
   publicUrl: string | null;
+  /** The networks of proxies whose `X-Forwarded-For` counts. */
+  trustProxy: readonly string[];
 };
 
 /** Why a request is refused, as a problem. */
@@ -33,6 +39,7 @@ type Held = {
   links: EventLinks | null;
   sessions: Sessions | null;
   publicUrl: string | null;
+  trusted: BlockList;
 };
 
 /**
@@ -45,15 +52,19 @@ export class Access {
   readonly #endedSessions: () => SessionStore | null;
   #held: Held;
 
-  /** `endedSessions` is null before the daemon has started. */
-  constructor(rules: AccessRules, endedSessions: () => SessionStore | null) {
+  private constructor(held: Held, endedSessions: () => SessionStore | null) {
     this.#endedSessions = endedSessions;
-    this.#held = heldOf(rules);
+    this.#held = held;
+  }
+
+  /** Derives the keys of these rules. `endedSessions` returns null before the daemon has started. */
+  static async create(rules: AccessRules, endedSessions: () => SessionStore | null): Promise<Access> {
+    return new Access(await heldOf(rules), endedSessions);
   }
 
   /** Holds other rules from now on; what was begun with a token that is none any more has ended. */
-  change(rules: AccessRules): void {
-    this.#held = heldOf(rules);
+  async change(rules: AccessRules): Promise<void> {
+    this.#held = await heldOf(rules);
   }
 
   /** Null when a request may be made. Failed logins are answered late. */
@@ -61,8 +72,33 @@ export class Access {
     request: FastifyRequest,
     route: Pick<ApiRoute, 'scope' | 'acceptsLink'>,
   ): Promise<Denial | null> {
+    // Before anything is awaited: of many requests in one packet each is counted before the token of the next one.
+    if (this.#isJudgedByToken(request, route)) {
+      if (this.#failures.isFull(this.#addressOf(request))) return TOO_MANY;
+      if (this.#tokenOf(request) === undefined) return this.#fail(request);
+    }
     const denial = await this.#denialOf(request, route);
     return denial === 'unknown' ? this.#fail(request) : denial;
+  }
+
+  /** Names the pair of token and address that a request counts for. */
+  callerOf(request: FastifyRequest): string {
+    const token = (this.#tokenOf(request) ?? this.#held.sessions?.of(request))?.token;
+    const index = this.#held.tokens.findIndex((one) => one.token === token);
+    return `${index} ${this.#addressOf(request)}`;
+  }
+
+  #isJudgedByToken(
+    { headers, query }: FastifyRequest,
+    { acceptsLink }: Pick<ApiRoute, 'acceptsLink'>,
+  ): boolean {
+    const hasLink = acceptsLink === true && fieldsOf(query).signature !== undefined;
+    return this.#held.tokens.length > 0 && headers.authorization !== undefined && !hasLink;
+  }
+
+  #addressOf({ socket, headers }: FastifyRequest): string {
+    const forwarded = [headers['x-forwarded-for'] ?? []].flat().join(',');
+    return clientAddress(socket.remoteAddress ?? '', forwarded, this.#held.trusted);
   }
 
   /** Whether a request that is still being answered might be made now as well. */
@@ -84,7 +120,7 @@ export class Access {
     if (scope === undefined) return 'unknown';
     if (typeof scope === 'object') return scope;
     if (isSession && !isOwnPage(request, publicUrl)) return FOREIGN_PAGE;
-    return route.scope === 'admin' && scope === 'read' ? READ_ONLY : null;
+    return includesScope(scope, route.scope) ? null : tooLittle(scope, route.scope);
   }
 
   /** Who is signed in: what the session allows, null for none; `signIn` is false where nobody has to. */
@@ -107,6 +143,7 @@ export class Access {
   ): Promise<{ cookie: string; scope: Scope } | { denial: Denial }> {
     const { sessions, publicUrl } = this.#held;
     if (!isOwnPage(request, publicUrl)) return { denial: FOREIGN_PAGE };
+    if (this.#failures.isFull(this.#addressOf(request))) return { denial: TOO_MANY };
     const found = this.#find(given);
     if (found === undefined || sessions === null) return { denial: await this.#fail(request) };
     const { token, scope } = found;
@@ -128,8 +165,10 @@ export class Access {
   }
 
   async #fail(request: FastifyRequest): Promise<Denial> {
-    const waited = await this.#failures.wait(request.ip, performance.now());
-    return waited ? UNAUTHORIZED : TOO_MANY;
+    const address = this.#addressOf(request);
+    if (this.#failures.isFull(address)) return TOO_MANY;
+    await this.#failures.wait(address, performance.now());
+    return UNAUTHORIZED;
   }
 
   /** What the session of a request allows, or why it allows nothing; undefined where it has none of ours. */
@@ -204,25 +243,36 @@ const FOREIGN_PAGE: Denial = {
 
 const TOO_MANY: Denial = {
   status: 429,
-  detail: 'found too many failed logins, expected a token of the config',
-  headers: { 'retry-after': '60', connection: 'close' },
+  detail: `found ${MAX_WAITING} wrong sign-ins of this address that wait for their answer; try again later`,
+  headers: { 'retry-after': '5', connection: 'close' },
 };
 
-const READ_ONLY: Denial = {
-  status: 403,
-  detail: 'found server.tokens.read, expected an admin token (server.token or server.tokens.admin)',
-};
+const ADMIN_NAMES = 'an admin token (server.token or server.tokens.admin)';
 
-function heldOf({ tokens: { read, admin }, links, console, publicUrl }: AccessRules): Held {
+/** Names the tokens that have the right that a route needs. */
+function tooLittle(held: Scope, needed: Scope): Denial {
+  const expected = needed === 'admin' ? ADMIN_NAMES : `server.tokens.${needed} or ${ADMIN_NAMES}`;
+  return { status: 403, detail: `found server.tokens.${held}, expected ${expected}` };
+}
+
+async function heldOf({
+  tokens: { read, consume, admin },
+  linkToken,
+  console,
+  publicUrl,
+  trustProxy,
+}: AccessRules): Promise<Held> {
   const all = [
     ...(read === null ? [] : [{ scope: 'read' as const, token: read }]),
+    ...(consume === null ? [] : [{ scope: 'consume' as const, token: consume }]),
     ...admin.map((token) => ({ scope: 'admin' as const, token })),
   ];
   return {
     tokens: all.map((one) => ({ ...one, digest: digest(one.token.reveal()) })),
-    links,
-    sessions: console ? new Sessions(all) : null,
+    links: linkToken === null ? null : await EventLinks.create(linkToken),
+    sessions: console ? await Sessions.create(all) : null,
     publicUrl,
+    trusted: networkList(trustProxy),
   };
 }
 

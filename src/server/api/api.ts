@@ -1,7 +1,8 @@
 import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { ProtoMemberError, parseJson } from '../../domain/parse-json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { JsonLimitError, type JsonLimits, parseJson, UnstorableJsonError } from '../../domain/parse-json.ts';
 import { RefusedError, UnknownError } from '../../operations/errors.ts';
 import { FuturePlaceError, LostPlaceError } from '../../operations/events.ts';
 import type { FindEvent } from '../../operations/find-event.ts';
@@ -10,11 +11,8 @@ import { sendProblem } from '../problem.ts';
 import type { Access, AccessRules } from './access.ts';
 import { onlyOnce } from './idempotency.ts';
 import { ProblemError } from './problem-error.ts';
-import type { Answer, ApiParts, ApiRoute, RouteContext } from './route.ts';
+import { type Answer, API_BASE, type ApiParts, type ApiRoute, type RouteContext } from './route.ts';
 import { ROUTES } from './routes.ts';
-
-/** Where every path of the API begins. */
-export const API_BASE = '/api/v1';
 
 /** What the API is made from. `parts` is null before the daemon has started. */
 export type ApiOptions = AccessRules & {
@@ -22,14 +20,12 @@ export type ApiOptions = AccessRules & {
   parts: () => ApiParts | null;
 };
 
-/** The longest body: a quote is handed over as whole JSON. */
-const MOST_BYTES = 256 * 1_024;
-
 /** How long a request may take that waits for nothing but Redis. */
 const TIMEOUT_MS = 5_000;
 
-/** How many may wait for what comes next in the log at once. */
-const MOST_FOLLOWERS = 64;
+/** How many streams and waiting requests there are at once: of all clients, and of one pair of token and address. */
+const MAX_STREAMS = 64;
+const MAX_STREAMS_OF_CALLER = 16;
 
 /** How often it is checked whether who follows may still do so. */
 const CHECK_EVERY_MS = 5_000;
@@ -39,27 +35,33 @@ const SILENT_MS = 90_000;
 
 /** Adds every route of the table to the server. */
 export function routeApi(app: FastifyInstance, access: Access, options: ApiOptions): void {
-  const followers = { count: 0 };
+  const streams = new Streams();
+  readBodies(app, LIMITS.api);
+  for (const route of ROUTES) addRoute(app, route, { access, streams, options });
+}
+
+/** Has bodies read as JSON within these limits, and no others accepted. */
+export function readBodies(app: FastifyInstance, limits: JsonLimits): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, text, done) => {
     try {
-      done(null, parseJson(String(text), { proto: 'refuse' }));
+      done(null, parseJson(String(text), { limits, unstorable: 'refuse' }));
     } catch (error) {
-      if (error instanceof ProtoMemberError) return done(new ProblemError(400, error.message));
+      if (error instanceof UnstorableJsonError) return done(new ProblemError(400, error.message));
+      if (error instanceof JsonLimitError) return done(new ProblemError(400, `found ${error.message}`));
       done(new ProblemError(400, 'found a body that is no JSON, expected JSON'));
     }
   });
-  for (const route of ROUTES) addRoute(app, route, { access, followers, options });
 }
 
-type Serving = { access: Access; followers: { count: number }; options: ApiOptions };
+type Serving = { access: Access; streams: Streams; options: ApiOptions };
 
-function addRoute(app: FastifyInstance, route: ApiRoute, { access, followers, options }: Serving): void {
+function addRoute(app: FastifyInstance, route: ApiRoute, { access, streams, options }: Serving): void {
   app.route({
     method: route.method,
     url: `${API_BASE}${route.path.replaceAll(/\{(\w+)\}/g, ':$1')}`,
     exposeHeadRoute: false,
-    bodyLimit: MOST_BYTES,
+    bodyLimit: LIMITS.api.bytes,
     config: { takesBody: route.takesBody },
     // Before the body is read: a stranger's is not.
     onRequest: async (request, reply) => {
@@ -89,24 +91,46 @@ function addRoute(app: FastifyInstance, route: ApiRoute, { access, followers, op
       };
       if (!followsLog(route, request))
         return send(reply, await timed(() => onlyOnce(request, { route, call, context }), route));
-      if (followers.count >= MOST_FOLLOWERS) {
-        throw new ProblemError(
-          503,
-          `found ${followers.count} that follow the log, expected fewer than ${MOST_FOLLOWERS}`,
-          { 'retry-after': '10', connection: 'close' },
-        );
-      }
-      followers.count += 1;
+      const release = streams.take(access.callerOf(request));
       const check = setInterval(() => void endUnlessAllowed(request, route, access), CHECK_EVERY_MS);
       reply.raw.once('close', () => {
         clearInterval(check);
-        followers.count -= 1;
+        release();
       });
       request.raw.setTimeout(SILENT_MS);
       return send(reply, await call(context));
     },
   });
 }
+
+/** Counts the requests that wait for new events, by pair of token and address. */
+class Streams {
+  readonly #byCaller = new Map<string, number>();
+  #count = 0;
+
+  /** Counts one more, until the returned function is called. Throws the refusal where there are too many. */
+  take(caller: string): () => void {
+    const own = this.#byCaller.get(caller) ?? 0;
+    if (own >= MAX_STREAMS_OF_CALLER) {
+      const detail = `found ${own} streams of this token and address, expected fewer than ${MAX_STREAMS_OF_CALLER}`;
+      throw new ProblemError(429, detail, RETRY_STREAM);
+    }
+    if (this.#count >= MAX_STREAMS) {
+      const detail = `found ${this.#count} streams of all clients, expected fewer than ${MAX_STREAMS}`;
+      throw new ProblemError(503, detail, RETRY_STREAM);
+    }
+    this.#byCaller.set(caller, own + 1);
+    this.#count += 1;
+    return () => {
+      this.#count -= 1;
+      const left = (this.#byCaller.get(caller) ?? 0) - 1;
+      if (left > 0) this.#byCaller.set(caller, left);
+      else this.#byCaller.delete(caller);
+    };
+  }
+}
+
+const RETRY_STREAM = { 'retry-after': '10', connection: 'close' };
 
 /** Ends what follows the log once its token is none any more, or its session was ended. */
 async function endUnlessAllowed(request: FastifyRequest, route: ApiRoute, access: Access): Promise<void> {
@@ -159,7 +183,7 @@ function sendError(reply: FastifyReply, error: unknown): FastifyReply {
     return sendProblem(
       reply.header('connection', 'close'),
       413,
-      `found a body that is too long, expected at most ${MOST_BYTES} bytes`,
+      `found a body that is too long, expected at most ${LIMITS.api.bytes} bytes`,
     );
   }
   if (status === 415)

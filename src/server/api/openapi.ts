@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { VERSION } from '../../version.ts';
-import { type ApiRoute, takesKey } from './route.ts';
+import { type ApiRoute, type Scope, takesKey } from './route.ts';
 import { PROBLEM } from './shapes.ts';
 
 type Json = z.core.util.JSONType;
@@ -12,7 +12,7 @@ const USUAL: Readonly<Record<number, string>> = {
   401: 'There is no token of the config in the request.',
   403: 'The token may not do this; without tokens: the request does not come from this machine.',
   404: 'There is no such thing.',
-  429: 'Too many failed logins, or too many idempotency keys.',
+  429: 'Too many failed logins, idempotency keys, or streams of one token and address.',
   503: 'Nobody can tell now: the daemon has not started, or Redis is away.',
 };
 
@@ -67,21 +67,26 @@ export function documentOf(routes: readonly ApiRoute[]): JsonObject {
           type: 'http',
           scheme: 'bearer',
           description:
-            '`server.token` or `server.tokens.admin` for all, `server.tokens.read` for what changes nothing. Without a token in the config, the API is on only where `server.host` is a loopback address, and needs none.',
+            '`server.token` or `server.tokens.admin` for all, `server.tokens.consume` to read and to move, create and delete consumers, `server.tokens.read` to read. Without a token in the config, the API is on only where `server.host` is a loopback address, and needs none.',
         },
       },
     },
   };
 }
 
+/** Says which token a route needs, by its right; nothing where each token will do. */
+export const NEEDED: Readonly<Record<Scope, string | undefined>> = {
+  read: undefined,
+  consume: 'Needs `server.tokens.consume` or an admin token.',
+  admin: 'Needs an admin token.',
+};
+
 type Sharing = { io: 'input' | 'output'; shared: JsonObject };
 
 function operationOf(route: ApiRoute, shared: JsonObject): JsonObject {
   const { operation, group, summary, description, scope, answers, takesBody, acceptsLink } = route;
   const inputs: Sharing = { io: 'input', shared };
-  const about = [description, scope === 'admin' ? 'Needs an admin token.' : undefined].filter(
-    (text) => text !== undefined,
-  );
+  const about = [description, NEEDED[scope]].filter((text) => text !== undefined);
   const responses = Object.entries(answers).map(
     ([status, { description, schema, contentType }]): [string, Json] => [
       status,

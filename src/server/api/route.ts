@@ -7,8 +7,19 @@ import type { LogTail } from '../../operations/log-tail.ts';
 import type { OperationParts } from '../../operations/parts.ts';
 import type { ReceiverSetup } from '../../operations/test-receiver.ts';
 
-/** What a token must allow for a route: `read` changes nothing. */
-export type Scope = 'read' | 'admin';
+/** The start of every path of the API. */
+export const API_BASE = '/api/v1';
+
+/** Rights of tokens, each with those before it: `read` changes nothing, `consume` changes consumers of the log. */
+export const SCOPES = ['read', 'consume', 'admin'] as const;
+
+/** The right that a route needs, and that a token has. */
+export type Scope = (typeof SCOPES)[number];
+
+/** Whether a token with one right may use a route that needs another. */
+export function includesScope(held: Scope, needed: Scope): boolean {
+  return SCOPES.indexOf(held) >= SCOPES.indexOf(needed);
+}
 
 /** What a route is answered with: a body as JSON, or a text that comes in parts for as long as it is read. */
 export type Answer =
@@ -103,8 +114,8 @@ export type ApiRoute = RouteFacts & {
 };
 
 /**
- * Whether a request of a route may be named by an `Idempotency-Key`. What a token that reads may do is the same done twice:
- * no name of it is kept, so that such a token cannot use up the names that there are.
+ * Whether a request of a route may be named by an `Idempotency-Key`: only one that needs an admin token. A consumer that is
+ * moved or removed twice ends up the same. So a token without that right stores no keys, and cannot use up their number.
  */
 export function takesKey({ method, scope }: Pick<RouteFacts, 'method' | 'scope'>): boolean {
   return method === 'POST' && scope === 'admin';

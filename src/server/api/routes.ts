@@ -24,14 +24,15 @@ import {
 } from './routes/receivers.ts';
 import { readReplay, resendOfEvent, resendOfSubject } from './routes/resend.ts';
 import { listOfSetAside, replayOfSetAside } from './routes/set-aside.ts';
-import { listWatched, readSubject, recheckSubject } from './routes/subjects.ts';
+import { listDeliveriesOfSubject, listWatched, readSubject, recheckSubject } from './routes/subjects.ts';
 import { track, untrack } from './routes/tracking.ts';
-import { listOfUndelivered } from './routes/undelivered.ts';
+import { listOfUndelivered, listOfUnmatched } from './routes/undelivered.ts';
 
 /** Every route of the API: what the server serves, what the document describes, and what the tests go through. */
 export const ROUTES: readonly ApiRoute[] = [
   listWatched,
   readSubject,
+  listDeliveriesOfSubject,
   track,
   untrack,
   recheckSubject,
@@ -46,6 +47,7 @@ export const ROUTES: readonly ApiRoute[] = [
   listOfSetAside,
   replayOfSetAside,
   listOfUndelivered,
+  listOfUnmatched,
   resendOfEvent,
   resendOfSubject,
   resendToReceiver,

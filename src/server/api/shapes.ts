@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { parseDuration } from '../../config/fields/duration.ts';
 import { RENDERED_EVENT } from '../../domain/events/event-schema.ts';
+import { MAX_GLOB_LENGTH } from '../../domain/events/filter.ts';
 import { readSubjectId } from '../../domain/subjects/subject.ts';
 import { MOMENT_EXPECTED, type Moment, parseMoment } from '../../operations/moment.ts';
 
@@ -79,9 +80,11 @@ export function limitField({ most, preset }: { most: number; preset: number }) {
 }
 
 /** A glob over event types. */
-export const TYPE_GLOB = z.string({ error: 'an event type' }).regex(/^!?[A-Za-z0-9._*-]{1,100}$/, {
-  error: 'an event type such as intent.filled, with * and a leading !',
-});
+export const TYPE_GLOB = z
+  .string({ error: 'an event type' })
+  .regex(new RegExp(`^!?[A-Za-z0-9._*-]{1,${MAX_GLOB_LENGTH}}$`), {
+    error: `an event type such as intent.filled, at most ${MAX_GLOB_LENGTH} characters with *, after a leading !`,
+  });
 
 /** What a list carries while there is more. */
 export const NEXT = z

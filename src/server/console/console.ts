@@ -1,7 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { LIMITS } from '../../domain/limits.ts';
 import { VERSION } from '../../version.ts';
 import type { Access, Denial } from '../api/access.ts';
+import { readBodies } from '../api/api.ts';
 import { sendProblem } from '../problem.ts';
 import { type Asset, readAssets } from './assets.ts';
 
@@ -27,7 +29,7 @@ const HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
-const SIGN_IN = z.strictObject({ token: z.string().min(1).max(1_000) });
+const SIGN_IN = z.strictObject({ token: z.string().min(1).max(LIMITS.signIn.textCharacters) });
 
 /** Adds the console: the page at `/`, its files, and signing in and out. All that it shows, it asks of the API. */
 export function routeConsole(app: FastifyInstance, access: Access): void {
@@ -41,19 +43,27 @@ export function routeConsole(app: FastifyInstance, access: Access): void {
     if ('denial' in found) return deny(reply, found.denial);
     return reply.headers({ ...HEADERS, 'cache-control': 'no-store' }).send({ ...found, version: VERSION });
   });
-  app.post('/console/session', { config: { takesBody: true } }, async (request, reply) => {
-    const body = SIGN_IN.safeParse(request.body);
-    if (!body.success) return sendProblem(reply, 400, 'body: found something else, expected {"token": "…"}');
-    const signedIn = await access.signIn(request, body.data.token);
-    if ('denial' in signedIn) return deny(reply, signedIn.denial);
-    const { cookie, scope } = signedIn;
-    return reply.headers({ ...HEADERS, 'cache-control': 'no-store', 'set-cookie': cookie }).send({ scope });
+  // A scope of its own: whoever signs in has no token yet, and gets the limits of a stranger.
+  app.register(async (scope) => {
+    readBodies(scope, LIMITS.signIn);
+    scope.post('/console/session', { config: { takesBody: true } }, (request, reply) =>
+      signIn(request, reply, access),
+    );
   });
   app.delete('/console/session', async (request, reply) => {
     const signedOut = await access.signOut(request);
     if ('denial' in signedOut) return deny(reply, signedOut.denial);
     return reply.headers({ 'set-cookie': signedOut.cookie }).code(204).send();
   });
+}
+
+async function signIn(request: FastifyRequest, reply: FastifyReply, access: Access): Promise<FastifyReply> {
+  const body = SIGN_IN.safeParse(request.body);
+  if (!body.success) return sendProblem(reply, 400, 'body: found something else, expected {"token": "…"}');
+  const signedIn = await access.signIn(request, body.data.token);
+  if ('denial' in signedIn) return deny(reply, signedIn.denial);
+  const { cookie, scope } = signedIn;
+  return reply.headers({ ...HEADERS, 'cache-control': 'no-store', 'set-cookie': cookie }).send({ scope });
 }
 
 function deny(reply: FastifyReply, { status, detail, headers = {} }: Denial): FastifyReply {

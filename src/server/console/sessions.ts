@@ -1,16 +1,19 @@
-import { createHmac, randomBytes, scryptSync, timingSafeEqual } from 'node:crypto';
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
+import { deriveKey } from '../../derive-key.ts';
 import type { Secret } from '../../secret.ts';
 import type { Scope } from '../api/route.ts';
 
 /** How long somebody stays signed in. */
 const GOOD_SECONDS = 12 * 3_600;
 
-/** What a session of ours says: what it allows, its id, and until when it is good. */
-export type Session = { scope: Scope; id: string; untilMs: number };
+/** What a session of ours says: what it allows, the token it began with, its id, and until when it is good. */
+export type Session = { scope: Scope; token: Secret; id: string; untilMs: number };
 
 /** A token that lets somebody sign in, and what it allows. */
 export type SessionToken = { scope: Scope; token: Secret };
+
+type SessionKey = SessionToken & { key: Buffer };
 
 /**
  * Signs who has signed in to the console, and tells whether a session was signed here. None is stored, but for those that
@@ -18,14 +21,20 @@ export type SessionToken = { scope: Scope; token: Secret };
  * the token, slowly, so that a session does not help to guess it.
  */
 export class Sessions {
-  readonly #keys: readonly { scope: Scope; token: Secret; key: Buffer }[];
+  readonly #keys: readonly SessionKey[];
 
-  constructor(tokens: readonly SessionToken[]) {
-    this.#keys = tokens.map(({ scope, token }) => ({
+  private constructor(keys: readonly SessionKey[]) {
+    this.#keys = keys;
+  }
+
+  /** Derives the key of each token. */
+  static async create(tokens: readonly SessionToken[]): Promise<Sessions> {
+    const keys = tokens.map(async ({ scope, token }) => ({
       scope,
       token,
-      key: scryptSync(token.reveal(), 'intentwatch console session', 32),
+      key: await deriveKey(token, 'intentwatch console session'),
     }));
+    return new Sessions(await Promise.all(keys));
   }
 
   /** The header that begins a session with a token of ours. `isSecure`: the browser has come by https. */
@@ -52,7 +61,9 @@ export class Sessions {
       /^((\d{1,12})\.([\w-]{22}))\.([\w-]{43})$/.exec(session ?? '') ?? [];
     const given = Buffer.from(signature);
     const [found] = this.#keys.filter(({ key }) => isEqual(Buffer.from(sign(key, said)), given));
-    return found === undefined ? null : { scope: found.scope, id, untilMs: Number(expires) * 1_000 };
+    return found === undefined
+      ? null
+      : { scope: found.scope, token: found.token, id, untilMs: Number(expires) * 1_000 };
   }
 }
 

@@ -14,9 +14,15 @@
   also when it was served.
 ]]
 -- @include plan
-local added = 0
+-- @include claims
+local added, isCurrent = 0, false
 for _, claim in ipairs(cjson.decode(ARGV[2])) do
   local stored = redis.call('HGET', KEYS[1], claim.root)
+  local isKnown = stored and string.match(stored, '^(%d+):') == claim.at
+  if not isKnown and not isCurrent then
+    currentClaims(KEYS[1], KEYS[4])
+    isCurrent, stored = true, redis.call('HGET', KEYS[1], claim.root)
+  end
   if redis.call('HGET', KEYS[4], claim.root) == claim.at and (not stored or string.match(stored, '^(%d+):') ~= claim.at) then
     redis.call('HSET', KEYS[1], claim.root, claim.at .. ':' .. claim.before .. ':0')
     added = 1

@@ -1,9 +1,9 @@
 --[[
-  Ends a check of which no event is told. One of which an event is told ends with it (see commit-8.lua).
+  Ends a check of which no event is told. One of which an event is told ends with it (see commit-10.lua).
 
   KEYS[1] checks     base of the keys of checks (include/check.lua)
 
-  ARGV[1] JSON, as the last argument of commit-8.lua
+  ARGV[1] JSON, as the last argument of commit-10.lua
 
   Returns "ended", "gone" or "taken" (see include/check.lua).
 ]]

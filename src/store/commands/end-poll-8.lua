@@ -31,6 +31,7 @@
 ]]
 -- @include plan
 -- @include open-transfers
+-- @include claims
 -- @include tracking
 local plan = openPlan(KEYS[1], ARGV[3])
 local member, subject, outcome = ARGV[1], ARGV[4], ARGV[5]

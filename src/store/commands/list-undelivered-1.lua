@@ -10,8 +10,8 @@
   ARGV[4] how many are listed at most
   ARGV[5] how many are looked at at most
 
-  Returns { "more" when there are others behind these, else "end"; score and delivery up to which was looked, "" for
-  nothing; delivery, score, delivery, score … }.
+  Returns { "more" when there are others behind these, else "end"; how many were looked at; score and delivery up to
+  which was looked, "" for nothing; delivery, score, delivery, score … }.
 ]]
 -- Redis orders by bytes; Lua's own order is that of the server's language.
 local function isBehind(id, other)
@@ -53,4 +53,4 @@ while index < last and #listed < 2 * most do
     listed[#listed + 1] = score
   end
 end
-return { index < #all / 2 and 'more' or 'end', score, id, unpack(listed) }
+return { index < #all / 2 and 'more' or 'end', tostring(index), score, id, unpack(listed) }

@@ -62,7 +62,7 @@ local function open(id, entry, roots, subject)
     redis.call('HSET', key, 'replay', replay)
     add(ARGV[7] .. replay, 'opened', 1)
     local replayed = ARGV[10] .. string.match(id, '^[^~]*')
-    redis.call('SADD', replayed, ARGV[2] .. ' ' .. replay)
+    redis.call('ZADD', replayed, 0, ARGV[2] .. ' ' .. replay)
     redis.call('PEXPIRE', replayed, lifetime)
   end
   redis.call('PEXPIRE', key, lifetime)

@@ -1,5 +1,6 @@
 --[[
-  Keeps claims of checks for as long as they are worked on.
+  Keeps claims of checks for as long as they are worked on. A lease that ends later stays: its check was claimed again and
+  again.
 
   KEYS[1] checks     base of the keys of checks (include/check.lua)
 
@@ -15,7 +16,7 @@ for index = 2, #ARGV, 2 do
   local id = ARGV[index]
   local claim, chain = unpack(redis.call('HMGET', base .. ':of:' .. id, 'claim', 'chain'))
   if claim == ARGV[index + 1] and chain then
-    redis.call('ZADD', base .. ':due:' .. chain, 'XX', untilMs, id)
+    redis.call('ZADD', base .. ':due:' .. chain, 'XX', 'GT', untilMs, id)
   else
     lost[#lost + 1] = id
   end

@@ -17,6 +17,7 @@
 ]]
 -- @include plan
 -- @include open-transfers
+-- @include claims
 -- @include tracking
 local plan = openPlan(KEYS[1], ARGV[2])
 local subject = ARGV[1]

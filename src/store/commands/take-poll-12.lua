@@ -36,6 +36,7 @@
 ]]
 -- @include plan
 -- @include surface
+-- @include claims
 -- @include definition
 local plan = openPlan(KEYS[1], ARGV[4])
 local member, subject = ARGV[1], ARGV[5]
@@ -69,29 +70,31 @@ claim.taken = true
 redis.call('HSET', plan.key .. ':claims', member, writeClaim(claim))
 redis.call('ZADD', plan.key .. ':leases', text(math.max(plan.now, claim.slot) + PLAN.LEASE), member)
 
-local claims, names, sinces = {}, {}, {}
+local names, sinces = {}, {}
 local isWallet = kindOf(subject) == 'wallet'
 local all = redis.call('HGETALL', KEYS[4])
 for i = 1, #all, 2 do
-  local at = redis.call('HGET', KEYS[6], all[i])
   -- A claim of another shape is made anew for what a config names; a page makes its own anew.
-  if at and not string.match(all[i + 1], '^%d+:%-?%d*:[01]$') and string.sub(all[i], -#subject - 1) == '|' .. subject then
-    all[i + 1] = at .. '::0'
-    redis.call('HSET', KEYS[4], all[i], all[i + 1])
+  if not string.match(all[i + 1], '^%d+:%-?%d*:[01]$') then
+    local at = string.sub(all[i], -#subject - 1) == '|' .. subject and redis.call('HGET', KEYS[6], all[i])
+    if at then redis.call('HSET', KEYS[4], all[i], at .. '::0') else redis.call('HDEL', KEYS[4], all[i]) end
   end
-  if at and at == string.match(all[i + 1], '^(%d+):') then
-    claims[#claims + 1] = all[i]
-    claims[#claims + 1] = all[i + 1]
-    local name = definitionName(all[i])
-    if name and not names[name] then names[#names + 1], names[name] = name, true end
-    local upstream = isWallet and redis.call('HGET', ARGV[9], all[i])
-    if upstream then
-      sinces[#sinces + 1] = all[i]
-      sinces[#sinces + 1] = upstream
-    end
-  else
-    redis.call('HDEL', KEYS[4], all[i])
+end
+local claims = currentClaims(KEYS[4], KEYS[6])
+local isWanted = {}
+for i = 1, #claims, 2 do
+  local root = claims[i]
+  isWanted[root] = true
+  local name = definitionName(root)
+  if name and not names[name] then names[#names + 1], names[name] = name, true end
+  local upstream = isWallet and redis.call('HGET', ARGV[9], root)
+  if upstream then
+    sinces[#sinces + 1] = root
+    sinces[#sinces + 1] = upstream
   end
+end
+for i = 1, #all, 2 do
+  if not isWanted[all[i]] then redis.call('HDEL', KEYS[4], all[i]) end
 end
 local subscriptions = {}
 for _, name in ipairs(names) do

@@ -16,6 +16,7 @@
   Returns 1; 0 when it was not tracked, or has not come to its end. What only this named is taken off the schedule by its
   next poll.
 ]]
+-- @include claims
 local subject, root = ARGV[1], '~|' .. ARGV[1]
 local definition = redis.call('HGET', KEYS[1], subject) or ''
 local createdAt = string.match(definition, '^{"createdAtMs":(%d+),"removedAtMs":null,')
@@ -35,11 +36,7 @@ redis.call('HDEL', KEYS[3], root)
 redis.call('HDEL', KEYS[4], root)
 if isPlanned then return 1 end
 -- Who else wants it keeps what is known of it.
-local all = redis.call('HGETALL', KEYS[6])
-for i = 1, #all, 2 do
-  local at = string.match(all[i + 1], '^(%d+):')
-  if at and redis.call('HGET', KEYS[3], all[i]) == at then return 1 end
-end
+if #currentClaims(KEYS[6], KEYS[3]) > 0 then return 1 end
 redis.call('PEXPIRE', KEYS[6], ARGV[2])
 redis.call('PEXPIRE', KEYS[7], ARGV[2])
 return 1

@@ -1,12 +1,13 @@
 import { performance } from 'node:perf_hooks';
 import type { JsonValue } from '../../domain/json.ts';
-import { parseJson } from '../../domain/parse-json.ts';
+import { Thread, ThreadError } from '../../thread.ts';
 import type { Excerpt, HttpAnswer, HttpRequest, NoAnswer, Transport } from '../http/transport.ts';
 import { describeSupport, readProblem, type SupportDetails } from '../wire/problem.ts';
 import type { Reading } from '../wire/wire.ts';
 import { classify } from './classify.ts';
-import type { Endpoint } from './endpoint.ts';
-import { type FailureCode, UpstreamFailure } from './failure.ts';
+import { type Endpoint, isList, limitsOf } from './endpoint.ts';
+import { type FailureCode, type TooLarge, UpstreamFailure } from './failure.ts';
+import { type BodyReading, LIST_MODULE, type ListTask, readText } from './read-list.ts';
 
 /** The header that carries the API key (interface, Authentication, 1). */
 export const KEY_HEADER = 'x-api-key';
@@ -34,22 +35,39 @@ export type Outcome = { endpoint: Endpoint; outcome: 'ok' | FailureCode; duratio
 /** One question: where, what is expected in words, and how the body is read. */
 export type Question<T> = {
   endpoint: Endpoint;
-  request: HttpRequest;
+  request: Omit<HttpRequest, 'maxBodyBytes'>;
   expected: string;
   read: (body: JsonValue) => Reading<T>;
 };
 
-/** What asking needs. */
-export type Asking = { transport: Transport; excerpt: Excerpt; onAnswer: (outcome: Outcome) => void };
+/** What asking needs. `lists`: the thread that reads large lists. */
+export type Asking = {
+  transport: Transport;
+  excerpt: Excerpt;
+  lists: Thread<ListTask, BodyReading<unknown>>;
+  onAnswer: (outcome: Outcome) => void;
+};
+
+/** A smaller text is read sooner than a thread has it: any usual list. */
+const THREAD_FROM_CHARS = 262_144;
+
+/** Far more than a list of the largest size takes, also on a busy machine. */
+const LIST_MS = 60_000;
+
+/** A thread that reads large lists. */
+export function listThread(): Asking['lists'] {
+  return new Thread({ module: LIST_MODULE, mostMs: LIST_MS });
+}
 
 /** Asks, reads and counts. Throws UpstreamFailure, or the caller's abort reason, which is not counted. */
 export async function ask<T>(asking: Asking, question: Question<T>): Promise<Answer<T>> {
   const { endpoint } = question;
   const startedMs = performance.now();
-  const exchange = await asking.transport.send(question.request);
+  const { bytes: maxBodyBytes } = limitsOf(endpoint);
+  const exchange = await asking.transport.send({ ...question.request, maxBodyBytes });
   const result =
     exchange.kind === 'answer'
-      ? interpret(question, { answer: exchange, excerpt: asking.excerpt })
+      ? await interpret(question, { answer: exchange, excerpt: asking.excerpt, lists: asking.lists })
       : unanswered(question, { exchange, excerpt: asking.excerpt });
   const durationMs = performance.now() - startedMs;
   const outcome = result instanceof UpstreamFailure ? result.code : 'ok';
@@ -60,31 +78,52 @@ export async function ask<T>(asking: Asking, question: Question<T>): Promise<Ans
 
 type Read<T> = { value: T; httpStatus: number; dateMs: number | null };
 
-function interpret<T>(
+async function interpret<T>(
   question: Question<T>,
-  got: { answer: HttpAnswer; excerpt: Excerpt },
-): Read<T> | UpstreamFailure {
+  got: { answer: HttpAnswer; excerpt: Excerpt; lists: Asking['lists'] },
+): Promise<Read<T> | UpstreamFailure> {
   const { answer } = got;
   if (answer.httpStatus < 200 || answer.httpStatus > 299) return refused(question, got);
   if (answer.cut === 'timeout')
     return unusable(question, { ...got, code: 'timeout', flaw: 'no end of the body' });
-  if (answer.cut !== null)
-    return unusable(question, { ...got, code: 'malformed', flaw: `a body ${answer.cut}` });
-  const body = jsonOf(answer.text);
-  if ('mismatch' in body) return unusable(question, { ...got, code: 'malformed', flaw: body.mismatch });
-  const reading = question.read(body.value);
-  if ('mismatch' in reading) return unusable(question, { ...got, code: 'malformed', flaw: reading.mismatch });
+  const malformed = { ...got, code: 'malformed' } as const;
+  if (answer.cut === 'too large') {
+    const tooLarge = tooLargeOf(got, `more than ${limitsOf(question.endpoint).bytes} bytes`);
+    return unusable(question, { ...malformed, flaw: 'a body too large', tooLarge });
+  }
+  if (answer.cut !== null) return unusable(question, { ...malformed, flaw: `a body ${answer.cut}` });
+  const reading = await readingOf(question, answer.text, got.lists);
+  if ('beyond' in reading) {
+    const tooLarge = tooLargeOf(got, reading.beyond);
+    return unusable(question, { ...malformed, flaw: reading.beyond, tooLarge });
+  }
+  if ('mismatch' in reading) return unusable(question, { ...malformed, flaw: reading.mismatch });
   return { value: reading.value, httpStatus: answer.httpStatus, dateMs: answer.dateMs };
 }
 
-/** A parser's message quotes the body, so it is not passed on. */
-function jsonOf(text: string): Reading<JsonValue> {
-  if (text.trim() === '') return { mismatch: 'an empty body' };
+/** Reads a body; a large list in a thread. Throws the caller's abort reason. */
+async function readingOf<T>(
+  { endpoint, read, request }: Question<T>,
+  text: string,
+  lists: Asking['lists'],
+): Promise<BodyReading<T>> {
+  if (!isList(endpoint) || text.length < THREAD_FROM_CHARS) return readText(text, { endpoint, read });
   try {
-    return { value: parseJson(text) };
-  } catch {
-    return { mismatch: 'a body that is not JSON (or too deep)' };
+    return (await lists.run({ endpoint, text })) as BodyReading<T>;
+  } catch (error) {
+    request.signal?.throwIfAborted();
+    if (error instanceof ThreadError) return { mismatch: `a body that ${error.message}` };
+    throw error;
   }
+}
+
+/** The start of a page, up to the id of its first record. A record may have another member before it. */
+const FIRST_ID = /^\s*\{\s*"results"\s*:\s*\[\s*\{\s*"id"\s*:\s*"([^"\\]{1,200})"/;
+const ID_CHARS = 200;
+
+function tooLargeOf({ answer, excerpt }: { answer: HttpAnswer; excerpt: Excerpt }, found: string): TooLarge {
+  const id = FIRST_ID.exec(answer.text.slice(0, 4_096))?.[1];
+  return { found, firstId: id === undefined ? null : excerpt(id, ID_CHARS) };
 }
 
 /** An answer whose status says that it failed: the status decides, however its body ended. */
@@ -142,7 +181,13 @@ function excerptSupport(details: SupportDetails, excerpt: Excerpt): SupportDetai
 /** A success by its status that says nothing usable. */
 function unusable<T>(
   question: Question<T>,
-  got: { answer: HttpAnswer; excerpt: Excerpt; code: FailureCode; flaw: string },
+  got: {
+    answer: HttpAnswer;
+    excerpt: Excerpt;
+    code: FailureCode;
+    flaw: string;
+    tooLarge?: TooLarge;
+  },
 ): UpstreamFailure {
   return new UpstreamFailure({
     endpoint: question.endpoint,
@@ -152,6 +197,7 @@ function unusable<T>(
     httpStatus: got.answer.httpStatus,
     problemCode: null,
     retryAfterMs: null,
+    tooLarge: got.tooLarge ?? null,
   });
 }
 

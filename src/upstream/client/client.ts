@@ -1,5 +1,5 @@
 import type { Secret } from '../../secret.ts';
-import { excerptWithout, MAX_BODY_BYTES, Transport } from '../http/transport.ts';
+import { excerptWithout, Transport } from '../http/transport.ts';
 import {
   CHAINS_EXPECTED,
   type ChainEntry,
@@ -46,7 +46,7 @@ import {
   statusPath,
 } from '../wire/status-page.ts';
 import { askAgain, type Patience } from './again.ts';
-import { type Answer, type Asking, ask, KEY_HEADER, type Outcome, type Question } from './ask.ts';
+import { type Answer, type Asking, ask, KEY_HEADER, listThread, type Outcome, type Question } from './ask.ts';
 import {
   carriesKey,
   checkTemplate,
@@ -66,8 +66,6 @@ export type UpstreamClientOptions = {
   timeoutMs: number;
   /** The proxy's URL; left out or `null`: asked directly. */
   proxy?: Secret | null;
-  /** Default: 4 MiB. */
-  maxBodyBytes?: number;
   /** Such as `/deposit-gateway/v2/depositAddresses/{vaultAddress}`. */
   vaultPath: string;
   /** Name of the query parameter that carries a vault's source chain id. */
@@ -113,14 +111,19 @@ export class UpstreamClient {
     }
     this.#transport = new Transport({
       timeoutMs: options.timeoutMs,
-      maxBodyBytes: options.maxBodyBytes ?? MAX_BODY_BYTES,
       proxy: options.proxy ?? null,
     });
     this.#asking = {
       transport: this.#transport,
+      lists: listThread(),
       excerpt: excerptWithout({ apiKey: options.apiKey, proxy: options.proxy ?? null }),
       onAnswer: options.onAnswer ?? (() => {}),
     };
+  }
+
+  /** Words of the upstream as they may be logged: printable, bounded, without the key, whole or in part. */
+  loggable(words: string, maxChars: number): string {
+    return this.#asking.excerpt(words, maxChars);
   }
 
   /** The records of one exact filter, or a page of a wallet. An unknown id gives a record of status `unknown`. */
@@ -270,6 +273,7 @@ export class UpstreamClient {
   /** Waits for requests under way, each at most its timeout, and ends the connections. */
   async close(): Promise<void> {
     await this.#transport.close();
+    this.#asking.lists.close();
   }
 
   #submitGasless(sent: Sent, options: SubmitOptions): Promise<Answer<GaslessJob>> {

@@ -1,3 +1,5 @@
+import { LIMITS } from '../../domain/limits.ts';
+
 /** The endpoints that are polled. */
 export const ENDPOINTS = [
   'status',
@@ -24,6 +26,22 @@ export type SubmitEndpoint = (typeof SUBMIT_ENDPOINTS)[number];
 
 /** The name of an endpoint, as metrics and messages show it. */
 export type Endpoint = (typeof ENDPOINTS)[number] | SubmitEndpoint | 'create-vault';
+
+/** Endpoints whose answers have no `limit` that could be made smaller. */
+const LIST_ENDPOINTS = ['chains', 'tokens', 'quotes', 'open-quotes'] as const;
+
+/** One of the endpoints whose answers have no `limit`. */
+export type ListEndpoint = (typeof LIST_ENDPOINTS)[number];
+
+/** Whether the answers of an endpoint have no `limit`. */
+export function isList(endpoint: Endpoint): endpoint is ListEndpoint {
+  return LIST_ENDPOINTS.some((list) => list === endpoint);
+}
+
+/** The limits of an answer of an endpoint. */
+export function limitsOf(endpoint: Endpoint): typeof LIMITS.upstream | typeof LIMITS.upstreamList {
+  return isList(endpoint) ? LIMITS.upstreamList : LIMITS.upstream;
+}
 
 /** Whether an endpoint queues a signed payload. */
 export function isSubmit(endpoint: Endpoint): endpoint is SubmitEndpoint {

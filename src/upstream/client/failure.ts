@@ -103,6 +103,9 @@ function rowOf(problemCode: string | null): { failure: FailureCode; advice: ByRe
   return problemCode !== null && Object.hasOwn(rows, problemCode) ? (rows[problemCode] ?? null) : null;
 }
 
+/** An answer beyond its limits: what was found, and the id of the first record where it could be read. */
+export type TooLarge = { found: string; firstId: string | null };
+
 /** What a failure is made of. */
 export type FailureFacts = {
   endpoint: Endpoint;
@@ -119,6 +122,8 @@ export type FailureFacts = {
   keyed?: boolean;
   /** Whether a page came instead of what the API says: something in between answered. Default false. */
   isPage?: boolean;
+  /** How the answer is beyond its limits. Default null: it is not. */
+  tooLarge?: TooLarge | null;
   /** The fields that were refused. */
   fields?: FieldFault[];
   /** Why each solver refused. */
@@ -144,6 +149,7 @@ export class UpstreamFailure extends Error {
   readonly retryAfterMs: number | null;
   readonly keyed: boolean;
   readonly isPage: boolean;
+  readonly tooLarge: TooLarge | null;
   readonly fields: readonly FieldFault[];
   readonly solvers: readonly SolverFault[];
   readonly support: SupportDetails;
@@ -163,6 +169,7 @@ export class UpstreamFailure extends Error {
     this.retryAfterMs = facts.retryAfterMs;
     this.keyed = facts.keyed ?? false;
     this.isPage = facts.isPage ?? false;
+    this.tooLarge = facts.tooLarge ?? null;
     this.fields = facts.fields ?? [];
     this.solvers = facts.solvers ?? [];
     this.support = facts.support ?? {};

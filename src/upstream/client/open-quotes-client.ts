@@ -1,5 +1,5 @@
 import type { Secret } from '../../secret.ts';
-import { excerptWithout, MAX_BODY_BYTES, Transport } from '../http/transport.ts';
+import { excerptWithout, Transport } from '../http/transport.ts';
 import {
   type ExactInRequest,
   exactInSchema,
@@ -8,7 +8,7 @@ import {
   readOpenQuotes,
 } from '../wire/open-quote.ts';
 import { payloadOf } from '../wire/payload.ts';
-import { type Answer, type Asking, ask, type Outcome } from './ask.ts';
+import { type Answer, type Asking, ask, listThread, type Outcome } from './ask.ts';
 import { endpointUrl, parseBaseUrl } from './endpoint.ts';
 
 /** The open quoting service collects the quotes of its solvers before it answers: how long that may take. */
@@ -22,8 +22,6 @@ export type OpenQuotesClientOptions = {
   timeoutMs: number;
   /** The proxy's URL; left out or `null`: asked directly. */
   proxy?: Secret | null;
-  /** Default: 4 MiB. */
-  maxBodyBytes?: number;
   /** Called once per answered or failed request, not for one that the caller aborted. */
   onAnswer?: (answer: Outcome) => void;
 };
@@ -43,11 +41,11 @@ export class OpenQuotesClient {
     this.#base = parseBaseUrl(options.quotesUrl);
     this.#transport = new Transport({
       timeoutMs: options.timeoutMs,
-      maxBodyBytes: options.maxBodyBytes ?? MAX_BODY_BYTES,
       proxy: options.proxy ?? null,
     });
     this.#asking = {
       transport: this.#transport,
+      lists: listThread(),
       excerpt: excerptWithout({ apiKey: null, proxy: options.proxy ?? null }),
       onAnswer: options.onAnswer ?? (() => {}),
     };
@@ -78,5 +76,6 @@ export class OpenQuotesClient {
   /** Waits for requests under way, each at most its timeout, and ends the connections. */
   async close(): Promise<void> {
     await this.#transport.close();
+    this.#asking.lists.close();
   }
 }

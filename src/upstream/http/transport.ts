@@ -7,17 +7,16 @@ import type { Secret } from '../../secret.ts';
 /** How long an idle socket is kept where the upstream says nothing about it. */
 const KEEP_ALIVE_MS = 20_000;
 
-/** The largest body that is an answer, where nothing else is said. */
-export const MAX_BODY_BYTES = 4 * 1024 * 1024;
-
-/** The limits of one request, and the proxy that it goes through (`null`: none). */
-export type TransportOptions = { timeoutMs: number; maxBodyBytes: number; proxy: Secret | null };
+/** How long one request may take, and the proxy that it goes through (`null`: none). */
+export type TransportOptions = { timeoutMs: number; proxy: Secret | null };
 
 /** One request: a POST of these very bytes, or a GET when there is no body. */
 export type HttpRequest = {
   url: URL;
   headers: Record<string, string>;
   body?: string;
+  /** A longer body is cut, and its connection ended. */
+  maxBodyBytes: number;
   signal: AbortSignal | undefined;
 };
 
@@ -60,7 +59,6 @@ export class Transport {
       pipelining: 1,
       // One socket per request: cutting an answer off then means ending its connection.
       allowH2: false,
-      maxResponseSize: options.maxBodyBytes,
       connect:
         proxy === null ? { timeout: timeoutMs, lookup } : proxiedConnector({ proxy, lookup, timeoutMs }),
       // The one timeout below covers these stages too.
@@ -74,7 +72,7 @@ export class Transport {
    * reason when the caller gave up, and an error of its own when the transport is closed or the request impossible.
    */
   async send(request: HttpRequest): Promise<HttpAnswer | NoAnswer> {
-    const { url, headers, body: sent, signal: caller } = request;
+    const { url, headers, body: sent, maxBodyBytes, signal: caller } = request;
     caller?.throwIfAborted();
     const whole = new AbortController();
     const giveUp = (): void => whole.abort(caller?.reason);
@@ -93,7 +91,7 @@ export class Transport {
         body: sent ?? null,
         signal: whole.signal,
       });
-      const body = await readBody(response.body);
+      const body = await readBody(response.body, maxBodyBytes);
       caller?.throwIfAborted();
       return toAnswer(response, { ...body, timedOut });
     } catch (error) {
@@ -112,22 +110,28 @@ export class Transport {
   }
 }
 
-/** Reads until the end or the first error; undici ends the connection of a body that exceeds its limit. */
-async function readBody(body: AsyncIterable<Uint8Array>): Promise<{ text: string; error: unknown }> {
+/** What was read of a body. */
+type Body = { text: string; isTooLarge: boolean; error: unknown };
+
+/** Reads until the end, the limit or the first error. Who stops reading a body ends its connection. */
+async function readBody(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Body> {
   const chunks: Uint8Array[] = [];
+  let bytes = 0;
   let error: unknown = null;
   try {
-    for await (const chunk of body) chunks.push(chunk);
+    for await (const chunk of body) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > maxBytes) break;
+    }
   } catch (reason) {
     error = reason;
   }
-  return { text: new TextDecoder().decode(Buffer.concat(chunks)), error };
+  const text = new TextDecoder().decode(Buffer.concat(chunks).subarray(0, maxBytes));
+  return { text, isTooLarge: bytes > maxBytes, error };
 }
 
-function toAnswer(
-  response: Dispatcher.ResponseData,
-  body: { text: string; error: unknown; timedOut: boolean },
-): HttpAnswer {
+function toAnswer(response: Dispatcher.ResponseData, body: Body & { timedOut: boolean }): HttpAnswer {
   const header = (name: string): string | null => {
     const value = response.headers[name];
     return (Array.isArray(value) ? value[0] : value)?.trim() ?? null;
@@ -145,10 +149,10 @@ function toAnswer(
   };
 }
 
-function cutOf(body: { error: unknown; timedOut: boolean }): HttpAnswer['cut'] {
-  if (body.error === null) return null;
-  if (body.timedOut) return 'timeout';
-  return body.error instanceof errors.ResponseExceededMaxSizeError ? 'too large' : 'truncated';
+function cutOf({ isTooLarge, error, timedOut }: Body & { timedOut: boolean }): HttpAnswer['cut'] {
+  if (isTooLarge) return 'too large';
+  if (error === null) return null;
+  return timedOut ? 'timeout' : 'truncated';
 }
 
 /** The system has no more files or memory for connections of this process. */

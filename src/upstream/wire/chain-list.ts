@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
-import { integerOrNull, kindOf, type Reading, textOrNull } from './wire.ts';
+import { integerOrNull, kindOf, type Reading, readEntries, textOrNull } from './wire.ts';
 
 /** A chain that can be quoted. */
 export type ChainEntry = {
@@ -7,7 +7,6 @@ export type ChainEntry = {
   name: string | null;
   /** The address that signs quotes for this source chain. */
   quoteSigner: string | null;
-  raw: JsonObject;
 };
 
 /** A token that can be quoted. */
@@ -16,7 +15,6 @@ export type TokenEntry = {
   address: string;
   symbol: string | null;
   decimals: number | null;
-  raw: JsonObject;
 };
 
 /** A list, and what of it could not be read. */
@@ -38,7 +36,7 @@ export function readChains(body: JsonValue): Reading<Listing<ChainEntry>> {
       const chainId = integerOrNull(raw.chainId);
       if (chainId === null) return { mismatch: `${kindOf(raw.chainId)} as chainId` };
       const { name, quoteSigner } = raw;
-      return { value: { chainId, name: textOrNull(name), quoteSigner: textOrNull(quoteSigner), raw } };
+      return { value: { chainId, name: textOrNull(name), quoteSigner: textOrNull(quoteSigner) } };
     },
   });
 }
@@ -53,12 +51,13 @@ export function readTokens(body: JsonValue): Reading<Listing<TokenEntry>> {
       const address = textOrNull(raw.address);
       if (address === null) return { mismatch: `${kindOf(raw.address)} as address` };
       const { symbol, decimals } = raw;
-      return {
-        value: { chainId, address, symbol: textOrNull(symbol), decimals: integerOrNull(decimals), raw },
-      };
+      return { value: { chainId, address, symbol: textOrNull(symbol), decimals: integerOrNull(decimals) } };
     },
   });
 }
+
+/** More than are kept of a list. */
+const MOST_ENTRIES = 10_000;
 
 function readListing<T>(
   body: JsonValue,
@@ -66,11 +65,7 @@ function readListing<T>(
 ): Reading<Listing<T>> {
   const list = isJsonObject(body) ? (body[name] ?? body.data) : body;
   if (!Array.isArray(list)) return { mismatch: `${kindOf(list)} as the list of ${name}` };
-  const listing: Listing<T> = { entries: [], unreadable: [] };
-  for (const [index, item] of list.entries()) {
-    const reading = isJsonObject(item) ? read(item) : { mismatch: `${kindOf(item)} as an entry` };
-    if ('value' in reading) listing.entries.push(reading.value);
-    else listing.unreadable.push({ index, reason: reading.mismatch });
-  }
-  return { value: listing };
+  const readEntry = (item: JsonValue): Reading<T> =>
+    isJsonObject(item) ? read(item) : { mismatch: `${kindOf(item)} as an entry` };
+  return { value: readEntries(list, { most: MOST_ENTRIES, read: readEntry }) };
 }

@@ -8,6 +8,7 @@ import {
   kindOf,
   type Members,
   type Reading,
+  readEntries,
   textOrNull,
   unreadableMembers,
 } from './wire.ts';
@@ -97,17 +98,15 @@ const MEMBERS: Members = {
 
 const ENTRY_MEMBERS: Members = { quoteResponseID: z.string(), solverID: z.string() };
 
+/** More than solvers give for one route. */
+const MOST_QUOTES = 1_000;
+
 /** Reads the quotes of a route: `data` must be a list, an entry needs its `quoteID` and `destinationAmount`. */
 export function readOpenQuotes(body: JsonValue): Reading<OpenQuotes> {
   if (!isJsonObject(body)) return { mismatch: `${kindOf(body)} as the body` };
   if (!Array.isArray(body.data)) return { mismatch: `${kindOf(body.data)} as data` };
-  const answer: OpenQuotes = { quotes: [], unreadable: [] };
-  for (const [index, entry] of body.data.entries()) {
-    const reading = readEntry(entry);
-    if ('value' in reading) answer.quotes.push(reading.value);
-    else answer.unreadable.push({ index, reason: reading.mismatch });
-  }
-  return { value: answer };
+  const { entries, unreadable } = readEntries(body.data, { most: MOST_QUOTES, read: readEntry });
+  return { value: { quotes: entries, unreadable } };
 }
 
 function readEntry(raw: JsonValue): Reading<OpenQuote> {

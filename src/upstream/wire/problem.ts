@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { parseJson } from '../../domain/parse-json.ts';
 
 /** A field of the request that was refused, as a dotted path, and why. */
@@ -82,8 +83,9 @@ function objects(value: JsonValue | undefined): JsonObject[] {
 }
 
 function jsonOrNull(text: string): JsonValue {
+  if (text.length > LIMITS.upstream.bytes) return null;
   try {
-    return parseJson(text);
+    return parseJson(text, { limits: LIMITS.upstream, longNumber: 'drop' });
   } catch {
     return null;
   }

@@ -6,6 +6,7 @@ import {
   kindOf,
   type Members,
   type Reading,
+  readEntries,
   textOrNull,
   unreadableMembers,
 } from './wire.ts';
@@ -74,18 +75,17 @@ const MEMBERS: Members = {
   quotes: z.array(z.object({})),
 };
 
+/** More than solvers give for one transfer. */
+const MOST_QUOTES = 1_000;
+
 /** Reads the answer of the quotes endpoint: the core of the top-level quote must be there, the rest is taken as far as it goes. */
 export function readQuoteAnswer(body: JsonValue): Reading<QuoteAnswer> {
   const best = readQuote(body);
   if ('mismatch' in best) return best;
-  const answer: QuoteAnswer = { ...best.value, quotes: [], unreadableQuotes: [] };
   const { quotes } = best.value.raw;
-  for (const [index, entry] of (Array.isArray(quotes) ? quotes : []).entries()) {
-    const reading = readQuote(entry);
-    if ('value' in reading) answer.quotes.push(reading.value);
-    else answer.unreadableQuotes.push({ index, reason: reading.mismatch });
-  }
-  return { value: answer };
+  const list = Array.isArray(quotes) ? quotes : [];
+  const { entries, unreadable } = readEntries(list, { most: MOST_QUOTES, read: readQuote });
+  return { value: { ...best.value, quotes: entries, unreadableQuotes: unreadable } };
 }
 
 function readQuote(raw: JsonValue): Reading<Quote> {

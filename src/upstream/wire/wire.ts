@@ -35,6 +35,28 @@ export function textOrNull(value: JsonValue | undefined): string | null {
   return typeof value === 'string' && value !== '' && !isKeptNumber(value) ? value : null;
 }
 
+/**
+ * Reads the entries of a list: at most `most` of them, and as many that cannot be read; the last of these counts the rest.
+ * A hostile list would else come to more than the loop can take from a thread at once.
+ */
+export function readEntries<T>(
+  list: readonly JsonValue[],
+  { most, read }: { most: number; read: (entry: JsonValue) => Reading<T> },
+): { entries: T[]; unreadable: { index: number; reason: string }[] } {
+  const entries: T[] = [];
+  const unreadable: { index: number; reason: string }[] = [];
+  for (const [index, entry] of list.entries()) {
+    if (entries.length >= most || unreadable.length >= most) {
+      unreadable.push({ index, reason: `${list.length - index} more entries, expected at most ${most}` });
+      break;
+    }
+    const reading = read(entry);
+    if ('value' in reading) entries.push(reading.value);
+    else unreadable.push({ index, reason: reading.mismatch });
+  }
+  return { entries, unreadable };
+}
+
 /** Names what stands somewhere without quoting it. */
 export function kindOf(value: JsonValue | undefined): string {
   if (value === undefined) return 'nothing';

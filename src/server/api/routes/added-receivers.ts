@@ -99,7 +99,7 @@ export const changeOneReceiver = defineRoute({
   group: 'receivers',
   summary: 'Change members of a receiver',
   description:
-    'Of those that were made through the API. What is not named stays; null takes a member back to its default.',
+    'Of those that were made through the API. What is not named stays; null takes a member back to its default. Where the origin of `url` or `proxy` changes, stored `headers` and `secrets` have to be named too.',
   scope: 'admin',
   timeoutMs: TIMEOUT_MS,
   params: NAMED,

@@ -27,7 +27,7 @@ export const acknowledgeEvents = defineRoute({
   summary: 'Acknowledge events of the log',
   description:
     'The consumer has taken all up to the cursor: it does not get them again. Its place never goes back.',
-  scope: 'read',
+  scope: 'consume',
   params: NAMED,
   body: z.strictObject(
     {
@@ -56,7 +56,7 @@ export const removeConsumer = defineRoute({
   summary: 'Forget a consumer',
   description:
     'It begins anew when it comes again: also the way on for one that stayed away for longer than `retention`.',
-  scope: 'read',
+  scope: 'consume',
   params: NAMED,
   answers: { 200: { description: 'It is forgotten.', schema: CONSUMER } },
   problems: { 404: 'There is no such consumer.' },

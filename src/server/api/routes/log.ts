@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { consumerPlace } from '../../../operations/consumers.ts';
 import {
   behindTrimmed,
   type EventFilter,
@@ -53,7 +52,7 @@ export const listEvents = defineRoute({
   summary: 'List events, or pull the log',
   description: [
     'Every event, whoever it is for, the oldest first: each once, those of a subject in their order. Without `after` it begins at `since`, or with the oldest that is kept. Pass `next` as `after` to go on. With `wait`, an answer without events comes only when none was made for so long.',
-    'A consumer keeps its cursor itself, or names itself by `consumer`: then its place is kept here. It moves when `after` is passed along with the name, or by `POST /consumers/{name}/ack`; without `after` it gets again what it has not acknowledged.',
+    'A consumer keeps its cursor itself, or names itself by `consumer`: then its place is kept here. Only `POST /consumers/{name}/ack` moves it: until then the consumer gets the same events again. `consumer` and `after` together are refused.',
     '`order=newest` lists backward, from `until` down to `since`.',
   ].join('\n\n'),
   scope: 'read',
@@ -77,6 +76,12 @@ export const listEvents = defineRoute({
     const { operations, tail } = parts();
     const { type: types, subject, order, after = null, consumer, wait = 0, limit } = query;
     const filter = { types, ...(subject === undefined ? {} : { subject }) };
+    if (consumer !== undefined && after !== null) {
+      throw new ProblemError(
+        400,
+        'query.after: found it with consumer, expected one of them: POST /consumers/{name}/ack moves a consumer',
+      );
+    }
     const range = await rangeOf(query, operations);
     if (order === 'newest') {
       if (consumer !== undefined || wait > 0 || (after !== null && 'after' in after)) {
@@ -90,7 +95,7 @@ export const listEvents = defineRoute({
     if (after !== null && 'before' in after) {
       throw new ProblemError(400, 'query.after: found a cursor of order=newest, expected one of this order');
     }
-    const place = consumer === undefined ? after : await consumerPlace(consumer, after, operations);
+    const place = consumer === undefined ? after : await operations.stores.consumers.place(consumer);
     const start = place === null ? { sinceMs: range.sinceMs } : { place };
     if (range.untilMs === null) {
       const asked = { start, filter, limit, waitMs: wait };

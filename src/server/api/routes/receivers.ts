@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { retryDeadLetters } from '../../../operations/dead-letters.ts';
 import { TESTED } from '../../../operations/deliveries.ts';
 import {
-  COUNTED,
   disableReceiver,
   enableReceiver,
   listReceivers,
@@ -29,7 +28,7 @@ export const listOfReceivers = defineRoute({
   group: 'receivers',
   summary: 'List the receivers',
   description:
-    'With their state and what they are owed. Of a backlog behind the cursor 1,000 entries of the log are counted.',
+    'With their state and what they are owed. Of backlogs behind cursors 10,000 entries of the log are counted together, at most 1,000 of each receiver.',
   scope: 'read',
   answers: {
     200: {
@@ -39,8 +38,7 @@ export const listOfReceivers = defineRoute({
   },
   handle: async (_input, { parts }) => {
     const { operations, adding } = parts();
-    const options = { counted: COUNTED / 10, originOf: adding.originOf };
-    return { status: 200, body: { receivers: await listReceivers(options, operations) } };
+    return { status: 200, body: { receivers: await listReceivers(adding.originOf, operations) } };
   },
 });
 

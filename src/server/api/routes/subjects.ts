@@ -2,8 +2,14 @@ import { z } from 'zod';
 import { PROOF_OUTCOMES } from '../../../domain/proof/proof-flags.ts';
 import { isPollable } from '../../../domain/subjects/kinds.ts';
 import { RefusedError } from '../../../operations/errors.ts';
+import { knownSubject } from '../../../operations/known-subject.ts';
+import {
+  DELIVERIES_PLACE,
+  listSubjectDeliveries,
+  SUBJECT_DELIVERY,
+} from '../../../operations/subject-deliveries.ts';
 import { listSubjects, SUBJECT, SUBJECT_PLACE } from '../../../operations/subjects.ts';
-import { knownSubject, readSubject as readDetails, SUBJECT_DETAILS } from '../../../operations/timeline.ts';
+import { readSubject as readState, SUBJECT_STATE, TIMELINE_PLACE } from '../../../operations/timeline.ts';
 import { cursorField, writeCursor } from '../cursor.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
 import { FLAG, limitField, listField, NEXT, SUBJECT_ID, spanField } from '../shapes.ts';
@@ -71,7 +77,20 @@ export const listWatched = defineRoute({
   },
 });
 
-/** One subject, with all that happened to it. */
+const NEXT_AFTER = NEXT.describe('Where it goes on, to be passed as `after`; null at the end.');
+
+const SUBJECT_DETAILS = SUBJECT_STATE.extend({ next: NEXT_AFTER }).meta({ id: 'SubjectDetails' });
+
+/** A subject with a page of its timeline. */
+export type SubjectDetails = z.infer<typeof SUBJECT_DETAILS>;
+
+/** Of the timelines of one transfer and what led to it, so many events make a page. */
+export const MOST_EVENTS = 100;
+
+/** So many deliveries make a page. */
+export const MOST_DELIVERIES = 200;
+
+/** One subject, with a page of its timeline. */
 export const readSubject = defineRoute({
   ...NO_INPUT,
   method: 'GET',
@@ -80,15 +99,61 @@ export const readSubject = defineRoute({
   group: 'subjects',
   summary: 'Read a subject with its timeline',
   description:
-    'Its statuses with their times, the events, and of each event every delivery with its attempts: what was answered, and when the next one is. The timeline of a transfer has also that of its quote, where it is known. It has the newest 100 events that are still in the log.',
+    'What is known of it now, and a page of its events that are still in the log, the newest first. The timeline of a transfer has also that of its quote, where it is known. Events that are made meanwhile move no page. `GET /subjects/{subject}/deliveries` has the deliveries of the events.',
   scope: 'read',
   params: z.strictObject({ subject: SUBJECT_ID }),
+  query: z.strictObject({
+    limit: limitField({ most: MOST_EVENTS, preset: 50 }).describe('How many events.'),
+    after: cursorField(TIMELINE_PLACE).exactOptional().describe('`next` of the page before.'),
+  }),
   answers: { 200: { description: 'The subject.', schema: SUBJECT_DETAILS } },
   problems: { 404: 'Nobody watches this subject, or its retention is over.' },
-  handle: async ({ params }, { parts }) => ({
-    status: 200,
-    body: await readDetails(params.subject, parts().operations),
+  handle: async ({ params, query }, { parts }) => {
+    const { limit, after = null } = query;
+    const { subject, next } = await readState({ id: params.subject, after, limit }, parts().operations);
+    return { status: 200, body: { ...subject, next: writeCursor(next) } };
+  },
+});
+
+/** The deliveries of a subject's events. */
+export const listDeliveriesOfSubject = defineRoute({
+  ...NO_INPUT,
+  method: 'GET',
+  path: '/subjects/{subject}/deliveries',
+  operation: 'listSubjectDeliveries',
+  group: 'subjects',
+  summary: 'List the deliveries of a subject',
+  description:
+    'To whom each event of its timeline was delivered, with the attempts: what was answered, and when the next one is. They come in the order of the timeline, those of one event by receiver. One request looks at `limit` pairs of event and receiver: a page can be short, or empty, and still carry `next`. For the events of one page of the timeline pass the `after` of that page, and its `next` as `until`.',
+  scope: 'read',
+  params: z.strictObject({ subject: SUBJECT_ID }),
+  query: z.strictObject({
+    limit: limitField({ most: MOST_DELIVERIES, preset: 50 }).describe('How many.'),
+    after: cursorField(
+      DELIVERIES_PLACE,
+      'a cursor: `next` of the answer before, or of a page of the timeline',
+    )
+      .exactOptional()
+      .describe('`next` of the page before, or of a page of the timeline.'),
+    until: cursorField(TIMELINE_PLACE, 'a cursor: `next` of a page of the timeline')
+      .exactOptional()
+      .describe('Where the list ends: `next` of a page of the timeline, with the last event of that page.'),
   }),
+  answers: {
+    200: {
+      description: 'Some of them.',
+      schema: z
+        .object({ deliveries: z.array(SUBJECT_DELIVERY), next: NEXT_AFTER })
+        .meta({ id: 'SubjectDeliveryPage' }),
+    },
+  },
+  problems: { 404: 'Nobody watches this subject, or its retention is over.' },
+  handle: async ({ params, query }, { parts }) => {
+    const { limit, after = null, until = null } = query;
+    const wanted = { id: params.subject, after, until, limit };
+    const { deliveries, next } = await listSubjectDeliveries(wanted, parts().operations);
+    return { status: 200, body: { deliveries, next: writeCursor(next) } };
+  },
 });
 
 /** Asks the upstream for a subject now. */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { walletField } from '../../../config/fields/addresses.ts';
 import { nameField } from '../../../config/fields/fields.ts';
+import { hasMetadataRoom, METADATA_ROOM } from '../../../config/fields/metadata.ts';
 import { overdueField } from '../../../config/sections/subscription.ts';
 import { readSubjectId, type SubjectId } from '../../../domain/subjects/subject.ts';
 import {
@@ -81,8 +82,11 @@ export const track = defineRoute({
             { error: METADATA_EXPECTED },
           )
           .refine((metadata) => Object.keys(metadata).length <= MOST_MEMBERS, { error: METADATA_EXPECTED })
+          .refine(hasMetadataRoom, { error: METADATA_ROOM })
           .prefault({})
-          .describe('What every event of it carries for you, text to text.'),
+          .describe(
+            'What every event of it carries for you, text to text. At most 4,096 bytes as JSON in UTF-8.',
+          ),
         receivers: z
           .array(nameField, { error: 'a list of receiver names' })
           .max(MOST_RECEIVERS, { error: `at most ${MOST_RECEIVERS} receiver names` })

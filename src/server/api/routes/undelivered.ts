@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { listUndelivered, UNDELIVERED, UNDELIVERED_PLACE } from '../../../operations/undelivered.ts';
+import { listUnmatched, UNMATCHED, UNMATCHED_PLACE } from '../../../operations/unmatched.ts';
 import { cursorField, writeCursor } from '../cursor.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
 import { limitField, listField, NEXT, RECEIVER_NAME, SUBJECT_ID, TYPE_GLOB } from '../shapes.ts';
@@ -34,5 +35,32 @@ export const listOfUndelivered = defineRoute({
     const filter = { receivers: receiver, types: type, ...rest };
     const { undelivered, next } = await listUndelivered({ filter, from: cursor, limit }, parts().operations);
     return { status: 200, body: { undelivered, next: writeCursor(next) } };
+  },
+});
+
+/** What no receiver gets. */
+export const listOfUnmatched = defineRoute({
+  ...NO_INPUT,
+  method: 'GET',
+  path: '/unmatched',
+  operation: 'listUnmatched',
+  group: 'deliveries',
+  summary: 'List events that no receiver gets',
+  description:
+    'The newest first, at most 10,000: those of subjects that nothing in the config leads to any more, and those of subscriptions that name a receiver that is not there. Events that filters keep from all receivers, or that are only pulled, are counted in `intentwatch_events_unmatched_total` alone.',
+  scope: 'read',
+  query: z.strictObject({
+    limit: limitField({ most: 200, preset: 50 }).describe('How many.'),
+    cursor: cursorField(UNMATCHED_PLACE).exactOptional().describe('`next` of the page before.'),
+  }),
+  answers: {
+    200: {
+      description: 'Some of them.',
+      schema: z.object({ unmatched: z.array(UNMATCHED), next: NEXT }).meta({ id: 'UnmatchedPage' }),
+    },
+  },
+  handle: async ({ query: { limit, cursor = null } }, { parts }) => {
+    const { unmatched, next } = await listUnmatched({ from: cursor, limit }, parts().operations);
+    return { status: 200, body: { unmatched, next: writeCursor(next) } };
   },
 });

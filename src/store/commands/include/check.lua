@@ -7,12 +7,33 @@
 --   <base>:logs:<in or out>|<chain>|<tx>  hash  index of a log -> id of the check that it proved
 --   <base>:left:<chain>       set   checks that ended as their chain had left the config
 --   <base>:held:<in or out>|<chain>|<tx>  set   checks that ended as they did because of logs that others hold
+--   <base>:wanted:<in or out>|<chain>|<tx>  set   checks that wait for logs that others hold
+--   <base>:endpoints:<chain>  set   names of endpoints that checks wait for; "" is no endpoint: checks that ended in an error
+--   <base>:failed:<chain>|<endpoint>  zset  id of a check that waits for it to answer -> from when it may be read again, ms
+--   <base>:until:<chain>|<endpoint>   zset  id of a check that waits for its final head -> the number of the block
+--   <base>:endpoint:<chain>|<endpoint>  hash  failures in a row, when it answered and recovered last, when it was probed, ms
+--
+-- Why a check waits, and what ends it, beside the time in due:
+--   it waits for              | it is due at once when
+--   --------------------------|------------------------------------------------------------------------------------
+--   an endpoint that failed   | the endpoint answers another check: two for each answer; and one every 10 s as a probe
+--   an endpoint's final head  | a reading, or the watch of the head every 10 s, shows that it has reached the block
+--   the error of a check      | another check of the chain ends without one, as for an endpoint
+--   a check of the same log   | that check ends
+--   the check of its funding  | that check ends
+-- So few are due at once that workers are never held up by an endpoint that fails again: at most 16 of a chain are due.
+--
+-- A check that fails where others are answered waits longer each time. An endpoint that failed three times in a row and
+-- answers again ends that, as its failures were not those of the checks.
 --
 -- A check holds the logs that it took until it ends without them, or is of another transaction. A log that is let go, or taken
 -- from its holder, has all that it decided asked anew.
+
+-- One time for all that a script does: what it makes due is due to it.
+local time = redis.call('TIME')
+local startedMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local function checkNow()
-  local time = redis.call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
+  return startedMs
 end
 
 local function checkText(number)
@@ -24,8 +45,69 @@ local function countCheck(base, chain, state, by)
   if redis.call('HINCRBY', base .. ':counts', field, by) <= 0 then redis.call('HDEL', base .. ':counts', field) end
 end
 
+-- Ends all that a check waits for beside its time.
+local function endAwaiting(base, id, chain, tx)
+  local key = base .. ':of:' .. id
+  for name in string.gmatch(redis.call('HGET', key, 'awaits') or '', '([^|]*)|') do
+    redis.call('ZREM', base .. ':failed:' .. chain .. '|' .. name, id)
+    redis.call('ZREM', base .. ':until:' .. chain .. '|' .. name, id)
+  end
+  redis.call('HDEL', key, 'awaits')
+  if tx then redis.call('SREM', base .. ':wanted:' .. tx, id) end
+end
+
+-- Has a check that waits, and nobody works on, be due now.
+local function makeCheckDue(base, id, chain, now)
+  local state, claim, its = unpack(redis.call('HMGET', base .. ':of:' .. id, 'state', 'claim', 'chain'))
+  if state ~= 'waiting' or claim ~= '' or its ~= chain then return end
+  redis.call('ZADD', base .. ':due:' .. chain, 'LT', checkText(now), id)
+end
+
+-- Makes the first of a list due, no more than so many, and than may be due at once.
+local MOST_DUE = 16
+local function makeFirstDue(base, chain, list, upTo, most)
+  local now = checkNow()
+  local room = MOST_DUE - redis.call('ZCOUNT', base .. ':due:' .. chain, '-inf', checkText(now))
+  if room < most then most = room end
+  if most <= 0 then return end
+  for _, id in ipairs(redis.call('ZRANGE', list, '-inf', upTo, 'BYSCORE', 'LIMIT', 0, most)) do
+    redis.call('ZREM', list, id)
+    makeCheckDue(base, id, chain, now)
+  end
+end
+
+-- How often a check may fail where others are answered before that counts as its own failure, and how many failures in a row
+-- count as those of the endpoint.
+local MOST_REFUSED, STREAK = 5, 3
+
+-- Notes what a reading of a check that was `refused` so often showed of an endpoint, and has others be due by it.
+local function noteEndpoint(base, chain, endpoint, refused)
+  local now, name = checkNow(), chain .. '|' .. endpoint.name
+  local key, failed = base .. ':endpoint:' .. name, base .. ':failed:' .. name
+  if endpoint.outcome == 'failed' then
+    if refused < MOST_REFUSED then redis.call('HINCRBY', key, 'streak', 1) end
+  elseif endpoint.outcome == 'absent' then
+    makeFirstDue(base, chain, failed, checkText(now), 1)
+  else
+    local streak = tonumber(redis.call('HGET', key, 'streak') or '0')
+    redis.call('HSET', key, 'streak', '0', 'answeredAt', checkText(now))
+    if streak >= STREAK then
+      redis.call('HSET', key, 'recoveredAt', checkText(now))
+      -- All may be read again, in the order in which they wait.
+      if redis.call('ZCOUNT', failed, checkText(now), '+inf') > 0 then
+        redis.call('ZUNIONSTORE', failed, 1, failed, 'WEIGHTS', 0.5)
+      end
+    end
+    makeFirstDue(base, chain, failed, checkText(now), 2)
+  end
+  if endpoint.head then
+    makeFirstDue(base, chain, base .. ':until:' .. name, endpoint.head, MOST_DUE)
+  end
+end
+
 -- Takes a check off the lists that it stands in.
 local function unlistCheck(base, id, chain, state)
+  endAwaiting(base, id, chain, redis.call('HGET', base .. ':of:' .. id, 'tx'))
   redis.call('ZREM', base .. ':due:' .. chain, id)
   redis.call('ZREM', base .. ':waiting:' .. chain, id)
   redis.call('ZREM', base .. ':ended', id)
@@ -63,6 +145,15 @@ local function reopenHeld(base, tx)
   redis.call('DEL', held)
 end
 
+-- Has all be due that wait for logs of a transaction.
+local function wakeWanting(base, tx)
+  local wanted = base .. ':wanted:' .. tx
+  for _, other in ipairs(redis.call('SMEMBERS', wanted)) do
+    makeCheckDue(base, other, redis.call('HGET', base .. ':of:' .. other, 'chain'), checkNow())
+  end
+  redis.call('DEL', wanted)
+end
+
 -- Lets the logs of a transaction that a check holds, but for some, prove others.
 local function releaseLogs(base, id, tx, kept)
   local logs, isFree = base .. ':logs:' .. tx, false
@@ -73,7 +164,9 @@ local function releaseLogs(base, id, tx, kept)
       isFree = true
     end
   end
-  if isFree then reopenHeld(base, tx) end
+  if not isFree then return end
+  reopenHeld(base, tx)
+  wakeWanting(base, tx)
 end
 
 -- Whether a check may end as asked: "open"; "gone" where it was restated, has ended, or is another's to end; "taken" where a
@@ -88,15 +181,29 @@ local function mayEndCheck(ending)
   return 'open'
 end
 
+-- Has checks be due that wait for the proof of the funding that a check gave.
+local function wakeFunded(base, id)
+  local subject, payment = string.match(id, '^(.*)|([^|]*)$')
+  if payment ~= 'source' then return end
+  for _, other in ipairs({ subject .. '|destination', subject .. '|refund' }) do
+    local because, chain = unpack(redis.call('HMGET', base .. ':of:' .. other, 'because', 'chain'))
+    if because == 'funding' then makeCheckDue(base, other, chain, checkNow()) end
+  end
+end
+
 -- Ends a check that may.
 local function endCheck(ending)
   local base, id, now = ending.base, ending.id, checkText(checkNow())
   local key = base .. ':of:' .. id
   local chain = redis.call('HGET', key, 'chain') or ''
+  local refused = tonumber(redis.call('HGET', key, 'refused') or '0')
   unlistCheck(base, id, chain, 'waiting')
   redis.call('HSET', key, 'state', ending.state, 'claim', '', 'endedAt', now, 'tx', ending.tx, unpack(ending.fields))
   redis.call('ZADD', base .. ':ended', now, id)
   countCheck(base, chain, ending.state, 1)
+  for _, endpoint in ipairs(ending.endpoints) do noteEndpoint(base, chain, endpoint, refused) end
+  wakeWanting(base, ending.tx)
+  wakeFunded(base, id)
   if ending.left then redis.call('SADD', base .. ':left:' .. chain, id) end
   local held = base .. ':held:' .. ending.tx
   redis.call('SREM', held, id)

@@ -2,7 +2,7 @@
 -- ("~|<subject>") the whole root.
 local function definitionName(root)
   if string.sub(root, 1, 2) == '~|' then return root end
-  return string.match(root, '^([^|]*)|')
+  return string.match(root, '^([^|>]*)[^|]*|')
 end
 
 local function definitionOf(name, subscriptionsKey, trackedKey)

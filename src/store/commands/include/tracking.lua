@@ -1,15 +1,10 @@
--- Whether somebody still wants a subject, and whether a config names it (and not only a page shows it).
+-- Whether somebody still wants a subject, and whether a config names it (and not only a page shows it). Wants
+-- include/claims.lua before it.
 local function wantedBy(subject, claimsKey, wantedKey)
-  local wanted, named = false, false
-  local all = redis.call('HGETALL', claimsKey)
-  for i = 1, #all, 2 do
-    local since = string.match(all[i + 1], '^(%d+):')
-    if since and redis.call('HGET', wantedKey, all[i]) == since then
-      wanted = true
-      named = named or string.sub(all[i], -#subject - 1) == '|' .. subject
-    end
-  end
-  return wanted, named
+  local named = false
+  local current = currentClaims(claimsKey, wantedKey)
+  for i = 1, #current, 2 do named = named or string.sub(current[i], -#subject - 1) == '|' .. subject end
+  return #current > 0, named
 end
 
 -- Ends the tracking of a subject. What a config names keeps its snapshot, or the next start would see it for the first

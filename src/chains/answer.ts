@@ -1,0 +1,91 @@
+import { z } from 'zod';
+import { LIMITS } from '../domain/limits.ts';
+import { checkJson } from '../domain/parse-json.ts';
+import { EVM_BLOCK, EVM_RECEIPT, QUANTITY } from '../domain/proof/evm-moves.ts';
+import { SOLANA_TRANSACTION } from '../domain/proof/solana-moves.ts';
+
+/** The id of every call, for each is a request of its own. */
+export const CALL_ID = 1;
+
+/** The results that are read of endpoints, by name: a thread is given the name of the one that it reads. */
+const RESULTS = {
+  quantity: QUANTITY,
+  /** A node that is catching up tells how far it is. */
+  synced: z.union([z.literal(false), z.looseObject({})]).transform((told) => told === false),
+  evmReceipt: EVM_RECEIPT.nullable(),
+  evmBlock: EVM_BLOCK.nullable(),
+  // What it says is told: no text but a hash in base58 gets that far.
+  genesis: z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, { error: 'a hash' }),
+  slot: z.int({ error: 'a slot' }).min(0),
+  blockTime: z.int({ error: 'a time' }).min(0).nullable(),
+  solanaTransaction: SOLANA_TRANSACTION.nullable(),
+  solanaBlock: z
+    .object({
+      blockhash: z.string().max(64, { error: 'a hash' }),
+      blockTime: z.int().min(0).nullable(),
+    })
+    .nullable(),
+};
+
+/** The name of a result. */
+export type ResultName = keyof typeof RESULTS;
+
+/** A result by its name. */
+export type Result<Name extends ResultName> = z.infer<(typeof RESULTS)[Name]>;
+
+/** This module, for a thread. */
+export const ANSWER_MODULE = import.meta.url;
+
+/** What the text of an answer holds; `none`: it is no answer of JSON-RPC, or beyond its limits. */
+export type RpcAnswer =
+  | { kind: 'none' }
+  | { kind: 'error'; code: number; message: string }
+  | { kind: 'result'; value: unknown }
+  | { kind: 'unreadable'; where: string; expected: string };
+
+/**
+ * A result with another id, or beside an error that cannot be read, is none: its null would say that there is no such
+ * transaction.
+ */
+const ANSWER = z.union([
+  z.object({ error: z.object({ code: z.int(), message: z.string() }) }),
+  z.object({
+    id: z.literal(CALL_ID),
+    result: z.unknown().refine((result) => result !== undefined),
+    error: z.null().optional(),
+  }),
+]);
+
+/** More of the message of an error is not quoted. */
+const MESSAGE_CHARS = 4_096;
+
+/** Reads the text of an answer. What is no part of the result is left out. Also the work of a thread (thread.ts). */
+export function work({ text, result }: { text: string; result: ResultName }): RpcAnswer {
+  const read = ANSWER.safeParse(jsonOf(text));
+  if (!read.success) return { kind: 'none' };
+  if (!('result' in read.data)) {
+    const { code, message } = read.data.error;
+    return { kind: 'error', code, message: message.slice(0, MESSAGE_CHARS) };
+  }
+  const value = RESULTS[result].safeParse(read.data.result);
+  if (value.success) return { kind: 'result', value: value.data };
+  const [issue] = value.error.issues;
+  return {
+    kind: 'unreadable',
+    where: ['result', ...(issue?.path ?? [])].join('.'),
+    expected: issue?.message ?? '',
+  };
+}
+
+/**
+ * The value of a JSON text within the limits; undefined for any other. No digit that is read is lost: an integer that
+ * JavaScript cannot hold is refused, and amounts are text.
+ */
+function jsonOf(text: string): unknown {
+  try {
+    checkJson(text, LIMITS.rpc);
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,72 @@
+import { isIP } from 'node:net';
+import type { PostgresReceiver, WebhookReceiver } from '../config/config.ts';
+import { networkList } from '../config/fields/networks.ts';
+import { isRefusedAddress } from '../network/refused-addresses.ts';
+
+/** Decides which IP addresses a receiver does not connect to, and describes the refusal. */
+export type AddressRule = {
+  isRefused: (address: string) => boolean;
+  describe: (addresses: readonly string[]) => string;
+};
+
+/** A connection was not made, because a rule refuses every address of the host. */
+class RefusedAddressError extends Error {
+  readonly code = 'ADDRESS_REFUSED';
+}
+
+/** The rule that a webhook's own `allowPrivateNetwork` and `allowNetworks` make; none where they allow every address. */
+export function ownRules({
+  allowPrivateNetwork,
+  allowNetworks,
+}: Pick<WebhookReceiver, 'allowPrivateNetwork' | 'allowNetworks'>): AddressRule[] {
+  if (allowPrivateNetwork) return [];
+  return [
+    {
+      isRefused: refusedBeyond(allowNetworks),
+      describe: (addresses) =>
+        `private or reserved address (${addresses.join(', ')}); only allowNetworks or allowPrivateNetwork permits it`,
+    },
+  ];
+}
+
+/**
+ * The rule that `server.apiReceivers` makes for a receiver made through the API; none for one of the config. It does not
+ * show addresses: whoever may make receivers must not learn how internal names resolve.
+ */
+export function apiRules({
+  apiNetworks,
+}: Pick<WebhookReceiver | PostgresReceiver, 'apiNetworks'>): AddressRule[] {
+  if (apiNetworks === null) return [];
+  return [
+    {
+      isRefused: refusedBeyond(apiNetworks),
+      describe: () => 'private or reserved address; only server.apiReceivers.allowNetworks permits it',
+    },
+  ];
+}
+
+/** The addresses that no rule refuses. */
+export function permitted<T extends { address: string }>(
+  found: readonly T[],
+  rules: readonly AddressRule[],
+): T[] {
+  return found.filter(({ address }) => !rules.some(({ isRefused }) => isRefused(address)));
+}
+
+/** The error for a host none of whose addresses is permitted: the first rule that refuses one of them describes it. */
+export function refusalOf(
+  found: readonly { address: string }[],
+  rules: readonly AddressRule[],
+): RefusedAddressError {
+  const addresses = found.map(({ address }) => address);
+  const rule = rules.find(({ isRefused }) => addresses.some(isRefused)) ?? rules[0];
+  return new RefusedAddressError(rule?.describe(addresses) ?? 'the host name has no address');
+}
+
+/** Refuses private and reserved addresses but for those in these networks. */
+function refusedBeyond(networks: readonly string[]): (address: string) => boolean {
+  const allowed = networkList(networks);
+  return (address) =>
+    isRefusedAddress(address) &&
+    !(isIP(address) !== 0 && allowed.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6'));
+}

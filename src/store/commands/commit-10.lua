@@ -1,0 +1,227 @@
+--[[
+  Stores what an answer said about a subject and the event that follows from it, in one step.
+
+  KEYS[1] subject    hash    snapshot
+  KEYS[2] claims     hash    root -> claim
+  KEYS[3] commit     string  the commit counter
+  KEYS[4] events     stream  the event log
+  KEYS[5] plan       hash    clock of the plan of the subject's surface (include/plan.lua)
+  KEYS[6] counts     hash    "<kind>|<status>" -> number of tracked subjects; open transfers stand in keys that begin with it
+  KEYS[7] wanted     hash    root -> since when a subscription names it (ms)
+  KEYS[8] changed    zset    subject -> when it changed last, ms
+  KEYS[9] entries    zset    where the events of the subject are in the log (see store/subject-entries.ts)
+  KEYS[10] trimmed   string  the newest entry of the log that was trimmed
+
+  ARGV[1] subject id
+  ARGV[2] token      names what is stored, so that one that is stored already is recognised
+  ARGV[3] as of      the commit counter before the request
+  ARGV[4] snapshot   JSON array of field, value, ...; "" leaves the snapshot as it is
+  ARGV[5] counted    "<kind>|<status>" of the new snapshot, else of the one that stands; "" leaves what is counted
+  ARGV[6] event      event JSON; "" for none
+  ARGV[7] event meta JSON { id, updatedAt: seconds or false, first: bool, roots: list or false }
+  ARGV[8] claims     JSON array of { root, at: ms as text, before: seconds as text or "" }
+  ARGV[9] track      virtual seconds until its first look, if nobody tracks it yet; "" for not at all
+  ARGV[10] unconfirmed     "" leaves it, "-" clears it, "<since ms>|<key>" sets it
+  ARGV[11] flag      event of time to be marked as made; "" for none
+  ARGV[12] keep      ms for which a subject that nobody tracks is kept
+  ARGV[13] rest      ms that a subject which is tracked from now on rests before its first look
+  ARGV[14] the plan's time, ms; "" for that of Redis
+  ARGV[15] longest   ms that its first look may be late after that
+  ARGV[16] open      what this snapshot is counted as among open transfers (include/open-transfers.lua); "" for none
+  ARGV[17] check     JSON of the check that ends with the event: { base, id, token, state, fields, tx, logs, ... } (see
+                     include/check.lua); "" for none
+  ARGV[18] call      names this very call: a client library that was cut off sends it again
+
+  Returns { outcome, commit, entry }: outcome is
+    "committed"   done, by this call
+    "already"     the snapshot says just this: another commit made the very same
+    "superseded"  the snapshot was written after `as of`, or the flag stands
+    "gone", "taken"  the check may not end so (see include/check.lua)
+  Only "committed" wrote snapshot and event, once however often it is sent. Claims are taken in any case: that a page showed
+  the subject is true whatever was committed meanwhile. A claim that is new to a known subject gets an audience entry that
+  names the latest event, unless that is history for it.
+]]
+-- @include plan
+-- @include open-transfers
+-- @include counted
+-- @include check
+-- @include claims
+local subject, token, asOf = ARGV[1], ARGV[2], tonumber(ARGV[3])
+
+-- All arguments are read before anything is written: Redis does not undo what a script did before an error.
+local fields = ARGV[4] ~= '' and cjson.decode(ARGV[4]) or nil
+local meta = ARGV[6] ~= '' and cjson.decode(ARGV[7]) or nil
+local claims = cjson.decode(ARGV[8])
+local check = ARGV[17] ~= '' and cjson.decode(ARGV[17]) or nil
+
+local function isHistory(before, updatedAt)
+  return before ~= '' and updatedAt and updatedAt ~= '' and tonumber(updatedAt) < tonumber(before)
+end
+
+-- A counter that was lost, or written by something else, goes on behind what the snapshot says; what was asked for by it says
+-- nothing then.
+local MOST_COMMITS = 1e15
+local snapshotCommit = tonumber(redis.call('HGET', KEYS[1], 'commit') or '-1') or -1
+if snapshotCommit > MOST_COMMITS then snapshotCommit = -1 end
+local counter = redis.call('GET', KEYS[3]) or '0'
+local isCounter = string.match(counter, '^%d+$') and tonumber(counter) <= MOST_COMMITS
+if not isCounter or tonumber(counter) < snapshotCommit then
+  redis.call('SET', KEYS[3], string.format('%.0f', math.max(0, snapshotCommit)))
+  asOf = -math.huge
+end
+local outcome = 'committed'
+-- Where everybody was told of it, the event names the commit.
+local names = redis.call('HMGET', KEYS[1], 'token', 'eventId', 'call')
+local isResent = names[3] == ARGV[18]
+if names[1] == token or names[2] == token then
+  outcome = 'already'
+elseif not asOf or snapshotCommit > asOf then
+  outcome = 'superseded'
+elseif ARGV[11] ~= '' then
+  local flags = redis.call('HGET', KEYS[1], 'flags') or ''
+  if string.find('\n' .. flags .. '\n', '\n' .. ARGV[11] .. '\n', 1, true) then outcome = 'superseded' end
+end
+if check and outcome == 'committed' then
+  local may = mayEndCheck(check)
+  if may ~= 'open' then outcome = may end
+end
+
+-- The claims that were not served before. One that is not known with its start may be stored under a root that it continues.
+local fresh, isFresh, isCurrent = {}, {}, false
+for _, claim in ipairs(claims) do
+  local stored = redis.call('HGET', KEYS[2], claim.root)
+  local isKnown = stored and string.match(stored, '^(%d+):') == claim.at
+  if not isKnown and not isCurrent then
+    currentClaims(KEYS[2], KEYS[7])
+    isCurrent, stored = true, redis.call('HGET', KEYS[2], claim.root)
+  end
+  if stored ~= claim.at .. ':' .. claim.before .. ':1' then
+    fresh[#fresh + 1] = claim
+    isFresh[claim.root] = true
+  end
+end
+
+local function freshFor(updatedAt)
+  local roots = {}
+  for _, claim in ipairs(fresh) do
+    if not isHistory(claim.before, updatedAt) then roots[#roots + 1] = claim.root end
+  end
+  return roots
+end
+
+local function encode(roots)
+  return #roots == 0 and '[]' or cjson.encode(roots)
+end
+
+-- Roots without the subject of the event beside them, which most of them name.
+local function encodeBeside(roots)
+  local short = {}
+  for index, root in ipairs(roots) do
+    short[index] = string.sub(root, -#subject - 1) == '|' .. subject and string.sub(root, 1, -#subject - 1) or root
+  end
+  return encode(short)
+end
+
+-- An entry of the log with all its digits, so that the order of bytes is the order of the log.
+local function memberOf(entry)
+  local ms, count = string.match(entry, '^(%d+)%-(%d+)$')
+  return string.rep('0', 16 - #ms) .. ms .. '-' .. string.rep('0', 20 - #count) .. count
+end
+
+-- The list goes with the log: what was trimmed leaves it. Before the event is written, for a key of another type ends the script.
+local function trimEntries()
+  local trimmed = redis.call('GET', KEYS[10]) or ''
+  local last = string.match(trimmed, '^%d+%-%d+$') and '[' .. memberOf(trimmed) or '(0'
+  redis.call('ZREMRANGEBYLEX', KEYS[9], '-', last)
+end
+
+local entry = ''
+if meta and outcome == 'committed' then
+  local roots = meta.roots or freshFor(meta.updatedAt)
+  if not meta.roots and not meta.first then
+    local all = currentClaims(KEYS[2], KEYS[7])
+    for i = 1, #all, 2 do
+      local isServed = string.match(all[i + 1], '^%d+:.*:1$')
+      if isServed and not isFresh[all[i]] then roots[#roots + 1] = all[i] end
+    end
+  end
+  trimEntries()
+  entry = redis.call('XADD', KEYS[4], '*', 'v', SCHEMA_VERSION, 'kind', 'event', 'event', ARGV[6], 'roots', encodeBeside(roots))
+  redis.call('ZADD', KEYS[9], 0, memberOf(entry))
+  redis.call('PEXPIRE', KEYS[9], ARGV[12])
+  -- An event that was made for some claims alone is none that a later claim could be told of.
+  if not meta.roots then
+    local updatedAt = meta.updatedAt and string.format('%.0f', meta.updatedAt) or ''
+    redis.call('HSET', KEYS[1], 'eventId', meta.id, 'eventEntry', entry, 'eventUpdatedAt', updatedAt)
+  end
+elseif #fresh > 0 then
+  local latest = redis.call('HMGET', KEYS[1], 'eventId', 'eventEntry', 'eventUpdatedAt')
+  local roots = latest[1] and freshFor(latest[3]) or {}
+  if #roots > 0 then
+    redis.call('XADD', KEYS[4], '*', 'v', SCHEMA_VERSION, 'kind', 'audience', 'event', latest[1], 'entry', latest[2], 'roots', encode(roots))
+  end
+end
+
+if fields and outcome == 'committed' then
+  snapshotCommit = redis.call('INCR', KEYS[3])
+  redis.call('HSET', KEYS[1], 'commit', string.format('%.0f', snapshotCommit), 'call', ARGV[18], unpack(fields))
+  if meta and not meta.roots then
+    redis.call('HDEL', KEYS[1], 'token')
+  else
+    redis.call('HSET', KEYS[1], 'token', token)
+  end
+end
+if check and outcome == 'committed' then endCheck(check) end
+if outcome == 'committed' and (fields or entry ~= '') then
+  local time = redis.call('TIME')
+  local at = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+  if entry ~= '' then redis.call('ZADD', KEYS[8], at, subject) else redis.call('ZADD', KEYS[8], 'NX', at, subject) end
+end
+
+-- A claim is served when it was told of the subject, or when what is known is history for it. One that is neither, for
+-- this answer was dropped and no event was ever made, stays open for the next answer.
+local told = redis.call('HEXISTS', KEYS[1], 'eventId') == 1
+local knownUpdatedAt = redis.call('HGET', KEYS[1], 'updatedAt')
+for _, claim in ipairs(fresh) do
+  local served = told or isHistory(claim.before, knownUpdatedAt)
+  redis.call('HSET', KEYS[2], claim.root, claim.at .. ':' .. claim.before .. ':' .. (served and '1' or '0'))
+end
+
+local plan = { key = KEYS[5] }
+if ARGV[9] ~= '' and redis.call('HEXISTS', KEYS[5] .. ':items', subject) == 0 then
+  plan = openPlan(KEYS[5], ARGV[14])
+  local restMs = tonumber(ARGV[13])
+  track(plan, subject, newItem('fair', plan.v + tonumber(ARGV[9]), plan.now + restMs + tonumber(ARGV[15])), restMs)
+end
+if outcome ~= 'committed' then
+  local answer = outcome == 'already' and isResent and 'committed' or outcome
+  return { answer, string.format('%.0f', snapshotCommit), '' }
+end
+
+if ARGV[10] == '-' then
+  redis.call('HDEL', KEYS[1], 'unconfirmed')
+elseif ARGV[10] ~= '' then
+  redis.call('HSET', KEYS[1], 'unconfirmed', ARGV[10])
+end
+
+local function isNamed()
+  local all = currentClaims(KEYS[2], KEYS[7])
+  for i = 1, #all, 2 do
+    if string.sub(all[i], -#subject - 1) == '|' .. subject then return true end
+  end
+  return false
+end
+
+-- What is tracked or named stays; the rest stays as long as pages show it, and then for the retention.
+if redis.call('HEXISTS', KEYS[5] .. ':items', subject) == 1 then
+  redis.call('PERSIST', KEYS[1])
+  redis.call('PERSIST', KEYS[2])
+  if ARGV[5] ~= '' then
+    noteCounted(KEYS[1], KEYS[6], ARGV[5])
+    noteOpen(KEYS[1], KEYS[6], subject, ARGV[16])
+  end
+elseif not isNamed() then
+  redis.call('PEXPIRE', KEYS[1], ARGV[12])
+  redis.call('PEXPIRE', KEYS[2], ARGV[12])
+end
+return { outcome, string.format('%.0f', snapshotCommit), entry }

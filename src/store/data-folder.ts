@@ -1,0 +1,80 @@
+import { chmod, lstat, readdir, realpath } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { FOLDER_MARKER } from '../make-folder.ts';
+import { REDIS_FOLDER } from './append-only.ts';
+
+/** The rights of all but the owner. */
+const OTHERS = 0o077;
+
+/** The files of the daemon and of its Redis in `dataDir`. Sockets are made anew at each start. */
+const OWN_FILE =
+  /^((daemon|redis-server)\.(lock|pid)|redis-written\.json(\.new)?|dump\.rdb|temp-.*\.(rdb|aof)|books\.sqlite(-wal|-shm|-journal)?|\.intentwatch-folder)$/;
+
+const REDIS_FILE = /^(appendonly\.aof\.|temp-)/;
+
+/**
+ * What the start found of the rights of others on `dataDir`: the paths in a folder of the daemon's own that it took them
+ * away from, and for any other folder the command that does so; null where others have none.
+ */
+export type FolderRights = { repaired: string[]; command: string | null };
+
+/**
+ * Takes the rights of others away where the daemon made the folder: of it, of the folders above it that it made, and of its
+ * own files in it. A folder that was there before is not changed.
+ */
+export async function closeDataFolder(dataDir: string): Promise<FolderRights> {
+  const real = await realpath(dataDir);
+  const repaired: string[] = [];
+  if (!(await isMarked(real))) {
+    const { mode } = await lstat(real);
+    return { repaired, command: (mode & OTHERS) === 0 ? null : `chmod 700 ${shellWord(dataDir)}` };
+  }
+  // Each folder before what is in it: nobody else can put a link in the place of a file any more.
+  const close = async (path: string): Promise<void> => {
+    if (await takeRights(path)) repaired.push(path);
+  };
+  for (const folder of await markedAbove(real)) await close(folder);
+  await close(real);
+  for (const name of await namesIn(real, OWN_FILE)) await close(join(real, name));
+  const redis = join(real, REDIS_FOLDER);
+  await close(redis);
+  for (const name of await namesIn(redis, REDIS_FILE)) await close(join(redis, name));
+  return { repaired, command: null };
+}
+
+/** The folders above one that were made together with it, the uppermost first. */
+async function markedAbove(folder: string): Promise<string[]> {
+  const parent = dirname(folder);
+  return parent !== folder && (await isMarked(parent)) ? [...(await markedAbove(parent)), parent] : [];
+}
+
+async function isMarked(folder: string): Promise<boolean> {
+  const marker = await lstat(join(folder, FOLDER_MARKER)).catch(() => null);
+  return marker?.isFile() === true && isOurs(marker);
+}
+
+async function namesIn(folder: string, pattern: RegExp): Promise<string[]> {
+  const names = await readdir(folder).catch(() => []);
+  return names.filter((name) => pattern.test(name));
+}
+
+function isOurs({ uid }: { uid: number }): boolean {
+  return process.getuid === undefined || uid === process.getuid();
+}
+
+/**
+ * Takes the rights of others on a file, folder or pipe of this user away, unless it is a link. Returns whether they had any. It
+ * opens no file: closing one would give up the locks that SQLite has on it in this process.
+ */
+async function takeRights(path: string): Promise<boolean> {
+  const found = await lstat(path).catch(() => null);
+  if (found === null || !(found.isFile() || found.isDirectory() || found.isFIFO())) return false;
+  if (!isOurs(found) || (found.mode & OTHERS) === 0) return false;
+  await chmod(path, found.mode & 0o700);
+  return true;
+}
+
+/** A path as one word of a shell. */
+function shellWord(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,32 @@
+/** Lines with which every redis-server begins, and hints about the machine. */
+const ROUTINE =
+  /oO0Oo|^(?:Redis|Valkey) version=|^Configuration loaded|^Server initialized|^WARNING\b|^Warning: no config file|^\*\*\*/;
+
+/** What stands before a message in the log of a redis-server: pid and role, the time, the level. */
+const PREFIX = /^\d+:[A-Z] .{10,40}? [.\-*#] /;
+
+const LONGEST_REASON = 600;
+
+/** Returns why a redis-server ended, from its output: its own messages but for those that every start has. */
+export function reasonOfOutput(output: string): string {
+  const lines = output.split('\n').map((line) => line.trim());
+  const logged = lines.filter((line) => PREFIX.test(line)).map((line) => line.replace(PREFIX, ''));
+  const reasons = logged.filter((line) => line !== '' && !ROUTINE.test(line));
+  const others = lines.filter((line) => line !== '' && !PREFIX.test(line)).slice(-3);
+  return (reasons.length > 0 ? reasons : others).join(' | ').slice(0, LONGEST_REASON);
+}
+
+/** Returns what the operator can do about such a reason; null where it says nothing of the files. */
+export function remedyOf(reason: string, dataDir: string): string | null {
+  if (/no space left|disk full/i.test(reason)) return `make room on the disk of ${dataDir}`;
+  if (/permission denied|not permitted/i.test(reason)) {
+    return `give all files in ${dataDir} to the user that runs the daemon (chown -R)`;
+  }
+  if (/\b(?:AOF|RDB)\b|append[ -]only|manifest/i.test(reason)) return repairHint(dataDir);
+  return null;
+}
+
+/** Names how damaged files are repaired. */
+export function repairHint(dataDir: string): string {
+  return `repair a copy of ${dataDir}/appendonlydir with \`redis-check-aof --fix appendonly.aof.manifest\`, or put a backup in its place (docs/redis.md, "Damaged files")`;
+}

@@ -1,0 +1,78 @@
+import type { ListedReason } from '../domain/events/unmatched.ts';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+
+/** How many events are listed; where more come, the oldest go. */
+const MOST_LISTED = 10_000;
+
+const MEMBER = /^0*(\d+)-0*(\d+)\|(no-receiver|not-in-config)$/;
+
+/** An event that no receiver gets: its entry in the log, and why. */
+export type UnmatchedEntry = { entry: string; reason: ListedReason };
+
+/** The events that no receiver gets, and the place in the log up to which they are counted. Trimmed like the log. */
+export class UnmatchedStore {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+
+  constructor(redis: RedisClient, keys: Keys) {
+    this.#redis = redis;
+    this.#keys = keys;
+  }
+
+  /** The entry up to which events are counted; `0-0` before the first. */
+  async place(): Promise<string> {
+    const place = await this.#redis.get(this.#keys.unmatchedPlace);
+    return place !== null && /^\d+-\d+$/.test(place) ? place : '0-0';
+  }
+
+  /**
+   * Begins the counting behind an entry, where it has not begun. Events of a version that counted none were matched with the
+   * receivers of their time, and the definitions of now would report some of them wrongly.
+   */
+  async begin(entry: string): Promise<void> {
+    await this.#redis.set(this.#keys.unmatchedPlace, entry, 'NX');
+  }
+
+  /** Moves the place, under the relay's fencing token, and lists events. False when another process did. */
+  async advance(
+    token: string,
+    { from, to, listed }: { from: string; to: string; listed: readonly UnmatchedEntry[] },
+  ): Promise<boolean> {
+    const { unmatchedPlace, unmatched, relayLease } = this.#keys;
+    const members = listed.map(({ entry, reason }) => `${padded(entry)}|${reason}`);
+    const moved = await this.#redis.iwAdvanceUnmatched(
+      unmatchedPlace,
+      unmatched,
+      relayLease,
+      token,
+      from,
+      to,
+      String(MOST_LISTED),
+      ...members,
+    );
+    return moved === 1;
+  }
+
+  /** The newest of them, before an entry or from the newest on. */
+  async list({ before, count }: { before: string | null; count: number }): Promise<UnmatchedEntry[]> {
+    const from = before === null ? '+' : `(${padded(before)}|`;
+    const members = await this.#redis.zrevrangebylex(this.#keys.unmatched, from, '-', 'LIMIT', 0, count);
+    return members.flatMap((member) => {
+      const [, ms, place, reason] = MEMBER.exec(member) ?? [];
+      if (reason !== 'no-receiver' && reason !== 'not-in-config') return [];
+      return [{ entry: `${ms}-${place}`, reason }];
+    });
+  }
+}
+
+/** The first member that an entry written before a moment (Redis time, ms) can not have. */
+export function unmatchedBefore(ms: number): string {
+  return `(${padded(`${ms}-0`)}`;
+}
+
+/** An entry whose order is that of its bytes. */
+function padded(entry: string): string {
+  const [ms = '', place = ''] = entry.split('-');
+  return `${ms.padStart(15, '0')}-${place.padStart(20, '0')}`;
+}

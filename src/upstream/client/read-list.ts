@@ -1,0 +1,46 @@
+import type { JsonValue } from '../../domain/json.ts';
+import { JsonLimitError, parseJson } from '../../domain/parse-json.ts';
+import { readChains, readTokens } from '../wire/chain-list.ts';
+import { readOpenQuotes } from '../wire/open-quote.ts';
+import { readQuoteAnswer } from '../wire/quote.ts';
+import type { Reading } from '../wire/wire.ts';
+import { type Endpoint, type ListEndpoint, limitsOf } from './endpoint.ts';
+
+/** What was read of a body; `beyond`: it is beyond its limits. */
+export type BodyReading<T> = Reading<T> | { beyond: string };
+
+/** How the lists are read. */
+const READERS: { readonly [list in ListEndpoint]: (body: JsonValue) => Reading<unknown> } = {
+  chains: readChains,
+  tokens: readTokens,
+  quotes: readQuoteAnswer,
+  'open-quotes': readOpenQuotes,
+};
+
+/** This module, for a thread. */
+export const LIST_MODULE = import.meta.url;
+
+/** A list of which the text is read in a thread. */
+export type ListTask = { endpoint: ListEndpoint; text: string };
+
+/** Reads a list: the work of a thread (thread.ts). */
+export function work({ endpoint, text }: ListTask): BodyReading<unknown> {
+  return readText(text, { endpoint, read: READERS[endpoint] });
+}
+
+/** Reads a body. A parser's message quotes the body, so it is not passed on; that of a limit does not. */
+export function readText<T>(
+  text: string,
+  { endpoint, read }: { endpoint: Endpoint; read: (body: JsonValue) => Reading<T> },
+): BodyReading<T> {
+  if (text.trim() === '') return { mismatch: 'an empty body' };
+  let body: JsonValue;
+  try {
+    body = parseJson(text, { limits: limitsOf(endpoint), longNumber: 'drop' });
+  } catch (error) {
+    return error instanceof JsonLimitError
+      ? { beyond: error.found }
+      : { mismatch: 'a body that is not JSON' };
+  }
+  return read(body);
+}

@@ -1,0 +1,38 @@
+import { expect, inject, test } from 'vitest';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { EventLog, MOST_READ_BYTES } from '../../src/store/event-log.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { testPrefix } from '../support/daemon.ts';
+
+/** An entry with so many bytes, in characters of two bytes. */
+function entryOf(number: number, bytes: number): { id: string; fields: string[] } {
+  return { id: `${number}-0`, fields: ['text', 'é'.repeat((bytes - 4) / 2)] };
+}
+
+/** How many of some entries, the newest first, a log still holds as they were read. */
+function held(log: EventLog, read: readonly { id: string; fields: string[]; entry: unknown }[]): number {
+  const missing = read.toReversed().findIndex(({ id, fields, entry }) => log.read(id, fields) !== entry);
+  return missing === -1 ? read.length : missing;
+}
+
+test('entries of the log are held up to 8 MiB, and up to 1,500', async () => {
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  try {
+    const readAll = (log: EventLog, { count, bytes }: { count: number; bytes: number }) =>
+      Array.from({ length: count }, (_, number) => entryOf(number + 1, bytes)).map((one) => ({
+        ...one,
+        entry: log.read(one.id, one.fields),
+      }));
+    const create = () => new EventLog(redis, new Keys(testPrefix()));
+    const large = create();
+    expect(held(large, readAll(large, { count: 40, bytes: 1_048_576 }))).toBe(8);
+    const small = create();
+    expect(held(small, readAll(small, { count: 1_600, bytes: 1_000 }))).toBe(1_500);
+    const huge = create();
+    expect(held(huge, readAll(huge, { count: 1, bytes: MOST_READ_BYTES + 2 }))).toBe(0);
+    // What came before it is forgotten, and what comes after it is held as ever.
+    expect(held(huge, readAll(huge, { count: 3, bytes: 1_000 }))).toBe(3);
+  } finally {
+    await disconnect(redis);
+  }
+});

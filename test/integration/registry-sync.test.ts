@@ -1,0 +1,64 @@
+import { expect, inject, test } from 'vitest';
+import { asSubjectId } from '../../src/domain/subjects/subject.ts';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { Registry, type Wanted } from '../../src/store/registry.ts';
+import { SubjectStore } from '../../src/store/subjects.ts';
+import { cutClient } from '../support/cut-client.ts';
+import { testPrefix } from '../support/daemon.ts';
+import { opening } from '../support/opening.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+
+const { later } = opening();
+
+/** A config with one subscription to an intent, and these receivers. */
+function wantedOf(receivers: string[]): Wanted {
+  return {
+    digest: receivers.join(),
+    receivers: receivers.map((name) => ({
+      name,
+      type: 'webhook',
+      events: [],
+      filter: { wallets: null, chains: null, minAmount: null },
+      ordering: 'none',
+    })),
+    routes: [],
+    subscriptions: [
+      {
+        name: 'orders',
+        receivers,
+        subjects: [asSubjectId(`intent:${hashOf(1)}`)],
+        metadata: {},
+        history: 'skip',
+        overdueAfterMs: null,
+        warnBeforeMs: null,
+        recipients: [],
+      },
+    ],
+  };
+}
+
+test('a receiver that comes back is never there before the subscriptions that name it', async () => {
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  later(() => disconnect(redis));
+  const seen = new Set<string>();
+  let calls = Number.POSITIVE_INFINITY;
+  for (let cutAt = 0; cutAt <= calls; cutAt += 1) {
+    const keys = new Keys(testPrefix());
+    const { client, sent } = cutClient(redis, cutAt);
+    const registryOn = (one: typeof redis) =>
+      new Registry(one, keys, new SubjectStore(one, keys, { retentionMs: 60_000 }));
+    const registry = registryOn(redis);
+    await registry.sync(wantedOf(['backend']), '0-0');
+    await registry.sync(wantedOf([]), '0-0');
+    await registryOn(client)
+      .sync(wantedOf(['backend']), '9-0')
+      .catch(() => undefined);
+    if (cutAt === 0) calls = sent();
+    const [receiver] = await registry.receivers();
+    const named = (await registry.subscriptions(['orders|'])).get('orders')?.receivers.length === 1;
+    seen.add(`${receiver?.removed ? 'away' : 'back'}, ${named ? 'named' : 'not named'}`);
+    expect(await redis.hget(keys.cursors, 'backend')).toBe('0-0');
+  }
+  expect([...seen].sort()).toEqual(['away, named', 'away, not named', 'back, named']);
+});

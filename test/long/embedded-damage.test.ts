@@ -1,0 +1,132 @@
+import { cp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { cannedServer } from '../support/canned-server.ts';
+import { eventually } from '../support/eventually.ts';
+import type { Program } from '../support/program.ts';
+import type { ReceiverProcess } from '../support/receiver-process.ts';
+import { isRunning, redisPid } from '../support/redis-pid.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+import { RECEIVER_NAME, Stage } from '../support/stage.ts';
+
+const WRITES = 'appendonlydir/appendonly.aof.1.incr.aof';
+const MANIFEST = 'appendonlydir/appendonly.aof.manifest';
+
+type OnTestFinished = (cleanUp: () => Promise<void>) => unknown;
+type Ground = { stage: Stage; receiver: ReceiverProcess; dataDir: string; file: string };
+
+/** A folder, a config that keeps its Redis there, and a receiver of the daemon's own events. */
+async function ground(onTestFinished: OnTestFinished): Promise<Ground> {
+  const upstream = await cannedServer(() => ({ status: 503, body: '' }));
+  onTestFinished(() => upstream.close());
+  const stage = new Stage(onTestFinished);
+  const [receiver, dataDir] = await Promise.all([stage.receiver(), stage.folder()]);
+  const file = await stage.config({
+    upstreamUrl: upstream.url,
+    dataDir,
+    receiver,
+    receiverEvents: ['intentwatch.*'],
+    subscriptions: [{ name: 'orders', intents: [hashOf(1)], receivers: [RECEIVER_NAME] }],
+  });
+  return { stage, receiver, dataDir, file };
+}
+
+function truncationsOf(daemon: Program): unknown[] {
+  return daemon.stdout.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'redis.truncated');
+}
+
+function isoTime(after: number): unknown {
+  return expect.toSatisfy((text: string) => Date.parse(text) >= after && Date.parse(text) <= Date.now());
+}
+
+test('an append-only file that is cut to half is a log line and an operator event, once, with what was lost', async ({
+  onTestFinished,
+}) => {
+  const { stage, receiver, dataDir, file } = await ground(onTestFinished);
+  const beganMs = Math.floor(Date.now() / 1_000) * 1_000;
+  const first = await stage.daemon(file);
+  const server = await redisPid(join(dataDir, 'redis.sock'));
+  await first.end('SIGKILL');
+  await eventually('its redis-server has ended', async () => !(await isRunning(server)));
+  const whole = await readFile(join(dataDir, WRITES));
+  let left = Math.floor(whole.length / 2);
+  while (whole[left - 1] === 0x0a) left += 1;
+  await truncate(join(dataDir, WRITES), left);
+
+  const second = await stage.daemon(file);
+  await eventually('the operator event has come', () => receiver.events().length > 0);
+  const lost = { lostFrom: isoTime(beganMs), lostUntil: isoTime(beganMs), lostBytes: expect.any(Number) };
+  const [logged] = truncationsOf(second);
+  expect(logged).toMatchObject({ level: 50, file: 'appendonly.aof.1.incr.aof', ...lost });
+  const [event] = receiver.events();
+  expect(event).toMatchObject({
+    type: 'intentwatch.storage_truncated',
+    data: { subject: { kind: 'intentwatch', id: 'intentwatch:storage' }, record: lost },
+  });
+  // What Redis cuts of a command that is not whole is lost as well: up to what was left.
+  const { lostBytes } = event?.data.record ?? {};
+  expect(lostBytes).toBeGreaterThan(0);
+  expect(lostBytes).toBeLessThan(left);
+
+  await second.end('SIGTERM');
+  const third = await stage.daemon(file);
+  expect(truncationsOf(third)).toEqual([]);
+  await third.end('SIGTERM');
+  expect(new Set(receiver.events().map(({ id }) => id)).size).toBe(1);
+});
+
+test('an append-only file that lost all its writes between two runs is an operator event with their bytes', async ({
+  onTestFinished,
+}) => {
+  const { stage, receiver, dataDir, file } = await ground(onTestFinished);
+  const first = await stage.daemon(file);
+  expect(await first.end('SIGTERM')).toMatchObject({ code: 0 });
+  const lostBytes = (await readFile(join(dataDir, WRITES))).length;
+  await truncate(join(dataDir, WRITES), 0);
+  const second = await stage.daemon(file);
+  await eventually('the operator event has come', () => receiver.events().length > 0);
+  expect(receiver.events()[0]?.data.record).toMatchObject({ lostBytes, lostFrom: null });
+  await second.end('SIGTERM');
+});
+
+test('a start with damaged files is refused with the reason alone and the way to repair a copy', async ({
+  onTestFinished,
+}) => {
+  const { stage, dataDir, file } = await ground(onTestFinished);
+  const first = await stage.daemon(file);
+  expect(await first.end('SIGTERM')).toMatchObject({ code: 0 });
+  const copy = await stage.folder();
+  await cp(join(dataDir, 'appendonlydir'), copy, { recursive: true });
+  const bytes = await readFile(join(dataDir, WRITES));
+  const middle = Math.floor(bytes.length / 2);
+
+  const damages: [string, () => Promise<unknown>, RegExp][] = [
+    [
+      'no manifest',
+      () => rm(join(dataDir, MANIFEST)),
+      /found appendonly\.aof\.1\.incr\.aof with data but no appendonly\.aof\.manifest/,
+    ],
+    [
+      'zeros in the middle',
+      () => writeFile(join(dataDir, WRITES), Buffer.from(bytes).fill(0, middle, middle + 100)),
+      // By what stood there: the head of a command, or a part of a value.
+      /ended with 1: (Bad file format|Unrecoverable error) reading the append only file/,
+    ],
+    [
+      'no writes',
+      () => rm(join(dataDir, WRITES)),
+      /ended with 1: .*appendonly\.aof\.1\.incr\.aof.*No such file/,
+    ],
+  ];
+  for (const [damage, make, reason] of damages) {
+    await make();
+    const daemon = await stage.intentwatch(['start', '--config', file]);
+    const { code } = await daemon.ending();
+    const told = daemon.stderr.join('\n');
+    expect([damage, code, told]).toEqual([damage, 1, expect.stringMatching(reason)]);
+    expect(told).toContain('redis-check-aof --fix');
+    expect(told).not.toMatch(/WARNING|overcommit|Server initialized/);
+    await rm(join(dataDir, 'appendonlydir'), { recursive: true });
+    await cp(copy, join(dataDir, 'appendonlydir'), { recursive: true });
+  }
+});

@@ -1,0 +1,93 @@
+import { Redis } from 'ioredis';
+import { describe, expect, inject, test } from 'vitest';
+import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { opening } from '../support/opening.ts';
+import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
+
+const HASHES = [1, 2, 3, 4, 5].map(hashOf);
+
+/** The number of requests that the upstream holds until all of them are under way. */
+const AT_ONCE = 20;
+
+const { later, started, child } = opening();
+
+describe('a daemon that ends while its requests hang', () => {
+  test('hands its polls back: another one makes them at once, and nobody is taken for having crashed', async () => {
+    let hangs = true;
+    const release = Promise.withResolvers<void>();
+    const upstream = await started(
+      new ScriptedUpstream(async ({ query }) => {
+        if (hangs) await release.promise;
+        return { records: [intentRecord(query.intentHash ?? '', 'pending', 1_700_000_000)] };
+      }),
+    );
+    later(async () => release.resolve());
+    const hook = await started(new TestReceiver());
+    const prefix = testPrefix();
+    const config = {
+      baseUrl: upstream.url,
+      redisUrl: inject('redisUrl'),
+      prefix,
+      receivers: { hook: { url: hook.url } },
+      subscriptions: [{ name: 's', intents: HASHES, receivers: ['hook'] }],
+      more: {
+        upstream: { baseUrl: upstream.url, apiKey: 'sandbox-key', requestsPerSecond: 100, timeout: '60s' },
+      },
+    };
+    const first = await startDaemon(config);
+    while (new Set(upstream.asked.map(({ query }) => query.intentHash)).size < HASHES.length) {
+      await upstream.asks(() => true);
+    }
+    await first.daemon.close();
+    const redis = new Redis(inject('redisUrl'));
+    later(() => redis.quit());
+    expect(await redis.hlen(`{${prefix}}:plan:status:claims`)).toBe(0);
+    hangs = false;
+    const second = await startDaemon(config);
+    later(() => second.daemon.close());
+    await hook.until((events) => events.length === HASHES.length);
+    expect(await redis.hlen(`{${prefix}}:plan:status:crashes`)).toBe(0);
+  });
+});
+
+describe('a daemon that is killed while many of its requests are under way', () => {
+  test('leaves them to another one, which makes them side by side', async () => {
+    const hashes = Array.from({ length: 60 }, (_, index) => hashOf(index + 1));
+    let hangs = true;
+    let underWay = 0;
+    const [release, enough] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const upstream = await started(
+      new ScriptedUpstream(async ({ query }) => {
+        if (hangs) await release.promise;
+        else {
+          underWay += 1;
+          if (underWay === AT_ONCE) enough.resolve();
+          await enough.promise;
+        }
+        return { records: [intentRecord(query.intentHash ?? '', 'pending', 1_700_000_000)] };
+      }),
+    );
+    later(async () => release.resolve());
+    const hook = await started(new TestReceiver());
+    const config = {
+      baseUrl: upstream.url,
+      redisUrl: inject('redisUrl'),
+      prefix: testPrefix(),
+      receivers: { hook: { url: hook.url } },
+      subscriptions: [{ name: 's', intents: hashes, receivers: ['hook'] }],
+      more: {
+        upstream: { baseUrl: upstream.url, apiKey: 'sandbox-key', requestsPerSecond: 100, timeout: '5m' },
+      },
+    };
+    const first = child(config);
+    await first.start();
+    while (new Set(upstream.asked.map(({ query }) => query.intentHash)).size < hashes.length) {
+      await upstream.asks(() => true);
+    }
+    const second = await startDaemon(config);
+    later(() => second.daemon.close());
+    await first.kill();
+    hangs = false;
+    await hook.until((events) => new Set(events.map(({ data }) => data.subject.id)).size === hashes.length);
+  });
+});

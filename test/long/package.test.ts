@@ -1,0 +1,159 @@
+import { execFile } from 'node:child_process';
+import { appendFile, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { makeClone } from '../support/clone.ts';
+import { eventually } from '../support/eventually.ts';
+import { npm } from '../support/npm.ts';
+import { SandboxProcess } from '../support/sandbox-process.ts';
+import { RECEIVER_NAME, Stage } from '../support/stage.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+
+const PACKAGE = z.object({
+  version: z.string(),
+  dependencies: z.record(z.string(), z.string()),
+  devDependencies: z.record(z.string(), z.string()),
+});
+
+/** A package.json, or null where there is none. */
+async function packageIn(folder: string) {
+  const text = await readFile(join(folder, 'package.json'), 'utf8').catch(() => null);
+  return text === null ? null : PACKAGE.partial().parse(JSON.parse(text));
+}
+
+/** What the packages in a folder need beside them. */
+async function neededBy(modules: string): Promise<Set<string>> {
+  const files = await readdir(modules, { recursive: true });
+  const folders = files.filter((file) => file.endsWith('/package.json')).map((file) => dirname(file));
+  const packages = await Promise.all(folders.map((name) => dependenciesIn(join(modules, name))));
+  return new Set(packages.flat());
+}
+
+async function dependenciesIn(path: string): Promise<string[]> {
+  const text = await readFile(join(path, 'package.json'), 'utf8');
+  const { dependencies } = z
+    .object({ dependencies: z.record(z.string(), z.json()).catch({}) })
+    .parse(JSON.parse(text));
+  return Object.keys(dependencies);
+}
+
+let folder = '';
+let tarball = '';
+/** Where `npm install --global` has put the package and its command. */
+let installed = '';
+let command = '';
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'intentwatch-package-'));
+  const clone = join(folder, 'clone');
+  await mkdir(clone);
+  await makeClone(clone);
+  const before = await readdir(clone);
+  await npm(['pack', '--pack-destination', folder], clone);
+  expect(await readdir(clone)).toEqual(before);
+  const name = (await readdir(folder)).find((file) => file.endsWith('.tgz')) ?? 'none';
+  tarball = join(folder, name);
+
+  const prefix = join(folder, 'prefix');
+  await npm(['install', '--global', '--prefix', prefix, '--omit=dev', tarball], folder);
+  installed = join(prefix, 'lib/node_modules/intentwatch');
+  command = join(prefix, 'bin/intentwatch');
+});
+
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** The command as a shell finds it, with the Node of this test as the machine's. */
+function installedCommand(stage: Stage, args: readonly string[]) {
+  return stage.command([command, ...args], {
+    PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
+  });
+}
+
+test('the package has JavaScript with types and source maps, and nothing of tests, benchmarks and the demo', async () => {
+  const { stdout } = await promisify(execFile)('tar', ['-tzf', tarball]);
+  const files = stdout.split('\n').map((file) => file.replace(/^package\//, ''));
+  for (const expected of [
+    ...['bin/intentwatch.mjs', 'dist/main.js', 'dist/main.js.map', 'dist/domain/events/event.d.ts'],
+    ...[
+      'dist/store/commands/commit-10.lua',
+      'dist/store/commands/include/plan.lua',
+      'dist/sandbox/sandbox.js',
+    ],
+    // The program of threads, which nothing imports.
+    'dist/thread-program.js',
+    ...['config/schema.json', 'packaging/systemd/intentwatch.service', 'LICENSE'],
+  ]) {
+    expect(files).toContain(expected);
+  }
+  expect(
+    files.filter((file) => /^(src|test|bench|scripts|examples|node_modules|dist\/demo)\//.test(file)),
+  ).toEqual([]);
+  expect(files.filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))).toEqual([]);
+});
+
+test('it is installed with the dependencies that it names, and none that only development needs', async () => {
+  const { dependencies = {}, devDependencies = {} } = (await packageIn(ROOT)) ?? {};
+  const found = async (name: string) => (await packageIn(join(installed, 'node_modules', name)))?.version;
+  for (const [name, version] of Object.entries(dependencies)) {
+    expect([name, await found(name)]).toEqual([name, version]);
+  }
+  // Of some that development needs, those that run have need as well.
+  const needed = await neededBy(join(installed, 'node_modules'));
+  for (const name of Object.keys(devDependencies)) {
+    if (!needed.has(name)) expect([name, await found(name)]).toEqual([name, undefined]);
+  }
+});
+
+test('its command checks a config, serves a sandbox, and starts a daemon whose webhook arrives and verifies', async ({
+  onTestFinished,
+}) => {
+  const stage = new Stage(onTestFinished);
+  const flags = [
+    '--port=0',
+    '--control-port=0',
+    '--transfers-per-second=3',
+    '--time-scale=20',
+    '--wallets=2',
+  ];
+  const sandbox = await SandboxProcess.of(await installedCommand(stage, ['sandbox', ...flags]));
+  const { wallets, quotes } = await sandbox.subjects();
+  const receiver = await stage.receiver();
+  const config = await stage.config({
+    upstreamUrl: sandbox.url,
+    dataDir: await stage.folder(),
+    receiver,
+    subscriptions: [{ name: 'treasury', wallets, quotes, receivers: [RECEIVER_NAME] }],
+  });
+
+  const check = await installedCommand(stage, ['check', '--config', config]);
+  expect(await check.ending()).toMatchObject({ code: 0 });
+  expect(check.stdout.join('\n')).toContain('ok, 1 receiver, 1 subscription');
+
+  const daemon = await installedCommand(stage, ['start', '--config', config]);
+  await daemon.line(/"msg":"daemon.started"/);
+  await eventually('a webhook', () => receiver.received.length > 0);
+  expect(receiver.received[0]).toMatchObject({ verified: true });
+
+  // So large that it is read in a thread.
+  await appendFile(config, `# ${'-'.repeat(100_000)}\nretention: 31d\n`);
+  daemon.send('SIGHUP');
+  await daemon.line(/"msg":"config.reload/);
+  expect(daemon.stdout.join('\n')).toContain('"msg":"config.reloaded"');
+  expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
+});
+
+test('its command says its version, and where the demo is', async ({ onTestFinished }) => {
+  const stage = new Stage(onTestFinished);
+  const version = (await packageIn(ROOT))?.version;
+  const said = await installedCommand(stage, ['--version']);
+  expect(await said.ending()).toMatchObject({ code: 0 });
+  expect(said.stdout).toEqual([version]);
+
+  const demo = await installedCommand(stage, ['demo']);
+  expect(await demo.ending()).toMatchObject({ code: 1 });
+  expect(demo.stderr).toEqual([expect.stringMatching(/^intentwatch: the demo .* npm run demo$/)]);
+});
