@@ -213,10 +213,12 @@ class BenchReceiver {
     });
   });
   answer: (request: IncomingMessage, response: ServerResponse) => void = ok;
+  rpcRequests = 0;
 
   constructor(rpc: { result: string }) {
     this.#http = createServer((request, response) => {
       if (request.url !== '/rpc') return this.answer(request, response);
+      this.rpcRequests += 1;
       response.writeHead(200, { 'content-type': 'application/json' });
       response.end(`{"jsonrpc":"2.0","id":1,"result":${rpc.result}}`);
     });
@@ -357,7 +359,9 @@ const checked = (name: string, result: () => string): Input => ({
   name,
   send: async (stage) => {
     stage.rpc.result = result();
+    const before = stage.receiver.rpcRequests;
     await fill(stage, 1, { destinationTx: PAYMENT });
+    if (stage.receiver.rpcRequests === before) console.log('  the RPC endpoint was not asked');
   },
 });
 
