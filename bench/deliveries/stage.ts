@@ -9,9 +9,9 @@ import { claimRoot } from '../../src/domain/subjects/claim.ts';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import { type RedisClient, SCHEMA_VERSION } from '../../src/store/commands.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
-import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { eventually } from '../../test/support/eventually.ts';
+import { logEntries } from '../../test/support/log-entries.ts';
 import { Program } from '../../test/support/program.ts';
 import { RedisProcess } from '../../test/support/redis-process.ts';
 import { cpuMsOf } from '../polls/cpu.ts';
@@ -154,18 +154,11 @@ export class Stage {
 
   /** The events of the log, each with its entry's time (Unix ms). */
   async committed(): Promise<{ id: string; subject: string; atMs: number }[]> {
-    const log = new EventLog(this.#client, this.#keys);
-    const found: { id: string; subject: string; atMs: number }[] = [];
-    for (let last = '0-0'; ; ) {
-      const entries = await log.after(last, AT_ONCE);
-      for (const entry of entries) {
-        if (entry.kind !== 'event') continue;
-        const { id, data } = entry.event;
-        found.push({ id, subject: data.subject.id, atMs: Number.parseInt(entry.id, 10) });
-      }
-      last = entries.at(-1)?.id ?? last;
-      if (entries.length < AT_ONCE) return found;
-    }
+    return (await logEntries(this.#client, this.#keys)).flatMap((entry) => {
+      if (entry.kind !== 'event') return [];
+      const { id, data } = entry.event;
+      return [{ id, subject: data.subject.id, atMs: Number.parseInt(entry.id, 10) }];
+    });
   }
 
   /** When the delivery of each event was opened (Unix ms), by the daemon's log. */

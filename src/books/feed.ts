@@ -79,10 +79,10 @@ export class Feed {
     let place = this.#place ?? (await this.#books.place()) ?? (await this.#begin(nowMs));
     const broke = await findBreak(place, this.#sources.events);
     if (broke !== null) place = await this.#passBreak(place, broke, nowMs);
-    const entries = await this.#sources.events.after(place.entry, BATCH);
+    const { entries, more } = await this.#sources.events.after(place.entry, BATCH);
     const batch = await readBatch(entries, this.#sources.events);
     const seen = await this.#seen(batch.facts);
-    const isAtEnd = entries.length < BATCH && batch.stoppedBy === null;
+    const isAtEnd = !more && batch.stoppedBy === null;
     const isWorthNoting = batch.last !== null || (isAtEnd && nowMs - place.readMs >= NOTE_EVERY_MS);
     let taken = 0;
     if (isWorthNoting) {
@@ -129,11 +129,13 @@ export class Feed {
   async #begin(nowMs: number): Promise<Place> {
     const { events } = this.#sources;
     const { zone } = this.#rules;
-    const [log, trimmed, [first]] = await Promise.all([
-      events.ensureName(),
-      events.trimmed(),
-      events.after('0-0', 1),
-    ]);
+    const [
+      log,
+      trimmed,
+      {
+        entries: [first],
+      },
+    ] = await Promise.all([events.ensureName(), events.trimmed(), events.after('0-0', 1)]);
     const firstMs = first === undefined ? nowMs : Number(first.id.split('-')[0]);
     const openedMs = dayAt(firstMs, zone).fromMs;
     return this.#books.begin({

@@ -96,8 +96,10 @@ export async function eventsAfter(
   let reached = after;
   for (let read = 0; read < MOST_READ; ) {
     const count = Math.min(limit * 2, MOST_READ);
-    const all = await events.after(reached, count);
-    const entries = end === null ? all : all.filter(({ id }) => compareEntries(id, end) <= 0);
+    const piece = await events.after(reached, count);
+    const entries =
+      end === null ? piece.entries : piece.entries.filter(({ id }) => compareEntries(id, end) <= 0);
+    const isLast = !piece.more || entries.length < piece.entries.length;
     const batch = await readBatch(entries, events);
     if (batch.stoppedBy !== null && batch.read === 0 && found.length === 0)
       throw newerEntry(batch.stoppedBy.id);
@@ -106,7 +108,9 @@ export async function eventsAfter(
       if (found.length === limit) return { events: found, reached: one.entry, more: true };
     }
     reached = batch.last ?? reached;
-    if (batch.stoppedBy !== null || entries.length < count) return { events: found, reached, more: false };
+    if (batch.stoppedBy !== null || isLast) return { events: found, reached, more: false };
+    // What was cut off for its size is a page by itself.
+    if (entries.length < count) break;
     read += entries.length;
   }
   return { events: found, reached, more: true };
@@ -128,8 +132,9 @@ export async function eventsBefore(
   let reached = before;
   for (let read = 0; read < MOST_READ; ) {
     const count = Math.min(limit * 2, MOST_READ);
-    const all = await events.before(reached, count);
-    const entries = all.filter(({ id }) => compareEntries(id, end) > 0);
+    const piece = await events.before(reached, count);
+    const entries = piece.entries.filter(({ id }) => compareEntries(id, end) > 0);
+    const isLast = !piece.more || entries.length < piece.entries.length;
     // One by one: what cannot be read is passed over, and says nothing of those before it.
     const batches = await Promise.all(entries.map((entry) => readBatch([entry], events)));
     const facts = batches.flatMap((batch) => batch.facts);
@@ -138,7 +143,8 @@ export async function eventsBefore(
       if (found.length === limit) return { events: found, reached: one.entry, more: true };
     }
     reached = entries.at(-1)?.id ?? reached;
-    if (entries.length < count) return { events: found, reached, more: false };
+    if (isLast) return { events: found, reached, more: false };
+    if (entries.length < count) break;
     read += entries.length;
   }
   return { events: found, reached, more: true };

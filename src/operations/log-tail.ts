@@ -56,9 +56,8 @@ export class LogTail {
       const last = this.#newest ?? (await this.#events.newest());
       this.#newest = last;
       this.#wake(last);
-      const options = { blocking: this.#blocking, count: 1_000, waitMs: READ_MS };
-      const entries = await this.#events.awaitAfter(last, options);
-      this.#newest = entries.at(-1)?.id ?? last;
+      const isMore = await this.#events.awaitAfter(last, { blocking: this.#blocking, waitMs: READ_MS });
+      this.#newest = isMore ? await this.#events.newest() : last;
       this.#wake(this.#newest);
     } catch {
       // Redis is away, which its monitor tells; whoever waits is told when its time is over.

@@ -161,12 +161,13 @@ async function behindCursor(
   { cursor, counted }: { cursor: string | null; counted: number },
   { stores: { events, registry }, directory }: OperationParts,
 ): Promise<{ count: number; isMore: boolean; oldestMs: number | null }> {
-  const entries = cursor === null ? [] : await events.after(cursor, counted);
+  const { entries, more } =
+    cursor === null ? { entries: [], more: false } : await events.after(cursor, counted);
   const { facts } = await readBatch(entries, events);
   const entitled = await entitledTo(receiver, facts, { registry, directory });
   const [first] = entitled;
   const oldestMs = first === undefined ? null : Number(first.at.split('-')[0]);
-  return { count: entitled.length, isMore: entries.length === counted, oldestMs };
+  return { count: entitled.length, isMore: more, oldestMs };
 }
 
 /** Makes no more attempts, and opens nothing, until the receiver is resumed. Returns whether that changed anything. */

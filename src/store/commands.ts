@@ -4,6 +4,9 @@ import type { Cluster, Redis, Result } from 'ioredis';
 /** A connection to a Redis server, a Sentinel group (both `Redis`) or a Cluster. */
 export type RedisClient = Redis | Cluster;
 
+/** An entry of a stream: its id, and names and values of its fields by turns. */
+export type LogRow = [id: string, fields: string[]];
+
 declare module 'ioredis' {
   interface RedisCommander<Context> {
     iwCommit(...keysAndArgs: string[]): Result<[string, string, string], Context>;
@@ -67,6 +70,7 @@ declare module 'ioredis' {
     iwReopenLeft(...keysAndArgs: string[]): Result<number, Context>;
     iwTrimChecks(...keysAndArgs: string[]): Result<number, Context>;
     iwReport(...keysAndArgs: string[]): Result<number, Context>;
+    iwReadLog(...keysAndArgs: string[]): Result<[LogRow[], 0 | 1], Context>;
     iwAppendEvent(...keysAndArgs: string[]): Result<string, Context>;
   }
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Event } from '../domain/events/event.ts';
-import type { RedisClient } from './commands.ts';
+import type { LogRow, RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { type LogEntry, parseEntry } from './log-entry.ts';
 import { unmatchedBefore } from './unmatched.ts';
@@ -10,6 +10,15 @@ const MOST_READ = 1_500;
 
 /** How many bytes the stored texts of these entries have at most, as UTF-8; an entry of 4 kB is usual. */
 export const MOST_READ_BYTES = 8_388_608;
+
+/**
+ * No further entry is read into a piece of the log that has so many bytes: 500 usual ones fit. A record of the upstream
+ * may have 1 MiB, and hundreds of these at once would hold the event loop up for seconds.
+ */
+const MOST_PIECE_BYTES = 2_097_152;
+
+/** Entries of the log that follow each other. `more`: there may be more behind them that was asked for. */
+export type LogPiece = { entries: LogEntry[]; more: boolean };
 
 /** The event log: one Redis Stream, the outbox and the history at once. */
 export class EventLog {
@@ -25,19 +34,17 @@ export class EventLog {
     this.#keys = keys;
   }
 
-  /** The entries after one, oldest first. */
-  async after(entry: string, count: number): Promise<LogEntry[]> {
-    const rows = await this.#redis.xrange(this.#keys.events, `(${entry}`, '+', 'COUNT', count);
-    return rows.map(([id, fields]) => this.read(id, fields));
+  /** The entries after one, oldest first: at most so many, fewer where they are large. */
+  async after(entry: string, count: number): Promise<LogPiece> {
+    return this.#piece({ from: `(${entry}`, to: '+', count, order: '' });
   }
 
-  /** Waits on a connection of its own for entries after one, at most so long. Returns those that there are then. */
+  /** Waits on a connection of its own for an entry after one, at most so long. Returns whether there is one. */
   async awaitAfter(
     entry: string,
-    { blocking, count, waitMs }: { blocking: RedisClient; count: number; waitMs: number },
-  ): Promise<LogEntry[]> {
-    const found = await blocking.xread('COUNT', count, 'BLOCK', waitMs, 'STREAMS', this.#keys.events, entry);
-    return (found ?? []).flatMap(([, rows]) => rows.map(([id, fields]) => this.read(id, fields)));
+    { blocking, waitMs }: { blocking: RedisClient; waitMs: number },
+  ): Promise<boolean> {
+    return (await blocking.xread('COUNT', 1, 'BLOCK', waitMs, 'STREAMS', this.#keys.events, entry)) !== null;
   }
 
   /** What stands at an entry; null when it was trimmed. */
@@ -105,11 +112,9 @@ export class EventLog {
     return this.name();
   }
 
-  /** The entries before one, newest first. */
-  async before(entry: string, count: number): Promise<LogEntry[]> {
-    const from = entry === '+' ? '+' : `(${entry}`;
-    const rows = await this.#redis.xrevrange(this.#keys.events, from, '-', 'COUNT', count);
-    return rows.map(([id, fields]) => this.read(id, fields));
+  /** The entries before one, newest first: at most so many, fewer where they are large. */
+  async before(entry: string, count: number): Promise<LogPiece> {
+    return this.#piece({ from: entry === '+' ? '+' : `(${entry}`, to: '-', count, order: 'backward' });
   }
 
   /** What stands at several entries, in their order; null for what was trimmed. */
@@ -117,10 +122,27 @@ export class EventLog {
     return Promise.all(entries.map((entry) => this.at(entry)));
   }
 
-  /** The entries after one and before another, oldest first, up to a bound. */
-  async between(after: string, { before, count }: { before: string; count: number }): Promise<LogEntry[]> {
-    const rows = await this.#redis.xrange(this.#keys.events, `(${after}`, `(${before}`, 'COUNT', count);
-    return rows.map(([id, fields]) => this.read(id, fields));
+  /** The entries after one and before another, oldest first: at most so many, fewer where they are large. */
+  async between(after: string, { before, count }: { before: string; count: number }): Promise<LogPiece> {
+    return this.#piece({ from: `(${after}`, to: `(${before}`, count, order: '' });
+  }
+
+  async #piece(asked: {
+    from: string;
+    to: string;
+    count: number;
+    order: '' | 'backward';
+  }): Promise<LogPiece> {
+    const { from, to, count, order } = asked;
+    const [rows, more] = await this.#redis.iwReadLog(
+      this.#keys.events,
+      from,
+      to,
+      String(count),
+      String(MOST_PIECE_BYTES),
+      order,
+    );
+    return { entries: rows.map(([id, fields]: LogRow) => this.read(id, fields)), more: more === 1 };
   }
 }
 

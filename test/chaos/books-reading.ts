@@ -1,9 +1,9 @@
 import pg from 'pg';
 import { REPORT, type Report } from '../../src/domain/books/report-schema.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
-import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import type { LogEntry } from '../../src/store/log-entry.ts';
+import { logEntries } from '../support/log-entries.ts';
 import { Program } from '../support/program.ts';
 import { blindSpots } from './books-blind.ts';
 import { ENV, MAIN, PREFIX } from './books-parts.ts';
@@ -19,7 +19,7 @@ type Say = (line: string) => void;
 export async function readLog(url: string): Promise<LogEntry[]> {
   const client = connect({ kind: 'server', url });
   try {
-    return await new EventLog(client, new Keys(PREFIX)).after('0-0', 1_000_000);
+    return await logEntries(client, new Keys(PREFIX));
   } finally {
     await disconnect(client);
   }

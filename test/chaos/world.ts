@@ -71,7 +71,7 @@ export async function drained(
     const log = new EventLog(client, keys);
     const backlog = new Backlog(client, keys);
     const read = async (): Promise<Event[]> =>
-      (await log.after('0-0', 1_000_000)).flatMap((entry) => (entry.kind === 'event' ? [entry.event] : []));
+      (await logEntries(client, keys)).flatMap((entry) => (entry.kind === 'event' ? [entry.event] : []));
     const isDrained = async (): Promise<boolean> => {
       const told = new Map((await read()).map(({ data }) => [data.subject.id, data.status]));
       if ([...wanted.last].some(([subject, status]) => told.get(subject) !== status)) return false;

@@ -20,6 +20,7 @@ import {
   txOf,
 } from '../support/checks-stage.ts';
 import { eventually } from '../support/eventually.ts';
+import { logEntries } from '../support/log-entries.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
 let redis: RedisClient;
@@ -617,7 +618,7 @@ describe('the feed', () => {
     expect(await feed.oldestUnreadMs()).toBeNull();
     await filled(1);
     await filled(2);
-    const [first] = await stage.log.after('0-0', 1);
+    const [first] = await logEntries(stage.redis, stage.keys);
     expect(await feed.oldestUnreadMs()).toBe(Number(first?.id.split('-')[0]));
     feed.start();
     await eventually('all was read', async () => (await feed.oldestUnreadMs()) === null);

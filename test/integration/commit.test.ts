@@ -10,7 +10,6 @@ import { commitDue } from '../../src/queues/polls/commit-flagged.ts';
 import { type CommitParts, commitRecord, planOf, type Taken } from '../../src/queues/polls/commit-record.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
-import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { LearnedStore } from '../../src/store/learned.ts';
 import { eventOf, type LogEntry } from '../../src/store/log-entry.ts';
@@ -19,6 +18,7 @@ import { Registry } from '../../src/store/registry.ts';
 import { type Known, SubjectStore } from '../../src/store/subjects.ts';
 import { commitParts } from '../support/commit-parts.ts';
 import { testPrefix } from '../support/daemon.ts';
+import { logEntries } from '../support/log-entries.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
 const HASH = hashOf(7);
@@ -101,7 +101,7 @@ async function take(
 }
 
 async function log(): Promise<LogEntry[]> {
-  return new EventLog(redis, keys).after('0-0', 1_000);
+  return logEntries(redis, keys);
 }
 
 async function eventTypes(): Promise<string[]> {

@@ -1,6 +1,6 @@
 import { expect, inject, test } from 'vitest';
 import { connect, disconnect } from '../../src/store/connection.ts';
-import { EventLog, MOST_READ_BYTES } from '../../src/store/event-log.ts';
+import { EventLog, type LogPiece, MOST_READ_BYTES } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { testPrefix } from '../support/daemon.ts';
 
@@ -32,6 +32,41 @@ test('entries of the log are held up to 8 MiB, and up to 1,500', async () => {
     expect(held(huge, readAll(huge, { count: 1, bytes: MOST_READ_BYTES + 2 }))).toBe(0);
     // What came before it is forgotten, and what comes after it is held as ever.
     expect(held(huge, readAll(huge, { count: 3, bytes: 1_000 }))).toBe(3);
+  } finally {
+    await disconnect(redis);
+  }
+});
+
+test('a piece of the log ends once it has 2 MiB, in either order; small entries come by their number', async () => {
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  try {
+    const keys = new Keys(testPrefix());
+    const log = new EventLog(redis, keys);
+    // The second of three pieces is the one with large entries.
+    const sizes = [...Array(10).fill(100), ...Array(10).fill(900_000), ...Array(10).fill(100)];
+    for (const [index, size] of sizes.entries()) {
+      await redis.xadd(keys.events, `${index + 1}-0`, 'text', 'x'.repeat(size));
+    }
+    const all = sizes.map((_, index) => `${index + 1}-0`);
+    const read = async (next: (last: string | null) => Promise<LogPiece>): Promise<string[][]> => {
+      const pieces: string[][] = [];
+      for (let more = true; more; ) {
+        const piece = await next(pieces.at(-1)?.at(-1) ?? null);
+        pieces.push(piece.entries.map(({ id }) => id));
+        ({ more } = piece);
+      }
+      return pieces;
+    };
+    const forward = await read((last) => log.after(last ?? '0-0', 200));
+    expect(forward.flat()).toEqual(all);
+    expect(forward.map(({ length }) => length)).toEqual([16, 4, 10]);
+    const backward = await read((last) => log.before(last ?? '+', 200));
+    expect(backward.flat()).toEqual(all.toReversed());
+    const between = await read((last) => log.between(last ?? '5-0', { before: '12-0', count: 4 }));
+    expect(between).toEqual([all.slice(5, 9), all.slice(9, 11)]);
+    expect((await log.after('20-0', 10)).more).toBe(true);
+    expect((await log.after('20-0', 11)).more).toBe(false);
+    expect(await log.after('30-0', 11)).toEqual({ entries: [], more: false });
   } finally {
     await disconnect(redis);
   }

@@ -2,9 +2,9 @@ import { describe, expect, inject, test } from 'vitest';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
-import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { eventually } from '../support/eventually.ts';
+import { logEntries } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 import {
   chainsWith,
@@ -49,7 +49,7 @@ describe('a transfer whose quote was handed over', () => {
       'the intent is polled no more',
       async () => (await redis.hexists(`${keys.plan('status')}:items`, intent)) === 0,
     );
-    const log = await new EventLog(redis, keys).after('0-0', 100);
+    const log = await logEntries(redis, keys);
     return log.flatMap((entry) =>
       entry.kind === 'event' && entry.event.data.subject.id === intent ? [entry.event.type] : [],
     );

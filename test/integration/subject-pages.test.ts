@@ -4,13 +4,13 @@ import { z } from 'zod';
 import { deliveryId } from '../../src/domain/events/delivery-id.ts';
 import { asSubjectId, type SubjectId } from '../../src/domain/subjects/subject.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
-import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { ReplayStore } from '../../src/store/replays.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { callApi } from '../support/api-stage.ts';
 import { type TestConfig, testPrefix } from '../support/daemon.ts';
 import { Hook } from '../support/hook.ts';
+import { logEntries } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 import { shownCommands } from '../support/redis-commands.ts';
 import { reloadable } from '../support/reloadable.ts';
@@ -182,8 +182,7 @@ describe('a timeline', () => {
   test('has only what is in the log, and so has the list behind it', async () => {
     const one = await desk(1);
     for (let sequence = 1; sequence <= 5; sequence += 1) await one.commit(sequence);
-    const log = new EventLog(one.redis, one.keys);
-    const [, , third] = await log.after('0-0', 5);
+    const [, , third] = await logEntries(one.redis, one.keys);
     const thirdId = third?.id ?? '';
     await one.redis.set(one.keys.trimmed, thirdId);
     await one.redis.xtrim(one.keys.events, 'MINID', '=', thirdId);

@@ -83,7 +83,10 @@ async function thousandTransitions(
   const last = await disturb({ redis, daemon, restartDaemon: () => stage.daemon(file) });
   const backMs = Date.now();
   await withRedis(redis, (client) =>
-    eventually('a commit', async () => (await new EventLog(client, KEYS).after(`${backMs}`, 1)).length > 0),
+    eventually(
+      'a commit',
+      async () => (await new EventLog(client, KEYS).after(`${backMs}`, 1)).entries.length > 0,
+    ),
   );
   const mendedMs = Date.now() + RECONNECTED_MS;
   await eventually('1,000 transitions', async () => (await transitions()).length >= 1_000);

@@ -23,6 +23,7 @@ import { SubjectStore } from '../../src/store/subjects.ts';
 import { commitParts } from './commit-parts.ts';
 import { testPrefix } from './daemon.ts';
 import { eventually } from './eventually.ts';
+import { logEntries } from './log-entries.ts';
 import { hashOf } from './scripted-upstream.ts';
 
 /** A chain with endpoints, a token that is known on it, and one that pays. */
@@ -278,7 +279,7 @@ export class ChecksStage {
 
   /** All events, in the order of the log. */
   async events(): Promise<Event[]> {
-    return (await this.log.after('0-0', 100_000)).flatMap((entry) => eventOf(entry) ?? []);
+    return (await logEntries(this.redis, this.keys)).flatMap((entry) => eventOf(entry) ?? []);
   }
 
   /** The events that tell what the chain says. */

@@ -2,9 +2,9 @@ import { inject } from 'vitest';
 import { isOperatorKind } from '../../src/domain/events/event-types.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
-import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { eventually } from './eventually.ts';
+import { logEntries } from './log-entries.ts';
 
 /** How long nothing may arrive, or no transfer end, while something should: a machine may be slow, but not stand still. */
 const STILL_MS = 240_000;
@@ -60,9 +60,8 @@ export async function toldAndFound<T>(
   { events, find }: { events: number; find: () => Promise<T[]> },
 ): Promise<{ told: string[]; found: T[] }> {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
-  const log = new EventLog(redis, new Keys(prefix));
   const logged = async (): Promise<string[]> =>
-    (await log.after('0-0', 1_000_000)).flatMap((entry) =>
+    (await logEntries(redis, new Keys(prefix))).flatMap((entry) =>
       entry.kind === 'event' && !isOperatorKind(entry.event.data.subject.kind) ? [entry.event.id] : [],
     );
   try {

@@ -42,5 +42,11 @@ export async function appendEvents(
 
 /** The whole log, oldest first. */
 export async function logEntries(redis: RedisClient, keys: Keys): Promise<LogEntry[]> {
-  return new EventLog(redis, keys).after('0-0', 1_000_000);
+  const log = new EventLog(redis, keys);
+  const found: LogEntry[] = [];
+  for (;;) {
+    const { entries, more } = await log.after(found.at(-1)?.id ?? '0-0', 10_000);
+    found.push(...entries);
+    if (!more) return found;
+  }
 }

@@ -64,7 +64,9 @@ export class CheckFeed {
     const [stored, name] = await Promise.all([checks.cursor(), events.name()]);
     if (stored === '') return null;
     const [, known = '', read = ''] = CURSOR.exec(stored) ?? [];
-    const [unread] = await events.after(known === name ? read : '0-0', 1);
+    const {
+      entries: [unread],
+    } = await events.after(known === name ? read : '0-0', 1);
     return unread === undefined ? null : Number(unread.id.split('-')[0]);
   }
 
@@ -102,7 +104,7 @@ export class CheckFeed {
     const place = await this.#placeOf(from);
     if (place.isNew) await checks.feed({ token, from, to: place.cursor(place.entry) }, []);
     if (place.isNew) return 'more';
-    const entries = await events.after(place.entry, BATCH);
+    const { entries, more } = await events.after(place.entry, BATCH);
     const newer = entries.findIndex((entry) => entry.kind === 'unreadable' && isOfNewerVersion(entry));
     const readable = newer === -1 ? entries : entries.slice(0, newer);
     const last = readable.at(-1);
@@ -116,7 +118,7 @@ export class CheckFeed {
       await this.#standAside(stopped);
       return 'aside';
     }
-    return entries.length === BATCH ? 'more' : 'quiet';
+    return more ? 'more' : 'quiet';
   }
 
   /** Where the cursor stands. It says where entries went away before they were read; `isNew`: the cursor is to be set there. */

@@ -1,6 +1,6 @@
 import { MOST_OPEN } from '../../store/backlog.ts';
 import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
-import type { LogEntry } from '../../store/log-entry.ts';
+import type { LogPiece } from '../../store/event-log.ts';
 import type { Standing } from '../../store/relay-lease.ts';
 import { type Entitlement, entitlements } from './entitlements.ts';
 import { type LogBatch, NewerEntryError, readBatch } from './log-batch.ts';
@@ -26,7 +26,7 @@ export type HeldLease = {
 /** What stands after an entry of the log and was read already, up to a batch, with the subscriptions that it names. */
 export type Ahead = {
   after: string;
-  entries: readonly LogEntry[];
+  piece: LogPiece;
   subscriptions: ReadonlyMap<string, StoredSubscription>;
 };
 
@@ -57,7 +57,7 @@ export async function follow(
 ): Promise<Followed | 'fenced' | NewerEntryError> {
   const { stores, directory } = parts;
   const { events, lease, registry } = stores;
-  const entries = ahead?.entries ?? (await events.after(cursor, BATCH));
+  const { entries, more } = ahead?.piece ?? (await events.after(cursor, BATCH));
   const batch = await readBatch(entries, events);
   if (batch.last === null) {
     return batch.stoppedBy === null ? { reached: cursor, more: false } : new NewerEntryError(batch.stoppedBy);
@@ -94,7 +94,7 @@ export async function follow(
   if ((await Promise.all(atOnce)).includes(false)) return 'fenced';
   if (passed.length > 0 && !(await lease.advance(token, passed, batch.last))) return 'fenced';
   // One that stood still before what only a newer version can read is told of that by the next round.
-  return { reached: batch.last, more: entries.length === BATCH || batch.stoppedBy !== null || isBehind };
+  return { reached: batch.last, more: more || batch.stoppedBy !== null || isBehind };
 }
 
 /** The entry up to which some events were taken. An entry names one event: none is cut in two. */

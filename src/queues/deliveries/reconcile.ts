@@ -135,10 +135,17 @@ export class Reconcile {
     if (cursor === null || Number(cursor.split('-')[0]) >= beforeMs) {
       return { count: givenUp, cursor: cursor ?? '' };
     }
-    const entries = await events.between(cursor, { before: `${beforeMs}-0`, count: COUNTED });
-    const { facts } = await readBatch(entries, events);
-    const entitled = await entitledTo(receiver, facts, { registry, directory });
-    return { count: givenUp + entitled.length, cursor };
+    let count = givenUp;
+    let from = cursor;
+    for (let left = COUNTED, more = true; more && left > 0; ) {
+      const piece = await events.between(from, { before: `${beforeMs}-0`, count: left });
+      const { facts } = await readBatch(piece.entries, events);
+      count += (await entitledTo(receiver, facts, { registry, directory })).length;
+      left -= piece.entries.length;
+      from = piece.entries.at(-1)?.id ?? from;
+      ({ more } = piece);
+    }
+    return { count, cursor };
   }
 
   /** Notices a Redis that was emptied, and another process that runs a newer config. */

@@ -48,7 +48,7 @@ export class Relay {
   /** The receivers of the last round. */
   #names: readonly string[] = [];
   /** What ended the wait before this round. */
-  #came: Pick<Ahead, 'after' | 'entries'> | null = null;
+  #came: Pick<Ahead, 'after' | 'piece'> | null = null;
 
   constructor(parts: RelayParts, { blocking }: Waiting) {
     this.#parts = parts;
@@ -130,7 +130,7 @@ export class Relay {
       registry.receivers(),
       replaysUnderWay(replays),
       lease.standing(names),
-      registry.subscriptions((came?.entries ?? []).flatMap(rootsOf)),
+      registry.subscriptions((came?.piece.entries ?? []).flatMap(rootsOf)),
     ]);
     const nowMs = performance.now();
     const known = new Map<string, StoredReceiver>();
@@ -180,8 +180,9 @@ export class Relay {
       await this.#rest(QUIET_MS);
       return;
     }
-    const entries = await events.awaitAfter(newest, { blocking: this.#blocking, count: BATCH, waitMs: ms });
-    if (entries.length > 0) this.#came = { after: newest, entries };
+    if (!(await events.awaitAfter(newest, { blocking: this.#blocking, waitMs: ms }))) return;
+    const piece = await events.after(newest, BATCH);
+    if (piece.entries.length > 0) this.#came = { after: newest, piece };
   }
 
   /** Ends the round under way and gives the lease back. */

@@ -38,9 +38,8 @@ export async function takeReplay(
   const replay = await replays.read(id);
   if (replay === null || (await backlog.counts(receiver.name)).pending >= MOST_PENDING) return false;
   if (replay.places !== null) return takePlaces({ token, receiver, id }, replay.places, parts);
-  const entries = (await events.after(replay.cursor, BATCH)).filter(
-    ({ id }) => compareEntries(id, replay.end) <= 0,
-  );
+  const piece = await events.after(replay.cursor, BATCH);
+  const entries = piece.entries.filter(({ id }) => compareEntries(id, replay.end) <= 0);
   const { facts, read, last, stoppedBy } = await readBatch(entries, events);
   if (stoppedBy !== null && read === 0) throw new NewerEntryError(stoppedBy);
   const wanted = facts.filter(
@@ -49,7 +48,8 @@ export async function takeReplay(
   );
   const entitled = await entitledTo(receiver, wanted, { registry, directory });
   if (!(await openDeliveries({ token, receiver, entitled, replay: id, cursor: null }, parts))) return false;
-  const ended = entries.length < BATCH && stoppedBy === null;
+  const isLast = !piece.more || entries.length < piece.entries.length;
+  const ended = isLast && stoppedBy === null;
   return replays.advance(token, id, { cursor: last ?? replay.end, read, ended });
 }
 

@@ -28,7 +28,7 @@ export async function countUnmatched(
   const { events, registry, unmatched } = stores;
   const from = await unmatched.place();
   const known = ahead?.after === from ? ahead : null;
-  const entries = known?.entries ?? (await events.after(from, BATCH));
+  const { entries, more } = known?.piece ?? (await events.after(from, BATCH));
   const { facts, last } = await readBatch(entries, events);
   if (last === null) return false;
   const matching: Matching = {
@@ -53,7 +53,7 @@ export async function countUnmatched(
     const line = { eventId: event.id, eventType, subject: event.data.subject.id, reason };
     log[isListed(reason) ? 'info' : 'debug'](line, 'event.unmatched');
   }
-  return entries.length === BATCH;
+  return more;
 }
 
 /** Why no receiver gets an event; null for one that a receiver gets. */
