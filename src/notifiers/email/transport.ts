@@ -9,6 +9,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { isLoopbackAddress } from '../../network/refused-addresses.ts';
 import type { NameResolver } from '../../network/resolver.ts';
 import type { Secret } from '../../secret.ts';
+import { limitReplies, tooLong } from './limited-replies.ts';
 
 /** Sends mail, one connection per message, so that an attempt is exactly one try. */
 export type MailTransport = Transporter<SMTPSentMessageInfo, SMTPTransportOptions>;
@@ -38,6 +39,7 @@ export type MailTransportOptions = {
  * says `?ignoreTLS=true` or `?requireTLS=false`.
  */
 export function openMailTransport(parts: MailTransportOptions): MailTransport {
+  limitReplies();
   const { url, timeoutMs, onLogin } = parts;
   const address = new URL(url.reveal());
   for (const name of REFUSED_PARAMETERS) address.searchParams.delete(name);
@@ -95,13 +97,12 @@ function socketMaker({
 }
 
 /**
- * Ends a connection whose replies are too long together: nodemailer limits one reply, and no number of empty ones. A timer
- * counts, since with TLS nobody sees the bytes come on this socket.
+ * Ends a connection that brings too much besides replies, as TLS can. A timer counts, since with TLS nobody sees the bytes
+ * come on this socket.
  */
 function endWhereTooLong(socket: Socket): void {
   const timer = setInterval(() => {
-    if (socket.bytesRead > MOST_BYTES)
-      socket.destroy(new Error(`found replies of more than ${MOST_BYTES} bytes, expected fewer`));
+    if (socket.bytesRead > MOST_BYTES) socket.destroy(tooLong());
   }, COUNT_EVERY_MS);
   socket.once('close', () => clearInterval(timer));
 }
