@@ -1,6 +1,10 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
+import { rpcServer } from '../support/json-rpc-server.ts';
+import { Mailbox } from '../support/mailbox.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { ShippedDaemon } from '../support/shipped-daemon.ts';
 
@@ -67,4 +71,63 @@ test('words of the upstream that are mail addresses or look like secrets are in 
   expect(said).toContain('"status":"[address]"');
   expect(said).toContain('"eventType":"intent.[secret]"');
   expect(said).toContain('"eventType":"intent.pending"');
+});
+
+/** A server that answers every request with 500 and some words. */
+async function refusing(words: string): Promise<string> {
+  const server = createServer((request, response) => {
+    request.resume().once('end', () => response.writeHead(500).end(words));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}
+
+test('words of receivers, mail servers and RPC endpoints that look like secrets are in no log line', async () => {
+  const usdc = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
+  const payment = { chainId: 8453, txHash: hashOf(7), token: usdc, amount: '1000' };
+  let status = 'pending';
+  const upstream = new ScriptedUpstream(({ query }) => ({
+    records: [
+      status === 'filled'
+        ? intentRecord(query.intentHash ?? '', status, 1_763_638_300, { destinationTx: payment })
+        : intentRecord(query.intentHash ?? '', status, 1_763_638_259),
+    ],
+  }));
+  await upstream.start();
+  onTestFinished(() => upstream.close());
+  const mailbox = new Mailbox();
+  mailbox.refuse = () => ({ code: 550, text: '5.1.1 grace@example.com is no user, sk_live_MAILMAILMAIL' });
+  await mailbox.start();
+  onTestFinished(() => mailbox.close());
+  const message = 'ask heidi@example.com for sk_live_RPCRPCRPCRPC';
+  const node = await rpcServer(() => ({ error: { code: -32_000, message } }));
+  onTestFinished(() => node.close());
+  const url = await refusing('write to frank@example.com with sk_live_HOOKHOOKHOOK');
+  const daemon = await ShippedDaemon.of(
+    {
+      baseUrl: upstream.url,
+      receiver: { url },
+      subscription: { intents: [hashOf(1)], receivers: ['backend', 'mail'] },
+      more: {
+        smtp: { url: mailbox.url, from: 'intentwatch@example.com' },
+        chains: { 8453: { rpc: [{ name: 'node', url: `http://127.0.0.1:${node.port}/` }] } },
+      },
+      receivers: [{ name: 'mail', type: 'email', to: ['ivan@example.com'] }],
+    },
+    onTestFinished,
+  );
+  await daemon.start();
+  const told = (msg: string, words: RegExp): boolean =>
+    daemon.said.some((line) => line.includes(`"msg":"${msg}"`) && words.test(line));
+  await eventually('both receivers have refused', () => {
+    return told('delivery.attempted', /"httpStatus":500/) && told('delivery.attempted', /"smtpCode":550/);
+  });
+  status = 'filled';
+  await eventually('the endpoint has refused', () => told('rpc.failed', /error -32000/));
+  const said = daemon.said.join('\n');
+  expect(said).not.toMatch(/frank|grace|heidi|ivan|HOOKHOOK|MAILMAIL|RPCRPC/);
+  // Their other words are there.
+  expect(said).toMatch(/is no user/);
+  expect(said).toContain('error -32000, ask [address] for [secret]');
 });

@@ -15,6 +15,8 @@ export type ShippedConfig = {
   requestsPerSecond?: number;
   redisUrl?: string;
   receiver?: { url: string; events?: string[] };
+  /** Others than the one named `backend`. */
+  receivers?: object[];
   subscription: object;
   more?: object;
 };
@@ -57,6 +59,7 @@ export class ShippedDaemon {
             allowInsecure: true,
             ...(receiver?.events === undefined ? {} : { events: receiver.events }),
           },
+          ...(config.receivers ?? []),
         ],
         subscriptions: [{ name: 'all', receivers: ['backend'], ...subscription }],
         ...more,
