@@ -1,3 +1,4 @@
+import { lookup } from 'node:dns/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
@@ -78,7 +79,7 @@ export class Server {
       api === null ? null : await Access.create(api, () => api.parts()?.operations.stores.sessions ?? null);
     this.#route();
     try {
-      await this.#app.listen({ host, port });
+      await this.#app.listen({ host: await addressToListenOn(host), port });
     } catch (error) {
       throw listenError(error, { host, port });
     }
@@ -207,6 +208,11 @@ function takesBody(config: object): boolean {
 /** The path of a request without its query, which may hold a secret. */
 function pathOf(url: string): string {
   return url.split('?')[0] ?? '';
+}
+
+/** At several addresses of `localhost` the framework listens with a server each, and only the first would have our limits. */
+async function addressToListenOn(host: string): Promise<string> {
+  return host === 'localhost' ? (await lookup(host)).address : host;
 }
 
 /** Why a server could not listen, in the words of the config. `cause` is the system's error. */

@@ -18,6 +18,7 @@ afterEach(async () => {
 
 async function serve(
   options: {
+    host?: string;
     sources?: Partial<MetricSources>;
     readiness?: () => Promise<ReadinessCheck[]>;
     health?: () => ReadinessCheck[];
@@ -47,7 +48,7 @@ async function serve(
     nodeVersion: 'v26.0.0',
   });
   const server = new Server({
-    host: '127.0.0.1',
+    host: options.host ?? '127.0.0.1',
     port: 0,
     metrics,
     readiness: options.readiness ?? (async () => [{ name: 'redis', ok: true, detail: 'reachable' }]),
@@ -317,6 +318,16 @@ describe('starting', () => {
     });
     await expect(second.start()).rejects.toThrow(`server.port ${port} on 127.0.0.1 is in use`);
     await second.close();
+  });
+
+  test('on localhost listens at one of its addresses, which has the limits, and answers by that name', async () => {
+    const { url } = await serve({ host: 'localhost' });
+    expect((await fetch(`${url}/metrics`)).status).toBe(200);
+    const { port } = new URL(url);
+    const answers = await Promise.allSettled(
+      ['127.0.0.1', '[::1]'].map((host) => fetch(`http://${host}:${port}/metrics`)),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   });
 
   test('on a host that is no address of this machine fails with the config key and the host', async () => {
