@@ -21,11 +21,22 @@ const OWN = [
   'daemon.pid',
 ];
 
-/** The rights on everything in a folder but sockets, and on the folder itself (`.`), such as `600`. */
+/**
+ * The rights on everything in a folder but sockets, and on the folder itself (`.`), such as `600`. What is gone before it
+ * is looked at was a file for a moment only.
+ */
 async function rightsIn(folder: string): Promise<Record<string, string>> {
   const names = ['.', ...(await readdir(folder, { recursive: true }))].sort();
-  const all = await Promise.all(names.map(async (name) => [name, await lstat(join(folder, name))] as const));
-  const kept = all.filter(([, found]) => !found.isSocket() && !found.isSymbolicLink());
+  const all = await Promise.all(
+    names.map(async (name) => {
+      const found = await lstat(join(folder, name)).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === 'ENOENT') return null;
+        throw error;
+      });
+      return found === null ? [] : [[name, found] as const];
+    }),
+  );
+  const kept = all.flat().filter(([, found]) => !found.isSocket() && !found.isSymbolicLink());
   return Object.fromEntries(kept.map(([name, { mode }]) => [name, (mode & 0o777).toString(8)]));
 }
 

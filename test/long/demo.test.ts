@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { isRunning, redisPid } from '../support/redis-pid.ts';
 import { Stage } from '../support/stage.ts';
 
@@ -19,6 +20,6 @@ test('the demo serves metrics until Ctrl-C, and then leaves nothing behind', asy
 
   const { code } = await demo.end('SIGINT');
   expect(code, demo.said()).toBe(0);
-  expect(await isRunning(server)).toBe(false);
+  await eventually('its redis-server has ended', async () => !(await isRunning(server)));
   expect(await readdir(folder)).toEqual([]);
 });
