@@ -25,8 +25,15 @@ export type Shown = {
   doneAtMs: number;
 };
 
-/** What the run did beside: how long before the expiry it wants to be warned, and when the daemon was away. */
-export type Conditions = { warnBeforeMs: number; away: readonly { fromMs: number; toMs: number }[] };
+/**
+ * What the run did beside: how long before the expiry it wants to be warned, and when the daemon was away. `committedMs`:
+ * from an answer to the event that it makes on this machine, where the daemon is not away.
+ */
+export type Conditions = {
+  warnBeforeMs: number;
+  away: readonly { fromMs: number; toMs: number }[];
+  committedMs: number;
+};
 
 /** How often each kind of fact was due and shown by answers in time, and how often it was told. `problems`: each fact that was not told once, or did not happen. */
 export type FactsAccount = {
@@ -39,9 +46,6 @@ export type FactsAccount = {
 
 /** The types of which every event must have its reason in what the sandbox was asked to do. */
 const FACTS = /\.(short|expiring|expired|step_failed|refund_sent|error)$/;
-
-/** From an answer to the event that it makes, where the daemon is not away. */
-const COMMITTED_MS = 3_000;
 
 /** Holds what a receiver was told against what the sandbox was asked to do, and what its answers showed of that. */
 export function accountFacts(
@@ -100,7 +104,7 @@ export function accountFacts(
           UNFUNDED.test(showing.status) &&
           !isStale(showing) &&
           showing.atMs >= fromMs + 1_000 &&
-          showing.doneAtMs <= toMs - COMMITTED_MS &&
+          showing.doneAtMs <= toMs - conditions.committedMs &&
           !isAway(showing),
       );
     const isWarned = fundedAtMs === null || fundedAtMs > warnedMs;
@@ -164,7 +168,9 @@ export function accountFacts(
 
   /** Whether the daemon was away, or may have been before it had stored what an answer showed. */
   function isAway({ atMs, doneAtMs }: Shown): boolean {
-    return conditions.away.some(({ fromMs, toMs }) => atMs <= toMs && doneAtMs + COMMITTED_MS >= fromMs);
+    return conditions.away.some(
+      ({ fromMs, toMs }) => atMs <= toMs && doneAtMs + conditions.committedMs >= fromMs,
+    );
   }
 
   function checkFailed({ data: { subject, transfer } }: RenderedEvent): void {

@@ -5,12 +5,17 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Command } from 'commander';
 import { z } from 'zod';
 import { between, chance, integer, pick, type Random, randomStream } from '../../src/sandbox/world/random.ts';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { Keys } from '../../src/store/keys.ts';
+import type { LogEntry } from '../../src/store/log-entry.ts';
 import { ChildDaemon } from '../support/child-daemon.ts';
 import { TestReceiver } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
+import { logEntries } from '../support/log-entries.ts';
 import { Program } from '../support/program.ts';
 import { RedisProcess } from '../support/redis-process.ts';
 import { SANDBOX_KEY, SandboxProcess } from '../support/sandbox-process.ts';
+import { slackOf } from '../support/slow-machine.ts';
 import { keepEvidence } from './evidence.ts';
 import { accountFacts, type FactsAccount, type Ordered, type Shown } from './facts-account.ts';
 
@@ -23,9 +28,12 @@ const MAIN = join(import.meta.dirname, '../../src/main.ts');
 /** Quotes and vaults can be funded for 300 s, divided by this; by half of it when a seed is run again. */
 const TIME_SCALE = 20;
 const WARN_BEFORE_MS = 7_000;
+const PREFIX = 'facts';
 const QUOTES = 14;
 const VAULTS = 5;
-const DRAIN_MS = 60_000;
+const DRAIN_MS = 180_000;
+/** From an answer to the event that it makes, at least; more where the event log shows that the machine takes longer. */
+const COMMITTED_MS = 3_000;
 /** Longer than what failed some times in a row is left alone, and than chains that could not be read are. */
 const TOLD_WITHIN_MS = 400_000;
 
@@ -115,7 +123,7 @@ async function run(seed: number, slower: number): Promise<Outcome> {
     const daemon = new ChildDaemon({
       baseUrl: sandbox.url,
       redisUrl: redis.url,
-      prefix: 'facts',
+      prefix: PREFIX,
       receivers: { hook: { url: receiver.url } },
       subscriptions: [
         { name: 'wallets', wallets, receivers: ['hook'], warnBefore: '7s' },
@@ -151,8 +159,11 @@ async function run(seed: number, slower: number): Promise<Outcome> {
     });
     // What an answer has just shown takes its time to be told: what comes after this moment is not asked for.
     const shown = await shownBy(sandbox);
+    const outages = away.map(({ fromMs, toMs }) => ({ fromMs, untilMs: toMs }));
+    const [entries, showings] = [await logOf(redis), await sandbox.showings()];
+    const committedMs = Math.max(COMMITTED_MS, slackOf({ entries, showings, outages }));
     const taken = (): FactsAccount =>
-      accountFacts(ordered, shown, receiver.events, { warnBeforeMs: WARN_BEFORE_MS, away });
+      accountFacts(ordered, shown, receiver.events, { warnBeforeMs: WARN_BEFORE_MS, away, committedMs });
     // What is still missing then is missing for good, and the account names it.
     await within('everything was told', async () => isReported(taken()));
     const account = taken();
@@ -316,6 +327,15 @@ async function kill(
   await daemon.kill();
   await daemon.start();
   away.push({ fromMs, toMs: Date.now() });
+}
+
+async function logOf({ url }: RedisProcess): Promise<LogEntry[]> {
+  const client = connect({ kind: 'server', url });
+  try {
+    return await logEntries(client, new Keys(PREFIX));
+  } finally {
+    await disconnect(client);
+  }
 }
 
 async function shownBy(sandbox: SandboxProcess): Promise<Shown[]> {

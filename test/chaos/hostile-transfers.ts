@@ -11,8 +11,9 @@ const MOST_LIVING = 12;
 const BIRTH_EVERY_MS = 1_000;
 
 /**
- * A status that a well-formed answer showed stays for so long: no other answer about the transfer is under way by then,
- * so that each status that was shown has to become an event.
+ * A status that a well-formed answer showed stays for so long, and until the same is requested again: that answer has been
+ * taken in by then, on a slow machine too, and no other one about the transfer is under way, so that each status that was
+ * shown has to become an event.
  */
 const STAYS_MS = 5_000;
 
@@ -84,6 +85,8 @@ type Transfer = {
   updatedAt: number;
   /** When an answer first showed its present status; null before that. */
   shownAtMs: number | null;
+  /** What was requested then; null before that, and once it was requested again. */
+  shownBy: string | null;
   /** The record as JSON text. */
   record: string;
 };
@@ -110,7 +113,7 @@ export class HostileTransfers {
       const shownForMs = nowMs - transfer.shownAtMs;
       if (transfer.step === transfer.statuses.length - 1) {
         if (shownForMs >= LINGERS_MS) this.#transfers.delete(transfer.hash);
-      } else if (shownForMs >= STAYS_MS) {
+      } else if (shownForMs >= STAYS_MS && transfer.shownBy === null) {
         this.#setStep(transfer, transfer.step + 1, nowMs);
       }
     }
@@ -124,6 +127,7 @@ export class HostileTransfers {
       step: 0,
       updatedAt: 0,
       shownAtMs: null,
+      shownBy: null,
       record: '',
     };
     this.#setStep(transfer, 0, nowMs);
@@ -145,6 +149,7 @@ export class HostileTransfers {
     transfer.step = step;
     transfer.updatedAt = Math.ceil(nowMs / 1_000);
     transfer.shownAtMs = null;
+    transfer.shownBy = null;
     const id = chance(random, 0.2)
       ? `INTENT:0x${transfer.hash.slice(2).toUpperCase()}`
       : `intent:${transfer.hash}`;
@@ -164,6 +169,12 @@ export class HostileTransfers {
     const query = new URL(path, 'http://upstream').searchParams;
     const found = this.#found(query);
     if (found === null) return null;
+    const listing = `${query.get('intentHash') ?? query.get('wallet')} ${query.get('status')}`;
+    // A poll ends before the next one of the same begins.
+    const isNext = !query.has('cursor');
+    for (const transfer of this.#transfers.values()) {
+      if (isNext && transfer.shownBy === listing) transfer.shownBy = null;
+    }
     const { transfers, nextCursor } = found;
     const records = transfers.map(({ record }) => record);
     const random = this.#random;
@@ -174,7 +185,7 @@ export class HostileTransfers {
     if (transfers.length > 0 && chance(random, BEYOND_SHARE)) return beyond(random, body);
     // The strangers are counted too, as all that comes.
     const isWithin = Buffer.byteLength(body) <= MOST_BYTES && membersOf(body) <= MOST_MEMBERS;
-    if (isWithin) for (const transfer of transfers) this.#note(transfer, nowMs);
+    if (isWithin) for (const transfer of transfers) this.#note(transfer, { nowMs, listing });
     return body;
   }
 
@@ -198,9 +209,10 @@ export class HostileTransfers {
     };
   }
 
-  #note(transfer: Transfer, nowMs: number): void {
+  #note(transfer: Transfer, { nowMs, listing }: { nowMs: number; listing: string }): void {
     if (transfer.shownAtMs !== null) return;
     transfer.shownAtMs = nowMs;
+    transfer.shownBy = listing;
     const subject = `intent:${transfer.hash}`;
     const status = (transfer.statuses[transfer.step] ?? '').toWellFormed();
     this.shown.set(subject, [...(this.shown.get(subject) ?? []), status]);

@@ -40,27 +40,22 @@ export type Delivery = {
 
 type Answer = { at: number; subjects: readonly { id: string; status: string }[] };
 
-/** From an answer to its commit: what a disruption within this time may cut off. */
-const IN_FLIGHT_MS = 1_000;
-
-/**
- * Two requests about one subject that are under way at once: the answer that is stored second is dropped. So long after an
- * answer another one may overtake it, where a run does not measure how slow its machine is.
- */
-const OVERTAKEN_MS = 2_000;
-
 /** From a receiver's answer to our note of it. */
 const NOTE_MS = 2_000;
 
-/** Holds the statuses that answers showed of some subjects against the events of the log. */
+/**
+ * Holds the statuses that answers showed of some subjects against the events of the log. `slackMs`: how long after it was
+ * given an answer may be taken in on this machine. So long after it a disruption may cut it off, and another answer, of a
+ * request that was under way at the same time, may overtake it.
+ */
 export function reckonTelling(input: {
   subjects: ReadonlySet<string>;
   answers: readonly Answer[];
   events: readonly Event[];
   disruptions: readonly Disruption[];
-  overtakenMs?: number;
+  slackMs: number;
 }): Telling {
-  const { subjects, disruptions, overtakenMs = OVERTAKEN_MS } = input;
+  const { subjects, disruptions, slackMs } = input;
   const runs = shownRuns(input.answers, subjects);
   const told = new Map<string, string[]>();
   const telling: Telling = { shown: 0, told: 0, cutOff: 0, overtaken: 0, lost: [], invented: [] };
@@ -89,9 +84,9 @@ export function reckonTelling(input: {
       if (statuses[next] === run.status) {
         telling.told += 1;
         next += 1;
-      } else if (run.atMs.every((atMs) => isCutOff(atMs, disruptions))) {
+      } else if (run.atMs.every((atMs) => isCutOff(atMs, { disruptions, slackMs }))) {
         telling.cutOff += 1;
-      } else if (isOvertaken(run, shown[index + 1], overtakenMs)) {
+      } else if (isOvertaken(run, shown[index + 1], slackMs)) {
         telling.overtaken += 1;
       } else {
         telling.lost.push(`${id} was shown as ${run.status}, told as ${statuses.join(', ') || 'nothing'}`);
@@ -126,8 +121,11 @@ function shownRuns(answers: readonly Answer[], subjects: ReadonlySet<string>): M
   return runs;
 }
 
-function isCutOff(atMs: number, disruptions: readonly Disruption[]): boolean {
-  return disruptions.some(({ fromMs, toMs }) => fromMs - IN_FLIGHT_MS <= atMs && atMs <= toMs);
+function isCutOff(
+  atMs: number,
+  { disruptions, slackMs }: { disruptions: readonly Disruption[]; slackMs: number },
+): boolean {
+  return disruptions.some(({ fromMs, toMs }) => fromMs - slackMs <= atMs && atMs <= toMs);
 }
 
 function isOvertaken(run: Run, next: Run | undefined, withinMs: number): boolean {

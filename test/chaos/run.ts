@@ -12,6 +12,7 @@ import { eventually } from '../support/eventually.ts';
 import { PARTS } from '../support/optional-parts.ts';
 import { RedisProcess } from '../support/redis-process.ts';
 import { SANDBOX_KEY, type SandboxProcess } from '../support/sandbox-process.ts';
+import { slackOf } from '../support/slow-machine.ts';
 import { ChaosDaemon } from './daemon.ts';
 import { hostile } from './hostile.ts';
 import { MailServer } from './mail-server.ts';
@@ -27,6 +28,7 @@ import {
   type Subjects,
   startSandbox,
   watchedOf,
+  wholeLog,
 } from './world.ts';
 
 // Two daemons on one Redis watch a local upstream while everything around them fails at random moments. At the end the
@@ -120,13 +122,19 @@ async function chaos({ seconds, seed }: { seconds: number; seed: number }): Prom
     });
     for (const daemon of daemons) await daemon.terminate();
 
+    const ofDaemons = disruptions.filter(
+      ({ victim }) => victim === 'redis' || daemons.some(({ name }) => name === victim),
+    );
     const telling = reckonTelling({
       subjects: watched,
       answers: await sandbox.answers(),
       events,
-      disruptions: disruptions.filter(
-        ({ victim }) => victim === 'redis' || daemons.some(({ name }) => name === victim),
-      ),
+      disruptions: ofDaemons,
+      slackMs: slackOf({
+        entries: await wholeLog(redis.url),
+        showings: await sandbox.showings(),
+        outages: ofDaemons.map(({ fromMs, toMs }) => ({ fromMs, untilMs: toMs })),
+      }),
     });
     /** What is done to one receiver is no reason for another to get anything twice. */
     const concerns = (victim: string, receiver: string): boolean =>
@@ -208,7 +216,8 @@ function configOf(parts: {
         type: 'webhook',
         url,
         secrets: [secret],
-        timeout: '2s',
+        // Longer than a busy machine takes for an answer: an attempt that is given up comes again.
+        timeout: '10s',
         retries: RETRIES,
         ordering: name === 'in-order' ? 'subject' : 'none',
         allowPrivateNetwork: true,
