@@ -107,7 +107,7 @@ test.skipIf(missing !== null)(
         secrets: [SECRET],
         allowPrivateNetwork: true,
         allowInsecure: true,
-        retries: { delays: Array(30).fill('1s') },
+        retries: { delays: Array(90).fill('1s') },
         ...more,
       };
       expect(await post('/receivers', definition)).toMatchObject({ status: 201 });
@@ -134,13 +134,15 @@ test.skipIf(missing !== null)(
     await make('rebinding');
     await post('/subjects', { kind: 'intent', id: hashOf(1), receivers: ['rebinding'] });
     statuses.set(hashOf(1), 'pending');
-    await eventually('the first webhook', () => called.length === 2);
+    await eventually('the first webhook', () => called.length >= 2);
     answers['rebinding.test'] = { A: ['127.0.0.1'] };
     statuses.set(hashOf(1), 'filled');
     await daemon.line(new RegExp(`"receiver":"rebinding".*${REFUSED}`));
+    const before = called.length;
     answers['rebinding.test'] = { A: [PERMITTED] };
-    await eventually('the second webhook', () => called.length === 3);
-    expect(called).toEqual([PERMITTED, PERMITTED, PERMITTED]);
+    await eventually('the second webhook', () => called.length > before);
+    // One whose answer took too long is sent once more.
+    expect(new Set(called)).toEqual(new Set([PERMITTED]));
 
     // A receiver of the config has no such limit.
     expect((await post('/receivers/backend/test')).text).toContain('"outcome":"delivered"');

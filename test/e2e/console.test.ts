@@ -93,8 +93,10 @@ test.skipIf(CHROMIUM.skip)(
     await expectAccessible(page);
     hooks.broken.answer = () => 204;
     const sent = hooks.broken.came.filter(({ event }) => event.type === 'intent.filled').length;
+    // It is shown for some seconds only: who waits for it begins before.
+    const isSent = page.getByText('Sent to broken once more.').waitFor();
     await pressByKeyboard(page, 'Resend intent.filled to broken');
-    await page.getByText('Sent to broken once more.').waitFor();
+    await isSent;
     await hooks.broken.until(
       (came) => came.filter(({ event }) => event.type === 'intent.filled').length > sent,
     );
@@ -103,8 +105,9 @@ test.skipIf(CHROMIUM.skip)(
     await pressByKeyboard(page, 'Receivers');
     await page.getByRole('heading', { name: 'backend' }).waitFor();
     await expectAccessible(page);
+    const isAnswered = page.getByText('backend answered 204').waitFor();
     await pressByKeyboard(page, 'Send a test event to backend');
-    await page.getByText('backend answered 204').waitFor();
+    await isAnswered;
     await pressByKeyboard(page, 'Pause backend');
     await page.getByRole('button', { name: 'Resume backend' }).waitFor();
     stage.say(hashOf(2), 'filled');

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { atWork } from '../support/at-work.ts';
+import { eventually } from '../support/eventually.ts';
 
 /** Two key presses, and not one that came twice. */
 const APART_MS = 600;
@@ -12,10 +13,17 @@ describe.concurrent('a daemon', () => {
   });
 
   test('ends at once with exit code 130 at a second SIGINT', async ({ onTestFinished }) => {
-    const { daemon } = await atWork(onTestFinished, () => null);
-    daemon.send('SIGINT');
-    await daemon.line(/"msg":"daemon.stopping"/);
-    await new Promise((resolve) => setTimeout(resolve, APART_MS));
-    expect(await daemon.end('SIGINT')).toMatchObject({ code: 130 });
+    // Where this process is held up, the daemon has ended by itself before the second one is sent.
+    await eventually('a second SIGINT in time', async () => {
+      const { daemon } = await atWork(onTestFinished, () => null);
+      daemon.send('SIGINT');
+      await daemon.line(/"msg":"daemon.stopping"/);
+      const stoppingMs = performance.now();
+      await new Promise((resolve) => setTimeout(resolve, APART_MS));
+      const isInTime = performance.now() - stoppingMs < 2 * APART_MS;
+      const { code } = await daemon.end('SIGINT');
+      if (isInTime) expect(code).toBe(130);
+      return isInTime;
+    });
   });
 });

@@ -1,12 +1,16 @@
 import { describe, expect, inject, test } from 'vitest';
 import { account } from '../../src/demo/account.ts';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { Keys } from '../../src/store/keys.ts';
 import { TestReceiver, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
+import { logEntries } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
+import { slackOf } from '../support/slow-machine.ts';
 import { endsOf, lastTold } from '../support/statuses.ts';
 
-const { started, child } = opening();
+const { later, started, child } = opening();
 
 /** Far less than the one clock is off, and more than the clocks of one machine differ. */
 const CLOCKS_MS = 2_000;
@@ -58,11 +62,15 @@ describe('a daemon whose clock is 30 s off', () => {
         .map(({ subject }) => subject),
     );
     const isWatched = (subject: string): boolean => subject.startsWith('intent:') && born.has(subject);
+    const redis = connect({ kind: 'server', url: inject('redisUrl') });
+    later(() => disconnect(redis));
+    const [entries, showings] = [await logEntries(redis, new Keys(config.prefix)), sandbox.showings()];
     const sums = account({
       transitions: sandbox.transitions(),
-      showings: sandbox.showings(),
+      showings,
       events: hook.events.filter((event) => isWatched(event.data.subject.id)),
       isWatched,
+      rules: { slackMs: slackOf({ entries, showings }) },
     });
     expect(ahead.lines.filter((line) => String(line.msg).includes('clock of this machine')).length).toBe(1);
     expect(sums.problems).toEqual([]);

@@ -2,6 +2,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ADMIN_TOKEN, type ApiStage, apiStage } from '../support/api-stage.ts';
 import { startBrowser, watchedPage } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { needs, PARTS } from '../support/optional-parts.ts';
 import { RedisProcess } from '../support/redis-process.ts';
@@ -82,7 +83,7 @@ test.skipIf(CHROMIUM.skip)(
     await bannerOf(page).waitFor();
     expect(await page.getByText('pending').count()).toBeGreaterThan(0);
     const late = await page.context().newPage();
-    late.setDefaultTimeout(60_000);
+    late.setDefaultTimeout(170_000);
     await late.goto(`${stage.url}/`);
     await late.getByRole('alert').waitFor();
     redis.thaw();
@@ -109,7 +110,12 @@ test.skipIf(CHROMIUM.skip)(
     const cookies = await first.context().cookies();
     const headers = { cookie: cookies.map(({ name, value }) => `${name}=${value}`).join('; ') };
     const others = new AbortController();
-    const stream = () => fetch(`${stage.url}/api/v1/events/stream`, { headers, signal: others.signal });
+    // The streams of pages that are gone may still be there for a moment.
+    const stream = () =>
+      eventually('a stream', async () => {
+        const answer = await fetch(`${stage.url}/api/v1/events/stream`, { headers, signal: others.signal });
+        return answer.status === 200 && answer;
+      });
     // Held until the end: an answer that nobody holds is cut off by the garbage collector.
     const held = await Promise.all(Array.from({ length: 15 }, stream));
     const page = await first.context().newPage();
@@ -119,10 +125,10 @@ test.skipIf(CHROMIUM.skip)(
     await page.getByText('Not live', { exact: true }).waitFor();
     await page.getByText('pending').first().waitFor();
     expect(await bannerOf(page).count()).toBe(0);
-    expect(new Set(held.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(held.map(({ bodyUsed }) => bodyUsed)).toEqual(Array(15).fill(false));
     others.abort();
     await page.getByText('Live', { exact: true }).waitFor();
-    expect(await page.getByText('Too many pages').count()).toBe(0);
+    await page.getByText('Too many pages').waitFor({ state: 'detached' });
     await page.context().close();
   },
 );
@@ -133,9 +139,11 @@ test.skipIf(CHROMIUM.skip)(
     const { page } = await watchedPage(browser, stage.url, DESK);
     await signIn(page);
     let refused = 0;
+    // Until the page was seen to say so, which a slow machine may do after some refusals.
+    let isSaid = false;
     await page.route('**/api/v1/subjects/**', async (route) => {
+      if (isSaid && refused >= 2) return route.continue();
       refused += 1;
-      if (refused > 2) return route.continue();
       const problem = { status: 503, title: 'Unavailable', detail: 'Redis gave no answer in time' };
       const headers = { 'retry-after': '1' };
       return route.fulfill({
@@ -147,9 +155,10 @@ test.skipIf(CHROMIUM.skip)(
     });
     await page.goto(`${stage.url}/#/subject/${encodeURIComponent(`intent:${hashOf(2)}`)}`);
     await page.getByText('Redis gave no answer in time').waitFor();
+    isSaid = true;
     await page.locator('.moment').first().waitFor();
-    expect(await page.getByText('Redis gave no answer in time').count()).toBe(0);
-    expect(refused).toBeGreaterThan(2);
+    await page.getByText('Redis gave no answer in time').waitFor({ state: 'detached' });
+    expect(refused).toBeGreaterThanOrEqual(2);
     await page.context().close();
   },
 );

@@ -67,8 +67,8 @@ test.skipIf(missing !== null)(
         redisUrl: inject('redisUrl'),
         prefix,
         receivers: {
-          sick: { url: 'http://dead.test/', more: { events: [SICK.type], concurrency: 20, timeout: '20s' } },
-          well: { url: byName(hook.url, 'well.test'), more: { events: [WELL.type], timeout: '4s' } },
+          sick: { url: 'http://dead.test/', more: { events: [SICK.type], concurrency: 20, timeout: '2m' } },
+          well: { url: byName(hook.url, 'well.test'), more: { events: [WELL.type], timeout: '30s' } },
         },
         subscriptions: [
           {
@@ -82,7 +82,8 @@ test.skipIf(missing !== null)(
             baseUrl: byName(upstream.url, 'upstream.test'),
             apiKey: 'sandbox-key',
             requestsPerSecond: 20,
-            timeout: '4s',
+            // More than a busy machine needs; behind lookups of the dead name, each request would wait longer.
+            timeout: '30s',
             allowInsecure: true,
           },
         },

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/connection.ts';
-import { callApi } from '../support/api-stage.ts';
+import { type Answered, type Call, callApi } from '../support/api-stage.ts';
 import { deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
+import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { appendEvents, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
@@ -51,9 +52,12 @@ describe(`a consumer that is cut ${CUTS} times during ${EVENTS} events has every
       const abort = new AbortController();
       const headers: Record<string, string> = { authorization: `Bearer ${TOKEN}` };
       if (last !== '') headers['last-event-id'] = last;
-      const answer = await fetch(`${url}/api/v1/events/stream?since=1h&type=intent.*`, {
-        headers,
-        signal: abort.signal,
+      const answer = await eventually('the stream', async () => {
+        const found = await fetch(`${url}/api/v1/events/stream?since=1h&type=intent.*`, {
+          headers,
+          signal: abort.signal,
+        });
+        return found.status === 503 ? null : found;
       });
       expect(answer.status).toBe(200);
       let text = '';
@@ -77,6 +81,12 @@ describe(`a consumer that is cut ${CUTS} times during ${EVENTS} events has every
 
   test.each(['a cursor of its own', 'a cursor that is kept for it'])('by pulling, with %s', async (whose) => {
     const { url, made, append } = await stage();
+    // A busy Redis may take longer than the API waits for it.
+    const called = (call: Call): Promise<Answered> =>
+      eventually('an answer', async () => {
+        const answer = await callApi(url, call);
+        return answer.status === 503 ? null : answer;
+      });
     const isKept = whose.endsWith('for it');
     const seen: Seen[] = [];
     let cursor = '';
@@ -94,13 +104,13 @@ describe(`a consumer that is cut ${CUTS} times during ${EVENTS} events has every
         abort.abort();
         continue;
       }
-      const { status, body } = await callApi(url, { path, token: TOKEN });
+      const { status, body } = await called({ path, token: TOKEN });
       expect(status).toBe(200);
       for (const event of Object(body).events) seen.push(event);
       cursor = String(body.next);
       // Taken and acknowledged in one step, as a consumer does that keeps its effects and its place together.
       if (isKept)
-        await callApi(url, { method: 'POST', path: '/consumers/ledger/ack', token: TOKEN, body: { cursor } });
+        await called({ method: 'POST', path: '/consumers/ledger/ack', token: TOKEN, body: { cursor } });
     }
     await appended;
     expect(cuts).toBe(CUTS);

@@ -63,7 +63,7 @@ test(`money that is stuck leads to one alert at a receiver, with its value, whic
     severity: 'critical',
   });
   expect(told?.annotations.description).toMatch(
-    /^\d transfers are neither delivered nor paid back\. They have sent, as far as is known:( [\d.]+k? USD\S+)+\. /,
+    /^\d+ transfers are neither delivered nor paid back\. They have sent, as far as is known:( [\d.]+k? USD\S+)+\. /,
   );
   const ends = new Map(sandbox.transitions().map(({ subject, to }) => [subject, to]));
   expect(new Set(stuck.map((subject) => ends.get(subject)))).toEqual(new Set(['refunded']));

@@ -87,7 +87,8 @@ describe.skipIf(POSTGRES.skip)(`a table that events are inserted into${POSTGRES.
   test('gets what happened while Postgres was away, or it was paused, or the table was missing', async () => {
     const { postgres, pool, rows } = await warehouse();
     const operator = await open.started(new Hook());
-    const quick = { retries: { delays: Array.from({ length: 30 }, () => '200ms'), jitter: 0 } };
+    // More than a slow machine uses up while Postgres starts.
+    const quick = { retries: { delays: Array.from({ length: 90 }, () => '1s'), jitter: 0 } };
     const stage = await deliveryStage(
       open,
       {
@@ -139,7 +140,7 @@ describe.skipIf(POSTGRES.skip)(`a table that events are inserted into${POSTGRES.
     await pool.query(
       `ALTER TABLE intentwatch_events ADD CONSTRAINT own CHECK (subject <> '${subject}' OR sequence <> 10)`,
     );
-    const retries = { delays: Array.from({ length: 90 }, () => '1s'), jitter: 0 };
+    const retries = { delays: Array.from({ length: 90 }, () => '2s'), jitter: 0 };
     const stage = await deliveryStage(open, receiving(postgres.url, { concurrency, retries }));
     await stage.start();
     const made = await happen(stage, 1_000, 20);

@@ -18,8 +18,8 @@ function timeOfDay(atMs: number): string {
 
 test('quiet hours hold every event and send one digest at their end, on the minute; then each is a mail again', async () => {
   const { mailbox, stage } = await mailStage(open, {});
-  // The next whole minute that leaves time to start.
-  const endMs = Math.ceil(((await redisTimeMs(stage.redis)) + 10_000) / MINUTE_MS) * MINUTE_MS;
+  // The next whole minute that leaves time to start, also where that takes a minute.
+  const endMs = Math.ceil(((await redisTimeMs(stage.redis)) + MINUTE_MS) / MINUTE_MS) * MINUTE_MS;
   const quietHours = { from: timeOfDay(endMs - 60 * MINUTE_MS), to: timeOfDay(endMs), timeZone: 'UTC' };
   const config = { ...stage.config, more: mailConfig(mailbox.url, { quietHours }) };
   const { daemon } = await startDaemon(config);

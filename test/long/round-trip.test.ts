@@ -35,7 +35,7 @@ function start(stage: Stage, { upstreamUrl, controlUrl, key, port }: Started): P
     '--port',
     String(port),
     '--timeout',
-    '160',
+    '600',
   ];
   return stage.program(join(EXAMPLE, 'round-trip.ts'), urls, {
     SENDER_KEY: key,
@@ -120,6 +120,15 @@ function followed(program: Program, method: Method, subject: string): string[] {
   });
 }
 
+/** Some of the types, in whatever order their webhooks came, with the last: what came and went between two polls is not told. */
+function expectTold(
+  found: readonly string[],
+  { types, method }: { types: readonly string[]; method: Method },
+): void {
+  expect(found.toSorted(), method).toEqual(types.filter((type) => found.includes(type)).toSorted());
+  expect(found, method).toContain(types.at(-1));
+}
+
 describe.concurrent('the round trip of the examples', () => {
   test('goes from discovery to settled by webhook in each of the five ways to fund', async ({
     onTestFinished,
@@ -184,7 +193,7 @@ describe.concurrent('the round trip of the examples', () => {
     for (const [method, { intentHash, quote, job }] of payments) {
       const intent = `intent:${intentHash}`;
       expect(moves(intent), method).toEqual(steps);
-      expect(followed(program, method, intent), method).toEqual(types);
+      expectTold(followed(program, method, intent), { types, method });
       if (quote !== null) {
         const verified = `^${method}: quote:${quote} gives \\d+, signed by 0x[0-9a-fA-F]{40}: valid$`;
         expect(program.stdout, method).toContainEqual(expect.stringMatching(verified));
@@ -203,23 +212,25 @@ describe.concurrent('the round trip of the examples', () => {
       const events = accounting.events().filter(({ data }) => data.subject.id === subject);
       return events.toSorted((a, b) => a.data.sequence - b.data.sequence).map(({ type }) => type);
     };
-    await eventually('the intents are told by their ids', () =>
-      [...payments.values()].every(({ intentHash }) =>
-        told(`intent:${intentHash}`).includes('intent.settled'),
-      ),
-    );
+    const isTold = (subject: string, type: string): Promise<true> =>
+      eventually(`${subject} is told as ${type}`, () => told(subject).at(-1) === type);
     for (const [method, { intentHash, quote, job, vault }] of payments) {
+      const intent = `intent:${intentHash}`;
+      await isTold(intent, 'intent.settled');
       // What is brought along is seen from the moment at which its quote, job or vault names it.
-      expect(types.join(), method).toContain(told(`intent:${intentHash}`).join());
-      if (quote !== null) expect(told(`quote:${quote}`), method).toContain('quote.submitted');
+      expectTold(told(intent), { types, method });
+      if (quote !== null) {
+        // Its steps may change after that.
+        await eventually('the quote', () => told(`quote:${quote}`).includes('quote.submitted'));
+      }
       if (job !== null) {
-        expect(told(`gasless:${job.id}`).at(-1), method).toBe('gasless.published');
-        expect(told(`gasless:gateway:${job.id}`).at(-1), method).toBe('gasless.completed');
+        await isTold(`gasless:${job.id}`, 'gasless.published');
+        await isTold(`gasless:gateway:${job.id}`, 'gasless.completed');
       }
       if (vault !== null) {
         const subject = `vault:${vault.chainId}:${vault.address.toLowerCase()}`;
         expect(moves(subject), method).toEqual(['PENDING', 'FUNDING_DETECTED', 'PUBLISHED']);
-        expect(told(subject).at(-1), method).toBe('vault.published');
+        await isTold(subject, 'vault.published');
       }
     }
     expect(accounting.received.filter(({ verified }) => !verified)).toEqual([]);

@@ -1,9 +1,10 @@
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { hourOfEvents } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
+import { HeldUp } from '../support/held-up.ts';
 import { Hook } from '../support/hook.ts';
 import { appendEvents, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
@@ -15,8 +16,14 @@ const open = opening();
 /** As long as guarantee 2 says that nothing is sent twice for. */
 const STALL_MS = 8_000;
 
+/** By so much less than the product allows for more than that, the machine may hold processes up beside it. */
+const MARGIN_MS = 400;
+
 /** What is stalled for is real time. */
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** The longest that stalls are tried for: each takes some 15 s. */
+const STALLED_WITHIN_MS = 600_000;
 
 /**
  * Two daemons on a Redis of their own. Both receivers, one of them with `ordering: subject`, leave their attempts without
@@ -70,29 +77,49 @@ async function stage() {
   return { server, hooks, daemons, ids, released, drained };
 }
 
+type Stage = Awaited<ReturnType<typeof stage>>;
+
+/** Stalls by `stall`, until all is delivered once: only where the machine made a stall longer than 8 s something may come twice. */
+async function expectSentOnce(stall: (stage: Stage) => Promise<void>): Promise<void> {
+  await eventually(
+    'a stall that the machine made no longer',
+    async () => {
+      const running = await stage();
+      const machine = new HeldUp(inject('redisUrl'));
+      await machine.start();
+      await stall(running);
+      await running.drained();
+      await machine.close();
+      const { hooks, daemons, ids } = running;
+      for (const daemon of daemons) await daemon.kill();
+      const came = Object.values(hooks).map((hook) => hook.ids.toSorted());
+      const isHeldUp = machine.mostMs > MARGIN_MS;
+      if (isHeldUp && came.some(({ length }) => length > ids.length)) return false;
+      expect(came).toEqual([ids, ids]);
+      return true;
+    },
+    STALLED_WITHIN_MS,
+  );
+}
+
 test('what is under way while Redis stands still for 8 s is sent once', async () => {
-  const { server, hooks, ids, released, drained } = await stage();
-  server.freeze();
-  await pause(STALL_MS / 2);
-  // They end while nobody can be told.
-  released.resolve();
-  await pause(STALL_MS / 2);
-  server.thaw();
-  await drained();
-  expect(hooks.plain.ids.toSorted()).toEqual(ids);
-  expect(hooks.ordered.ids.toSorted()).toEqual(ids);
+  await expectSentOnce(async ({ server, released }) => {
+    server.freeze();
+    await pause(STALL_MS / 2);
+    // They end while nobody can be told.
+    released.resolve();
+    await pause(STALL_MS / 2);
+    server.thaw();
+  });
 });
 
 test('what a process sends that stands still for 8 s is sent once, though another runs beside it', async () => {
-  const { hooks, daemons, ids, released, drained } = await stage();
-  const [first] = daemons;
-  first?.freeze();
-  await pause(STALL_MS);
-  first?.thaw();
-  released.resolve();
-  await drained();
-  expect(hooks.plain.ids.toSorted()).toEqual(ids);
-  expect(hooks.ordered.ids.toSorted()).toEqual(ids);
+  await expectSentOnce(async ({ daemons: [first], released }) => {
+    first?.freeze();
+    await pause(STALL_MS);
+    first?.thaw();
+    released.resolve();
+  });
 });
 
 test('what a process was sending that was killed is taken over, and nothing else is sent again', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, inject, test } from 'vitest';
 import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { HeldUp } from '../support/held-up.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf, intentRecord, type Scripted, ScriptedUpstream } from '../support/scripted-upstream.ts';
 
@@ -141,13 +142,14 @@ describe('an upstream that refuses', () => {
     });
     later(() => daemon.close());
     const times = (hash: string | undefined): number => asked.filter((one) => one === hash).length;
-    while (times(refused) < 3) await upstream.asks(() => true);
     const others = HASHES.slice(1);
-    expect(hook.events.map(({ data }) => data.subject.id).sort()).toEqual(
+    const leastOfOthers = (): number => Math.min(...others.map(times));
+    while (times(refused) < 3 || leastOfOthers() < 5) await upstream.asks(() => true);
+    // A webhook may come twice.
+    expect([...new Set(hook.events.map(({ data }) => data.subject.id))].sort()).toEqual(
       others.map((hash) => `intent:${hash}`).sort(),
     );
-    // The others go on meanwhile: 15 s at a poll a second at the most, on a machine that may be busy.
-    expect(Math.min(...others.map(times))).toBeGreaterThan(3);
+    expect(times(refused)).toBeLessThan(leastOfOthers());
   });
 
   test.each([
@@ -167,6 +169,7 @@ describe('an upstream that refuses', () => {
       }),
     );
     const hook = await started(new TestReceiver());
+    const machine = await started(new HeldUp(inject('redisUrl')));
     const config = {
       baseUrl: upstream.url,
       redisUrl: inject('redisUrl'),
@@ -181,7 +184,8 @@ describe('an upstream that refuses', () => {
     while (!times.some((at) => at > refusedAt + pauseMs)) await upstream.asks(() => true);
 
     // What was on its way when the refusal came is not held back; after that, nobody asks until the pause is over.
-    const during = times.filter((at) => at > refusedAt + 250 && at < refusedAt + pauseMs - 100);
+    const lateMs = 250 + 4 * machine.mostMs;
+    const during = times.filter((at) => at > refusedAt + lateMs && at < refusedAt + pauseMs - 100);
     expect(during).toEqual([]);
   });
 });

@@ -116,17 +116,13 @@ describe.skipIf(OPTIONAL.skip)(`against a real EVM node with a real token${OPTIO
     ['paying somebody else is another recipient', 'other-recipient', () => chain.transfer(BOB, 1_000_000n)],
     ['a transaction that failed is reverted', 'reverted', () => chain.transfer(ALICE, 10n ** 30n)],
     ['a transaction that moves nothing has no transfer', 'no-transfer', () => chain.fill(INTENT, [], 0n)],
-  ])(
-    '%s',
-    async (_, reason, pay) => {
-      state(await pay());
-      await chain.mine(3);
-      const { code, verdict } = await verify();
-      expect(verdict).toMatchObject({ outcome: 'disputed', proof: { reason } });
-      expect(code).toBe(1);
-    },
-    60_000,
-  );
+  ])('%s', async (_, reason, pay) => {
+    state(await pay());
+    await chain.mine(3);
+    const { code, verdict } = await verify();
+    expect(verdict).toMatchObject({ outcome: 'disputed', proof: { reason } });
+    expect(code).toBe(1);
+  });
 
   test('one endpoint alone disputes nothing', async () => {
     state(await chain.transfer(BOB, 1_000_000n));

@@ -9,6 +9,7 @@ import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { startDaemon, TestReceiver, testPrefix } from './daemon.ts';
 import { eventually } from './eventually.ts';
 import { subscribedToAll, watchedByAll } from './everything-watched.ts';
+import { HeldUp } from './held-up.ts';
 
 /**
  * A fault as `POST /faults` takes it, and how often it must have struck before the faults are ended. A brief one is ended
@@ -126,12 +127,15 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
   });
   const watchedSince = Math.ceil(Date.now() / 1_000);
   const skewSeconds = Math.max(0, ...run.spells.map(({ fault }) => -Number(fault.skewSeconds ?? 0)));
-  const rules: Partial<Rules> = {
+  const machine = new HeldUp(run.redisUrl);
+  await machine.start();
+  run.onTestFinished(() => machine.close());
+  const rules = (): Partial<Rules> => ({
     historyBefore: watchedSince + skewSeconds,
     confirmAfterMs: run.confirmAfterMs,
     // Everything runs in one process, on a machine that may be busy.
-    slackMs: 5_000,
-  };
+    slackMs: 5_000 + 4 * machine.mostMs,
+  });
 
   const isWatched = watchedByAll(subjects);
   const taken = (): Account =>
@@ -140,7 +144,7 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
       showings: sandbox.showings(),
       events: hook.events,
       isWatched,
-      rules,
+      rules: rules(),
     });
   const begun = await begin(
     url,
