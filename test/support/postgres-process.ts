@@ -78,7 +78,7 @@ export class PostgresProcess {
       try {
         return await this.#run();
       } catch (error) {
-        if (tries === 50) throw error;
+        if (tries === 600) throw error;
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
     }
