@@ -166,12 +166,13 @@ export async function hostile(options: {
     // A process that is inspected waits for its inspector before it ends.
     gauge.close();
     const { code, signal } = await daemon.end('SIGTERM');
+    const showings = await sandbox.showings();
     const telling = reckonTelling({
       subjects: new Set(transitions.map(({ subject }) => subject)),
-      answers: await sandbox.answers(),
+      showings,
       events,
       disruptions: [],
-      slackMs: slackOf({ entries: await wholeLog(redis.url), showings: await sandbox.showings() }),
+      slackMs: slackOf({ entries: await wholeLog(redis.url), showings }),
     });
     const delivery = reckonDelivery(
       { receiver: receiver.name, arrivals: receiver.arrivals, ordered: false, wants: () => true },

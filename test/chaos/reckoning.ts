@@ -1,4 +1,6 @@
+import { hasRival, type Sighting, sightingsOf } from '../../src/demo/sighting.ts';
 import type { Event } from '../../src/domain/events/event.ts';
+import type { Showing } from '../../src/sandbox/control/answer-log.ts';
 
 /** An event as a receiver took it. */
 export type Arrival = { id: string; subject: string; sequence: number; atMs: number };
@@ -38,25 +40,23 @@ export type Delivery = {
   outOfOrder: string[];
 };
 
-type Answer = { at: number; subjects: readonly { id: string; status: string }[] };
-
 /** From a receiver's answer to our note of it. */
 const NOTE_MS = 2_000;
 
 /**
  * Holds the statuses that answers showed of some subjects against the events of the log. `slackMs`: how long after it was
- * given an answer may be taken in on this machine. So long after it a disruption may cut it off, and another answer, of a
- * request that was under way at the same time, may overtake it.
+ * given an answer may be taken in on this machine. So long after it a disruption may cut it off, and another answer that
+ * was under way at the same time may be taken in first: then it is refused.
  */
 export function reckonTelling(input: {
   subjects: ReadonlySet<string>;
-  answers: readonly Answer[];
+  showings: readonly Showing[];
   events: readonly Event[];
   disruptions: readonly Disruption[];
   slackMs: number;
 }): Telling {
   const { subjects, disruptions, slackMs } = input;
-  const runs = shownRuns(input.answers, subjects);
+  const sightings = sightingsOf(input.showings);
   const told = new Map<string, string[]>();
   const telling: Telling = { shown: 0, told: 0, cutOff: 0, overtaken: 0, lost: [], invented: [] };
   const latest = new Map<string, Event>();
@@ -75,23 +75,27 @@ export function reckonTelling(input: {
       told.set(subject.id, [...(told.get(subject.id) ?? []), status]);
     }
   }
-  for (const id of new Set([...runs.keys(), ...told.keys()].filter((subject) => subjects.has(subject)))) {
+  for (const id of new Set(
+    [...sightings.keys(), ...told.keys()].filter((subject) => subjects.has(subject)),
+  )) {
     const statuses = told.get(id) ?? [];
     let next = 0;
-    const shown = runs.get(id) ?? [];
-    shown.forEach((run, index) => {
+    const seen = sightings.get(id) ?? [];
+    const shown = runsOf(seen);
+    const isCut = (index: number): boolean => isCutOff(seen[index]?.at ?? 0, { disruptions, slackMs });
+    for (const { status, indexes } of shown) {
       telling.shown += 1;
-      if (statuses[next] === run.status) {
+      if (statuses[next] === status) {
         telling.told += 1;
         next += 1;
-      } else if (run.atMs.every((atMs) => isCutOff(atMs, { disruptions, slackMs }))) {
+      } else if (indexes.every(isCut)) {
         telling.cutOff += 1;
-      } else if (isOvertaken(run, shown[index + 1], slackMs)) {
+      } else if (indexes.every((index) => isCut(index) || hasRival(seen, index, slackMs))) {
         telling.overtaken += 1;
       } else {
-        telling.lost.push(`${id} was shown as ${run.status}, told as ${statuses.join(', ') || 'nothing'}`);
+        telling.lost.push(`${id} was shown as ${status}, told as ${statuses.join(', ') || 'nothing'}`);
       }
-    });
+    }
     for (const status of statuses.slice(next)) telling.invented.push(`${id} was told as ${status}`);
     const last = shown.at(-1)?.status;
     if (last !== undefined && statuses.at(-1) !== last) telling.lost.push(`${id} ended as ${last}, untold`);
@@ -103,20 +107,16 @@ function place({ data: { sequence, status, previousStatus } }: Event): string {
   return `#${sequence} (${previousStatus ?? 'none'} to ${status ?? 'none'})`;
 }
 
-/** One status of a subject for as long as answers showed it, and when they did. */
-type Run = { status: string; atMs: number[] };
+/** One status of a subject for as long as answers showed it, and which of its sightings did. */
+type Run = { status: string; indexes: number[] };
 
-function shownRuns(answers: readonly Answer[], subjects: ReadonlySet<string>): Map<string, Run[]> {
-  const runs = new Map<string, Run[]>();
-  for (const { at, subjects: mentions } of answers) {
-    for (const { id, status } of mentions) {
-      if (!subjects.has(id) || status === 'unknown') continue;
-      const list = runs.get(id) ?? [];
-      runs.set(id, list);
-      const last = list.at(-1);
-      if (last?.status === status) last.atMs.push(at);
-      else list.push({ status, atMs: [at] });
-    }
+function runsOf(sightings: readonly Sighting[]): Run[] {
+  const runs: Run[] = [];
+  for (const [index, { status }] of sightings.entries()) {
+    if (status === 'unknown') continue;
+    const last = runs.at(-1);
+    if (last?.status === status) last.indexes.push(index);
+    else runs.push({ status, indexes: [index] });
   }
   return runs;
 }
@@ -126,11 +126,6 @@ function isCutOff(
   { disruptions, slackMs }: { disruptions: readonly Disruption[]; slackMs: number },
 ): boolean {
   return disruptions.some(({ fromMs, toMs }) => fromMs - slackMs <= atMs && atMs <= toMs);
-}
-
-function isOvertaken(run: Run, next: Run | undefined, withinMs: number): boolean {
-  const [nextMs] = next?.atMs ?? [];
-  return nextMs !== undefined && nextMs - (run.atMs.at(0) ?? 0) <= withinMs;
 }
 
 /** Holds the events of the log against what one receiver got. */

@@ -125,14 +125,15 @@ async function chaos({ seconds, seed }: { seconds: number; seed: number }): Prom
     const ofDaemons = disruptions.filter(
       ({ victim }) => victim === 'redis' || daemons.some(({ name }) => name === victim),
     );
+    const showings = await sandbox.showings();
     const telling = reckonTelling({
       subjects: watched,
-      answers: await sandbox.answers(),
+      showings,
       events,
       disruptions: ofDaemons,
       slackMs: slackOf({
         entries: await wholeLog(redis.url),
-        showings: await sandbox.showings(),
+        showings,
         outages: ofDaemons.map(({ fromMs, toMs }) => ({ fromMs, untilMs: toMs })),
       }),
     });
