@@ -15,9 +15,12 @@ const AMOUNT = '100000000';
 const KEY = generatePrivateKey();
 const FUNDER = privateKeyToAccount(KEY).address;
 
-const sandbox = new Sandbox({ transfersPerSecond: 0, timeScale: 100 });
-beforeAll(() => sandbox.start());
-afterAll(() => sandbox.close());
+/** Nothing of it expires, however long this machine is held up. */
+const sandbox = new Sandbox({ transfersPerSecond: 0, timeScale: 0.001 });
+/** Its transfers come to their end soon. */
+const quick = new Sandbox({ transfersPerSecond: 0, timeScale: 100 });
+beforeAll(() => Promise.all([sandbox.start(), quick.start()]));
+afterAll(() => Promise.all([sandbox.close(), quick.close()]));
 
 async function ask(
   path: string,
@@ -51,13 +54,14 @@ const page = z.object({
 });
 
 async function statusOf(query: string) {
-  const { body } = await ask(`/v1/intents/status?${query}`);
+  const { body } = await ask(`/v1/intents/status?${query}`, { url: quick.url });
   return page.parse(body).results;
 }
 
-/** A v1 quote whose token is swapped after it has arrived, funded by a job. */
-async function swappedTransfer() {
-  const quote = quoteSchema.parse((await ask('/v1/quotes', { body: quoteRequest })).body);
+/** A v1 quote whose token is swapped after it has arrived, funded by a job; a new one where it expired before. */
+async function swappedTransfer(): Promise<{ quote: z.infer<typeof quoteSchema>; jobUuid: string }> {
+  const { url } = quick;
+  const quote = quoteSchema.parse((await ask('/v1/quotes', { url, body: quoteRequest })).body);
   const signed = await signErc3009({
     key: KEY,
     chainId: 8453,
@@ -65,14 +69,19 @@ async function swappedTransfer() {
     to: SPENDER,
     value: BigInt(AMOUNT),
   });
-  const submitted = await ask('/v1/gasless/submit/erc-3009', { body: { quoteId: quote.id, ...signed } });
+  const submitted = await ask('/v1/gasless/submit/erc-3009', {
+    url,
+    body: { quoteId: quote.id, ...signed },
+  });
+  if (submitted.status === 410) return swappedTransfer();
   expect(submitted.status).toBe(202);
   const { id } = z.object({ id: z.string() }).parse(submitted.body);
   return { quote, jobUuid: id.slice('gasless:'.length) };
 }
 
-async function newVault() {
+async function newVault({ url } = sandbox) {
   const { body } = await ask('/v1/deposit-gateway/deposit-addresses', {
+    url,
     body: {
       sourceChainId: 8453,
       destinationChainId: 1,
@@ -136,10 +145,13 @@ describe('a transfer whose token is swapped', () => {
 
 describe('a vault that is funded as a deposit address', () => {
   test('shows on wallet pages, in the words of its intent', async () => {
-    const vaultAddress = await newVault();
-    const funded = await ask('/fund', {
-      url: sandbox.controlUrl,
-      body: { vaultAddress, chainId: 8453, depositAddress: true },
+    const { vaultAddress, funded } = await eventually('it is funded in its time', async () => {
+      const address = await newVault(quick);
+      const answer = await ask('/fund', {
+        url: quick.controlUrl,
+        body: { vaultAddress: address, chainId: 8453, depositAddress: true },
+      });
+      return answer.status === 410 ? null : { vaultAddress: address, funded: answer };
     });
     const { intentHash } = z.object({ intentHash: z.string() }).parse(funded.body);
     const results = await eventually('the deposit address', async () => {
