@@ -122,7 +122,7 @@ function notifierFor(url: string, changes: Partial<EmailReceiver> = {}): Notifie
     type: 'email',
     to: ['ann@example.com', 'bob@example.com'],
     events: ['*'],
-    timeoutMs: 10_000,
+    timeoutMs: 120_000,
     retries: { delaysMs: [], jitter: 0 },
     concurrency: 1,
     filter: { wallets: null, chains: null, minAmount: null },

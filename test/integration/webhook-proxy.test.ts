@@ -10,6 +10,7 @@ import { Secret } from '../../src/secret.ts';
 import { UpstreamClient } from '../../src/upstream/client/client.ts';
 import { cannedServer } from '../support/canned-server.ts';
 import { ConnectProxy } from '../support/connect-proxy.ts';
+import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
 import { freePort } from '../support/port.ts';
@@ -79,18 +80,23 @@ describe('a receiver behind a proxy', () => {
   });
 
   test('that hangs costs its own attempt only', async () => {
-    const proxy: ConnectProxy = await started(
-      new ConnectProxy(() => (proxy.asked.length === 1 ? 'nothing' : 'open')),
-    );
     const hook = await started(new Hook());
-    const notifier = through(`http://127.0.0.1:${proxy.port}`, hook.url, {
-      concurrency: 3,
-      timeoutMs: 5_000,
+    // Where this machine is held up for longer than the timeout, others fail too: tried again, with more time.
+    let timeoutMs = 1_000;
+    await eventually('the others are delivered', async () => {
+      timeoutMs *= 2;
+      const proxy: ConnectProxy = await started(
+        new ConnectProxy(() => (proxy.asked.length === 1 ? 'nothing' : 'open')),
+      );
+      const notifier = through(`http://127.0.0.1:${proxy.port}`, hook.url, { concurrency: 3, timeoutMs });
+      const delivered = async (): Promise<number> => {
+        const results = await Promise.all([1, 2, 3].map(() => deliver(notifier)));
+        return results.filter(({ outcome }) => outcome === 'delivered').length;
+      };
+      const first = await delivered();
+      expect(first).toBeLessThan(3);
+      return first === 2 && (await delivered()) === 3;
     });
-    const results = await Promise.all([1, 2, 3].map(() => deliver(notifier)));
-    expect(results.map(({ outcome }) => outcome).sort()).toEqual(['delivered', 'delivered', 'failed']);
-    const next = await Promise.all([1, 2, 3].map(() => deliver(notifier)));
-    expect(next.map(({ outcome }) => outcome)).toEqual(['delivered', 'delivered', 'delivered']);
   });
 
   test('that is not there is told so', async () => {

@@ -34,7 +34,7 @@ export async function rpcReader(
     url: new Secret(`http://localhost:${server.port}${path}`),
     headers: {},
     requestsPerSecond: 1_000,
-    timeoutMs: 5_000,
+    timeoutMs: 60_000,
     proxy: null,
     ...endpoint,
   };

@@ -17,7 +17,7 @@ export function webhookReceiver(url: string, changes: Partial<WebhookReceiver> =
     events: ['*'],
     filter: { wallets: null, chains: null, minAmount: null },
     rateLimit: null,
-    timeoutMs: 10_000,
+    timeoutMs: 120_000,
     retries: { delaysMs: [], jitter: 0 },
     concurrency: 2,
     ordering: 'none',
