@@ -54,7 +54,7 @@ test('goes through each transfer under way or touched since a moment once, howev
     }),
     { numRuns: 25 },
   );
-}, 60_000);
+});
 
 /** How often others were served during some work. */
 async function turnsOf(work: () => Promise<unknown>): Promise<number> {

@@ -298,13 +298,15 @@ describe.skipIf(installation.skip)(`against a real Prometheus${installation.note
   });
 
   test.each(queries)('the panel "$name" shows something', async ({ expr }) => {
+    // What was emitted once is within an hour, however long this machine is held up.
     const asked = expr
-      .replaceAll('$__rate_interval', '1m')
-      .replaceAll('$__range', '1m')
+      .replaceAll('$__rate_interval', '1h')
+      .replaceAll('$__range', '1h')
       .replaceAll('$job', 'intentwatch')
       .replaceAll(/\$(instance|receiver|route)\b/g, '.*');
     expect(asked).not.toContain('$');
-    expect(await prometheus.count(asked), asked).toBeGreaterThan(0);
+    // After a scrape that failed, there is nothing until the next.
+    await prometheus.until(`something of ${asked}`, async () => (await prometheus.count(asked)) > 0);
   });
 
   test('the job of the dashboard can be chosen', async () => {

@@ -9,6 +9,7 @@ import { Signals } from '../../src/signals.ts';
 import { type Claimed, PlanStore, REDIS_TIME } from '../../src/store/plan.ts';
 import { takePoll } from '../../src/store/poll-start.ts';
 import { eventually } from '../support/eventually.ts';
+import { holdTimers } from '../support/held-timers.ts';
 import { PlanStage } from '../support/plan-stage.ts';
 import { RedisProcess } from '../support/redis-process.ts';
 
@@ -60,6 +61,8 @@ describe('a dispatcher', () => {
   test('that may claim nothing more lets others go on, also when it is woken', async () => {
     await stage.budget(100);
     await stage.name(WALLETS);
+    // After 5 s it gives a check up.
+    holdTimers(5_000);
     const plan = new SlowPlan(stage.redis, stage.keys);
     const dispatcher = dispatcherOf(plan);
     dispatcher.start();

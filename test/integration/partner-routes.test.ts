@@ -290,26 +290,30 @@ describe('the surface of these prices', () => {
 
   test('is paused alone where the service asks for it', async () => {
     const answers: Scripted[] = [];
-    const service = await scripted(() => answers.shift() ?? answerOf({ output: '99000000' }));
+    const steps: string[] = [];
+    const service = await scripted(() => {
+      steps.push('asked for a quote');
+      return answers.shift() ?? answerOf({ output: '99000000' });
+    });
     const hook = await started(new TestReceiver());
     const { signals } = await startOn({ baseUrl: service.url, hook, wallets: [WALLET] });
     await hook.until((events) => events.length === 1);
-    const paused = signalled<SignalMap['upstream.paused'][0]>((take) => signals.on('upstream.paused', take));
+    signals.on('upstream.paused', ({ surface }) => steps.push(`${surface} paused`));
+    signals.on('poll.ended', ({ surface }) => steps.push(surface));
     answers.push(
       { status: 429, body: '{}', headers: { 'retry-after': '3' } },
       await answerOf({ output: '90000000' }),
     );
-    expect(await paused).toMatchObject({ surface: 'partner-quotes' });
-    const polled: string[] = [];
-    signals.on('poll.ended', ({ surface }) => polled.push(surface));
-    await service.asks(({ path }) => path === '/v1/quotes');
-    const meanwhile = [...polled];
     await hook.until((events) => events.length === 2);
+    const from = steps.indexOf('partner-quotes paused');
+    const since = steps.slice(from + 1);
+    const meanwhile = since.slice(0, since.indexOf('asked for a quote'));
     expect(hook.events.map(facts)).toEqual([
       ['route.available', '99000000'],
       ['route.moved', '90000000'],
     ]);
-    expect(polled).toContain('status');
+    expect(steps.filter((step) => step.endsWith(' paused'))).toEqual(['partner-quotes paused']);
+    await eventually('the transfers are asked for', () => steps.indexOf('status', from) > from);
     // The one that was told to wait, where its end is told after its pause.
     expect(meanwhile.filter((surface) => surface === 'partner-quotes').length).toBeLessThanOrEqual(1);
   });

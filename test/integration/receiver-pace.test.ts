@@ -31,7 +31,7 @@ describe('a receiver that answers 429 with Retry-After', () => {
       asked += 1;
       request.resume();
       if (accepts) response.writeHead(204).end();
-      else response.writeHead(429, { 'retry-after': '30' }).end();
+      else response.writeHead(429, { 'retry-after': '600' }).end();
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     open.later(async () => void server.close());

@@ -56,4 +56,4 @@ test('goes on with its work while it reads a config that is large and wrong', as
     }),
   );
   expect(turns).toEqual([expect.toSatisfy((count: number) => count > FEW_TURNS)]);
-}, 120_000);
+});

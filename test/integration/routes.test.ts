@@ -208,23 +208,27 @@ describe('a quoting service in trouble', () => {
 
   test('that asks for a pause gets it, and the transfers are asked for meanwhile', async () => {
     const answers: Scripted[] = [];
-    const service = await scripted(() => answers.shift() ?? quotes('99000000'));
+    const steps: string[] = [];
+    const service = await scripted(() => {
+      steps.push('asked for a quote');
+      return answers.shift() ?? quotes('99000000');
+    });
     const hook = await started(new TestReceiver());
     const { signals } = await startDaemonWithBoth(service, hook);
     await hook.until((events) => events.length === 1);
-    const paused = signalled<SignalMap['upstream.paused'][0]>((take) => signals.on('upstream.paused', take));
+    signals.on('upstream.paused', ({ surface }) => steps.push(`${surface} paused`));
+    signals.on('poll.ended', ({ surface }) => steps.push(surface));
     answers.push({ status: 429, body: '{}', headers: { 'retry-after': '3' } }, quotes());
-    expect(await paused).toMatchObject({ surface: 'quotes' });
-    const polled: string[] = [];
-    signals.on('poll.ended', ({ surface }) => polled.push(surface));
-    await service.asks(({ path }) => path === '/api/v3/quotes/exactIn');
-    const meanwhile = [...polled];
     await hook.until((events) => events.length === 2);
+    const from = steps.indexOf('quotes paused');
+    const since = steps.slice(from + 1);
+    const meanwhile = since.slice(0, since.indexOf('asked for a quote'));
     expect(hook.events.map(facts)).toEqual([
       ['route.available', 1, '99000000'],
       ['route.unavailable', 2, null],
     ]);
-    expect(polled).toContain('status');
+    expect(steps.filter((step) => step.endsWith(' paused'))).toEqual(['quotes paused']);
+    await eventually('the transfers are asked for', () => steps.indexOf('status', from) > from);
     // The one that was told to wait, where its end is told after its pause.
     expect(meanwhile.filter((surface) => surface === 'quotes').length).toBeLessThanOrEqual(1);
   });

@@ -86,7 +86,7 @@ describe('a listing that cannot be read', () => {
     await watching(upstream, {});
     await upstream.asks(fails);
     for (let times = 0; times < 3; times += 1) await upstream.asks(works);
-  }, 180_000);
+  });
 });
 
 describe('the listing of one status', () => {

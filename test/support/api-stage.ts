@@ -126,10 +126,8 @@ export function apiStageOfFile(onStage: (stage: ApiStage) => void) {
 }
 
 /** Asks the API of a daemon. */
-export async function callApi(
-  url: string,
-  { method = 'GET', path, token, body, headers, from }: Call,
-): Promise<Answered> {
+export async function callApi(url: string, call: Call): Promise<Answered> {
+  const { method = 'GET', path, token, body, headers, from } = call;
   const sent = {
     ...(token === null ? {} : { authorization: `Bearer ${token ?? ADMIN_TOKEN}` }),
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),
@@ -137,13 +135,16 @@ export async function callApi(
   };
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   const init = { method, headers: sent, ...(body === undefined ? {} : { body: text }) };
-  const agent = from === undefined ? null : new Agent({ localAddress: from });
-  const dispatched = agent === null ? init : { ...init, dispatcher: agent };
-  const answer = await fetch(`${url}/api/v1${path}`, dispatched);
+  // A connection of its own: one that was kept may be closed just as it is used, where this machine is held up.
+  const agent = new Agent({ pipelining: 0, ...(from === undefined ? {} : { localAddress: from }) });
+  const answer = await fetch(`${url}/api/v1${path}`, { ...init, dispatcher: agent });
   const isJson = /json/.test(answer.headers.get('content-type') ?? '');
   const said: unknown = isJson ? await answer.json() : {};
   if (!isJson) await answer.body?.cancel();
-  await agent?.destroy();
+  await agent.destroy();
+  // The daemon gives its Redis up after 5 s: whoever reads asks again, as it says.
+  if (method === 'GET' && answer.status === 503 && /no answer in time/.test(JSON.stringify(said)))
+    return callApi(url, call);
   return { status: answer.status, headers: answer.headers, body: objectOf(said) };
 }
 
