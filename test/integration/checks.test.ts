@@ -101,10 +101,16 @@ describe('a payment that is stated on a chain with endpoints', () => {
   test('waits, without a word, while its endpoints fail or do not have it', async () => {
     let readings = [failed('own'), failed('other')];
     stage.script = () => readings;
-    stage.start();
+    const { checks } = stage.start();
     const intent = await filled(1);
+    /** Has time pass until it waits for that. */
     const because = async (word: string): Promise<void> => {
-      await eventually(word, async () => (await stage.store.of(intent))[0]?.because === word);
+      await eventually(word, async () => {
+        if ((await stage.store.of(intent))[0]?.because === word) return true;
+        await stage.pass(1_000);
+        checks.wake();
+        return false;
+      });
     };
     await because('unreachable');
     expect((await stage.store.of(intent))[0]?.readings).toEqual([
@@ -115,6 +121,8 @@ describe('a payment that is stated on a chain with endpoints', () => {
     await because('not-found');
     expect(await stage.proofs()).toEqual([]);
     readings = [found('own'), found('other')];
+    await stage.pass(60_000);
+    checks.wake();
     await stage.until(intent, 'verified');
     expect(await stage.proofs()).toHaveLength(1);
   });

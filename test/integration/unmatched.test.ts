@@ -29,6 +29,7 @@ test('an event that no receiver gets is counted once by its reason, and listed w
       receivers: { backend: { url: hook.url, more: { events: ['quote.*'] } } },
       subscriptions: [{ name: 'orders', receivers: ['backend'], intents: [FILTERED] }],
       more: {
+        polling: { shortestWait: '1s', longestWait: '1s' },
         server: {
           host: '127.0.0.1',
           port: 0,

@@ -10,12 +10,15 @@ const { later, started } = opening();
 const WALLET = '0x1111111111111111111111111111111111111111';
 const HASH = hashOf(4);
 
-/** A daemon that watches the wallet at an upstream. Returns its receiver. */
+/** A daemon that watches the wallet at an upstream until a test has ended. Returns its receiver. */
 async function watching(
   upstream: ScriptedUpstream,
   options: { subscription?: object; more?: object },
+  onEnd: (close: () => Promise<unknown>) => void = later,
 ): Promise<TestReceiver> {
-  const hook = await started(new TestReceiver());
+  const hook = new TestReceiver();
+  await hook.start();
+  onEnd(() => hook.close());
   const { daemon } = await startDaemon({
     baseUrl: upstream.url,
     redisUrl: inject('redisUrl'),
@@ -24,7 +27,7 @@ async function watching(
     subscriptions: [{ name: 's', wallets: [WALLET], receivers: ['hook'], ...options.subscription }],
     more: options.more ?? {},
   });
-  later(() => daemon.close());
+  onEnd(() => daemon.close());
   return hook;
 }
 
@@ -68,22 +71,22 @@ describe('a listing that cannot be read', () => {
     query.status === undefined && query.cursor === undefined;
 
   // One that fails slowly is due again before the others are: it is all that the surface is probed with, unless it waits.
-  test.each([
+  test.concurrent.for([
     { name: 'pending', fails: isPending, works: isHead, ms: 0 },
     { name: 'pending', fails: isPending, works: isHead, ms: 4_000 },
     { name: 'head', fails: isHead, works: isPending, ms: 0 },
     { name: 'head', fails: isHead, works: isPending, ms: 4_000 },
-  ])('keeps no other from being asked for: $name, which fails after $ms ms', async ({ fails, works, ms }) => {
-    const upstream = await started(
-      new ScriptedUpstream(async (asked) => {
-        if (fails(asked)) {
-          await sleep(ms);
-          return { status: 503, body: '{}' };
-        }
-        return { records: [], nextCursor: isHead(asked) ? 'behind' : null };
-      }),
-    );
-    await watching(upstream, {});
+  ])('keeps no other from being asked for: $name, which fails after $ms ms', async ({ fails, works, ms }, { onTestFinished }) => {
+    const upstream = new ScriptedUpstream(async (asked) => {
+      if (fails(asked)) {
+        await sleep(ms);
+        return { status: 503, body: '{}' };
+      }
+      return { records: [], nextCursor: isHead(asked) ? 'behind' : null };
+    });
+    await upstream.start();
+    onTestFinished(() => upstream.close());
+    await watching(upstream, {}, (close) => onTestFinished(async () => void (await close())));
     await upstream.asks(fails);
     for (let times = 0; times < 3; times += 1) await upstream.asks(works);
   });
