@@ -123,6 +123,10 @@ function take(way: Way, step: Step): Way[] {
   if (known.left.includes(sighting.content)) ways.push(...takeStale(way, known, step));
   if (sighting.content !== known.content) {
     ways.push(...reportedAs(way, step, { from: known.status, regression: false, whole: false }));
+    // A part of the record may have gone back, which look-ups have to confirm: the next event says so.
+    const next = step.events[way.told];
+    const goesBack = known.left.length > 0 && next?.regression === true && next.status === known.status;
+    if (goesBack) ways.push(...takeStale(way, known, step));
   }
   return ways;
 }

@@ -259,6 +259,23 @@ describe('the account explains', () => {
     expect(sums(atOneTime).problems).toHaveLength(1);
   });
 
+  test('a value that has gone back beside one that stays, once look-ups have confirmed it', () => {
+    const of = (step: number, score: number): Said => ({ ...FILLED, more: { step, score } });
+    const [first, second, third] = [of(1, 1), of(2, 2), of(1, 2)];
+    const told: Told[] = [
+      { ...first, from: null },
+      { ...second, from: 'filled', changes: ['step', 'score'] },
+      { ...third, from: 'filled', changes: ['step'], regression: true },
+    ];
+    const rules = { confirmAfterMs: 2_000 };
+    expect(sums({ said: [first, second, third, third], told, rules })).toMatchObject({
+      problems: [],
+      tolerated: { confirmed: 1 },
+    });
+    expect(sums({ said: [first, second, third], told, rules }).problems).toHaveLength(1);
+    expect(sums({ said: [first, second, second], told, rules }).problems).toHaveLength(1);
+  });
+
   test('an update that showed more', () => {
     const more = { destinationTx: '0x3' };
     const run = {
