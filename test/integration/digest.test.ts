@@ -10,7 +10,7 @@ const open = opening();
 
 describe('a receiver with a digest', () => {
   test('gets what happens within its time as one mail, in order', async () => {
-    const { mailbox, stage } = await mailStage(open, { digest: { every: '2s' } });
+    const { mailbox, stage } = await mailStage(open, { digest: { every: '5s' } });
     await stage.start();
     const made = await happen(stage, 12, 4);
     await stage.drained('oncall');
@@ -42,7 +42,7 @@ describe('a receiver with a digest', () => {
   });
 
   test('gets what belongs to one transfer together also where the events of a transfer come in order', async () => {
-    const { mailbox, stage } = await mailStage(open, { digest: { every: '2s' }, ordering: 'subject' });
+    const { mailbox, stage } = await mailStage(open, { digest: { every: '5s' }, ordering: 'subject' });
     await stage.start();
     const made = await happen(stage, 9, 3);
     await stage.drained('oncall');
@@ -50,7 +50,7 @@ describe('a receiver with a digest', () => {
   });
 
   test('gets what was held while it was disabled in digests', async () => {
-    const { mailbox, stage } = await mailStage(open, { digest: { every: '2s' } });
+    const { mailbox, stage } = await mailStage(open, { digest: { every: '5s' } });
     await stage.start();
     await stage.states.disable('oncall');
     const made = await happen(stage, 20);

@@ -61,8 +61,6 @@ describe('a dispatcher', () => {
   test('that may claim nothing more lets others go on, also when it is woken', async () => {
     await stage.budget(100);
     await stage.name(WALLETS);
-    // After 5 s it gives a check up.
-    holdTimers(5_000);
     const plan = new SlowPlan(stage.redis, stage.keys);
     const dispatcher = dispatcherOf(plan);
     dispatcher.start();
@@ -122,6 +120,8 @@ describe('a dispatcher', () => {
   });
 
   test('leaves one check of the plan at a time with a Redis that does not answer', async () => {
+    // After 5 s it gives a check up.
+    holdTimers(5_000);
     const plan = new SlowPlan(stage.redis, stage.keys);
     const dispatcher = dispatcherOf(plan);
     dispatcher.start();

@@ -76,7 +76,9 @@ describe('a listing that cannot be read', () => {
     { name: 'pending', fails: isPending, works: isHead, ms: 4_000 },
     { name: 'head', fails: isHead, works: isPending, ms: 0 },
     { name: 'head', fails: isHead, works: isPending, ms: 4_000 },
-  ])('keeps no other from being asked for: $name, which fails after $ms ms', async ({ fails, works, ms }, { onTestFinished }) => {
+  ])('keeps no other from being asked for: $name, which fails after $ms ms', async ({ fails, works, ms }, {
+    onTestFinished,
+  }) => {
     const upstream = new ScriptedUpstream(async (asked) => {
       if (fails(asked)) {
         await sleep(ms);
