@@ -9,7 +9,7 @@ import { type DnsAnswer, type DnsQuestion, DnsServer } from '../support/dns-serv
 /** A resolver of a system of its own, whose one name server answers as the test says. */
 async function namedBy(
   answer: (question: DnsQuestion) => DnsAnswer,
-  { hosts = '', conf = '', timeoutMs = 5_000 } = {},
+  { hosts = '', conf = '', timeoutMs = 60_000 } = {},
 ): Promise<{ names: NameResolver; server: DnsServer; write: (file: string, text: string) => Promise<void> }> {
   const server = new DnsServer(answer);
   await server.start();

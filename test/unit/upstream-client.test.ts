@@ -41,7 +41,7 @@ function connect(baseUrl: string, options: Partial<UpstreamClientOptions> = {}):
   const client = new UpstreamClient({
     baseUrl,
     apiKey: new Secret(KEY),
-    timeoutMs: 10_000,
+    timeoutMs: 60_000,
     vaultPath: '/deposit-gateway/v2/depositAddresses/{vaultAddress}',
     vaultChainParam: 'sourceChainId',
     gaslessJobPath: '/deposit-gateway/v1/gasless/jobs/{id}',

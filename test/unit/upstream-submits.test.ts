@@ -52,7 +52,7 @@ function connect(baseUrl: string): UpstreamClient {
   const client = new UpstreamClient({
     baseUrl,
     apiKey: new Secret(KEY),
-    timeoutMs: 10_000,
+    timeoutMs: 60_000,
     vaultPath: '/deposit-gateway/v2/depositAddresses/{vaultAddress}',
     vaultChainParam: 'sourceChainId',
     gaslessJobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
@@ -62,7 +62,7 @@ function connect(baseUrl: string): UpstreamClient {
 }
 
 function connectOpen(quotesUrl: string): OpenQuotesClient {
-  const client = new OpenQuotesClient({ quotesUrl, timeoutMs: 10_000 });
+  const client = new OpenQuotesClient({ quotesUrl, timeoutMs: 60_000 });
   cleanups.push(() => client.close());
   return client;
 }
