@@ -138,6 +138,8 @@ function Console({ session, onSignedOut }) {
     };
     addEventListener('hashchange', moved);
     addEventListener('keydown', pressed);
+    // The address may have changed after it was looked at first, and before anybody listened.
+    setPlace(placeOf());
     return () => {
       removeEventListener('hashchange', moved);
       removeEventListener('keydown', pressed);

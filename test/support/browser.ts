@@ -29,7 +29,8 @@ export async function watchedPage(
     if (!request.url().startsWith(`${url}/`)) complaints.push(`request: ${request.url()}`);
   });
   onTestFailed(async () => {
-    console.error(`the page at ${page.url()}:`, await page.locator('body').innerText(), complaints);
+    const text = await page.locator('body').innerText().catch(String);
+    console.error(`the page at ${page.url()}:`, text, complaints);
   });
   await page.goto(`${url}/`);
   return { page, complaints };
