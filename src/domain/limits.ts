@@ -81,7 +81,7 @@ export const LIMITS = {
     members: null,
     numberCharacters: null,
     timeSetting: 'receivers[].timeout',
-    beyond: 'The connection is closed. The attempt failed.',
+    beyond: 'The connection is closed. The status counts, which came before.',
   },
   receiverHeader: {
     place: 'Header of a receiver’s answer',
