@@ -68,7 +68,8 @@ export function createPostgresNotifier(receiver: PostgresReceiver): Notifier {
       return { ...shown, outcome: 'delivered', reason, durationMs, retryAfterMs: null };
     } catch (error) {
       attempt.throwIfCutOff();
-      const isLate = attempt.isTimedOut();
+      // The server gives up after as long: where our timer is held up, its word comes first.
+      const isLate = attempt.isTimedOut() || attempt.elapsedMs() >= timeoutMs;
       const reason = isLate
         ? `not inserted within ${timeoutMs} ms`
         : kept.reason(describePostgresError(error, receiver));
