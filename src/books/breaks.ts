@@ -22,9 +22,7 @@ export async function findBreak(place: Place, events: EventLog): Promise<Break |
   }
   if (place.entry === '0-0' || place.entry === trimmed || (await events.at(place.entry)) !== null)
     return null;
-  const {
-    entries: [last],
-  } = await events.before(place.entry, 1);
+  const [last] = (await events.before(place.entry, 1)).entries;
   const fromMs = Math.max(0, Number((last?.id ?? '0-0').split('-')[0]) - AGAIN_MS);
   const detail = `the entry ${place.entry}, which the books had read, is not in the log any more: its Redis was set back to ${last === undefined ? 'its beginning' : timeOf(last.id)}`;
   const again = `${fromMs}-0`;

@@ -129,13 +129,12 @@ export class Feed {
   async #begin(nowMs: number): Promise<Place> {
     const { events } = this.#sources;
     const { zone } = this.#rules;
-    const [
-      log,
-      trimmed,
-      {
-        entries: [first],
-      },
-    ] = await Promise.all([events.ensureName(), events.trimmed(), events.after('0-0', 1)]);
+    const [log, trimmed, oldest] = await Promise.all([
+      events.ensureName(),
+      events.trimmed(),
+      events.after('0-0', 1),
+    ]);
+    const [first] = oldest.entries;
     const firstMs = first === undefined ? nowMs : Number(first.id.split('-')[0]);
     const openedMs = dayAt(firstMs, zone).fromMs;
     return this.#books.begin({

@@ -64,9 +64,7 @@ export class CheckFeed {
     const [stored, name] = await Promise.all([checks.cursor(), events.name()]);
     if (stored === '') return null;
     const [, known = '', read = ''] = CURSOR.exec(stored) ?? [];
-    const {
-      entries: [unread],
-    } = await events.after(known === name ? read : '0-0', 1);
+    const [unread] = (await events.after(known === name ? read : '0-0', 1)).entries;
     return unread === undefined ? null : Number(unread.id.split('-')[0]);
   }
 
