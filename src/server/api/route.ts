@@ -184,6 +184,8 @@ function expectedOf(issue: z.core.$ZodIssue): string {
 function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   const [key, ...rest] = path;
   if (key === undefined) return value;
+  // A query that names a list's only value has it without the list.
+  if (typeof value === 'string' && key === 0) return value;
   if (typeof value !== 'object' || value === null) return undefined;
   return valueAt(Object.entries(value).find(([name]) => name === String(key))?.[1], rest);
 }
