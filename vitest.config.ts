@@ -99,7 +99,8 @@ export default defineConfig({
     pool: 'forks',
     // Each test has servers, folders and Redis keys of its own: files can share a process, which saves its start each time.
     isolate: false,
-    // Most tests wait for something to happen most of the time: more of them than processors run at once.
+    // Most tests wait for something to happen most of the time: more of them than processors run at once. `npm test`, whose
+    // files start fewer programs, takes 12.
     maxWorkers: 8,
     sequence: { sequencer: LongestFirst },
   },
