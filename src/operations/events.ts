@@ -135,8 +135,10 @@ export async function eventsBefore(
     const piece = await events.before(reached, count);
     const entries = piece.entries.filter(({ id }) => compareEntries(id, end) > 0);
     const isLast = !piece.more || entries.length < piece.entries.length;
+    // An audience tells no new event: the one that it names, which may be large, is not read for it.
+    const own = entries.filter(({ kind }) => kind !== 'audience');
     // One by one: what cannot be read is passed over, and says nothing of those before it.
-    const batches = await Promise.all(entries.map((entry) => readBatch([entry], events)));
+    const batches = await Promise.all(own.map((entry) => readBatch([entry], events)));
     const facts = batches.flatMap((batch) => batch.facts);
     for (const one of await rendered(meant(facts, filter), parts)) {
       found.push(one);

@@ -55,7 +55,7 @@ export async function resendTime(
   await parts.stores.replays.request(id, {
     receiver: name,
     since: `${Math.max(0, sinceMs - 1)}-${Number.MAX_SAFE_INTEGER}`,
-    until: `${untilMs}-0`,
+    until: `${Math.max(0, untilMs)}-0`,
     end: await parts.stores.events.newest(),
     types: types === null ? null : [...types],
   });

@@ -48,12 +48,13 @@ export async function listSubjectDeliveries(
   if (receivers.length === 0) return { deliveries: [], next: null };
   // The first event may be begun already, and one more shows where the next page begins.
   const count = Math.ceil(limit / receivers.length) + 2;
-  const entries = await subjects.entries.list([subject, ...relatedTo(subject, known)], {
+  const places = await subjects.entries.list([subject, ...relatedTo(subject, known)], {
     before: after === null ? null : 'before' in after ? after.before : placeAfter(after.entry),
     from: until?.before ?? null,
     count,
   });
-  const stored = await events.atAll(entries);
+  const stored = await events.atFirst(places);
+  const entries = places.slice(0, stored.length);
   const begun = after !== null && 'entry' in after ? after : null;
   const slots = stored.flatMap((entry, index) => {
     const event = eventOf(entry);
@@ -64,7 +65,8 @@ export async function listSubjectDeliveries(
   });
   const { deliveries, rest } = await deliveriesOf(slots.slice(0, limit), limit, parts);
   const last = entries.at(-1);
-  const behind = entries.length < count || last === undefined ? null : { before: last };
+  const isLast = places.length < count && entries.length === places.length;
+  const behind = isLast || last === undefined ? null : { before: last };
   const following = rest ?? slots[limit];
   return { deliveries, next: following === undefined ? behind : placeOf(following) };
 }

@@ -53,8 +53,9 @@ export const TIMELINE_PLACE = z.strictObject({ before: ENTRY });
 export type TimelinePlace = z.infer<typeof TIMELINE_PLACE>;
 
 /**
- * Reads a subject with a page of its timeline. The number of reads depends on `limit` alone, and on how many subjects led
- * to it, at most ten. An event that cannot be read is left out. Throws an UnknownError for a subject that is not watched.
+ * Reads a subject with a page of its timeline. A page ends with 2 MiB of events: it may be short, and there is still
+ * more. The number of reads depends on `limit` alone, and on how many subjects led to it, at most ten. An event that cannot
+ * be read is left out. Throws an UnknownError for a subject that is not watched.
  */
 export async function readSubject(
   { id, after, limit }: { id: string; after: TimelinePlace | null; limit: number },
@@ -70,10 +71,10 @@ export async function readSubject(
     subjects.entries.list([subject, ...related], { ...range, count: limit + 1 }),
     subjects.entries.list([subject], { before: null, from: null, count: 1 }),
   ]);
-  const shown = places.slice(0, limit);
   const [newest = null] = await events.atAll(own);
   const last = eventOf(newest);
-  const entries = await events.atAll(shown);
+  const entries = await events.atFirst(places.slice(0, limit));
+  const shown = places.slice(0, entries.length);
   return {
     subject: {
       ...summaryOf(subject, known, { subscriptions, changedAtMs: null, directory: parts.directory }),
@@ -86,7 +87,7 @@ export async function readSubject(
         return event === null ? [] : [momentOf(event)];
       }),
     },
-    next: nextOf(shown, places.length > limit),
+    next: nextOf(shown, places.length > shown.length),
   };
 }
 

@@ -33,30 +33,29 @@ export async function listUnmatched(
   { stores: { events, unmatched } }: OperationParts,
 ): Promise<{ unmatched: Unmatched[]; next: UnmatchedPlace | null }> {
   const listed = await unmatched.list({ before: from?.entry ?? null, count: limit });
-  const found = await Promise.all(
-    listed.map(async ({ entry, reason }): Promise<Unmatched[]> => {
-      const stored = await events.at(entry);
-      const event = eventOf(stored);
-      if (event === null) return [];
-      const roots = stored?.kind === 'event' ? stored.roots : [];
-      const names = roots
-        .filter((root) => !isTrackedRoot(root))
-        .map((root) => parseClaimRoot(root).subscription);
-      return [
-        {
-          event: event.id,
-          type: event.type,
-          subject: event.data.subject.id,
-          at: event.timestamp,
-          reason,
-          subscriptions: [...new Set(names)],
-        },
-      ];
-    }),
-  );
+  const entries = await events.atAll(listed.map(({ entry }) => entry));
+  const found = listed.flatMap(({ reason }, index): Unmatched[] => {
+    const stored = entries[index] ?? null;
+    const event = eventOf(stored);
+    if (event === null) return [];
+    const roots = stored?.kind === 'event' ? stored.roots : [];
+    const names = roots
+      .filter((root) => !isTrackedRoot(root))
+      .map((root) => parseClaimRoot(root).subscription);
+    return [
+      {
+        event: event.id,
+        type: event.type,
+        subject: event.data.subject.id,
+        at: event.timestamp,
+        reason,
+        subscriptions: [...new Set(names)],
+      },
+    ];
+  });
   const last = listed.at(-1);
   return {
-    unmatched: found.flat(),
+    unmatched: found,
     next: listed.length < limit || last === undefined ? null : { entry: last.entry },
   };
 }

@@ -71,6 +71,7 @@ declare module 'ioredis' {
     iwTrimChecks(...keysAndArgs: string[]): Result<number, Context>;
     iwReport(...keysAndArgs: string[]): Result<number, Context>;
     iwReadLog(...keysAndArgs: string[]): Result<[LogRow[], 0 | 1], Context>;
+    iwReadPlaces(...keysAndArgs: string[]): Result<string[][], Context>;
     iwAppendEvent(...keysAndArgs: string[]): Result<string, Context>;
   }
 }

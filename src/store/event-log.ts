@@ -114,12 +114,25 @@ export class EventLog {
 
   /** The entries before one, newest first: at most so many, fewer where they are large. */
   async before(entry: string, count: number): Promise<LogPiece> {
+    // Nothing stands before the first place there can be, and Redis takes it for no place.
+    if (entry === '0-0') return { entries: [], more: false };
     return this.#piece({ from: entry === '+' ? '+' : `(${entry}`, to: '-', count, order: 'backward' });
+  }
+
+  /** What stands at several entries, in their order; null for what was trimmed. At least the first, fewer where they are large. */
+  async atFirst(entries: readonly string[]): Promise<(LogEntry | null)[]> {
+    if (entries.length === 0) return [];
+    const found = await this.#redis.iwReadPlaces(this.#keys.events, String(MOST_PIECE_BYTES), ...entries);
+    return found.map((fields, index) =>
+      fields.length === 0 ? null : this.read(entries[index] ?? '', fields),
+    );
   }
 
   /** What stands at several entries, in their order; null for what was trimmed. */
   async atAll(entries: readonly string[]): Promise<(LogEntry | null)[]> {
-    return Promise.all(entries.map((entry) => this.at(entry)));
+    const found: (LogEntry | null)[] = [];
+    while (found.length < entries.length) found.push(...(await this.atFirst(entries.slice(found.length))));
+    return found;
   }
 
   /** The entries after one and before another, oldest first: at most so many, fewer where they are large. */

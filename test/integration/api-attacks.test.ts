@@ -247,6 +247,14 @@ describe('what is asked', () => {
     const again = await stage.call(asked);
     expect(again.body).toEqual(first.body);
   });
+
+  test('of a time before all events sends none', async () => {
+    const body = { since: '1950-01-01T00:00:00Z', until: '1960-01-01T00:00:00Z' };
+    const asked = await stage.call({ method: 'POST', path: '/receivers/backend/resend', body });
+    expect(asked.status).toBe(202);
+    const replay = await stage.call({ path: `/replays/${asked.body.replay}` });
+    expect([replay.status, replay.body]).toEqual([200, expect.objectContaining({ opened: 0, dead: 0 })]);
+  });
 });
 
 describe('a number of many digits', () => {

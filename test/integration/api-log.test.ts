@@ -157,6 +157,8 @@ test('events are listed by type, subject and time, the newest first as well, a p
   const since = new Date(made[5]?.atMs ?? 0).toISOString();
   expect(idsOf(await call(`/events?type=intent.*&since=${since}&until=${until}`))).toEqual(ids.slice(5, 9));
   expect((await call(`/events?after=${newest.body.next}`)).status).toBe(400);
+  const before = await call('/events?order=newest&until=1970-01-01T00:00:00Z');
+  expect(before).toMatchObject({ status: 200, body: { events: [], next: null } });
 });
 
 test('no more than 64 follow at once, and a place is free again when one is gone', async () => {

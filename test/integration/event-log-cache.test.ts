@@ -2,6 +2,7 @@ import { expect, inject, test } from 'vitest';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { EventLog, type LogPiece, MOST_READ_BYTES } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
+import type { LogEntry } from '../../src/store/log-entry.ts';
 import { testPrefix } from '../support/daemon.ts';
 
 /** An entry with so many bytes, in characters of two bytes. */
@@ -67,6 +68,12 @@ test('a piece of the log ends once it has 2 MiB, in either order; small entries 
     expect((await log.after('20-0', 10)).more).toBe(true);
     expect((await log.after('20-0', 11)).more).toBe(false);
     expect(await log.after('30-0', 11)).toEqual({ entries: [], more: false });
+    expect(await log.before('0-0', 11)).toEqual({ entries: [], more: false });
+    const places = ['31-0', ...all];
+    const ids = (entries: readonly (LogEntry | null)[]) => entries.map((entry) => entry?.id ?? null);
+    expect(ids(await log.atFirst(places))).toEqual([null, ...all.slice(0, 13)]);
+    expect(ids(await log.atFirst(all.slice(12)))).toEqual(all.slice(12, 15));
+    expect(ids(await log.atAll(places))).toEqual([null, ...all]);
   } finally {
     await disconnect(redis);
   }

@@ -63,9 +63,9 @@ async function desk(receiverCount: number) {
     receivers,
     get,
     /** Commits an event of the subject, to which no receiver is entitled. Returns its id. */
-    commit: async (sequence: number, subject: SubjectId = INTENT): Promise<string> => {
+    commit: async (sequence: number, subject: SubjectId = INTENT, note = ''): Promise<string> => {
       const id = eventId(sequence);
-      const record = { id: subject, type: 'intent', status: 'pending', step: sequence };
+      const record = { id: subject, type: 'intent', status: 'pending', step: sequence, note };
       const { commit: _, told: _told, ...snapshot } = snapshotOf(Date.now())('pending', { sequence, record });
       const event = {
         id,
@@ -177,6 +177,31 @@ describe('a timeline', () => {
       await one.commit(made);
     }
     expect(seen).toEqual(Array.from({ length: 130 }, (_, n) => 130 - n));
+  });
+
+  test('ends with 2 MiB of events, and the next one has what is left', async () => {
+    const one = await desk(1);
+    const ids = [];
+    for (let sequence = 1; sequence <= 7; sequence += 1) {
+      const event = await one.commit(sequence, INTENT, 'x'.repeat(900_000));
+      await one.deliver(event, one.receivers[0] ?? '');
+      ids.unshift(event);
+    }
+    const pages: string[][] = [];
+    for (let next: string | null = ''; next !== null; ) {
+      const page = await one.timeline(`limit=100&after=${next}`.replace(/&after=$/, ''));
+      pages.push(page.timeline.map(({ event }) => event));
+      ({ next } = page);
+    }
+    expect(pages.map(({ length }) => length)).toEqual([3, 3, 1]);
+    expect(pages.flat()).toEqual(ids);
+    const delivered: string[] = [];
+    for (let next: string | null = ''; next !== null; ) {
+      const page = await one.deliveries(`limit=100&after=${next}`.replace(/&after=$/, ''));
+      delivered.push(...page.deliveries.map(({ event }) => event));
+      ({ next } = page);
+    }
+    expect(delivered).toEqual(ids);
   });
 
   test('has only what is in the log, and so has the list behind it', async () => {
