@@ -150,11 +150,15 @@ export function accountFacts(
   for (const key of facts.keys()) account.problems.push(`${key} has no reason`);
   return account;
 
-  /** Whether a step was shown so after the same status without it: else that is told with the status. */
+  /**
+   * Whether a step was shown so after the same status without it: else that is told with the status. A step that has failed
+   * may have been refunded at the next answer: then that one says no more that it failed.
+   */
   function isShown(subject: string, part: 'failed' | 'refunded', stands: string): boolean {
     const list = (bySubject.get(subject) ?? []).filter(({ status }) => status === stands);
-    const at = list.findIndex(({ steps }) => steps[part] > 0);
-    return at > 0 && list.slice(0, at).some(isTaken) && list.slice(at).some(isTaken);
+    const isSo = ({ steps }: Shown) => steps[part] > 0;
+    const at = list.findIndex(isSo);
+    return at > 0 && list.slice(0, at).some(isTaken) && list.slice(at).filter(isSo).some(isTaken);
   }
 
   /** Whether the daemon surely stored what an answer showed: it asked for the same again before it was killed. */

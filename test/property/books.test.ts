@@ -86,7 +86,7 @@ test('opening + started - ended is closing, closing is the next opening, and a c
       const stage = await BooksStage.open();
       try {
         const reader = stage.reader();
-        const reportOf = (day: string, zone = 'UTC') => reader.report({ day, zone }, FIRST_MS + 9 * DAY_MS);
+        const reportOf = (day: string, zone = 'UTC') => reader.report({ day, zone }, FIRST_MS + 30 * DAY_MS);
         const closed = new Map<string, unknown>();
         let days = 0;
         for (const step of steps) {
@@ -140,6 +140,12 @@ test('opening + started - ended is closing, closing is the next opening, and a c
         await stage.discard();
       }
     }),
-    { numRuns: 60 },
+    {
+      numRuns: 60,
+      examples: [
+        [['close', 'close', 'close', 'close']],
+        [Array.from({ length: 25 }, () => 'close' as const)],
+      ],
+    },
   );
 });
