@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { parseDeliveryId } from '../domain/events/delivery-id.ts';
+import type { Event } from '../domain/events/event.ts';
 import { wantsType } from '../domain/events/filter.ts';
 import { type ListPlace, MOST_OPEN } from '../store/backlog.ts';
 import { eventOf } from '../store/log-entry.ts';
-import { DELIVERY, deliveryOf } from './deliveries.ts';
+import { DELIVERY, type Delivery, deliveryOf } from './deliveries.ts';
 import type { OperationParts } from './parts.ts';
 
 /** A delivery that failed: it is tried again, or was given up. */
@@ -46,6 +47,9 @@ const MOST_LOOKED_AT = 500;
 /** How many it passes over on the way, of all receivers together: most open deliveries wait for their first attempt. */
 const MOST_PASSED = 2_000;
 
+/** No entry of the log stands here. */
+const NO_ENTRY = '0-0';
+
 /** What was not delivered, over all receivers, those that wait longest first: a bounded part of it. */
 export async function listUndelivered(
   { filter, from, limit }: { filter: UndeliveredFilter; from: UndeliveredPlace | null; limit: number },
@@ -69,7 +73,8 @@ export async function listUndelivered(
       if (room <= 0 || passing <= 0) return { undelivered: found, next: stop };
       const wanted = { list, after, count: Math.min(limit, room), most: Math.min(passing, MOST_OPEN) };
       const { listed, looked, reached } = await backlog.undelivered(receiver, wanted);
-      const some = await Promise.all(listed.map(({ id }) => undeliveredOf(receiver, id, { filter, parts })));
+      const ids = listed.map(({ id }) => id);
+      const some = await undeliveredOf(receiver, ids, { filter, parts });
       for (const [index, one] of some.entries()) {
         if (one !== null) found.push(one);
         const { score = '', id = '' } = listed[index] ?? {};
@@ -88,23 +93,37 @@ function isFrom(one: { receiver: string; list: 'open' | 'dead' }, from: Undelive
   return from.list === 'open' || one.list === 'dead';
 }
 
+/** What became of some deliveries of a receiver; null for what is not meant. Their events are read in bounded pieces. */
 async function undeliveredOf(
   receiver: string,
-  id: string,
-  { filter, parts }: { filter: UndeliveredFilter; parts: OperationParts },
-): Promise<Undelivered | null> {
-  const fact = await parts.stores.deliveries.fact(receiver, id);
-  if (fact === null) return null;
-  const { state, waitsFor: _, ...delivery } = deliveryOf(receiver, id, fact);
+  ids: readonly string[],
+  { filter, parts: { stores } }: { filter: UndeliveredFilter; parts: OperationParts },
+): Promise<(Undelivered | null)[]> {
+  const facts = await Promise.all(ids.map((id) => stores.deliveries.fact(receiver, id)));
+  const entries = facts.map((fact) => fact?.entry ?? NO_ENTRY);
+  const found: (Undelivered | null)[] = [];
+  while (found.length < ids.length) {
+    for (const entry of await stores.events.atFirst(entries.slice(found.length))) {
+      const [id = '', fact = null] = [ids[found.length], facts[found.length]];
+      found.push(fact === null ? null : filtered(deliveryOf(receiver, id, fact), eventOf(entry), filter));
+    }
+  }
+  return found;
+}
+
+function filtered(
+  { state, waitsFor: _, ...delivery }: Delivery,
+  event: Event | null,
+  { subject: wanted, types }: UndeliveredFilter,
+): Undelivered | null {
   if (state !== 'retrying' && state !== 'dead') return null;
-  const event = eventOf(await parts.stores.events.at(fact.entry));
   const subject = event?.data.subject.id ?? null;
-  if (filter.subject !== undefined && subject !== filter.subject) return null;
-  if (filter.types.length > 0 && (event === null || !wantsType(filter.types, event.type))) return null;
+  if (wanted !== undefined && subject !== wanted) return null;
+  if (types.length > 0 && (event === null || !wantsType(types, event.type))) return null;
   return {
     ...delivery,
     state,
-    event: parseDeliveryId(id).eventId,
+    event: parseDeliveryId(delivery.id).eventId,
     type: event?.type ?? null,
     subject,
     at: event?.timestamp ?? null,

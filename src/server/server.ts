@@ -9,6 +9,7 @@ import { type ApiOptions, announcesBody, routeApi } from './api/api.ts';
 import { API_BASE } from './api/route.ts';
 import { routeConsole } from './console/console.ts';
 import { sendProblem } from './problem.ts';
+import { refuseRequest } from './refused-request.ts';
 
 /** What readiness says of one thing. */
 export type ReadinessCheck = { name: string; ok: boolean; detail: string };
@@ -39,6 +40,9 @@ const MANY_CONNECTIONS = 192;
  */
 const MOST_AHEAD = 16;
 
+/** Characters of a part of a path: the ids of subjects are such parts. */
+const MOST_PART = 500;
+
 /** What a stranger can hold: no request is longer than its headers, and none of them comes slowly. */
 const LIMITS = {
   // Scrapers keep connections open; closing must not wait for them.
@@ -49,8 +53,7 @@ const LIMITS = {
   connectionTimeout: 30_000,
   // Node waits 1 s longer. Those who scrape every 10 s connect again, and never while their connection ends.
   keepAliveTimeout: 8_000,
-  // The ids of subjects are parts of paths.
-  routerOptions: { maxParamLength: 500 },
+  routerOptions: { maxParamLength: MOST_PART },
   http: {
     headersTimeout: 1_000 * INPUT_LIMITS.requestHead.seconds,
     connectionsCheckingInterval: 1_000,
@@ -66,7 +69,18 @@ export class Server {
 
   constructor(options: ServerOptions) {
     this.#options = options;
-    this.#app = fastify(LIMITS);
+    this.#app = fastify({
+      ...LIMITS,
+      clientErrorHandler: refuseRequest,
+      frameworkErrors: ({ code }, _request, reply) =>
+        code === 'FST_ERR_MAX_PARAM_LENGTH'
+          ? sendProblem(
+              reply,
+              414,
+              `found a longer part of the path, expected at most ${MOST_PART} characters`,
+            )
+          : sendProblem(reply, 400, 'found a path that cannot be decoded, expected %XX of UTF-8'),
+    });
     this.#app.server.maxConnections = MOST_CONNECTIONS;
     this.#keepReserve();
     this.#refuseBodies();

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
+import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { COMMON } from '../../src/domain/transfers/chains.ts';
@@ -162,6 +164,40 @@ describe('an unknown path', () => {
   });
 });
 
+/** All that is answered to bytes that are sent as they are. */
+async function answerTo(url: string, bytes: string): Promise<string> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  socket.setEncoding('utf8');
+  let answer = '';
+  socket.on('data', (part: string) => {
+    answer += part;
+  });
+  socket.write(bytes);
+  await once(socket, 'close');
+  return answer;
+}
+
+describe('a request that reaches no route', () => {
+  test.each([
+    ['is no HTTP', 400, 'nonsense\r\n\r\n'],
+    [
+      'has a larger head than there may be',
+      431,
+      `GET /healthz HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(17_000)}`,
+    ],
+    ['comes too slowly', 408, 'GET /healthz HTTP/1.1\r\nHost: a\r\n'],
+    ['has a path that cannot be decoded', 400, 'GET /%zz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'],
+  ])('because it %s is %s, with a problem', async (_what, status, bytes) => {
+    const { url } = await serve();
+    const answer = await answerTo(url, bytes);
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(answer).toMatch(/^content-type: application\/problem\+json/im);
+    const problem = JSON.parse(answer.slice(answer.indexOf('\r\n\r\n') + 4));
+    expect(problem).toMatchObject({ type: 'about:blank', status });
+    expect(problem.detail).toMatch(/^found .*, expected /);
+  });
+});
+
 describe('/api/v1/events/{id}', () => {
   const ID = `evt_${'0123456789'.repeat(4)}`;
   const TOKEN = 'token-4711';
@@ -193,6 +229,14 @@ describe('/api/v1/events/{id}', () => {
     findEvent: async ({ id, receiver }) => (id === ID && receiver === 'backend' ? event : null),
   };
   const authorization = `Bearer ${TOKEN}`;
+
+  test('is 414 where the id is longer than any is, with a problem', async () => {
+    const { url } = await serve({ api });
+    const answer = await fetch(`${url}/api/v1/events/${'x'.repeat(501)}`);
+    expect(answer.status).toBe(414);
+    expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+    expect(await answer.json()).toMatchObject({ status: 414, detail: expect.stringMatching(/at most 500/) });
+  });
 
   test('gives the event of a receiver whole to whoever has the token', async () => {
     const { url } = await serve({ api });

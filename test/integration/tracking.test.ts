@@ -214,6 +214,15 @@ describe('POST /subjects', () => {
         body: { detail: expect.stringContaining('found a text with half of a surrogate pair') },
       });
     }
+    const latin = await fetch(`${daemon.url}/api/v1/subjects`, {
+      method: 'POST',
+      headers: JSON_TYPE,
+      body: Buffer.from('{ "kind": "caf\u00e9" }', 'latin1'),
+    });
+    expect([latin.status, await latin.json()]).toMatchObject([
+      400,
+      { detail: 'found bytes that are no UTF-8, expected JSON' },
+    ]);
   });
 });
 

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -43,9 +44,11 @@ export function routeApi(app: FastifyInstance, access: Access, options: ApiOptio
 /** Has bodies read as JSON within these limits, and no others accepted. */
 export function readBodies(app: FastifyInstance, limits: JsonLimits): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, text, done) => {
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+    const bytes = Buffer.from(body);
+    if (!isUtf8(bytes)) return done(new ProblemError(400, 'found bytes that are no UTF-8, expected JSON'));
     try {
-      done(null, parseJson(String(text), { limits, unstorable: 'refuse' }));
+      done(null, parseJson(bytes.toString('utf8'), { limits, unstorable: 'refuse' }));
     } catch (error) {
       if (error instanceof UnstorableJsonError) return done(new ProblemError(400, error.message));
       if (error instanceof JsonLimitError) return done(new ProblemError(400, `found ${error.message}`));
