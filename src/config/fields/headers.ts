@@ -60,7 +60,7 @@ function refusalOf(name: string, seen: ReadonlySet<string>): { message: string; 
   }
   const lower = name.toLowerCase();
   if (RESERVED.has(lower) || RESERVED_PREFIXES.some((prefix) => lower.startsWith(prefix))) {
-    return { found: `the reserved header ${name}`, message: 'headers of your own, like X-Team' };
+    return { found: 'a reserved header', message: 'headers of your own, like X-Team' };
   }
-  return seen.has(lower) ? { found: `the header ${name} again`, message: 'each header once' } : null;
+  return seen.has(lower) ? { found: 'the same header again', message: 'each header once' } : null;
 }
