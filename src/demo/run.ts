@@ -23,8 +23,8 @@ import { eventLine } from './screen.ts';
 const USUAL_PORT = 9464;
 const PACE = 0.8;
 
-/** How long deliveries may take after polling has ended: longer for a run that ends by itself than for Ctrl-C. */
-const DRAIN_MS = 15_000;
+/** How long no delivery may come after polling has ended: longer for a run that ends by itself than for Ctrl-C. */
+const DRAIN_MS = 60_000;
 const INTERRUPTED_DRAIN_MS = 1_500;
 
 /** For how long after its last byte an answer may be taken in (ms): one that the daemon did not use, and any other. */
@@ -100,6 +100,7 @@ export async function runDemo(options: { for?: number; seed: number }): Promise<
       [...committed.values()].filter((type) => wantsType(MAIL_EVENTS, type)).length;
     const drained = await waitFor(
       () => receivedIds(receiver).size >= committed.size && mailsDue() <= mailbox.mails.length,
+      () => receiver.received.length + mailbox.mails.length,
       bySignal ? INTERRUPTED_DRAIN_MS : DRAIN_MS,
     );
     const problems = summarise({
@@ -134,10 +135,13 @@ async function untilEnd(forMs: number | undefined, signal: Promise<unknown>): Pr
   return result;
 }
 
-async function waitFor(condition: () => boolean, forMs: number): Promise<boolean> {
-  const endMs = performance.now() + forMs;
+/** Waits for a condition for as long as something moves: `moved` counts, and stands still for so long at most. */
+async function waitFor(condition: () => boolean, moved: () => number, stillMs: number): Promise<boolean> {
+  let [last, sinceMs] = [moved(), performance.now()];
   while (!condition()) {
-    if (performance.now() > endMs) return false;
+    const now = moved();
+    if (now !== last) [last, sinceMs] = [now, performance.now()];
+    if (performance.now() > sinceMs + stillMs) return false;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   return true;
