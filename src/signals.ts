@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { EndpointCall } from './chains/endpoint.ts';
+import type { FILE_STATES, RemovedKind } from './config/sections/reload.ts';
 import type { BreakKind } from './domain/books/breaks.ts';
 import type { Decision } from './domain/changes/decision.ts';
 import type { Event } from './domain/events/event.ts';
@@ -17,6 +18,9 @@ export type PollOutcome = 'answered' | 'verified' | 'failed' | 'ended' | 'aborte
 export type RecordOutcome = Decision['outcome'] | 'superseded';
 
 export type RepairKind = 'poll-missing' | 'delivery-missing' | 'count-wrong';
+
+/** How many wallets, other subjects and receivers a config removes. */
+type RemovedCounts = Readonly<Record<RemovedKind, { removed: number }>>;
 
 /** What happens inside the daemon, for those who only watch: metrics, logs, the demo, tests. Durations in seconds. */
 export type SignalMap = {
@@ -70,7 +74,8 @@ export type SignalMap = {
   'books.fed': [{ taken: number; readMs: number }];
   'books.broken': [{ kind: BreakKind }];
   'books.failed': [{ reason: string }];
-  'config.reloaded': [{ ok: boolean; atMs: number }];
+  /** The config file was read: what it is to the config that runs, and what it removes where that is much. */
+  'config.moved': [{ state: (typeof FILE_STATES)[number]; atMs: number; removal: RemovedCounts | null }];
   'check.ended': [{ chainId: string; state: string; corridor: string; lagSeconds: number | null }];
   /** A check ended in an error of its own, and is asked again later. */
   'check.failed': [{ chainId: string }];

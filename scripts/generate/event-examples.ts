@@ -456,6 +456,18 @@ const TOO_LARGE: JsonObject = {
 
 /** What an event about the daemon itself is about, and its record. */
 const REPORTS: { readonly [word: string]: { subject: string; record: JsonObject } } = {
+  large_removal: {
+    subject: 'intentwatch:config',
+    record: {
+      at: '2026-11-20T11:30:00.000Z',
+      held: true,
+      digest: '5f2b0c6e9a7d41388c1f0e2d3b4a5968',
+      confirmAfter: 0.2,
+      wallets: { removed: 3, of: 4, ids: ['3a', '3b', '3c'].map((byte) => `wallet:0x${byte.repeat(20)}`) },
+      subjects: { removed: 0, of: 2, ids: [] },
+      receivers: { removed: 0, of: 2, ids: [] },
+    },
+  },
   storage_truncated: {
     subject: 'intentwatch:storage',
     record: {

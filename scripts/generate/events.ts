@@ -132,6 +132,7 @@ receiver.resumed | Its operator has resumed it. | at once
 receiver.events_dropped | Events whose \`retention\` has ended before the receiver got them are lost for it. | the first of them, \`record.count\` at once; again only after the receiver has got on
 
 intentwatch.storage_truncated | The file of the embedded Redis had lost its end: the last writes are lost. \`record.lostBytes\` says how many bytes at least; they were written between \`record.lostFrom\` (null where it is not known) and \`record.lostUntil\`. | at the start that found it, or when the embedded Redis was started again
+intentwatch.large_removal | A config removes more than the share \`record.confirmAfter\` of the wallets, of the other named subjects or of the receivers. With \`record.held\` true it is a reload, and nothing is removed until \`intentwatch reload --confirm\` with \`record.digest\`; with false a start has applied it. \`ids\` has the first 100 of each. | once for each such file, however many processes read it
 intentwatch.test | A test. Nothing has happened. | somebody types \`intentwatch test RECEIVER\`; it passes by the filters
 `);
 

@@ -9,6 +9,7 @@ import type { AddedChain, AddedToken } from '../domain/transfers/chains.ts';
 import type { Secret } from '../secret.ts';
 import type { ConfigProblem } from './file/errors.ts';
 import type { LogConfig } from './sections/log.ts';
+import type { ReloadConfig } from './sections/reload.ts';
 
 /** The kinds of subject whose records carry a status that can end tracking. */
 export type FinishingKind = 'intent' | 'quote' | 'gasless' | 'vault' | 'deposit-address';
@@ -270,6 +271,8 @@ export type Config = {
   file: string;
   /** SHA-256 in hex over the config without its secrets, the same whatever the order of keys. */
   digest: string;
+  /** Tells two configs apart that differ in anything, secrets included; never shown (see config/digest.ts). */
+  fingerprint: Secret;
   upstream: UpstreamConfig;
   redis: RedisConfig;
   /** Absolute path. */
@@ -277,6 +280,7 @@ export type Config = {
   retentionMs: number;
   server: ServerConfig;
   log: LogConfig;
+  reload: ReloadConfig;
   smtp: SmtpConfig | null;
   polling: PollingConfig;
   /** `null`: none are kept. */

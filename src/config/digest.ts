@@ -2,20 +2,43 @@ import { createHash } from 'node:crypto';
 import { canonicalJson, type JsonValue } from '../domain/json.ts';
 import { Secret } from '../secret.ts';
 import type { Config } from './config.ts';
+import { ExpiringSecret } from './fields/signing-secret.ts';
+
+/** What a file says, before its place and its digests are added. */
+type Contents = Omit<Config, 'file' | 'digest' | 'fingerprint' | 'warnings'>;
 
 /**
  * SHA-256 in hex over what processes on one Redis must agree on: the config without its secrets, and without what
- * belongs to a single process (the file's place, `dataDir`, `server`, `log`).
+ * belongs to a single process (the file's place, `dataDir`, `server`, `log`, `reload`).
  */
-export function digestOf({
-  dataDir,
-  server,
-  log,
-  ...shared
-}: Omit<Config, 'file' | 'digest' | 'warnings'>): string {
+export function digestOf({ dataDir, server, log, reload, ...shared }: Contents): string {
   return createHash('sha256')
     .update(canonicalJson(withoutSecrets(shared) ?? null))
     .digest('hex');
+}
+
+/**
+ * SHA-256 over all sections of a file with the values of its variables and files, secrets included: a confirmation must
+ * not apply a file in which a token was exchanged meanwhile. Whoever knew it could try secrets that are easy to guess
+ * against it, so it is a secret itself. What is shown is made from it with a key (see ConfirmationStore).
+ */
+export function fingerprintOf(contents: Contents): Secret {
+  return new Secret(
+    createHash('sha256')
+      .update(canonicalJson(withSecrets(contents)))
+      .digest('hex'),
+  );
+}
+
+/** A value with its secrets, to be compared and never shown. */
+export function withSecrets(value: unknown): JsonValue {
+  if (value instanceof ExpiringSecret) return [value.reveal(), value.untilMs];
+  if (value instanceof Secret) return [value.reveal()];
+  if (Array.isArray(value)) return value.map(withSecrets);
+  if (typeof value === 'object' && value !== null) {
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withSecrets(inner)]));
+  }
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
 }
 
 function withoutSecrets(value: unknown): JsonValue | undefined {

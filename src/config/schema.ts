@@ -13,6 +13,7 @@ import { buildPolling, checkPolling, pollingSchema } from './sections/polling.ts
 import { checkQuoteFiles } from './sections/quote-files.ts';
 import { buildReceiver, checkReceiver, receiverSchema } from './sections/receiver.ts';
 import { buildRedis, redisSchema } from './sections/redis.ts';
+import { reloadSchema } from './sections/reload.ts';
 import { checkRoutes } from './sections/route.ts';
 import { buildServer, checkServer, hasApi, serverSchema } from './sections/server.ts';
 import { buildSmtp, smtpSchema } from './sections/smtp.ts';
@@ -38,6 +39,7 @@ export const configSchema = mapping({
   }),
   server: serverSchema.prefault({}),
   log: logSchema.prefault({}),
+  reload: reloadSchema.prefault({}),
   smtp: smtpSchema.optional(),
   polling: pollingSchema.prefault({}),
   books: booksSchema.optional(),
@@ -65,7 +67,7 @@ export type ParsedConfig = z.output<typeof configSchema>;
 export function buildConfig(
   parsed: ParsedConfig,
   { quotes, tls }: { quotes: ReadonlyMap<string, HandedQuote>; tls: readonly (ReceiverTls | null)[] },
-): Omit<Config, 'file' | 'digest' | 'warnings'> {
+): Omit<Config, 'file' | 'digest' | 'fingerprint' | 'warnings'> {
   return {
     upstream: buildUpstream(parsed.upstream),
     redis: buildRedis(parsed.redis),
@@ -73,6 +75,7 @@ export function buildConfig(
     retentionMs: parsed.retention,
     server: buildServer(parsed.server),
     log: buildLog(parsed.log),
+    reload: parsed.reload,
     smtp: buildSmtp(parsed.smtp),
     polling: buildPolling(parsed.polling),
     books: buildBooks(parsed.books),

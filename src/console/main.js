@@ -217,7 +217,7 @@ function Console({ session, onSignedOut }) {
     </header>
     ${live === 'stale' && html`<p class="stale-banner" role="alert">The daemon gives no answer, or its Redis gives it none. What you see may be old; it is tried again.</p>`}
     ${live === 'full' && html`<p class="stale-banner" role="alert">Too many pages of this token are open: this one is read anew every ${IDLE_MS / 1_000} s, and is live once another is closed.</p>`}
-    <${RefusedConfig} />
+    <${UnappliedConfig} />
     <main id="main" ref=${main}>
       ${place.view === 'transfers' && html`<${Transfers} list=${place.argument} ...${props} />`}
       ${place.view === 'search' && html`<${Search} key=${place.argument} text=${place.argument} ...${props} />`}
@@ -233,19 +233,46 @@ function Console({ session, onSignedOut }) {
   `;
 }
 
-/** Says why the config file as it is now was refused: what runs is the one before it. */
-function RefusedConfig() {
+/** Says why the config file as it is now is not what runs. */
+function UnappliedConfig() {
   const { data } = useData(
     async (signal) => /** @type {Promise<ConfigState>} */ (read('/config', signal)),
     'config',
     useSlowTick(),
   );
-  const last = data?.lastReload ?? null;
-  if (last === null || last.ok) return null;
+  if (data === null) return null;
+  const { state, changed, removal, lastReload } = data;
+  if (state === 'changed' && changed !== null) {
+    return html`<div class="stale-banner" role="alert">
+      <p>The config file has changed at <${Clock} at=${changed.at} />; <code>intentwatch reload</code> applies it.</p>
+      <${Lines} text=${changed.error ?? ''} />
+    </div>`;
+  }
+  if (state === 'refused' && lastReload !== null) {
+    return html`<div class="stale-banner" role="alert">
+      <p>The config file was refused at <${Clock} at=${lastReload.at} />; the one before it goes on.</p>
+      <${Lines} text=${lastReload.error ?? ''} />
+    </div>`;
+  }
+  if (removal === null) return null;
+  const gone = /** @type {const} */ (['wallets', 'subjects', 'receivers'])
+    .filter((kind) => removal[kind].removed > 0)
+    .map((kind) => `${removal[kind].removed} of ${removal[kind].of} ${kind}`)
+    .join(', ');
   return html`<div class="stale-banner" role="alert">
-    <p>The config file was refused at <${Clock} at=${last.at} />; the one before it goes on.</p>
-    ${(last.error ?? '').split('\n').map((line) => html`<p class="mono wrap" key=${line}>${line}</p>`)}
+    ${
+      removal.held
+        ? html`<p>The config file is held since <${Clock} at=${removal.at} />: it would remove ${gone}. The one before it goes on. <code>intentwatch reload</code> lists what would go.</p>
+          <${Lines} text=${`intentwatch reload --confirm ${removal.digest}`} />`
+        : html`<p>The start at <${Clock} at=${removal.at} /> has removed ${gone}, for the config file names them no more. Put them back, or <code>intentwatch reload</code>.</p>`
+    }
   </div>`;
+}
+
+/** @param {{ text: string }} props */
+function Lines({ text }) {
+  const lines = text.split('\n').filter((line) => line !== '');
+  return lines.map((line) => html`<p class="mono wrap" key=${line}>${line}</p>`);
 }
 
 /** What has happened, in a sentence for those who hear the page. @param {RenderedEvent[]} events */

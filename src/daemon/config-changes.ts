@@ -1,7 +1,7 @@
-import type { Config } from '../config/config.ts';
-import { ExpiringSecret } from '../config/fields/signing-secret.ts';
+import type { Config, ServerConfig } from '../config/config.ts';
+import { withSecrets } from '../config/digest.ts';
 import { isApiOn } from '../config/sections/server.ts';
-import { canonicalJson, type JsonValue } from '../domain/json.ts';
+import { canonicalJson } from '../domain/json.ts';
 import { subjectsOf } from '../domain/subjects/subscription.ts';
 import type { ConfigChanges, NamedChanges } from '../operations/config-state.ts';
 import { Secret } from '../secret.ts';
@@ -24,29 +24,24 @@ export class RestartNeededError extends Error {
   readonly retryable = false;
   readonly keys: readonly string[];
 
-  constructor(file: string, keys: readonly string[]) {
-    super(
-      keys
-        .map(
-          (key) =>
-            `${file}: ${key}: found another value than the daemon was started with, expected the same until a restart`,
-        )
-        .join('\n'),
-    );
-    this.keys = keys;
+  constructor(file: string, reasons: ReadonlyMap<string, string>) {
+    super([...reasons].map(([key, reason]) => `${file}: ${key}: ${reason}`).join('\n'));
+    this.keys = [...reasons.keys()];
   }
 }
+
+const OTHER_VALUE = 'found another value than the daemon was started with, expected the same until a restart';
+const NO_ADMIN =
+  'found no admin token (server.token, server.tokens.admin), expected one until a restart: no reload removes the last';
 
 /** What differs in `after`. Throws a RestartNeededError that names every key that cannot change while it runs. */
 export function changesBetween(before: Config, after: Config): ConfigChanges {
   const settings = changedSettings(before, after);
-  const fixed = settings.filter(
-    (key) =>
-      NEEDS_RESTART.includes(key) ||
-      NEEDS_RESTART.includes(key.split('.')[0] ?? '') ||
-      (key === 'server.tokens' && isApiOn(before.server) !== isApiOn(after.server)),
-  );
-  if (fixed.length > 0) throw new RestartNeededError(after.file, fixed);
+  const fixed = settings.flatMap((key) => {
+    const reason = whyRestart(key, before.server, after.server);
+    return reason === null ? [] : [[key, reason] as const];
+  });
+  if (fixed.length > 0) throw new RestartNeededError(after.file, new Map(fixed));
   const [were, are] = [subjectSet(before), subjectSet(after)];
   return {
     subjects: { added: are.difference(were).size, removed: were.difference(are).size },
@@ -54,6 +49,14 @@ export function changesBetween(before: Config, after: Config): ConfigChanges {
     receivers: namedChanges(before.receivers, after.receivers),
     settings,
   };
+}
+
+/** Why a setting that has changed takes a restart; null for all others. */
+function whyRestart(key: string, before: ServerConfig, after: ServerConfig): string | null {
+  if (NEEDS_RESTART.includes(key) || NEEDS_RESTART.includes(key.split('.')[0] ?? '')) return OTHER_VALUE;
+  if (key !== 'server.tokens') return null;
+  if (before.tokens.admin.length > 0 && after.tokens.admin.length === 0) return NO_ADMIN;
+  return isApiOn(before) === isApiOn(after) ? null : OTHER_VALUE;
 }
 
 /** Whether two configs are the same in effect. */
@@ -71,8 +74,8 @@ function subjectSet({ subscriptions }: Config): Set<string> {
 }
 
 function namedChanges(before: readonly { name: string }[], after: readonly { name: string }[]): NamedChanges {
-  const were = new Map(before.map((one) => [one.name, canonicalJson(comparable(one))]));
-  const are = new Map(after.map((one) => [one.name, canonicalJson(comparable(one))]));
+  const were = new Map(before.map((one) => [one.name, canonicalJson(withSecrets(one))]));
+  const are = new Map(after.map((one) => [one.name, canonicalJson(withSecrets(one))]));
   return {
     added: [...are.keys()].filter((name) => !were.has(name)),
     removed: [...were.keys()].filter((name) => !are.has(name)),
@@ -81,7 +84,10 @@ function namedChanges(before: readonly { name: string }[], after: readonly { nam
 }
 
 /** What stands for itself in the changes, and what belongs to the file. */
-const NO_SETTINGS = new Set(['file', 'digest', 'receivers', 'addedReceivers', 'subscriptions', 'warnings']);
+const NO_SETTINGS = new Set([
+  ...['file', 'digest', 'fingerprint', 'warnings'],
+  ...['receivers', 'addedReceivers', 'subscriptions'],
+]);
 
 function changedSettings(before: Config, after: Config): string[] {
   const [were, are] = [leavesOf(before), leavesOf(after)];
@@ -106,11 +112,11 @@ function leavesOf(config: Config): Map<string, string> {
     const key = keyOf(section);
     if (value === null || typeof value !== 'object' || Array.isArray(value) || value instanceof Secret) {
       // Of one key two members may be made: the names of chains, and their endpoints.
-      leaves.set(key, `${leaves.get(key) ?? ''}${canonicalJson(comparable(value))}`);
+      leaves.set(key, `${leaves.get(key) ?? ''}${canonicalJson(withSecrets(value))}`);
       continue;
     }
     for (const [name, inner] of Object.entries(value)) {
-      leaves.set(`${key}.${keyOf(name)}`, canonicalJson(comparable(inner)));
+      leaves.set(`${key}.${keyOf(name)}`, canonicalJson(withSecrets(inner)));
     }
   }
   return leaves;
@@ -129,15 +135,4 @@ const KEYS: ReadonlyMap<string, string> = new Map([
 /** What a member of the config is called in the file. */
 function keyOf(name: string): string {
   return KEYS.get(name) ?? name.replace(/Ms$/, '');
-}
-
-/** A value with its secrets, to be compared and never shown. */
-function comparable(value: unknown): JsonValue {
-  if (value instanceof ExpiringSecret) return [value.reveal(), value.untilMs];
-  if (value instanceof Secret) return [value.reveal()];
-  if (Array.isArray(value)) return value.map(comparable);
-  if (typeof value === 'object' && value !== null) {
-    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, comparable(inner)]));
-  }
-  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
 }

@@ -6,7 +6,8 @@ import { parseRedisUrl, type RedisTarget } from '../config/sections/redis.ts';
 import { COMMON } from '../domain/transfers/chains.ts';
 import { Metrics } from '../metrics/metrics.ts';
 import type { AddedReceiverParts } from '../operations/added-receivers.ts';
-import type { ConfigChanges, ReloadResult } from '../operations/config-state.ts';
+import type { ConfigRemoval } from '../operations/config-removal.ts';
+import type { ConfigChanges, FileState, ReloadRequest } from '../operations/config-state.ts';
 import { LogTail } from '../operations/log-tail.ts';
 import type { OriginOf } from '../operations/receivers.ts';
 import { scheduleMigration } from '../queues/migrate-schedule.ts';
@@ -16,6 +17,7 @@ import { Signals } from '../signals.ts';
 import { AddedReceiverStore, Sealing } from '../store/added-receivers.ts';
 import type { Truncation } from '../store/append-only.ts';
 import type { RedisClient } from '../store/commands.ts';
+import { ConfirmationStore } from '../store/confirmations.ts';
 import { closeDataFolder } from '../store/data-folder.ts';
 import { EmbeddedRedis } from '../store/embedded.ts';
 import { EventLog } from '../store/event-log.ts';
@@ -33,11 +35,13 @@ import { accessRulesOf, apiOptionsOf, eventUrlOf } from './api.ts';
 import type { Connections } from './assemble.ts';
 import { changesBetween, isEmpty } from './config-changes.ts';
 import { Generation } from './generation.ts';
+import { named } from './large-removal.ts';
 import { daemonMetricSources, directoryOf, metricNames } from './metric-sources.ts';
 import { daemonHealth, daemonReadiness, daemonStanding } from './readiness.ts';
 import { RedisConnections } from './redis-connections.ts';
 import { ConfigReloads } from './reloads.ts';
 import { logSignals } from './signal-log.ts';
+import { reportStart } from './start-removal.ts';
 
 /** How long work in flight may take at shutdown before it is handed back, and all the rest after that. */
 const GRACE_MS = 3_000;
@@ -100,7 +104,9 @@ export class Daemon {
         ? null
         : new ConfigReloads({
             source,
+            running: () => this.#config,
             apply: (next) => this.apply(next),
+            confirmations: () => this.#confirmations(),
             log: this.#log,
             signals: this.signals,
           });
@@ -109,7 +115,7 @@ export class Daemon {
     const { monitor } = this.#connections;
     const readiness = daemonReadiness(() => this.#generation?.parts ?? null, {
       monitor,
-      lastReload: () => this.lastReload,
+      fileState: () => this.fileState,
       isBlocked: () => this.#embedded?.isBlocked ?? false,
     });
     this.#metrics = new Metrics({
@@ -124,7 +130,7 @@ export class Daemon {
         listed: directoryOf(() => this.#generation?.parts.polling.discovery.listed ?? COMMON),
       },
     });
-    this.signals.emit('config.reloaded', { ok: true, atMs: Date.now() });
+    this.signals.emit('config.moved', { state: 'running', atMs: Date.now(), removal: null });
     this.#server = new Server({
       host: config.server.host,
       port: config.server.port,
@@ -179,13 +185,16 @@ export class Daemon {
     this.#shared.added.report(leftOut);
     const generation = await this.#generate(whole, this.#shared);
     this.#generation = generation;
+    const removal = await this.#reportStart(generation);
     await generation.start();
+    // The next start reports again what it removes.
+    if (removal !== null) await this.#confirmations().forgetReport();
     this.#logWarnings(config);
     // A receiver that was lost with the rest is stored again by now: it gets what comes after that.
     await this.#reportTruncations(redis);
     const { subscriptions, receivers } = config;
     this.#log.info({ subscriptions: subscriptions.length, receivers: receivers.length }, 'daemon.started');
-    this.#reloads?.start();
+    this.#reloads?.start(removal);
     this.#shared.added.start();
   }
 
@@ -194,14 +203,31 @@ export class Daemon {
       this.#log.warn({ line, column, path, reason: message }, 'config.warning');
   }
 
-  /** Reads the config anew, now, and applies it. Resolves with what came of it; null where there is no file. */
-  async reload(): Promise<ReloadResult | null> {
-    return (await this.#reloads?.reload()) ?? null;
+  /** Reads the config anew, now, and applies it unless it is held. Resolves with what came of it; null where there is no file. */
+  async reload(request: ReloadRequest = {}): Promise<FileState | null> {
+    return (await this.#reloads?.reload(request)) ?? null;
   }
 
-  /** What came of the last time that the config was read, the first at the start. */
-  get lastReload(): ReloadResult | null {
-    return this.#reloads?.last ?? null;
+  /** What the config file is to the config that runs; null where there is no file. */
+  get fileState(): FileState | null {
+    return this.#reloads?.state ?? null;
+  }
+
+  #confirmations(): ConfirmationStore {
+    const { redis } = this.#shared ?? {};
+    if (redis === undefined) throw new Error('the daemon has not started');
+    return new ConfirmationStore(redis, this.#keys());
+  }
+
+  /** Reports what the file of the start removes, before anything is removed, where that is much. */
+  async #reportStart({ parts }: Generation): Promise<ConfigRemoval | null> {
+    const stored = await parts.stores.registry.named();
+    return reportStart({
+      config: this.#config,
+      stored: named(stored.subjects, stored.receivers),
+      confirmations: this.#confirmations(),
+      log: this.#log,
+    });
   }
 
   /**
@@ -286,8 +312,8 @@ export class Daemon {
       const log = this.#log;
       const control = {
         digest: () => this.#config.digest,
-        lastReload: () => this.lastReload,
-        reload: () => this.reload(),
+        fileState: () => this.fileState,
+        reload: (request: ReloadRequest) => this.reload(request),
       };
       return new Generation({
         config,

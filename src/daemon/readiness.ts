@@ -1,4 +1,5 @@
 import type { Standing } from '../metrics/metrics.ts';
+import type { FileState } from '../operations/config-state.ts';
 import type { LoopWatch } from '../server/loop-watch.ts';
 import type { ReadinessCheck } from '../server/server.ts';
 import { isKept } from '../store/persistence.ts';
@@ -11,7 +12,13 @@ import type { DaemonParts } from './assemble.ts';
 const RECONCILE_SILENCE_MS = 60_000;
 
 /** Without the reason: whoever asks here has no token. */
-const REFUSED = 'loaded; the file as it is now was refused, see config.reload_failed in the log';
+const LOADED: Readonly<Record<FileState['state'], string>> = {
+  running: 'loaded',
+  changed:
+    'loaded; the file has changed, and nobody has asked to apply it, see config.file_changed in the log',
+  held: 'loaded; the file as it is now is held until it is confirmed, see config.large_removal in the log',
+  refused: 'loaded; the file as it is now was refused, see config.reload_failed in the log',
+};
 
 /** Without the pid and the path. */
 const BLOCKED: ReadinessCheck = {
@@ -24,21 +31,20 @@ const BLOCKED: ReadinessCheck = {
 /** What readiness is judged by before all parts run; `isBlocked`: an earlier server keeps the embedded Redis from its files. */
 type ReadinessSources = {
   monitor: RedisMonitor;
-  lastReload: () => { ok: boolean } | null;
+  fileState: () => FileState | null;
   isBlocked: () => boolean;
 };
 
 /** What `/readyz` asks of a daemon. Each check says of one thing, in one plain sentence, whether it works. */
 export function daemonReadiness(
   parts: () => DaemonParts | null,
-  { monitor, lastReload, isBlocked }: ReadinessSources,
+  { monitor, fileState, isBlocked }: ReadinessSources,
 ): () => Promise<ReadinessCheck[]> {
   return async () => {
     const running = parts();
-    const isRefused = lastReload()?.ok === false;
     const checks: ReadinessCheck[] = [
       // What runs works: a slip in the file must not take traffic away.
-      { name: 'config', ok: true, detail: isRefused ? REFUSED : 'loaded' },
+      { name: 'config', ok: true, detail: LOADED[fileState()?.state ?? 'running'] },
       isBlocked() ? BLOCKED : redisReadiness(monitor),
     ];
     if (running === null) return [...checks, { name: 'workers', ok: false, detail: 'have not started yet' }];

@@ -2,9 +2,16 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import type { ConfigFile } from '../config/file/config-file.ts';
 import { withoutArguments } from '../log.ts';
-import type { ConfigChanges, ReloadResult } from '../operations/config-state.ts';
+import type { ConfigRemoval } from '../operations/config-removal.ts';
+import type { ConfigChanges, FileState, ReloadRequest, ReloadResult } from '../operations/config-state.ts';
+import { RefusedError } from '../operations/errors.ts';
+import { isoTime } from '../operations/moment.ts';
 import type { Signals } from '../signals.ts';
-import { isEmpty, RestartNeededError } from './config-changes.ts';
+import type { ConfirmationStore } from '../store/confirmations.ts';
+import { changesBetween, isEmpty, RestartNeededError } from './config-changes.ts';
+import { withEndedSecrets } from './ended-secrets.ts';
+import { largeRemoval, namedBy } from './large-removal.ts';
+import { changesLine, removalLine } from './reload-lines.ts';
 
 /** The files of the config are looked at so often, and less often where there are very many. */
 const LOOK_EVERY_MS = 1_000;
@@ -14,43 +21,73 @@ const LOOK_PER_FILE_MS = 2;
 const RETRY_MS = 2_000;
 const LONGEST_RETRY_MS = 300_000;
 
-/** So many names are logged of what has changed; of the others only how many. */
-const MOST_LOGGED = 20;
-
-/** What reloads work with. `apply` makes the daemon go on with a config, or throws and leaves all as it was. */
+/**
+ * What reloads work with. `apply` makes the daemon go on with a config, or throws and leaves all as it was; `running` is
+ * the one that was applied last; `confirmations` are in Redis.
+ */
 export type ReloadParts = {
   source: ConfigFile;
+  running: () => Config;
   apply: (config: Config) => Promise<ConfigChanges>;
+  confirmations: () => ConfirmationStore;
   log: Logger;
   signals: Signals;
 };
 
+/** `isRequested`: somebody has asked to apply the file; `confirm`: by the digest of one that may remove much. */
+type Request = { isRequested: boolean; confirm?: string };
+
 /**
- * Reads the config again when it is told to, and when its files change: all of it is applied, or nothing. One reading
- * after the other; who asks while one runs gets the next. What was refused is tried again for as long as the files stay as
- * they are, for it may have been Redis or the disk that refused.
+ * The config file, compared with the config that runs. It is in one of four states:
+ *
+ *   running  it is what runs
+ *   changed  it differs from that, and nobody has asked to apply it (`reload.mode: manual`)
+ *   held     it would remove much (`reload.confirmAfter`), and waits for its confirmation
+ *   refused  it cannot be read or applied; tried again by itself, except in mode manual and for what takes a restart
+ *
+ * Each reading of it moves the state, whatever it was before:
+ *
+ *   Reading    When                                                                                     Then
+ *   applied    requested, or in mode watch: it removes little, or its digest is confirmed, or it is     running
+ *              the same as what runs
+ *   large      likewise, but it removes much, and its digest is not confirmed                           held
+ *   same       in mode manual and not requested: it has the same effect as what runs                    running
+ *   noticed    in mode manual and not requested: it has another effect, or cannot be read               changed
+ *   failed     it cannot be read, applied or confirmed: Redis may refuse that as well                   refused
+ *
+ * It is read on request (`intentwatch reload`, SIGHUP), when its files have changed, when a refused one is due again, and
+ * when another process has confirmed the one that is held. Only `#move` sets the state.
+ *
+ * What runs is another config only after `applied`; `large` ends secrets that the file ends (see ended-secrets.ts).
  */
 export class ConfigReloads {
   readonly #parts: ReloadParts;
-  #running: Promise<ReloadResult> | null = null;
-  #next: Promise<ReloadResult> | null = null;
+  /** One reading after the other. */
+  #turn: Promise<unknown> = Promise.resolve();
+  /** The next reading on request that has not begun: whoever asks meanwhile gets it as well. */
+  #next: Promise<FileState> | null = null;
   #timer: NodeJS.Timeout | undefined;
   #closing = false;
   /** How often the same was refused, one after the other. */
   #refusals = 0;
-  #last: ReloadResult = { atMs: Date.now(), ok: true, changes: null };
+  #state: FileState = { state: 'running', ok: true, atMs: Date.now(), changes: null, removal: null };
 
   constructor(parts: ReloadParts) {
     this.#parts = parts;
   }
 
-  /** What came of the last reading; the first was that of the start. */
-  get last(): ReloadResult {
-    return this.#last;
+  /** What the file is to the config that runs; the first reading was that of the start. */
+  get state(): FileState {
+    return this.#state;
   }
 
-  /** Looks at the files from now on. */
-  start(): void {
+  /** Looks at the files from now on. `removal`: what the start has removed, where that was much. */
+  start(removal: ConfigRemoval | null): void {
+    if (removal !== null && this.#state.state === 'running') void this.#move({ ...this.#state, removal });
+    this.#plan();
+  }
+
+  #plan(): void {
     if (this.#closing) return;
     const everyMs = Math.max(LOOK_EVERY_MS, this.#parts.source.size * LOOK_PER_FILE_MS);
     this.#timer = setTimeout(() => void this.#look(), everyMs);
@@ -59,57 +96,174 @@ export class ConfigReloads {
 
   async #look(): Promise<void> {
     const found = this.#parts.source.look();
-    if (found === 'changed' || (found === 'same' && this.#isRetryDue())) await this.reload();
-    this.start();
+    if (found === 'changed') await this.#inTurn(() => this.#read({ isRequested: false }));
+    else if (found === 'same' && (this.#isRetryDue() || (await this.#isConfirmed()))) await this.reload();
+    this.#plan();
   }
 
   #isRetryDue(): boolean {
-    return !this.#last.ok && this.#last.retryAtMs !== null && Date.now() >= this.#last.retryAtMs;
+    const state = this.#state;
+    return state.state === 'refused' && state.retryAtMs !== null && Date.now() >= state.retryAtMs;
   }
 
-  /** Reads the config and applies it. Never throws. */
-  async reload(): Promise<ReloadResult> {
-    if (this.#running === null) return this.#begin();
-    this.#next ??= this.#running.then(() => {
+  /** Whether the file that is held was confirmed, in this process or another one. */
+  async #isConfirmed(): Promise<boolean> {
+    if (this.#state.state !== 'held') return false;
+    const { digest } = this.#state.removal;
+    const asked = this.#parts.confirmations().isConfirmed(digest);
+    return asked.catch(() => false);
+  }
+
+  /**
+   * Reads the config and applies it, unless it is held. Rejects with a RefusedError where `confirm` is not the digest of
+   * the file, which is then treated as if nobody had asked.
+   */
+  async reload({ confirm }: ReloadRequest = {}): Promise<FileState> {
+    if (confirm !== undefined) return this.#inTurn(() => this.#read({ isRequested: false, confirm }));
+    this.#next ??= this.#inTurn(() => {
       this.#next = null;
-      return this.#begin();
+      return this.#read({ isRequested: true });
     });
     return this.#next;
   }
 
-  #begin(): Promise<ReloadResult> {
-    this.#running = this.#reload().finally(() => {
-      this.#running = null;
-    });
-    return this.#running;
+  #inTurn<T>(read: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(read);
+    this.#turn = done.catch(() => undefined);
+    return done;
   }
 
-  async #reload(): Promise<ReloadResult> {
-    const { source, apply, log, signals } = this.#parts;
+  /** One reading, with what it says of the state. */
+  async #read(request: Request): Promise<FileState> {
     const atMs = Date.now();
-    try {
-      const changes = await apply(await source.load());
-      if (isEmpty(changes)) log.info('config.unchanged');
-      else log.info(lineOf(changes), 'config.reloaded');
-      this.#refusals = 0;
-      this.#last = { atMs, ok: true, changes };
-    } catch (error) {
-      this.#last = this.#refused(error, atMs);
+    const { digest, state } = await this.#reading(request, atMs).catch((error: unknown) => ({
+      digest: null,
+      state: this.#failed(error, atMs, request),
+    }));
+    await this.#move(state);
+    if (request.confirm === undefined || digest === request.confirm || state.state === 'refused')
+      return state;
+    throw new RefusedError(
+      `confirm: found ${request.confirm}, expected the digest of ${this.#parts.running().file} as it is now; a reload without \`confirm\` lists what this file would remove, and its digest`,
+    );
+  }
+
+  async #reading(
+    { isRequested, confirm }: Request,
+    atMs: number,
+  ): Promise<{ digest: string | null; state: FileState }> {
+    const { source, running, confirmations } = this.#parts;
+    const before = running();
+    const config = await source.load();
+    const { confirmAfter, mode } = before.reload;
+    const removal = largeRemoval(namedBy(before), namedBy(config), { confirmAfter });
+    const isPassive = mode === 'manual' && !isRequested;
+    const needsDigest = confirm !== undefined || (removal !== null && !isPassive);
+    const digest = needsDigest ? await confirmations().digestOf(config) : null;
+    if (isPassive && (digest === null || digest !== confirm))
+      return { digest, state: this.#noticed(changesBetween(before, config), atMs) };
+    // A file that a restart takes is refused: it is not held, and its confirmation would stay.
+    if (digest !== null) changesBetween(before, config);
+    if (digest !== null && digest === confirm) await confirmations().confirm(digest);
+    if (removal !== null && digest !== null && !(await confirmations().isConfirmed(digest))) {
+      const held = { at: isoTime(atMs), held: true, digest, confirmAfter, ...removal };
+      return { digest, state: await this.#hold(held, { before, config, atMs }) };
     }
-    signals.emit('config.reloaded', { ok: this.#last.ok, atMs });
-    return this.#last;
+    return { digest, state: await this.#apply(config, { isRequested, atMs }) };
+  }
+
+  async #apply(
+    config: Config,
+    { isRequested, atMs }: { isRequested: boolean; atMs: number },
+  ): Promise<FileState> {
+    const { apply, log } = this.#parts;
+    const changes = await apply(config);
+    if (!isEmpty(changes)) {
+      log.info(changesLine(changes), 'config.reloaded');
+      return { state: 'running', ok: true, atMs, changes, removal: null };
+    }
+    log.info('config.unchanged');
+    return {
+      state: 'running',
+      ok: true,
+      atMs,
+      changes,
+      removal: isRequested ? null : this.#removalOfStart(),
+    };
+  }
+
+  /** A file that nobody has asked to apply. */
+  #noticed(changes: ConfigChanges, atMs: number): FileState {
+    if (isEmpty(changes))
+      return { state: 'running', ok: true, atMs, changes, removal: this.#removalOfStart() };
+    this.#parts.log.warn(changesLine(changes), 'config.file_changed');
+    return { state: 'changed', ok: false, atMs, error: null, before: this.#lastReload() };
+  }
+
+  /** Reports a file that removes much, once for as long as it stays as it is. */
+  async #hold(
+    removal: ConfigRemoval,
+    { before, config, atMs }: { before: Config; config: Config; atMs: number },
+  ): Promise<FileState> {
+    const { apply, confirmations, log } = this.#parts;
+    const ended = withEndedSecrets(before, config);
+    if (ended !== null) {
+      await apply(ended.config);
+      log.warn({ places: ended.places }, 'config.secrets_ended');
+    }
+    if (this.#state.state === 'held' && this.#state.removal.digest === removal.digest) return this.#state;
+    await confirmations().report(removal);
+    log.error(removalLine(removal), 'config.large_removal');
+    return { state: 'held', ok: false, atMs, removal };
   }
 
   /** The same reason is logged once, however often it is tried again. */
-  #refused(error: unknown, atMs: number): ReloadResult {
+  #failed(error: unknown, atMs: number, { isRequested, confirm }: Request): FileState {
+    const { running, log } = this.#parts;
     const reason = withoutArguments(error instanceof Error ? error.message : String(error));
-    const isKnown = this.#isRetryDue() && !this.#last.ok && this.#last.error === reason;
-    if (!this.#closing && !isKnown) this.#parts.log.error({ reason }, 'config.reload_failed');
+    const isManual = running().reload.mode === 'manual';
+    if (isManual && !isRequested && confirm === undefined) {
+      log.warn({ reason }, 'config.file_changed');
+      return { state: 'changed', ok: false, atMs, error: reason, before: this.#lastReload() };
+    }
+    const isKnown = this.#isRetryDue() && this.#state.state === 'refused' && this.#state.error === reason;
+    if (!this.#closing && !isKnown) log.error({ reason }, 'config.reload_failed');
     this.#refusals = isKnown ? this.#refusals + 1 : 0;
     const waitMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** this.#refusals);
-    // Nothing but a restart changes that.
-    const retryAtMs = error instanceof RestartNeededError ? null : Date.now() + waitMs;
-    return { atMs, ok: false, error: reason, retryAtMs };
+    // Nothing but a restart changes that; and in mode manual whoever asked is told, and asks again.
+    const isFinal = isManual || error instanceof RestartNeededError;
+    return {
+      state: 'refused',
+      ok: false,
+      atMs,
+      error: reason,
+      retryAtMs: isFinal ? null : Date.now() + waitMs,
+    };
+  }
+
+  #lastReload(): ReloadResult {
+    return this.#state.state === 'changed' ? this.#state.before : this.#state;
+  }
+
+  /** What the start has removed, while nobody has reloaded. */
+  #removalOfStart(): ConfigRemoval | null {
+    const last = this.#lastReload();
+    return last.state === 'running' ? last.removal : null;
+  }
+
+  async #move(next: FileState): Promise<void> {
+    const { signals, log, confirmations } = this.#parts;
+    const before = this.#state;
+    this.#state = next;
+    if (next.state !== 'refused') this.#refusals = 0;
+    signals.emit('config.moved', { state: next.state, atMs: next.atMs, removal: removalOf(next) });
+    if (before.state !== 'held' || next.state === 'held') return;
+    log.info({ digest: before.removal.digest, state: next.state }, 'config.hold_ended');
+    // A file that cannot be read for a moment is the same when it can again. The report is repeated at most.
+    if (next.state !== 'refused')
+      await confirmations()
+        .forgetReport()
+        .catch(() => undefined);
   }
 
   close(): void {
@@ -118,18 +272,7 @@ export class ConfigReloads {
   }
 }
 
-/** Changes for the log: nothing that is empty, and no list without end. */
-function lineOf({ subjects, subscriptions, receivers, settings }: ConfigChanges): object {
-  const lists = { subscriptions, receivers };
-  const named = Object.entries(lists).flatMap(([what, changes]) =>
-    Object.entries(changes).flatMap(([how, names]) =>
-      names.length === 0 ? [] : [[`${what}_${how}`, shortened(names)] as const],
-    ),
-  );
-  return { subjects, ...Object.fromEntries(named), ...(settings.length === 0 ? {} : { settings }) };
-}
-
-function shortened(names: readonly string[]): string[] {
-  if (names.length <= MOST_LOGGED) return [...names];
-  return [...names.slice(0, MOST_LOGGED), `and ${names.length - MOST_LOGGED} more`];
+/** What is removed, or was by the start; null where that is not much. */
+function removalOf(state: FileState): ConfigRemoval | null {
+  return 'removal' in state ? state.removal : null;
 }

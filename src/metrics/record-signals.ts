@@ -1,3 +1,4 @@
+import { FILE_STATES, REMOVED_KINDS } from '../config/sections/reload.ts';
 import type { Event } from '../domain/events/event.ts';
 import { parseSubjectId } from '../domain/subjects/subject.ts';
 import type { SignalMap, Signals } from '../signals.ts';
@@ -92,9 +93,11 @@ export function recordSignals(
     if (delaySeconds !== null) metrics.observe('deliveryDelay', { receiver }, delaySeconds, { eventId });
   });
   on('receiver.moved', ({ move }) => metrics.count('events', { type: `receiver.${move}` }));
-  on('config.reloaded', ({ ok, atMs }) => {
-    metrics.set('configReloaded', {}, ok ? 1 : 0);
-    if (ok) metrics.set('configReloadedAt', {}, atMs / 1_000);
+  on('config.moved', ({ state, atMs, removal }) => {
+    metrics.set('configReloaded', {}, state === 'refused' ? 0 : 1);
+    if (state === 'running') metrics.set('configReloadedAt', {}, atMs / 1_000);
+    for (const one of FILE_STATES) metrics.set('configState', { state: one }, one === state ? 1 : 0);
+    for (const what of REMOVED_KINDS) metrics.set('configRemoval', { what }, removal?.[what].removed ?? 0);
   });
   on('check.ended', ({ chainId, state, corridor, lagSeconds }) => {
     metrics.count('proofs', { chain: chainId, outcome: state });

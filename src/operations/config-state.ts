@@ -1,5 +1,7 @@
 import { z } from 'zod';
+import { FILE_STATES } from '../config/sections/reload.ts';
 import { withTimeout } from '../with-timeout.ts';
+import { CONFIG_REMOVAL, type ConfigRemoval } from './config-removal.ts';
 import { RefusedError } from './errors.ts';
 import { isoTime, isoTimeOrNull } from './moment.ts';
 
@@ -26,7 +28,7 @@ const CONFIG_CHANGES = z
 /** What differs between two configs. */
 export type ConfigChanges = z.infer<typeof CONFIG_CHANGES>;
 
-/** The config that runs, and what came of reading it last. */
+/** The config that runs, what the file is to it, and what came of reading it last. */
 export const CONFIG_STATE = z
   .object({
     digest: z
@@ -34,12 +36,27 @@ export const CONFIG_STATE = z
       .describe(
         'Of the config that runs, without its secrets: the same in all processes that have the same config.',
       ),
+    state: z
+      .enum(FILE_STATES)
+      .describe(
+        'Of the file: it is what runs; `changed`: it has changed, and takes a reload (`reload.mode: manual`); `held`: it would remove much, and takes a confirmation; `refused`.',
+      ),
+    changed: z
+      .object({
+        at: z.iso.datetime(),
+        error: z.string().nullable().describe('Why a reload would refuse the file as it is now.'),
+      })
+      .nullable()
+      .describe('When the change was noticed that nobody has asked to apply; null in all other states.'),
+    removal: CONFIG_REMOVAL.nullable().describe(
+      'What the file would remove while it is held, or what the start has removed where that was as much. Null otherwise, and from the next reload on.',
+    ),
     lastReload: z
       .object({
         at: z.iso.datetime(),
         ok: z.boolean().describe('Whether it was applied. If not, the config before it goes on.'),
         changes: CONFIG_CHANGES.nullable().describe(
-          'Null for the reading at the start, and where it was refused.',
+          'Null for the reading at the start, and where it was refused or is held.',
         ),
         error: z.string().nullable().describe('Why it was refused, a line per problem.'),
         retryAt: z.iso.datetime().nullable().describe('When it is tried again by itself.'),
@@ -52,42 +69,67 @@ export const CONFIG_STATE = z
 export type ConfigState = z.infer<typeof CONFIG_STATE>;
 
 /**
- * What came of reading the config (own clock, ms). `error` has a line per problem, as `check` says it; `retryAtMs` is when
- * it is tried again, null where that could change nothing.
+ * What came of a reload (own clock, ms). `ok`: the file is what runs; if not, the config before it goes on. `error` has a line per problem, as `check` says it; `retryAtMs` is when it is tried
+ * again, null where that could change nothing, or nobody wants it. `removal` of a file that runs: what the start removed.
  */
 export type ReloadResult =
-  | { atMs: number; ok: true; changes: ConfigChanges | null }
-  | { atMs: number; ok: false; error: string; retryAtMs: number | null };
+  | { state: 'running'; ok: true; atMs: number; changes: ConfigChanges | null; removal: ConfigRemoval | null }
+  | { state: 'held'; ok: false; atMs: number; removal: ConfigRemoval }
+  | { state: 'refused'; ok: false; atMs: number; error: string; retryAtMs: number | null };
+
+/** What the file is to the config that runs. `before`: what came of the last reload. */
+export type FileState =
+  | ReloadResult
+  | { state: 'changed'; ok: false; atMs: number; error: string | null; before: ReloadResult };
+
+/** A reload: `confirm` is the digest of a file that may remove much. */
+export type ReloadRequest = { confirm?: string | undefined };
 
 /** What a daemon says of its config, and how it is told to read it again; both null where there is no file. */
 export type ConfigControl = {
   digest: () => string;
-  lastReload: () => ReloadResult | null;
-  reload: () => Promise<ReloadResult | null>;
+  fileState: () => FileState | null;
+  reload: (request: ReloadRequest) => Promise<FileState | null>;
 };
 
-/** The config that runs, and what came of reading it last. */
-export function configStateOf({ digest, lastReload }: ConfigControl): ConfigState {
-  const last = lastReload();
-  if (last === null) return { digest: digest(), lastReload: null };
-  const outcome = last.ok
-    ? { ok: true, changes: last.changes, error: null, retryAt: null }
-    : { ok: false, changes: null, error: last.error, retryAt: isoTimeOrNull(last.retryAtMs) };
-  return { digest: digest(), lastReload: { at: isoTime(last.atMs), ...outcome } };
+/** The config that runs, what the file is to it, and what came of reading it last. */
+export function configStateOf({ digest, fileState }: ConfigControl): ConfigState {
+  const file = fileState();
+  const last = file?.state === 'changed' ? file.before : file;
+  return {
+    digest: digest(),
+    state: file?.state ?? 'running',
+    changed: file?.state === 'changed' ? { at: isoTime(file.atMs), error: file.error } : null,
+    removal: file === null || !('removal' in file) ? null : file.removal,
+    lastReload: last === null ? null : lastReloadOf(last),
+  };
+}
+
+function lastReloadOf(last: ReloadResult): ConfigState['lastReload'] {
+  const at = isoTime(last.atMs);
+  const none = { ok: last.ok, changes: null, error: null, retryAt: null };
+  switch (last.state) {
+    case 'running':
+      return { ...none, at, changes: last.changes };
+    case 'held':
+      return { ...none, at };
+    case 'refused':
+      return { ...none, at, error: last.error, retryAt: isoTimeOrNull(last.retryAtMs) };
+  }
 }
 
 /**
- * Reads the config anew and applies it. Null when that is not done within a time: it goes on by itself. Throws a
- * RefusedError with every reason where it is refused.
+ * Reads the config anew and applies it, unless it is held. Null when that is not done within a time: it goes on by itself.
+ * Throws a RefusedError with every reason where it is refused.
  */
 export async function reloadConfig(
   control: ConfigControl,
-  { withinMs }: { withinMs: number },
+  { withinMs, ...request }: ReloadRequest & { withinMs: number },
 ): Promise<ConfigState | null> {
-  if (control.lastReload() === null)
+  if (control.fileState() === null)
     throw new RefusedError('found a daemon that was started without a file, expected a config file');
-  const result = await withTimeout(control.reload(), withinMs);
+  const result = await withTimeout(control.reload(request), withinMs);
   if (result === null) return null;
-  if (!result.ok) throw new RefusedError(result.error);
+  if (result.state === 'refused') throw new RefusedError(result.error);
   return configStateOf(control);
 }

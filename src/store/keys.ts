@@ -210,6 +210,16 @@ export class Keys {
     return `${this.root}:config`;
   }
 
+  /** string: the random key with which the digests of config files are made. For ever. */
+  get fileDigestKey(): string {
+    return `${this.root}:config:digest-key`;
+  }
+
+  /** string: a file that may remove much, by its digest. Expires after a day. */
+  confirmation(digest: string): string {
+    return `${this.root}:config:confirmed:${digest}`;
+  }
+
   /** string: token of the process that makes Redis what its config wants. Expires with its lease. */
   get configLease(): string {
     return `${this.root}:config:lease`;
@@ -357,8 +367,8 @@ export class Keys {
   }
 
   /**
-   * hash: subject of the daemon's own events (`intentwatch:storage`) -> how many were made, and `<subject>|last` -> the id
-   * of the newest. For ever.
+   * hash: subject of the daemon's own events (`intentwatch:storage`) -> how many were made, and `<subject>|last` -> what
+   * the newest reports. For ever.
    */
   get reports(): string {
     return `${this.root}:reports`;

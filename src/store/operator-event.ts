@@ -41,30 +41,47 @@ export function operatorEventTemplate({ kind, name, word, nowMs, record }: Opera
   return JSON.stringify(event).replace('"sequence":0', '"sequence":%SEQ%');
 }
 
+/** Where operator events about the daemon itself are written. */
+type Reports = { redis: RedisClient; keys: Keys };
+
 /** Reports to the operator that a start has lost the end of the append-only file, once for each truncation. */
 export async function reportTruncation(
-  { redis, keys }: { redis: RedisClient; keys: Keys },
+  reports: Reports,
   { file, bytes, lastWriteMs, changedAtMs }: Truncation,
 ): Promise<void> {
-  const [kind, name, word] = ['intentwatch', 'storage', 'storage_truncated'] as const;
+  await reportToOperator(reports, {
+    name: 'storage',
+    word: 'storage_truncated',
+    mark: [file, String(bytes), String(changedAtMs)],
+    record: {
+      file,
+      lostBytes: bytes,
+      lostFrom: lastWriteMs === null ? null : new Date(lastWriteMs).toISOString(),
+      lostUntil: new Date(changedAtMs).toISOString(),
+      reason: 'the append-only file of the embedded Redis was damaged at its end: its last writes are lost',
+    },
+  });
+}
+
+/** Reports something about the daemon itself to the operator. What has the same `mark` is not reported twice in a row. */
+export async function reportToOperator(
+  { redis, keys }: Reports,
+  { name, word, mark, record }: { name: string; word: string; mark: readonly string[]; record: JsonObject },
+): Promise<void> {
+  const kind = 'intentwatch';
   const subject = operatorSubject(kind, name);
+  const nowMs = await redisTimeMs(redis);
   await redis.iwReport(
     keys.reports,
     keys.events,
     subject,
-    eventId([subject, word, file, String(bytes), String(changedAtMs)]),
-    operatorEventTemplate({
-      kind,
-      name,
-      word,
-      nowMs: await redisTimeMs(redis),
-      record: {
-        file,
-        lostBytes: bytes,
-        lostFrom: lastWriteMs === null ? null : new Date(lastWriteMs).toISOString(),
-        lostUntil: new Date(changedAtMs).toISOString(),
-        reason: 'the append-only file of the embedded Redis was damaged at its end: its last writes are lost',
-      },
-    }),
+    [word, ...mark].join('|'),
+    eventId([subject, word, ...mark, String(nowMs)]),
+    operatorEventTemplate({ kind, name, word, nowMs, record }),
   );
+}
+
+/** Has the next report about a part of the daemon appended, also where it says the same as the one before. */
+export async function forgetReport({ redis, keys }: Reports, name: string): Promise<void> {
+  await redis.hdel(keys.reports, `${operatorSubject('intentwatch', name)}|last`);
 }

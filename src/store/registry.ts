@@ -285,6 +285,17 @@ export class Registry {
     return roots <= known - ended;
   }
 
+  /** What the newest config names: ids of subjects and names of receivers. What was tracked or made by itself is no config's. */
+  async named(): Promise<{ subjects: string[]; receivers: string[] }> {
+    const roots = (await this.#redis.hkeys(this.#keys.wanted)).filter((root) => !isTrackedRoot(root));
+    const added = new Set(await this.#redis.hkeys(this.#keys.addedReceivers));
+    const receivers = (await this.receivers()).filter(({ name, removed }) => !removed && !added.has(name));
+    return {
+      subjects: roots.map((root) => parseClaimRoot(root).subject),
+      receivers: receivers.map(({ name }) => name),
+    };
+  }
+
   /** The digest of the newest config that any process on this Redis runs. */
   async newestDigest(): Promise<string | null> {
     return this.#redis.hget(this.#keys.config, 'digest');

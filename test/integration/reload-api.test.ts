@@ -95,16 +95,15 @@ test('what refused a reload may pass: it is tried again without being told', asy
   const withRedis = (intents: string[]) => ({ ...configOf(intents), redisUrl: server.url });
   const { daemon, lines, write } = await reloadable(withRedis([hashOf(1)]), { later });
   const lost: Promise<unknown> = new Promise((resolve) => {
-    daemon.signals.on('config.reloaded', ({ ok }) => ok || resolve(ok));
+    daemon.signals.on('config.moved', ({ state }) => state === 'refused' && resolve(state));
   });
   await redis.acl('SETUSER', 'default', '-hincrby');
   await write(withRedis([hashOf(2)]));
   await lost;
   await eventually('another try', () => {
-    const { lastReload } = daemon;
-    return lastReload?.ok === false && lines.some(({ msg }) => msg === 'config.reload_failed');
+    return daemon.fileState?.state === 'refused' && lines.some(({ msg }) => msg === 'config.reload_failed');
   });
   await redis.acl('SETUSER', 'default', '+hincrby');
-  await eventually('the reload', () => daemon.lastReload?.ok === true);
+  await eventually('the reload', () => daemon.fileState?.ok === true);
   expect(lines.filter(({ msg }) => msg === 'config.reloaded')).toHaveLength(1);
 });

@@ -177,7 +177,7 @@ test('names the settings that have changed by their keys in the file', async () 
   await write({ ...config, more });
   const settings = async (): Promise<readonly string[]> => {
     const result = await daemon.reload();
-    return result?.ok === true ? (result.changes?.settings ?? []) : [];
+    return result?.state === 'running' ? (result.changes?.settings ?? []) : [];
   };
   const changed = await settings();
   expect(changed).toEqual(
@@ -250,5 +250,5 @@ test('what only a restart can change is refused as a whole, and named', async ()
   expect(lines.find(({ msg }) => msg === 'config.reload_failed')).toMatchObject({ level: 50, reason: error });
   statuses.set(ONE, 'filled');
   await hook.until((came) => came.length === 2);
-  expect(daemon.lastReload).toMatchObject({ ok: false });
+  expect(daemon.fileState).toMatchObject({ ok: false });
 });

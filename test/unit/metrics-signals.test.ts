@@ -217,11 +217,17 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     emitted: { receiver: 'backend', count: 12 },
     moves: { 'events_dropped_total{receiver="backend"}': 12 },
   },
-  'config.reloaded': {
-    emitted: { ok: true, atMs: 1_763_638_259_000 },
+  'config.moved': {
+    emitted: {
+      state: 'held',
+      atMs: 1_763_638_259_000,
+      removal: { wallets: { removed: 3 }, subjects: { removed: 0 }, receivers: { removed: 1 } },
+    },
     moves: {
       config_last_reload_successful: 1,
-      config_last_reload_success_timestamp_seconds: 1_763_638_259,
+      'config_state{state="held"}': 1,
+      'config_large_removal{what="wallets"}': 3,
+      'config_large_removal{what="receivers"}': 1,
     },
   },
 };

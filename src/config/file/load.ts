@@ -5,7 +5,7 @@ import { isKnownPattern, nearestType } from '../../domain/events/patterns.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Config, ReceiverTls } from '../config.ts';
-import { digestOf } from '../digest.ts';
+import { digestOf, fingerprintOf } from '../digest.ts';
 import { readTlsFiles } from '../fields/tls.ts';
 import { buildConfig, checkConfig, configSchema, type ParsedConfig } from '../schema.ts';
 import { readQuoteFiles } from '../sections/quote-files.ts';
@@ -69,6 +69,7 @@ export async function loadConfig(
     ...config,
     file: path,
     digest: digestOf(config),
+    fingerprint: fingerprintOf(config),
     dataDir: resolve(dirname(path), config.dataDir),
     warnings,
   };

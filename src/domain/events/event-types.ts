@@ -38,6 +38,10 @@ const OPERATOR_EVENTS: { readonly [type: string]: Telling } = {
     says: 'The embedded Redis was started with a file that had lost its end: the last writes are lost.',
     isTrouble: true,
   }),
+  'intentwatch.large_removal': telling({
+    says: 'A config removes many wallets, other subjects or receivers: a reload is held until it is confirmed, or a start has applied it.',
+    isTrouble: true,
+  }),
 };
 
 export const OPERATOR_TYPES: readonly string[] = Object.keys(OPERATOR_EVENTS);

@@ -1,3 +1,4 @@
+import { FILE_STATES, REMOVED_KINDS } from '../../config/sections/reload.ts';
 import { STORED_KINDS } from '../../store/stored.ts';
 import { SOURCES } from '../sources.ts';
 import type { Definition } from './definition.ts';
@@ -24,7 +25,7 @@ export const PROCESS = {
   },
   configReloaded: {
     name: 'intentwatch_config_last_reload_successful',
-    help: '1 when the config that was read last is the one that runs; 0 when it was refused, and the one before goes on.',
+    help: '0 while the config that was read last is refused, and the one before goes on; 1 otherwise.',
     type: 'gauge',
     labels: {},
   },
@@ -33,6 +34,18 @@ export const PROCESS = {
     help: 'When the config that runs was read, at the start or by a reload, in seconds since 1970.',
     type: 'gauge',
     labels: {},
+  },
+  configState: {
+    name: 'intentwatch_config_state',
+    help: '1 for what the config file is to the config that runs, 0 for the others: `changed` waits for a reload (`reload.mode: manual`), `held` for a confirmation.',
+    type: 'gauge',
+    labels: { state: FILE_STATES },
+  },
+  configRemoval: {
+    name: 'intentwatch_config_large_removal',
+    help: 'How many wallets, other named subjects and receivers the config file would remove while it is held for that, or the start has removed, until the next reload. 0 otherwise.',
+    type: 'gauge',
+    labels: { what: REMOVED_KINDS },
   },
   redisReachable: {
     name: 'intentwatch_redis_reachable',

@@ -1,12 +1,13 @@
 --[[
-  Appends an event about the daemon itself, once: the same id is not appended twice in a row.
+  Appends an event about the daemon itself, once: what has the same mark is not appended twice in a row.
 
-  KEYS[1] reports    hash    how many events each subject has, and `<subject>|last`: the id of its newest
+  KEYS[1] reports    hash    how many events each subject has, and `<subject>|last`: the mark of its newest
   KEYS[2] events     stream  the event log
 
   ARGV[1] subject id
-  ARGV[2] event id
-  ARGV[3] event JSON  (with %SEQ%, %ID%, %FROM% to be filled in)
+  ARGV[2] mark: what is reported, the same in every process and at another try
+  ARGV[3] event id
+  ARGV[4] event JSON  (with %SEQ%, %ID%, %FROM% to be filled in)
 
   Returns 1 when the event was appended, 0 when it was before.
 ]]
@@ -14,8 +15,8 @@ local last = ARGV[1] .. '|last'
 if redis.call('HGET', KEYS[1], last) == ARGV[2] then return 0 end
 redis.call('HSET', KEYS[1], last, ARGV[2])
 local sequence = string.format('%.0f', redis.call('HINCRBY', KEYS[1], ARGV[1], 1))
-local event = string.gsub(ARGV[3], '%%SEQ%%', sequence)
-event = string.gsub(event, '%%ID%%', ARGV[2])
+local event = string.gsub(ARGV[4], '%%SEQ%%', sequence)
+event = string.gsub(event, '%%ID%%', ARGV[3])
 event = string.gsub(event, '%%FROM%%', 'ok')
 redis.call('XADD', KEYS[2], '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'event', event, 'roots', '[]')
 return 1

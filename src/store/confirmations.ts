@@ -1,0 +1,60 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import type { JsonObject } from '../domain/json.ts';
+import type { Secret } from '../secret.ts';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
+import { forgetReport, reportToOperator } from './operator-event.ts';
+
+/** How long a confirmation holds: a file reaches all processes within that, and one that comes back later is held again. */
+const HOLDS_MS = 86_400_000;
+
+const DIGEST_LETTERS = 32;
+const KEY_BYTES = 32;
+
+const NAME = 'config';
+const WORD = 'large_removal';
+
+/** Which files may remove much, for all processes on one Redis; and the operator's events about them. */
+export class ConfirmationStore {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+
+  constructor(redis: RedisClient, keys: Keys) {
+    this.#redis = redis;
+    this.#keys = keys;
+  }
+
+  /**
+   * The digest by which a file is confirmed, the same in all processes that read the same. It covers secrets, and is shown
+   * to whoever may read: only the random key keeps it from telling whether a guess of one is right.
+   */
+  async digestOf({ fingerprint }: { fingerprint: Secret }): Promise<string> {
+    const { fileDigestKey } = this.#keys;
+    await this.#redis.setnx(fileDigestKey, randomBytes(KEY_BYTES).toString('hex'));
+    const key = (await this.#redis.get(fileDigestKey)) ?? '';
+    return createHmac('sha256', key).update(fingerprint.reveal()).digest('hex').slice(0, DIGEST_LETTERS);
+  }
+
+  /** Lets every process apply the file of a digest. */
+  async confirm(digest: string): Promise<void> {
+    await this.#redis.set(this.#keys.confirmation(digest), '1', 'PX', HOLDS_MS);
+  }
+
+  async isConfirmed(digest: string): Promise<boolean> {
+    return (await this.#redis.exists(this.#keys.confirmation(digest))) === 1;
+  }
+
+  /** Reports a removal to the operator: once for all processes that hold the same file. */
+  async report(record: JsonObject & { digest: string; held: boolean }): Promise<void> {
+    const mark = [record.digest, String(record.held)];
+    await reportToOperator(
+      { redis: this.#redis, keys: this.#keys },
+      { name: NAME, word: WORD, mark, record },
+    );
+  }
+
+  /** Has the next removal reported, also where it is of the same file. */
+  async forgetReport(): Promise<void> {
+    await forgetReport({ redis: this.#redis, keys: this.#keys }, NAME);
+  }
+}
