@@ -82,6 +82,7 @@ export const EVENT_TYPES = [
   'receiver.events_dropped',
   'upstream.record_too_large',
   'intentwatch.storage_truncated',
+  'intentwatch.large_removal',
   'intentwatch.test',
 ] as const;
 
@@ -96,6 +97,7 @@ export const FACTS_BY_TYPE: Readonly<Record<string, FactKind>> = {
   'receiver.events_dropped': 'notice',
   'upstream.record_too_large': 'notice',
   'intentwatch.storage_truncated': 'notice',
+  'intentwatch.large_removal': 'notice',
   'intentwatch.test': 'notice',
 };
 

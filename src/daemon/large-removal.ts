@@ -46,7 +46,7 @@ export function largeRemoval(
   });
   if (!isLarge) return null;
   const of = (kind: RemovedKind) => {
-    const ids = [...gone(kind)];
+    const ids = [...gone(kind)].sort();
     return { removed: ids.length, of: before[kind].size, ids: ids.slice(0, MOST_IDS) };
   };
   return { wallets: of('wallets'), subjects: of('subjects'), receivers: of('receivers') };

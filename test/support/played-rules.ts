@@ -37,6 +37,7 @@ export const PENDING = `intentwatch_deliveries_pending{${JOB},receiver="backend"
 export const TIME = `intentwatch_clock_timestamp_seconds{${JOB}}`;
 export const READY = `intentwatch_ready{${JOB}}`;
 export const RELOADED = `intentwatch_config_last_reload_successful{${JOB}}`;
+export const LARGE_REMOVAL = `intentwatch_config_large_removal{${JOB},what="wallets"}`;
 export const REACHABLE = `intentwatch_redis_reachable{${JOB}}`;
 export const PERSISTENT = `intentwatch_redis_persistent{${JOB}}`;
 export const SOURCES = [
@@ -138,6 +139,7 @@ export const HEALTHY: Series = {
   [TIME]: '0.4+60x120',
   [READY]: '1x120',
   [RELOADED]: '1x120',
+  [LARGE_REMOVAL]: '0x120',
   [REACHABLE]: '1x120',
   [PERSISTENT]: '1x120',
   [state('ok')]: '1x120',

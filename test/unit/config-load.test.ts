@@ -1,6 +1,6 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/file/load.ts';
 
@@ -27,7 +27,8 @@ const EVERY_KEY_ENV = {
 
 test('a file with only what is required gets the documented defaults', async () => {
   const file = join(folder, 'minimal.yaml');
-  const { digest, upstream, receivers, ...config } = await loadConfig(file, {});
+  const { digest, fingerprint, upstream, receivers, ...config } = await loadConfig(file, {});
+  expect(fingerprint.reveal()).toMatch(/^[0-9a-f]{64}$/);
   const { apiKey, ...upstreamRest } = upstream;
   expect(digest).toMatch(/^[0-9a-f]{64}$/);
   expect(apiKey.reveal()).toBe('key-1');
@@ -61,6 +62,7 @@ test('a file with only what is required gets the documented defaults', async () 
       trustProxy: [],
     },
     log: { level: 'info', format: null },
+    reload: { mode: 'watch', confirmAfter: 0.2 },
     books: null,
     smtp: null,
     polling: {
@@ -150,6 +152,7 @@ test('a file with every key is read as it says', async () => {
     types: ['webhook', 'postgres'],
   });
   expect(config.log).toEqual({ level: 'warn', format: 'pretty' });
+  expect(config.reload).toEqual({ mode: 'manual', confirmAfter: 0.125 });
   expect(config.smtp?.url.reveal()).toBe('smtps://u:p@mail.example.com');
   expect(config.smtp?.from).toBe('"Transfers, all" <transfers@example.com>');
   expect(config.polling).toEqual({
@@ -385,6 +388,32 @@ describe('the digest', () => {
   test('changes with what processes must agree on', async () => {
     const { digest } = await loadConfig(file, env);
     expect((await loadConfig(file, { ...env, TEXT: 'y' })).digest).not.toBe(digest);
+  });
+});
+
+describe('the fingerprint', () => {
+  const file = join(folder, 'variables-and-anchors.yaml');
+  const env = { KEY: 'k', PORT: '1', SECRET, TEXT: 'x' };
+  const of = async (changes: Record<string, string>): Promise<string> =>
+    (await loadConfig(file, { ...env, ...changes })).fingerprint.reveal();
+
+  test.each([
+    { SECRET: OTHER_SECRET },
+    { KEY: 'other' },
+    { PORT: '2' },
+    { TEXT: 'y' },
+  ])('changes with %o', async (changes) => {
+    expect(await of(changes)).not.toBe(await of({}));
+  });
+
+  test('is the same in another folder, and prints itself nowhere', async () => {
+    const config = await loadConfig(file, env);
+    const copy = join(await mkdtemp(join(tmpdir(), 'intentwatch-copy-')), 'other.yaml');
+    await copyFile(file, copy);
+    const copied = await loadConfig(copy, env);
+    await rm(dirname(copy), { recursive: true });
+    expect(copied.fingerprint.reveal()).toBe(config.fingerprint.reveal());
+    expect(JSON.stringify(config)).not.toContain(config.fingerprint.reveal());
   });
 });
 

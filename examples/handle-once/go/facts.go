@@ -10,6 +10,7 @@ var factsByType = map[string]string{
 	"receiver.events_dropped":       "notice",
 	"upstream.record_too_large":     "notice",
 	"intentwatch.storage_truncated": "notice",
+	"intentwatch.large_removal":     "notice",
 	"intentwatch.test":              "notice",
 }
 

@@ -7,6 +7,7 @@ BY_TYPE = {
     "receiver.events_dropped": "notice",
     "upstream.record_too_large": "notice",
     "intentwatch.storage_truncated": "notice",
+    "intentwatch.large_removal": "notice",
     "intentwatch.test": "notice",
 }
 
