@@ -113,6 +113,7 @@ function emitEverything(signals: Signals): void {
     });
   }
   emitChecks(signals);
+  signals.emit('config.moved', { state: 'running', atMs: Date.now(), removal: null });
   signals.emit('books.fed', { taken: 3, readMs: Date.now() });
   signals.emit('books.broken', { kind: 'lost' });
   signals.emit('books.failed', { reason: 'Postgres is away' });
