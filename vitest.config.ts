@@ -29,6 +29,7 @@ const LONGEST = `
   integration/api-desk
   integration/handed-quotes
   integration/reload-files
+  integration/reload-held
   integration/digest
   e2e/console
   integration/reload

@@ -105,7 +105,7 @@ export class Daemon {
         : new ConfigReloads({
             source,
             running: () => this.#config,
-            apply: (next) => this.apply(next),
+            apply: (next, options) => this.apply(next, options),
             confirmations: () => this.#confirmations(),
             log: this.#log,
             signals: this.signals,
@@ -232,11 +232,11 @@ export class Daemon {
 
   /**
    * Goes on with another config. Throws what keeps it from that, and then all is as it was. What is under way ends as it
-   * began.
+   * began. `isNewest`: what it wants counts for all processes from now on.
    */
-  async apply(config: Config): Promise<ConfigChanges> {
+  async apply(config: Config, { isNewest }: { isNewest: boolean }): Promise<ConfigChanges> {
     return this.#inTurn(async () => {
-      const changes = await this.#apply(config, { syncs: true });
+      const changes = await this.#apply(config, { syncs: isNewest });
       this.#config = config;
       this.#onApplied(config);
       if (!isEmpty(changes)) this.#logWarnings(config);

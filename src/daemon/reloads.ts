@@ -22,13 +22,13 @@ const RETRY_MS = 2_000;
 const LONGEST_RETRY_MS = 300_000;
 
 /**
- * What reloads work with. `apply` makes the daemon go on with a config, or throws and leaves all as it was; `running` is
- * the one that was applied last; `confirmations` are in Redis.
+ * What reloads work with. `apply` makes the daemon go on with a config, or throws and leaves all as it was; with `isNewest`
+ * what it wants counts for all processes. `running` is the one that was applied last; `confirmations` are in Redis.
  */
 export type ReloadParts = {
   source: ConfigFile;
   running: () => Config;
-  apply: (config: Config) => Promise<ConfigChanges>;
+  apply: (config: Config, options: { isNewest: boolean }) => Promise<ConfigChanges>;
   confirmations: () => ConfirmationStore;
   log: Logger;
   signals: Signals;
@@ -177,7 +177,7 @@ export class ConfigReloads {
     { isRequested, atMs }: { isRequested: boolean; atMs: number },
   ): Promise<FileState> {
     const { apply, log } = this.#parts;
-    const changes = await apply(config);
+    const changes = await apply(config, { isNewest: true });
     if (!isEmpty(changes)) {
       log.info(changesLine(changes), 'config.reloaded');
       return { state: 'running', ok: true, atMs, changes, removal: null };
@@ -208,7 +208,8 @@ export class ConfigReloads {
     const { apply, confirmations, log } = this.#parts;
     const ended = withEndedSecrets(before, config);
     if (ended !== null) {
-      await apply(ended.config);
+      // It wants what it wanted, and another process may have a newer config.
+      await apply(ended.config, { isNewest: false });
       log.warn({ places: ended.places }, 'config.secrets_ended');
     }
     if (this.#state.state === 'held' && this.#state.removal.digest === removal.digest) return this.#state;
