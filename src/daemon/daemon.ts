@@ -6,7 +6,6 @@ import { parseRedisUrl, type RedisTarget } from '../config/sections/redis.ts';
 import { COMMON } from '../domain/transfers/chains.ts';
 import { Metrics } from '../metrics/metrics.ts';
 import type { AddedReceiverParts } from '../operations/added-receivers.ts';
-import type { ConfigRemoval } from '../operations/config-removal.ts';
 import type { ConfigChanges, FileState, ReloadRequest } from '../operations/config-state.ts';
 import { LogTail } from '../operations/log-tail.ts';
 import type { OriginOf } from '../operations/receivers.ts';
@@ -35,7 +34,6 @@ import { accessRulesOf, apiOptionsOf, eventUrlOf } from './api.ts';
 import type { Connections } from './assemble.ts';
 import { changesBetween, isEmpty } from './config-changes.ts';
 import { Generation } from './generation.ts';
-import { named } from './large-removal.ts';
 import { daemonMetricSources, directoryOf, metricNames } from './metric-sources.ts';
 import { daemonHealth, daemonReadiness, daemonStanding } from './readiness.ts';
 import { RedisConnections } from './redis-connections.ts';
@@ -185,10 +183,12 @@ export class Daemon {
     this.#shared.added.report(leftOut);
     const generation = await this.#generate(whole, this.#shared);
     this.#generation = generation;
-    const removal = await this.#reportStart(generation);
+    const { registry } = generation.parts.stores;
+    const confirmations = this.#confirmations();
+    const removal = await reportStart({ config, registry, confirmations, log: this.#log });
     await generation.start();
     // The next start reports again what it removes.
-    if (removal !== null) await this.#confirmations().forgetReport();
+    if (removal !== null) await confirmations.forgetReport();
     this.#logWarnings(config);
     // A receiver that was lost with the rest is stored again by now: it gets what comes after that.
     await this.#reportTruncations(redis);
@@ -217,17 +217,6 @@ export class Daemon {
     const { redis } = this.#shared ?? {};
     if (redis === undefined) throw new Error('the daemon has not started');
     return new ConfirmationStore(redis, this.#keys());
-  }
-
-  /** Reports what the file of the start removes, before anything is removed, where that is much. */
-  async #reportStart({ parts }: Generation): Promise<ConfigRemoval | null> {
-    const stored = await parts.stores.registry.named();
-    return reportStart({
-      config: this.#config,
-      stored: named(stored.subjects, stored.receivers),
-      confirmations: this.#confirmations(),
-      log: this.#log,
-    });
   }
 
   /**

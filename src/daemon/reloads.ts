@@ -52,7 +52,8 @@ type Request = { isRequested: boolean; confirm?: string };
  *              the same as what runs
  *   large      likewise, but it removes much, and its digest is not confirmed                           held
  *   same       in mode manual and not requested: it has the same effect as what runs                    running
- *   noticed    in mode manual and not requested: it has another effect, or cannot be read               changed
+ *   noticed    in mode manual and not requested: it has another effect, or cannot be read; it is not    changed
+ *              the file that is held
  *   failed     it cannot be read, applied or confirmed: Redis may refuse that as well                   refused
  *
  * It is read on request (`intentwatch reload`, SIGHUP), when its files have changed, when a refused one is due again, and
@@ -158,16 +159,19 @@ export class ConfigReloads {
     const { confirmAfter, mode } = before.reload;
     const removal = largeRemoval(namedBy(before), namedBy(config), { confirmAfter });
     const isPassive = mode === 'manual' && !isRequested;
-    const needsDigest = confirm !== undefined || (removal !== null && !isPassive);
+    const isNamed = confirm !== undefined || this.#state.state === 'held';
+    const needsDigest = isNamed || (removal !== null && !isPassive);
     const digest = needsDigest ? await confirmations().digestOf(config) : null;
-    if (isPassive && (digest === null || digest !== confirm))
-      return { digest, state: this.#noticed(changesBetween(before, config), atMs) };
+    if (isPassive && (digest === null || digest !== confirm)) {
+      const held = this.#heldAs(digest);
+      return { digest, state: held ?? this.#noticed(changesBetween(before, config), atMs) };
+    }
     // A file that a restart takes is refused: it is not held, and its confirmation would stay.
     if (digest !== null) changesBetween(before, config);
     if (digest !== null && digest === confirm) await confirmations().confirm(digest);
     if (removal !== null && digest !== null && !(await confirmations().isConfirmed(digest))) {
       const held = { at: isoTime(atMs), held: true, digest, confirmAfter, ...removal };
-      return { digest, state: await this.#hold(held, { before, config, atMs }) };
+      return { digest, state: await this.#hold(held, { before, config, isRequested, atMs }) };
     }
     return { digest, state: await this.#apply(config, { isRequested, atMs }) };
   }
@@ -200,10 +204,15 @@ export class ConfigReloads {
     return { state: 'changed', ok: false, atMs, error: null, before: this.#lastReload() };
   }
 
-  /** Reports a file that removes much, once for as long as it stays as it is. */
+  /** Reports a file that removes much: once for as long as it stays as it is, and in the log to whoever asks again. */
   async #hold(
     removal: ConfigRemoval,
-    { before, config, atMs }: { before: Config; config: Config; atMs: number },
+    {
+      before,
+      config,
+      isRequested,
+      atMs,
+    }: { before: Config; config: Config; isRequested: boolean; atMs: number },
   ): Promise<FileState> {
     const { apply, confirmations, log } = this.#parts;
     const ended = withEndedSecrets(before, config);
@@ -212,10 +221,15 @@ export class ConfigReloads {
       await apply(ended.config, { isNewest: false });
       log.warn({ places: ended.places }, 'config.secrets_ended');
     }
-    if (this.#state.state === 'held' && this.#state.removal.digest === removal.digest) return this.#state;
-    await confirmations().report(removal);
-    log.error(removalLine(removal), 'config.large_removal');
-    return { state: 'held', ok: false, atMs, removal };
+    const known = this.#heldAs(removal.digest);
+    if (known === null) await confirmations().report(removal);
+    if (known === null || isRequested) log.error(removalLine(removal), 'config.large_removal');
+    return known ?? { state: 'held', ok: false, atMs, removal };
+  }
+
+  /** The state, where it is that the file of this digest is held. */
+  #heldAs(digest: string | null): FileState | null {
+    return this.#state.state === 'held' && this.#state.removal.digest === digest ? this.#state : null;
   }
 
   /** The same reason is logged once, however often it is tried again. */

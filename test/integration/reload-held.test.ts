@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { utimes, writeFile } from 'node:fs/promises';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, inject, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
@@ -131,7 +131,8 @@ test('a reload that removes much changes nothing until exactly its file is confi
   expect(lines.filter(({ msg }) => msg === 'config.hold_ended')).toMatchObject([
     { digest, state: 'running' },
   ]);
-  expect(removals(reading)).toHaveLength(1);
+  // Whoever asks is told in the log again.
+  expect(removals(reading)).toHaveLength(2);
   expect(operator.came).toHaveLength(1);
 });
 
@@ -332,5 +333,9 @@ test('in mode manual a changed file is logged, and applied on request only', asy
   expect(held.code).toBe(75);
   expect((await config(daemon.url, READ_TOKEN)).status).toBe(401);
   const [, digest = ''] = /--confirm ([0-9a-f]{32})/.exec(held.err) ?? [];
+  // A file that is only touched is held on.
+  const moved = new Promise((resolve) => daemon.signals.once('config.moved', resolve));
+  await utimes(file, new Date(), new Date());
+  expect(await moved).toMatchObject({ state: 'held', removal: { digest } });
   expect(await command('--confirm', digest)).toMatchObject({ code: 0, out: expect.stringContaining('-5') });
 });

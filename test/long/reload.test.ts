@@ -84,7 +84,10 @@ test('1,000 wallets in and 500 out under load: nothing is lost, nothing invented
     prefix: testPrefix(),
     receivers: { hook: { url: hook.url } },
     subscriptions: [{ name: 's', wallets: [...stay, ...out], receivers: ['hook'] }],
-    more: { upstream: { baseUrl: sandbox.url, apiKey: sandbox.apiKey, requestsPerSecond: 200 } },
+    more: {
+      upstream: { baseUrl: sandbox.url, apiKey: sandbox.apiKey, requestsPerSecond: 200 },
+      reload: { confirmAfter: '100%' },
+    },
   };
   const { daemon, lines, write } = await reloadable(config, { later });
   const machine = await started(new HeldUp(inject('redisUrl')));
