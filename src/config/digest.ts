@@ -18,14 +18,17 @@ export function digestOf({ dataDir, server, log, reload, ...shared }: Contents):
 }
 
 /**
- * SHA-256 over all sections of a file with the values of its variables and files, secrets included: a confirmation must
- * not apply a file in which a token was exchanged meanwhile. Whoever knew it could try secrets that are easy to guess
- * against it, so it is a secret itself. What is shown is made from it with a key (see ConfirmationStore).
+ * SHA-256 over the text of a file, and over the values of its variables and files, secrets included: a confirmation must not
+ * apply a file in which a token was exchanged meanwhile. Where processes with one file may differ by their variables (where
+ * they are, and what they log), only the text counts. Whoever knew it could try secrets that are easy to guess against it, so
+ * it is a secret itself. What is shown is made from it with a key (see ConfirmationStore).
  */
-export function fingerprintOf(contents: Contents): Secret {
+export function fingerprintOf(text: string, { dataDir, log, server, ...shared }: Contents): Secret {
+  const { host, port, publicUrl, ...access } = server;
+  const values = canonicalJson(withSecrets({ ...shared, server: access }));
   return new Secret(
     createHash('sha256')
-      .update(canonicalJson(withSecrets(contents)))
+      .update(JSON.stringify([text, values]))
       .digest('hex'),
   );
 }

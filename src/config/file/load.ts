@@ -34,7 +34,8 @@ export async function loadConfig(
 ): Promise<Config> {
   const path = resolve(file);
   onFile(path);
-  const source = readSource(await readConfigText(file, { isAgain }), { env, folder: dirname(path), onFile });
+  const text = await readConfigText(file, { isAgain });
+  const source = readSource(text, { env, folder: dirname(path), onFile });
   if (source.tree === null) {
     throw new ConfigError(placed(file, { source, findings: [], hiding: createHiding(source.outside) }));
   }
@@ -54,7 +55,7 @@ export async function loadConfig(
     ...unread,
     ...(parsed.success ? checkRetention(parsed.data, source.tree) : []),
     ...checkConfig(source.tree, {
-      isShown: (at, text) => source.variablesAt(at).length === 0 && !hiding.hides(text),
+      isShown: (at, shown) => source.variablesAt(at).length === 0 && !hiding.hides(shown),
       quotes,
     }),
   ];
@@ -69,7 +70,7 @@ export async function loadConfig(
     ...config,
     file: path,
     digest: digestOf(config),
-    fingerprint: fingerprintOf(config),
+    fingerprint: fingerprintOf(text, config),
     dataDir: resolve(dirname(path), config.dataDir),
     warnings,
   };
