@@ -237,6 +237,8 @@ test('secrets that a held file removes or replaces end at once, but the last of 
   const reading = await reloadable({ ...before, receivers: signing([old, kept]) }, { later });
   const { daemon, lines } = reading;
   await backend.until((came) => came.length === 5);
+  const newest = await reloadable(naming(before, [...FIVE, NEW]), { later });
+  await backend.until((came) => came.length === 6);
 
   const tokens = { read: 'another-token-that-reads', admin: 'another-admin-token' };
   const cut = withTokens(naming({ ...before, receivers: signing([kept, coming]) }, [LAST]), tokens);
@@ -250,10 +252,16 @@ test('secrets that a held file removes or replaces end at once, but the last of 
   expect(lines.filter(({ msg }) => msg === 'config.secrets_ended')).toMatchObject([
     { places: ['server.tokens.read', 'receivers.backend'] },
   ]);
+  // What is wanted is up to the process that applied a change last.
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  later(() => disconnect(redis));
+  const { digest: wanted } = (await config(newest.daemon.url)).body;
+  expect(await redis.hget(new Keys(before.prefix).config, 'digest')).toBe(wanted);
+  await newest.daemon.close();
   statuses.set(ONE, 'filled');
-  await backend.until((came) => came.length === 6);
+  await backend.until((came) => came.length === 7);
   const signs = (secret = '') => {
-    const { body = '', headers = {} } = backend.came[5] ?? {};
+    const { body = '', headers = {} } = backend.came[6] ?? {};
     const given = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
     try {
       return new Webhook(secret).verify(body, given) !== null;
