@@ -26,6 +26,7 @@ declare module 'ioredis' {
     iwReportTooLarge(...keysAndArgs: string[]): Result<number, Context>;
     iwLearn(...keysAndArgs: string[]): Result<number, Context>;
     iwClaim(...keysAndArgs: string[]): Result<number, Context>;
+    iwNoteTransfers(...keysAndArgs: string[]): Result<string[], Context>;
     iwPutReceiver(...keysAndArgs: string[]): Result<string, Context>;
     iwSyncAddedReceiver(...keysAndArgs: string[]): Result<number, Context>;
     iwRemoveReceiver(...keysAndArgs: string[]): Result<number, Context>;

@@ -27,6 +27,11 @@ export class Keys {
     return `${this.root}:claims:${id}`;
   }
 
+  /** hash: transfer -> when an answer first showed it of a transaction or quote, ms. Kept for the retention after its last poll. */
+  transfersOf(id: SubjectId): string {
+    return `${this.root}:transfers-of:${id}`;
+  }
+
   /** zset: where the events of a subject are in the log, see store/subject-entries.ts. Kept for the retention after the newest. */
   subjectEntries(id: SubjectId): string {
     return `${this.root}:entries:${id}`;

@@ -6,7 +6,7 @@ import { PROMISED, type Promised } from '../domain/events/event-schema.ts';
 import type { Claim } from '../domain/subjects/claim.ts';
 import { isPollable, surfaceOf } from '../domain/subjects/kinds.ts';
 import { SNAPSHOT, SNAPSHOT_DRAFT, type Snapshot, type Unconfirmed } from '../domain/subjects/record.ts';
-import { eventKind, type SubjectId } from '../domain/subjects/subject.ts';
+import { asSubjectId, eventKind, type SubjectId } from '../domain/subjects/subject.ts';
 import { openTransfer } from '../domain/transfers/open-transfer.ts';
 import type { CheckEnding } from './checks.ts';
 import type { RedisClient } from './commands.ts';
@@ -264,6 +264,23 @@ export class SubjectStore {
       '',
     );
     return added === 1;
+  }
+
+  /**
+   * Notes the transfers that an answer has shown of a transaction or quote. Returns all that were ever shown, and when the
+   * newest came (Redis time); null where none was.
+   */
+  async noteTransfers(
+    subject: SubjectId,
+    shown: readonly SubjectId[],
+  ): Promise<{ newestAtMs: number | null; transfers: SubjectId[] }> {
+    const keptMs = String(this.#retentionMs);
+    const [newest = '', ...transfers] = await this.#redis.iwNoteTransfers(
+      this.#keys.transfersOf(subject),
+      keptMs,
+      ...shown,
+    );
+    return { newestAtMs: newest === '' ? null : Number(newest), transfers: transfers.map(asSubjectId) };
   }
 
   /** Lets a subject that nobody tracks go after the retention; one that is tracked is kept by its polls. */

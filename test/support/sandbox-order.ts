@@ -10,6 +10,8 @@ const USDC: Readonly<Record<number, string>> = {
   1399811149: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
 };
 
+const USDT_OPTIMISM = '0x94b008aA00579c1307B0EF2c499aD98a8ce58e58';
+
 /** The address of USDC on a chain of the sandbox. */
 function usdcOn(chainId: number): string {
   const address = USDC[chainId];
@@ -17,7 +19,7 @@ function usdcOn(chainId: number): string {
   return address;
 }
 
-/** A transfer to be made at a sandbox: of USDC, between two chains. */
+/** A transfer to be made at a sandbox: of USDC, between two chains; `swapsTo` another token, on Optimism alone. */
 export type SandboxOrder = {
   from?: number;
   to?: number;
@@ -27,6 +29,8 @@ export type SandboxOrder = {
   fate?: 'settled' | 'late-details' | 'refunded' | 'failed';
   lie?: Lie;
   delivered?: string;
+  swapsTo?: 'USDT';
+  sourceTx?: string;
   states?: { txHash: string; chainId?: number; token?: string };
 };
 
@@ -36,11 +40,11 @@ const quoteSchema = z.looseObject({ id: z.string() });
 const fundedSchema = z.object({ intentHash: z.string(), sourceTxHash: z.string() });
 
 /** Has a sandbox quote a transfer; the answer as it came. */
-async function quoteAt(
+export async function quoteAt(
   sandbox: Pick<Sandbox, 'url' | 'apiKey'>,
   order: SandboxOrder = {},
 ): Promise<z.infer<typeof quoteSchema>> {
-  const { from = 8453, to = 10, funder = WALLET, recipient = WALLET, amount = '100000000' } = order;
+  const { from = 8453, to = 10, swapsTo, funder = WALLET, recipient = WALLET, amount = '100000000' } = order;
   const response = await fetch(`${sandbox.url}/v1/quotes`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-api-key': sandbox.apiKey },
@@ -48,7 +52,7 @@ async function quoteAt(
       type: 'exact-in',
       dappId: 'test',
       source: { chainId: from, token: usdcOn(from), funder, amount },
-      destination: { chainId: to, token: usdcOn(to), recipient },
+      destination: { chainId: to, token: swapsTo === 'USDT' ? USDT_OPTIMISM : usdcOn(to), recipient },
     }),
   });
   if (response.status !== 200)
@@ -57,15 +61,15 @@ async function quoteAt(
 }
 
 /** Has a sandbox see the transaction that funds a quote. */
-async function fundAt(
+export async function fundAt(
   sandbox: Pick<Sandbox, 'controlUrl'>,
   { quoteId, order = {} }: { quoteId: string; order?: SandboxOrder },
 ): Promise<z.infer<typeof fundedSchema> | 'expired'> {
-  const { fate, lie, delivered, states } = order;
+  const { fate, lie, delivered, sourceTx, states } = order;
   const response = await fetch(`${sandbox.controlUrl}/fund`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ quoteId, fate, lie, delivered, states }),
+    body: JSON.stringify({ quoteId, fate, lie, delivered, sourceTx, states }),
   });
   if (response.status === 410) return 'expired';
   if (response.status !== 200)

@@ -82,11 +82,20 @@ export function isFinished(
 ): boolean {
   const { subject, snapshot, nowMs, finished } = input;
   if (snapshot === null || snapshot.unconfirmed !== null) return false;
+  if (endsByConfig(subject, snapshot, finished)) return true;
   const configured = finished[subjectKind(subject)];
-  if (configured?.includes(snapshot.status.toLowerCase())) return true;
   const stage = stageOf(subject, snapshot.status);
   const finishAfterMs = configured && stage.finishAfterMs === 0 ? KEPT_OPEN_MS : stage.finishAfterMs;
   return finishAfterMs !== null && ageInStage(snapshot, nowMs) >= finishAfterMs;
+}
+
+/** Whether the config says that tracking ends in the status of a subject. */
+export function endsByConfig(
+  subject: SubjectId,
+  { status }: Pick<Snapshot, 'status'>,
+  finished: FinishedStatuses,
+): boolean {
+  return finished[subjectKind(subject)]?.includes(status.toLowerCase()) ?? false;
 }
 
 /**

@@ -3,12 +3,13 @@ import type { SubjectPlan } from '../../domain/cadence/subject-plan.ts';
 import { unseenSnapshot } from '../../domain/changes/next-snapshot.ts';
 import { type Claim, parseClaimRoot } from '../../domain/subjects/claim.ts';
 import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
-import { asSubjectId, type SubjectId } from '../../domain/subjects/subject.ts';
+import { asSubjectId, intentId, type SubjectId } from '../../domain/subjects/subject.ts';
 import type { PollTarget } from '../../pollers/poll-subject.ts';
 import type { Reading } from '../../pollers/reading.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { commitDue } from './commit-flagged.ts';
 import { commitRecord, commitShort, planOf } from './commit-record.ts';
+import { namesFurther, planForMore } from './further-transfers.ts';
 import { missingRecord } from './poll-failures.ts';
 import type { PollParts } from './poll-parts.ts';
 import { type Adapter, AFTER_SUPERSEDED, answered, failed } from './polled.ts';
@@ -21,7 +22,10 @@ export type Ask = (target: PollTarget, signal: AbortSignal) => Promise<Reading>;
 /** Polls subjects that have a record of their own: asks, takes the record in, makes what the clock has brought about, and plans. */
 export function recordAdapter(parts: PollParts, ask: Ask): Adapter {
   return {
-    isOver: (start) => isOver(parts, start),
+    isOver: async (start) => {
+      if (!(await isOver(parts, start))) return false;
+      return !namesFurther(parts, start) || (await planForMore(parts, start, [])).state !== 'watched';
+    },
     poll: async (start, signal) => {
       const { record, answeredMs } = await askForRecord(parts, { ask, start }, signal);
       const taken = await commitRecord(parts, record, start, {
@@ -42,7 +46,10 @@ export function recordAdapter(parts: PollParts, ask: Ask): Adapter {
         standing = await commitDue(parts, affected, { due: plan.due, nowMs: start.nowMs });
       }
       if (taken.stored && snapshot !== null) await noteTransfer(parts, start, standing, plan);
-      return answered(plan.next());
+      const own = plan.next();
+      if (unconfirmed !== null || !namesFurther(parts, { ...start, snapshot })) return answered(own);
+      const further = await planForMore(parts, start, record.names.map(intentId));
+      return answered(own ?? (further.state === 'watched' ? further.next : null));
     },
     failed: async (_start, failure) => failed(failure),
   };

@@ -2,18 +2,19 @@ import { performance } from 'node:perf_hooks';
 import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
 import { isPollable } from '../../domain/subjects/kinds.ts';
 import type { UpstreamRecord } from '../../domain/subjects/record.ts';
-import { intentId } from '../../domain/subjects/subject.ts';
+import { intentId, type SubjectId } from '../../domain/subjects/subject.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { NOTHING_KNOWN } from '../../store/subjects.ts';
 import { commitRecord, planOf } from './commit-record.ts';
+import { planForMore } from './further-transfers.ts';
 import type { PollParts } from './poll-parts.ts';
 import { type Ask, isOver } from './poll-record.ts';
-import { type Adapter, AFTER_SUPERSEDED, AT_ONCE, answered, failed, over } from './polled.ts';
+import { type Adapter, AFTER_SUPERSEDED, AT_ONCE, answered, failed } from './polled.ts';
 import { reportUnreadable } from './unreadable.ts';
 
 /**
- * Polls transactions: looks for the transfer that one belongs to. What is found gets the claims of the transaction, and is
- * polled and told as itself; then the transaction has nothing more to say.
+ * Polls transactions: looks for the transfers that one belongs to. Each that is found gets the claims of the transaction, and
+ * is polled and told as itself; the transaction is polled for further ones (see further-transfers.ts).
  */
 export function transactionAdapter(parts: PollParts, ask: Ask): Adapter {
   return {
@@ -24,17 +25,35 @@ export function transactionAdapter(parts: PollParts, ask: Ask): Adapter {
       const reading = await ask({ subject, route: null, nowMs: start.nowMs }, signal);
       const nowMs = start.nowMs + Math.round(performance.now() - askedAt);
       reportUnreadable(parts, subject, reading);
-      const found = reading.records.flatMap((record) =>
-        isPollable(record.subject) ? [record.subject] : record.names.map(intentId),
-      );
-      for (const one of new Set(found)) await parts.stores.subjects.claim(one, claims);
-      if (found.length > 0) return over('answered');
-      const [only] = reading.records;
-      if (only !== undefined) return answered(await follow(parts, start, { record: only, nowMs }));
-      return answered(planOf(parts, { ...start, snapshot: null }, start).next() ?? AT_ONCE);
+      const pollable = new Set(reading.records.flatMap(pollableOf));
+      for (const one of pollable) await parts.stores.subjects.claim(one, claims);
+      const others = reading.records.filter((record) => pollableOf(record).length === 0);
+      const next: (PlannedPoll | null)[] = [];
+      for (const record of others) next.push(await follow(parts, start, { record, nowMs }));
+      const shown = [...pollable, ...others.map((record) => record.subject)];
+      const further = await planForMore(parts, start, shown);
+      switch (further.state) {
+        case 'unseen':
+          return answered(planOf(parts, { ...start, snapshot: null }, start).next() ?? AT_ONCE);
+        case 'over':
+          return answered(soonest(next));
+        case 'watched':
+          return answered(soonest([further.next, ...next]));
+      }
     },
     failed: async (_start, failure) => failed(failure),
   };
+}
+
+/** The subjects to which a record leads that can be asked for by themselves. */
+function pollableOf(record: UpstreamRecord): SubjectId[] {
+  return isPollable(record.subject) ? [record.subject] : record.names.map(intentId);
+}
+
+/** The poll that is due first; null where none is. */
+function soonest(polls: readonly (PlannedPoll | null)[]): PlannedPoll | null {
+  const planned = polls.flatMap((poll) => poll ?? []);
+  return planned.toSorted((left, right) => left.virtualSeconds - right.virtualSeconds)[0] ?? null;
 }
 
 /** Takes in a record that can be asked for by its transaction alone. Returns when that is due next; null when it is over. */

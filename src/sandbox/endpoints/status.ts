@@ -50,26 +50,31 @@ export function addStatus(
   }
 
   function findExactly({ filter, value }: { filter: ExactFilter; value: string }, path: string): Found {
-    const known = distortion.hides(path) ? undefined : lookUp(world, filter, value);
-    return { entries: [known ?? unknownEntry(filter, value)], nextCursor: null };
+    const known = distortion.hides(path) ? [] : lookUp(world, filter, value);
+    return { entries: known.length === 0 ? [unknownEntry(filter, value)] : known, nextCursor: null };
   }
 }
 
-function lookUp(world: World, filter: ExactFilter, value: string): Entry<StatusRecord> | undefined {
+/** What a filter finds: several intents where a transaction funds, or delivers, several. */
+function lookUp(world: World, filter: ExactFilter, value: string): Entry<StatusRecord>[] {
   switch (filter) {
     case 'intentHash':
-      return world.intent(value);
+      return listOf(world.intent(value));
     case 'sourceTxHash':
-      return world.intentBySourceTx(value);
+      return world.intentsBySourceTx(value);
     case 'destinationTxHash':
-      return world.intentByDestinationTx(value);
+      return world.intentsByDestinationTx(value);
     case 'quoteId':
-      return world.quote(value);
+      return listOf(world.quote(value));
     case 'jobId':
-      return world.job(value);
+      return listOf(world.job(value));
     default:
       return filter satisfies never;
   }
+}
+
+function listOf<T>(entry: T | undefined): T[] {
+  return entry === undefined ? [] : [entry];
 }
 
 /** What is said about an id that was never seen. For an unknown transaction, the hash stands where an intent's would. */

@@ -5,7 +5,7 @@ import type { Faults } from './faults.ts';
 
 /** What the faults of the contents make of records and pages before they are shown. */
 export type Distortion = {
-  /** An entry as it is shown: an older one, with a shifted clock, an unknown word or an unknown field. */
+  /** An entry as it is shown: an older one, with a shifted clock, fewer intents, an unknown word or an unknown field. */
   entry<R extends object>(entry: Entry<R>, path: string): Entry<R>;
   /** Whether an id that exists is answered as one that does not. */
   hides(path: string): boolean;
@@ -39,6 +39,18 @@ export function createDistortion({ faults }: { faults: Faults }): Distortion {
     return { ...entry, record: { ...record, updatedAt: record.updatedAt + skew.skewSeconds } };
   }
 
+  /** Of several intents of a quote or deposit address only the first is indexed. */
+  function partial<R extends object>(entry: Entry<R>, path: string): Entry<R> {
+    const { record } = entry;
+    if (!('steps' in record && 'intentHashes' in record)) return entry;
+    const { steps, intentHashes: hashes } = record;
+    if (!Array.isArray(steps) || !Array.isArray(hashes) || hashes.length < 2) return entry;
+    if (faults.strike('partly-indexed', path) === undefined) return entry;
+    const [first] = hashes;
+    const shown = { intentHashes: [first], steps: steps.filter(({ intentHash }) => intentHash === first) };
+    return { ...entry, record: { ...record, ...shown } };
+  }
+
   /** The same version of a record always looks the same, or every poll would find a change. */
   function strange<R extends object>(entry: Entry<R>, path: string): Entry<R> {
     const { id, status } = entry.mention;
@@ -58,7 +70,7 @@ export function createDistortion({ faults }: { faults: Faults }): Distortion {
   }
 
   return {
-    entry: (entry, path) => strange(skewed(stale(entry, path), path), path),
+    entry: (entry, path) => strange(partial(skewed(stale(entry, path), path), path), path),
     hides: (path) => faults.strike('not-indexed', path) !== undefined,
     page(entries, { path, list, current }) {
       const shown = [...entries];

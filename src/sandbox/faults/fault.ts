@@ -31,6 +31,7 @@ const SERVICE_FAULTS = [
   z.strictObject({ type: z.literal('clock-skew'), skewSeconds: z.int(), ...scope }),
   z.strictObject({ type: z.literal('stale-reads'), ...scope }),
   z.strictObject({ type: z.literal('not-indexed'), ...scope }),
+  z.strictObject({ type: z.literal('partly-indexed'), ...scope }),
   z.strictObject({ type: z.literal('unknown-status'), ...scope }),
   z.strictObject({ type: z.literal('unknown-fields'), ...scope }),
   z.strictObject({ type: z.literal('shuffled-pages'), ...scope }),

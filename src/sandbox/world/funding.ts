@@ -11,6 +11,8 @@ const how = {
   stepFails: z.boolean().default(false),
   /** What its chain shows instead of what is stated. */
   lie: lieSchema.nullable().default(null),
+  /** The transaction that funds it, in place of one of its own: one transaction may fund several. */
+  sourceTx: z.string().min(1).max(100).optional(),
   /** A transaction that is stated in place of the sandbox's own: one that another node has. */
   states: z
     .strictObject({
@@ -34,7 +36,7 @@ export const fundSchema = z.union(
   ],
   {
     error:
-      'expected { quoteId } or { vaultAddress, chainId, depositAddress? }, and fate?, delivered?, stepFails?, lie?, states?',
+      'expected { quoteId } or { vaultAddress, chainId, depositAddress? }, and fate?, delivered?, stepFails?, lie?, sourceTx?, states?',
   },
 );
 
@@ -58,7 +60,10 @@ export function fundByTransaction(orders: Orders, wanted: z.infer<typeof fundSch
   if (orders.isExpired(fundable)) {
     return { type: 'refused', statusCode: 410, message: `expired at ${fundable.expiresAt}` };
   }
+  const { intentHash, source } = fundable.plan;
+  const sourceTxHash = wanted.sourceTx ?? source.txHash;
   orders.fundByTransaction(fundable, {
+    sourceTxHash,
     fate: wanted.fate,
     delivers: wanted.delivered?.toString() ?? null,
     stepFails: wanted.stepFails,
@@ -66,6 +71,5 @@ export function fundByTransaction(orders: Orders, wanted: z.infer<typeof fundSch
     ...(wanted.states === undefined ? {} : { states: wanted.states }),
     showsDepositAddress: 'depositAddress' in wanted && wanted.depositAddress,
   });
-  const { intentHash, source } = fundable.plan;
-  return { type: 'funded', intentHash, sourceTxHash: source.txHash };
+  return { type: 'funded', intentHash, sourceTxHash };
 }

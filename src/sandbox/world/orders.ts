@@ -7,9 +7,10 @@ import { vaultKey, type World } from './world.ts';
 /** How a transfer that a client ordered can end. */
 export type OrderedFate = Exclude<Fate, 'unborn'>;
 
-/** What becomes of a transfer that a client ordered. `states`: the transaction that is stated to have delivered. */
+/** What becomes of a transfer that a client ordered: the transaction that funds it, and in `states` the one that is stated to have delivered. */
 export type OrderedLife = {
   fate: OrderedFate;
+  sourceTxHash: string;
   states?: { txHash: string; chainId?: number | undefined; token?: string | undefined };
 } & Pick<TransferPlan, 'showsDepositAddress' | 'delivers' | 'stepFails' | 'lie'>;
 
@@ -122,11 +123,17 @@ export function createOrders({
     vault: vaultOf,
     isExpired: ({ expiresAt }) => nowMs() >= expiresAt * 1000,
     fundByTransaction(fundable, how) {
-      const { states, ...rest } = how;
+      const { states, sourceTxHash, ...rest } = how;
       const { destination } = fundable.plan;
+      const source = { ...fundable.plan.source, txHash: sourceTxHash };
       const { txHash = destination.txHash, token = destination.token } = states ?? {};
       const chain = { ...destination.chain, chainId: states?.chainId ?? destination.chain.chainId };
-      const plan = { ...fundable.plan, ...rest, destination: { ...destination, chain, txHash, token } };
+      const plan = {
+        ...fundable.plan,
+        ...rest,
+        source,
+        destination: { ...destination, chain, txHash, token },
+      };
       fund(fundable, { plan, fundedBy: `transaction ${plan.source.txHash}` });
     },
     fundByJob(fundable, { job, funder }) {

@@ -58,8 +58,10 @@ export type World = {
   /** Adds an intent that finished in the past; no transition is logged. Older ones must be added first. */
   remember(plan: TransferPlan, finished: { change: IntentChange; updatedAt: number }): void;
   intent(hash: string): Entry<StatusRecord> | undefined;
-  intentBySourceTx(txHash: string): Entry<StatusRecord> | undefined;
-  intentByDestinationTx(txHash: string): Entry<StatusRecord> | undefined;
+  /** The intents that a transaction funds, in the order in which they became known. */
+  intentsBySourceTx(txHash: string): Entry<StatusRecord>[];
+  /** The intents that a transaction delivers. */
+  intentsByDestinationTx(txHash: string): Entry<StatusRecord>[];
   quote(uuid: string): Entry<StatusRecord> | undefined;
   job(uuid: string): Entry<StatusRecord> | undefined;
   gatewayJob(uuid: string): Entry<GatewayJobRecord> | undefined;
@@ -80,8 +82,8 @@ export function createWorld({
 }): World {
   const transitions = createBoundedLog<Transition>(LOG_CAPACITY);
   const intents = new Map<string, Entry<StatusRecord>>();
-  const hashBySourceTx = new Map<string, string>();
-  const hashByDestinationTx = new Map<string, string>();
+  const hashesBySourceTx = new Map<string, Set<string>>();
+  const hashesByDestinationTx = new Map<string, Set<string>>();
   const quotes = new Map<string, Entry<StatusRecord>>();
   const jobs = new Map<string, Entry<StatusRecord>>();
   const gatewayJobs = new Map<string, Entry<GatewayJobRecord>>();
@@ -117,11 +119,20 @@ export function createWorld({
     { entry, status }: { entry: Entry<StatusRecord>; status: IntentStatus },
   ) {
     const key = plan.intentHash;
-    hashBySourceTx.set(lookupKey(plan.source.txHash), key);
+    addHash(hashesBySourceTx, plan.source.txHash, key);
     if (entry.record.destinationTx !== undefined) {
-      hashByDestinationTx.set(lookupKey(plan.destination.txHash), key);
+      addHash(hashesByDestinationTx, plan.destination.txHash, key);
     }
     byWallet.put({ key, entry, wallets: [plan.funder, plan.recipient], status });
+  }
+
+  function addHash(hashes: Map<string, Set<string>>, txHash: string, intentHash: string): void {
+    const key = lookupKey(txHash);
+    hashes.set(key, (hashes.get(key) ?? new Set()).add(intentHash));
+  }
+
+  function intentsBy(hashes: Map<string, Set<string>>, txHash: string): Entry<StatusRecord>[] {
+    return [...(hashes.get(lookupKey(txHash)) ?? [])].flatMap((hash) => intents.get(hash) ?? []);
   }
 
   function applyToIntent({ plan, nowMs }: Happening, { status, shown }: IntentChange): void {
@@ -225,8 +236,8 @@ export function createWorld({
       remembered?.({ plan, status, nowMs: updatedAt * 1000 });
     },
     intent: (hash) => intents.get(lookupKey(hash)),
-    intentBySourceTx: (txHash) => intents.get(hashBySourceTx.get(lookupKey(txHash)) ?? ''),
-    intentByDestinationTx: (txHash) => intents.get(hashByDestinationTx.get(lookupKey(txHash)) ?? ''),
+    intentsBySourceTx: (txHash) => intentsBy(hashesBySourceTx, txHash),
+    intentsByDestinationTx: (txHash) => intentsBy(hashesByDestinationTx, txHash),
     quote: (uuid) => quotes.get(uuid.toLowerCase()),
     job: (uuid) => jobs.get(uuid.toLowerCase()),
     gatewayJob: (uuid) => gatewayJobs.get(uuid.toLowerCase()),
