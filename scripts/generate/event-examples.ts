@@ -444,7 +444,11 @@ const RECORDS_OF_RECEIVERS: { readonly [word: string]: JsonObject } = {
   failing: { reason: '500 Internal Server Error', by: 'failures', failingSince: START_SECONDS },
   disabled: { reason: '410 Gone', by: 'gone', failingSince: START_SECONDS },
   recovered: { reason: '204 No Content', by: 'success', failingSince: START_SECONDS },
-  events_dropped: { reason: 'the retention of events has ended before they were delivered', count: 3 },
+  events_dropped: {
+    reason: 'the retention of events has ended before they were delivered',
+    count: 3,
+    deliveries: ['2d', '2e', '2f'].map((byte) => `evt_${byte.repeat(20)}`),
+  },
 };
 
 const TOO_LARGE: JsonObject = {

@@ -129,7 +129,7 @@ receiver.disabled | Nothing is attempted any more; its events are kept for \`ret
 receiver.recovered | It takes events again. | after one of the two above, five successes in a row, or one after which nothing is open; for a disabled one after \`receivers enable\`
 receiver.paused | Its operator has paused it: its events are kept for \`retention\`, and wait. | at once
 receiver.resumed | Its operator has resumed it. | at once
-receiver.events_dropped | Events whose \`retention\` has ended before the receiver got them are lost for it. | the first of them, \`record.count\` at once; again only after the receiver has got on
+receiver.events_dropped | Events are lost for the receiver, as \`record.reason\` says: their \`retention\` has ended, or Redis has lost them. \`record.count\` is how many, \`record.deliveries\` names up to 100. | within 5 s of the first of them, in as many events as it takes to name all; then once an hour, with all that was lost meanwhile
 
 intentwatch.storage_truncated | The file of the embedded Redis had lost its end: the last writes are lost. \`record.lostBytes\` says how many bytes at least; they were written between \`record.lostFrom\` (null where it is not known) and \`record.lostUntil\`. | at the start that found it, or when the embedded Redis was started again
 intentwatch.large_removal | A config removes more than the share \`record.confirmAfter\` of the wallets, of the other named subjects or of the receivers. With \`record.held\` true it is a reload, and nothing is removed until \`intentwatch reload --confirm\` with \`record.digest\`; with false a start has applied it. \`ids\` has the first 100 of each. | once for each such file, however many processes read it

@@ -10,6 +10,7 @@ import { Sender } from '../queues/deliveries/sender.ts';
 import type { Signals } from '../signals.ts';
 import { BatchStore } from '../store/batches.ts';
 import type { RedisClient } from '../store/commands.ts';
+import { DroppedStore } from '../store/dropped.ts';
 import type { Keys } from '../store/keys.ts';
 import { SenderStore, WakeLog } from '../store/senders.ts';
 import { VERSION } from '../version.ts';
@@ -54,7 +55,8 @@ export function assembleDelivering(
     connections,
   );
   const batches = new BatchStore(delivering, keys, { retentionMs });
-  const parts = { events, registry, deliveries, batches, directory, sender, signals, log };
+  const dropped = new DroppedStore(delivering, keys);
+  const parts = { events, registry, deliveries, batches, dropped, directory, sender, signals, log };
   const options = { smtp, version: VERSION, eventUrl, directory };
   const workers = configured.map(
     (receiver) => new DeliveryWorker(receiver, createNotifier(receiver, options), parts),

@@ -94,7 +94,7 @@ export function assemble(assembly: Assembly): DaemonParts {
   const delivery = assembleDelivering(config, { ...told, connections, stores, opens, directory, eventUrl });
   const reconcile = new Reconcile({
     redis,
-    stores: { ...stores, lease: opens.lease },
+    stores: { ...stores, lease: opens.lease, dropped: delivers.dropped },
     directory,
     process: delivery.sender.id,
     retentionMs,

@@ -2,6 +2,7 @@ import { Backlog } from '../store/backlog.ts';
 import { CheckStore } from '../store/checks.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { DeliveryStore } from '../store/deliveries.ts';
+import { DroppedStore } from '../store/dropped.ts';
 import { EventLog } from '../store/event-log.ts';
 import type { HandedQuotes } from '../store/handed-quotes.ts';
 import type { HealthStore } from '../store/health.ts';
@@ -51,6 +52,7 @@ export function storesOn(redis: RedisClient, { keys, retentionMs, onForeign }: S
     receivers: new ReceiverStore(redis, keys, onForeign),
     deliveries: new DeliveryStore(redis, keys, kept),
     backlog: new Backlog(redis, keys),
+    dropped: new DroppedStore(redis, keys),
     replays: new ReplayStore(redis, keys, kept),
     setAside: new SetAside(redis, keys),
     unmatched: new UnmatchedStore(redis, keys),

@@ -11,9 +11,6 @@ export type ListPlace = { score: string; id: string };
  */
 export const MOST_OPEN = 1_000;
 
-/** How many deliveries are given up in one go. */
-const CHUNK = 500;
-
 /** What receivers have not got: their open deliveries and dead letters, how many, since when, and for how long they are kept. */
 export class Backlog {
   readonly #redis: RedisClient;
@@ -93,15 +90,5 @@ export class Backlog {
   /** Drops dead letters from before a moment (Redis time, ms). */
   async trim(receiver: string, beforeMs: number): Promise<void> {
     await this.#redis.zremrangebyscore(this.#keys.dead(receiver), '-inf', `(${beforeMs}`);
-  }
-
-  /** Gives up open deliveries from before a moment (Redis time, ms), whose events have left the log. Returns how many. */
-  async giveUp(receiver: string, beforeMs: number): Promise<number> {
-    const key = this.#keys.pending(receiver);
-    const ids = await this.#redis.zrange(key, '-inf', `(${beforeMs}`, 'BYSCORE', 'LIMIT', 0, CHUNK);
-    if (ids.length === 0) return 0;
-    // The facts go first: what waits for one that is gone waits no longer.
-    await this.#redis.del(...ids.map((id) => this.#keys.delivery(receiver, id)));
-    return this.#redis.zrem(key, ...ids);
   }
 }

@@ -55,7 +55,10 @@ declare module 'ioredis' {
     iwPause(...keysAndArgs: string[]): Result<string, Context>;
     iwUnpause(...keysAndArgs: string[]): Result<string, Context>;
     iwResume(...keysAndArgs: string[]): Result<string, Context>;
-    iwDrop(...keysAndArgs: string[]): Result<number, Context>;
+    iwDropExpired(...keysAndArgs: string[]): Result<number[], Context>;
+    iwDropDeliveries(...keysAndArgs: string[]): Result<number, Context>;
+    iwDropBehind(...keysAndArgs: string[]): Result<number, Context>;
+    iwReportDropped(...keysAndArgs: string[]): Result<string[], Context>;
     iwAdvanceReplay(...keysAndArgs: string[]): Result<number, Context>;
     iwAdvanceSchema(...keysAndArgs: string[]): Result<number, Context>;
     iwSetAside(...keysAndArgs: string[]): Result<number, Context>;

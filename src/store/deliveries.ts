@@ -141,7 +141,6 @@ export class DeliveryStore {
     const [nowMs, waitMs, texts, ...rows] = CLAIMS.parse(
       await this.#redis.iwClaimDeliveries(
         keys.receiver(receiver),
-        keys.pending(receiver),
         keys.queue(receiver),
         keys.events,
         keys.subscriptions,
@@ -200,7 +199,7 @@ export class DeliveryStore {
 
   /**
    * The fact of a delivery; null when it was never opened or its time is over. One that does not say what is delivered
-   * to whom is forgotten: a replay opens it again.
+   * to whom is deleted: the check drops and reports the delivery, and a replay opens it again.
    */
   async fact(receiver: string, id: string): Promise<DeliveryFact | null> {
     const fields = await this.#redis.hgetall(this.#keys.delivery(receiver, id));
@@ -218,7 +217,6 @@ export class DeliveryStore {
     }
     await this.#redis.del(key);
     await this.#redis.zrem(this.#keys.dead(receiver), id);
-    await this.#redis.zrem(this.#keys.pending(receiver), id);
     return null;
   }
 

@@ -366,6 +366,11 @@ export class Keys {
     return `${this.root}:batch:${receiver}:${batch}`;
   }
 
+  /** list: deliveries of a receiver that will never be made and are not reported yet (see commands/include/dropped.lua). */
+  dropped(receiver: string): string {
+    return `${this.root}:dropped:${receiver}`;
+  }
+
   /** zset: delivery id -> time of death, ms, of a receiver's dead letters. Trimmed to the retention. */
   dead(receiver: string): string {
     return `${this.root}:dead:${receiver}`;

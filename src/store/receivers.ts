@@ -121,29 +121,6 @@ export class ReceiverStore {
     );
     return z.enum(['enabled', 'more', 'held']).parse(came);
   }
-
-  /** Tells the operator that the retention of events ended before a receiver got them, once per standing cursor. */
-  async tellDropped(name: string, dropped: { cursor: string; count: number }): Promise<boolean> {
-    const { cursor, count } = dropped;
-    const told = await this.#redis.iwDrop(
-      this.#keys.receiver(name),
-      this.#keys.events,
-      operatorSubject('receiver', name),
-      cursor,
-      operatorEventTemplate({
-        kind: 'receiver',
-        name,
-        word: 'events_dropped',
-        nowMs: await redisTimeMs(this.#redis),
-        record: {
-          receiver: name,
-          count,
-          reason: 'the retention of events has ended before they were delivered',
-        },
-      }),
-    );
-    return told === 1;
-  }
 }
 
 /** Moves as JSON, by receiver and word, but for when and why: every attempt brings one along, and few of them are told. */

@@ -1,13 +1,14 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/connection.ts';
-import { deliveryStage, HOUR_MS, hourOfEvents } from '../support/delivery-stage.ts';
+import { deliveryStage, HOUR_MS, happen, hourOfEvents } from '../support/delivery-stage.ts';
+import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { appendEvents } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 
 const open = opening();
 
-test('the operator is told once when the retention takes events from a disabled receiver, and of those it is entitled to', async () => {
+test('what the retention takes from a disabled receiver is named: open deliveries, and events that it is entitled to', async () => {
   const operator = await open.started(new Hook());
   const stage = await deliveryStage(
     open,
@@ -18,7 +19,7 @@ test('the operator is told once when the retention takes events from a disabled 
     { retention: '5d' },
   );
   // Disabled for a week: an open delivery, and events behind the cursor, of which one is nothing for it.
-  const { redis, keys, states } = stage;
+  const { redis, keys } = stage;
   const fromMs = (await redisTimeMs(redis)) - 7 * 24 * HOUR_MS;
   await redis.hset(keys.receiver('hook'), { state: 'disabled', disabledAt: String(fromMs) });
   await redis.hset(keys.cursors, { hook: '0-0' });
@@ -38,10 +39,86 @@ test('the operator is told once when the retention takes events from a disabled 
     type: 'receiver.events_dropped',
     data: { subject: { id: 'receiver:hook' }, sequence: 1, record: { receiver: 'hook', count: 4 } },
   });
+  expect(dropped?.event.data.record.deliveries).toHaveLength(4);
   expect(await stage.backlog.counts('hook')).toEqual({ pending: 0, dead: 0 });
-
-  expect(await states.tellDropped('hook', { cursor: '0-0', count: 9 })).toBe(false);
-  expect(await states.tellDropped('hook', { cursor: '1-0', count: 1 })).toBe(true);
+  // Those that follow within the hour are noted, and reported together after it.
+  await redis.hset(keys.receiver('hook'), { reportedDropsAt: String(fromMs) });
+  const later = `evt_${'1'.repeat(40)}`;
+  await redis.zadd(keys.pending('hook'), fromMs, later);
   await operator.until((came) => came.length === 2);
-  expect(operator.came.map(({ event }) => event.data.sequence)).toEqual([1, 2]);
+  expect(operator.came[1]?.event.data).toMatchObject({
+    sequence: 2,
+    record: { count: 1, deliveries: [later] },
+  });
+});
+
+describe('a delivery that is open when its event expires', () => {
+  /** Four deliveries, of which the first is being sent and is not answered until `release` is called. */
+  async function waiting() {
+    const operator = await open.started(new Hook());
+    const held = Promise.withResolvers<void>();
+    const hook = await open.started(
+      new Hook(async () => {
+        await held.promise;
+        return 204;
+      }),
+    );
+    const stage = await deliveryStage(open, {
+      hook: { hook, more: { events: ['intent.*'], concurrency: 1 } },
+      operator: { hook: operator, more: { events: ['receiver.*'] } },
+    });
+    const { daemon } = await stage.start();
+    const made = await happen(stage, 4);
+    await hook.until((came) => came.length === 1);
+    await eventually('four deliveries are open', async () => {
+      return (await stage.backlog.counts('hook')).pending === 4;
+    });
+    const [first = '', ...ids] = await stage.redis.zrange(stage.keys.pending('hook'), '0', '-1');
+    expect(hook.ids).toEqual([first]);
+    expect(made).toHaveLength(4);
+    const lost = async (): Promise<string> => {
+      const page = await (await fetch(`${daemon.url}/metrics`)).text();
+      return /^intentwatch_events_dropped_total\{receiver="hook"\} (\d+)$/m.exec(page)?.[1] ?? '';
+    };
+    return { ...stage, hook, operator, ids, lost, release: held.resolve };
+  }
+
+  test('is dropped by the check, counted and named, while another is being sent', async () => {
+    const { redis, keys, operator, ids, lost, backlog } = await waiting();
+    const [expired = '', old = '', waits] = ids;
+    // The fact of one has expired with its event; that of the other stands.
+    const [gone, past] = [expired, old].map((id) => keys.delivery('hook', id));
+    await redis
+      .multi()
+      .del(gone ?? '')
+      .hset(past ?? '', { entry: '1-0' })
+      .exec();
+    const [one, other] = await operator.until((came) => came.length === 2);
+    const records = [one, other].map((came) => came?.event.data.record);
+    expect(records).toEqual([
+      expect.objectContaining({ receiver: 'hook', count: 1, deliveries: [expired] }),
+      expect.objectContaining({ receiver: 'hook', count: 1, deliveries: [old] }),
+    ]);
+    expect(records[1]?.reason).toBe('the retention of events has ended before they were delivered');
+    expect(await lost()).toBe('2');
+    expect(await backlog.counts('hook')).toEqual({ pending: 2, dead: 0 });
+    expect(waits).toBeDefined();
+  });
+
+  test('is dropped by its sender, counted and named, where its event has left the log', async () => {
+    const { redis, keys, hook, operator, ids, lost, backlog, release } = await waiting();
+    const [gone = '', ...others] = ids;
+    const entry = await redis.hget(keys.delivery('hook', gone), 'entry');
+    await redis.xdel(keys.events, entry ?? '');
+    release();
+    const [came] = await operator.until((all) => all.length === 1);
+    expect(came?.event).toMatchObject({
+      type: 'receiver.events_dropped',
+      data: { record: { count: 1, deliveries: [gone] } },
+    });
+    await hook.until((all) => all.length === 3);
+    expect(hook.ids.slice(1)).toEqual(others);
+    expect(await lost()).toBe('1');
+    expect((await backlog.counts('hook')).dead).toBe(0);
+  });
 });

@@ -5,6 +5,7 @@ import { BatchStore } from '../../src/store/batches.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { DeliveryStore } from '../../src/store/deliveries.ts';
+import { DroppedStore } from '../../src/store/dropped.ts';
 import { HandedQuotes } from '../../src/store/handed-quotes.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { LearnedStore } from '../../src/store/learned.ts';
@@ -181,13 +182,16 @@ describe('a fact of a delivery', () => {
     expect(await redis.hkeys(keys.delivery('a', 'd'))).toEqual(['outcome', 'entry', 'roots']);
   });
 
-  test('that does not say what is delivered to whom is forgotten', async () => {
+  test('that does not say what is delivered to whom is deleted, and its delivery dropped and reported', async () => {
     const deliveries = new DeliveryStore(redis, keys, options());
     await redis.hset(keys.delivery('a', 'd'), { outcome: 'pending', entry: 'x', roots: '[]' });
     await redis.zadd(keys.pending('a'), 1, 'd');
     expect(await deliveries.fact('a', 'd')).toBe(null);
-    expect(await new Backlog(redis, keys).counts('a')).toEqual({ pending: 0, dead: 0 });
     expect(await redis.exists(keys.delivery('a', 'd'))).toBe(0);
+    const dropped = new DroppedStore(redis, keys);
+    expect(await dropped.dropExpired('a', 0)).toBe(1);
+    expect(await dropped.report('a')).toEqual([{ reason: 'lost', count: 1, deliveries: ['d'] }]);
+    expect(await new Backlog(redis, keys).counts('a')).toEqual({ pending: 0, dead: 0 });
   });
 });
 

@@ -27,7 +27,7 @@ const OPERATOR_EVENTS: { readonly [type: string]: Telling } = {
   }),
   'receiver.resumed': telling({ says: 'Its operator has resumed this receiver.' }),
   'receiver.events_dropped': telling({
-    says: 'The retention of events ended before this receiver got them: they are lost to it.',
+    says: 'Events are lost to this receiver: their retention ended before it got them, or Redis has lost them.',
     isTrouble: true,
   }),
   'upstream.record_too_large': telling({

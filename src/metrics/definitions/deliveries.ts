@@ -74,7 +74,7 @@ export const DELIVERIES = {
   },
   dropped: {
     name: 'intentwatch_events_dropped_total',
-    help: 'Events whose retention ended before a receiver got them.',
+    help: 'Events that were dropped before a receiver got them: their retention ended, or Redis has lost them. `receiver.events_dropped` names them.',
     type: 'counter',
     labels: { receiver: 'receivers' },
   },

@@ -8,14 +8,15 @@ import { compareEntries, eventOf, isOfNewerVersion, type LogEntry } from '../../
 import type { Registry } from '../../store/registry.ts';
 
 /**
- * An open delivery with its event as the receiver gets it; null when there is none, and `missing` says why. `waits`: a
- * newer version has it.
+ * An open delivery with its event as the receiver gets it; null where it has left the log (`isGone`), or cannot be read, and
+ * `missing` says why. `waits`: a newer version can read it.
  */
 export type PendingDelivery = {
   id: string;
   fact: DeliveryFact;
   event: RenderedEvent | null;
   missing: string | null;
+  isGone: boolean;
   waits: boolean;
 };
 
@@ -67,11 +68,9 @@ function withEvent(
   const event = eventOf(entry);
   if (event !== null) {
     const rendered = renderEvent(event, fact.roots, subscriptions, directory);
-    return { id, fact, event: rendered, missing: null, waits: false };
+    return { id, fact, event: rendered, missing: null, isGone: false, waits: false };
   }
   const isUnreadable = entry?.kind === 'unreadable';
-  const missing = isUnreadable
-    ? `the event's entry in the log cannot be read: ${entry.reason}`
-    : 'the event has left the log: its retention is over';
-  return { id, fact, event, missing, waits: isUnreadable && isOfNewerVersion(entry) };
+  const missing = isUnreadable ? `the event's entry in the log cannot be read: ${entry.reason}` : null;
+  return { id, fact, event, missing, isGone: !isUnreadable, waits: isUnreadable && isOfNewerVersion(entry) };
 }

@@ -3,13 +3,10 @@ import type { Directory } from '../../domain/transfers/chains.ts';
 import type { Signals } from '../../signals.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import { redisTimeMs } from '../../store/connection.ts';
-import type { StoredReceiver } from '../../store/definitions.ts';
 import type { HandedQuotes } from '../../store/handed-quotes.ts';
-import { isHeld } from '../../store/receivers.ts';
 import type { SubjectStore } from '../../store/subjects.ts';
 import type { TrackedStore } from '../../store/tracked.ts';
-import { entitledTo } from './entitlements.ts';
-import { readBatch } from './log-batch.ts';
+import { dropExpired } from './drop-expired.ts';
 import type { RelayStores } from './relay-parts.ts';
 
 /** The config that the check sees to: its `digest`, and what brings Redis back to it. */
@@ -28,7 +25,7 @@ export type Upkeep = {
 /** What the check works with. `process`: the one that delivers, as in Sender. */
 export type ReconcileParts = {
   redis: RedisClient;
-  stores: Pick<RelayStores, 'registry' | 'receivers' | 'events' | 'deliveries' | 'backlog' | 'lease'> & {
+  stores: Pick<RelayStores, 'registry' | 'events' | 'deliveries' | 'backlog' | 'lease' | 'dropped'> & {
     subjects: Pick<SubjectStore, 'trimChanged' | 'recount'>;
     tracked: TrackedStore;
     handedQuotes: HandedQuotes;
@@ -42,9 +39,6 @@ export type ReconcileParts = {
 };
 
 const EVERY_MS = 5_000;
-
-/** The most lost events that are counted one by one. */
-const COUNTED = 10_000;
 
 /**
  * The repeating check of deliveries: holds them against their queues and repairs what differs, trims what is past its
@@ -104,48 +98,20 @@ export class Reconcile {
     await deliveries.takeOver(receiver, process);
   }
 
-  /** Trims the log to the retention, a hard cap, and says which receivers lose events that they had not got yet. */
+  /** Trims the log to the retention, a hard cap, once what receivers lose by that is noted. */
   async #trim(nowMs: number): Promise<void> {
-    const { stores, signals, log, retentionMs } = this.#parts;
-    const { registry, events, backlog, receivers, tracked, handedQuotes } = stores;
+    const { stores, retentionMs } = this.#parts;
+    const { registry, events, backlog, tracked, handedQuotes } = stores;
     const beforeMs = nowMs - retentionMs;
     await registry.prune(beforeMs);
     await tracked.prune(beforeMs, (quote) => handedQuotes.isOwn(quote));
+    let trimMs = beforeMs;
     for (const receiver of await registry.receivers()) {
-      const { name } = receiver;
-      await backlog.trim(name, beforeMs);
-      const { count, cursor } = await this.#dropped(receiver, beforeMs);
-      if (count === 0) continue;
-      signals.emit('receiver.events-dropped', { receiver: name, count });
-      if (await receivers.tellDropped(name, { cursor, count })) {
-        log.error({ receiver: name, count, retentionMs }, 'receiver.events_dropped');
-      }
+      await backlog.trim(receiver.name, beforeMs);
+      trimMs = Math.min(trimMs, await dropExpired(this.#parts, receiver, beforeMs));
     }
-    await events.trim(beforeMs);
+    await events.trim(trimMs);
     await stores.subjects.trimChanged(beforeMs);
-  }
-
-  /** How many events a receiver loses now: those behind its cursor, and the open deliveries of one that is disabled. */
-  async #dropped(receiver: StoredReceiver, beforeMs: number): Promise<{ count: number; cursor: string }> {
-    const { stores, directory } = this.#parts;
-    const { registry, events, backlog, lease, receivers } = stores;
-    const held = isHeld(await receivers.condition(receiver.name));
-    const givenUp = held ? await backlog.giveUp(receiver.name, beforeMs) : 0;
-    const cursor = await lease.cursor(receiver.name);
-    if (cursor === null || Number(cursor.split('-')[0]) >= beforeMs) {
-      return { count: givenUp, cursor: cursor ?? '' };
-    }
-    let count = givenUp;
-    let from = cursor;
-    for (let left = COUNTED, more = true; more && left > 0; ) {
-      const piece = await events.between(from, { before: `${beforeMs}-0`, count: left });
-      const { facts } = await readBatch(piece.entries, events);
-      count += (await entitledTo(receiver, facts, { registry, directory })).length;
-      left -= piece.entries.length;
-      from = piece.entries.at(-1)?.id ?? from;
-      ({ more } = piece);
-    }
-    return { count, cursor };
   }
 
   /** Notices a Redis that was emptied, and another process that runs a newer config. */

@@ -3,6 +3,7 @@ import type { Directory } from '../../domain/transfers/chains.ts';
 import type { Signals } from '../../signals.ts';
 import type { Backlog } from '../../store/backlog.ts';
 import type { DeliveryStore } from '../../store/deliveries.ts';
+import type { DroppedStore } from '../../store/dropped.ts';
 import type { EventLog } from '../../store/event-log.ts';
 import type { ReceiverStore } from '../../store/receivers.ts';
 import type { Registry } from '../../store/registry.ts';
@@ -20,6 +21,7 @@ export type RelayStores = {
   receivers: ReceiverStore;
   deliveries: DeliveryStore;
   backlog: Backlog;
+  dropped: DroppedStore;
   replays: ReplayStore;
   setAside: SetAside;
   unmatched: UnmatchedStore;

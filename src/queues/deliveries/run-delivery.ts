@@ -6,6 +6,7 @@ import type { AttemptResult, Notifier } from '../../notifiers/notifier.ts';
 import type { Signals } from '../../signals.ts';
 import type { BatchStore } from '../../store/batches.ts';
 import type { DeliveryStore, Noting } from '../../store/deliveries.ts';
+import type { DroppedStore } from '../../store/dropped.ts';
 import type { EventLog } from '../../store/event-log.ts';
 import type { Registry } from '../../store/registry.ts';
 import type { Clock, Deliveries } from './ahead.ts';
@@ -22,6 +23,7 @@ export type DeliveryParts = {
   registry: Registry;
   deliveries: DeliveryStore;
   batches: BatchStore;
+  dropped: DroppedStore;
   directory: Directory;
   signals: Signals;
   log: Logger;
@@ -111,7 +113,8 @@ async function prepare(
   const deliveries = await read(delivery, decision, runner);
   if (deliveries.some(({ waits }) => waits)) return NEWER_RETRY_MS;
   for (const one of deliveries) {
-    if (one.missing !== null) await noteMissing(one, one.missing, { clock, runner });
+    if (one.isGone) await drop(one, runner);
+    else if (one.missing !== null) await noteMissing(one, one.missing, { clock, runner });
   }
   return messageOf(delivery, deliveries, { decision, process: parts.sender.id });
 }
@@ -214,7 +217,14 @@ function notingOf(
   };
 }
 
-/** Ends a delivery that has nothing to send. */
+/** Drops a delivery whose event has left the log. */
+async function drop({ id }: PendingDelivery, { receiver, parts }: DeliveryRunner): Promise<void> {
+  const { name } = receiver;
+  const count = await parts.dropped.drop(name, [id], 'lost');
+  if (count > 0) parts.signals.emit('receiver.events-dropped', { receiver: name, count });
+}
+
+/** Ends a delivery whose event cannot be read. */
 async function noteMissing(
   delivery: PendingDelivery,
   reason: string,

@@ -47,6 +47,8 @@ local before = redis.call('HGET', prefix .. leader, 'outcome')
 if not before then
   -- Noted now, the end of a delivery in a Redis that was emptied would keep the event, told anew, from its receiver.
   redis.call('HDEL', queue.sending, leader)
+  -- What was delivered is not reported as dropped.
+  if isDelivered then redis.call('ZREM', KEYS[2], leader) end
   return { ARGV[4], '', '0' }
 end
 if ARGV[1] ~= '' and holder ~= ARGV[1] and not isDelivered then return { before, '', '0' } end

@@ -22,8 +22,10 @@ local result = { whole(#ids) }
 for _, id in ipairs(ids) do
   if not isQueued(queue, id) then
     local key = ARGV[2] .. id
-    if redis.call('HGET', key, 'outcome') ~= 'pending' then
-      redis.call('ZREM', KEYS[1], id)
+    local outcome = redis.call('HGET', key, 'outcome')
+    -- One whose fact is gone is dropped, and reported, by another script.
+    if outcome ~= 'pending' then
+      if outcome then redis.call('ZREM', KEYS[1], id) end
     elseif waitsForAnother(key, ARGV[2]) then
       redis.call('PEXPIRE', key, ARGV[5])
     else

@@ -3,10 +3,9 @@
   notes how they ended or hands them back, or stops beating.
 
   KEYS[1] receiver       hash    state of the receiver: see include/pace.lua
-  KEYS[2] pending        zset    the receiver's open deliveries
-  KEYS[3] queue                  base of the receiver's queue: see include/queue.lua
-  KEYS[4] events         stream  the event log
-  KEYS[5] subscriptions  hash    name -> definition
+  KEYS[2] queue                  base of the receiver's queue: see include/queue.lua
+  KEYS[3] events         stream  the event log
+  KEYS[4] subscriptions  hash    name -> definition
 
   ARGV[1] process
   ARGV[2] how many it takes
@@ -23,7 +22,7 @@
 -- @include pace
 -- @include queue
 -- @include definition
-local queue = openQueue(KEYS[3])
+local queue = openQueue(KEYS[2])
 local process, prefix = ARGV[1], ARGV[4]
 local now = timeMs()
 
@@ -89,7 +88,7 @@ local function name(roots)
     local subscription = type(root) == 'string' and definitionName(root)
     if subscription and not named[subscription] then
       named[subscription] = true
-      local text = definitionOf(subscription, KEYS[5], ARGV[5])
+      local text = definitionOf(subscription, KEYS[4], ARGV[5])
       if text then
         texts[#texts + 1] = subscription
         texts[#texts + 1] = text
@@ -108,13 +107,12 @@ while #claimed < allowed.most and looks < 1000 do
   local fact = redis.call('HGETALL', key)
   local fields = {}
   for index = 1, #fact, 2 do fields[fact[index]] = fact[index + 1] end
-  if not fields.outcome then
-    redis.call('ZREM', KEYS[2], id)
-  elseif fields.outcome == 'pending' and mayGo(id, fields.after) then
+  -- One without fact stays among what is open: the check drops and reports it.
+  if fields.outcome == 'pending' and mayGo(id, fields.after) then
     redis.call('HSET', queue.sending, id, process .. ':' .. whole(now))
     if allowed.cautious then redis.call('HSET', KEYS[1], 'probed', turn) end
     local entry = fields.entry and string.match(fields.entry, '^%d+%-%d+$')
-    local found = entry and redis.call('XRANGE', KEYS[4], entry, entry) or {}
+    local found = entry and redis.call('XRANGE', KEYS[3], entry, entry) or {}
     name(fields.roots)
     if ARGV[6] == '1' then
       isClaimed[id] = true

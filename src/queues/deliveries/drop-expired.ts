@@ -1,0 +1,70 @@
+import type { StoredReceiver } from '../../store/definitions.ts';
+import { compareEntries } from '../../store/log-entry.ts';
+import { entitledTo } from './entitlements.ts';
+import { readBatch } from './log-batch.ts';
+import type { RelayParts, RelayStores } from './relay-parts.ts';
+
+/** What events are dropped with. */
+export type DropParts = Pick<RelayParts, 'directory' | 'signals' | 'log'> & {
+  stores: Pick<RelayStores, 'registry' | 'events' | 'lease' | 'dropped'>;
+};
+
+/** The most events behind one cursor that are read in one round. */
+const MOST_READ = 10_000;
+
+/**
+ * Drops what a receiver can no longer get as the retention has ended: its open deliveries, and events behind its cursor; and
+ * reports what was dropped. Returns the moment (Redis time, ms) up to which the log may be trimmed: no event leaves it
+ * uncounted.
+ */
+export async function dropExpired(
+  parts: DropParts,
+  receiver: StoredReceiver,
+  beforeMs: number,
+): Promise<number> {
+  const { stores, signals, log } = parts;
+  const { name } = receiver;
+  const open = await stores.dropped.dropExpired(name, beforeMs);
+  const { count, reachedMs } = await dropBehind(parts, receiver, beforeMs);
+  if (open + count > 0) signals.emit('receiver.events-dropped', { receiver: name, count: open + count });
+  for (const { reason, ...report } of await stores.dropped.report(name)) {
+    log.error({ receiver: name, ...report, reason }, 'receiver.events_dropped');
+  }
+  return reachedMs;
+}
+
+/** Drops the events behind the cursor of a receiver. Returns how many it was entitled to, and up to where it has come. */
+async function dropBehind(
+  { stores, directory }: DropParts,
+  receiver: StoredReceiver,
+  beforeMs: number,
+): Promise<{ count: number; reachedMs: number }> {
+  const { registry, events, lease, dropped } = stores;
+  const { name } = receiver;
+  const cursor = await lease.cursor(name);
+  let noted = await dropped.reached(name);
+  let place = cursor === null || (noted !== null && compareEntries(noted, cursor) > 0) ? noted : cursor;
+  let count = 0;
+  if (cursor === null || place === null) return { count, reachedMs: beforeMs };
+  for (let left = MOST_READ, more = msOf(place) < beforeMs; more; ) {
+    if (left <= 0) return { count, reachedMs: msOf(place) };
+    const piece = await events.between(place, { before: `${beforeMs}-0`, count: left });
+    const to = piece.entries.at(-1)?.id;
+    if (to === undefined) break;
+    const { facts } = await readBatch(piece.entries, events);
+    const entitled = await entitledTo(receiver, facts, { registry, directory });
+    const ids = entitled.map(({ event }) => event.id);
+    if (!(await dropped.noteBehind(name, { cursor, from: noted, to }, ids))) {
+      return { count, reachedMs: msOf(place) };
+    }
+    count += ids.length;
+    left -= piece.entries.length;
+    [noted, place] = [to, to];
+    ({ more } = piece);
+  }
+  return { count, reachedMs: beforeMs };
+}
+
+function msOf(entry: string): number {
+  return Number(entry.split('-')[0]);
+}

@@ -1,0 +1,38 @@
+--[[
+  What a receiver has lost: deliveries that will never be made, and what reports them. Everything that drops a delivery
+  notes it here in the same step. Wants include/pace.lua and include/queue.lua before it.
+
+  | State   | While                                          | Leaves it                                              |
+  |---------|------------------------------------------------|--------------------------------------------------------|
+  | quiet   | nothing is noted                               | a delivery is dropped ─► due, or waiting               |
+  | due     | something is noted, and the last report began  | a check appends events of up to NAMED deliveries until |
+  |         | APART_MS ago or earlier                        | nothing is noted ─► quiet                              |
+  | waiting | something is noted, and the last report began  | its time has passed ─► due                             |
+  |         | less than APART_MS ago                         |                                                        |
+
+  <dropped>  list  `<reason>|<delivery id>`, at most MOST_NOTED; more are counted alone
+  The hash of the receiver has `droppedMore` (their number), `reportedDropsAt` (ms, when a report began last), and
+  `droppedTo` (entry of the log up to which what stands behind its cursor was noted).
+]]
+local DROPS = { APART_MS = 3600000, NAMED = 100, MOST_NOTED = 10000 }
+
+local function noteDrop(receiver, dropped, reason, id)
+  if redis.call('LLEN', dropped) < DROPS.MOST_NOTED then redis.call('RPUSH', dropped, reason .. '|' .. id)
+  else add(receiver, 'droppedMore', 1) end
+end
+
+-- Ends an open delivery that will never be made, and queues the one that waited for it. `open` is { pending, queue, prefix,
+-- replays, receiver, dropped }.
+local function dropDelivery(open, id, reason)
+  if redis.call('ZREM', open.pending, id) == 0 then return false end
+  local key = open.prefix .. id
+  local replay, next = unpack(redis.call('HMGET', key, 'replay', 'next'))
+  takeOff(open.queue, id)
+  redis.call('DEL', key)
+  if replay and redis.call('EXISTS', open.replays .. replay) == 1 then add(open.replays .. replay, 'dead', 1) end
+  if next and redis.call('HGET', open.prefix .. next, 'outcome') == 'pending' and not isQueued(open.queue, next) then
+    setDue(open.queue, next, open.prefix .. next)
+  end
+  noteDrop(open.receiver, open.dropped, reason, id)
+  return true
+end

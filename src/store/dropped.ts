@@ -1,0 +1,126 @@
+import { z } from 'zod';
+import { MOST_OPEN } from './backlog.ts';
+import type { RedisClient } from './commands.ts';
+import { redisTimeMs } from './connection.ts';
+import type { Keys } from './keys.ts';
+import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
+
+/** Why a delivery will never be made, and how the operator is told. */
+export const DROP_REASONS = {
+  retention: 'the retention of events has ended before they were delivered',
+  lost: 'what was to be delivered is not in Redis any more: its retention has ended, or Redis has lost it',
+} as const;
+
+export type DropReason = keyof typeof DROP_REASONS;
+
+/** What was reported as dropped in one event: how many, and the deliveries that are named. */
+export type DropReport = { reason: DropReason; count: number; deliveries: string[] };
+
+const REPORT = z
+  .tuple([z.enum(['retention', 'lost']), z.coerce.number()], z.string())
+  .transform(([reason, count, ...deliveries]): DropReport => ({ reason, count, deliveries }));
+
+/** How many open deliveries are looked at in one go. */
+const CHUNK = 500;
+
+/** What receivers have lost: drops deliveries, notes which, and reports them (the states are in commands/include/dropped.lua). */
+export class DroppedStore {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+
+  constructor(redis: RedisClient, keys: Keys) {
+    this.#redis = redis;
+    this.#keys = keys;
+  }
+
+  /** Drops the open deliveries whose event is from before a moment (Redis time, ms), or whose fact is gone. Returns how many. */
+  async dropExpired(receiver: string, beforeMs: number): Promise<number> {
+    const counts = z.tuple([z.number(), z.number()]);
+    let dropped = 0;
+    for (let rank = 0; rank < MOST_OPEN * 2; ) {
+      const reply = await this.#redis.iwDropExpired(
+        ...this.#openKeys(receiver),
+        String(beforeMs),
+        String(rank),
+        String(CHUNK),
+      );
+      const [looked, count] = counts.parse(reply);
+      dropped += count;
+      rank += looked - count;
+      if (looked < CHUNK) break;
+    }
+    return dropped;
+  }
+
+  /** Drops open deliveries for a reason that their sender has found. Returns how many were open. */
+  async drop(receiver: string, ids: readonly string[], reason: DropReason): Promise<number> {
+    return this.#redis.iwDropDeliveries(...this.#openKeys(receiver), reason, ...ids);
+  }
+
+  /** Up to which entry of the log events behind the cursor of a receiver were noted; null for none. */
+  async reached(receiver: string): Promise<string | null> {
+    return this.#redis.hget(this.#keys.receiver(receiver), 'droppedTo');
+  }
+
+  /**
+   * Notes events behind the cursor of a receiver, read after `from` and up to `to`, whose retention has ended. False where the
+   * cursor has moved, or another process has noted some, meanwhile.
+   */
+  async noteBehind(
+    receiver: string,
+    { cursor, from, to }: { cursor: string; from: string | null; to: string },
+    events: readonly string[],
+  ): Promise<boolean> {
+    const keys = this.#keys;
+    const noted = await this.#redis.iwDropBehind(
+      keys.receiver(receiver),
+      keys.dropped(receiver),
+      keys.cursors,
+      receiver,
+      cursor,
+      from ?? '',
+      to,
+      ...events,
+    );
+    return noted === 1;
+  }
+
+  /** Reports what a receiver has lost, where that is due: in as many events as it takes to name it. */
+  async report(receiver: string): Promise<DropReport[]> {
+    const keys = this.#keys;
+    const reports: DropReport[] = [];
+    for (;;) {
+      const nowMs = await redisTimeMs(this.#redis);
+      const event = (reason: string): string =>
+        operatorEventTemplate({
+          kind: 'receiver',
+          name: receiver,
+          word: 'events_dropped',
+          nowMs,
+          record: { receiver, count: '%COUNT%', reason, deliveries: '%DELIVERIES%' },
+        });
+      const reply = await this.#redis.iwReportDropped(
+        keys.receiver(receiver),
+        keys.dropped(receiver),
+        keys.events,
+        operatorSubject('receiver', receiver),
+        reports.length === 0 ? '' : '1',
+        ...Object.entries(DROP_REASONS).flatMap(([reason, text]) => [reason, event(text)]),
+      );
+      if (reply.length === 0) return reports;
+      reports.push(REPORT.parse(reply));
+    }
+  }
+
+  #openKeys(receiver: string): string[] {
+    const keys = this.#keys;
+    return [
+      keys.pending(receiver),
+      keys.queue(receiver),
+      keys.receiver(receiver),
+      keys.dropped(receiver),
+      keys.delivery(receiver, ''),
+      keys.replay(''),
+    ];
+  }
+}
