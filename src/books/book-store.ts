@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { BOOK_STATE, type BookState } from '../domain/books/book-state.ts';
 import type { Posting } from '../domain/books/postings.ts';
+import type { DayRules } from '../domain/books/report.ts';
 import { chunks } from '../store/chunks.ts';
+import { rulesText } from './closed-rules.ts';
 import type { Database, Row, Sql, Value } from './sql/database.ts';
 import { touchedSince } from './touched.ts';
 
@@ -298,11 +300,12 @@ export class BookWriter {
     return sums;
   }
 
-  /** Writes down what is under way where a day is closed. */
-  async close(atMs: number): Promise<void> {
-    await this.#sql.run('INSERT INTO books_closed_days (at_ms) VALUES (?) ON CONFLICT (at_ms) DO NOTHING', [
-      atMs,
-    ]);
+  /** Writes down by what a day is judged that is closed, and what is under way then. */
+  async close(atMs: number, rules: DayRules): Promise<void> {
+    await this.#sql.run(
+      'INSERT INTO books_closed_days (at_ms, rules) VALUES (?, ?) ON CONFLICT (at_ms) DO NOTHING',
+      [atMs, rulesText(rules)],
+    );
     for (const { chainId, token, count, amount } of (await this.balancesAt(atMs)).values()) {
       if (count === 0 && amount === 0n) continue;
       await this.#sql.run(

@@ -7,6 +7,7 @@ import { redisTimeMs } from '../store/connection.ts';
 import type { Keys } from '../store/keys.ts';
 import { FencedLease } from '../store/lease.ts';
 import { BookStore, OvertakenError } from './book-store.ts';
+import { keepRules } from './closed-rules.ts';
 import { type Fed, Feed, type FeedSources } from './feed.ts';
 import type { Mornings } from './mornings.ts';
 import type { Database } from './sql/database.ts';
@@ -32,6 +33,8 @@ export function openBooks(
 /** What the books are kept with. */
 export type BooksParts = {
   config: BooksConfig;
+  /** The chains whose payments are checked. */
+  checked: ReadonlySet<string>;
   database: Database;
   redis: RedisClient;
   keys: Keys;
@@ -56,11 +59,11 @@ export class Books {
   #failures = 0;
 
   constructor(parts: BooksParts) {
-    const { config, keys, redis, database, sources } = parts;
+    const { config, checked, keys, redis, database, sources } = parts;
     this.#parts = parts;
     this.#lease = new FencedLease(redis, { lease: keys.booksLease, fence: keys.booksFence });
     const { timeZone: zone, closeAfterMs, retentionMs } = config;
-    this.#feed = new Feed(new BookStore(database), sources, { zone, closeAfterMs, retentionMs });
+    this.#feed = new Feed(new BookStore(database), sources, { zone, closeAfterMs, retentionMs, checked });
   }
 
   /** Begins to keep them. Never throws: what is wrong is in the log. */
@@ -77,9 +80,9 @@ export class Books {
 
   /** Returns how long to wait. */
   async #work(): Promise<number> {
-    const { redis, database, mornings, log, signals } = this.#parts;
+    const { redis, mornings, log, signals } = this.#parts;
     try {
-      if (!this.#isPrepared) await prepareTables(database);
+      if (!this.#isPrepared) await this.#prepare();
       this.#isPrepared = true;
       if ((await this.#lease.hold()) === null) {
         this.#feed.forget();
@@ -105,6 +108,12 @@ export class Books {
       signals.emit('books.failed', { reason });
       return Math.min(MOST_WAIT_MS, IDLE_MS * 2 ** Math.min(this.#failures, 10) * 0.5);
     }
+  }
+
+  async #prepare(): Promise<void> {
+    const { config, checked, database } = this.#parts;
+    await prepareTables(database);
+    await keepRules(database, { closeAfterMs: config.closeAfterMs, checked });
   }
 
   #say({ broke, closed, stoppedBy, taken, isAtEnd }: Fed): void {

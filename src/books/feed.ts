@@ -1,5 +1,6 @@
 import { isTransfer } from '../domain/books/book-state.ts';
 import { dayAt } from '../domain/books/day.ts';
+import type { DayRules } from '../domain/books/report.ts';
 import { renderEvent } from '../domain/events/render.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { entitlements } from '../queues/deliveries/entitlements.ts';
@@ -15,8 +16,8 @@ import { lookAtDeliveries } from './followed-deliveries.ts';
 import { type Seen, sightingOf, subjectOf, takeIn } from './sightings.ts';
 import { snapshotsSince } from './snapshots.ts';
 
-/** What the books are kept by. `closeAfterMs`: how long after its end a day waits for what is seen late. */
-export type BookRules = { zone: string; closeAfterMs: number; retentionMs: number };
+/** What the books are kept by. `closeAfterMs` is also how long after its end a day waits for what is seen late. */
+export type BookRules = DayRules & { zone: string; retentionMs: number };
 
 /** What the books are fed from. */
 export type FeedSources = {
@@ -206,7 +207,7 @@ export class Feed {
         return before === undefined || (before.epoch < place.epoch && before.state.status !== status);
       });
       await takeIn(writer, { place, directory: this.#sources.directory }, news);
-      for (const end of ends) await writer.close(end);
+      for (const end of ends) await writer.close(end, this.#rules);
       await writer.prune({ nowMs, retentionMs: this.#rules.retentionMs, count: PRUNED_AT_ONCE });
     });
     this.#place = to;

@@ -3,7 +3,7 @@ import type { Closing } from '../domain/books/balances.ts';
 import { checkedZone, type Day, dayAt, dayOf } from '../domain/books/day.ts';
 import type { ReportDelivery, ReportEvent, ReportTransfer } from '../domain/books/day-transfer.ts';
 import { SIDES } from '../domain/books/postings.ts';
-import { makeReport } from '../domain/books/report.ts';
+import { type DayRules, makeReport } from '../domain/books/report.ts';
 import type { Report } from '../domain/books/report-schema.ts';
 import type { BookNames } from '../domain/books/sums.ts';
 import { foldHex } from '../domain/subjects/subject.ts';
@@ -11,6 +11,7 @@ import type { Directory } from '../domain/transfers/chains.ts';
 import { tokenKey } from '../domain/transfers/chains.ts';
 import { chunks } from '../store/chunks.ts';
 import { eventOfRow, marks, readPlace } from './book-store.ts';
+import { rulesAt } from './closed-rules.ts';
 import type { Database, Row, Sql } from './sql/database.ts';
 import { checkTables } from './sql/schema.ts';
 import { touchedSince } from './touched.ts';
@@ -20,13 +21,11 @@ export class NoBooksError extends Error {
   override readonly name = 'NoBooksError';
 }
 
-/** What reports are read with. `checked` are the chains whose payments are checked. */
-export type ReaderOptions = {
+/** What reports are read with; the rules are those of days that are not closed. */
+export type ReaderOptions = DayRules & {
   zone: string;
-  closeAfterMs: number;
   retentionMs: number;
   directory: Directory;
-  checked: ReadonlySet<string>;
 };
 
 /** How many transfers are read in one go: a day of very many does not hold up who else is served. */
@@ -50,7 +49,7 @@ export class BooksReader {
     { day: name, zone }: { day: string; zone?: string | undefined },
     nowMs: number,
   ): Promise<Report> {
-    const { retentionMs, closeAfterMs, checked } = this.#options;
+    const { retentionMs } = this.#options;
     const where = zone ?? this.#options.zone;
     const day =
       name === 'yesterday' ? dayAt(dayAt(nowMs, checkedZone(where)).fromMs - 1, where) : dayOf(name, where);
@@ -73,20 +72,20 @@ export class BooksReader {
           `found ${found}, expected ${first.day} or a later day of ${where}: the books have nothing earlier`,
         );
       }
+      const rules = (await rulesAt(sql, day.toMs, { closedMs })) ?? this.#options;
       return makeReport({
         day,
         nowMs,
         openedMs,
         closedMs,
         readMs,
-        closeAfterMs,
+        rules,
         transfers: transfersOf(sql, day),
         closings: {
           from: await closingAt(sql, day.fromMs, { closedMs, openedMs }),
           to: await closingAt(sql, day.toMs, { closedMs, openedMs }),
         },
-        breaks: await breaksOf(sql, day, { closeAfterMs }),
-        checked,
+        breaks: await breaksOf(sql, day, rules),
         names: await this.#names(sql),
       });
     });
@@ -228,7 +227,7 @@ async function closingAt(
 async function breaksOf(
   sql: Sql,
   { fromMs, toMs }: Day,
-  { closeAfterMs }: { closeAfterMs: number },
+  { closeAfterMs }: Pick<DayRules, 'closeAfterMs'>,
 ): Promise<{ atMs: number; kind: string; detail: string }[]> {
   const rows = await sql.all(
     'SELECT at_ms, kind, detail FROM books_breaks WHERE at_ms >= ? AND at_ms < ? ORDER BY id',

@@ -36,5 +36,8 @@ export function assembleBooks(
     report === null || smtp === null ? null : new Mornings({ database, reader, smtp, report, zone, log });
   const { events, registry, subjects, deliveries } = stores;
   const sources = { events, registry, subjects, deliveries, directory };
-  return { books: new Books({ database, redis, keys, config, sources, mornings, signals, log }), reader };
+  return {
+    books: new Books({ database, redis, keys, config, checked, sources, mornings, signals, log }),
+    reader,
+  };
 }

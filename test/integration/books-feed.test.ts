@@ -45,8 +45,8 @@ async function stage({ retentionMs = 400 * DAY_MS } = {}) {
     deliveries: new DeliveryStore(redis, keys, kept),
     directory: COMMON,
   };
-  const rules = { zone: 'UTC', closeAfterMs: 3_600_000, retentionMs };
-  const reader = new BooksReader(database, { ...rules, directory: COMMON, checked: new Set() });
+  const rules = { zone: 'UTC', closeAfterMs: 3_600_000, retentionMs, checked: new Set<string>() };
+  const reader = new BooksReader(database, { ...rules, directory: COMMON });
   const feed = (store: Database = database): Feed => new Feed(new BookStore(store), sources, rules);
   /** Appends events at the times at which they were seen. */
   const append = async (...told: Told[]): Promise<void> => {

@@ -56,7 +56,17 @@ async function stage() {
   const smtp = { url: new Secret(mailbox.url), from: 'transfers@example.com' };
   const mornings = new Mornings({ database, reader, smtp, report, zone: 'UTC', log });
   const config = { ...rules, url: null, hasTls: false, timeZone: 'UTC', report };
-  const books = new Books({ config, database, redis, keys, sources, mornings, signals, log });
+  const books = new Books({
+    config,
+    checked: new Set(),
+    database,
+    redis,
+    keys,
+    sources,
+    mornings,
+    signals,
+    log,
+  });
   later(() => books.close());
   return { redis, keys, file, mailbox, books, seen };
 }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { keepRules } from '../../src/books/closed-rules.ts';
 import type { Database } from '../../src/books/sql/database.ts';
 import { openPostgres } from '../../src/books/sql/postgres.ts';
 import { prepareTables } from '../../src/books/sql/schema.ts';
@@ -19,6 +20,7 @@ async function setBack(database: Database): Promise<void> {
     await sql.run('CREATE INDEX books_transfers_open ON books_transfers (is_open, booked_ms)');
     await sql.run('DROP INDEX books_transfers_touched');
     await sql.run('DROP TABLE books_mail_recipients');
+    await sql.run('ALTER TABLE books_closed_days DROP COLUMN rules');
     await sql.run('UPDATE books_version SET version = 1');
   });
 }
@@ -39,6 +41,23 @@ async function staysWithOlderTables(database: Database | null): Promise<void> {
 
 test('brings the tables of an older version to its own, and keeps what is in them', async () => {
   await staysWithOlderTables(null);
+});
+
+test('a day that an older version closed is judged by the settings at the first start after', async () => {
+  const books = await BooksStage.open();
+  later(() => books.discard());
+  await books.tell({ transfer: 1, amount: 1_000n, sequence: 1, status: 'filled', atMs: 1_000, seenMs: 1_000 });
+  await books.close(DAY_MS);
+  await setBack(books.database);
+  await prepareTables(books.database);
+  const kinds = async (checked: readonly string[]): Promise<string[]> => {
+    const { exceptions } = await books.reader(checked).report({ day: '2026-11-21' }, FIRST_MS + 2 * DAY_MS);
+    return exceptions.map(({ kind }) => kind);
+  };
+  await keepRules(books.database, { closeAfterMs: 3_600_000, checked: new Set(['42161']) });
+  expect(await kinds([])).toEqual(['unproven']);
+  await keepRules(books.database, { closeAfterMs: 3_600_000, checked: new Set() });
+  expect(await kinds([])).toEqual(['unproven']);
 });
 
 test.skipIf(OPTIONAL.skip)(

@@ -141,10 +141,12 @@ export class BooksStage {
   }
 
   /** Closes the days up to a moment, in ms after the first began. */
-  async close(uptoMs: number): Promise<void> {
+  async close(uptoMs: number, checked: readonly string[] = []): Promise<void> {
+    const rules = { closeAfterMs: 3_600_000, checked: new Set(checked) };
     const to = { ...this.place, closedMs: FIRST_MS + uptoMs };
     await this.store.move({ from: this.place, to }, async (writer) => {
-      for (let end = this.place.closedMs + DAY_MS; end <= to.closedMs; end += DAY_MS) await writer.close(end);
+      for (let end = this.place.closedMs + DAY_MS; end <= to.closedMs; end += DAY_MS)
+        await writer.close(end, rules);
     });
     this.place = to;
   }

@@ -55,6 +55,10 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     `CREATE TABLE books_mail_recipients (day TEXT NOT NULL, zone TEXT NOT NULL, recipient TEXT NOT NULL,
        state TEXT NOT NULL, at_ms BIGINT NOT NULL, PRIMARY KEY (day, zone, recipient))`,
   ],
+  [
+    // By what the exceptions of a closed day are judged, JSON. Null for one that an older version closed.
+    'ALTER TABLE books_closed_days ADD COLUMN rules TEXT',
+  ],
 ];
 
 /** The version of the tables that this program works with. */

@@ -7,6 +7,12 @@ import { type BookException, EXCEPTION_KINDS, type Report, type ReportRow } from
 import { rowOf } from './row.ts';
 import { amountOf, type BookNames, Sums, sumsOf, type TokenPlace } from './sums.ts';
 
+/**
+ * What the exceptions of a day are judged by: how long after its end a delivery still counts, and the chains whose payments are
+ * checked. A closed day keeps those that it was closed with.
+ */
+export type DayRules = { closeAfterMs: number; checked: ReadonlySet<string> };
+
 /** What a report is made from: transfers under way when the day began, and all that were touched since, some at a time. */
 export type ReportData = {
   day: Day;
@@ -14,13 +20,11 @@ export type ReportData = {
   openedMs: number;
   closedMs: number;
   readMs: number;
-  closeAfterMs: number;
+  rules: DayRules;
   transfers: AsyncIterable<readonly ReportTransfer[]>;
   /** Null where no day was closed at that moment. */
   closings: { from: readonly Closing[] | null; to: readonly Closing[] | null };
   breaks: readonly { atMs: number; kind: string; detail: string }[];
-  /** The chains whose payments are checked. */
-  checked: ReadonlySet<string>;
   names: BookNames;
 };
 
@@ -34,8 +38,9 @@ export async function makeReport(data: ReportData): Promise<Report> {
   const counted = { ...day, fromMs: Math.max(day.fromMs, data.openedMs) };
   const isClosed = data.closedMs >= day.toMs;
   // What was not delivered by then is named, whatever became of it later.
-  const tellByMs = Math.min(nowMs, day.toMs + data.closeAfterMs);
-  const context = { ...data, tellByMs, graceMs: isClosed ? 0 : USUAL_DELIVERY_MS };
+  const tellByMs = Math.min(nowMs, day.toMs + data.rules.closeAfterMs);
+  const { checked } = data.rules;
+  const context = { ...data, checked, tellByMs, graceMs: isClosed ? 0 : USUAL_DELIVERY_MS };
   const sums = noSums();
   const exceptions: BookException[] = [];
   const rows: ReportRow[] = [];
@@ -161,7 +166,7 @@ function isOfDay({ openBefore, inDay, eventsInDay }: DayTransfer): boolean {
 }
 
 function notesOf(
-  { day, nowMs, openedMs, readMs, breaks, closedMs, closeAfterMs }: ReportData,
+  { day, nowMs, openedMs, readMs, breaks, closedMs, rules }: ReportData,
   isClosed: boolean,
 ): string[] {
   const notes = [
@@ -173,7 +178,7 @@ function notesOf(
   }
   if (nowMs < day.toMs) notes.push('The day is not over.');
   else if (!isClosed) {
-    const dueMs = Math.max(closedMs, day.toMs + closeAfterMs);
+    const dueMs = Math.max(closedMs, day.toMs + rules.closeAfterMs);
     notes.push(
       nowMs < dueMs
         ? `The day is over and not closed before ${iso(dueMs)}.`
