@@ -46,7 +46,14 @@ test('brings the tables of an older version to its own, and keeps what is in the
 test('a day that an older version closed is judged by the settings at the first start after', async () => {
   const books = await BooksStage.open();
   later(() => books.discard());
-  await books.tell({ transfer: 1, amount: 1_000n, sequence: 1, status: 'filled', atMs: 1_000, seenMs: 1_000 });
+  await books.tell({
+    transfer: 1,
+    amount: 1_000n,
+    sequence: 1,
+    status: 'filled',
+    atMs: 1_000,
+    seenMs: 1_000,
+  });
   await books.close(DAY_MS);
   await setBack(books.database);
   await prepareTables(books.database);
