@@ -273,7 +273,7 @@ export class Simulation {
     };
     if (!taken.isLast && (route !== 'new' || taken.allMoved)) {
       sweep.before = taken.oldest;
-      return { next: nextPage(route), observed };
+      return { next: nextPage({ scope: route, isHurried: false }), observed };
     }
     wallet.sweeps.delete(route);
     if (route === 'all') wallet.isSwept = true;

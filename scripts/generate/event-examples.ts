@@ -451,6 +451,16 @@ const RECORDS_OF_RECEIVERS: { readonly [word: string]: JsonObject } = {
   },
 };
 
+const CURSOR_EXPIRED: JsonObject = {
+  surface: 'status',
+  reason: 'a cursor has expired before the next page was read, at the rate that the budget leaves',
+  wallet: `wallet:${WALLET}`,
+  pages: 4,
+  lifetimeSeconds: 10,
+  requestsPerSecond: 1,
+  neededRequestsPerSecond: 2,
+};
+
 const TOO_LARGE: JsonObject = {
   surface: 'status',
   reason: 'a page of one record: found more than 1048576 bytes',
@@ -489,11 +499,12 @@ function operatorEvent(type: string, index: number): Event {
   const [kind = '', word = ''] = type.split('.');
   const report = kind === 'intentwatch' ? REPORTS[word] : undefined;
   const isReceiver = kind === 'receiver';
-  const isMove = word !== 'record_too_large';
+  const isMove = word !== 'record_too_large' && word !== 'cursor_expired';
   const isFailure = word.startsWith('un') || word === 'failing' || !isMove;
   const before = isFailure ? 'ok' : isReceiver ? 'failing' : `un${word}`;
   const reason = before === 'ok' ? 'upstream status: found no answer within 10000 ms; expected HTTP 200' : '';
-  const ofUpstream = isMove ? { surface: 'status', reason } : TOO_LARGE;
+  const ofSurface = word === 'cursor_expired' ? CURSOR_EXPIRED : TOO_LARGE;
+  const ofUpstream = isMove ? { surface: 'status', reason } : ofSurface;
   const ofReceiver = { receiver: 'backend', ...RECORDS_OF_RECEIVERS[word] };
   return makeEvent({
     subject: { kind, id: report?.subject ?? (isReceiver ? 'receiver:backend' : 'upstream:status') },

@@ -25,7 +25,6 @@ import type { Keys } from '../store/keys.ts';
 import { LearnedStore } from '../store/learned.ts';
 import type { PlanStore } from '../store/plan.ts';
 import type { OnForeign } from '../store/stored.ts';
-import { WalletStore } from '../store/wallets.ts';
 import { UpstreamClient } from '../upstream/client/client.ts';
 import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
 import { QuoteSigners } from '../upstream/client/quote-signers.ts';
@@ -49,7 +48,7 @@ type PollingAssembly = {
   config: Config;
   redis: RedisClient;
   keys: Keys;
-  stores: Pick<DaemonStores, 'subjects' | 'registry' | 'handedQuotes' | 'health' | 'plan'>;
+  stores: Pick<DaemonStores, 'subjects' | 'registry' | 'handedQuotes' | 'health' | 'plan' | 'wallets'>;
   signals: Signals;
   log: Logger;
   onForeign: OnForeign;
@@ -64,7 +63,7 @@ export function assemblePolling({ config, redis, keys, stores, signals, log, onF
   polling: Polling;
 } {
   const { retentionMs, upstream } = config;
-  const { subjects, registry, handedQuotes, health, plan } = stores;
+  const { subjects, registry, handedQuotes, health, plan, wallets } = stores;
   const client = new UpstreamClient({
     ...upstream,
     onAnswer: (answer) => signals.emit('upstream.answered', answer),
@@ -83,11 +82,11 @@ export function assemblePolling({ config, redis, keys, stores, signals, log, onF
     arrivals: arrivalRule(config.polling),
     log,
   });
-  const wallets = new WalletStore(redis, keys, { retentionMs });
   const sweeps = new Sweeps({ redis, keys, plan });
   const pollStores = { plan, subjects, registry, handedQuotes, wallets, sweeps, health };
   const { confirmAfterMs, finished, fullSweepEveryMs } = config.polling;
-  const rules = { confirmAfterMs, finished, fullSweepEveryMs, retentionMs };
+  const { requestsPerSecond } = upstream;
+  const rules = { confirmAfterMs, finished, fullSweepEveryMs, requestsPerSecond, retentionMs };
   const parts = { redis, keys, stores: pollStores, client, rules, learning, signals, log };
   const signers = new QuoteSigners({ client: discovery, shared: () => discovery.signers });
   const adapters = adaptersOf(parts, {

@@ -73,7 +73,7 @@ export function assemble(assembly: Assembly): DaemonParts {
   const options = { keys, retentionMs, onForeign };
   const opens = storesOn(opening, options);
   const delivers = storesOn(delivering, options);
-  const { subjects, registry, tracked, plan } = storesOn(redis, options);
+  const { subjects, registry, tracked, plan, wallets } = storesOn(redis, options);
   const stores: DaemonStores = {
     subjects,
     registry,
@@ -86,6 +86,7 @@ export function assemble(assembly: Assembly): DaemonParts {
     deliveries: delivers.deliveries,
     backlog: delivers.backlog,
     checks: delivers.checks,
+    wallets,
   };
   const told = { keys, signals, log };
   const { clients, polling } = assemblePolling({ ...told, config, redis, stores, onForeign });

@@ -113,6 +113,7 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
       const { redis, keys } = running();
       return readWaits(redis, keys, await redisTimeMs(redis));
     },
+    sweeps: async () => running().stores.wallets.unswept(),
     learned: async () => {
       const { stages, model } = running().polling.learning;
       return {

@@ -17,6 +17,7 @@ import type { OnForeign } from '../store/stored.ts';
 import { SubjectStore } from '../store/subjects.ts';
 import { TrackedStore } from '../store/tracked.ts';
 import { UnmatchedStore } from '../store/unmatched.ts';
+import { WalletStore } from '../store/wallets.ts';
 
 /** What the running parts read and write, as far as others ask for it. */
 export type DaemonStores = {
@@ -31,6 +32,7 @@ export type DaemonStores = {
   deliveries: DeliveryStore;
   backlog: Backlog;
   checks: CheckStore;
+  wallets: WalletStore;
 };
 
 /** How stores read what is there: `onForeign` is told of each entry of another shape. */
@@ -48,6 +50,7 @@ export function storesOn(redis: RedisClient, { keys, retentionMs, onForeign }: S
     events: new EventLog(redis, keys),
     subjects,
     plan: new PlanStore(redis, keys),
+    wallets: new WalletStore(redis, keys, { retentionMs }),
     registry: new Registry(redis, keys, subjects, onForeign),
     receivers: new ReceiverStore(redis, keys, onForeign),
     deliveries: new DeliveryStore(redis, keys, kept),

@@ -10,6 +10,7 @@ import {
   showRoutes,
   showSubjects,
   showSurfaces,
+  showSweeps,
   showWaits,
 } from './show.ts';
 import { showTransfers } from './show-transfers.ts';
@@ -70,6 +71,7 @@ export class Collection {
       this.#read({ source: 'learned', ask: async () => sources.learned(), show: showLearned }),
       this.#read({ source: 'checks', ask: async () => sources.checks(), show: showChecks }),
       this.#read({ source: 'waits', ask: async () => sources.waits(), show: showWaits }),
+      this.#read({ source: 'sweeps', ask: async () => sources.sweeps(), show: showSweeps }),
     ]);
   }
 

@@ -115,6 +115,11 @@ export function showWaits(metrics: Instruments, answer: SourceAnswer<'waits'>): 
   metrics.show('longestWait', longest ?? null);
 }
 
+export function showSweeps(metrics: Instruments, answer: SourceAnswer<'sweeps'>): void {
+  const unswept = answer?.map(({ state, count }) => ({ labels: { state }, value: count }));
+  metrics.show('neverSwept', unswept ?? null);
+}
+
 /** The routes of which most was seen, by name; of the others only how much was seen. */
 export function showLearned(metrics: Instruments, answer: SourceAnswer<'learned'>): void {
   const seen = new Map<string, number>();

@@ -1,6 +1,7 @@
 import type { HealthState } from '../store/health.ts';
 import type { OpenTransfers } from '../store/open-transfers.ts';
 import type { ReceiverState } from '../store/receivers.ts';
+import type { UnsweptState } from '../store/wallets.ts';
 
 /** The sources of gauges, by name. */
 export const SOURCES = [
@@ -11,6 +12,7 @@ export const SOURCES = [
   'receivers',
   'surfaces',
   'waits',
+  'sweeps',
   'routes',
   'learned',
   'checks',
@@ -31,6 +33,7 @@ export type MetricSources = {
   receivers(): Promise<ReceiverStanding[]>;
   surfaces(): Promise<SurfaceState[]>;
   waits(): Promise<{ kind: string; longestSeconds: number }[]>;
+  sweeps(): Promise<{ state: UnsweptState; count: number }[]>;
   learned(): Promise<{ stages: LearnedTiming[]; newTransfersPerSecond: number }>;
   routes(): Promise<RoutePrice[]>;
   checks(): Promise<ProofStanding>;

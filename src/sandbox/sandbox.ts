@@ -166,7 +166,7 @@ export class Sandbox {
     this.#service = createService({
       apiKey: this.apiKey,
       world: this.#world,
-      distortion: createDistortion({ faults }),
+      distortion: createDistortion({ faults, nowMs: this.#nowMs }),
       quoting: { signers: this.#signers, desk },
       ordering: { orders, submits },
       rpc: this.#rpc,

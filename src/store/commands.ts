@@ -24,6 +24,8 @@ declare module 'ioredis' {
     iwRetire(...keysAndArgs: string[]): Result<number, Context>;
     iwNoteAnswer(...keysAndArgs: string[]): Result<[string, string, string], Context>;
     iwReportTooLarge(...keysAndArgs: string[]): Result<number, Context>;
+    iwReportCursor(...keysAndArgs: string[]): Result<number, Context>;
+    iwTakeTurn(...keysAndArgs: string[]): Result<number, Context>;
     iwLearn(...keysAndArgs: string[]): Result<number, Context>;
     iwClaim(...keysAndArgs: string[]): Result<number, Context>;
     iwNoteTransfers(...keysAndArgs: string[]): Result<string[], Context>;

@@ -108,6 +108,40 @@ export class HealthStore {
     return reported === 1;
   }
 
+  /**
+   * Reports that cursors of a surface expire before the next page is read: an operator's event, once until a larger rate is
+   * needed. Returns whether it was made.
+   */
+  async reportExpiredCursor(
+    surface: Surface,
+    seen: {
+      wallet: string;
+      pages: number;
+      lifetimeSeconds: number;
+      requestsPerSecond: number;
+      neededRequestsPerSecond: number;
+    },
+  ): Promise<boolean> {
+    const reported = await this.#redis.iwReportCursor(
+      this.#keys.surface(surface),
+      this.#keys.events,
+      operatorSubject('upstream', surface),
+      String(seen.neededRequestsPerSecond),
+      operatorEventTemplate({
+        kind: 'upstream',
+        name: surface,
+        word: 'cursor_expired',
+        nowMs: await redisTimeMs(this.#redis),
+        record: {
+          surface,
+          reason: 'a cursor has expired before the next page was read, at the rate that the budget leaves',
+          ...seen,
+        },
+      }),
+    );
+    return reported === 1;
+  }
+
   /** The state of a surface, and why it is in it. */
   async state(surface: Surface): Promise<{ state: HealthState; reason: string | null }> {
     const [state, reason] = await this.#redis.hmget(this.#keys.surface(surface), 'state', 'reason');

@@ -366,6 +366,16 @@ export class Keys {
     return `${this.root}:batch:${receiver}:${batch}`;
   }
 
+  /** zset: sweep whose pages are read back to back, as in the plan -> until when its turn lasts, ms. */
+  get sweepTurns(): string {
+    return `${this.root}:sweep-turns`;
+  }
+
+  /** zset: wallet that no sweep has read to its end -> 0 while one reads it, 1 after its cursor was refused. */
+  get unswept(): string {
+    return `${this.root}:unswept`;
+  }
+
   /** list: deliveries of a receiver that will never be made and are not reported yet (see commands/include/dropped.lua). */
   dropped(receiver: string): string {
     return `${this.root}:dropped:${receiver}`;

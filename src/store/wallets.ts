@@ -19,7 +19,8 @@ export type OpenTransfers = readonly OpenTransfer[];
  * sweep that read all pages began, and `pages` how many there were; `orderAtMs`: when they were last seen in the order
  * newest first, `disorderAtMs`: in another; `unnarrowedAtMs`: when a listing of one status last showed others;
  * `missedAtMs`: when new transfers were last left unread, which only a sweep that begins later finds; `headAnsweredAtMs`:
- * when the answer came by which the head was taken in last; `arrivals`: how often new transfers came; `limits`: of listings
+ * when the answer came by which the head was taken in last; `cursorDiedAtMs`: when a cursor of a full sweep was refused last,
+ * and `cursorDiedAfterMs` how old it was; `arrivals`: how often new transfers came; `limits`: of listings
  * that had a page beyond its limits, how many records are requested. Redis time, 0 for
  * never. These are hints: they save requests, no event hangs on them.
  */
@@ -34,6 +35,8 @@ export type WalletFacts = {
   unnarrowedAtMs: number;
   missedAtMs: number;
   headAnsweredAtMs: number;
+  cursorDiedAtMs: number;
+  cursorDiedAfterMs: number;
   arrivals: ArrivalTally;
   limits: { readonly [listing in Listing]?: PageLimit };
 };
@@ -89,6 +92,8 @@ export function parseFacts(stored: { readonly [field: string]: string }, nowMs: 
     unnarrowedAtMs: time('unnarrowedAtMs'),
     missedAtMs: time('missedAtMs'),
     headAnsweredAtMs: time('headAnsweredAtMs'),
+    cursorDiedAtMs: time('cursorDiedAtMs'),
+    cursorDiedAfterMs: number('cursorDiedAfterMs'),
     arrivals: {
       seen: number('arrivals:seen'),
       watchedSeconds: number('arrivals:watchedSeconds'),
@@ -122,16 +127,56 @@ export function openText(transfer: Omit<OpenTransfer, 'subject'>): string {
   return JSON.stringify([status, route, sinceMs, seenAtMs, headAtMs] satisfies z.input<typeof OPEN>);
 }
 
+/** How far the first sweep of a wallet is: it is being read, or a cursor was refused. In the order of their scores. */
+export const UNSWEPT_STATES = ['reading', 'broken'] as const;
+
+export type UnsweptState = (typeof UNSWEPT_STATES)[number];
+
+/** How many wallets are looked at in one go whether they are still tracked. */
+const TRIMMED_AT_ONCE = 200;
+
 /** What is known of wallets beyond the records that their pages show, where no poll of the wallet itself notes it. */
 export class WalletStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #keepMs: number;
+  #trimCursor = '0';
 
   constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number }) {
     this.#redis = redis;
     this.#keys = keys;
     this.#keepMs = options.retentionMs;
+  }
+
+  /** Notes of a wallet that no sweep has read it to its end yet: it is being read, or a cursor was refused. */
+  async noteUnswept(wallet: SubjectId, state: UnsweptState): Promise<void> {
+    if (state === 'broken') await this.#redis.zadd(this.#keys.unswept, 1, wallet);
+    else await this.#redis.zadd(this.#keys.unswept, 'NX', 0, wallet);
+  }
+
+  /** Notes that a sweep has read a wallet to its end. */
+  async noteSwept(wallet: SubjectId): Promise<void> {
+    await this.#redis.zrem(this.#keys.unswept, wallet);
+  }
+
+  /** How many wallets no sweep has read to their end. */
+  async unswept(): Promise<{ state: UnsweptState; count: number }[]> {
+    return Promise.all(
+      UNSWEPT_STATES.map(async (state, score) => ({
+        state,
+        count: await this.#redis.zcount(this.#keys.unswept, score, score),
+      })),
+    );
+  }
+
+  /** Takes wallets that nobody tracks any more off those that were not read, a bounded part of them at a time. */
+  async trimUnswept(isTracked: (wallet: SubjectId) => Promise<boolean>): Promise<void> {
+    const { unswept } = this.#keys;
+    const [cursor, rows] = await this.#redis.zscan(unswept, this.#trimCursor, 'COUNT', TRIMMED_AT_ONCE);
+    this.#trimCursor = cursor;
+    for (const wallet of rows.filter((_, index) => index % 2 === 0)) {
+      if (!(await isTracked(asSubjectId(wallet)))) await this.#redis.zrem(unswept, wallet);
+    }
   }
 
   async note(wallet: SubjectId, facts: NotedFacts): Promise<void> {

@@ -232,6 +232,10 @@ describe.skipIf(installation.skip)(`against a real Prometheus${installation.note
         { ...IDLE, surface: 'gateway' },
         { ...IDLE, surface: 'quotes', budget: 1 },
       ],
+      sweeps: async () => [
+        { state: 'reading', count: 1 },
+        { state: 'broken', count: 0 },
+      ],
       waits: async () => [{ kind: 'wallet', longestSeconds: 12 }],
       checks: async () => ({
         chains: [{ chain: '8453', states: [{ state: 'waiting', count: 2 }], oldestSeconds: 30 }],

@@ -37,6 +37,7 @@ async function serve(
       receivers: async () => [],
       surfaces: async () => [],
       waits: async () => [],
+      sweeps: async () => [],
       learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
       routes: async () => [],
       checks: async () => ({ chains: [], unreadSeconds: null }),

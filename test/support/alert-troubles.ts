@@ -68,6 +68,10 @@ export const TROUBLES: Record<string, { differs: Series; afterMinutes: number }>
     afterMinutes: 38,
   },
   IntentwatchSubjectsFailing: { differs: { [FAILING]: '2x120' }, afterMinutes: 31 },
+  IntentwatchWalletsNotSwept: {
+    differs: { [`intentwatch_wallets_never_swept{${JOB},state="broken"}`]: '0x10 3x110' },
+    afterMinutes: 42,
+  },
   IntentwatchPollsCrashing: {
     differs: { [`intentwatch_subjects_crashing{${JOB}}`]: '2x120' },
     afterMinutes: 2,

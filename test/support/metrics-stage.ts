@@ -17,6 +17,7 @@ const NOTHING: MetricSources = {
   receivers: async () => [],
   surfaces: async () => [],
   waits: async () => [],
+  sweeps: async () => [],
   learned: async () => ({ stages: [], newTransfersPerSecond: 0 }),
   routes: async () => [],
   checks: async () => ({ chains: [], unreadSeconds: null }),

@@ -150,6 +150,7 @@ export const HEALTHY: Series = {
   [FAILING]: '0x30 2x10 0x80',
   [POLLS]: '0+300x120',
   [WAIT]: '30x120',
+  [`intentwatch_wallets_never_swept{${JOB},state="broken"}`]: '0x120',
   [`intentwatch_subjects_crashing{${JOB}}`]: '0x120',
   [`intentwatch_repairs_total{${JOB},what="poll-missing"}`]: '0x120',
   [RELAY]: '1x120',

@@ -43,6 +43,10 @@ function create(sources: Partial<MetricSources>, standing: Partial<Standing> = {
       ],
       surfaces: async () => [STATUS, GATEWAY],
       waits: async () => [{ kind: 'wallet', longestSeconds: 40 }],
+      sweeps: async () => [
+        { state: 'reading', count: 0 },
+        { state: 'broken', count: 9 },
+      ],
       ...sources,
     },
   });
@@ -52,7 +56,7 @@ function create(sources: Partial<MetricSources>, standing: Partial<Standing> = {
 async function gauges(metrics: Metrics): Promise<string[]> {
   const { body } = await metrics.expose();
   const names =
-    /^intentwatch_(subjects|queue_depth|deliveries_pending|dead_letters|receiver_(state|full)|oldest_(delivery|undelivered)|next_attempt|upstream_(state|budget)|upstream_request_price|poll_overdue|longest|scrape)/;
+    /^intentwatch_(subjects|queue_depth|deliveries_pending|dead_letters|receiver_(state|full)|oldest_(delivery|undelivered)|next_attempt|upstream_(state|budget)|upstream_request_price|poll_overdue|wallets|longest|scrape)/;
   return body.split('\n').filter((line) => names.test(line) && !/_changes|(?<![.\d]) 0$/.test(line));
 }
 
@@ -83,6 +87,7 @@ const RECEIVERS = [
   'intentwatch_next_attempt_seconds{receiver="backend"} 3',
 ];
 const WAITS = 'intentwatch_longest_wait_seconds{kind="wallet"} 40';
+const SWEEPS = 'intentwatch_wallets_never_swept{state="broken"} 9';
 
 afterEach(() => {
   vi.useRealTimers();
@@ -90,7 +95,9 @@ afterEach(() => {
 
 test('gauges say what their sources say', async () => {
   const shown = await gauges(create({}));
-  expect(shown.sort()).toEqual([SUBJECTS, QUEUES, ...SURFACES, ...DELIVERIES, ...RECEIVERS, WAITS].sort());
+  expect(shown.sort()).toEqual(
+    [SUBJECTS, QUEUES, ...SURFACES, ...DELIVERIES, ...RECEIVERS, WAITS, SWEEPS].sort(),
+  );
 });
 
 test('a source that fails leaves its gauges out and is counted; the others are shown', async () => {
@@ -107,6 +114,7 @@ test('a source that fails leaves its gauges out and is counted; the others are s
     [
       SUBJECTS,
       QUEUES,
+      SWEEPS,
       ...SURFACES,
       ...RECEIVERS,
       'intentwatch_scrape_errors_total{source="waits"} 1',

@@ -69,7 +69,7 @@ test('pages show what a plain list would, whatever changed', () => {
 
 test('a cursor is read back for its own wallet and status only', () => {
   const wallet = '0xAbCdEf0123456789aBcDeF0123456789AbCdEf01';
-  const text = encodeCursor({ wallet, status: null, before: 12 });
+  const text = encodeCursor({ wallet, status: null, before: 12, issuedMs: null });
   expect(text).toMatch(/^[\w-]+$/);
   expect(decodeCursor(text, { wallet, status: null })?.before).toBe(12);
   expect(decodeCursor(text, { wallet: wallet.toLowerCase(), status: null })?.before).toBe(12);

@@ -34,6 +34,10 @@ const OPERATOR_EVENTS: { readonly [type: string]: Telling } = {
     says: 'A record of a wallet is too large to be read. Its changes, and what is listed behind it in the same status, are not seen.',
     isTrouble: true,
   }),
+  'upstream.cursor_expired': telling({
+    says: 'Pages of a wallet are read too slowly: their cursors expire, and transfers behind the first page may not be seen.',
+    isTrouble: true,
+  }),
   'intentwatch.storage_truncated': telling({
     says: 'The embedded Redis was started with a file that had lost its end: the last writes are lost.',
     isTrouble: true,

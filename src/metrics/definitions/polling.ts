@@ -1,5 +1,6 @@
 import { SURFACES } from '../../domain/subjects/kinds.ts';
 import { RESERVED_KINDS, SUBJECT_KINDS } from '../../domain/subjects/subject.ts';
+import { UNSWEPT_STATES } from '../../store/wallets.ts';
 import {
   POLL_OUTCOMES,
   QUEUE_STATES,
@@ -108,6 +109,13 @@ export const POLLING = {
     labels: { surface: SURFACES },
     series: [],
     source: 'surfaces',
+  },
+  neverSwept: {
+    name: 'intentwatch_wallets_never_swept',
+    help: 'Wallets of more than a page that were never read to the end: their first sweep is under way (`reading`), or a cursor of it has expired (`broken`) and it begins again.',
+    type: 'gauge',
+    labels: { state: UNSWEPT_STATES },
+    source: 'sweeps',
   },
   repairs: {
     name: 'intentwatch_repairs_total',

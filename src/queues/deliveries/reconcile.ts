@@ -4,8 +4,10 @@ import type { Signals } from '../../signals.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import { redisTimeMs } from '../../store/connection.ts';
 import type { HandedQuotes } from '../../store/handed-quotes.ts';
+import type { PlanStore } from '../../store/plan.ts';
 import type { SubjectStore } from '../../store/subjects.ts';
 import type { TrackedStore } from '../../store/tracked.ts';
+import type { WalletStore } from '../../store/wallets.ts';
 import { dropExpired } from './drop-expired.ts';
 import type { RelayStores } from './relay-parts.ts';
 
@@ -28,6 +30,8 @@ export type ReconcileParts = {
   stores: Pick<RelayStores, 'registry' | 'events' | 'deliveries' | 'backlog' | 'lease' | 'dropped'> & {
     subjects: Pick<SubjectStore, 'trimChanged' | 'recount'>;
     tracked: TrackedStore;
+    plan: Pick<PlanStore, 'isTracked'>;
+    wallets: Pick<WalletStore, 'trimUnswept'>;
     handedQuotes: HandedQuotes;
   };
   directory: Directory;
@@ -112,6 +116,7 @@ export class Reconcile {
     }
     await events.trim(trimMs);
     await stores.subjects.trimChanged(beforeMs);
+    await stores.wallets.trimUnswept((wallet) => stores.plan.isTracked(wallet));
   }
 
   /** Notices a Redis that was emptied, and another process that runs a newer config. */

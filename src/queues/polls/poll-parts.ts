@@ -24,11 +24,15 @@ export type PollStores = {
   health: HealthStore;
 };
 
-/** The settings that polls go by. `fullSweepEveryMs`: the shortest time from one sweep of all pages of a wallet to the next. */
+/**
+ * The settings that polls go by. `fullSweepEveryMs`: the shortest time from one sweep of all pages of a wallet to the next;
+ * `requestsPerSecond`: the budget of the status endpoint.
+ */
 export type PollRules = {
   confirmAfterMs: number;
   finished: FinishedStatuses;
   fullSweepEveryMs: number;
+  requestsPerSecond: number;
   retentionMs: number;
 };
 

@@ -18,10 +18,11 @@ import type { Observed } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type NotedFacts, openText, type WalletFacts } from '../../store/wallets.ts';
 import { type TooLarge, UpstreamFailure } from '../../upstream/client/failure.ts';
+import { noteDeadCursor, paceOfSweep } from './hurried-sweeps.ts';
 import type { PollFailure } from './poll-failures.ts';
 import type { PollParts } from './poll-parts.ts';
 import { type Adapter, answered, failed, over, type Polled } from './polled.ts';
-import { INSTEAD_OF_ALL, parseSweep, type Sweep, type SweepPage, statusOf } from './sweeps.ts';
+import { INSTEAD_OF_ALL, isFull, parseSweep, type Sweep, type SweepPage, statusOf } from './sweeps.ts';
 import { type PageTaken, takePage } from './take-page.ts';
 import { reportTooLarge, reportUnreadable } from './unreadable.ts';
 import {
@@ -82,6 +83,8 @@ export function pageAdapter(parts: PollParts, { member, subject, sweep: stored }
           return { ...answered(PAGE_AT_ONCE), outcome: 'failed' };
         }
         // Any other 400 on a cursor means that it has expired: the next poll of the first page begins the sweep anew.
+        const isExpired = failure.code === 'invalid-request' && sweep.cursor !== null;
+        if (isExpired && isFull(sweep.scope)) await noteDeadCursor(parts, sweep, start);
         await breakSweep(parts, sweep, start.nowMs);
         return over('failed');
       }
@@ -165,16 +168,18 @@ async function pollPage(parts: PollParts, sweep: SweepPage, run: Run): Promise<P
   if (status === null) noteOrder(draft, { taken, nowMs: start.nowMs });
   const isOver = reading.nextCursor === null || (scope === 'new' && !taken.allMoved);
   if (!isOver) {
-    const from = { page, cursor: reading.nextCursor ?? '', limit, nowMs: start.nowMs };
+    const acceptedMs = Math.max(sweep.acceptedMs, start.nowMs - sweep.movedAtMs);
+    const from = { page, cursor: reading.nextCursor ?? '', limit, nowMs: start.nowMs, acceptedMs };
     const goesOn =
       (await parts.stores.sweeps.isPresent(sweep)) && (await parts.stores.sweeps.next(sweep, from));
-    if (goesOn) return answered(nextPage(scope), observedOf(parts, start, draft, taken));
+    if (goesOn && sweep.isHurried) await parts.stores.sweeps.keepTurn(sweep);
+    if (goesOn) return answered(nextPage(sweep), observedOf(parts, start, draft, taken));
     await breakSweep(parts, sweep, start.nowMs);
     return answered(null, observedOf(parts, start, draft, taken));
   }
   await parts.stores.sweeps.end(sweep);
   const beganMs = Number(sweep.id);
-  if (scope === 'all') Object.assign(draft.facts, { sweptAtMs: beganMs, pages: page });
+  if (scope === 'all') await noteSwept(parts, { start, draft }, { sweptAtMs: beganMs, pages: page });
   if (status !== null) await recheckThoseThatLeft(parts, { draft, status, sinceMs: beganMs });
   return answered(null, observedOf(parts, start, draft, taken));
 }
@@ -220,7 +225,7 @@ async function shrinkSweep(
   await sweeps.end(sweep, 'blocked');
   // It counts as read, or it would be read up to this record again and again.
   if (sweep.scope === 'all') {
-    Object.assign(draft.facts, { sweptAtMs: Number(sweep.id), pages: sweep.page + 1 });
+    await noteSwept(parts, { start, draft }, { sweptAtMs: Number(sweep.id), pages: sweep.page + 1 });
     await readByStatus(parts, start);
   }
   if (sweep.scope === 'new') draft.facts.missedAtMs = nowMs;
@@ -228,16 +233,20 @@ async function shrinkSweep(
 }
 
 /** Reads what a wallet has in each status, where the listing of all its transfers cannot be read to its end. */
-async function readByStatus(
-  { stores: { sweeps }, rules }: PollParts,
-  { subject: wallet, facts, nowMs }: PollStart,
-): Promise<void> {
+async function readByStatus(parts: PollParts, start: PollStart): Promise<void> {
+  const {
+    stores: { sweeps },
+    rules,
+  } = parts;
+  const { subject: wallet, facts, nowMs } = start;
   if (!narrowsPages(facts, nowMs)) return;
   const everyMs = (pages: number): number =>
     sweepEveryMs({ leastMs: rules.fullSweepEveryMs, pages, newestFirst: false });
   for (const scope of INSTEAD_OF_ALL) {
     if (!(await sweeps.mayBegin({ wallet, scope }, nowMs, { everyMs }))) continue;
-    await sweeps.begin({ wallet, scope }, { cursor: null, limit: PAGE_LIMIT, nowMs, sinceMs: nowMs });
+    const isHurried = (await paceOfSweep(parts, start, scope)) === 'hurried';
+    const from = { cursor: null, limit: PAGE_LIMIT, nowMs, sinceMs: nowMs, isHurried };
+    await sweeps.begin({ wallet, scope }, from);
   }
 }
 
@@ -245,6 +254,16 @@ function noteLimit(draft: Draft, listing: Listing, state: PageLimit | null): voi
   if (state === null) return;
   draft.facts[`limit:${listing}`] = state.limit;
   draft.facts[`limitAt:${listing}`] = state.atMs;
+}
+
+/** Notes that all pages of a wallet were read. */
+async function noteSwept(
+  { stores: { wallets } }: PollParts,
+  { start: { subject, facts }, draft }: { start: PollStart; draft: Draft },
+  swept: { sweptAtMs: number; pages: number },
+): Promise<void> {
+  Object.assign(draft.facts, swept);
+  if (facts.sweptAtMs === 0) await wallets.noteSwept(subject);
 }
 
 /** Ends a sweep that cannot go on. What it was to read is left to the next of its kind, and new transfers to a full sweep. */
@@ -345,9 +364,10 @@ async function followHead(
   const { subject: wallet, facts, nowMs } = start;
   if (taken !== null) noteOrder(draft, { taken, nowMs });
   if (reading.nextCursor === null) {
-    Object.assign(draft.facts, { sweptAtMs: nowMs, pages: 1 });
+    await noteSwept(parts, head, { sweptAtMs: nowMs, pages: 1 });
     return;
   }
+  if (facts.sweptAtMs === 0) await parts.stores.wallets.noteUnswept(wallet, 'reading');
   const { nextCursor: cursor } = reading;
   const allMoved = taken?.allMoved ?? false;
   const newestFirst = taken?.order !== 'other' && comesNewestFirst(facts, nowMs);
@@ -359,8 +379,9 @@ async function followHead(
   const scope = isDue ? 'all' : allMoved ? 'new' : null;
   if (scope === null) return;
   if (await parts.stores.sweeps.mayBegin({ wallet, scope }, nowMs)) {
-    const from = { cursor, limit, nowMs, sinceMs: facts.headAnsweredAtMs };
-    return parts.stores.sweeps.begin({ wallet, scope }, from);
+    const pace = scope === 'all' ? await paceOfSweep(parts, start, scope) : 'patient';
+    const from = { cursor, limit, nowMs, sinceMs: facts.headAnsweredAtMs, isHurried: pace === 'hurried' };
+    if (pace !== null) return parts.stores.sweeps.begin({ wallet, scope }, from);
   }
   // The sweep that is under way began at an earlier head: it does not read what lies between that one and this.
   if (allMoved) draft.facts.missedAtMs = nowMs;

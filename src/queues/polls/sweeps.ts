@@ -50,7 +50,9 @@ export type Sweep = { wallet: SubjectId; scope: SweepScope; id: string };
  * | cursor refused, limit < cursorLimit      | same  | limit       | the first page again, with that limit           |
  * | cursor refused, limit = cursorLimit      |       |             | the sweep ends, broken                          |
  *
- * `limit` never grows, so a sweep begins again five times at most.
+ * `limit` never grows, so a sweep begins again five times at most. `isHurried`: its pages are read back to back (see
+ * domain/cadence/cursor-lifetime.ts); `movedAtMs`: when the request was made whose answer had the cursor; `acceptedMs`: the age of
+ * the oldest cursor that was accepted.
  */
 export type SweepPage = Sweep & {
   page: number;
@@ -59,6 +61,9 @@ export type SweepPage = Sweep & {
   sinceMs: number;
   limit: number;
   cursorLimit: number;
+  isHurried: boolean;
+  movedAtMs: number;
+  acceptedMs: number;
 };
 
 /** So long after its beginning a sweep that was cut short may be tried again, where its cursors expire for instance. */
@@ -66,6 +71,9 @@ const BROKEN_FOR_MS = 30_000;
 
 /** So long after its beginning a sweep that met a record that is too large may be tried again. */
 const BLOCKED_FOR_MS = 300_000;
+
+/** A sweep whose pages are read back to back keeps its turn for so long after each page. */
+const TURN_MS = 120_000;
 
 /** A sweep that has not moved for so long is given up, so that the next one can begin. */
 const LIFETIME_MS = 3_600_000;
@@ -116,26 +124,37 @@ export class Sweeps {
 
   /**
    * Begins a sweep where the first page leads on to, with the limit of that page; or at the first page, where `cursor` is
-   * null. A full one waits its turn; the others are about what moves now.
+   * null. A full one that is not hurried waits its turn; the others are about what moves now.
    */
   async begin(
     where: Pick<Sweep, 'wallet' | 'scope'>,
-    from: { cursor: string | null; limit: number; nowMs: number; sinceMs: number },
+    from: { cursor: string | null; limit: number; nowMs: number; sinceMs: number; isHurried?: boolean },
   ): Promise<void> {
-    const { cursor, limit, nowMs, sinceMs } = from;
+    const { cursor, limit, nowMs, sinceMs, isHurried = false } = from;
     const sweep: Sweep = { ...where, id: String(nowMs) };
     await this.#write(
-      { ...sweep, page: 1, cursor: null, tries: 0, sinceMs, limit, cursorLimit: limit },
+      {
+        ...sweep,
+        page: 1,
+        cursor: null,
+        tries: 0,
+        sinceMs,
+        limit,
+        cursorLimit: limit,
+        isHurried,
+        movedAtMs: nowMs,
+        acceptedMs: 0,
+      },
       nowMs,
     );
     if (cursor !== null && !(await this.next(sweep, { page: 1, cursor, limit, nowMs }))) return;
     const member = pageMember(sweep.wallet, sweep.scope);
-    if (isFull(sweep.scope)) await this.#plan.track([member]);
+    if (isFull(sweep.scope) && !isHurried) await this.#plan.track([member]);
     else await this.#plan.ask([member]);
   }
 
   /** Writes a sweep from its first page on: no cursor has been followed. */
-  async #write({ id, sinceMs, limit, ...where }: SweepPage, nowMs: number): Promise<void> {
+  async #write({ id, sinceMs, limit, isHurried, ...where }: SweepPage, nowMs: number): Promise<void> {
     const key = this.#key(where);
     await this.#redis
       .multi()
@@ -149,6 +168,7 @@ export class Sweeps {
         cursor: '',
         limit: String(limit),
         cursorLimit: String(limit),
+        hurried: isHurried ? '1' : '0',
       })
       .pexpire(key, LIFETIME_MS * 2)
       .exec();
@@ -172,11 +192,11 @@ export class Sweeps {
    */
   async next(
     sweep: Sweep,
-    from: { page: number; cursor: string; limit: number; nowMs: number },
+    from: { page: number; cursor: string; limit: number; nowMs: number; acceptedMs?: number },
   ): Promise<boolean> {
     if (!(await this.isPresent(sweep))) return true;
     const key = this.#key(sweep);
-    const { page, cursor, limit, nowMs } = from;
+    const { page, cursor, limit, nowMs, acceptedMs = 0 } = from;
     const mark = `cursor:${hash('sha256', cursor).slice(0, 32)}`;
     const isNew = (await this.#redis.hsetnx(key, mark, String(page + 1))) === 1;
     const follower = isNew ? null : await this.#redis.hget(key, mark);
@@ -191,6 +211,7 @@ export class Sweeps {
         tries: '0',
         limit: String(limit),
         cursorLimit: String(limit),
+        acceptedMs: String(acceptedMs),
       })
       .pexpire(key, LIFETIME_MS * 2)
       .exec();
@@ -213,7 +234,20 @@ export class Sweeps {
    * large (`blocked`).
    */
   async end(sweep: Sweep, state: 'ended' | 'broken' | 'blocked' = 'ended'): Promise<void> {
-    if (await this.isPresent(sweep)) await this.#redis.hset(this.#key(sweep), 'state', state);
+    if (!(await this.isPresent(sweep))) return;
+    await this.#redis.hset(this.#key(sweep), 'state', state);
+    await this.#redis.zrem(this.#keys.sweepTurns, pageMember(sweep.wallet, sweep.scope));
+  }
+
+  /** Keeps the turn of a sweep whose pages are read back to back. */
+  async keepTurn(sweep: Pick<Sweep, 'wallet' | 'scope'>): Promise<void> {
+    await this.takeTurn(sweep, 0);
+  }
+
+  /** Gives a sweep one of so many turns in which pages are read back to back, or keeps its own. False where none is free. */
+  async takeTurn({ wallet, scope }: Pick<Sweep, 'wallet' | 'scope'>, most: number): Promise<boolean> {
+    const member = pageMember(wallet, scope);
+    return (await this.#redis.iwTakeTurn(this.#keys.sweepTurns, member, String(TURN_MS), String(most))) === 1;
   }
 }
 
@@ -234,6 +268,9 @@ export function parseSweep(wallet: SubjectId, scope: string, stored: StoredSweep
     sinceMs: number(sinceMs),
     limit: limitOf(stored.limit),
     cursorLimit: limitOf(stored.cursorLimit),
+    isHurried: stored.hurried === '1',
+    movedAtMs: number(stored.movedAtMs ?? ''),
+    acceptedMs: number(stored.acceptedMs ?? ''),
   };
 }
 

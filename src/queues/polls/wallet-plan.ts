@@ -6,7 +6,7 @@ import { type OpenTransfer, planWallet, type WalletPlan } from '../../domain/cad
 import type { CadenceModel } from '../../domain/cadence/watched.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { NotedFacts, WalletFacts } from '../../store/wallets.ts';
-import { isFull } from './sweeps.ts';
+import { isFull, type SweepPage } from './sweeps.ts';
 
 /** How long an observation about an upstream's pages that costs requests is believed. */
 const BELIEVED_MS = 3_600_000;
@@ -121,9 +121,9 @@ export function comesNewestFirst({ orderAtMs, disorderAtMs }: WalletFacts, nowMs
   return orderAtMs > 0 && nowMs - disorderAtMs > BELIEVED_MS;
 }
 
-/** A page of a full sweep waits its turn; the others are about what moves now. */
-export function nextPage(scope: string): PlannedPoll {
-  return isFull(scope)
+/** A page of a full sweep waits its turn, unless that is hurried; the others are about what moves now. */
+export function nextPage({ scope, isHurried }: Pick<SweepPage, 'scope' | 'isHurried'>): PlannedPoll {
+  return isFull(scope) && !isHurried
     ? { virtualSeconds: SWEEP_SECONDS, restMs: 0, latestMs: SWEEP_LATEST_MS, alarmMs: null, unseen: false }
     : PAGE_AT_ONCE;
 }

@@ -2,17 +2,22 @@ import { z } from 'zod';
 import { lookupKey } from '../world/identifiers.ts';
 import { INTENT_STATUSES, type IntentStatus } from '../world/record.ts';
 
-/** What a cursor continues: the pages of one wallet, narrowed or not, after the change numbered `before`. */
-export type Cursor = { wallet: string; status: IntentStatus | null; before: number };
+/**
+ * What a cursor continues: the pages of one wallet, narrowed or not, after the change numbered `before`. `issuedMs` is when it was
+ * issued (Unix ms), where it does not live for ever.
+ */
+export type Cursor = { wallet: string; status: IntentStatus | null; before: number; issuedMs: number | null };
 
 const cursorSchema = z.strictObject({
   wallet: z.string().min(1),
   status: z.enum(INTENT_STATUSES).nullable(),
   before: z.int().min(1),
+  issuedMs: z.int().nullable().default(null),
 });
 
-export function encodeCursor({ wallet, status, before }: Cursor): string {
-  const content = JSON.stringify({ wallet: lookupKey(wallet), status, before });
+export function encodeCursor({ wallet, status, before, issuedMs }: Cursor): string {
+  const issued = issuedMs === null ? {} : { issuedMs };
+  const content = JSON.stringify({ wallet: lookupKey(wallet), status, before, ...issued });
   return Buffer.from(content).toString('base64url');
 }
 

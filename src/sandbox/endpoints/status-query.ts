@@ -12,7 +12,7 @@ export type ExactFilter = (typeof EXACT_FILTERS)[number];
 /** A query of the status endpoint that is answered, or what is wrong with it. */
 export type StatusQuery =
   | { type: 'exact'; filter: ExactFilter; value: string }
-  | { type: 'page'; page: PageQuery }
+  | { type: 'page'; page: PageQuery; issuedMs: number | null }
   | { type: 'invalid'; errors: FieldError[] };
 
 const DEFAULT_LIMIT = 20;
@@ -75,10 +75,11 @@ export function parseStatusQuery(query: unknown): StatusQuery {
   }
 
   const narrowed = { wallet, status: status ?? null };
-  if (cursorText === undefined) return { type: 'page', page: { ...narrowed, before: null, limit } };
+  if (cursorText === undefined)
+    return { type: 'page', page: { ...narrowed, before: null, limit }, issuedMs: null };
   const cursor = decodeCursor(cursorText, narrowed);
   if (cursor === null) return invalid([{ field: 'cursor', detail: 'Invalid cursor' }]);
-  return { type: 'page', page: { ...narrowed, before: cursor.before, limit } };
+  return { type: 'page', page: { ...narrowed, before: cursor.before, limit }, issuedMs: cursor.issuedMs };
 }
 
 function invalid(errors: FieldError[]): StatusQuery {

@@ -22,7 +22,7 @@ export function addStatus(
     if (query.type === 'invalid') return sendInvalidRequest(request, reply, query.errors);
     const path = pathOf(request);
     const isContinued = query.type === 'page' && query.page.before !== null;
-    if (isContinued && distortion.isCursorExpired(path)) {
+    if (isContinued && distortion.isCursorExpired(path, query.issuedMs)) {
       return sendInvalidRequest(request, reply, [{ field: 'cursor', detail: 'The cursor has expired' }]);
     }
     const { entries, nextCursor } =
@@ -45,7 +45,11 @@ export function addStatus(
     });
     if (before === null) return { entries: shown, nextCursor: null };
     const isRepeated = query.before !== null && distortion.repeatsCursor(path);
-    const nextCursor = encodeCursor({ ...query, before: isRepeated ? (query.before ?? before) : before });
+    const nextCursor = encodeCursor({
+      ...query,
+      before: isRepeated ? (query.before ?? before) : before,
+      issuedMs: distortion.issuedMs(path),
+    });
     return { entries: shown, nextCursor };
   }
 

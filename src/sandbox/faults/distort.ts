@@ -16,13 +16,16 @@ export type Distortion = {
   ): Entry<StatusRecord>[];
   /** Whether a wallet's pages begin with what changed longest ago. */
   isOldestFirst(path: string): boolean;
-  isCursorExpired(path: string): boolean;
+  /** Whether a cursor that was issued at a moment (Unix ms, null for one that has no time) is refused. */
+  isCursorExpired(path: string, issuedMs: number | null): boolean;
+  /** The moment that a cursor has which is issued now; null where cursors live for ever. */
+  issuedMs(path: string): number | null;
   repeatsCursor(path: string): boolean;
 };
 
 const UNKNOWN_STATUS = 'awaiting_review';
 
-export function createDistortion({ faults }: { faults: Faults }): Distortion {
+export function createDistortion({ faults, nowMs }: { faults: Faults; nowMs: () => number }): Distortion {
   /** Per collection, what was taken out of its latest page and belongs on the next. */
   const moved = new Map<string, string>();
 
@@ -89,7 +92,12 @@ export function createDistortion({ faults }: { faults: Faults }): Distortion {
       return shown;
     },
     isOldestFirst: (path) => faults.strike('oldest-first', path) !== undefined,
-    isCursorExpired: (path) => faults.strike('expired-cursors', path) !== undefined,
+    isCursorExpired(path, issuedMs) {
+      const lifetime = issuedMs === null ? undefined : faults.strike('cursor-lifetime', path);
+      const isOver = lifetime !== undefined && nowMs() - (issuedMs ?? 0) > lifetime.seconds * 1000;
+      return isOver || faults.strike('expired-cursors', path) !== undefined;
+    },
+    issuedMs: (path) => (faults.strike('cursor-lifetime', path) === undefined ? null : Math.round(nowMs())),
     repeatsCursor: (path) => faults.strike('repeated-cursors', path) !== undefined,
   };
 }

@@ -38,6 +38,7 @@ const SERVICE_FAULTS = [
   z.strictObject({ type: z.literal('oldest-first'), ...scope }),
   z.strictObject({ type: z.literal('moving-items'), ...scope }),
   z.strictObject({ type: z.literal('expired-cursors'), ...scope }),
+  z.strictObject({ type: z.literal('cursor-lifetime'), seconds: z.number().min(0).max(86_400), ...scope }),
   z.strictObject({ type: z.literal('repeated-cursors'), ...scope }),
   z.strictObject({ type: z.literal('regressions'), ...scope }),
 ] as const;

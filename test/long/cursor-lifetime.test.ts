@@ -1,0 +1,80 @@
+import { expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import type { Fault } from '../../src/sandbox/faults/fault.ts';
+import { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { TestReceiver, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { opening } from '../support/opening.ts';
+import { freePort } from '../support/port.ts';
+
+const { child, started } = opening();
+
+const PAGES = { path: '/v1/intents/status', rate: 1 };
+
+/** New transfers come on the last page of a wallet. */
+const OLDEST_FIRST: Fault = { type: 'oldest-first', ...PAGES };
+
+const LIFETIME = z.object({ neededRequestsPerSecond: z.number(), lifetimeSeconds: z.number() });
+
+/** The shipped daemon on all wallets of a sandbox whose cursors live so many seconds. */
+async function watching(world: { wallets: number; pastTransfers: number; seconds: number }) {
+  const { seconds, ...more } = world;
+  const faults: Fault[] = [OLDEST_FIRST, { type: 'cursor-lifetime', seconds, ...PAGES }];
+  const sandbox = await started(new Sandbox({ seed: 7, transfersPerSecond: 0, faults, ...more }));
+  const hook = await started(new TestReceiver());
+  const port = await freePort();
+  const daemon = child({
+    baseUrl: sandbox.url,
+    redisUrl: inject('redisUrl'),
+    prefix: testPrefix(),
+    receivers: { hook: { url: hook.url, more: { events: ['intent.*', 'upstream.*'] } } },
+    subscriptions: [{ name: 's', wallets: sandbox.subjects().wallets, receivers: ['hook'] }],
+    more: {
+      upstream: { baseUrl: sandbox.url, apiKey: sandbox.apiKey, requestsPerSecond: 5 },
+      server: { host: '127.0.0.1', port },
+    },
+  });
+  await daemon.start();
+  /** How many wallets were never read to the end, by state. */
+  const neverSwept = async (state: string): Promise<number> => {
+    const page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    return Number(
+      new RegExp(`^intentwatch_wallets_never_swept\\{state="${state}"\\} (\\d+)$`, 'm').exec(page)?.[1],
+    );
+  };
+  return { sandbox, hook, neverSwept };
+}
+
+test('wallets whose cursors live 30 s are all read to the end, with 60 of 4 pages and 5 requests a second', async () => {
+  const { sandbox, hook, neverSwept } = await watching({ wallets: 60, pastTransfers: 5_000, seconds: 30 });
+  sandbox.setPace(2);
+  await eventually('a cursor has died', async () => (await neverSwept('broken')) > 0);
+  sandbox.setPace(0);
+  await eventually('all were read', async () => {
+    return (await neverSwept('broken')) + (await neverSwept('reading')) === 0;
+  });
+  const born = sandbox
+    .transitions()
+    .flatMap(({ subject }) => (subject.startsWith('intent:') ? [subject] : []));
+  await hook.until((events) => {
+    const told = new Set<string>(events.map(({ data }) => data.subject.id));
+    return born.every((subject) => told.has(subject));
+  });
+  expect(hook.events.filter(({ type }) => type === 'upstream.cursor_expired')).toEqual([]);
+});
+
+test('where the budget is too small for the life of a cursor, the rate that would do is reported', async () => {
+  const { hook, neverSwept } = await watching({ wallets: 1, pastTransfers: 300, seconds: 0 });
+  const isReport = ({ type }: { type: string }): boolean => type === 'upstream.cursor_expired';
+  const event = (await hook.until((events) => events.some(isReport))).find(isReport);
+  expect(event).toMatchObject({
+    data: {
+      subject: { id: 'upstream:status' },
+      record: { surface: 'status', pages: 1, requestsPerSecond: 5 },
+    },
+  });
+  const { neededRequestsPerSecond, lifetimeSeconds } = LIFETIME.parse(event?.data.record);
+  expect(neededRequestsPerSecond).toBeGreaterThan(5);
+  expect(lifetimeSeconds).toBeLessThan(1);
+  expect(await neverSwept('broken')).toBe(1);
+});
