@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/connection.ts';
+import { DroppedStore } from '../../src/store/dropped.ts';
 import { deliveryStage, HOUR_MS, happen, hourOfEvents } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
@@ -121,4 +122,24 @@ describe('a delivery that is open when its event expires', () => {
     expect(await lost()).toBe('1');
     expect((await backlog.counts('hook')).dead).toBe(0);
   });
+});
+
+test('more deliveries than one event names are named in several, and beyond 10,000 they are counted', async () => {
+  const { redis, keys } = await deliveryStage(open, {});
+  const dropped = new DroppedStore(redis, keys);
+  const ids = Array.from({ length: 250 }, (_, index) => `evt_${String(index).padStart(40, '0')}`);
+  await redis.zadd(keys.pending('hook'), ...ids.flatMap((id, index) => [index, id]));
+  expect(await dropped.drop('hook', ids, 'retention')).toBe(250);
+  expect(await dropped.drop('hook', ids, 'retention')).toBe(0);
+  const reports = await dropped.report('hook');
+  expect(reports.map(({ count }) => count)).toEqual([100, 100, 50]);
+  expect(reports.flatMap(({ deliveries }) => deliveries)).toEqual(ids);
+
+  await redis.hdel(keys.receiver('hook'), 'reportedDropsAt');
+  await redis.rpush(keys.dropped('hook'), ...Array.from({ length: 10_000 }, (_, index) => `lost|${index}`));
+  await redis.zadd(keys.pending('hook'), 1, 'evt_1', 2, 'evt_2');
+  await dropped.drop('hook', ['evt_1', 'evt_2'], 'lost');
+  const more = await dropped.report('hook');
+  expect(more).toHaveLength(100);
+  expect(more.reduce((sum, { count }) => sum + count, 0)).toBe(10_002);
 });

@@ -129,3 +129,41 @@ test('a sweep may wait the longer for the next the more pages it read', async ()
   expect(await sweeps.mayBegin(WHERE, T0_MS + 29_000, { everyMs })).toBe(false);
   expect(await sweeps.mayBegin(WHERE, T0_MS + 30_000, { everyMs })).toBe(true);
 });
+
+describe('turns of sweeps whose pages are read back to back', () => {
+  const OTHER = { wallet: walletId('0x2222222222222222222222222222222222222222'), scope: 'all' };
+
+  test('are so many at once; each is kept until its sweep ends', async () => {
+    expect(await sweeps.takeTurn(WHERE, 1)).toBe(true);
+    await sweeps.begin(WHERE, { cursor: 'a', limit: 50, nowMs: T0_MS, sinceMs: T0_MS, isHurried: true });
+    expect(await sweeps.takeTurn(OTHER, 1)).toBe(false);
+    await sweeps.keepTurn(WHERE);
+    await sweeps.keepTurn(OTHER);
+    expect(await sweeps.takeTurn(OTHER, 1)).toBe(false);
+    await sweeps.end(SWEEP, 'broken');
+    expect(await sweeps.takeTurn(OTHER, 1)).toBe(true);
+  });
+
+  test('end by themselves where a process was killed, or a clock was wrong', async () => {
+    const nowMs = Date.now();
+    await redis.zadd(
+      keys.sweepTurns,
+      nowMs - 1_000,
+      'page:all:wallet:0x01',
+      nowMs + 86_400_000,
+      'page:all:wallet:0x02',
+    );
+    expect(await sweeps.takeTurn(WHERE, 1)).toBe(true);
+  });
+
+  test('have the next page requested at once', async () => {
+    await sweeps.begin(WHERE, { cursor: 'a', limit: 50, nowMs: T0_MS, sinceMs: T0_MS, isHurried: true });
+    const stored = await redis.hgetall(keys.sweep(WHERE.wallet, WHERE.scope));
+    expect(parseSweep(WHERE.wallet, WHERE.scope, stored)).toMatchObject({
+      page: 2,
+      isHurried: true,
+      movedAtMs: T0_MS,
+    });
+    expect(await redis.zrange(`${keys.plan('status')}:asked`, '0', '-1')).toEqual([MEMBER]);
+  });
+});
