@@ -242,6 +242,7 @@ export function eventOf(number: number, transfers: number): Event {
   return makeEvent({
     subject: { kind: 'intent', id: subject },
     sequence: Math.floor(number / transfers) + 1,
+    epoch: 1,
     transition: {
       type: 'intent.filled',
       status: 'filled',

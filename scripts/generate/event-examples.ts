@@ -362,6 +362,7 @@ function eventOf(
   return makeEvent({
     subject: { kind: eventKind(subject), id: subject },
     sequence,
+    epoch: 1,
     transition,
     record,
     updatedAt,
@@ -492,6 +493,16 @@ const REPORTS: { readonly [word: string]: { subject: string; record: JsonObject 
       reason: 'the append-only file of the embedded Redis was damaged at its end: its last writes are lost',
     },
   },
+  storage_restored: {
+    subject: 'intentwatch:storage',
+    record: {
+      epoch: 2,
+      lostFrom: '2026-11-20T11:29:58.000Z',
+      lostUntil: '2026-11-20T11:30:38.417Z',
+      reason:
+        'Redis went back: an older copy of its data was put in place, or a replica that was behind was promoted',
+    },
+  },
 };
 
 /** An event as the store makes it about the upstream, a receiver or the daemon itself. */
@@ -509,6 +520,7 @@ function operatorEvent(type: string, index: number): Event {
   return makeEvent({
     subject: { kind, id: report?.subject ?? (isReceiver ? 'receiver:backend' : 'upstream:status') },
     sequence: index + 1,
+    epoch: 1,
     transition: {
       type,
       status: word,

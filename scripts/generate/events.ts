@@ -134,6 +134,7 @@ receiver.events_dropped | Events are lost for the receiver, as \`record.reason\`
 
 intentwatch.storage_truncated | The file of the embedded Redis had lost its end: the last writes are lost. \`record.lostBytes\` says how many bytes at least; they were written between \`record.lostFrom\` (null where it is not known) and \`record.lostUntil\`. | at the start that found it, or when the embedded Redis was started again
 intentwatch.large_removal | A config removes more than the share \`record.confirmAfter\` of the wallets, of the other named subjects or of the receivers. With \`record.held\` true it is a reload, and nothing is removed until \`intentwatch reload --confirm\` with \`record.digest\`; with false a start has applied it. \`ids\` has the first 100 of each. | once for each such file, however many processes read it
+intentwatch.storage_restored | Redis went back: to an older copy of its data, to a replica that was behind, or to nothing. What was written after \`record.lostFrom\` (null: all) up to \`record.lostUntil\` (null where it is not known) is lost; \`record.reason\` says how. \`record.epoch\` has begun. | within 5 s, or at the start that found it; after what the config wants was written anew
 intentwatch.test | A test. Nothing has happened. | somebody types \`intentwatch test RECEIVER\`; it passes by the filters
 `);
 

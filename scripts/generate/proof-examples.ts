@@ -61,6 +61,7 @@ export function proofEvents(
     makeEvent({
       subject: { kind: 'intent', id: subject },
       sequence: 3 + index,
+      epoch: 1,
       transition: {
         type: `intent.${outcome}`,
         status: 'filled',

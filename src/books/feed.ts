@@ -204,7 +204,10 @@ export class Feed {
       const news = due.filter((one) => {
         const before = known.get(subjectOf(one));
         const { status } = one.sighting.event.data;
-        return before === undefined || (before.epoch < place.epoch && before.state.status !== status);
+        if (before === undefined) return true;
+        // After a restore, one from before it says less than the books know: what it missed is found again under its old id.
+        const isOfNow = one.sighting.event.data.epoch >= this.#sources.subjects.epoch.begun.epoch;
+        return isOfNow && before.epoch < place.epoch && before.state.status !== status;
       });
       await takeIn(writer, { place, directory: this.#sources.directory }, news);
       for (const end of ends) await writer.close(end, this.#rules);

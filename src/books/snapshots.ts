@@ -61,6 +61,7 @@ async function readOne(
     data: {
       subject: { kind, id: subject },
       sequence: snapshot.sequence,
+      epoch: snapshot.epoch,
       status: snapshot.status,
       previousStatus: null,
       changes: [],

@@ -9,8 +9,10 @@ import type { OperationParts } from '../operations/parts.ts';
 import { connect, disconnect } from '../store/connection.ts';
 import { DirectoryStore } from '../store/directory.ts';
 import { findEmbedded } from '../store/embedded.ts';
+import { Epoch } from '../store/epoch.ts';
 import { Keys } from '../store/keys.ts';
 import { SchemaVersion } from '../store/schema-version.ts';
+import { SeenFile } from '../store/seen-file.ts';
 import { withTimeout } from '../with-timeout.ts';
 
 /** What commands about deliveries work with, on the Redis of their config. */
@@ -41,7 +43,18 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
       config,
       discoveredDirectory(COMMON, await new DirectoryStore(redis, keys).read()),
     );
-    return await use(assembleOperations(config, { redis, keys, directory, onForeign: () => undefined }));
+    // Nothing is committed here: only a daemon holds the epoch against Redis.
+    const epoch = new Epoch({
+      redis,
+      keys,
+      file: new SeenFile(config.dataDir, config.redis.prefix),
+      onRestored: () => undefined,
+      onLooked: () => undefined,
+      onFile: () => undefined,
+    });
+    return await use(
+      assembleOperations(config, { redis, keys, epoch, directory, onForeign: () => undefined }),
+    );
   } finally {
     await disconnect(redis);
   }

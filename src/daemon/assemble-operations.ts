@@ -5,6 +5,7 @@ import type { OperationParts } from '../operations/parts.ts';
 import { AnswerStore } from '../store/answers.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { ConsumerStore } from '../store/consumers.ts';
+import type { Epoch } from '../store/epoch.ts';
 import type { Keys } from '../store/keys.ts';
 import { LearnedStore } from '../store/learned.ts';
 import { SessionStore } from '../store/sessions.ts';
@@ -12,12 +13,18 @@ import type { OnForeign } from '../store/stored.ts';
 import { storesOn } from './stores.ts';
 
 /** What operations are made from. */
-type OperationAssembly = { redis: RedisClient; keys: Keys; directory: Directory; onForeign: OnForeign };
+type OperationAssembly = {
+  redis: RedisClient;
+  keys: Keys;
+  epoch: Epoch;
+  directory: Directory;
+  onForeign: OnForeign;
+};
 
 /** Constructs what the API sees and acts with, on a connection of its own. */
 export function assembleOperations(
   { retentionMs, polling }: Pick<Config, 'retentionMs' | 'polling'>,
-  { redis, keys, directory, onForeign }: OperationAssembly,
+  { redis, keys, epoch, directory, onForeign }: OperationAssembly,
 ): OperationParts {
   const learned = new LearnedStore(redis, keys, { retentionMs, onForeign });
   const model = { rules: watchRules(polling), arrivals: arrivalRule(polling) };
@@ -26,7 +33,7 @@ export function assembleOperations(
     directory,
     knowledge: () => learned.knowledge(model),
     stores: {
-      ...storesOn(redis, { keys, retentionMs, onForeign }),
+      ...storesOn(redis, { keys, retentionMs, epoch, onForeign }),
       learned,
       answers: new AnswerStore(redis, keys),
       consumers: new ConsumerStore(redis, keys),

@@ -9,6 +9,7 @@ import { Reconcile, type Upkeep } from '../queues/deliveries/reconcile.ts';
 import type { ApiParts } from '../server/api/route.ts';
 import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
+import type { Epoch } from '../store/epoch.ts';
 import { HandedQuotes } from '../store/handed-quotes.ts';
 import { HealthStore } from '../store/health.ts';
 import { Keys } from '../store/keys.ts';
@@ -57,6 +58,7 @@ export type Assembly = {
   tail: LogTail;
   adding: AddedReceiverParts;
   eventUrl: EventUrl | null;
+  epoch: Epoch;
   control: ConfigControl;
   signals: Signals;
   log: Logger;
@@ -65,12 +67,12 @@ export type Assembly = {
 
 /** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
 export function assemble(assembly: Assembly): DaemonParts {
-  const { config, connections, tail, adding, eventUrl, control, signals, log, upkeep } = assembly;
+  const { config, connections, tail, adding, eventUrl, epoch, control, signals, log, upkeep } = assembly;
   const { redis, opening, delivering, asking } = connections;
   const { retentionMs } = config;
   const keys = new Keys(config.redis.prefix);
   const onForeign: OnForeign = (found) => signals.emit('store.foreign', found);
-  const options = { keys, retentionMs, onForeign };
+  const options = { keys, retentionMs, epoch, onForeign };
   const opens = storesOn(opening, options);
   const delivers = storesOn(delivering, options);
   const { subjects, registry, tracked, plan, wallets } = storesOn(redis, options);
@@ -95,6 +97,7 @@ export function assemble(assembly: Assembly): DaemonParts {
   const delivery = assembleDelivering(config, { ...told, connections, stores, opens, directory, eventUrl });
   const reconcile = new Reconcile({
     redis,
+    epoch,
     stores: { ...stores, lease: opens.lease, dropped: delivers.dropped },
     directory,
     process: delivery.sender.id,
@@ -106,7 +109,7 @@ export function assemble(assembly: Assembly): DaemonParts {
   const chains = chainsOf(config, signals);
   const checked = { ...stores, subjects: delivers.subjects };
   const verifying = assembleVerifying({ ...told, ...chains, redis: delivering, stores: checked, learning });
-  const operations = assembleOperations(config, { redis: asking, keys, directory, onForeign });
+  const operations = assembleOperations(config, { redis: asking, keys, epoch, directory, onForeign });
   const setup = { receivers: config.receivers, options: delivery.options };
   const book = assembleBooks(config, { ...told, redis: opening, stores, directory });
   const api = { operations, tail, adding, control, setup: () => setup, books: book?.reader ?? null };

@@ -19,6 +19,7 @@ import type { RedisClient } from '../store/commands.ts';
 import { ConfirmationStore } from '../store/confirmations.ts';
 import { closeDataFolder } from '../store/data-folder.ts';
 import { EmbeddedRedis } from '../store/embedded.ts';
+import { Epoch } from '../store/epoch.ts';
 import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
 import { migrate } from '../store/migrate.ts';
@@ -26,6 +27,7 @@ import { reportTruncation } from '../store/operator-event.ts';
 import { PlanStore } from '../store/plan.ts';
 import { SchemaVersion, type SchemaVersionError } from '../store/schema-version.ts';
 import { SchemaWatch } from '../store/schema-watch.ts';
+import { SeenFile } from '../store/seen-file.ts';
 import { UnmatchedStore } from '../store/unmatched.ts';
 import { VERSION } from '../version.ts';
 import { withTimeout } from '../with-timeout.ts';
@@ -52,6 +54,7 @@ const REPORT_RETRY_MS = 10_000;
 type Shared = Omit<Connections, 'blocking' | 'waking'> & {
   tail: LogTail;
   version: SchemaVersion;
+  epoch: Epoch;
   added: AddedReceivers;
   adding: AddedReceiverParts;
 };
@@ -109,7 +112,12 @@ export class Daemon {
             signals: this.signals,
           });
     const target = () => this.#redisTarget;
-    this.#connections = new RedisConnections({ target, key: this.#keys().events, log: this.#log });
+    this.#connections = new RedisConnections({
+      target,
+      key: this.#keys().events,
+      log: this.#log,
+      onBack: () => this.#shared?.epoch.lookSoon(),
+    });
     const { monitor } = this.#connections;
     const readiness = daemonReadiness(() => this.#generation?.parts ?? null, {
       monitor,
@@ -176,6 +184,7 @@ export class Daemon {
       asking,
       tail: new LogTail(new EventLog(asking, this.#keys()), this.#connections.open('followers')),
       version: await this.#prepareSchema(redis),
+      epoch: await this.#openEpoch(redis),
       ...(await this.#newAdded(redis)),
     };
     await this.#shared.added.load();
@@ -260,6 +269,8 @@ export class Daemon {
     const changes = changesBetween(old.config, config);
     if (isEmpty(changes)) {
       shared.added.report(leftOut);
+      // Redis may hold what another process wants, or what was wanted before it went back.
+      if (syncs) await old.sync();
       return changes;
     }
     const next = await this.#generate(config, shared);
@@ -290,7 +301,7 @@ export class Daemon {
   /** All that a config decides, on connections that it shares and two of its own, on which it waits. */
   async #generate(
     config: Config,
-    { version, tail, adding, added: _, ...shared }: Shared,
+    { version, epoch, tail, adding, added: _, ...shared }: Shared,
   ): Promise<Generation> {
     const eventUrl = await eventUrlOf(config.server);
     const own = { relay: this.#connections.open('relay'), sender: this.#connections.open('sender') };
@@ -309,6 +320,7 @@ export class Daemon {
         connections,
         tail,
         adding,
+        epoch,
         eventUrl,
         control,
         signals,
@@ -347,6 +359,32 @@ export class Daemon {
     return version;
   }
 
+  /** Finds out whether Redis went back while this process did not run, before anything is committed. */
+  async #openEpoch(redis: RedisClient): Promise<Epoch> {
+    const { dataDir } = this.#config;
+    const { signals } = this;
+    const log = this.#log;
+    let isUnwritable = false;
+    const epoch = new Epoch({
+      redis,
+      keys: this.#keys(),
+      file: new SeenFile(dataDir, this.#config.redis.prefix),
+      onRestored: ({ epoch: number, fromMs, untilMs, reason }) => {
+        const [lostFrom, lostUntil] = [fromMs, untilMs].map((ms) =>
+          ms === null ? null : new Date(ms).toISOString(),
+        );
+        log.error({ epoch: number, lostFrom, lostUntil, reason }, 'redis.restored');
+      },
+      onLooked: (number) => signals.emit('epoch.looked', { epoch: number }),
+      onFile: (error) => {
+        if (error !== null && !isUnwritable) log.warn({ dataDir, error }, 'data.unwritable');
+        isUnwritable = error !== null;
+      },
+    });
+    await epoch.open({ isTruncated: (this.#embedded?.unreported.length ?? 0) > 0 });
+    return epoch;
+  }
+
   /** Ends polling: polls under way end, nothing new is asked; what was committed is still delivered. */
   async stopPolling(): Promise<void> {
     await this.#generation?.stopPolling(AbortSignal.timeout(GRACE_MS));
@@ -368,6 +406,7 @@ export class Daemon {
     clearTimeout(timer);
     this.#metrics.close();
     await withTimeout(this.#server.close(), CLOSE_MS / 4);
+    await withTimeout(this.#shared?.epoch.close() ?? Promise.resolve(), CLOSE_MS / 4);
     await withTimeout(this.#connections.close(), CLOSE_MS / 4);
     await this.#embedded?.close();
     this.#log.info('daemon.stopped');
@@ -387,8 +426,9 @@ export class Daemon {
     const lostFrom = lastWriteMs === null ? null : new Date(lastWriteMs).toISOString();
     const lostUntil = new Date(changedAtMs).toISOString();
     this.#log.error({ file, lostBytes: bytes, lostFrom, lostUntil }, 'redis.truncated');
-    const redis = this.#shared?.redis;
-    if (redis === undefined) return;
+    const { redis, epoch } = this.#shared ?? {};
+    if (redis === undefined || epoch === undefined) return;
+    epoch.noteTruncated();
     const { signal } = this.#closed;
     while (!signal.aborted) {
       try {

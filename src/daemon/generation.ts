@@ -152,6 +152,7 @@ export class Generation {
     const unverified = await handedQuotes.sync(this.config.handedQuotes);
     const wanted = wantedOf(this.config);
     await registry.sync(wanted, newest);
+    await this.#options.epoch.synchronised();
     const named = wanted.subscriptions.flatMap(({ subjects }) => subjects);
     await plan.track(named.filter((subject) => lost.includes(surfaceOf(subject))));
     if (unverified.length > 0) await plan.ask(unverified);

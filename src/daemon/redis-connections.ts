@@ -6,8 +6,13 @@ import { persistenceWarning } from '../store/persistence.ts';
 import { RedisMonitor } from '../store/redis-monitor.ts';
 import { checkRedis, isOff } from '../store/startup-checks.ts';
 
-/** What connections are made with. `target` is asked for each, as the embedded Redis starts first. */
-type RedisConnectionsOptions = { target: () => RedisTarget; key: string; log: Logger };
+/** What connections are made with. `target` is asked for each, as the embedded Redis starts first; `onBack`: Redis answers again. */
+type RedisConnectionsOptions = {
+  target: () => RedisTarget;
+  key: string;
+  log: Logger;
+  onBack: () => void;
+};
 
 /** A Redis that cannot be used, with every reason. */
 class UnusableRedisError extends Error {
@@ -25,7 +30,7 @@ export class RedisConnections {
   #closing = false;
 
   constructor(options: RedisConnectionsOptions) {
-    const { target, key, log } = options;
+    const { target, key, log, onBack } = options;
     this.#options = options;
     this.monitor = new RedisMonitor({
       key,
@@ -33,7 +38,10 @@ export class RedisConnections {
       onAway: (role, reason) => {
         if (!this.#closing) log.warn({ role, reason }, 'redis.away');
       },
-      onBack: (role) => log.info({ role }, 'redis.back'),
+      onBack: (role) => {
+        log.info({ role }, 'redis.back');
+        onBack();
+      },
       onPersistence: (persistence) => {
         const warning = persistenceWarning(persistence);
         if (warning === null) log.info(persistence, 'redis.persistent');

@@ -3,6 +3,7 @@ import { CheckStore } from '../store/checks.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { DeliveryStore } from '../store/deliveries.ts';
 import { DroppedStore } from '../store/dropped.ts';
+import type { Epoch } from '../store/epoch.ts';
 import { EventLog } from '../store/event-log.ts';
 import type { HandedQuotes } from '../store/handed-quotes.ts';
 import type { HealthStore } from '../store/health.ts';
@@ -36,15 +37,15 @@ export type DaemonStores = {
 };
 
 /** How stores read what is there: `onForeign` is told of each entry of another shape. */
-export type StoreOptions = { keys: Keys; retentionMs: number; onForeign: OnForeign };
+export type StoreOptions = { keys: Keys; retentionMs: number; epoch: Epoch; onForeign: OnForeign };
 
 /** The stores that one connection serves. Which of them a part gets decides what it waits behind. */
 export type Stores = ReturnType<typeof storesOn>;
 
 /** Constructs the stores of one connection. */
-export function storesOn(redis: RedisClient, { keys, retentionMs, onForeign }: StoreOptions) {
+export function storesOn(redis: RedisClient, { keys, retentionMs, epoch, onForeign }: StoreOptions) {
   const kept = { retentionMs, onForeign };
-  const subjects = new SubjectStore(redis, keys, kept);
+  const subjects = new SubjectStore(redis, keys, { ...kept, epoch });
   return {
     lease: new RelayLease(redis, keys, onForeign),
     events: new EventLog(redis, keys),

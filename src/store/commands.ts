@@ -75,6 +75,9 @@ declare module 'ioredis' {
     iwEndCheck(...keysAndArgs: string[]): Result<string, Context>;
     iwReopenLeft(...keysAndArgs: string[]): Result<number, Context>;
     iwTrimChecks(...keysAndArgs: string[]): Result<number, Context>;
+    iwLookEpoch(...keysAndArgs: string[]): Result<string[], Context>;
+    iwBeginEpoch(...keysAndArgs: string[]): Result<number, Context>;
+    iwEndEpoch(...keysAndArgs: string[]): Result<number, Context>;
     iwReport(...keysAndArgs: string[]): Result<number, Context>;
     iwReadLog(...keysAndArgs: string[]): Result<[LogRow[], 0 | 1], Context>;
     iwReadPlaces(...keysAndArgs: string[]): Result<string[][], Context>;

@@ -8,7 +8,7 @@ const OTHERS = 0o077;
 
 /** The files of the daemon and of its Redis in `dataDir`. Sockets are made anew at each start. */
 const OWN_FILE =
-  /^((daemon|redis-server)\.(lock|pid)|redis-written\.json(\.new)?|dump\.rdb|temp-.*\.(rdb|aof)|books\.sqlite(-wal|-shm|-journal)?|\.intentwatch-folder)$/;
+  /^((daemon|redis-server)\.(lock|pid)|redis-written\.json(\.new)?|redis-seen\.[a-z0-9-]+\.json(\.\d+\.new)?|dump\.rdb|temp-.*\.(rdb|aof)|books\.sqlite(-wal|-shm|-journal)?|\.intentwatch-folder)$/;
 
 const REDIS_FILE = /^(appendonly\.aof\.|temp-)/;
 

@@ -210,7 +210,7 @@ export class Keys {
     return `${this.root}:receivers`;
   }
 
-  /** hash: the newest config: digest, generation. */
+  /** hash: the newest config: its digest, and `generation`, the revision that counts what was synchronised. */
   get config(): string {
     return `${this.root}:config`;
   }
@@ -296,6 +296,14 @@ export class Keys {
   /** string: the newest entry of the event log that was trimmed. For ever. */
   get trimmed(): string {
     return `${this.root}:events:trimmed`;
+  }
+
+  /**
+   * hash: the epoch of the data, which a restore makes larger, and how far it was counted (see store/epoch.ts). Scripts find it
+   * by the name of the log. For ever.
+   */
+  get epoch(): string {
+    return `${this.events}:epoch`;
   }
 
   /** string: names this event log, so that a cursor of one that was lost is known as such. For ever. */

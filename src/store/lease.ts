@@ -40,6 +40,11 @@ export class FencedLease {
     this.#token = '';
   }
 
+  /** Whether this process held it when it was asked for last. */
+  get isHolder(): boolean {
+    return this.#token !== '';
+  }
+
   /** Whether any process holds it now. */
   async isHeld(): Promise<boolean> {
     return (await this.#redis.exists(this.#keys.lease)) === 1;

@@ -1,5 +1,5 @@
 import type { Event } from '../domain/events/event.ts';
-import { eventId } from '../domain/events/make-event.ts';
+import { eventId } from '../domain/events/event-id.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Truncation } from './append-only.ts';
 import type { RedisClient } from './commands.ts';
@@ -21,7 +21,7 @@ export function operatorSubject(kind: OperatorEventParts['kind'], name: string):
   return `${kind}:${name}`;
 }
 
-/** An operator's event as JSON, with its id, its sequence and the state before left for a script to fill in. */
+/** An operator's event as JSON, with its id, its sequence, its epoch and the state before left for a script to fill in. */
 export function operatorEventTemplate({ kind, name, word, nowMs, record }: OperatorEventParts): string {
   const event: Event = {
     id: '%ID%',
@@ -30,6 +30,7 @@ export function operatorEventTemplate({ kind, name, word, nowMs, record }: Opera
     data: {
       subject: { kind, id: operatorSubject(kind, name) },
       sequence: 0,
+      epoch: 0,
       status: word,
       previousStatus: '%FROM%',
       changes: ['status'],
@@ -38,7 +39,7 @@ export function operatorEventTemplate({ kind, name, word, nowMs, record }: Opera
       detectionDelaySeconds: null,
     },
   };
-  return JSON.stringify(event).replace('"sequence":0', '"sequence":%SEQ%');
+  return JSON.stringify(event).replace('"sequence":0,"epoch":0', '"sequence":%SEQ%,"epoch":%EPOCH%');
 }
 
 /** Where operator events about the daemon itself are written. */

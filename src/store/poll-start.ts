@@ -151,6 +151,7 @@ export async function takePoll(
     promised,
     asked,
   ] = read;
+  subjects.epoch.noteCommits(asOf);
   const known = subjects.known(subject, { snapshot, claims, looked, promised });
   const quote = handed ? await handedQuotes.read(subject, handed, verdict) : null;
   return {

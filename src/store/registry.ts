@@ -100,11 +100,31 @@ export class Registry {
     const named = new Set(roots.values());
     const unwanted = stored.map(([root]) => root).filter((root) => !roots.has(root) && !stays.has(root));
     for (const chunk of chunks(unwanted, CHUNK)) await this.#unwant(chunk, named);
-    await this.#redis.hincrby(this.#keys.config, 'generation', 1);
-    await this.#redis.hset(this.#keys.config, 'digest', wanted.digest);
+    await this.#noteNewest(wanted.digest);
     const isContinued = new Set(continued.map(({ root }) => root));
     const missing = [...roots].filter(([root]) => !known.has(root) && !isContinued.has(root));
-    await this.#want(missing.map(([root, subject]) => ({ root, subject, at: '', from: '' })));
+    const { epoch } = this.#subjects;
+    await this.#want(
+      missing.map(([root, subject]) => ({ root, subject, at: String(epoch.startOf(root) ?? ''), from: '' })),
+    );
+    epoch.starts = new Map([...known, ...(await this.#startsOf(missing.map(([root]) => root)))]);
+  }
+
+  /** Makes a config the newest that any process runs. */
+  async #noteNewest(digest: string): Promise<void> {
+    const { config } = this.#keys;
+    const revision = await this.#redis.hincrby(config, 'generation', 1);
+    await this.#redis.hset(config, 'digest', digest);
+    this.#subjects.epoch.noteRevision(revision, digest);
+  }
+
+  async #startsOf(roots: readonly string[]): Promise<[string, number][]> {
+    const found: [string, number][] = [];
+    for (const chunk of chunks(roots, CHUNK)) {
+      const starts = await this.#redis.hmget(this.#keys.wanted, ...chunk);
+      for (const [index, root] of chunk.entries()) found.push([root, Number(starts[index])]);
+    }
+    return found;
   }
 
   /** The roots of the config that was synced last, with the receivers that they count for. */

@@ -38,6 +38,11 @@ export class RelayLease {
     await this.#lease.release();
   }
 
+  /** Whether this process relays, as far as it knows. */
+  get isHolder(): boolean {
+    return this.#lease.isHolder;
+  }
+
   /** Whether any process relays now. */
   async isHeld(): Promise<boolean> {
     return this.#lease.isHeld();

@@ -10,6 +10,7 @@ import { asSubjectId, eventKind, type SubjectId } from '../domain/subjects/subje
 import { openTransfer } from '../domain/transfers/open-transfer.ts';
 import type { CheckEnding } from './checks.ts';
 import type { RedisClient } from './commands.ts';
+import type { Epoch } from './epoch.ts';
 import type { Keys } from './keys.ts';
 import { openText } from './open-transfers.ts';
 import { parseMember } from './plan-members.ts';
@@ -52,7 +53,7 @@ export type Commit = {
  * `committed` once for what is stored, also where a client library has sent it twice; `already` where another commit has made
  * the very same. `gone` and `taken` only where a check was to end.
  */
-export type CommitResult = { outcome: z.infer<typeof COMMIT_OUTCOME>; commit: string };
+export type CommitResult = { outcome: Exclude<z.infer<typeof COMMIT_OUTCOME>, 'behind'>; commit: string };
 
 /** The registry of subjects: snapshots and claims. */
 export class SubjectStore {
@@ -62,10 +63,17 @@ export class SubjectStore {
   readonly #keys: Keys;
   readonly #retentionMs: number;
   readonly #onForeign: OnForeign;
+  /** The epoch of the data. */
+  readonly epoch: Epoch;
   #trimCursor = '0';
   #countCursor = '0';
 
-  constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number; onForeign?: OnForeign }) {
+  constructor(
+    redis: RedisClient,
+    keys: Keys,
+    options: { retentionMs: number; epoch: Epoch; onForeign?: OnForeign },
+  ) {
+    this.epoch = options.epoch;
     this.entries = new SubjectEntries(redis, keys);
     this.#redis = redis;
     this.#keys = keys;
@@ -208,13 +216,14 @@ export class SubjectStore {
     const { subject, snapshot, event, unconfirmed } = commit;
     const { counted, open } = countOf(subject, snapshot ?? commit.standing ?? null);
     const keys = this.#keys;
+    const epoch = event?.event.data.epoch ?? this.epoch.begun.epoch;
     const meta = event && {
       id: event.event.id,
       updatedAt: event.updatedAt ?? false,
       first: event.first,
       roots: event.roots ?? false,
     };
-    const [outcome, number] = await this.#redis.iwCommit(
+    const [outcome, number, entry] = await this.#redis.iwCommit(
       keys.subject(subject),
       keys.claims(subject),
       keys.commit,
@@ -247,8 +256,17 @@ export class SubjectStore {
       open,
       commit.check === undefined ? '' : JSON.stringify(commit.check),
       randomUUID(),
+      String(epoch),
+      String(this.epoch.commits),
     );
-    return { outcome: COMMIT_OUTCOME.parse(outcome), commit: number };
+    const done = COMMIT_OUTCOME.parse(outcome);
+    if (done === 'behind') {
+      // As for an answer that others have overtaken: the next poll starts from what Redis has.
+      this.epoch.lookSoon();
+      return { outcome: 'superseded', commit: number };
+    }
+    if (done === 'committed') this.epoch.noteCommit(epoch, { commits: Number(number), entry });
+    return { outcome: done, commit: number };
   }
 
   /** Gives a subject claims that its next poll serves, and has it polled. True when one was new. */
@@ -311,7 +329,7 @@ function countOf(subject: SubjectId, snapshot: SnapshotDraft | null): { counted:
   return { counted, open: openText(openTransfer(subject, snapshot)) };
 }
 
-const COMMIT_OUTCOME = z.enum(['committed', 'already', 'superseded', 'gone', 'taken']);
+const COMMIT_OUTCOME = z.enum(['committed', 'already', 'superseded', 'gone', 'taken', 'behind']);
 
 function claimsArgument(claims: readonly Claim[]): string {
   return JSON.stringify(
@@ -361,6 +379,9 @@ function parseSnapshot(fields: { [field: string]: string }): {
     pendingSince: readMember(shape.pendingSince, fields.pendingSince),
     flags: readMember(shape.flags, fields.flags) ?? [],
     former: [],
+    // Of marks that cannot be read, each may have been reported.
+    emitted: readMember(shape.emitted, fields.emitted) ?? ['.1'],
+    epoch: readMember(shape.epoch, fields.epoch) ?? 1,
     unconfirmed: null,
     told,
     salvaged: true,

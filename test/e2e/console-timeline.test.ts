@@ -5,6 +5,7 @@ import { Keys } from '../../src/store/keys.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { startBrowser, watchedPage } from '../support/browser.ts';
 import { testPrefix } from '../support/daemon.ts';
+import { firstEpoch } from '../support/epoch.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
 import { needs, PARTS } from '../support/optional-parts.ts';
@@ -35,7 +36,7 @@ async function desk({ later, started }: ReturnType<typeof opening>): Promise<str
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
   const keys = new Keys(config.prefix);
-  const subjects = new SubjectStore(redis, keys, { retentionMs: 3_600_000 });
+  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), retentionMs: 3_600_000 });
   for (let sequence = 1; sequence <= 60; sequence += 1) {
     const id = `evt_${String(sequence).padStart(40, '0')}`;
     const record = { id: INTENT, type: 'intent', status: 'pending', step: sequence };
@@ -43,6 +44,7 @@ async function desk({ later, started }: ReturnType<typeof opening>): Promise<str
     const data = {
       subject: { kind: 'intent', id: INTENT },
       sequence,
+      epoch: 1,
       status: 'pending',
       previousStatus: sequence === 1 ? null : 'pending',
       changes: ['step'],

@@ -8,6 +8,7 @@ import { Keys } from '../../src/store/keys.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { startDaemon, type TestConfig, testPrefix } from '../support/daemon.ts';
+import { firstEpoch } from '../support/epoch.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
@@ -220,7 +221,11 @@ test('one that was removed stays so, though another process starts that has read
   const receivers = [{ ...made, events: ['*'] }];
   const addedReceivers = new Set(['made']);
   const wanted = { digest: '', receivers, addedReceivers, routes: [], subscriptions: [] };
-  const registry = new Registry(redis, keys, new SubjectStore(redis, keys, { retentionMs: 60_000 }));
+  const registry = new Registry(
+    redis,
+    keys,
+    new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), retentionMs: 60_000 }),
+  );
   await store.put({ ...made, events: ['*'] }, { sealed: 'x', as: 'new', before: null });
   await registry.sync(wanted, '0-0');
   expect(await registry.receivers()).toMatchObject([{ name: 'made', removed: false }]);

@@ -21,6 +21,7 @@ import { RelayLease } from '../../src/store/relay-lease.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { DAY_MS, FIRST_MS, type Told, toldEvent } from '../support/books-stage.ts';
 import { testPrefix } from '../support/daemon.ts';
+import { firstEpoch } from '../support/epoch.ts';
 import { opening } from '../support/opening.ts';
 
 const { later } = opening();
@@ -36,7 +37,7 @@ async function stage({ retentionMs = 400 * DAY_MS } = {}) {
   later(() => database.close());
   await prepareTables(database);
   const kept = { retentionMs: DAY_MS };
-  const subjects = new SubjectStore(redis, keys, kept);
+  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), ...kept });
   const events = new EventLog(redis, keys);
   const sources = {
     events,
@@ -128,6 +129,28 @@ test('says that a Redis was set back behind the cursor, and takes in what it mak
   expect(await count('books_events')).toBe(4);
 });
 
+test('goes on from what it knew of a transfer whose snapshot went back with Redis', async () => {
+  const { redis, keys, subjects, events, feed, append, count, report } = await stage();
+  const subject = await storeHistory({ redis, subjects }, 1);
+  const filled = told(1, 2, 'filled', 95_000);
+  await append(told(1, 1, 'pending', 1_000), filled);
+  const one = feed();
+  await one.round(NOW_MS);
+  const before = await report('2026-11-23');
+  await redis.xdel(keys.events, await events.newest());
+  subjects.epoch.noteTruncated();
+  await subjects.epoch.look();
+  expect((await one.round(NOW_MS)).broke?.kind).toBe('lost');
+  await one.round(NOW_MS + 60_000);
+  expect(subject).toBe(toldEvent(filled).data.subject.id);
+  expect((await report('2026-11-23')).balances).toEqual(before.balances);
+  // It is found again under its old id.
+  await append({ ...filled, seenMs: 99_000 });
+  await one.round(NOW_MS + 120_000);
+  expect(await count('books_events')).toBe(2);
+  expect((await report('2026-11-23')).balances).toEqual(before.balances);
+});
+
 test('says that events left the log before they were read', async () => {
   const { events, feed, append, report } = await stage();
   await append(told(1, 1, 'pending', 1_000));
@@ -157,6 +180,7 @@ async function storeHistory(
     snapshot: {
       version: 1,
       sequence: 0,
+      epoch: 1,
       status: 'pending',
       updatedAt: Math.floor(FIRST_MS / 1_000) - 3_600,
       record,
@@ -165,6 +189,7 @@ async function storeHistory(
       pendingSince: Math.floor(FIRST_MS / 1_000) - 3_600,
       flags: [],
       former: [],
+      emitted: [],
       unconfirmed: null,
     },
   });

@@ -19,6 +19,7 @@ import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { DAY_MS, toldEvent } from '../support/books-stage.ts';
 import { testPrefix } from '../support/daemon.ts';
+import { firstEpoch } from '../support/epoch.ts';
 import { eventually } from '../support/eventually.ts';
 import { Mailbox } from '../support/mailbox.ts';
 import { opening } from '../support/opening.ts';
@@ -35,7 +36,7 @@ async function stage() {
   const file = join(folder, 'books.sqlite');
   const database = openSqlite(file);
   const kept = { retentionMs: 30 * DAY_MS };
-  const subjects = new SubjectStore(redis, keys, kept);
+  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), ...kept });
   const sources = {
     events: new EventLog(redis, keys),
     subjects,

@@ -18,6 +18,7 @@ import { Registry } from '../../src/store/registry.ts';
 import { type Known, SubjectStore } from '../../src/store/subjects.ts';
 import { commitParts } from '../support/commit-parts.ts';
 import { testPrefix } from '../support/daemon.ts';
+import { firstEpoch } from '../support/epoch.ts';
 import { logEntries } from '../support/log-entries.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
@@ -36,7 +37,7 @@ let parts: CommitParts;
 beforeEach(() => {
   redis = connect({ kind: 'server', url: inject('redisUrl') });
   keys = new Keys(testPrefix());
-  subjects = new SubjectStore(redis, keys, { retentionMs: 60_000 });
+  subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), retentionMs: 60_000 });
   registry = new Registry(redis, keys, subjects);
   parts = commitParts(redis, keys, { subjects, plan: new PlanStore(redis, keys) });
 });
@@ -226,6 +227,55 @@ describe('who an event is for', () => {
     const late = await take(record('filled', T0 + 1), { nowMs: T0_MS, claims: [other], asOf });
     expect(late.outcome).toBe('superseded');
     expect(await eventTypes()).toEqual(['intent.pending', 'audience']);
+  });
+});
+
+describe('a Redis that went back', () => {
+  test('takes nothing, claims included, until its next epoch is synchronised', async () => {
+    const { epoch } = subjects;
+    await epoch.look();
+    const claim = await want('s', INTENT);
+    await take(record('pending', T0), { nowMs: T0_MS });
+    const before = await Promise.all(
+      [keys.subject(INTENT), keys.claims(INTENT), keys.epoch].map((key) => redis.dumpBuffer(key)),
+    );
+    await take(record('filled', T0 + 1), { nowMs: T0_MS });
+    const [snapshot, claims, counted] = before;
+    await redis.set(keys.commit, '1');
+    for (const [key, dump] of [
+      [keys.subject(INTENT), snapshot],
+      [keys.claims(INTENT), claims],
+      [keys.epoch, counted],
+    ] as const)
+      await redis.restore(key, 0, dump ?? '', 'REPLACE');
+    await redis.xdel(keys.events, (await log()).at(-1)?.id ?? '');
+    const due = new Promise<void>((resolve) => epoch.onLookDue(resolve));
+    const other = { ...claim, root: `other|${INTENT}` };
+    expect((await take(record('settled', T0 + 2), { nowMs: T0_MS, claims: [other] })).outcome).toBe(
+      'superseded',
+    );
+    await due;
+    expect(await redis.hexists(keys.claims(INTENT), other.root)).toBe(0);
+
+    expect((await epoch.look()).behind).toMatchObject({ epoch: 2 });
+    expect((await take(record('filled', T0 + 1), { nowMs: T0_MS })).outcome).toBe('superseded');
+    await epoch.synchronised();
+    expect((await take(record('filled', T0 + 1), { nowMs: T0_MS })).outcome).toBe('changed');
+    const filled = (await log()).flatMap((entry) => (entry.kind === 'event' ? [entry.event] : [])).at(-1);
+    expect(filled?.data).toMatchObject({ epoch: 2, sequence: 2, status: 'filled' });
+  });
+
+  test('an answer that was asked for before it went back is superseded in the new epoch', async () => {
+    const { epoch } = subjects;
+    await epoch.look();
+    await want('s', INTENT);
+    await take(record('pending', T0), { nowMs: T0_MS });
+    const { asOf } = await look(INTENT);
+    epoch.noteTruncated();
+    await epoch.look();
+    await epoch.synchronised();
+    await take(record('filled', T0 + 2), { nowMs: T0_MS });
+    expect((await take(record('pending', T0 + 3), { nowMs: T0_MS, asOf })).outcome).toBe('superseded');
   });
 });
 

@@ -102,6 +102,7 @@ function emitEverything(signals: Signals): void {
         data: {
           subject: { kind: 'intent', id: 'intent:0x01' },
           sequence: 1,
+          epoch: 1,
           status: 'filled',
           previousStatus: 'pending',
           changes: word === 'filled' ? ['status'] : [],

@@ -18,6 +18,7 @@ import type { ForeignEntry } from '../../src/store/stored.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { deliveryStage, ROOT } from '../support/delivery-stage.ts';
+import { firstEpoch } from '../support/epoch.ts';
 import { holdTimers } from '../support/held-timers.ts';
 import { Hook } from '../support/hook.ts';
 import { appendEvents, madeEventId } from '../support/log-entries.ts';
@@ -85,7 +86,7 @@ const WANTED: Wanted = {
 /** A registry that has synced the config, with the subjects it names. */
 async function registry(): Promise<{ registry: Registry; subjects: SubjectStore }> {
   const { onForeign } = options();
-  const subjects = new SubjectStore(redis, keys, options());
+  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), ...options() });
   const made = new Registry(redis, keys, subjects, onForeign);
   await made.sync(WANTED, '0-0');
   return { registry: made, subjects };

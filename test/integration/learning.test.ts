@@ -27,6 +27,8 @@ const SNAPSHOT: Snapshot = {
   flags: [],
   unconfirmed: null,
   former: [],
+  emitted: [],
+  epoch: 1,
   told: true,
 };
 

@@ -65,6 +65,7 @@ function eventOf(number: number): RenderedEvent {
     data: {
       subject: { kind: 'intent', id: `intent:${hash}` },
       sequence: 2,
+      epoch: 1,
       status: 'filled',
       previousStatus: 'pending',
       changes: ['status'],

@@ -18,6 +18,7 @@ const EVENT: RenderedEvent = {
   data: {
     subject: { kind: 'intent', id: `intent:${HASH}` },
     sequence: 3,
+    epoch: 1,
     status: 'filled',
     previousStatus: 'pending',
     changes: ['status'],

@@ -23,6 +23,7 @@ const EVENT: RenderedEvent = {
   data: {
     subject: { kind: 'intent', id: `intent:0x${'ab'.repeat(32)}` },
     sequence: 3,
+    epoch: 1,
     status: 'filled',
     previousStatus: 'pending',
     changes: ['status', 'destinationTx'],

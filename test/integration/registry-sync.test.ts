@@ -6,6 +6,7 @@ import { Registry, type Wanted } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { cutClient } from '../support/cut-client.ts';
 import { testPrefix } from '../support/daemon.ts';
+import { firstEpoch } from '../support/epoch.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
@@ -47,7 +48,11 @@ test('a receiver that comes back is never there before the subscriptions that na
     const keys = new Keys(testPrefix());
     const { client, sent } = cutClient(redis, cutAt);
     const registryOn = (one: typeof redis) =>
-      new Registry(one, keys, new SubjectStore(one, keys, { retentionMs: 60_000 }));
+      new Registry(
+        one,
+        keys,
+        new SubjectStore(one, keys, { epoch: firstEpoch(one, keys), retentionMs: 60_000 }),
+      );
     const registry = registryOn(redis);
     await registry.sync(wantedOf(['backend']), '0-0');
     await registry.sync(wantedOf([]), '0-0');

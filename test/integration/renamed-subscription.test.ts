@@ -9,6 +9,7 @@ import { Registry, type Wanted } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { cutClient } from '../support/cut-client.ts';
 import { type TestConfig, testPrefix } from '../support/daemon.ts';
+import { firstEpoch } from '../support/epoch.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
 import { reloadable } from '../support/reloadable.ts';
@@ -191,7 +192,11 @@ test('a sync that is cut off at any command and done again ends like one that wa
     const keys = new Keys(testPrefix());
     const { client: cut, sent } = cutClient(redis, cutAt);
     const registryOn = (client: typeof redis) =>
-      new Registry(client, keys, new SubjectStore(client, keys, { retentionMs: 60_000 }));
+      new Registry(
+        client,
+        keys,
+        new SubjectStore(client, keys, { epoch: firstEpoch(client, keys), retentionMs: 60_000 }),
+      );
     await registryOn(redis).sync(wantedOf('old', ['backend']), '0-0');
     const startMs = await redis.hget(keys.wanted, `old|${wallet}`);
     while ((await redisTimeMs(redis)) === Number(startMs));
@@ -223,7 +228,7 @@ function registryStage() {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
   const keys = new Keys(testPrefix());
-  const subjects = new SubjectStore(redis, keys, { retentionMs: 60_000 });
+  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), retentionMs: 60_000 });
   const registry = new Registry(redis, keys, subjects);
   const [wallet, transfer] = [asSubjectId(`wallet:${WALLET}`), asSubjectId(`intent:${ONE}`)];
   const claimOf = async (name: string): Promise<Claim> => {

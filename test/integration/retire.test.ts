@@ -9,6 +9,7 @@ import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { commitParts } from '../support/commit-parts.ts';
 import { testPrefix } from '../support/daemon.ts';
+import { firstEpoch } from '../support/epoch.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
 const WALLET = walletId('0x1111111111111111111111111111111111111111');
@@ -25,7 +26,7 @@ let parts: CommitParts;
 beforeEach(() => {
   redis = connect({ kind: 'server', url: inject('redisUrl') });
   keys = new Keys(testPrefix());
-  subjects = new SubjectStore(redis, keys, { retentionMs: 60_000 });
+  subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), retentionMs: 60_000 });
   registry = new Registry(redis, keys, subjects);
   plan = new PlanStore(redis, keys);
   parts = commitParts(redis, keys, { subjects, plan });

@@ -209,6 +209,7 @@ describe('/api/v1/events/{id}', () => {
     data: {
       subject: { kind: 'intent', id: 'intent:0xab' },
       sequence: 1,
+      epoch: 1,
       status: 'filled',
       previousStatus: null,
       changes: [],

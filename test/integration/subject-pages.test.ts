@@ -9,6 +9,7 @@ import { ReplayStore } from '../../src/store/replays.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { callApi } from '../support/api-stage.ts';
 import { type TestConfig, testPrefix } from '../support/daemon.ts';
+import { firstEpoch } from '../support/epoch.ts';
 import { Hook } from '../support/hook.ts';
 import { logEntries } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
@@ -55,7 +56,7 @@ async function desk(receiverCount: number) {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(redis));
   const keys = new Keys(config.prefix);
-  const subjects = new SubjectStore(redis, keys, { retentionMs: HOUR_MS });
+  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), retentionMs: HOUR_MS });
   const get = async (path: string) => callApi(daemon.url, { path, token: null });
   return {
     keys,
@@ -74,6 +75,7 @@ async function desk(receiverCount: number) {
         data: {
           subject: { kind: 'intent', id: subject },
           sequence,
+          epoch: 1,
           status: 'pending',
           previousStatus: sequence === 1 ? null : 'pending',
           changes: ['step'],

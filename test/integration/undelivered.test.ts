@@ -8,6 +8,7 @@ import { connect, disconnect } from '../../src/store/connection.ts';
 import { receiverText } from '../../src/store/definitions.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { testPrefix } from '../support/daemon.ts';
+import { firstEpoch } from '../support/epoch.ts';
 import { opening } from '../support/opening.ts';
 
 const { later } = opening();
@@ -32,7 +33,13 @@ async function stage({ dead, waiting = 0 }: { dead: number; waiting?: number }) 
   later(() => disconnect(redis));
   const keys = new Keys(testPrefix());
   const onForeign = (): void => undefined;
-  const parts = assembleOperations(CONFIG, { redis, keys, directory: COMMON, onForeign });
+  const parts = assembleOperations(CONFIG, {
+    redis,
+    keys,
+    epoch: firstEpoch(redis, keys),
+    directory: COMMON,
+    onForeign,
+  });
   const name = 'backend';
   await redis.hset(
     keys.receivers,

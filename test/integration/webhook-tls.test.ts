@@ -62,6 +62,7 @@ const EVENT: RenderedEvent = {
   data: {
     subject: { kind: 'intent', id: 'intent:0xab' },
     sequence: 1,
+    epoch: 1,
     status: 'filled',
     previousStatus: null,
     changes: [],

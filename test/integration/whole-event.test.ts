@@ -5,6 +5,7 @@ import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { startDaemon } from '../support/daemon.ts';
 import { deliveryStage, HOUR_MS, ROOT } from '../support/delivery-stage.ts';
+import { firstEpoch } from '../support/epoch.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { Mailbox } from '../support/mailbox.ts';
@@ -57,6 +58,9 @@ const WHOLE: Event = {
     ...MADE.data,
     record: { ...MADE.data.record, ...SENT },
     changes: ['status', 'changed-member', 'error'],
+    // Nothing is committed in another epoch than that of the data.
+    epoch: 1,
+    afterRestore: true,
     before: { 'changed-member': 'what it was' },
     promised: PROMISED,
     fundedAt: 1_763_638_200,
@@ -87,6 +91,7 @@ const TOLD: Readonly<Record<keyof RenderedEvent | keyof RenderedEvent['data'], T
   data: null,
   subject: { mails: WHOLE.data.subject.id },
   sequence: { mails: `number ${WHOLE.data.sequence} of its subject` },
+  epoch: null,
   status: { everywhere: String(WHOLE.data.status) },
   previousStatus: { everywhere: String(WHOLE.data.previousStatus) },
   changes: { everywhere: String(WHOLE.data.changes[0]) },
@@ -97,6 +102,7 @@ const TOLD: Readonly<Record<keyof RenderedEvent | keyof RenderedEvent['data'], T
   truncated: null,
   skipped: { everywhere: 'A usual step before it was not seen.' },
   regression: { everywhere: 'The status moved backward.' },
+  afterRestore: { everywhere: 'It may have come before, under another id: Redis went back.' },
   expectedBy: {
     everywhere: `by 2026-11-20 10:00:00 UTC (${Math.round(100 * (WHOLE.data.expectedBy?.probability ?? 0))} %)`,
   },
@@ -172,7 +178,7 @@ test('an event with every member of its schema goes through commit, log and rela
   const attempted: (string | null)[] = [];
   signals.on('delivery.attempted', ({ subject }) => attempted.push(subject));
 
-  await new SubjectStore(redis, keys, { retentionMs: HOUR_MS }).commit({
+  await new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), retentionMs: HOUR_MS }).commit({
     subject: asSubjectId(WHOLE.data.subject.id),
     asOf: '0',
     token: WHOLE.id,

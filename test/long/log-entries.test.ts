@@ -12,6 +12,7 @@ import { SetAside } from '../../src/store/set-aside.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { configYaml, startDaemon } from '../support/daemon.ts';
 import { type DeliveryStage, deliveryStage, HOUR_MS, ROOT } from '../support/delivery-stage.ts';
+import { firstEpoch } from '../support/epoch.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { appendEvents, madeEventId } from '../support/log-entries.ts';
@@ -31,6 +32,7 @@ const WHOLE: Event = {
   data: {
     subject: { kind: 'intent', id: SUBJECT },
     sequence: 7,
+    epoch: 1,
     status: 'refunded',
     previousStatus: 'pending',
     changes: ['status', 'steps[0].status'],
@@ -67,6 +69,7 @@ async function addReadable({ stage }: Running, sequence: number): Promise<string
   const made = {
     subject: SUBJECT,
     sequence,
+    epoch: 1,
     root: ROOT,
     atMs: (await redisTimeMs(stage.redis)) + 60_000 + sequence,
   };
@@ -91,7 +94,7 @@ async function intentwatch({ stage }: Running, ...args: string[]): Promise<strin
 test('an event with every member set reaches a receiver as it was committed', async () => {
   const run = await running();
   const { redis, keys } = run.stage;
-  const subjects = new SubjectStore(redis, keys, { retentionMs: HOUR_MS });
+  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), retentionMs: HOUR_MS });
   await subjects.commit({
     subject: asSubjectId(SUBJECT),
     asOf: '0',

@@ -231,6 +231,8 @@ describe('the next poll', () => {
             pendingSince: null,
             flags: [],
             former: [],
+            emitted: [],
+            epoch: 1,
             unconfirmed: null,
             told: true,
           };

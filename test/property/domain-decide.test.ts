@@ -348,7 +348,7 @@ describe('the id of an event', () => {
     previousStatus: fc.option(fc.constantFrom('pending')),
   });
 
-  test('is another exactly where sequence, type or record is another', () => {
+  test('is another exactly where type or record is another, whatever the sequence', () => {
     const seen = { same: 0, other: 0 };
     fc.assert(
       fc.property(facts, facts, (one, other) => {
@@ -357,6 +357,7 @@ describe('the id of an event', () => {
             makeEvent({
               subject: { kind: 'gasless', id: SUBJECT },
               sequence,
+              epoch: 1,
               transition: {
                 type,
                 status: 'x',
@@ -370,10 +371,7 @@ describe('the id of an event', () => {
               nowMs,
             }),
         );
-        const isSame =
-          one.sequence === other.sequence &&
-          one.type === other.type &&
-          canonicalJson(one.content) === canonicalJson(other.content);
+        const isSame = one.type === other.type && canonicalJson(one.content) === canonicalJson(other.content);
         seen[isSame ? 'same' : 'other'] += 1;
         expect(first?.id === second?.id).toBe(isSame);
       }),

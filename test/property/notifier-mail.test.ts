@@ -72,6 +72,7 @@ const events: fc.Arbitrary<RenderedEvent> = fc.record({
   data: fc.record({
     subject: fc.record({ kind: fc.oneof(text, fc.constantFrom('intent', 'vault', 'upstream')), id: text }),
     sequence: fc.nat(),
+    epoch: fc.constant(1),
     status: fc.option(text),
     previousStatus: fc.option(text),
     changes: fc.array(text, { maxLength: 3 }),

@@ -24,6 +24,7 @@ test('every secret among several verifies any event, whatever texts it holds, an
         data: {
           subject: { kind: 'intent', id: 'intent:0xab' },
           sequence: 1,
+          epoch: 1,
           status: 'filled',
           previousStatus: null,
           changes: [],

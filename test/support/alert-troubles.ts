@@ -6,6 +6,7 @@ import {
   DELIVERED,
   DISPUTED,
   delays,
+  EPOCH,
   FAILING,
   FOREIGN,
   GAPS,
@@ -56,6 +57,7 @@ export const TROUBLES: Record<string, { differs: Series; afterMinutes: number }>
   IntentwatchConfigReloadFailed: { differs: { [RELOADED]: '1x30 0x90' }, afterMinutes: 33 },
   IntentwatchLargeRemoval: { differs: { [LARGE_REMOVAL]: '0x30 4x90' }, afterMinutes: 33 },
   IntentwatchRedisNotPersistent: { differs: { [PERSISTENT]: '0x120' }, afterMinutes: 2 },
+  IntentwatchRedisWentBack: { differs: { [EPOCH]: '1x30 2x90' }, afterMinutes: 32 },
   IntentwatchUpstreamUnreachable: { differs: { [state('unreachable')]: '1x120' }, afterMinutes: 3 },
   IntentwatchUpstreamUnauthorized: { differs: { [state('unauthorized')]: '1x120' }, afterMinutes: 2 },
   IntentwatchUpstreamThrottled: {

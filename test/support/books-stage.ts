@@ -61,6 +61,7 @@ export function toldEvent(told: Told): Event {
     data: {
       subject: { kind: 'intent', id },
       sequence,
+      epoch: 1,
       status,
       previousStatus: null,
       changes: ['status'],

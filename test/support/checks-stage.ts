@@ -22,6 +22,7 @@ import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { commitParts } from './commit-parts.ts';
 import { testPrefix } from './daemon.ts';
+import { firstEpoch } from './epoch.ts';
 import { eventually } from './eventually.ts';
 import { logEntries } from './log-entries.ts';
 import { hashOf } from './scripted-upstream.ts';
@@ -137,14 +138,20 @@ export class ChecksStage {
 
   constructor(redis: RedisClient) {
     this.redis = redis;
-    this.subjects = new SubjectStore(redis, this.keys, { retentionMs: RETENTION_MS });
+    this.subjects = new SubjectStore(redis, this.keys, {
+      epoch: firstEpoch(redis, this.keys),
+      retentionMs: RETENTION_MS,
+    });
     this.store = new CheckStore(redis, this.keys, { retentionMs: RETENTION_MS });
     this.log = new EventLog(redis, this.keys);
   }
 
   /** The parts of a process on a connection of its own, or on that of the stage. */
   parts(redis: RedisClient = this.redis): CheckParts {
-    const subjects = new SubjectStore(redis, this.keys, { retentionMs: RETENTION_MS });
+    const subjects = new SubjectStore(redis, this.keys, {
+      epoch: firstEpoch(redis, this.keys),
+      retentionMs: RETENTION_MS,
+    });
     const { learning, signals } = commitParts(redis, this.keys, {
       subjects,
       plan: new PlanStore(redis, this.keys),

@@ -59,7 +59,7 @@ export class ChildDaemon {
       const said = this.lines.slice(from).map((line) => JSON.stringify(line));
       throw new Error(`the daemon ended with ${ended} before it had started:\n${said.slice(-20).join('\n')}`);
     }
-    await rm(folder, { recursive: true });
+    await rm(folder, { recursive: true, maxRetries: 5 });
   }
 
   /** Resolves when the log lines so far satisfy a condition. */

@@ -69,7 +69,7 @@ export async function startDaemon(
   const log = onLine === undefined ? pino({ level: 'silent' }) : pino({ base: null }, { write: onLine });
   const daemon = new Daemon({ config: await loadConfig(file, {}), log, signals });
   await daemon.start();
-  await rm(folder, { recursive: true });
+  await rm(folder, { recursive: true, maxRetries: 5 });
   return { daemon, signals };
 }
 

@@ -26,6 +26,7 @@ export async function appendEvents(
       data: {
         subject: { kind: 'intent', id: subject },
         sequence,
+        epoch: 1,
         status: 'filled',
         previousStatus: 'pending',
         changes: ['status'],

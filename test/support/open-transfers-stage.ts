@@ -14,6 +14,7 @@ import { parseMember } from '../../src/store/plan-members.ts';
 import { type Known, SubjectStore } from '../../src/store/subjects.ts';
 import { commitParts } from './commit-parts.ts';
 import { testPrefix } from './daemon.ts';
+import { firstEpoch } from './epoch.ts';
 import { eventually } from './eventually.ts';
 
 export const T0 = 1_800_000_000;
@@ -51,7 +52,10 @@ export class OpenTransfersStage {
     this.#redisUrl = redisUrl;
     this.keys = keys;
     this.redis = connect({ kind: 'server', url: redisUrl });
-    this.subjects = new SubjectStore(this.redis, this.keys, { retentionMs: 60_000 });
+    this.subjects = new SubjectStore(this.redis, this.keys, {
+      epoch: firstEpoch(this.redis, this.keys),
+      retentionMs: 60_000,
+    });
     this.plan = new PlanStore(this.redis, this.keys);
     this.parts = commitParts(this.redis, this.keys, { subjects: this.subjects, plan: this.plan });
   }

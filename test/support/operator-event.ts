@@ -1,5 +1,5 @@
 import type { Event } from '../../src/domain/events/event.ts';
-import { eventId } from '../../src/domain/events/make-event.ts';
+import { eventId } from '../../src/domain/events/event-id.ts';
 
 /** An event for the operator as the log keeps it, such as the `index`th `upstream.unreachable`; receivers get it by its type alone. */
 export function operatorEvent(type: string, index: number): Event {
@@ -11,6 +11,7 @@ export function operatorEvent(type: string, index: number): Event {
     data: {
       subject: { kind: 'upstream', id: 'upstream:status' },
       sequence: index + 1,
+      epoch: 1,
       status,
       previousStatus: null,
       changes: ['status'],

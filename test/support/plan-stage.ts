@@ -12,6 +12,7 @@ import { type PollStart, takePoll } from '../../src/store/poll-start.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { testPrefix } from './daemon.ts';
+import { firstEpoch } from './epoch.ts';
 import { hashOf } from './scripted-upstream.ts';
 
 /** Long enough ago that nothing of Redis's own time comes near. */
@@ -58,7 +59,10 @@ export class PlanStage {
     this.redis = connect({ kind: 'server', url });
     this.plan = new PlanStore(this.redis, this.keys, clock);
     this.health = new HealthStore(this.redis, this.keys, clock);
-    this.subjects = new SubjectStore(this.redis, this.keys, { retentionMs: 3_600_000 });
+    this.subjects = new SubjectStore(this.redis, this.keys, {
+      epoch: firstEpoch(this.redis, this.keys),
+      retentionMs: 3_600_000,
+    });
     this.handedQuotes = new HandedQuotes(this.redis, this.keys);
     this.registry = new Registry(this.redis, this.keys, this.subjects);
   }

@@ -39,6 +39,7 @@ export const READY = `intentwatch_ready{${JOB}}`;
 export const RELOADED = `intentwatch_config_last_reload_successful{${JOB}}`;
 export const LARGE_REMOVAL = `intentwatch_config_large_removal{${JOB},what="wallets"}`;
 export const REACHABLE = `intentwatch_redis_reachable{${JOB}}`;
+export const EPOCH = `intentwatch_data_epoch{${JOB}}`;
 export const PERSISTENT = `intentwatch_redis_persistent{${JOB}}`;
 export const SOURCES = [
   'subjects',
@@ -142,6 +143,7 @@ export const HEALTHY: Series = {
   [LARGE_REMOVAL]: '0x120',
   [REACHABLE]: '1x120',
   [PERSISTENT]: '1x120',
+  [EPOCH]: '1x120',
   [state('ok')]: '1x120',
   [state('unreachable')]: '0x120',
   [state('unauthorized')]: '0x120',

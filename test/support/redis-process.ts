@@ -1,8 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from './port.ts';
+
+const AOF_FOLDER = 'appendonlydir';
 
 type Running = { child: ChildProcess; exited: Promise<void> };
 
@@ -12,6 +14,7 @@ export class RedisProcess {
   readonly #port: number;
   readonly #durable: boolean;
   #running: Running | null = null;
+  #backups = 0;
 
   private constructor(folder: string, port: number, durable: boolean) {
     this.#folder = folder;
@@ -67,6 +70,21 @@ export class RedisProcess {
     this.#running?.child.kill('SIGKILL');
     await this.#running?.exited;
     this.#running = null;
+  }
+
+  /** Copies its data as it is on the disk now, as a backup does. Returns the copy's folder, which `restore` takes. */
+  async backUp(): Promise<string> {
+    const copy = join(this.#folder, `backup-${this.#backups++}`);
+    await cp(join(this.#folder, AOF_FOLDER), copy, { recursive: true });
+    return copy;
+  }
+
+  /** Ends the server, puts a copy in place of its data and starts it again. */
+  async restore(copy: string): Promise<void> {
+    await this.kill();
+    await rm(join(this.#folder, AOF_FOLDER), { recursive: true });
+    await cp(copy, join(this.#folder, AOF_FOLDER), { recursive: true });
+    await this.start();
   }
 
   /** Has the server stand still: connections stay open, nothing is answered. */

@@ -9,6 +9,7 @@ export function renderedEvent(id = `evt_${'0123456789'.repeat(4)}`): RenderedEve
     data: {
       subject: { kind: 'intent', id: `intent:0x${'ab'.repeat(32)}` },
       sequence: 1,
+      epoch: 1,
       status: 'filled',
       previousStatus: 'pending',
       changes: ['status'],

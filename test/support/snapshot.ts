@@ -5,6 +5,7 @@ export function snapshotOf(nowMs: number): (status: string, more?: Partial<Snaps
   return (status, more = {}) => ({
     version: 4,
     sequence: 2,
+    epoch: 1,
     commit: 9,
     status,
     updatedAt: null,
@@ -15,6 +16,7 @@ export function snapshotOf(nowMs: number): (status: string, more?: Partial<Snaps
     flags: [],
     unconfirmed: null,
     former: [],
+    emitted: [],
     told: true,
     ...more,
   });

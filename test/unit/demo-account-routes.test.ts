@@ -10,6 +10,7 @@ function event(word: string, output: string | null, sequence: number): RenderedE
     data: {
       subject: { kind: 'route', id: 'route:a' },
       sequence,
+      epoch: 1,
       status: null,
       previousStatus: null,
       changes: ['output'],

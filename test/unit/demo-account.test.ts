@@ -31,6 +31,7 @@ function events(told: readonly Told[]): RenderedEvent[] {
     data: {
       subject: { kind: 'intent', id: SUBJECT },
       sequence: one.sequence ?? index + 1,
+      epoch: 1,
       status: one.status,
       previousStatus: one.from,
       changes: one.changes ?? ['status'],

@@ -35,6 +35,7 @@ function known(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
   return {
     version: 1,
     sequence: 1,
+    epoch: 1,
     commit: 1,
     status,
     updatedAt,
@@ -45,6 +46,7 @@ function known(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
     flags: [],
     unconfirmed: null,
     former: [],
+    emitted: [],
     told: true,
     ...more,
   };

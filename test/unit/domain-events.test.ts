@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { Transition } from '../../src/domain/changes/decision.ts';
+import { eventId } from '../../src/domain/events/event-id.ts';
 import { RENDERED_EVENT } from '../../src/domain/events/event-schema.ts';
 import { EVENT_TYPES, OPERATOR_TYPES, TEST_TYPE } from '../../src/domain/events/event-types.ts';
 import { isOperatorType, matchGlob, wantsType } from '../../src/domain/events/filter.ts';
-import { type EventParts, eventId, makeEvent } from '../../src/domain/events/make-event.ts';
+import { type EventParts, makeEvent } from '../../src/domain/events/make-event.ts';
 import { type RenderedSubscription, renderEvent } from '../../src/domain/events/render.ts';
 
 const TRANSITION: Transition = {
@@ -17,6 +18,7 @@ const TRANSITION: Transition = {
 const PARTS: EventParts = {
   subject: { kind: 'intent', id: 'intent:0xaa' },
   sequence: 3,
+  epoch: 1,
   transition: TRANSITION,
   record: { id: 'intent:0xaa', status: 'filled', amount: '1' },
   updatedAt: 1_763_638_259,
@@ -88,6 +90,7 @@ describe('an event', () => {
       data: {
         subject: { kind: 'intent', id: 'intent:0xaa' },
         sequence: 3,
+        epoch: 1,
         status: 'filled',
         previousStatus: 'pending',
         changes: ['status'],
@@ -127,10 +130,11 @@ describe('an event', () => {
     expect(Object.keys(makeEvent(PARTS).data)).not.toEqual(expect.arrayContaining(['regression']));
   });
 
-  test('has the same id at any time, by any path, with members in any order', () => {
+  test('has the same id at any time, in any place, by any path, with members in any order', () => {
     const { id } = makeEvent(PARTS);
     const record = { amount: '1', status: 'filled', id: 'intent:0xaa' };
     expect(makeEvent({ ...PARTS, nowMs: 5, updatedAt: null, record }).id).toBe(id);
+    expect(makeEvent({ ...PARTS, sequence: 4, epoch: 2 }).id).toBe(id);
     expect(makeEvent({ ...PARTS, transition: { ...TRANSITION, previousStatus: null, changes: [] } }).id).toBe(
       id,
     );
@@ -138,7 +142,6 @@ describe('an event', () => {
 
   test.each<[string, Partial<EventParts>]>([
     ['subject', { subject: { kind: 'intent', id: 'intent:0xab' } }],
-    ['sequence', { sequence: 4 }],
     ['type', { transition: { ...TRANSITION, type: 'intent.updated' } }],
     ['record', { record: { ...PARTS.record, amount: '2' } }],
   ])('has another id for another %s', (_, other) => {

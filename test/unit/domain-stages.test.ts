@@ -91,6 +91,7 @@ describe('the next snapshot', () => {
     expect(first).toEqual({
       version: 1,
       sequence: 1,
+      epoch: 1,
       status: 'pending',
       updatedAt: 100,
       record: accepted.record,
@@ -100,6 +101,7 @@ describe('the next snapshot', () => {
       flags: [],
       unconfirmed: null,
       former: [],
+      emitted: [],
     });
     expect(nextSnapshot(null, accepted, { ...context, event: false })).toEqual({ ...first, sequence: 0 });
   });

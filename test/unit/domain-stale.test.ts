@@ -23,6 +23,7 @@ function known(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
   return {
     version: 1,
     sequence: 1,
+    epoch: 1,
     commit: 1,
     status,
     updatedAt,
@@ -33,6 +34,7 @@ function known(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
     flags: [],
     unconfirmed: null,
     former: [],
+    emitted: [],
     told: true,
     ...more,
   };

@@ -50,6 +50,7 @@ function eventOf(record: JsonObject, more: More = {}, id = `intent:${HASH}`): Ev
   return makeEvent({
     subject: { kind: eventKind(asSubjectId(id)), id },
     sequence: 2,
+    epoch: 1,
     transition: {
       type,
       status: 'filled',

@@ -33,6 +33,7 @@ function eventOf({ type, id, at, record = {}, elapsedSeconds }: Made): RenderedE
     data: {
       subject: { kind: type.slice(0, type.indexOf('.')), id },
       sequence: 1,
+      epoch: 1,
       status: type,
       previousStatus: null,
       changes: [],

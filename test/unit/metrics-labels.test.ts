@@ -45,6 +45,7 @@ function eventOf(type: string): Event {
     data: {
       subject: { kind: 'intent', id: 'intent:0x01' },
       sequence: 1,
+      epoch: 1,
       status: null,
       previousStatus: null,
       changes: ['status'],

@@ -39,6 +39,7 @@ function event(type: string, facts: Partial<Event['data']> = {}): Event {
     data: {
       subject: { kind: 'intent', id: 'intent:0x01' },
       sequence: 1,
+      epoch: 1,
       status: 'filled',
       previousStatus: 'pending',
       changes: ['status'],
@@ -75,6 +76,7 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     emitted: { wallet: 'wallet:0x11', id: null, reason: 'a page of one record: found more than 9 bytes' },
     moves: { records_too_large_total: 1, 'events_total{type="upstream.record_too_large"}': 1 },
   },
+  'epoch.looked': { emitted: { epoch: 3 }, moves: { data_epoch: 3 } },
   'upstream.paused': {
     emitted: { surface: 'status', seconds: 30 },
     moves: { 'upstream_paused_seconds_total{surface="status"}': 30 },

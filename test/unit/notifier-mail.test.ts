@@ -38,6 +38,7 @@ function eventOf(type: string, record: JsonObject, facts: Facts = {}): RenderedE
     data: {
       subject: { kind: type.slice(0, type.indexOf('.')), id: `intent:${HASH}` },
       sequence: 3,
+      epoch: 1,
       status: type.slice(type.indexOf('.') + 1),
       previousStatus: 'pending',
       changes: ['status'],

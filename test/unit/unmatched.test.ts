@@ -22,6 +22,7 @@ function fact(roots: string[] | null): Fact {
   const event = makeEvent({
     subject: { kind: 'intent', id: SUBJECT },
     sequence: 1,
+    epoch: 1,
     transition,
     record: RECORD,
     updatedAt: null,

@@ -16,6 +16,7 @@ function eventWith(record: JsonObject, more: Partial<RenderedEvent['data']> = {}
     data: {
       subject: { kind: 'intent', id: `intent:0x${'ab'.repeat(32)}` },
       sequence: 3,
+      epoch: 1,
       status: 'filled',
       previousStatus: 'pending',
       changes: ['status'],

@@ -11,6 +11,7 @@ var factsByType = map[string]string{
 	"upstream.record_too_large":     "notice",
 	"intentwatch.storage_truncated": "notice",
 	"intentwatch.large_removal":     "notice",
+	"intentwatch.storage_restored":  "notice",
 	"intentwatch.test":              "notice",
 }
 

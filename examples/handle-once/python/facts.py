@@ -8,6 +8,7 @@ BY_TYPE = {
     "upstream.record_too_large": "notice",
     "intentwatch.storage_truncated": "notice",
     "intentwatch.large_removal": "notice",
+    "intentwatch.storage_restored": "notice",
     "intentwatch.test": "notice",
 }
 

@@ -11,7 +11,7 @@ import { formerAfter } from './former.ts';
 /** What the commit writes: a snapshot without what only the commit itself can give. */
 export type SnapshotDraft = Omit<Snapshot, 'commit' | 'told'>;
 
-/** The snapshot after a record was accepted. `event`: an event goes with it. */
+/** The snapshot after a record was accepted, but for its epoch and its events. `event`: an event goes with it. */
 export function nextSnapshot(
   before: Snapshot | null,
   accepted: Accepted,
@@ -41,6 +41,8 @@ export function nextSnapshot(
     ),
     unconfirmed: null,
     former: formerAfter(before, accepted, subject),
+    emitted: before?.emitted ?? [],
+    epoch: before?.epoch ?? 1,
   };
 }
 
@@ -89,6 +91,8 @@ export function unseenSnapshot(nowMs: number): Snapshot {
     flags: [],
     unconfirmed: null,
     former: [],
+    emitted: [],
+    epoch: 1,
     told: false,
   };
 }

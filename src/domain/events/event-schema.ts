@@ -33,7 +33,13 @@ const STATE = {
   sequence: z
     .int()
     .min(1)
-    .describe('Counts the events of this subject: 1, 2, 3 … Order by it, not by arrival.'),
+    .describe('Counts the events of this subject: 1, 2, 3 … Order by `epoch`, then by it, not by arrival.'),
+  epoch: z
+    .int()
+    .min(1)
+    .describe(
+      'Counts the restores of the data of Intentwatch: 1, and one more after each. In a larger epoch a sequence may come again; an event of a larger epoch is the newer one.',
+    ),
   status: z
     .string()
     .nullable()
@@ -85,6 +91,12 @@ const REMARKS = {
     .exactOptional()
     .describe(
       'True when the subject moved backward, or an older answer was confirmed until it was accepted; otherwise absent.',
+    ),
+  afterRestore: z
+    .literal(true)
+    .exactOptional()
+    .describe(
+      'True for the first state of a subject without a time of its own (a gasless job, a vault or a route) after a restore: you may have got it before under another id. Otherwise absent.',
     ),
   elapsedSeconds: z
     .int()
@@ -288,7 +300,8 @@ export const EVENT = z.object({ ...HEAD, data: z.object(FACTS) });
 /** The event as the log gives it back: members that a later version has added stay in it, and reach the receivers. */
 export const STORED_EVENT = z.looseObject({
   ...HEAD,
-  data: z.looseObject({ ...FACTS, subject: z.looseObject(SUBJECT) }),
+  // What was stored before there were epochs is of the first one.
+  data: z.looseObject({ ...FACTS, subject: z.looseObject(SUBJECT), epoch: STATE.epoch.default(1) }),
 });
 
 /** The event as a receiver gets it: what a webhook's body holds, and what its consumers may rely on. */

@@ -46,6 +46,10 @@ const OPERATOR_EVENTS: { readonly [type: string]: Telling } = {
     says: 'A config removes many wallets, other subjects or receivers: a reload is held until it is confirmed, or a start has applied it.',
     isTrouble: true,
   }),
+  'intentwatch.storage_restored': telling({
+    says: 'Redis went back to an earlier state: a new epoch of the data has begun. What is found again comes again, under the same ids.',
+    isTrouble: true,
+  }),
 };
 
 export const OPERATOR_TYPES: readonly string[] = Object.keys(OPERATOR_EVENTS);

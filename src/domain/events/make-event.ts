@@ -1,16 +1,16 @@
-import { sha256, stringToBytes } from 'viem/utils';
 import type { Transition } from '../changes/decision.ts';
 import { valuesAt } from '../changes/paths.ts';
-import { canonicalJson, type JsonObject } from '../json.ts';
+import type { JsonObject } from '../json.ts';
 import type { Proof } from '../proof/proof.ts';
 import { statusMember } from '../subjects/kinds.ts';
 import { asSubjectId } from '../subjects/subject.ts';
 import type { Event, EventFacts, EventSubject, RenderedEvent } from './event.ts';
+import { type EventIdentity, eventId, identify } from './event-id.ts';
 import type { ExpectedBy, Promised } from './event-schema.ts';
 import { TEST_TYPE } from './event-types.ts';
 
 /**
- * What an event is made of. `nowMs` is Redis time; `waitingSince` (Unix seconds) is the first `updatedAt` seen in the
+ * What an event is made of. `nowMs` is Redis time; `epoch` counts the restores of the data; `identity` names it, left out for one of a subject without others; `waitingSince` (Unix seconds) is the first `updatedAt` seen in the
  * stage of waiting that the subject was in before; null or left out when it was in none. `before` is the record before,
  * null at first sight; `promised` what a quote promised of the transfer; `fundedAt` when it was funded (Unix seconds);
  * `expectedBy` by when its stage is expected to end; `proof` what the chain says of a payment.
@@ -18,6 +18,8 @@ import { TEST_TYPE } from './event-types.ts';
 export type EventParts = {
   subject: EventSubject;
   sequence: number;
+  epoch: number;
+  identity?: EventIdentity;
   transition: Transition;
   record: JsonObject;
   updatedAt: number | null;
@@ -30,22 +32,29 @@ export type EventParts = {
   nowMs: number;
 };
 
-/**
- * Makes the event of a transition. The id is a hash of subject, sequence, type and record, and of the payment where the chain
- * says something of one: two of a transfer may be judged in the same moment. It is never one of a time.
- */
+/** Makes the event of a transition. */
 export function makeEvent(parts: EventParts): Event {
-  const { subject, sequence, transition, record, updatedAt, nowMs } = parts;
+  const { subject, sequence, epoch, transition, record, updatedAt, nowMs } = parts;
+  const { type } = transition;
+  const payment = parts.proof?.payment;
+  const identity =
+    parts.identity ??
+    identify(
+      { subject: subject.id, type, record, ...(payment === undefined ? {} : { payment }) },
+      { emitted: [], restoredIn: null },
+    );
   const elapsed = elapsedSeconds(parts);
   const facts: EventFacts = {
     subject,
     sequence,
+    epoch,
     status: transition.status,
     previousStatus: transition.previousStatus,
     changes: transition.changes,
     record,
     ...(transition.skipped ? { skipped: true } : {}),
     ...(transition.regression ? { regression: true } : {}),
+    ...(identity.afterRestore ? { afterRestore: true as const } : {}),
     ...(elapsed === null ? {} : { elapsedSeconds: elapsed }),
     ...(parts.expectedBy == null ? {} : { expectedBy: parts.expectedBy }),
     ...(parts.proof == null ? {} : { proof: parts.proof }),
@@ -56,14 +65,8 @@ export function makeEvent(parts: EventParts): Event {
     ...(parts.fundedAt == null ? {} : { fundedAt: parts.fundedAt }),
   };
   return {
-    id: eventId([
-      subject.id,
-      String(sequence),
-      transition.type,
-      canonicalJson(record),
-      ...(parts.proof == null ? [] : [parts.proof.payment]),
-    ]),
-    type: transition.type,
+    id: identity.id,
+    type,
     timestamp: new Date(nowMs).toISOString(),
     data: facts,
   };
@@ -87,11 +90,6 @@ function elapsedSeconds({ transition, updatedAt, waitingSince, nowMs }: EventPar
   return waitingSince == null || until === null ? null : Math.max(0, until - waitingSince);
 }
 
-/** `evt_` and the first 160 bits of a hash over the parts, in hex. */
-export function eventId(parts: readonly string[]): string {
-  return `evt_${sha256(stringToBytes(JSON.stringify(parts))).slice(2, 42)}`;
-}
-
 /** Observed minus `updatedAt`, at least 0, in seconds; the upstream's time is only good to a second. */
 function detectionDelay(updatedAt: number | null, nowMs: number): number | null {
   if (updatedAt === null) return null;
@@ -108,6 +106,7 @@ export function makeTestEvent(receiver: string, nowMs: number): RenderedEvent {
     data: {
       subject: { kind: 'intentwatch', id: 'intentwatch:test' },
       sequence: 1,
+      epoch: 1,
       status: 'test',
       previousStatus: null,
       changes: [],

@@ -26,6 +26,11 @@ const INTEGER_OR_NONE = z.codec(z.string().regex(/^(-?\d+)?$/), z.number().nulla
   encode: (value) => String(value ?? ''),
 });
 
+const EPOCH = z.codec(z.string().optional(), z.number(), {
+  decode: (text) => Number(text) || 1,
+  encode: String,
+});
+
 /** What is JSON already need not be held to it member by member, in either direction. */
 const RECORD = z.codec(z.string(), z.custom<JsonObject>(), {
   decode: (text, context): JsonObject => {
@@ -72,6 +77,10 @@ const WRITTEN = {
   flags: listOf('\n'),
   /** The values that it has left at its present `updatedAt`, as hashes (see `formerAfter`). */
   former: listOf(' '),
+  /** The marks of its events (see `identify`). */
+  emitted: listOf(' '),
+  /** In which epoch its newest event was made; what was stored before there were epochs is of the first. */
+  epoch: EPOCH,
 };
 
 /** A snapshot as a commit writes it. */

@@ -60,6 +60,13 @@ export const PROCESS = {
     labels: {},
     series: [],
   },
+  dataEpoch: {
+    name: 'intentwatch_data_epoch',
+    help: 'The epoch of the data in Redis: 1, and one more after each time that Redis went back.',
+    type: 'gauge',
+    labels: {},
+    series: [],
+  },
   foreign: {
     name: 'intentwatch_foreign_entries_total',
     help: 'Entries in Redis that had another shape than this version writes, by what they should be. They were dropped or written anew.',

@@ -10,6 +10,7 @@ export function renderSummary(event: RenderedEvent): string {
   const { data } = event;
   const remarks = [
     data.skipped === true ? 'A usual step before it was not seen.' : '',
+    data.afterRestore === true ? 'It may have come before, under another id: Redis went back.' : '',
     data.regression === true ? 'The status moved backward.' : '',
   ];
   return [mainSentence(event), ...remarks].filter((sentence) => sentence !== '').join(' ');

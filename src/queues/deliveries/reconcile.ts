@@ -3,6 +3,7 @@ import type { Directory } from '../../domain/transfers/chains.ts';
 import type { Signals } from '../../signals.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import { redisTimeMs } from '../../store/connection.ts';
+import type { Epoch, Restore } from '../../store/epoch.ts';
 import type { HandedQuotes } from '../../store/handed-quotes.ts';
 import type { PlanStore } from '../../store/plan.ts';
 import type { SubjectStore } from '../../store/subjects.ts';
@@ -18,7 +19,7 @@ export type Upkeep = {
   isReplaced: () => boolean;
   /** Whether Redis may hold a part of another config that was given up. */
   isTorn: () => boolean;
-  /** Makes the registry what the config wants; for a Redis that has lost everything. */
+  /** Makes Redis what the config wants; for one that went back or has lost everything. */
   resync: () => Promise<void>;
   /** Holds plans and registry against the config; while that is the newest of all processes. */
   keep: () => Promise<void>;
@@ -27,6 +28,7 @@ export type Upkeep = {
 /** What the check works with. `process`: the one that delivers, as in Sender. */
 export type ReconcileParts = {
   redis: RedisClient;
+  epoch: Epoch;
   stores: Pick<RelayStores, 'registry' | 'events' | 'deliveries' | 'backlog' | 'lease' | 'dropped'> & {
     subjects: Pick<SubjectStore, 'trimChanged' | 'recount'>;
     tracked: TrackedStore;
@@ -44,6 +46,12 @@ export type ReconcileParts = {
 
 const EVERY_MS = 5_000;
 
+/** How soon a look at the epoch follows what asks for it. */
+const LOOK_AGAIN_MS = 250;
+
+/** How long a Redis that went back waits for a process with the newest config; then the holder of the relay's lease writes its own. */
+const NEWEST_FIRST_MS = 10_000;
+
 /**
  * The repeating check of deliveries: holds them against their queues and repairs what differs, trims what is past its
  * retention, and holds what is counted against what stands. Polls have a check of their own, a bounded part of the plan at a time (see Dispatcher).
@@ -51,6 +59,8 @@ const EVERY_MS = 5_000;
 export class Reconcile {
   readonly #parts: ReconcileParts;
   #timer: NodeJS.Timeout | null = null;
+  #lookTimer: NodeJS.Timeout | null = null;
+  #looking: Promise<void> = Promise.resolve();
   #round: Promise<void> = Promise.resolve();
   #closing = false;
   #strangeConfig = false;
@@ -64,8 +74,24 @@ export class Reconcile {
 
   /** Runs the check once, then every few seconds. */
   async start(): Promise<void> {
+    this.#parts.epoch.onLookDue(() => this.#lookSoon());
     await this.#check();
     this.#plan();
+  }
+
+  /** Looks at the epoch before the next round: nothing is committed until Redis is synchronised. */
+  #lookSoon(): void {
+    if (this.#closing || this.#parts.upkeep.isReplaced()) return;
+    this.#lookTimer ??= setTimeout(() => {
+      this.#looking = this.#round
+        .then(() => this.#compareConfig())
+        .catch((error: unknown) => {
+          if (!this.#closing) this.#parts.log.error({ error }, 'reconcile.error');
+        })
+        .finally(() => {
+          this.#lookTimer = null;
+        });
+    }, LOOK_AGAIN_MS);
   }
 
   /** When the last check ended without error (own clock, ms); null before the first. */
@@ -82,6 +108,7 @@ export class Reconcile {
 
   async #check(): Promise<void> {
     try {
+      await this.#looking;
       const nowMs = await redisTimeMs(this.#parts.redis);
       for (const { name } of await this.#parts.stores.registry.receivers())
         await this.#repairDeliveries(name);
@@ -119,12 +146,13 @@ export class Reconcile {
     await stores.wallets.trimUnswept((wallet) => stores.plan.isTracked(wallet));
   }
 
-  /** Notices a Redis that was emptied, and another process that runs a newer config. */
+  /** Notices a Redis that went back or was emptied, and another process that runs a newer config. */
   async #compareConfig(): Promise<void> {
-    const { stores, upkeep, log } = this.#parts;
-    const newest = await stores.registry.newestDigest();
+    const { epoch, stores, upkeep, log } = this.#parts;
+    const { digest: newest, behind } = await epoch.look();
     if (upkeep.isReplaced()) return;
-    if (newest === null || upkeep.isTorn()) {
+    if (behind !== null && newest !== null && !(await this.#maySynchronise(behind))) return;
+    if (newest === null || behind !== null || upkeep.isTorn()) {
       if (newest === null) this.#reportEmptied();
       await upkeep.resync();
       return;
@@ -136,6 +164,16 @@ export class Reconcile {
     this.#strangeConfig = strange;
     this.#tracked = await stores.tracked.count();
     if (!strange) await upkeep.keep();
+  }
+
+  /**
+   * Whether this process writes what its config wants to a Redis that went back: where it has the newest config that was seen,
+   * or holds the relay's lease and no such process did within a while.
+   */
+  async #maySynchronise({ digest, atMs }: Restore): Promise<boolean> {
+    const { redis, stores, upkeep } = this.#parts;
+    if (digest === upkeep.digest) return true;
+    return stores.lease.isHolder && (await redisTimeMs(redis)) - (atMs ?? 0) > NEWEST_FIRST_MS;
   }
 
   /** What the config names is wanted anew; what was tracked by itself stood nowhere else. */
@@ -153,6 +191,7 @@ export class Reconcile {
   async close(): Promise<void> {
     this.#closing = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    await this.#round;
+    if (this.#lookTimer !== null) clearTimeout(this.#lookTimer);
+    await Promise.all([this.#looking, this.#round]);
   }
 }

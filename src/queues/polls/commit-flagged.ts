@@ -3,6 +3,7 @@ import type { DueEvent, Standing } from '../../domain/cadence/subject-plan.ts';
 import { isOverdue } from '../../domain/cadence/timed.ts';
 import type { FlaggedEvent } from '../../domain/changes/decision.ts';
 import { fundedAt, type SnapshotDraft, waitingSince } from '../../domain/changes/next-snapshot.ts';
+import { identify } from '../../domain/events/event-id.ts';
 import type { Promised } from '../../domain/events/event-schema.ts';
 import { makeEvent } from '../../domain/events/make-event.ts';
 import type { Proof } from '../../domain/proof/proof.ts';
@@ -74,8 +75,21 @@ export async function commitUnasked(
 ): Promise<{ outcome: CommitResult['outcome']; snapshot: Snapshot | null }> {
   const { subject, snapshot, claims } = known;
   const { commit, told, ...present } = snapshot;
+  const { epoch } = parts.stores.subjects.epoch.begun;
+  const record = { ...snapshot.record, ...raw };
+  const identity = identify(
+    {
+      subject,
+      type: transition.type,
+      record,
+      ...(flag === undefined ? {} : { flag }),
+      ...(proof === undefined ? {} : { payment: proof.payment }),
+    },
+    { emitted: snapshot.emitted, restoredIn: null },
+  );
   const draft: SnapshotDraft = {
     ...present,
+    emitted: [...identity.emitted],
     version: snapshot.version + 1,
     sequence: snapshot.sequence + 1,
     flags,
@@ -83,8 +97,10 @@ export async function commitUnasked(
   const event = makeEvent({
     subject: { kind: eventKind(subject), id: subject },
     sequence: draft.sequence,
+    epoch,
+    identity,
     transition,
-    record: { ...snapshot.record, ...raw },
+    record,
     updatedAt: snapshot.updatedAt,
     waitingSince: waitingSince(subject, snapshot),
     promised: known.promised,

@@ -13,8 +13,9 @@ import {
   type SnapshotDraft,
   waitingSince,
 } from '../../domain/changes/next-snapshot.ts';
+import { eventId, identify } from '../../domain/events/event-id.ts';
 import type { Promised } from '../../domain/events/event-schema.ts';
-import { eventId, makeEvent } from '../../domain/events/make-event.ts';
+import { makeEvent } from '../../domain/events/make-event.ts';
 import { canonicalJson } from '../../domain/json.ts';
 import { readRoute } from '../../domain/quotes/route.ts';
 import { deliveredRatio, shortEvent } from '../../domain/quotes/short.ts';
@@ -24,6 +25,7 @@ import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import { eventKind, intentId, subjectKind } from '../../domain/subjects/subject.ts';
 import { transferMove } from '../../domain/transfers/transfer-move.ts';
 import type { Signals } from '../../signals.ts';
+import type { BegunEpoch } from '../../store/epoch.ts';
 import type { Commit, Known } from '../../store/subjects.ts';
 import { commitFlagged } from './commit-flagged.ts';
 import type { Learning } from './learning.ts';
@@ -199,7 +201,7 @@ function decideRecord(
 
 /** The commit that a decision asks for; null when nothing is to be stored. */
 function commitOf(
-  { learning }: Pick<CommitParts, 'learning'>,
+  { learning, stores }: Pick<CommitParts, 'learning' | 'stores'>,
   record: UpstreamRecord,
   { known, decision }: { known: Known; decision: Decision },
   context: Sighting & { fresh: readonly Claim[] },
@@ -207,6 +209,7 @@ function commitOf(
   const { subject } = record;
   const { nowMs, asOf, fresh } = context;
   const before = known.snapshot;
+  const { epoch } = stores.subjects.epoch.begun;
   const standing: Pick<Commit, 'standing'> = before === null ? {} : { standing: before };
   const base: Commit = { subject, asOf, token: '-', claims: fresh, ...standing };
   const settled: Pick<Commit, 'unconfirmed'> = before?.unconfirmed ? { unconfirmed: 'clear' } : {};
@@ -228,15 +231,26 @@ function commitOf(
     }
     case 'history': {
       const snapshot = nextSnapshot(before, decision.accepted, { subject, nowMs, event: false });
-      return { ...base, snapshot, token: tokenOf(subject, snapshot) };
+      return { ...base, snapshot: { ...snapshot, epoch }, token: tokenOf(subject, snapshot) };
     }
     case 'first':
     case 'changed': {
       const { accepted, transition } = decision;
-      const snapshot = nextSnapshot(before, accepted, { subject, nowMs, event: true });
+      const isNew = accepted.updatedAt !== null || !mayBeFoundAgain(known, stores.subjects.epoch.begun);
+      const identity = identify(
+        { subject, type: transition.type, record: accepted.record },
+        { emitted: before?.emitted ?? [], restoredIn: isNew ? null : epoch },
+      );
+      const snapshot = {
+        ...nextSnapshot(before, accepted, { subject, nowMs, event: true }),
+        emitted: [...identity.emitted],
+        epoch,
+      };
       const event = makeEvent({
         subject: { kind: eventKind(subject), id: subject },
         sequence: snapshot.sequence,
+        epoch,
+        identity,
         transition,
         record: accepted.record,
         updatedAt: accepted.updatedAt,
@@ -256,6 +270,12 @@ function commitOf(
       };
     }
   }
+}
+
+/** Whether this is the first state of a subject after a restore: it may have been reported before. */
+function mayBeFoundAgain({ snapshot, claims }: Known, { epoch, atMs }: BegunEpoch): boolean {
+  if (atMs === null) return false;
+  return snapshot === null ? claims.some((claim) => claim.atMs < atMs) : snapshot.epoch < epoch;
 }
 
 /** Names a commit without event, so that one sent twice is recognised. */

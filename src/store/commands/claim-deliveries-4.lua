@@ -19,6 +19,7 @@
   Returns { now (ms), ms until more may be handed out or "" when something else has to happen first, { name, text, ... }
   of the subscriptions that lead here, and per delivery { id, { fields of its fact }, { fields of its event's entry } } }.
 ]]
+-- @include operator-event
 -- @include pace
 -- @include queue
 -- @include definition

@@ -31,12 +31,15 @@
   ARGV[17] check     JSON of the check that ends with the event: { base, id, token, state, fields, tx, logs, ... } (see
                      include/check.lua); "" for none
   ARGV[18] call      names this very call: a client library that was cut off sends it again
+  ARGV[19] epoch     of the data, as the process knows it (see store/epoch.ts)
+  ARGV[20] seen      the most commits that it has seen in it
 
   Returns { outcome, commit, entry }: outcome is
     "committed"   done, by this call
     "already"     the snapshot says just this: another commit made the very same
     "superseded"  the snapshot was written after `as of`, or the flag stands
     "gone", "taken"  the check may not end so (see include/check.lua)
+    "behind"      Redis went back, or did and is not synchronised yet: nothing was done, claims included
   Only "committed" wrote snapshot and event, once however often it is sent. Claims are taken in any case: that a page showed
   the subject is true whatever was committed meanwhile. A claim that is new to a known subject gets an audience entry that
   names the latest event, unless that is history for it.
@@ -48,6 +51,15 @@
 -- @include claims
 local subject, token, asOf = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
+local MOST_COMMITS = 1e15
+local seen, counter = tonumber(ARGV[20]), redis.call('GET', KEYS[3])
+local isCounter = counter and string.match(counter, '^%d+$') and tonumber(counter) <= MOST_COMMITS
+local epoch = redis.call('HMGET', KEYS[4] .. ':epoch', 'epoch', 'state')
+local isEmptied = not epoch[1] and not counter and seen > 0
+if isEmptied or (epoch[1] or '1') ~= ARGV[19] or epoch[2] == 'behind' or (isCounter and tonumber(counter) < seen) then
+  return { 'behind', '0', '' }
+end
+
 -- All arguments are read before anything is written: Redis does not undo what a script did before an error.
 local fields = ARGV[4] ~= '' and cjson.decode(ARGV[4]) or nil
 local meta = ARGV[6] ~= '' and cjson.decode(ARGV[7]) or nil
@@ -58,15 +70,12 @@ local function isHistory(before, updatedAt)
   return before ~= '' and updatedAt and updatedAt ~= '' and tonumber(updatedAt) < tonumber(before)
 end
 
--- A counter that was lost, or written by something else, goes on behind what the snapshot says; what was asked for by it says
--- nothing then.
-local MOST_COMMITS = 1e15
+-- A counter that was lost alone, or written by something else, goes on behind what the snapshot and the process say; what was
+-- asked for by it says nothing then.
 local snapshotCommit = tonumber(redis.call('HGET', KEYS[1], 'commit') or '-1') or -1
 if snapshotCommit > MOST_COMMITS then snapshotCommit = -1 end
-local counter = redis.call('GET', KEYS[3]) or '0'
-local isCounter = string.match(counter, '^%d+$') and tonumber(counter) <= MOST_COMMITS
-if not isCounter or tonumber(counter) < snapshotCommit then
-  redis.call('SET', KEYS[3], string.format('%.0f', math.max(0, snapshotCommit)))
+if (counter and not isCounter) or (tonumber(counter) or 0) < math.max(snapshotCommit, seen) then
+  redis.call('SET', KEYS[3], string.format('%.0f', math.max(0, snapshotCommit, seen)))
   asOf = -math.huge
 end
 local outcome = 'committed'

@@ -13,6 +13,7 @@
 
   Returns 1; 0 where the cursor has moved, or another process has noted some, meanwhile.
 ]]
+-- @include operator-event
 -- @include pace
 -- @include queue
 -- @include dropped

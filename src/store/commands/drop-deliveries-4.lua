@@ -13,6 +13,7 @@
 
   Returns how many were open.
 ]]
+-- @include operator-event
 -- @include pace
 -- @include queue
 -- @include dropped

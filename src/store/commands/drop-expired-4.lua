@@ -15,6 +15,7 @@
 
   Returns how many were looked at, and how many of them were dropped.
 ]]
+-- @include operator-event
 -- @include pace
 -- @include queue
 -- @include dropped

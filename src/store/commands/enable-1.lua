@@ -5,6 +5,7 @@
 
   Returns the state before; a receiver that is not disabled stays as it is.
 ]]
+-- @include operator-event
 -- @include pace
 local before = stateOf(KEYS[1])
 if before == 'disabled' then setState(KEYS[1], 'enabling') end

@@ -12,6 +12,7 @@
 
   Returns how many were the process's.
 ]]
+-- @include operator-event
 -- @include pace
 -- @include queue
 local queue = openQueue(KEYS[1])

@@ -13,7 +13,7 @@
   ARGV[4] Retry-After, ms; "" for none
   ARGV[5] the plan's time, ms; "" for that of Redis
   ARGV[6] subject id of the surface
-  ARGV[7] event JSON for the move to unreachable  (with %SEQ%, %ID%, %FROM% to be filled in)
+  ARGV[7] event JSON for the move to unreachable  (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
   ARGV[8] event JSON for the move to unauthorized
   ARGV[9] event JSON for the recovery from unreachable
   ARGV[10] event JSON for the recovery from unauthorized
@@ -23,6 +23,7 @@
 ]]
 -- @include plan
 -- @include surface
+-- @include operator-event
 local plan = openPlan(KEYS[3], ARGV[5])
 local surface = openSurface(KEYS[1], plan)
 local answer, member, sentAt = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -100,11 +101,7 @@ if before == 'ok' then redis.call('HDEL', KEYS[1], 'probes') end
 
 local function append(template, from)
   local sequence = string.format('%.0f', redis.call('HINCRBY', KEYS[1], 'sequence', 1))
-  local id = 'evt_' .. redis.sha1hex(ARGV[6] .. '|' .. sequence .. '|' .. after)
-  local event = string.gsub(template, '%%SEQ%%', sequence)
-  event = string.gsub(event, '%%ID%%', id)
-  event = string.gsub(event, '%%FROM%%', from)
-  return redis.call('XADD', KEYS[2], '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'event', event, 'roots', '[]')
+  return appendOperatorEvent(KEYS[2], template, { subject = ARGV[6], sequence = sequence, word = after, from = from })
 end
 
 -- An answer that refuses the key ends an outage: who was told of it has to hear that it is over.

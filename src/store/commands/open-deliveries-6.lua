@@ -25,6 +25,7 @@
   waits for the delivery before it, whose end queues it; "done" when it was delivered or is dead. Nothing when another
   process relays now.
 ]]
+-- @include operator-event
 -- @include pace
 -- @include queue
 if redis.call('GET', KEYS[4]) ~= ARGV[1] then return {} end

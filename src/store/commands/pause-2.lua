@@ -5,10 +5,11 @@
   KEYS[2] events     stream  the event log
 
   ARGV[1] subject id of the receiver
-  ARGV[2] event JSON  (with %SEQ%, %ID%, %FROM%, %BY%, %SINCE% to be filled in)
+  ARGV[2] event JSON  (with %SEQ%, %EPOCH%, %ID%, %FROM%, %BY%, %SINCE% to be filled in)
 
   Returns the state before; a receiver that is paused, disabled or being enabled stays as it is.
 ]]
+-- @include operator-event
 -- @include pace
 local before = stateOf(KEYS[1])
 if isHeld(before) then return before end

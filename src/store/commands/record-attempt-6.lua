@@ -19,7 +19,7 @@
   ARGV[8] wait that the receiver asked for, ms; "" for none
   ARGV[9] span of nothing but failures that disables the receiver, ms; "" when the attempt says nothing about it
   ARGV[10] subject id of the receiver
-  ARGV[11] event JSON for the move to failing  (with %SEQ%, %ID%, %FROM%, %BY%, %SINCE% to be filled in)
+  ARGV[11] event JSON for the move to failing  (with %SEQ%, %EPOCH%, %ID%, %FROM%, %BY%, %SINCE% to be filled in)
   ARGV[12] event JSON for the move to disabled
   ARGV[13] event JSON for the recovery
   ARGV[14] number of attempts that is kept
@@ -32,6 +32,7 @@
   that is delivered stays so; one whose fact is gone is not noted, nor a failure by a process that the delivery was taken
   from. No delivery of a disabled receiver dies: it waits.
 ]]
+-- @include operator-event
 -- @include pace
 -- @include queue
 local queue = openQueue(KEYS[4])

@@ -16,6 +16,7 @@
 
   Returns how many are open again; -1 when another process relays now.
 ]]
+-- @include operator-event
 -- @include pace
 -- @include queue
 if ARGV[1] ~= '' and redis.call('GET', KEYS[4]) ~= ARGV[1] then return -1 end

@@ -14,6 +14,7 @@
 
   Returns { number of those looked at, ids of those queued... }.
 ]]
+-- @include operator-event
 -- @include pace
 -- @include queue
 local queue = openQueue(KEYS[2])

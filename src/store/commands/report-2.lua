@@ -7,16 +7,14 @@
   ARGV[1] subject id
   ARGV[2] mark: what is reported, the same in every process and at another try
   ARGV[3] event id
-  ARGV[4] event JSON  (with %SEQ%, %ID%, %FROM% to be filled in)
+  ARGV[4] event JSON  (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
 
   Returns 1 when the event was appended, 0 when it was before.
 ]]
+-- @include operator-event
 local last = ARGV[1] .. '|last'
 if redis.call('HGET', KEYS[1], last) == ARGV[2] then return 0 end
 redis.call('HSET', KEYS[1], last, ARGV[2])
 local sequence = string.format('%.0f', redis.call('HINCRBY', KEYS[1], ARGV[1], 1))
-local event = string.gsub(ARGV[4], '%%SEQ%%', sequence)
-event = string.gsub(event, '%%ID%%', ARGV[3])
-event = string.gsub(event, '%%FROM%%', 'ok')
-redis.call('XADD', KEYS[2], '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'event', event, 'roots', '[]')
+appendOperatorEvent(KEYS[2], ARGV[4], { subject = ARGV[1], sequence = sequence, id = ARGV[3], from = 'ok' })
 return 1

@@ -7,10 +7,11 @@
 
   ARGV[1] subject id of the receiver
   ARGV[2] "1" for a further event of a report that has begun
-  ARGV[3..] reason, and its event JSON (with %SEQ%, %ID%, %FROM%, "%COUNT%" and "%DELIVERIES%" to be filled in), ...
+  ARGV[3..] reason, and its event JSON (with %SEQ%, %EPOCH%, %ID%, %FROM%, "%COUNT%" and "%DELIVERIES%" to be filled in), ...
 
   Returns { reason, how many were lost, ids of those that are named... }; nothing where nothing is due.
 ]]
+-- @include operator-event
 -- @include pace
 -- @include queue
 -- @include dropped

@@ -7,10 +7,11 @@
 
   ARGV[1] subject id of the surface
   ARGV[2] the record: its id, or its wallet
-  ARGV[3] event JSON  (with %SEQ%, %ID%, %FROM% to be filled in)
+  ARGV[3] event JSON  (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
 
   Returns 1 when the event was appended, 0 when it was before.
 ]]
+-- @include operator-event
 local KEEP_MS, MOST = 30 * 86400000, 10000
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -20,8 +21,8 @@ redis.call('ZADD', KEYS[3], string.format('%.0f', now), ARGV[2])
 redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -MOST - 1)
 if isKnown then return 0 end
 local sequence = string.format('%.0f', redis.call('HINCRBY', KEYS[1], 'sequence', 1))
-local event = string.gsub(ARGV[3], '%%SEQ%%', sequence)
-event = string.gsub(event, '%%ID%%', 'evt_' .. redis.sha1hex(ARGV[1] .. '|' .. sequence .. '|record_too_large'))
-event = string.gsub(event, '%%FROM%%', redis.call('HGET', KEYS[1], 'state') or 'ok')
-redis.call('XADD', KEYS[2], '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'event', event, 'roots', '[]')
+appendOperatorEvent(
+  KEYS[2], ARGV[3],
+  { subject = ARGV[1], sequence = sequence, word = 'record_too_large', from = redis.call('HGET', KEYS[1], 'state') or 'ok' }
+)
 return 1

@@ -15,6 +15,7 @@
   Returns "enabled", "more" when there is more to queue, or "held" when another process relays now or the receiver was
   disabled meanwhile.
 ]]
+-- @include operator-event
 -- @include pace
 -- @include queue
 if redis.call('GET', KEYS[3]) ~= ARGV[1] or stateOf(KEYS[1]) ~= 'enabling' then return 'held' end

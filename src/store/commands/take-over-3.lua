@@ -11,6 +11,7 @@
 
   Returns how many were queued.
 ]]
+-- @include operator-event
 -- @include pace
 -- @include queue
 local queue = openQueue(KEYS[1])

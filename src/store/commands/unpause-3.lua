@@ -7,10 +7,11 @@
 
   ARGV[1] receiver
   ARGV[2] subject id of the receiver
-  ARGV[3] event JSON  (with %SEQ%, %ID%, %FROM%, %BY%, %SINCE% to be filled in)
+  ARGV[3] event JSON  (with %SEQ%, %EPOCH%, %ID%, %FROM%, %BY%, %SINCE% to be filled in)
 
   Returns the state before; a receiver that is not paused stays as it is.
 ]]
+-- @include operator-event
 -- @include pace
 local before = stateOf(KEYS[1])
 if before ~= 'paused' then return before end

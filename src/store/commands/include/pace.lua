@@ -71,13 +71,11 @@ end
 -- Tells the operator of a move. `pace` is { receiver, events, subject, now }.
 local function tell(pace, template, word, by)
   local sequence = whole(add(pace.receiver, 'sequence', 1))
-  local event = string.gsub(template, '%%SEQ%%', sequence)
-  event = string.gsub(event, '%%ID%%', 'evt_' .. redis.sha1hex(pace.subject .. '|' .. sequence .. '|' .. word))
-  event = string.gsub(event, '%%FROM%%', redis.call('HGET', pace.receiver, 'told') or 'ok')
-  event = string.gsub(event, '%%BY%%', by)
+  local event = string.gsub(template, '%%BY%%', by)
   local since = numberOf(pace.receiver, 'since')
   event = string.gsub(event, '"%%SINCE%%"', since and whole(math.floor(since / 1000)) or 'null')
-  redis.call('XADD', pace.events, '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'event', event, 'roots', '[]')
+  local from = redis.call('HGET', pace.receiver, 'told') or 'ok'
+  appendOperatorEvent(pace.events, event, { subject = pace.subject, sequence = sequence, word = word, from = from })
 end
 
 -- The only place where the state is set.

@@ -1,0 +1,79 @@
+import { open, readFile, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { makeFolder } from '../make-folder.ts';
+import { JSON_TEXT } from './stored.ts';
+
+/**
+ * How far the data were that a process has seen: the epoch; in it the revision of the config, commits and ticks (looks of all
+ * processes); the digest of that config; the newest entry of the log; when the last tick was (Redis time).
+ */
+export const SEEN = z.object({
+  epoch: z.int().nonnegative(),
+  revision: z.int().nonnegative(),
+  commits: z.int().nonnegative(),
+  ticks: z.int().nonnegative(),
+  digest: z.string(),
+  entry: z.string().regex(/^\d+-\d+$/),
+  atMs: z.int().nullable(),
+});
+
+export type Seen = z.infer<typeof SEEN>;
+
+/** What a process has seen that knows nothing yet. */
+export const NOTHING_SEEN: Seen = {
+  epoch: 0,
+  revision: 0,
+  commits: 0,
+  ticks: 0,
+  digest: '',
+  entry: '0-0',
+  atMs: null,
+};
+
+/** The file outside Redis that has what the processes on a `dataDir` have seen of the data under a prefix. */
+export class SeenFile {
+  readonly #folder: string;
+  readonly #file: string;
+
+  constructor(dataDir: string, prefix: string) {
+    this.#folder = dataDir;
+    this.#file = join(dataDir, `redis-seen.${prefix}.json`);
+  }
+
+  /** Reads it; null where there is none that can be read. */
+  async read(): Promise<Seen | null> {
+    const text = await readFile(this.#file, 'utf8').catch(() => '');
+    return JSON_TEXT.pipe(SEEN).safeParse(text).data ?? null;
+  }
+
+  /** Makes the folder where there is none. Throws where it cannot be made. */
+  async prepare(): Promise<void> {
+    await makeFolder(this.#folder);
+  }
+
+  /** Replaces it in one step that outlasts a power cut, unless another process on the folder has seen more. */
+  async write(seen: Seen): Promise<void> {
+    const stored = await this.read();
+    if (stored !== null && isFurther(stored, seen)) return;
+    const next = `${this.#file}.${process.pid}.new`;
+    const file = await open(next, 'w', 0o600);
+    try {
+      await file.writeFile(`${JSON.stringify(seen)}\n`);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(next, this.#file);
+    const folder = await open(this.#folder, 'r');
+    try {
+      await folder.sync();
+    } finally {
+      await folder.close();
+    }
+  }
+}
+
+function isFurther(one: Seen, other: Seen): boolean {
+  return one.epoch === other.epoch ? one.ticks > other.ticks : one.epoch > other.epoch;
+}

@@ -1,0 +1,177 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, inject, test } from 'vitest';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { Epoch, type Restore } from '../../src/store/epoch.ts';
+import { EventLog } from '../../src/store/event-log.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { SeenFile } from '../../src/store/seen-file.ts';
+import { testPrefix } from '../support/daemon.ts';
+import { opening } from '../support/opening.ts';
+import { operatorEvent } from '../support/operator-event.ts';
+
+const { later } = opening();
+
+/** What is in Redis of one prefix, so that a test can put it back. */
+async function dumpOf(redis: RedisClient, keys: Keys): Promise<() => Promise<void>> {
+  const names = async (): Promise<string[]> => redis.keys(`${keys.root}:*`);
+  const stored = await Promise.all(
+    (await names()).map(async (name) => [name, await redis.dumpBuffer(name)] as const),
+  );
+  return async () => {
+    const present = await names();
+    if (present.length > 0) await redis.del(...present);
+    for (const [name, dump] of stored) await redis.restore(name, 0, dump);
+  };
+}
+
+async function stage() {
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  later(() => disconnect(redis));
+  const prefix = testPrefix();
+  const keys = new Keys(prefix);
+  const log = new EventLog(redis, keys);
+  const noticed: Restore[] = [];
+  /** A process with a folder of its own, or with the folder of an earlier one. */
+  const process = async (folder?: string) => {
+    const dataDir = folder ?? (await mkdtemp(join(tmpdir(), 'intentwatch-epoch-')));
+    later(() => rm(dataDir, { recursive: true, force: true }));
+    const epoch = new Epoch({
+      redis,
+      keys,
+      file: new SeenFile(dataDir, prefix),
+      onRestored: (restore) => noticed.push(restore),
+      onLooked: () => undefined,
+      onFile: (error) => {
+        if (error !== null) throw error;
+      },
+    });
+    await epoch.open({ isTruncated: false });
+    return { epoch, dataDir };
+  };
+  const reports = async (): Promise<unknown[]> =>
+    (await log.after('0-0', 100)).entries.flatMap((entry) =>
+      entry.kind === 'operator' ? [entry.event] : [],
+    );
+  return { redis, keys, log, noticed, process, reports };
+}
+
+test('the first epoch is 1, and a look that finds no less begins no other', async () => {
+  const { process, noticed } = await stage();
+  const { epoch, dataDir } = await process();
+  expect(epoch.begun).toEqual({ epoch: 1, atMs: null });
+  for (let looks = 0; looks < 3; looks += 1) expect(await epoch.look()).toMatchObject({ behind: null });
+  expect((await process(dataDir)).epoch.begun.epoch).toBe(1);
+  expect(noticed).toEqual([]);
+});
+
+test('of two processes that notice at once one begins the epoch, and both work in it', async () => {
+  const { redis, keys, process, noticed, reports } = await stage();
+  const one = await process();
+  const restore = await dumpOf(redis, keys);
+  const other = await process();
+  await Promise.all([one.epoch.look(), other.epoch.look()]);
+  await restore();
+  await Promise.all([one.epoch.look(), other.epoch.look()]);
+  expect([one, other].map(({ epoch }) => epoch.begun.epoch)).toEqual([2, 2]);
+  expect(noticed).toHaveLength(2);
+  await Promise.all([one.epoch.synchronised(), other.epoch.synchronised()]);
+  expect(await one.epoch.look()).toMatchObject({ behind: null });
+  expect(await reports()).toEqual([
+    expect.objectContaining({
+      type: 'intentwatch.storage_restored',
+      data: expect.objectContaining({ epoch: 2, record: expect.objectContaining({ epoch: 2 }) }),
+    }),
+  ]);
+});
+
+test('the dump of an older epoch, restored twice, begins a new epoch each time', async () => {
+  const { redis, keys, process } = await stage();
+  const { epoch } = await process();
+  const restore = await dumpOf(redis, keys);
+  for (const next of [2, 3, 4]) {
+    await epoch.look();
+    await restore();
+    await epoch.look();
+    expect(epoch.begun.epoch).toBe(next);
+    await epoch.synchronised();
+  }
+});
+
+test.each([
+  'an older dump',
+  'nothing',
+])('Redis has %s while no process runs: the file beside it tells', async (what) => {
+  const { redis, keys, process } = await stage();
+  const first = await process();
+  const restore = await dumpOf(redis, keys);
+  await first.epoch.look();
+  await first.epoch.look();
+  if (what === 'nothing') await redis.del(...(await redis.keys(`${keys.root}:*`)));
+  else await restore();
+  const second = await process(first.dataDir);
+  expect(second.epoch.begun.epoch).toBe(2);
+  expect(second.epoch.behind).toMatchObject({
+    fromMs: what === 'nothing' ? null : expect.any(Number),
+    untilMs: expect.any(Number),
+  });
+  // A start that ends before it has written what its config wants leaves that to the next one, in the same epoch.
+  const third = await process(first.dataDir);
+  expect(third.epoch.begun.epoch).toBe(2);
+  expect(third.epoch.behind).not.toBeNull();
+});
+
+test('no epoch is used twice by processes with folders of their own', async () => {
+  const { redis, keys, process } = await stage();
+  const [one, other] = [await process(), await process()];
+  const restore = await dumpOf(redis, keys);
+  await one.epoch.look();
+  await restore();
+  await one.epoch.look();
+  // It has not looked since, and takes over what the other began.
+  await other.epoch.look();
+  expect(other.epoch.begun.epoch).toBe(2);
+  await restore();
+  const alone = await process(other.dataDir);
+  expect(alone.epoch.begun.epoch).toBe(3);
+});
+
+test('a cut of the file begins an epoch by itself, once', async () => {
+  const { process, noticed } = await stage();
+  const { epoch } = await process();
+  epoch.noteTruncated();
+  await epoch.look();
+  await epoch.look();
+  expect(noticed.map((restore) => restore.epoch)).toEqual([2]);
+  expect(epoch.behind?.reason).toContain('append-only file');
+});
+
+test('later entries of the log have later places than any that was seen, also where the clock of Redis is behind', async () => {
+  const { redis, keys, log, process } = await stage();
+  const { epoch } = await process();
+  await log.append(operatorEvent('upstream.unreachable', 1));
+  const restore = await dumpOf(redis, keys);
+  const ahead = `${Date.now() + 60_000}-7`;
+  await redis.xadd(keys.events, ahead, 'kind', 'none');
+  await epoch.look();
+  await restore();
+  await epoch.look();
+  await epoch.synchronised();
+  const [place = ''] = (await log.after(ahead, 10)).entries.map(({ id }) => id);
+  expect(place).toBe(`${ahead.split('-')[0]}-8`);
+});
+
+test('the file is replaced in one step, and kept where another process on the folder has seen more', async () => {
+  const { process } = await stage();
+  const { dataDir, epoch } = await process();
+  const other = await process(dataDir);
+  await other.epoch.look();
+  const [name = '', ...more] = (await readdir(dataDir)).filter((one) => one.startsWith('redis-seen.'));
+  expect(more).toEqual([]);
+  const stored = async () => JSON.parse(await readFile(join(dataDir, name), 'utf8'));
+  const { ticks } = await stored();
+  await epoch.look();
+  expect(await stored()).toMatchObject({ epoch: 1, ticks: ticks + 1 });
+});

@@ -1,0 +1,210 @@
+import { createConnection, createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { expect, test } from 'vitest';
+import { Keys } from '../../src/store/keys.ts';
+import { eventually } from '../support/eventually.ts';
+import { RedisProcess } from '../support/redis-process.ts';
+import { idsByState, placesAreUnique, RestoredStage } from '../support/restored-stage.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+
+type OnTestFinished = (cleanUp: () => Promise<void>) => unknown;
+
+const WALLET = `0x${'1'.repeat(40)}`;
+const OTHER = `0x${'2'.repeat(40)}`;
+const [FIRST, SECOND, THIRD, TIMELESS] = [1, 2, 3, 4].map(hashOf) as [string, string, string, string];
+
+async function server(onTestFinished: OnTestFinished): Promise<RedisProcess> {
+  const redis = await RedisProcess.create();
+  onTestFinished(() => redis.close());
+  return redis;
+}
+
+function client(redis: RedisProcess, onTestFinished: OnTestFinished): Redis {
+  const made = new Redis(redis.url);
+  onTestFinished(async () => made.disconnect());
+  return made;
+}
+
+/** An address in front of Redis that leads to another server from one moment on, as that of a failover does. */
+async function movable(first: RedisProcess, onTestFinished: OnTestFinished) {
+  const sockets = new Set<Socket>();
+  let port = Number(new URL(first.url).port);
+  const front = createServer((near) => {
+    const far = createConnection({ host: '127.0.0.1', port });
+    for (const [one, next] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(one);
+      one.on('error', () => undefined);
+      one.on('close', () => next.destroy());
+      one.pipe(next);
+    }
+  });
+  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => front.close(resolve));
+  });
+  const address = front.address();
+  if (address === null || typeof address === 'string') throw new Error('found no port');
+  return {
+    url: `redis://127.0.0.1:${address.port}`,
+    lead: (to: RedisProcess): void => {
+      port = Number(new URL(to.url).port);
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+test('a replica that was behind is promoted while two processes run: both go on in one new epoch', async ({
+  onTestFinished,
+}) => {
+  const [master, replica] = await Promise.all([server(onTestFinished), server(onTestFinished)]);
+  const front = await movable(master, onTestFinished);
+  const stage = await RestoredStage.of(onTestFinished, front.url);
+  const { upstream } = stage;
+  for (const process of [0, 1]) await stage.write({ wallets: [WALLET] }, process);
+  const daemons = await Promise.all([stage.daemon(0), stage.daemon(1)]);
+  upstream.set(WALLET, FIRST, 'pending');
+  await stage.came(FIRST, 'pending');
+  const behind = client(replica, onTestFinished);
+  const { port } = new URL(master.url);
+  await behind.replicaof('127.0.0.1', port);
+  await eventually('the replica has all', async () =>
+    (await behind.info('replication')).includes('link_status:up'),
+  );
+  await behind.replicaof('NO', 'ONE');
+  upstream.set(WALLET, FIRST, 'filled');
+  upstream.set(WALLET, SECOND, 'pending');
+  await Promise.all([stage.came(FIRST, 'filled'), stage.came(SECOND, 'pending')]);
+
+  front.lead(replica);
+  await stage.reports('intentwatch.storage_restored');
+  upstream.set(WALLET, SECOND, 'filled');
+  upstream.set(WALLET, THIRD, 'pending');
+  await Promise.all([stage.came(SECOND, 'filled'), stage.came(THIRD, 'pending')]);
+  const [filled] = stage.events.filter(({ type }) => type === 'intent.filled').slice(-1);
+  expect(filled?.data.epoch).toBe(2);
+  for (const ids of Object.values(idsByState(stage.events))) expect(ids).toHaveLength(1);
+  expect(placesAreUnique(stage.events)).toBe(true);
+  expect(new Set(stage.operator.ids).size).toBe(1);
+  await Promise.all(daemons.map((daemon) => daemon.end('SIGTERM')));
+});
+
+test('Redis is emptied while a process runs: what changed last is reported, in a new epoch, and old states keep their ids', async ({
+  onTestFinished,
+}) => {
+  const redis = await server(onTestFinished);
+  const stage = await RestoredStage.of(onTestFinished, redis.url);
+  const { upstream } = stage;
+  await stage.write({ wallets: [WALLET], intents: [SECOND] });
+  upstream.set(OTHER, SECOND, 'pending');
+  const daemon = await stage.daemon();
+  upstream.set(WALLET, FIRST, 'pending');
+  await Promise.all([stage.came(FIRST, 'pending'), stage.came(SECOND, 'pending')]);
+  await client(redis, onTestFinished).flushall();
+  upstream.set(WALLET, FIRST, 'filled');
+  await stage.reports('intentwatch.storage_restored');
+  await daemon.line(/"msg":"redis.emptied"/);
+  await stage.came(FIRST, 'filled');
+  await stage.backend.until(
+    () => stage.events.filter(({ data }) => data.subject.id.endsWith(SECOND)).length >= 2,
+  );
+  for (const ids of Object.values(idsByState(stage.events))) expect(ids).toHaveLength(1);
+  expect(stage.events.find(({ type }) => type === 'intent.filled')?.data.epoch).toBe(2);
+});
+
+test('a dump is restored while no process runs: found at the start, and one is marked that has no time', async ({
+  onTestFinished,
+}) => {
+  const redis = await server(onTestFinished);
+  const stage = await RestoredStage.of(onTestFinished, redis.url);
+  const { upstream } = stage;
+  await stage.write({ wallets: [WALLET], intents: [TIMELESS] });
+  const daemon = await stage.daemon();
+  upstream.set(WALLET, FIRST, 'pending');
+  upstream.setTimeless(TIMELESS, 'pending');
+  await Promise.all([stage.came(FIRST, 'pending'), stage.came(TIMELESS, 'pending')]);
+  const dump = await redis.backUp();
+  upstream.set(WALLET, FIRST, 'filled');
+  upstream.setTimeless(TIMELESS, 'filled');
+  await Promise.all([stage.came(FIRST, 'filled'), stage.came(TIMELESS, 'filled')]);
+  await daemon.end('SIGTERM');
+  await redis.restore(dump);
+  await stage.write({ wallets: [WALLET, OTHER], intents: [TIMELESS] });
+  const again = await stage.daemon();
+  await stage.reports('intentwatch.storage_restored');
+  const filled = () => stage.events.filter(({ type }) => type === 'intent.filled');
+  await stage.backend.until(() => filled().length === 4);
+  const [first] = Object.entries(idsByState(filled())).filter(([state]) => state.includes(FIRST));
+  expect(first?.[1]).toHaveLength(1);
+  const timeless = filled().filter(({ data }) => data.subject.id.endsWith(TIMELESS));
+  expect(timeless.map(({ data }) => [data.epoch, data.afterRestore])).toEqual([
+    [1, undefined],
+    [2, true],
+  ]);
+  expect(new Set(timeless.map(({ id }) => id)).size).toBe(2);
+  // A genuine move after it has nothing to say of that.
+  upstream.setTimeless(TIMELESS, 'settled');
+  const [settled] = (await stage.came(TIMELESS, 'settled')).slice(-1);
+  expect(settled?.data).not.toHaveProperty('afterRestore');
+  await again.end('SIGTERM');
+
+  // A second restore of the same dump, of an epoch before the last.
+  await redis.restore(dump);
+  await stage.daemon();
+  const reports = await stage.reports('intentwatch.storage_restored', 2);
+  expect(reports.map(({ data }) => data.epoch)).toEqual([2, 3]);
+});
+
+test('of two processes with different files the one with the newest config that was seen writes it again', async ({
+  onTestFinished,
+}) => {
+  const redis = await server(onTestFinished);
+  const stage = await RestoredStage.of(onTestFinished, redis.url);
+  const { upstream } = stage;
+  await stage.write({ wallets: [WALLET] }, 0);
+  const old = await stage.daemon(0);
+  upstream.set(WALLET, FIRST, 'pending');
+  await stage.came(FIRST, 'pending');
+  const dump = await redis.backUp();
+  await stage.write({ wallets: [WALLET, OTHER] }, 1);
+  const newer = await stage.daemon(1);
+  upstream.set(OTHER, SECOND, 'pending');
+  await stage.came(SECOND, 'pending');
+  await old.line(/"msg":"config.differs"/);
+  await redis.restore(dump);
+  await stage.reports('intentwatch.storage_restored');
+  upstream.set(OTHER, THIRD, 'pending');
+  await stage.came(THIRD, 'pending');
+  const digest = async (): Promise<string | null> =>
+    client(redis, onTestFinished).hget(new Keys(stage.prefix).config, 'digest');
+  const stands = await digest();
+
+  // Nobody with that config is left: the holder of the relay's lease writes its own.
+  await newer.end('SIGTERM');
+  await sleep(0);
+  await redis.restore(dump);
+  await stage.reports('intentwatch.storage_restored', 2);
+  upstream.set(WALLET, FIRST, 'filled');
+  await stage.came(FIRST, 'filled');
+  expect(await digest()).not.toBe(stands);
+});
+
+test('a requested reload synchronises where the file has not changed', async ({ onTestFinished }) => {
+  const redis = await server(onTestFinished);
+  const stage = await RestoredStage.of(onTestFinished, redis.url);
+  await stage.write({ wallets: [WALLET] }, 0);
+  await stage.write({ wallets: [OTHER] }, 1);
+  const first = await stage.daemon(0);
+  await stage.daemon(1);
+  await first.line(/"msg":"config.differs"/);
+  first.send('SIGHUP');
+  await first.line(/"msg":"config.unchanged"/);
+  stage.upstream.set(WALLET, FIRST, 'pending');
+  await stage.came(FIRST, 'pending');
+  const wanted = await client(redis, onTestFinished).hkeys(new Keys(stage.prefix).wanted);
+  expect(wanted).toEqual([`all|wallet:${WALLET}`]);
+});

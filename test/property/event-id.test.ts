@@ -1,0 +1,73 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type EventIdentity, identify } from '../../src/domain/events/event-id.ts';
+
+const SUBJECT = `intent:0x${'a'.repeat(64)}`;
+
+/** Names the events of a life: states by their number, from what a snapshot has of those before. */
+function name(states: readonly number[], emitted: readonly string[] = [], restoredIn: number | null = null) {
+  const named: EventIdentity[] = [];
+  let marks = emitted;
+  for (const [index, state] of states.entries()) {
+    const record = { status: `s${state}` };
+    const identity = identify(
+      { subject: SUBJECT, type: `intent.s${state}`, record },
+      { emitted: marks, restoredIn: index === 0 ? restoredIn : null },
+    );
+    named.push(identity);
+    marks = identity.emitted;
+  }
+  return named;
+}
+
+const LIVES = fc.array(fc.integer({ min: 0, max: 90 }), { minLength: 1, maxLength: 200 });
+
+test('no two events of a life have the same id, however often a state returns', () => {
+  fc.assert(
+    fc.property(LIVES, (states) => {
+      const ids = name(states).map(({ id }) => id);
+      expect(new Set(ids).size).toBe(ids.length);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('the marks of a life are bounded', () => {
+  const last = name(Array.from({ length: 2_000 }, (_, index) => index % 97)).at(-1);
+  expect(last?.emitted.join(' ').length).toBeLessThan(600);
+});
+
+test('a state that is found again after a restore has its id, also where states between are not', () => {
+  const short = fc.array(fc.integer({ min: 0, max: 5 }), { minLength: 2, maxLength: 12 });
+  fc.assert(
+    fc.property(short, fc.nat(), fc.nat(), (states, at, skip) => {
+      const before = name(states);
+      const restored = at % (states.length - 1);
+      const found = restored + 1 + (skip % (states.length - 1 - restored));
+      const between = states.slice(restored + 1, found);
+      const state = states[found] ?? 0;
+      // A return within the lost time is told from the first sight of it by the states between alone.
+      fc.pre(!between.includes(state));
+      const [again] = name([state], before[restored]?.emitted);
+      expect(again).toMatchObject({ id: before[found]?.id, afterRestore: false });
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('a state without a time of its own has another id after a restore, and says so', () => {
+  const [first] = name([1]);
+  const [again, next] = name([1, 2], [], 2);
+  expect(again).toMatchObject({ afterRestore: true });
+  expect(again?.id).not.toBe(first?.id);
+  expect(next?.afterRestore).toBe(false);
+});
+
+test('the flag and the payment are parts of the id', () => {
+  const state = { subject: SUBJECT, type: 'intent.overdue', record: {} };
+  const none = { emitted: [], restoredIn: null };
+  const ids = [state, { ...state, flag: 'overdue:60' }, { ...state, payment: 'source' }].map(
+    (one) => identify(one, none).id,
+  );
+  expect(new Set(ids).size).toBe(3);
+});
