@@ -84,6 +84,7 @@ export const EVENT_TYPES = [
   'upstream.cursor_expired',
   'intentwatch.storage_truncated',
   'intentwatch.large_removal',
+  'intentwatch.storage_restored',
   'intentwatch.test',
 ] as const;
 
@@ -100,6 +101,7 @@ export const FACTS_BY_TYPE: Readonly<Record<string, FactKind>> = {
   'upstream.cursor_expired': 'notice',
   'intentwatch.storage_truncated': 'notice',
   'intentwatch.large_removal': 'notice',
+  'intentwatch.storage_restored': 'notice',
   'intentwatch.test': 'notice',
 };
 
@@ -139,8 +141,13 @@ export type EventEnvelope = {
       /** The id, with its prefix, such as `intent:0x…`. */
       id: string;
     };
-    /** Counts the events of this subject: 1, 2, 3 … Order by it, not by arrival. */
+    /** Counts the events of this subject: 1, 2, 3 … Order by `epoch`, then by it, not by arrival. */
     sequence: number;
+    /**
+     * Counts the restores of the data of Intentwatch: 1, and one more after each. In a larger epoch a
+     * sequence may come again; an event of a larger epoch is the newer one.
+     */
+    epoch: number;
     /**
      * The status after the change, as the upstream writes it (`PENDING` of a vault). Empty for a gateway job
      * or vault that has never said one.
@@ -355,6 +362,11 @@ export type EventEnvelope = {
      * absent.
      */
     regression?: boolean;
+    /**
+     * True for the first state of a subject without a time of its own (a gasless job, a vault or a route)
+     * after a restore: you may have got it before under another id. Otherwise absent.
+     */
+    afterRestore?: true;
     /**
      * How long the subject had been under way: from the first `updatedAt` seen while it waited to
      * `upstreamUpdatedAt`, for `overdue` to `timestamp`. Absent where it did not move on from waiting, or
