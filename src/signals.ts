@@ -9,6 +9,7 @@ import type { ReservedKind, SubjectKind } from './domain/subjects/subject.ts';
 import type { TransferMove } from './domain/transfers/transfer-move.ts';
 import type { ReceiverMove } from './store/receivers.ts';
 import type { ForeignEntry } from './store/stored.ts';
+import type { DropReason } from './store/suspensions.ts';
 
 /** How a poll ended: with records, with a failure of the upstream's, without a request as nothing is left, or cut off. */
 /** `verified`: a quote was; that says nothing of the surface at which it is asked for. */
@@ -67,6 +68,8 @@ export type SignalMap = {
   'relay.moved': [{ holding: boolean }];
   /** An event that no receiver gets was counted. */
   'event.unmatched': [{ reason: UnmatchedReason }];
+  /** Waiting events were dropped with what they waited for. */
+  'suspension.ended': [{ reason: DropReason; events: number }];
   'relay.stopped': [{ stopped: boolean }];
   'store.foreign': [ForeignEntry];
   'relay.set-aside': [{ entry: string }];

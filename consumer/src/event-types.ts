@@ -82,6 +82,7 @@ export const EVENT_TYPES = [
   'receiver.events_dropped',
   'upstream.record_too_large',
   'upstream.cursor_expired',
+  'intentwatch.suspension_ended',
   'intentwatch.storage_truncated',
   'intentwatch.large_removal',
   'intentwatch.storage_restored',
@@ -99,6 +100,7 @@ export const FACTS_BY_TYPE: Readonly<Record<string, FactKind>> = {
   'receiver.events_dropped': 'notice',
   'upstream.record_too_large': 'notice',
   'upstream.cursor_expired': 'notice',
+  'intentwatch.suspension_ended': 'notice',
   'intentwatch.storage_truncated': 'notice',
   'intentwatch.large_removal': 'notice',
   'intentwatch.storage_restored': 'notice',
@@ -442,6 +444,11 @@ export type EventEnvelope = {
     subscriptions: string[];
     /** The `metadata` of those subscriptions, merged in the order of the config. */
     metadata: { [key: string]: string };
+    /**
+     * True when the event waited: what leads to it had left the config, and was put back within
+     * `removal.graceSpan`. Otherwise absent.
+     */
+    suspended?: true;
     /** The record's `updatedAt` in Unix seconds; null where it has none. */
     upstreamUpdatedAt: number | null;
     /** `timestamp` minus `upstreamUpdatedAt`, good to a second; null where the latter is. */

@@ -483,6 +483,16 @@ const REPORTS: { readonly [word: string]: { subject: string; record: JsonObject 
       receivers: { removed: 0, of: 2, ids: [] },
     },
   },
+  suspension_ended: {
+    subject: 'intentwatch:removal',
+    record: {
+      reason: 'span-over',
+      subjects: 2,
+      subscriptions: ['treasury'],
+      events: 1,
+      eventIds: ['evt_5b0c7e0f2a9d4c1e8b7a6f5d4c3b2a1908f7e6d5'],
+    },
+  },
   storage_truncated: {
     subject: 'intentwatch:storage',
     record: {

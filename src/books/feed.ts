@@ -4,7 +4,7 @@ import type { DayRules } from '../domain/books/report.ts';
 import { renderEvent } from '../domain/events/render.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { entitlements } from '../queues/deliveries/entitlements.ts';
-import { type Fact, readBatch } from '../queues/deliveries/log-batch.ts';
+import { type Fact, readBatch, wholeFact } from '../queues/deliveries/log-batch.ts';
 import type { DeliveryStore } from '../store/deliveries.ts';
 import type { EventLog } from '../store/event-log.ts';
 import { compareEntries } from '../store/log-entry.ts';
@@ -162,7 +162,9 @@ export class Feed {
   async #seen(facts: readonly Fact[]): Promise<(Seen & { isLateAudience: boolean })[]> {
     const { registry, directory } = this.#sources;
     const wanted = facts.filter(({ event, roots }) => roots !== null && isTransfer(event));
-    const subscriptions = await registry.subscriptions(wanted.flatMap(({ roots }) => roots ?? []));
+    const subscriptions = await registry.subscriptions(
+      wanted.map(wholeFact).flatMap(({ roots }) => roots ?? []),
+    );
     const entitled = await entitlements(wanted, { registry, directory }, subscriptions);
     const receivers = new Map<string, string[]>();
     for (const receiver of await registry.receivers()) {
@@ -170,7 +172,8 @@ export class Feed {
       for (const { at } of entitled(receiver))
         receivers.set(at, [...(receivers.get(at) ?? []), receiver.name]);
     }
-    return wanted.map(({ event, roots, place, at }) => ({
+    // Whom a transfer belongs to stands in the books also while that is suspended.
+    return wanted.map(wholeFact).map(({ event, roots, place, at }) => ({
       sighting: sightingOf(renderEvent(event, roots ?? [], subscriptions, directory), event),
       entry: at,
       receivers: receivers.get(at) ?? [],

@@ -10,6 +10,7 @@ import type { Secret } from '../secret.ts';
 import type { ConfigProblem } from './file/errors.ts';
 import type { LogConfig } from './sections/log.ts';
 import type { ReloadConfig } from './sections/reload.ts';
+import type { RemovalConfig } from './sections/removal.ts';
 
 /** The kinds of subject whose records carry a status that can end tracking. */
 export type FinishingKind = 'intent' | 'quote' | 'gasless' | 'vault' | 'deposit-address';
@@ -278,6 +279,7 @@ export type Config = {
   /** Absolute path. */
   dataDir: string;
   retentionMs: number;
+  removal: RemovalConfig;
   server: ServerConfig;
   log: LogConfig;
   reload: ReloadConfig;

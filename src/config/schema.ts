@@ -14,6 +14,7 @@ import { checkQuoteFiles } from './sections/quote-files.ts';
 import { buildReceiver, checkReceiver, receiverSchema } from './sections/receiver.ts';
 import { buildRedis, redisSchema } from './sections/redis.ts';
 import { reloadSchema } from './sections/reload.ts';
+import { buildRemoval, removalSchema } from './sections/removal.ts';
 import { checkRoutes } from './sections/route.ts';
 import { buildServer, checkServer, hasApi, serverSchema } from './sections/server.ts';
 import { buildSmtp, smtpSchema } from './sections/smtp.ts';
@@ -38,6 +39,7 @@ export const configSchema = mapping({
       'How long events, what became of their deliveries, and what has ended are kept. At least 4 days, and a day more than twice `polling.fullSweepEvery`: what is forgotten between two sweeps of a wallet is told again. No shorter than the `disableAfter` and the retries of any receiver.',
     label: 'duration',
   }),
+  removal: removalSchema.prefault({}),
   server: serverSchema.prefault({}),
   log: logSchema.prefault({}),
   reload: reloadSchema.prefault({}),
@@ -74,6 +76,7 @@ export function buildConfig(
     redis: buildRedis(parsed.redis),
     dataDir: parsed.dataDir,
     retentionMs: parsed.retention,
+    removal: buildRemoval(parsed.removal),
     server: buildServer(parsed.server),
     log: buildLog(parsed.log),
     reload: parsed.reload,

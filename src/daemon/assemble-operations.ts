@@ -23,7 +23,7 @@ type OperationAssembly = {
 
 /** Constructs what the API sees and acts with, on a connection of its own. */
 export function assembleOperations(
-  { retentionMs, polling }: Pick<Config, 'retentionMs' | 'polling'>,
+  { retentionMs, polling, removal }: Pick<Config, 'retentionMs' | 'polling' | 'removal'>,
   { redis, keys, epoch, directory, onForeign }: OperationAssembly,
 ): OperationParts {
   const learned = new LearnedStore(redis, keys, { retentionMs, onForeign });
@@ -32,6 +32,7 @@ export function assembleOperations(
     redis,
     directory,
     knowledge: () => learned.knowledge(model),
+    graceSpanMs: removal.graceSpanMs,
     stores: {
       ...storesOn(redis, { keys, retentionMs, epoch, onForeign }),
       learned,

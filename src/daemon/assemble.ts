@@ -6,6 +6,7 @@ import type { AddedReceiverParts } from '../operations/added-receivers.ts';
 import type { ConfigControl } from '../operations/config-state.ts';
 import type { LogTail } from '../operations/log-tail.ts';
 import { Reconcile, type Upkeep } from '../queues/deliveries/reconcile.ts';
+import { tellSettled } from '../queues/deliveries/settle-suspensions.ts';
 import type { ApiParts } from '../server/api/route.ts';
 import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
@@ -98,10 +99,11 @@ export function assemble(assembly: Assembly): DaemonParts {
   const reconcile = new Reconcile({
     redis,
     epoch,
-    stores: { ...stores, lease: opens.lease, dropped: delivers.dropped },
+    stores: { ...stores, lease: opens.lease, dropped: delivers.dropped, unmatched: opens.unmatched },
     directory,
     process: delivery.sender.id,
     retentionMs,
+    graceSpanMs: config.removal.graceSpanMs,
     upkeep,
     signals,
     log,
@@ -112,7 +114,20 @@ export function assemble(assembly: Assembly): DaemonParts {
   const operations = assembleOperations(config, { redis: asking, keys, epoch, directory, onForeign });
   const setup = { receivers: config.receivers, options: delivery.options };
   const book = assembleBooks(config, { ...told, redis: opening, stores, directory });
-  const api = { operations, tail, adding, control, setup: () => setup, books: book?.reader ?? null };
+  const endSuspended: ApiParts['endSuspended'] = async (isMeant) => {
+    const settled = await operations.stores.registry.suspensions.end(isMeant);
+    for (const one of settled) await tellSettled(one, { stores: operations.stores, signals, log });
+    return settled;
+  };
+  const api = {
+    operations,
+    tail,
+    adding,
+    control,
+    setup: () => setup,
+    books: book?.reader ?? null,
+    endSuspended,
+  };
   return {
     redis,
     keys,

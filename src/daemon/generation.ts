@@ -149,7 +149,10 @@ export class Generation {
     const { redis, stores, polling } = this.parts;
     const { plan, registry, handedQuotes, tracked } = stores;
     const newest = await new EventLog(redis, new Keys(this.config.redis.prefix)).newest();
-    const unverified = await handedQuotes.sync(this.config.handedQuotes);
+    const isGraced = this.config.removal.graceSpanMs > 0;
+    // What leaves the config is suspended, and polled with all that is known of it.
+    const suspended = isGraced ? await registry.namedOf('quote') : new Set<string>();
+    const unverified = await handedQuotes.sync(this.config.handedQuotes, suspended);
     const wanted = wantedOf(this.config);
     await registry.sync(wanted, newest);
     await this.#options.epoch.synchronised();
@@ -258,6 +261,7 @@ async function settledOrCut(work: readonly Promise<unknown>[], cut: AbortSignal)
 function wantedOf(config: Config): Wanted {
   return {
     digest: config.digest,
+    graceSpanMs: config.removal.graceSpanMs,
     addedReceivers: new Set(config.addedReceivers),
     routes: routesOf(config.subscriptions),
     receivers: config.receivers.map(({ name, type, events, filter, ordering }) => ({

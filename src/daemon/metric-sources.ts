@@ -99,6 +99,7 @@ export function daemonMetricSources(parts: () => DaemonParts | null, monitor: Re
         }),
       );
     },
+    suspensions: async () => running().stores.registry.suspensions.counts(),
     surfaces: async () => {
       const { redis, keys, stores } = running();
       return Promise.all(

@@ -10,6 +10,7 @@ import {
   showRoutes,
   showSubjects,
   showSurfaces,
+  showSuspensions,
   showSweeps,
   showWaits,
 } from './show.ts';
@@ -66,6 +67,7 @@ export class Collection {
       this.#read({ source: 'queues', ask: async () => sources.queues(), show: showQueues }),
       this.#read({ source: 'deliveries', ask: async () => sources.deliveries(), show: showDeliveries }),
       this.#read({ source: 'receivers', ask: async () => sources.receivers(), show: showReceivers }),
+      this.#read({ source: 'suspensions', ask: async () => sources.suspensions(), show: showSuspensions }),
       this.#read({ source: 'surfaces', ask: async () => sources.surfaces(), show: showSurfaces }),
       this.#read({ source: 'routes', ask: async () => sources.routes(), show: showRoutes }),
       this.#read({ source: 'learned', ask: async () => sources.learned(), show: showLearned }),

@@ -81,6 +81,10 @@ export function recordSignals(
   on('relay.moved', ({ holding }) => metrics.set('relayHolding', {}, holding ? 1 : 0));
   on('relay.stopped', ({ stopped }) => metrics.set('relayStopped', {}, stopped ? 1 : 0));
   on('event.unmatched', ({ reason }) => metrics.count('unmatched', { reason }));
+  on('suspension.ended', ({ reason, events }) => {
+    metrics.count('withheldDropped', { reason }, events);
+    metrics.count('events', { type: 'intentwatch.suspension_ended' });
+  });
   on('store.foreign', ({ what }) => metrics.count('foreign', { what }));
   on('relay.set-aside', () => metrics.count('setAside', {}));
   on('delivery.opened', ({ receiver }) => metrics.count('opened', { receiver }));

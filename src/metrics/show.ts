@@ -65,6 +65,11 @@ export function showReceivers(metrics: Instruments, answer: SourceAnswer<'receiv
   );
 }
 
+export function showSuspensions(metrics: Instruments, answer: SourceAnswer<'suspensions'>): void {
+  metrics.show('suspendedSubjects', answer === null ? null : [{ labels: {}, value: answer.roots }]);
+  metrics.show('withheld', answer === null ? null : [{ labels: {}, value: answer.waiting }]);
+}
+
 export function showSurfaces(metrics: Instruments, answer: SourceAnswer<'surfaces'>): void {
   const states = answer?.flatMap(({ surface, state: current }) =>
     HEALTH_STATES.map((state) => ({ labels: { surface, state }, value: state === current ? 1 : 0 })),

@@ -10,6 +10,7 @@ export const SOURCES = [
   'queues',
   'deliveries',
   'receivers',
+  'suspensions',
   'surfaces',
   'waits',
   'sweeps',
@@ -31,6 +32,7 @@ export type MetricSources = {
   queues(): Promise<{ queue: string; state: 'waiting' | 'delayed' | 'active'; count: number }[]>;
   deliveries(): Promise<{ receiver: string; pending: number; dead: number; removed: boolean }[]>;
   receivers(): Promise<ReceiverStanding[]>;
+  suspensions(): Promise<{ roots: number; waiting: number }>;
   surfaces(): Promise<SurfaceState[]>;
   waits(): Promise<{ kind: string; longestSeconds: number }[]>;
   sweeps(): Promise<{ state: UnsweptState; count: number }[]>;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { RenderedEvent } from '../domain/events/event.ts';
 import { wantsType } from '../domain/events/filter.ts';
 import { renderEvent } from '../domain/events/render.ts';
-import { type Fact, readBatch } from '../queues/deliveries/log-batch.ts';
+import { type Fact, readBatch, wholeFact } from '../queues/deliveries/log-batch.ts';
 import { redisTimeMs } from '../store/connection.ts';
 import { compareEntries } from '../store/log-entry.ts';
 import { RefusedError } from './errors.ts';
@@ -173,8 +173,9 @@ async function rendered(
   facts: readonly Fact[],
   { stores, directory }: OperationParts,
 ): Promise<LoggedEvent[]> {
-  const subscriptions = await stores.registry.subscriptions(facts.flatMap(({ roots }) => roots ?? []));
-  return facts.map(({ event, roots, at }) => ({
+  const whole = facts.map(wholeFact);
+  const subscriptions = await stores.registry.subscriptions(whole.flatMap(({ roots }) => roots ?? []));
+  return whole.map(({ event, roots, at }) => ({
     entry: at,
     event: renderEvent(event, roots ?? [], subscriptions, directory),
   }));

@@ -1,5 +1,5 @@
 import type { RenderedEvent } from '../domain/events/event.ts';
-import { renderEvent } from '../domain/events/render.ts';
+import { renderEvent, withSuspended } from '../domain/events/render.ts';
 import { eventOf } from '../store/log-entry.ts';
 import type { OperationParts } from './parts.ts';
 
@@ -14,5 +14,6 @@ export async function findEvent(
   const fact = await deliveries.fact(receiver, id);
   const event = fact === null ? null : eventOf(await events.at(fact.entry));
   if (fact === null || event === null) return null;
-  return renderEvent(event, fact.roots, await registry.subscriptions(fact.roots), directory);
+  const rendered = renderEvent(event, fact.roots, await registry.subscriptions(fact.roots), directory);
+  return fact.suspended === '' ? rendered : withSuspended(rendered);
 }

@@ -36,6 +36,11 @@ declare module 'ioredis' {
     iwUntrackSubject(...keysAndArgs: string[]): Result<number, Context>;
     iwForgetTracked(...keysAndArgs: string[]): Result<number, Context>;
     iwWant(...keysAndArgs: string[]): Result<number, Context>;
+    iwReleaseWaiting(...keysAndArgs: string[]): Result<[string, number], Context>;
+    iwDropWaiting(...keysAndArgs: string[]): Result<string[], Context>;
+    iwEndSuspended(...keysAndArgs: string[]): Result<number, Context>;
+    iwRecallSpare(...keysAndArgs: string[]): Result<[string, string], Context>;
+    iwLongestWaiting(...keysAndArgs: string[]): Result<string, Context>;
     iwSince(...keysAndArgs: string[]): Result<string, Context>;
     iwLease(...keysAndArgs: string[]): Result<string, Context>;
     iwOpenDeliveries(...keysAndArgs: string[]): Result<string[], Context>;

@@ -9,8 +9,17 @@ import { type OnForeign, pairs, readHash } from './stored.ts';
 
 export type { Attempt, DeliveryFact, DeliveryOutcome } from './delivery-fact.ts';
 
-/** A delivery that follows from the log. `subject` is given when the deliveries of one subject follow each other. */
-export type Opening = { id: string; entry: string; roots: readonly string[]; subject: string | null };
+/**
+ * A delivery that follows from the log. `subject` is given when the deliveries of one subject follow each other;
+ * `isSuspended`: its event waited for what had left the config.
+ */
+export type Opening = {
+  id: string;
+  entry: string;
+  roots: readonly string[];
+  subject: string | null;
+  isSuspended?: boolean;
+};
 
 /** What is opened for one receiver: for which replay if it is one, and where its cursor stands after it (null: as before). */
 export type OpeningOrder = {
@@ -110,11 +119,12 @@ export class DeliveryStore {
       replay ?? '',
       process,
       keys.replaysOf(''),
-      ...deliveries.flatMap(({ id, entry, roots, subject }) => [
+      ...deliveries.flatMap(({ id, entry, roots, subject, isSuspended }) => [
         id,
         entry,
         JSON.stringify(roots),
         subject ?? '',
+        isSuspended ? '1' : '',
       ]),
     );
     const parsed = z.array(OPENED).parse(results);

@@ -36,6 +36,7 @@ export const FACT = z.object({
   replay: z.string().nullable().default(null),
   deliveredAt: INTEGER_TEXT.nullable().default(null),
   batch: z.string().nullable().default(null),
+  suspended: z.string().default(''),
   attempts: JSON_TEXT.pipe(z.array(ATTEMPT)).default([]),
   answer: z.string().default(''),
 });
@@ -55,7 +56,7 @@ export type DeliveryOutcome = z.infer<typeof OUTCOME>;
  * before the delivery began anew, before its own time, or met a receiver that asked for time. The last of them are in
  * `attempts` (none where the first succeeded), and what was said to the very last in `answer`. `after` is the delivery of
  * the same subject that must have ended first, `nextAt` (Redis time, ms) when it is tried again, `replay` the replay that
- * sends the event once more, `batch` the message that it is sent in together with others, `deliveredAt` (Redis time, ms)
+ * sends the event once more, `batch` the message that it is sent in together with others, `suspended` is not empty where the event waited for what had left the config, `deliveredAt` (Redis time, ms)
  * when it was first noted as delivered; null where that was not noted.
  */
 export type DeliveryFact = z.infer<typeof FACT>;

@@ -33,12 +33,15 @@ export class HandedQuotes {
   }
 
   /** Makes what is kept what a config hands over, beside what is tracked by itself. Returns the quotes whose signature is to be verified. */
-  async sync(quotes: readonly HandedQuote[]): Promise<SubjectId[]> {
+  async sync(
+    quotes: readonly HandedQuote[],
+    suspended: ReadonlySet<string> = new Set(),
+  ): Promise<SubjectId[]> {
     this.adopt(quotes);
     const { handedQuotes, verdicts } = this.#keys;
     const wanted = new Set<string>(quotes.map(({ subject }) => subject));
     const others = (await this.#redis.hkeys(handedQuotes)).filter((subject) => !wanted.has(subject));
-    const tracked = await this.#tracked(others);
+    const tracked = (await this.#tracked(others)).union(suspended.intersection(new Set(others)));
     const unwanted = others.filter((subject) => !tracked.has(subject));
     if (unwanted.length > 0) {
       await this.#redis.hdel(handedQuotes, ...unwanted);

@@ -140,6 +140,26 @@ export class Keys {
     return `${this.wanted}:continued`;
   }
 
+  /** hash: root that left the config -> its suspension, `out:<ms>` or `back:<ms>`, see store/suspensions.ts. */
+  get suspended(): string {
+    return `${this.wanted}:suspended`;
+  }
+
+  /** zset: suspension -> since when, ms; 0 while a sync makes it. A root whose suspension is not here is in the config. */
+  get suspensions(): string {
+    return `${this.wanted}:suspensions`;
+  }
+
+  /** zset: `<number> <entry> <event id> <root>` of an event that waits for a suspended root -> 0, in the order in which they came. */
+  get withheld(): string {
+    return `${this.wanted}:withheld`;
+  }
+
+  /** zset: `<ms> ` and a member of `withheld` that was dropped then -> 0. Kept for the retention. */
+  get droppedWithheld(): string {
+    return `${this.wanted}:dropped`;
+  }
+
   /** hash: root -> `<at ms>:<the same moment on the upstream's clock, seconds>`. */
   get since(): string {
     return `${this.root}:since`;

@@ -14,18 +14,20 @@ export type UnreadableEntry = {
 };
 
 /**
- * One entry of the log. `event`: a fact with the claims (by root) that are entitled to it. `audience`: claims that came
- * later and are entitled to an event that stands at `entry`. `operator`: an event about the daemon's own surroundings.
+ * One entry of the log. `event`: a fact with the claims (by root) that are entitled to it, and those that were suspended, for
+ * which it waited (`withheld`). `audience`: claims that came later, or back (`isSuspended`), and are entitled to an event that
+ * stands at `entry`. `operator`: an event about the daemon's own surroundings.
  * An entry of a kind that is not known counts as one of these by what it holds.
  */
 export type LogEntry =
-  | { kind: 'event'; id: string; event: Event; roots: string[] }
+  | { kind: 'event'; id: string; event: Event; roots: string[]; withheld: string[] }
   | {
       kind: 'audience';
       id: string;
       entry: string;
       eventId: string;
       roots: string[];
+      isSuspended: boolean;
       fields: readonly string[];
     }
   | { kind: 'operator'; id: string; event: Event }
@@ -42,6 +44,7 @@ const AUDIENCE = z.object({
   event: z.string(),
   entry: z.string().regex(/^\d+-\d+$/),
   roots: ROOTS,
+  suspended: z.string().optional(),
 });
 
 const VERSION = z
@@ -59,8 +62,8 @@ export function parseEntry(id: string, list: readonly string[]): LogEntry {
   if (kind === 'audience') {
     const audience = AUDIENCE.safeParse(Object.fromEntries(fields));
     if (!audience.success) return unreadable(id, { list, fields, error: audience.error });
-    const { event: eventId, entry, roots } = audience.data;
-    return { kind, id, entry, eventId, roots, fields: list };
+    const { event: eventId, entry, roots, suspended } = audience.data;
+    return { kind, id, entry, eventId, roots, isSuspended: suspended === '1', fields: list };
   }
   const event = EVENT_TEXT.safeParse(fields.get('event'));
   if (!event.success) return unreadable(id, { list, fields, error: event.error });
@@ -69,12 +72,14 @@ export function parseEntry(id: string, list: readonly string[]): LogEntry {
   if (isOperators) return { kind: 'operator', id, event: event.data };
   const roots = ROOTS.safeParse(fields.get('roots'));
   if (!roots.success) return unreadable(id, { list, fields, error: roots.error });
-  const { subject } = event.data.data;
+  const withheld = ROOTS.safeParse(fields.get('withheld') ?? '[]').data ?? [];
+  const { id: subject } = event.data.data.subject;
   return {
     kind: 'event',
     id,
     event: event.data,
-    roots: roots.data.map((root) => wholeRoot(root, subject.id)),
+    roots: roots.data.map((root) => wholeRoot(root, subject)),
+    withheld: withheld.map((root) => wholeRoot(root, subject)),
   };
 }
 

@@ -68,7 +68,10 @@ export async function readPlanState(redis: RedisClient, keys: Keys, surface: Sur
   };
 }
 
-/** How many subjects of each kind are tracked, and how long ago the longest-waiting one was looked at with success. */
+/**
+ * How many subjects of each kind are tracked, and how long ago the longest-waiting one was looked at with success, apart from
+ * what has left the config.
+ */
 export async function readWaits(
   redis: RedisClient,
   keys: Keys,
@@ -78,14 +81,14 @@ export async function readWaits(
   const rows = SURFACES.flatMap((surface) => surfaceKinds(surface).map((kind) => ({ surface, kind })));
   for (const { surface, kind } of rows) {
     pipeline.zcard(keys.lookedAt(surface, kind));
-    pipeline.zrange(keys.lookedAt(surface, kind), '0', '0', 'WITHSCORES');
+    pipeline.iwLongestWaiting(keys.plan(surface), kind);
   }
   const replies = (await pipeline.exec()) ?? [];
   const kinds = new Map<string, { kind: string; count: number; longestSeconds: number }>();
   rows.forEach(({ kind }, index) => {
     const count = z.number().parse(replies[index * 2]?.[1]);
-    const [, oldest] = z.array(z.string()).parse(replies[index * 2 + 1]?.[1]);
-    const seconds = oldest === undefined ? 0 : Math.max(0, nowMs - Number(oldest)) / 1_000;
+    const oldest = z.string().parse(replies[index * 2 + 1]?.[1]);
+    const seconds = oldest === '' ? 0 : Math.max(0, nowMs - Number(oldest)) / 1_000;
     const known = kinds.get(kind) ?? { kind, count: 0, longestSeconds: 0 };
     kinds.set(kind, {
       kind,

@@ -28,7 +28,7 @@ export type Claimed = {
 };
 
 /** How soon a look ought to be: which of two that wait goes first. */
-export const LANES = ['fair', 'overdue', 'first', 'asked', 'failing', 'suspect', 'probe'] as const;
+export const LANES = ['fair', 'overdue', 'first', 'asked', 'failing', 'suspect', 'probe', 'spare'] as const;
 
 export type Lane = (typeof LANES)[number];
 

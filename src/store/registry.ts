@@ -8,7 +8,8 @@ import {
   type StoredRoot,
 } from '../domain/subjects/continued-roots.ts';
 import { surfaceOf } from '../domain/subjects/kinds.ts';
-import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
+import { asSubjectId, routeId, type SubjectId } from '../domain/subjects/subject.ts';
+import { planSuspensions } from '../domain/subjects/suspended-roots.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
@@ -16,13 +17,15 @@ import { Definitions, receiverText, type StoredReceiver, type StoredSubscription
 import type { Keys } from './keys.ts';
 import type { OnForeign } from './stored.ts';
 import type { SubjectStore } from './subjects.ts';
+import { Suspensions } from './suspensions.ts';
 
 /**
  * What a config wants: its subscriptions with the subjects they name, its routes, each once, and its receivers, of which
- * `addedReceivers` names those that were made through the API.
+ * `addedReceivers` names those that were made through the API. `graceSpanMs`: how long what leaves it is suspended.
  */
 export type Wanted = {
   digest: string;
+  graceSpanMs: number;
   receivers: Omit<StoredReceiver, 'removed'>[];
   addedReceivers?: ReadonlySet<string>;
   routes: readonly RouteDefinition[];
@@ -31,6 +34,8 @@ export type Wanted = {
 
 /** The subscriptions and receivers that all processes on one Redis share. */
 export class Registry {
+  /** What has left the config, and may come back. */
+  readonly suspensions: Suspensions;
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #subjects: SubjectStore;
@@ -59,6 +64,7 @@ export class Registry {
     this.#keys = keys;
     this.#subjects = subjects;
     this.#definitions = new Definitions(keys, onForeign);
+    this.suspensions = new Suspensions(redis, keys, subjects);
   }
 
   /**
@@ -83,9 +89,21 @@ export class Registry {
       ([root]) => !isTrackedRoot(root),
     );
     const known = new Map(stored.flatMap(([root, at]) => (/^\d+$/.test(at) ? [[root, Number(at)]] : [])));
-    const { continued, stays } = planRoots(await this.#storedRoots(known), namedSubjects(wanted));
+    const storedRoots = await this.#storedRoots(known);
+    const named = namedSubjects(wanted);
+    const { continued: goesOn, stays } = planRoots(storedRoots, named);
+    const suspended = await this.suspensions.states();
+    const reload = { stored: storedRoots, named, continued: goesOn, stays, suspended };
+    const leaving = planSuspensions(reload, { isGraced: wanted.graceSpanMs > 0 });
+    const ended = new Set(leaving.ended);
+    // What is suspended is wanted like what stays.
+    const remaining = new Set(
+      [...known.keys(), ...leaving.narrowed.map(({ root }) => root)].filter((root) => !ended.has(root)),
+    );
+    const continued = [...goesOn, ...leaving.narrowed];
     await this.#addSubscriptions(wanted.subscriptions);
-    await this.#noteContinued(continued, { isWanted: (root) => roots.has(root) || stays.has(root) });
+    const making = await this.suspensions.begin(leaving);
+    await this.#noteContinued(continued, { isWanted: (root) => roots.has(root) || remaining.has(root) });
     await this.#want(
       continued.map(({ root, subject, atMs, from: [from = ''] }) => ({
         root,
@@ -96,10 +114,17 @@ export class Registry {
     );
     await this.#syncSubscriptions(wanted.subscriptions);
     await this.#writeReceivers(returning);
-    await this.#syncRoutes(wanted.routes);
-    const named = new Set(roots.values());
-    const unwanted = stored.map(([root]) => root).filter((root) => !roots.has(root) && !stays.has(root));
-    for (const chunk of chunks(unwanted, CHUNK)) await this.#unwant(chunk, named);
+    await this.#syncRoutes(
+      wanted.routes,
+      new Set([...remaining].map((root) => parseClaimRoot(root).subject)),
+    );
+    if (making !== null) await this.suspensions.mark(making.out, leaving.out);
+    const stillNamed = new Set([
+      ...roots.values(),
+      ...[...remaining].map((root) => parseClaimRoot(root).subject),
+    ]);
+    const unwanted = stored.map(([root]) => root).filter((root) => !roots.has(root) && !remaining.has(root));
+    for (const chunk of chunks(unwanted, CHUNK)) await this.#unwant(chunk, stillNamed);
     await this.#noteNewest(wanted.digest);
     const isContinued = new Set(continued.map(({ root }) => root));
     const missing = [...roots].filter(([root]) => !known.has(root) && !isContinued.has(root));
@@ -108,6 +133,7 @@ export class Registry {
       missing.map(([root, subject]) => ({ root, subject, at: String(epoch.startOf(root) ?? ''), from: '' })),
     );
     epoch.starts = new Map([...known, ...(await this.#startsOf(missing.map(([root]) => root)))]);
+    await this.suspensions.complete(making);
   }
 
   /** Makes a config the newest that any process runs. */
@@ -252,10 +278,17 @@ export class Registry {
     }
   }
 
-  /** What the names of routes mean, to every process alike: a route's prices are compared with each other. */
-  async #syncRoutes(routes: readonly RouteDefinition[]): Promise<void> {
+  /**
+   * What the names of routes mean, to every process alike: a route's prices are compared with each other. One that is
+   * suspended keeps its meaning, for it is polled on.
+   */
+  async #syncRoutes(routes: readonly RouteDefinition[], remaining: ReadonlySet<string>): Promise<void> {
     const names = new Set(routes.map((route) => route.name));
-    const unwanted = (await this.#redis.hkeys(this.#keys.routes)).filter((name) => !names.has(name));
+    const stored = Object.entries(await this.#redis.hgetall(this.#keys.routes));
+    const unwanted = stored.flatMap(([name, text]) => {
+      const route = names.has(name) ? null : this.#definitions.route(name, text);
+      return names.has(name) || (route !== null && remaining.has(routeId(route))) ? [] : [name];
+    });
     for (const route of routes) {
       await this.#redis.hset(this.#keys.routes, route.name, JSON.stringify(route));
     }
@@ -272,13 +305,20 @@ export class Registry {
   }
 
   /** Takes roots out. What nobody names any more is taken off the schedule by its next poll, and kept for the retention. */
-  async #unwant(roots: readonly string[], named: ReadonlySet<SubjectId>): Promise<void> {
+  async #unwant(roots: readonly string[], named: ReadonlySet<string>): Promise<void> {
     await this.#redis.hdel(this.#keys.wanted, ...roots);
     await this.#redis.hdel(this.#keys.since, ...roots);
     const subjects = roots.map((root) => asSubjectId(parseClaimRoot(root).subject));
     await Promise.all(
       subjects.filter((subject) => !named.has(subject)).map((one) => this.#subjects.expire(one)),
     );
+  }
+
+  /** The subjects of a kind that a subscription names, or named until it was suspended. */
+  async namedOf(kind: string): Promise<Set<string>> {
+    const roots = (await this.#redis.hkeys(this.#keys.wanted)).filter((root) => !isTrackedRoot(root));
+    const subjects = roots.map((root) => parseClaimRoot(root).subject);
+    return new Set(subjects.filter((subject) => subject.startsWith(`${kind}:`)));
   }
 
   /** Claims again what is tracked by itself, where that was lost. */

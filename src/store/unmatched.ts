@@ -1,9 +1,13 @@
 import type { ListedReason } from '../domain/events/unmatched.ts';
+import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
 /** How many events are listed; where more come, the oldest go. */
 const MOST_LISTED = 10_000;
+
+/** How many are written by one command. */
+const CHUNK = 500;
 
 const MEMBER = /^0*(\d+)-0*(\d+)\|(no-receiver|not-in-config)$/;
 
@@ -52,6 +56,17 @@ export class UnmatchedStore {
       ...members,
     );
     return moved === 1;
+  }
+
+  /** Lists events that were not counted in their turn, for they waited. */
+  async add(listed: readonly UnmatchedEntry[]): Promise<void> {
+    for (const chunk of chunks(listed, CHUNK)) {
+      await this.#redis.zadd(
+        this.#keys.unmatched,
+        ...chunk.flatMap(({ entry, reason }) => ['0', `${padded(entry)}|${reason}`]),
+      );
+    }
+    await this.#redis.zremrangebyrank(this.#keys.unmatched, 0, -MOST_LISTED - 1);
   }
 
   /** The newest of them, before an entry or from the newest on. */

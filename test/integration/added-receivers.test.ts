@@ -220,7 +220,7 @@ test('one that was removed stays so, though another process starts that has read
   const made = { name: 'made', type: 'webhook', events: ['*'], filter, ordering: 'none' } as const;
   const receivers = [{ ...made, events: ['*'] }];
   const addedReceivers = new Set(['made']);
-  const wanted = { digest: '', receivers, addedReceivers, routes: [], subscriptions: [] };
+  const wanted = { digest: '', graceSpanMs: 0, receivers, addedReceivers, routes: [], subscriptions: [] };
   const registry = new Registry(
     redis,
     keys,

@@ -29,6 +29,7 @@ const hooks = { backend: new Hook(), broken: new Hook(() => 500), operator: new 
 let stage: ApiStage;
 /** The event of the intent that was delivered to one receiver, and is a dead letter of another. */
 let event = '';
+let removed = 0;
 let replay = '';
 let cursor = '';
 let count = 0;
@@ -153,6 +154,22 @@ const CASES: Record<string, Case> = {
     path: () => '/unmatched?limit=10',
     bad: { path: '/unmatched?limit=0', place: 'query.limit' },
   },
+  listSuspended: {
+    path: () => '/suspended?limit=10',
+    bad: { path: '/suspended?limit=0', place: 'query.limit' },
+  },
+  listDropped: {
+    path: () => '/suspended/dropped?limit=10',
+    bad: { path: '/suspended/dropped?cursor=nonsense', place: 'query.cursor' },
+  },
+  removeSuspended: {
+    path: () => '/suspended/remove',
+    body: () => {
+      removed += 1;
+      return { id: `left-${removed}` };
+    },
+    bad: { body: { id: '' }, place: 'body.id' },
+  },
   resendEvent: {
     path: () => `/events/${event}/resend`,
     status: 202,
@@ -220,10 +237,21 @@ beforeAll(async () => {
     path: `/events/${event}/resend`,
     body: { receivers: ['backend'] },
   });
+  await suspendSome(stage.config.prefix);
   for (const name of ['made', 'gone'])
     await stage.call({ method: 'POST', path: '/receivers', body: made(name) });
   replay = /[0-9a-f]{16}/.exec(JSON.stringify(resent.body))?.[0] ?? '';
 });
+
+/** Has subscriptions `left-1`, `left-2` … be such as have left the config. */
+async function suspendSome(prefix: string): Promise<void> {
+  const [redis, keys] = [connectRedis({ kind: 'server', url: inject('redisUrl') }), new Keys(prefix)];
+  const roots = Array.from({ length: 100 }, (_, index) => `left-${index + 1}|intent:${hashOf(1_000)}`);
+  await redis.hset(keys.wanted, ...roots.flatMap((root) => [root, '1']));
+  await redis.zadd(keys.suspensions, Date.now(), 'out:1');
+  await redis.hset(keys.suspended, ...roots.flatMap((root) => [root, 'out:1']));
+  await disconnect(redis);
+}
 
 afterAll(async () => {
   for (const close of closers.reverse()) await close();

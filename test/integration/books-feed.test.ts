@@ -359,6 +359,7 @@ test('says of every receiver when it was told, at whichever attempt, and names w
   await registry.sync(
     {
       digest: '',
+      graceSpanMs: 0,
       routes: [],
       receivers: receivers.map((name) => ({ ...RECEIVER, name })),
       subscriptions: [{ ...subscription, ...options }],

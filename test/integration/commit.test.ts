@@ -59,7 +59,7 @@ function record(status: string, updatedAt: number | null, more: JsonObject = {})
 
 /** Has a subscription want a subject, as a config would. */
 async function want(subscription: string, subject: SubjectId): Promise<Claim> {
-  const wanted = { digest: '', receivers: [], routes: [], subscriptions: [] };
+  const wanted = { digest: '', graceSpanMs: 0, receivers: [], routes: [], subscriptions: [] };
   const names = await redis.hkeys(keys.subscriptions);
   const known = [...(await registry.subscriptions(names.map((name) => `${name}|`))).values()];
   const definition = {

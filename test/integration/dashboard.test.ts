@@ -91,6 +91,7 @@ function emitEverything(signals: Signals): void {
     reason: 'found more than 1048576 bytes',
   });
   signals.emit('event.unmatched', { reason: 'no-receiver' });
+  signals.emit('suspension.ended', { reason: 'span-over', events: 3 });
   signals.emit('record.unreadable', { where: 'wallet:0x01', reason: 'result 0: no id' });
   for (const word of ['filled', 'overdue']) {
     signals.emit('event.committed', {
@@ -228,6 +229,7 @@ describe.skipIf(installation.skip)(`against a real Prometheus${installation.note
           nextAttemptSeconds: 0,
         },
       ],
+      suspensions: async () => ({ roots: 2, waiting: 3 }),
       surfaces: async () => [
         { ...IDLE, surface: 'status', state: 'unreachable', budget: 5, used: 0.4, failing: 2, suspects: 1 },
         { ...IDLE, surface: 'gateway' },

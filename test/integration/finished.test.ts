@@ -64,6 +64,7 @@ describe('a finished subject', () => {
     const second = await startDaemon({
       ...config,
       subscriptions: [{ name: 's', intents: [hashOf(5)], receivers: ['hook'] }],
+      more: { removal: { graceSpan: '0s' } },
     });
     later(() => second.daemon.close());
     // Nobody names it any more: from now on its time runs.

@@ -78,6 +78,7 @@ function receiver(name: string): Wanted['receivers'][number] {
 
 const WANTED: Wanted = {
   digest: 'x',
+  graceSpanMs: 0,
   receivers: [receiver('a'), receiver('b')],
   routes: [ROUTE],
   subscriptions: [subscription('one'), subscription('two')],

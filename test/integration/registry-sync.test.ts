@@ -16,6 +16,7 @@ const { later } = opening();
 function wantedOf(receivers: string[]): Wanted {
   return {
     digest: receivers.join(),
+    graceSpanMs: 0,
     receivers: receivers.map((name) => ({
       name,
       type: 'webhook',

@@ -169,6 +169,7 @@ test('a sync that is cut off at any command and done again ends like one that wa
   });
   const wantedOf = (name: string, receivers: string[]): Wanted => ({
     digest: name,
+    graceSpanMs: 86_400_000,
     receivers: [receiver('backend'), receiver('desk')],
     routes: [],
     subscriptions: [
@@ -248,7 +249,10 @@ function registryStage() {
         warnBeforeMs: null,
         recipients: [],
       }));
-      await registry.sync({ digest: names.join(), receivers: [], routes: [], subscriptions }, '0-0');
+      await registry.sync(
+        { digest: names.join(), graceSpanMs: 0, receivers: [], routes: [], subscriptions },
+        '0-0',
+      );
     },
     /** Has the transfer claimed. Returns whether it has to be looked at for that. */
     claim: (claim: Claim): Promise<boolean> => subjects.claim(transfer, [claim]),

@@ -45,7 +45,7 @@ async function sync(named: Record<string, SubjectId[]>): Promise<void> {
     recipients: [],
   };
   const subscriptions = Object.entries(named).map(([name, list]) => ({ name, ...rest, subjects: list }));
-  await registry.sync({ digest: '', receivers: [], routes: [], subscriptions }, '0-0');
+  await registry.sync({ digest: '', graceSpanMs: 0, receivers: [], routes: [], subscriptions }, '0-0');
 }
 
 /** Has a page of the wallet show the transfer. Returns the commit of its snapshot. */

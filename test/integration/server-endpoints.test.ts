@@ -35,6 +35,7 @@ async function serve(
       queues: async () => [],
       deliveries: async () => [],
       receivers: async () => [],
+      suspensions: async () => ({ roots: 0, waiting: 0 }),
       surfaces: async () => [],
       waits: async () => [],
       sweeps: async () => [],

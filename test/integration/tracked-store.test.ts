@@ -84,6 +84,15 @@ test('a sync of what the config hands over leaves the quotes that are tracked', 
   expect(await redis.hkeys(keys.handedQuotes)).toEqual([QUOTE]);
 });
 
+test('a sync of what the config hands over leaves the quotes that are suspended', async () => {
+  const { redis, keys, quotes } = stage();
+  await quotes.sync([HANDED]);
+  await quotes.sync([], new Set([QUOTE]));
+  expect(await redis.hkeys(keys.handedQuotes)).toEqual([QUOTE]);
+  await quotes.sync([]);
+  expect(await redis.hkeys(keys.handedQuotes)).toEqual([]);
+});
+
 test('what a quote promises is kept though it is found valid while another process syncs', async () => {
   const { redis, keys, quotes } = stage();
   const handed = { subject: QUOTE, raw: { ...HANDED.raw, intentHash: hashOf(1) } };

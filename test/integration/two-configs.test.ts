@@ -23,6 +23,7 @@ test('of two processes that start at once, each with its own config, one config 
       prefix,
       receivers: Object.fromEntries(receivers.map((receiver) => [receiver, { url: 'http://127.0.0.1:9/' }])),
       subscriptions: [{ name, receivers, intents: [hashOf(name === 'one' ? 1 : 2)] }],
+      more: { removal: { graceSpan: '0s' } },
     };
   };
   const daemons = await Promise.all(['one', 'two'].map((name) => startDaemon(configOf(name))));

@@ -18,6 +18,7 @@ const ALL = { receivers: [], types: [] };
 const EVERYTHING = { wallets: null, chains: null, minAmount: null };
 const CONFIG = {
   retentionMs: 60_000,
+  removal: { graceSpanMs: 0 },
   polling: {
     shortestSeconds: 1,
     longestSeconds: 30,

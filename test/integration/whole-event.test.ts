@@ -100,6 +100,7 @@ const TOLD: Readonly<Record<keyof RenderedEvent | keyof RenderedEvent['data'], T
   recordTruncated: null,
   recordUrl: null,
   truncated: null,
+  suspended: { everywhere: 'It waited: what leads to it had left the config for a while.' },
   skipped: { everywhere: 'A usual step before it was not seen.' },
   regression: { everywhere: 'The status moved backward.' },
   afterRestore: { everywhere: 'It may have come before, under another id: Redis went back.' },
@@ -178,6 +179,10 @@ test('an event with every member of its schema goes through commit, log and rela
   const attempted: (string | null)[] = [];
   signals.on('delivery.attempted', ({ subject }) => attempted.push(subject));
 
+  // It waits for what has left the config, and comes when that is back.
+  await redis.hset(keys.wanted, ROOT, '1');
+  await redis.zadd(keys.suspensions, Date.now(), 'out:1');
+  await redis.hset(keys.suspended, ROOT, 'out:1');
   await new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), retentionMs: HOUR_MS }).commit({
     subject: asSubjectId(WHOLE.data.subject.id),
     asOf: '0',
@@ -186,11 +191,14 @@ test('an event with every member of its schema goes through commit, log and rela
     event: { event: WHOLE, updatedAt: null, first: true, roots: [ROOT] },
   });
 
+  await redis.zadd(keys.suspensions, '1', 'back:1');
+  await redis.hset(keys.suspended, ROOT, 'back:1');
+
   const [came] = await hooks.whole.until((all) => all.length > 0);
   const audience = { wallets: [], subscriptions: ['s'], metadata: { note: 'of the order' } };
   const { before: _, promised: __, fundedAt: ___, ...stored } = WHOLE.data;
   const transfer = came?.event.data.transfer;
-  expect(came?.event).toEqual({ ...WHOLE, data: { ...stored, ...audience, transfer } });
+  expect(came?.event).toEqual({ ...WHOLE, data: { ...stored, ...audience, suspended: true, transfer } });
   expect(transfer).toMatchObject({
     source: { chainId: '8453', chain: 'Base', txUrl: `https://basescan.org/tx/${SENT.sourceTx.txHash}` },
     sent: { amount: '1250000000', units: '1250', symbol: 'USDC', token: USDC.base, chainId: '8453' },

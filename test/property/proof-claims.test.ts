@@ -68,6 +68,7 @@ async function endsOf(
   await parts.stores.registry.sync(
     {
       digest: 'one',
+      graceSpanMs: 0,
       receivers: [],
       routes: [],
       subscriptions: [

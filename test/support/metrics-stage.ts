@@ -15,6 +15,7 @@ const NOTHING: MetricSources = {
   queues: async () => [],
   deliveries: async () => [],
   receivers: async () => [],
+  suspensions: async () => ({ roots: 0, waiting: 0 }),
   surfaces: async () => [],
   waits: async () => [],
   sweeps: async () => [],

@@ -51,6 +51,7 @@ test('a file with only what is required gets the documented defaults', async () 
     redis: { url: null, prefix: 'intentwatch' },
     dataDir: join(folder, 'data'),
     retentionMs: 30 * 86_400_000,
+    removal: { graceSpanMs: 86_400_000 },
     server: {
       host: '127.0.0.1',
       port: 9464,

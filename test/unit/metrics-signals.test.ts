@@ -219,6 +219,13 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     emitted: { receiver: 'backend', count: 12 },
     moves: { 'events_dropped_total{receiver="backend"}': 12 },
   },
+  'suspension.ended': {
+    emitted: { reason: 'span-over', events: 3 },
+    moves: {
+      'suspended_events_dropped_total{reason="span-over"}': 3,
+      'events_total{type="intentwatch.suspension_ended"}': 1,
+    },
+  },
   'config.moved': {
     emitted: {
       state: 'held',

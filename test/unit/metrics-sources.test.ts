@@ -41,6 +41,7 @@ function create(sources: Partial<MetricSources>, standing: Partial<Standing> = {
           nextAttemptSeconds: 3,
         },
       ],
+      suspensions: async () => ({ roots: 0, waiting: 0 }),
       surfaces: async () => [STATUS, GATEWAY],
       waits: async () => [{ kind: 'wallet', longestSeconds: 40 }],
       sweeps: async () => [

@@ -10,7 +10,7 @@ import type { StoredReceiver, StoredSubscription } from '../../src/store/definit
 const SUBJECT = asSubjectId(`intent:0x${'ab'.repeat(32)}`);
 const RECORD: JsonObject = { id: SUBJECT, type: 'intent', status: 'filled' };
 
-function fact(roots: string[] | null): Fact {
+function fact(roots: string[] | null, withheld: string[] = []): Fact {
   const transition = {
     type: 'intent.filled',
     status: 'filled',
@@ -28,7 +28,7 @@ function fact(roots: string[] | null): Fact {
     updatedAt: null,
     nowMs: 1,
   });
-  return { event, place: '1-0', roots, at: '1-0' };
+  return { event, place: '1-0', roots, at: '1-0', withheld, isSuspended: false };
 }
 
 const receiver = (name: string, events = ['*']): StoredReceiver => ({

@@ -6,6 +6,7 @@ BY_TYPE = {
     "route.moved": "route",
     "receiver.events_dropped": "notice",
     "upstream.record_too_large": "notice",
+    "intentwatch.suspension_ended": "notice",
     "intentwatch.storage_truncated": "notice",
     "intentwatch.large_removal": "notice",
     "intentwatch.storage_restored": "notice",

@@ -107,6 +107,15 @@ const REMARKS = {
     ),
 };
 
+const WAITED = {
+  suspended: z
+    .literal(true)
+    .exactOptional()
+    .describe(
+      'True when the event waited: what leads to it had left the config, and was put back within `removal.graceSpan`. Otherwise absent.',
+    ),
+};
+
 const AUDIENCE = {
   wallets: z.array(z.string()).describe('The wallets of your subscriptions whose pages showed the subject.'),
   subscriptions: z.array(z.string()).describe('Your subscriptions that lead to this receiver.'),
@@ -308,6 +317,16 @@ export const STORED_EVENT = z.looseObject({
 export const RENDERED_EVENT = z
   .object({
     ...HEAD,
-    data: z.object({ ...STATE, ...TOLD, ...CUT, ...REMARKS, ...OUTLOOK, ...PROVEN, ...AUDIENCE, ...TIMES }),
+    data: z.object({
+      ...STATE,
+      ...TOLD,
+      ...CUT,
+      ...REMARKS,
+      ...OUTLOOK,
+      ...PROVEN,
+      ...AUDIENCE,
+      ...WAITED,
+      ...TIMES,
+    }),
   })
   .meta({ title: 'Intentwatch event' });

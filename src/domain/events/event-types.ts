@@ -38,6 +38,10 @@ const OPERATOR_EVENTS: { readonly [type: string]: Telling } = {
     says: 'Pages of a wallet are read too slowly: their cursors expire, and transfers behind the first page may not be seen.',
     isTrouble: true,
   }),
+  'intentwatch.suspension_ended': telling({
+    says: 'What left the config was removed at the end of its grace span: the events that waited for it are dropped.',
+    isTrouble: true,
+  }),
   'intentwatch.storage_truncated': telling({
     says: 'The embedded Redis was started with a file that had lost its end: the last writes are lost.',
     isTrouble: true,

@@ -36,3 +36,9 @@ export function renderEvent(
     },
   };
 }
+
+/** An event that waited until what it is for came back into the config. */
+export function withSuspended(event: RenderedEvent): RenderedEvent {
+  const { upstreamUpdatedAt, detectionDelaySeconds, ...data } = event.data;
+  return { ...event, data: { ...data, suspended: true, upstreamUpdatedAt, detectionDelaySeconds } };
+}

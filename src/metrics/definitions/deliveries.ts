@@ -1,5 +1,6 @@
 import { UNMATCHED_REASONS } from '../../domain/events/unmatched.ts';
 import { RECEIVER_STATES } from '../../store/receivers.ts';
+import { DROP_REASONS } from '../../store/suspensions.ts';
 import { ATTEMPT_OUTCOMES, DELIVERY_OUTCOMES } from '../label-values.ts';
 import type { Definition } from './definition.ts';
 
@@ -83,6 +84,26 @@ export const DELIVERIES = {
     help: 'Events that no receiver gets, by why: `no-receiver` (a subscription names one that is not there), `not-in-config` (no subscription that leads to its subject is in the config), `filtered` (by `events` and filters), `pull-only`. `intentwatch undelivered` lists the first two.',
     type: 'counter',
     labels: { reason: UNMATCHED_REASONS },
+  },
+  suspendedSubjects: {
+    name: 'intentwatch_suspended_subjects',
+    help: 'What left the config and is suspended, or on its way back: subjects, each once per subscription that named it.',
+    type: 'gauge',
+    labels: {},
+    source: 'suspensions',
+  },
+  withheld: {
+    name: 'intentwatch_suspended_events',
+    help: 'Events that wait for what is suspended. They are delivered when it comes back into the config within `removal.graceSpan`.',
+    type: 'gauge',
+    labels: {},
+    source: 'suspensions',
+  },
+  withheldDropped: {
+    name: 'intentwatch_suspended_events_dropped_total',
+    help: 'Events that waited in vain, by why: `span-over` (`removal.graceSpan`), `removed` (`intentwatch remove`), `retention`. `intentwatch suspended --dropped` lists them.',
+    type: 'counter',
+    labels: { reason: DROP_REASONS },
   },
   receiverState: {
     name: 'intentwatch_receiver_state',

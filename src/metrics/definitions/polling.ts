@@ -96,7 +96,7 @@ export const POLLING = {
   },
   longestWait: {
     name: 'intentwatch_longest_wait_seconds',
-    help: 'How long ago the subject that waits longest was last looked at with success, by kind; 0 where none is tracked.',
+    help: 'How long ago the subject that waits longest was last looked at with success, by kind; 0 where none is tracked. What is suspended does not count.',
     type: 'gauge',
     labels: { kind: SUBJECT_KINDS },
     series: [],

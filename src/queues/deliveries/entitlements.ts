@@ -9,9 +9,9 @@ import type { Fact } from './log-batch.ts';
 
 /**
  * An event that a receiver is entitled to: its place in the log, the claims that lead to the receiver, and the entry
- * that says so, which for an audience stands behind the event's.
+ * that says so, which for an audience stands behind the event's. `isSuspended`: it waited until they were back.
  */
-export type Entitlement = { event: Event; entry: string; roots: string[]; at: string };
+export type Entitlement = { event: Event; entry: string; roots: string[]; at: string; isSuspended: boolean };
 
 /** What says who is entitled to what: subscriptions, and the decimals of tokens for `minAmount`. */
 export type EntitlementParts = { registry: Registry; directory: Directory };
@@ -64,13 +64,14 @@ export function entitlement(
   { receiver, fact, roots }: { receiver: StoredReceiver; fact: Fact; roots: string[] | null },
   directory: Directory,
 ): Entitlement | null {
-  const { event, place, at } = fact;
+  const { event, place, at, withheld } = fact;
   if (roots?.length === 0 || !wantsType(receiver.events, event.type)) return null;
   if (roots === null) {
     // What happened to a receiver is told to the others.
     const isItself = event.data.subject.id === operatorSubject('receiver', receiver.name);
-    return isItself ? null : { event, entry: place, roots: [], at };
+    return isItself ? null : { event, entry: place, roots: [], at, isSuspended: false };
   }
   const wanted = passesFilter(receiver.filter, { record: event.data.record, roots }, directory);
-  return wanted ? { event, entry: place, roots, at } : null;
+  const isSuspended = fact.isSuspended || roots.every((root) => withheld.includes(root));
+  return wanted ? { event, entry: place, roots, at, isSuspended } : null;
 }

@@ -5,9 +5,23 @@ import type { RawEntry } from '../../store/set-aside.ts';
 
 /**
  * An event of the log with its place, and the claims that are entitled to it; null for the operator's. `at` is the entry
- * that says so, which for an audience stands behind the event's.
+ * that says so, which for an audience stands behind the event's. `withheld` are the claims that were suspended, for which it
+ * waited; `isSuspended`: it waited, and these are the claims that are back.
  */
-export type Fact = { event: Event; place: string; roots: readonly string[] | null; at: string };
+export type Fact = {
+  event: Event;
+  place: string;
+  roots: readonly string[] | null;
+  at: string;
+  withheld: readonly string[];
+  isSuspended: boolean;
+};
+
+/** A fact for whoever gets all: also with the claims for which it waited. */
+export function wholeFact(fact: Fact): Fact {
+  if (fact.roots === null || fact.withheld.length === 0) return fact;
+  return { ...fact, roots: [...fact.roots, ...fact.withheld] };
+}
 
 /**
  * What some entries of the log come to. `read` and `last` say how far they were read, `unreadable` are those on the way
@@ -53,5 +67,7 @@ export async function readBatch(entries: readonly LogEntry[], events: EventLog):
 function factOf(entry: LogEntry, event: Event): Fact {
   const place = entry.kind === 'audience' ? entry.entry : entry.id;
   const roots = entry.kind === 'event' || entry.kind === 'audience' ? entry.roots : null;
-  return { event, place, roots, at: entry.id };
+  const withheld = entry.kind === 'event' ? entry.withheld : [];
+  const isSuspended = entry.kind === 'audience' && entry.isSuspended;
+  return { event, place, roots, at: entry.id, withheld, isSuspended };
 }

@@ -26,10 +26,11 @@ export async function openDeliveries(
   const { name, ordering } = receiver;
   const results = await deliveries.open(token, {
     receiver: name,
-    deliveries: entitled.map(({ event, entry, roots }) => ({
+    deliveries: entitled.map(({ event, entry, roots, isSuspended }) => ({
       id: deliveryId(event.id, replay),
       entry,
       roots,
+      isSuspended,
       subject: ordering === 'subject' ? event.data.subject.id : null,
     })),
     replay,

@@ -1,5 +1,5 @@
 import type { RenderedEvent } from '../../domain/events/event.ts';
-import { renderEvent } from '../../domain/events/render.ts';
+import { renderEvent, withSuspended } from '../../domain/events/render.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import type { StoredSubscription } from '../../store/definitions.ts';
 import type { Claimed, DeliveryFact, DeliveryStore } from '../../store/deliveries.ts';
@@ -68,7 +68,8 @@ function withEvent(
   const event = eventOf(entry);
   if (event !== null) {
     const rendered = renderEvent(event, fact.roots, subscriptions, directory);
-    return { id, fact, event: rendered, missing: null, isGone: false, waits: false };
+    const shown = fact.suspended === '' ? rendered : withSuspended(rendered);
+    return { id, fact, event: shown, missing: null, isGone: false, waits: false };
   }
   const isUnreadable = entry?.kind === 'unreadable';
   const missing = isUnreadable ? `the event's entry in the log cannot be read: ${entry.reason}` : null;

@@ -11,6 +11,7 @@ import type { TrackedStore } from '../../store/tracked.ts';
 import type { WalletStore } from '../../store/wallets.ts';
 import { dropExpired } from './drop-expired.ts';
 import type { RelayStores } from './relay-parts.ts';
+import { settleSuspensions } from './settle-suspensions.ts';
 
 /** The config that the check sees to: its `digest`, and what brings Redis back to it. */
 export type Upkeep = {
@@ -29,7 +30,10 @@ export type Upkeep = {
 export type ReconcileParts = {
   redis: RedisClient;
   epoch: Epoch;
-  stores: Pick<RelayStores, 'registry' | 'events' | 'deliveries' | 'backlog' | 'lease' | 'dropped'> & {
+  stores: Pick<
+    RelayStores,
+    'registry' | 'events' | 'deliveries' | 'backlog' | 'lease' | 'dropped' | 'unmatched'
+  > & {
     subjects: Pick<SubjectStore, 'trimChanged' | 'recount'>;
     tracked: TrackedStore;
     plan: Pick<PlanStore, 'isTracked'>;
@@ -39,6 +43,8 @@ export type ReconcileParts = {
   directory: Directory;
   process: string;
   retentionMs: number;
+  /** How long what leaves the config is suspended. */
+  graceSpanMs: number;
   upkeep: Upkeep;
   signals: Signals;
   log: Logger;
@@ -112,6 +118,7 @@ export class Reconcile {
       const nowMs = await redisTimeMs(this.#parts.redis);
       for (const { name } of await this.#parts.stores.registry.receivers())
         await this.#repairDeliveries(name);
+      await this.#settle(nowMs);
       await this.#trim(nowMs);
       for (const what of await this.#parts.stores.subjects.recount()) this.#report('count-wrong', what);
       await this.#compareConfig();
@@ -127,6 +134,14 @@ export class Reconcile {
     const { deliveries } = stores;
     for (const id of await deliveries.repair(receiver)) this.#report('delivery-missing', `${receiver} ${id}`);
     await deliveries.takeOver(receiver, process);
+  }
+
+  /** Releases, ends or drops what is suspended. Whoever has the newest config says for how long. */
+  async #settle(nowMs: number): Promise<void> {
+    const { stores, upkeep, graceSpanMs, retentionMs } = this.#parts;
+    const isNewest = !upkeep.isReplaced() && (await stores.registry.newestDigest()) === upkeep.digest;
+    const due = { spanMs: isNewest ? graceSpanMs : null, trimMs: nowMs - retentionMs };
+    await settleSuspensions(stores.registry.suspensions, due, this.#parts);
   }
 
   /** Trims the log to the retention, a hard cap, once what receivers lose by that is noted. */

@@ -4,7 +4,7 @@ import type { StoredReceiver } from '../../store/definitions.ts';
 import { compareEntries } from '../../store/log-entry.ts';
 import type { Replay, ReplayStore } from '../../store/replays.ts';
 import { entitledTo } from './entitlements.ts';
-import { type Fact, NewerEntryError, readBatch } from './log-batch.ts';
+import { type Fact, NewerEntryError, readBatch, wholeFact } from './log-batch.ts';
 import { openDeliveries } from './open-deliveries.ts';
 import type { RelayParts } from './relay-parts.ts';
 
@@ -42,10 +42,12 @@ export async function takeReplay(
   const entries = piece.entries.filter(({ id }) => compareEntries(id, replay.end) <= 0);
   const { facts, read, last, stoppedBy } = await readBatch(entries, events);
   if (stoppedBy !== null && read === 0) throw new NewerEntryError(stoppedBy);
-  const wanted = facts.filter(
-    ({ event, place }) =>
-      isInRange(place, replay) && (replay.types === null || wantsType(replay.types, event.type)),
-  );
+  const wanted = facts
+    .map(wholeFact)
+    .filter(
+      ({ event, place }) =>
+        isInRange(place, replay) && (replay.types === null || wantsType(replay.types, event.type)),
+    );
   const entitled = await entitledTo(receiver, wanted, { registry, directory });
   if (!(await openDeliveries({ token, receiver, entitled, replay: id, cursor: null }, parts))) return false;
   const isLast = !piece.more || entries.length < piece.entries.length;
@@ -80,10 +82,12 @@ export async function factsAt(
     events,
   );
   return Promise.all(
-    facts.map(async (fact) => {
+    facts.map(async (event) => {
+      const fact = wholeFact(event);
       if (fact.roots === null) return fact;
       const known = await deliveries.fact(receiver, fact.event.id);
-      return { ...fact, roots: [...new Set([...fact.roots, ...(known?.roots ?? [])])] };
+      const isSuspended = (known?.suspended ?? '') !== '';
+      return { ...fact, isSuspended, roots: [...new Set([...fact.roots, ...(known?.roots ?? [])])] };
     }),
   );
 }

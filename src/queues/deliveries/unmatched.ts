@@ -84,6 +84,8 @@ export function unmatchedReason(fact: Fact, matching: Matching): UnmatchedReason
     const receiver = receivers.get(name);
     if (receiver !== undefined && entitlement({ receiver, fact, roots }, directory) !== null) return null;
   }
+  // It waits for what is suspended, and is counted when that has ended.
+  if (fact.withheld.length > 0) return null;
   if (live.length === 0) return 'not-in-config';
   const named = live.flat();
   if (named.some((name) => !receivers.has(name))) return 'no-receiver';

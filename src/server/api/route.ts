@@ -6,6 +6,7 @@ import type { FindEvent } from '../../operations/find-event.ts';
 import type { LogTail } from '../../operations/log-tail.ts';
 import type { OperationParts } from '../../operations/parts.ts';
 import type { ReceiverSetup } from '../../operations/test-receiver.ts';
+import type { Settled } from '../../store/suspensions.ts';
 
 /** The start of every path of the API. */
 export const API_BASE = '/api/v1';
@@ -38,6 +39,8 @@ export type ApiParts = {
   /** Null where no books are kept. */
   books: BooksReader | null;
   control: ConfigControl;
+  /** Ends what is suspended at once, of the roots that are meant. */
+  endSuspended: (isMeant: (root: string) => boolean) => Promise<Settled[]>;
 };
 
 /**

@@ -25,6 +25,7 @@ import {
 import { readReplay, resendOfEvent, resendOfSubject } from './routes/resend.ts';
 import { listOfSetAside, replayOfSetAside } from './routes/set-aside.ts';
 import { listDeliveriesOfSubject, listWatched, readSubject, recheckSubject } from './routes/subjects.ts';
+import { listOfDropped, listOfSuspended, removeOfSuspended } from './routes/suspended.ts';
 import { track, untrack } from './routes/tracking.ts';
 import { listOfUndelivered, listOfUnmatched } from './routes/undelivered.ts';
 
@@ -65,5 +66,8 @@ export const ROUTES: readonly ApiRoute[] = [
   readBooks,
   readConfig,
   reload,
+  listOfSuspended,
+  listOfDropped,
+  removeOfSuspended,
   readDocument,
 ];

@@ -15,6 +15,7 @@
 ]]
 -- @include plan
 -- @include claims
+-- @include suspended
 local added, isCurrent = 0, false
 for _, claim in ipairs(cjson.decode(ARGV[2])) do
   local stored = redis.call('HGET', KEYS[1], claim.root)
@@ -29,7 +30,10 @@ for _, claim in ipairs(cjson.decode(ARGV[2])) do
   end
 end
 if added == 1 then
-  ask(openPlan(KEYS[2], ARGV[3]), ARGV[1], 'asked')
+  local plan = openPlan(KEYS[2], ARGV[3])
+  local isSpare = isOut(KEYS[1], KEYS[4])
+  if not isSpare then recall(plan, ARGV[1]) end
+  ask(plan, ARGV[1], isSpare and not getItem(plan, ARGV[1]) and 'spare' or 'asked')
   redis.call('PERSIST', KEYS[1])
   redis.call('PERSIST', KEYS[3])
 end

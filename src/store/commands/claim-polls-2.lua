@@ -127,7 +127,7 @@ local function heads(place, ...)
   return slots > 0 and redis.call(...) or {}
 end
 local last = math.max(0, slots - 1)
-local fields = redis.call('HMGET', key, 'turn', 'turnUrgent', 'turnOverdue', 'failNext', 'failTries', 'failOks', 'dv', 'dt', 'rateAt', 'suspect', 'used', 'tokens', 'turnBound', 'cold')
+local fields = redis.call('HMGET', key, 'turn', 'turnUrgent', 'turnOverdue', 'failNext', 'failTries', 'failOks', 'dv', 'dt', 'rateAt', 'suspect', 'used', 'tokens', 'turnBound', 'cold', 'spareNext')
 -- A cold start with wallets that nobody has looked at yet: they come before those that have been, but for what has become
 -- worth a look meanwhile.
 local oldest = redis.call('ZRANGE', key .. ':first', 0, 0)[1]
@@ -147,8 +147,10 @@ local lanes = {
   fair = heads('fair', 'ZRANGE', key .. ':fair', 0, 2 * last + 1, 'WITHSCORES'),
   failing = heads('failing', 'ZRANGEBYSCORE', key .. ':failing', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
   suspect = heads('suspect', 'ZRANGEBYSCORE', key .. ':suspects', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, 1),
+  spare = heads('spare', 'ZRANGEBYSCORE', key .. ':spare', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
+  spareWallets = heads('spareWallets', 'ZRANGEBYSCORE', key .. ':spareWallets', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
 }
-local at = { asked = 1, first = 1, bound = 1, overdue = 1, fair = 1, failing = 1, suspect = 1 }
+local at = { asked = 1, first = 1, bound = 1, overdue = 1, fair = 1, failing = 1, suspect = 1, spare = 1, spareWallets = 1 }
 local gone = {}
 
 local function head(lane)
@@ -161,6 +163,7 @@ end
 local turn, turnUrgent, turnOverdue = fields[1] == '1', fields[2] == '1', number(fields[3], 0)
 local turnBound = number(fields[13], 0)
 local failNext = math.min(number(fields[4], 0), now + 600000)
+local spareNext = math.min(number(fields[15], 0), now + 600000)
 local failTries, failOks = number(fields[5], 0), number(fields[6], 0)
 local share = (failTries >= 4 and failOks / failTries >= 0.25) and PLAN.FAILING_SHARE_RECOVERING or PLAN.FAILING_SHARE
 local suspectFree = not fields[10] or not isClaimed(plan, fields[10])
@@ -185,10 +188,20 @@ local function chooseOverdue()
   return bound and 'bound' or 'overdue'
 end
 
+-- Of what has left the config, who is allowed for longest.
+local function chooseSpare()
+  local other, otherFrom = head('spare')
+  local wallet, walletFrom = head('spareWallets')
+  if wallet and (not other or walletFrom <= otherFrom) then return 'spareWallets' end
+  return other and 'spare'
+end
+
 -- Which lane is next: of two that wait, each has its turn.
 local function choose()
   if suspectFree and not suspect and head('suspect') then return 'suspect' end
   if failNext <= now and head('failing') then return 'failing' end
+  local spare = chooseSpare()
+  if spare and spareNext <= now then return spare end
   local overdue = head('bound') or head('overdue')
   local asked, first = head('asked'), head('first')
   local fair, score = head('fair')
@@ -202,7 +215,7 @@ local function choose()
     turn = not turn
     if turn then return 'fair' end
   end
-  if not urgent then return fair and 'fair' end
+  if not urgent then return fair and 'fair' or spare end
   if asked and first then
     turnUrgent = not turnUrgent
     return turnUrgent and 'asked' or 'first'
@@ -232,10 +245,11 @@ local function hand(member, lane, late)
   slots = slots - 1
 end
 
+local NAMES = { bound = 'overdue', spareWallets = 'spare' }
 if gate.probe then
   -- Where all that is left is suspected or fails, one of those has to find out that the surface answers again.
   suspect = suspectFree and head('suspect') or nil
-  local otherwise = head('asked') or head('first') or head('fair') or suspect or head('failing')
+  local otherwise = head('asked') or head('first') or head('fair') or suspect or head('failing') or head('spareWallets') or head('spare')
   local member = slots > 0 and probeCandidate(plan, surface, { unpack(ARGV, 6) }, otherwise)
   if member ~= suspect then suspect = nil end
   if member then
@@ -262,14 +276,18 @@ else
       failNext = math.max(now, failNext) + step / share
     elseif lane == 'suspect' then
       suspect = member
+    elseif lane == 'spare' or lane == 'spareWallets' then
+      spareNext = math.max(now, spareNext) + step / PLAN.SPARE_SHARE
     else
       late = now - score
     end
-    hand(member, lane == 'bound' and 'overdue' or lane, late)
+    hand(member, NAMES[lane] or lane, late)
   end
 end
 
-local PLACES = { asked = ':asked', first = ':first', failing = ':failing', suspect = ':suspects' }
+local PLACES = {
+  asked = ':asked', first = ':first', failing = ':failing', suspect = ':suspects', spare = ':spare', spareWallets = ':spareWallets',
+}
 for lane, members in pairs(removed) do
   if PLACES[lane] then
     redis.call('ZREM', key .. PLACES[lane], unpack(members))
@@ -293,7 +311,7 @@ local dv = dvBefore * decay + advanced
 local dt = dtBefore * decay + seconds
 redis.call(
   'HSET', key, 'last', text(now), 'offset', text(plan.offset), 'graceUntil', text(plan.graceUntil),
-  'v', string.format('%.6f', plan.v), 'next', text(plan.next), 'failNext', text(failNext),
+  'v', string.format('%.6f', plan.v), 'next', text(plan.next), 'failNext', text(failNext), 'spareNext', text(spareNext),
   'turn', turn and '1' or '0', 'turnUrgent', turnUrgent and '1' or '0', 'turnOverdue', text(turnOverdue), 'turnBound', text(turnBound), 'cold', isCold and '1' or '0',
   'dv', string.format('%.9g', dv), 'dt', string.format('%.9g', dt), 'rateAt', text(now),
   'used', string.format('%.9g', number(fields[11], 0) * decay + #picks / 3)
@@ -322,6 +340,8 @@ else
   soonest(':resting', now)
   soonest(':alarms', now)
   soonest(':failing', failNext)
+  soonest(':spare', now)
+  soonest(':spareWallets', now)
   if suspectFree and not suspect then soonest(':suspects', now) end
 end
 return { text(wait), picks, crashed, returned, arrived }

@@ -42,13 +42,14 @@
     "behind"      Redis went back, or did and is not synchronised yet: nothing was done, claims included
   Only "committed" wrote snapshot and event, once however often it is sent. Claims are taken in any case: that a page showed
   the subject is true whatever was committed meanwhile. A claim that is new to a known subject gets an audience entry that
-  names the latest event, unless that is history for it.
+  names the latest event, unless that is history for it. For roots that are suspended events wait (include/suspended.lua).
 ]]
 -- @include plan
 -- @include open-transfers
 -- @include counted
 -- @include check
 -- @include claims
+-- @include suspended
 local subject, token, asOf = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local MOST_COMMITS = 1e15
@@ -155,7 +156,10 @@ if meta and outcome == 'committed' then
     end
   end
   trimEntries()
-  entry = redis.call('XADD', KEYS[4], '*', 'v', SCHEMA_VERSION, 'kind', 'event', 'event', ARGV[6], 'roots', encodeBeside(roots))
+  local told, withheld = partRoots(KEYS[7], roots)
+  local beside = #withheld > 0 and { 'withheld', encodeBeside(withheld) } or {}
+  entry = redis.call('XADD', KEYS[4], '*', 'v', SCHEMA_VERSION, 'kind', 'event', 'event', ARGV[6], 'roots', encodeBeside(told), unpack(beside))
+  for _, root in ipairs(withheld) do await(KEYS[7], entry, meta.id, root) end
   redis.call('ZADD', KEYS[9], 0, memberOf(entry))
   redis.call('PEXPIRE', KEYS[9], ARGV[12])
   -- An event that was made for some claims alone is none that a later claim could be told of.
@@ -165,10 +169,11 @@ if meta and outcome == 'committed' then
   end
 elseif #fresh > 0 then
   local latest = redis.call('HMGET', KEYS[1], 'eventId', 'eventEntry', 'eventUpdatedAt')
-  local roots = latest[1] and freshFor(latest[3]) or {}
+  local roots, withheld = partRoots(KEYS[7], latest[1] and freshFor(latest[3]) or {})
   if #roots > 0 then
     redis.call('XADD', KEYS[4], '*', 'v', SCHEMA_VERSION, 'kind', 'audience', 'event', latest[1], 'entry', latest[2], 'roots', encode(roots))
   end
+  for _, root in ipairs(withheld) do await(KEYS[7], latest[2], latest[1], root) end
 end
 
 if fields and outcome == 'committed' then
@@ -197,10 +202,15 @@ for _, claim in ipairs(fresh) do
 end
 
 local plan = { key = KEYS[5] }
-if ARGV[9] ~= '' and redis.call('HEXISTS', KEYS[5] .. ':items', subject) == 0 then
+local item = getItem(plan, subject)
+if item and item.lane == 'spare' and #fresh > 0 and not isOut(KEYS[2], KEYS[7]) then
+  recall(openPlan(KEYS[5], ARGV[14]), subject)
+end
+if ARGV[9] ~= '' and not item then
   plan = openPlan(KEYS[5], ARGV[14])
   local restMs = tonumber(ARGV[13])
-  track(plan, subject, newItem('fair', plan.v + tonumber(ARGV[9]), plan.now + restMs + tonumber(ARGV[15])), restMs)
+  local lane = isOut(KEYS[2], KEYS[7]) and 'spare' or 'fair'
+  track(plan, subject, newItem(lane, plan.v + tonumber(ARGV[9]), plan.now + restMs + tonumber(ARGV[15])), restMs)
 end
 if outcome ~= 'committed' then
   local answer = outcome == 'already' and isResent and 'committed' or outcome

@@ -32,6 +32,7 @@
 -- @include plan
 -- @include open-transfers
 -- @include claims
+-- @include suspended
 -- @include tracking
 local plan = openPlan(KEYS[1], ARGV[3])
 local member, subject, outcome = ARGV[1], ARGV[4], ARGV[5]
@@ -92,17 +93,20 @@ if not wanted or (outcome == 'finish' and not again) then
   end
 else
   item.again = false
+  -- Who wants it may have left the config, or come back.
+  local isSpare = isOut(KEYS[4], KEYS[5])
+  if not isSpare and item.lane == 'spare' then item.lane = 'fair' end
   item.latest = ARGV[8] == '' and 0 or plan.now + tonumber(ARGV[8])
   item.v = claim.v + number(ARGV[6], 0)
   if again and outcome ~= 'failed' then
-    item.lane = 'asked'
+    item.lane = isSpare and 'spare' or 'asked'
     setItem(plan, member, item)
     enter(plan, member, item)
   elseif outcome == 'failed' then
     -- Who asks for it meanwhile does not shorten its backoff, or it would be asked for without end.
     item.fails = item.fails + 1
     -- Who was asked for stays so: a look that failed has told nobody what it was to find out.
-    item.lane = (again or item.lane == 'asked') and 'asked' or 'fair'
+    item.lane = isSpare and 'spare' or (again or item.lane == 'asked') and 'asked' or 'fair'
     item.latest = 0
     -- A first failure is tried again like any other look; who goes on failing gets a place of its own.
     rest(plan, member, item, math.max(1, tonumber(ARGV[7])), item.fails < 2 and ':resting' or ':failing')
@@ -111,12 +115,13 @@ else
       item.fails = 0
       item.lane = ARGV[11]
     end
+    if isSpare then item.lane = 'spare' end
     if isSuspect(plan, member) then
       rest(plan, member, item, math.max(1, tonumber(ARGV[7])), ':suspects')
     else
       rest(plan, member, item, tonumber(ARGV[7]))
     end
-    if ARGV[9] ~= '' then redis.call('ZADD', key .. ':alarms', text(plan.now + tonumber(ARGV[9])), member) end
+    if ARGV[9] ~= '' and not isSpare then redis.call('ZADD', key .. ':alarms', text(plan.now + tonumber(ARGV[9])), member) end
   end
   if outcome == 'next' then redis.call('ZADD', lookedKey(plan, member), text(plan.redisNow), member) end
 end

@@ -18,8 +18,8 @@
   ARGV[8] replay; "" for deliveries that are none
   ARGV[9] the relay's process, which needs no wake
   ARGV[10] prefix of the keys that say by which replays an event was sent once more
-  ARGV[11...] per delivery: id, entry of the event, roots of the claims that lead to the receiver (JSON array), and the
-          subject where its deliveries follow each other, else ""
+  ARGV[11...] per delivery: id, entry of the event, roots of the claims that lead to the receiver (JSON array), the
+          subject where its deliveries follow each other, else "", and "1" where the event waited for what was suspended
 
   Returns per delivery "opened" when the fact is new and "open" when it stood; "opened-waiting" and "waiting" when it
   waits for the delivery before it, whose end queues it; "done" when it was delivered or is dead. Nothing when another
@@ -44,9 +44,10 @@ local function isBehind(entry, other)
   return tonumber(place) > tonumber(otherPlace)
 end
 
-local function open(id, entry, roots, subject)
+local function open(id, entry, roots, subject, suspended)
   local key = prefix .. id
   redis.call('HSET', key, 'outcome', 'pending', 'entry', entry, 'roots', roots, 'turn', whole(turn))
+  if suspended ~= '' then redis.call('HSET', key, 'suspended', suspended) end
   if subject ~= '' then
     -- The chain is kept also where the one before is dead: it can be opened again.
     local last = ARGV[6] .. replay .. ':' .. subject
@@ -95,8 +96,8 @@ local function join(id, entry, more)
 end
 
 local results, isNew = {}, false
-for index = 11, #ARGV, 4 do
-  local id, entry, roots, subject = ARGV[index], ARGV[index + 1], ARGV[index + 2], ARGV[index + 3]
+for index = 11, #ARGV, 5 do
+  local id, entry, roots, subject, suspended = unpack(ARGV, index, index + 4)
   local outcome = redis.call('HGET', prefix .. id, 'outcome')
   if outcome == 'delivered' or outcome == 'dead' then
     results[#results + 1] = 'done'
@@ -104,7 +105,7 @@ for index = 11, #ARGV, 4 do
     results[#results + 1] = join(id, entry, roots)
     isNew = true
   else
-    results[#results + 1] = open(id, entry, roots, subject)
+    results[#results + 1] = open(id, entry, roots, subject, suspended)
     isNew = true
   end
 end

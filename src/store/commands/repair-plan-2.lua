@@ -42,6 +42,7 @@ for i = 1, #entries, 2 do
   local resting = redis.call('ZSCORE', key .. ':resting', member)
   local failing = redis.call('ZSCORE', key .. ':failing', member)
   local suspect = redis.call('ZSCORE', key .. ':suspects', member)
+  local spare = redis.call('ZSCORE', key .. sparePlace(member), member)
   local item = readItem(entries[i + 1])
   local function ahead(score, most) return score and tonumber(score) > plan.now + most + PLAN.CLOCK_SLACK end
   if not isKind[kindOf(member) or ''] then
@@ -55,13 +56,14 @@ for i = 1, #entries, 2 do
     redis.call('ZADD', key .. ':suspects', text(plan.now), member)
     mended[#mended + 1] = member
   elseif
-    ahead(resting, item.rest) or ahead(failing, item.rest)
-    or not (resting or failing or redis.call('ZSCORE', key .. ':fair', member) or redis.call('ZSCORE', key .. ':first', member)
+    ahead(resting, item.rest) or ahead(failing, item.rest) or ahead(spare, item.rest)
+    or not (resting or failing or spare or redis.call('ZSCORE', key .. ':fair', member) or redis.call('ZSCORE', key .. ':first', member)
       or redis.call('ZSCORE', key .. ':asked', member) or suspect)
   then
     redis.call('ZREM', key .. ':leases', member)
     redis.call('ZREM', key .. ':resting', member)
     redis.call('ZREM', key .. ':failing', member)
+    redis.call('ZREM', key .. sparePlace(member), member)
     item.rest = 0
     setItem(plan, member, item)
     enter(plan, member, item)

@@ -41,6 +41,7 @@ if not claim or string.match(claim, '^(%d+):') ~= since then
   redis.call('HSET', KEYS[5], root, since .. '::0')
   redis.call('PERSIST', KEYS[5])
   redis.call('PERSIST', KEYS[6])
+  recall(plan, subject)
   ask(plan, subject, 'first')
 end
 if ARGV[3] ~= '' and redis.call('HGET', KEYS[7], subject) ~= ARGV[3] then

@@ -35,7 +35,10 @@ for i = 5, #ARGV, 4 do
     redis.call('HSET', claimsKey, root, isContinued and continued or since .. '::0')
     redis.call('PERSIST', claimsKey)
     redis.call('PERSIST', ARGV[2] .. subject)
-    if not isContinued then ask(plan, subject, 'first') end
+    if not isContinued then
+      recall(plan, subject)
+      ask(plan, subject, 'first')
+    end
     new = new + 1
   end
 end

@@ -9,6 +9,9 @@
   |          | it has one, :bound (wallets) or :latest (others)   |                                                       |
   | first    | :first, by the time at which it was named          | claimed, oldest first                                 |
   | asked    | :asked, by the time at which it was asked for      | claimed, oldest first                                 |
+  | spare    | :spare, or :spareWallets for wallets, by the time  | claimed where nothing else waits, or within a         |
+  |          | from which it is allowed: who wants it has left    | twentieth of the budget; recalled to fair or first    |
+  |          | the config (store/suspensions.ts)                  | when it is wanted again, or by nobody                 |
   | failing  | :failing, by the time of its next try              | claimed, all failing ones within a tenth of the budget|
   | suspect  | :suspects, by the time of its next try             | claimed, one at a time                                |
   | claimed  | :claims and :leases, renewed by who has handed it  | taken by a worker; or its lease runs out: back        |
@@ -17,7 +20,7 @@
   |          |                                                    | out: back, or suspect where it is so the second time  |
   |          |                                                    | in a row that its process is gone                     |
 
-  A subject may also have an alarm (:alarms, by time): then it moves to asked, wherever it waits. :looked:<kind> holds when
+  A subject may also have an alarm (:alarms, by time): then it moves to asked, wherever it waits; not in spare. :looked:<kind> holds when
   each was last looked at with success (Redis time), or since when it is tracked.
 
   Of the budget, what is overdue gets three fifths while anything else waits: two of them wallets, one the others, where
@@ -44,6 +47,9 @@ local PLAN = {
   -- They get their time again then; not again soon, or processes that live for seconds would keep each other's for ever.
   GRACE_EVERY = 60000,
   FAILING_SHARE = 0.1,
+  -- What left the config is polled with what is left of the budget; with so much of it where nothing is, for nothing that
+  -- is tracked stands still.
+  SPARE_SHARE = 0.05,
   -- Where failing subjects succeed at every fourth try, it is not they that fail.
   FAILING_SHARE_RECOVERING = 0.5,
   LONGEST_SUSPENSION = 300000,
@@ -147,8 +153,17 @@ local function kindOf(member) return string.match(member, '^([^:]*):') end
 -- Wallets wait for rounds over all of them at most, which always fits; however many others are overdue, it stays so.
 local function latestPlace(member) return kindOf(member) == 'wallet' and ':bound' or ':latest' end
 
+-- What of the plan a member is about: itself, or the wallet of which it is a page.
+local function subjectOf(member) return string.match(member, '^page:[^:]*:(.+)$') or member end
+
+local function sparePlace(member) return kindOf(member) == 'wallet' and ':spareWallets' or ':spare' end
+
 -- Puts an item into its lane.
 local function enter(plan, member, item)
+  if item.lane == 'spare' then
+    redis.call('ZADD', plan.key .. sparePlace(member), 'NX', text(plan.now), member)
+    return
+  end
   if item.lane == 'first' or item.lane == 'asked' then
     redis.call('ZADD', plan.key .. ':' .. item.lane, 'NX', text(plan.now), member)
     return
@@ -157,7 +172,9 @@ local function enter(plan, member, item)
   if item.latest > 0 then redis.call('ZADD', plan.key .. latestPlace(member), text(item.latest), member) end
 end
 
-local WAITING = { ':resting', ':fair', ':bound', ':latest', ':first', ':asked', ':failing', ':suspects', ':alarms' }
+local WAITING = {
+  ':resting', ':fair', ':bound', ':latest', ':first', ':asked', ':spare', ':spareWallets', ':failing', ':suspects', ':alarms',
+}
 
 -- Takes a member out of every place in which it may wait.
 local function leave(plan, member)
@@ -171,15 +188,21 @@ local function lookedKey(plan, member) return plan.key .. ':looked:' .. (kindOf(
 local function rest(plan, member, item, ms, place)
   item.rest = ms
   setItem(plan, member, item)
-  if ms > 0 then
+  if item.lane == 'spare' and not place then
+    redis.call('ZADD', plan.key .. sparePlace(member), text(plan.now + ms), member)
+  elseif ms > 0 then
     redis.call('ZADD', plan.key .. (place or ':resting'), text(plan.now + ms), member)
   else
     enter(plan, member, item)
   end
 end
 
--- Begins to track a member; one that is tracked stays where it is. `restMs`: from when on it is allowed.
+-- Begins to track a member; one that is tracked stays where it is. `restMs`: from when on it is allowed. The pages of a wallet
+-- that is polled with spare budget are as well.
 local function track(plan, member, item, restMs)
+  local subject = subjectOf(member)
+  local wallet = subject ~= member and getItem(plan, subject)
+  if wallet and wallet.lane == 'spare' then item.lane = 'spare' end
   if redis.call('HSETNX', plan.key .. ':items', member, writeItem(item)) == 0 then return false end
   redis.call('ZADD', lookedKey(plan, member), 'NX', text(plan.redisNow), member)
   rest(plan, member, item, restMs)
@@ -204,9 +227,13 @@ local function ask(plan, member, lane)
     return true
   end
   if redis.call('ZSCORE', plan.key .. ':failing', member) or redis.call('ZSCORE', plan.key .. ':suspects', member) then
-    item.lane = lane
+    if item.lane ~= 'spare' then item.lane = lane end
     setItem(plan, member, item)
     return false
+  end
+  if item.lane == 'spare' then
+    redis.call('ZADD', plan.key .. sparePlace(member), 'XX', text(plan.now), member)
+    return true
   end
   redis.call('ZREM', plan.key .. ':resting', member)
   redis.call('ZREM', plan.key .. ':fair', member)
@@ -217,6 +244,15 @@ local function ask(plan, member, lane)
   setItem(plan, member, item)
   enter(plan, member, item)
   return true
+end
+
+-- Has a member that is polled with spare budget polled as usual.
+local function recall(plan, member)
+  local item = getItem(plan, member)
+  if not item or item.lane ~= 'spare' then return end
+  item.lane, item.v, item.latest = 'fair', plan.v, plan.now + PLAN.LATEST_ANEW
+  setItem(plan, member, item)
+  if redis.call('ZREM', plan.key .. sparePlace(member), member) == 1 then enter(plan, member, item) end
 end
 
 local function forget(plan, member)
@@ -279,8 +315,12 @@ local function slotAnew(plan, step)
   return slot
 end
 
--- How long it takes to poll every wallet once, if the whole budget did nothing else, ms.
-local function roundOf(plan) return redis.call('ZCARD', plan.key .. ':looked:wallet') * slotStep(plan, 1) end
+-- How long it takes to poll every wallet once, if the whole budget did nothing else, ms. What has left the config does not
+-- count.
+local function roundOf(plan)
+  local wallets = redis.call('ZCARD', plan.key .. ':looked:wallet') - redis.call('ZCARD', plan.key .. ':spareWallets')
+  return math.max(0, wallets) * slotStep(plan, 1)
+end
 
 -- Whether pages of wallets are all that a subject is wanted from, and have served everybody.
 local function isServedByPages(claimsKey)

@@ -1,0 +1,82 @@
+import { claimRoot, parseClaimRoot } from './claim.ts';
+import { type ContinuedRoot, countsFor, type NamedSubject, type StoredRoot } from './continued-roots.ts';
+import { asSubjectId } from './subject.ts';
+
+/** Whether a root has left the config or is on its way back; `isMade`: whether the sync that did so came to its end. */
+export type SuspendedState = { state: 'out' | 'back'; isMade: boolean };
+
+/**
+ * What a reload does with the roots that leave the config and with those that had left it. `narrowed` are new roots that
+ * continue one for the receivers to whom nothing else leads on; they are suspended from the start. `out` are suspended, `back`
+ * come back with all that waits for them, and nobody wants `ended` any more.
+ */
+export type SuspensionPlan = { narrowed: ContinuedRoot[]; out: string[]; back: string[]; ended: string[] };
+
+/** What a config had stored and what its next one names, with how the claims go on (see continued-roots.ts). */
+type Reload = {
+  stored: readonly StoredRoot[];
+  named: readonly NamedSubject[];
+  continued: readonly ContinuedRoot[];
+  stays: ReadonlySet<string>;
+  suspended: ReadonlyMap<string, SuspendedState>;
+};
+
+/**
+ * Plans what is suspended. A root that leaves is suspended for the receivers to whom no root leads that is as old; where
+ * other roots lead on to all of them it ends, as in a rename. `isGraced` is false where what leaves ends at once.
+ */
+export function planSuspensions(
+  { stored, named, continued, stays, suspended }: Reload,
+  { isGraced }: { isGraced: boolean },
+): SuspensionPlan {
+  const receiversNow = new Map(named.map((one) => [claimRoot(one.subscription, one.subject), one.receivers]));
+  const goingOn = Map.groupBy(
+    [...continued, ...stored.filter(({ root }) => stays.has(root))].map(({ root, atMs }) => {
+      const { subscription, receivers, subject } = parseClaimRoot(root);
+      const all = receiversNow.get(`${subscription}|${subject}`) ?? [];
+      const some = receivers === null ? all : all.filter((name) => receivers.includes(name));
+      return { root, subject, atMs, receivers: some };
+    }),
+    ({ subject }) => subject,
+  );
+  const known = new Set(stored.map(({ root }) => root));
+  const plan: SuspensionPlan = { narrowed: [], out: [], back: [], ended: [] };
+  for (const one of stored) {
+    const { root, atMs, receivers } = one;
+    const before = suspended.get(root);
+    if (stays.has(root)) {
+      if (before !== undefined && !isDone(before, 'back')) plan.back.push(root);
+      continue;
+    }
+    const { subscription, subject } = parseClaimRoot(root);
+    const others = (goingOn.get(subject) ?? []).filter((other) => other.atMs <= atMs);
+    const rest = receivers.filter((name) => !others.some((other) => countsFor(other, name)));
+    const isContinued = continued.some(({ from }) => from.includes(root));
+    const isCovered = receivers.length === 0 ? isContinued : rest.length === 0;
+    if (!isCovered && (isGraced || before !== undefined)) {
+      if (!isContinued && rest.length === receivers.length) {
+        if (before === undefined || !isDone(before, 'out')) plan.out.push(root);
+        continue;
+      }
+      const narrowed = claimRoot(subscription, asSubjectId(subject), rest.toSorted());
+      if (!known.has(narrowed)) {
+        plan.narrowed.push({ root: narrowed, subject: asSubjectId(subject), atMs, from: [root] });
+      }
+    }
+    plan.ended.push(root);
+    // What waits for it goes to the roots that continue it.
+    if (before !== undefined) plan.back.push(root);
+  }
+  for (const { root, from } of continued) {
+    if (from.some((left) => suspended.has(left))) plan.back.push(root);
+  }
+  // A sync that was cut off had ended these already: what waits for them still goes to the roots that continue them.
+  for (const [root, state] of suspended) {
+    if (!known.has(root) && state.state === 'back' && !state.isMade) plan.back.push(root);
+  }
+  return plan;
+}
+
+function isDone({ state, isMade }: SuspendedState, wanted: SuspendedState['state']): boolean {
+  return isMade && state === wanted;
+}

@@ -1,0 +1,137 @@
+import { z } from 'zod';
+import { parseClaimRoot } from '../domain/subjects/claim.ts';
+import { eventOf } from '../store/log-entry.ts';
+import type { Settled } from '../store/suspensions.ts';
+import { UnknownError } from './errors.ts';
+import { isoTime, isoTimeOrNull } from './moment.ts';
+import type { OperationParts } from './parts.ts';
+
+/** What left the config and may come back. */
+export const SUSPENDED = z
+  .object({
+    subject: z.string().describe('What was named, such as `wallet:0x…`.'),
+    subscription: z.string().describe('The subscription that named it.'),
+    receivers: z
+      .array(z.string())
+      .nullable()
+      .describe('For which of its receivers alone; null: for all of them.'),
+    state: z
+      .enum(['suspended', 'back'])
+      .describe('`back`: it is in the config again, and its events are being delivered.'),
+    since: z.iso.datetime(),
+    until: z.iso
+      .datetime()
+      .nullable()
+      .describe('When it is removed, by `removal.graceSpan` as it is now; null for what is back.'),
+    events: z.int().describe('How many events wait for it.'),
+  })
+  .meta({ id: 'Suspended' });
+
+export type Suspended = z.infer<typeof SUSPENDED>;
+
+/** An event that waited in vain. */
+export const DROPPED = z
+  .object({
+    event: z.string().describe('The id of the event.'),
+    type: z.string().nullable().describe('Null where the event has left the log.'),
+    subject: z.string().nullable().describe('Likewise.'),
+    subscription: z.string().describe('The subscription that led to it.'),
+    named: z.string().describe('What that had named.'),
+    at: z.iso.datetime().nullable().describe('When the event was made; null where it has left the log.'),
+    droppedAt: z.iso.datetime(),
+  })
+  .meta({ id: 'DroppedEvent' });
+
+export type Dropped = z.infer<typeof DROPPED>;
+
+/** Behind which root the list of what is suspended goes on, and behind which member that of what was dropped. */
+export const SUSPENDED_PLACE = z.object({ after: z.string().max(500) });
+export const DROPPED_PLACE = z.object({ before: z.string().max(600) });
+
+/** What is suspended, by name: a part of it. */
+export async function listSuspended(
+  { from, limit }: { from: z.infer<typeof SUSPENDED_PLACE> | null; limit: number },
+  { stores: { registry }, graceSpanMs }: OperationParts,
+): Promise<{ suspended: Suspended[]; next: z.infer<typeof SUSPENDED_PLACE> | null }> {
+  const { suspensions } = registry;
+  const found = await suspensions.list({ after: from?.after ?? null, count: limit });
+  const waiting = await suspensions.waitingOf(new Set(found.map(({ root }) => root)));
+  const last = found.at(-1);
+  return {
+    suspended: found.map(({ root, state, sinceMs }) => {
+      const { subject, subscription, receivers } = parseClaimRoot(root);
+      return {
+        subject,
+        subscription,
+        receivers: receivers === null ? null : [...receivers],
+        state: state === 'out' ? 'suspended' : 'back',
+        since: isoTime(sinceMs),
+        until: state === 'out' ? isoTime(sinceMs + graceSpanMs) : null,
+        events: waiting.get(root) ?? 0,
+      };
+    }),
+    next: found.length < limit || last === undefined ? null : { after: last.root },
+  };
+}
+
+/** The events that waited in vain, what was dropped last first: a part of them. */
+export async function listDropped(
+  { from, limit }: { from: z.infer<typeof DROPPED_PLACE> | null; limit: number },
+  { stores: { registry, events } }: OperationParts,
+): Promise<{ dropped: Dropped[]; next: z.infer<typeof DROPPED_PLACE> | null }> {
+  const found = await registry.suspensions.dropped({ before: from?.before ?? null, count: limit });
+  const entries = await events.atAll(found.map(({ entry }) => entry));
+  const last = found.at(-1);
+  return {
+    dropped: found.map(({ eventId, root, droppedMs }, index) => {
+      const event = eventOf(entries[index] ?? null);
+      const { subject, subscription } = parseClaimRoot(root);
+      return {
+        event: eventId,
+        type: event?.type ?? null,
+        subject: event?.data.subject.id ?? null,
+        subscription,
+        named: subject,
+        at: isoTimeOrNull(event === null ? null : Date.parse(event.timestamp)),
+        droppedAt: isoTime(droppedMs),
+      };
+    }),
+    next: found.length < limit || last === undefined ? null : { before: last.place },
+  };
+}
+
+/** What a removal came to: subjects, each once per subscription, and the events that waited for them. */
+export const REMOVED = z
+  .object({
+    subjects: z
+      .int()
+      .describe('How many subjects were removed, each once per subscription that had named it.'),
+    events: z.int().describe('How many events waited for them and are dropped.'),
+  })
+  .meta({ id: 'Removed' });
+
+/**
+ * Ends at once what is suspended under an id or an address, or by a subscription's name. Throws an UnknownError where nothing
+ * is.
+ */
+export async function removeSuspended(
+  id: string,
+  end: (isMeant: (root: string) => boolean) => Promise<Settled[]>,
+): Promise<z.infer<typeof REMOVED>> {
+  const folded = id.toLowerCase();
+  const settled = await end((root) => {
+    const { subject, subscription } = parseClaimRoot(root);
+    const own = subject.toLowerCase();
+    return subscription === id || own === folded || own.slice(own.indexOf(':') + 1) === folded;
+  });
+  if (settled.length === 0) {
+    throw new UnknownError(
+      'found nothing suspended by that name, expected the id of a subject or the name of a subscription that has left the config: GET /suspended lists them',
+    );
+  }
+  const ended = settled.filter((one) => one.move === 'ended');
+  return {
+    subjects: ended.reduce((sum, { roots }) => sum + roots, 0),
+    events: ended.reduce((sum, { events }) => sum + events, 0),
+  };
+}

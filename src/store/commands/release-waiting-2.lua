@@ -1,0 +1,62 @@
+--[[
+  Puts events that waited for a suspension which has come back into the log, for those roots alone: a part of them.
+
+  KEYS[1] wanted     hash    root -> since when a subscription names it (ms); more keys begin with it (include/suspended.lua)
+  KEYS[2] events     stream  the event log
+
+  ARGV[1] suspension, "back:<ms>"
+  ARGV[2] what of the waiting was read last; "" to begin
+  ARGV[3] how many to read
+
+  Returns { where it goes on, how many were put into the log }. "" where nothing waits any more: then the suspension has ended
+  in the same step, so that whatever comes next is told behind what waited.
+]]
+-- @include claims
+-- @include suspended
+local wanted, suspension = KEYS[1], ARGV[1]
+local from = ARGV[2] == '' and '-' or '(' .. ARGV[2]
+local members = redis.call('ZRANGEBYLEX', wanted .. ':withheld', from, '+', 'LIMIT', 0, ARGV[3])
+
+-- The roots that go on from one: itself, or those that continue it.
+local function heirs(root)
+  if redis.call('HEXISTS', wanted, root) == 1 then return { root } end
+  local others = {}
+  for other in string.gmatch(redis.call('HGET', wanted .. ':continued', root) or '', '\n([^\n]+)') do
+    if redis.call('HEXISTS', wanted, other) == 1 then others[#others + 1] = other end
+  end
+  return others
+end
+
+local released, entry, event, roots = 0, nil, nil, {}
+local function tell()
+  if #roots > 0 then
+    redis.call(
+      'XADD', KEYS[2], '*', 'v', SCHEMA_VERSION, 'kind', 'audience', 'event', event, 'entry', entry,
+      'roots', cjson.encode(roots), 'suspended', '1'
+    )
+    released = released + 1
+  end
+  roots = {}
+end
+
+for _, member in ipairs(members) do
+  local number, place, id, root = string.match(member, '^(%d+) (%S+) (%S+) (.+)$')
+  if redis.call('HGET', wanted .. ':suspended', root) == suspension then
+    -- The roots for which one event waits follow each other.
+    if place ~= entry then tell() end
+    entry, event = place, id
+    for _, heir in ipairs(heirs(root)) do
+      local other = suspensionOf(wanted, heir)
+      if other and other ~= suspension then
+        redis.call('ZADD', wanted .. ':withheld', 0, number .. ' ' .. place .. ' ' .. id .. ' ' .. heir)
+      else
+        roots[#roots + 1] = heir
+      end
+    end
+    redis.call('ZREM', wanted .. ':withheld', member)
+  end
+end
+tell()
+if #members == tonumber(ARGV[3]) then return { members[#members], released } end
+redis.call('ZREM', wanted .. ':suspensions', suspension)
+return { '', released }

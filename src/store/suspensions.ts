@@ -1,0 +1,399 @@
+import { eventId } from '../domain/events/event-id.ts';
+import type { JsonObject } from '../domain/json.ts';
+import { parseClaimRoot } from '../domain/subjects/claim.ts';
+import { SURFACES } from '../domain/subjects/kinds.ts';
+import { asSubjectId } from '../domain/subjects/subject.ts';
+import type { SuspendedState, SuspensionPlan } from '../domain/subjects/suspended-roots.ts';
+import { chunks } from './chunks.ts';
+import type { RedisClient } from './commands.ts';
+import { redisTimeMs } from './connection.ts';
+import type { Keys } from './keys.ts';
+import { FencedLease } from './lease.ts';
+import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
+import type { SubjectStore } from './subjects.ts';
+
+/*
+ * What leaves the config is suspended before it is removed. A root (`<subscription>|<named subject>`) is in one state:
+ *
+ *   state         | stored as                         | polled          | its events     | leaves it when
+ *   --------------|-----------------------------------|-----------------|----------------|---------------------------------
+ *   in the config | `wanted` has it, and it has no    | as usual        | are delivered  | a reload leaves it out: suspended;
+ *                 | suspension                        |                 |                | ended where `graceSpan` is 0s, or
+ *                 |                                   |                 |                | where other roots lead on to all of
+ *                 |                                   |                 |                | its receivers (a rename)
+ *   suspended     | `wanted` has it, and `suspended`  | with spare      | wait           | a reload names it, or its subject for
+ *                 | says `out:<ms>`                   | budget          |                | one of its receivers: back. The span
+ *                 |                                   |                 |                | is over, or `intentwatch remove`: ended
+ *   back          | likewise, `back:<ms>`             | as usual        | wait behind    | nothing waits any more: in the config.
+ *                 |                                   |                 | those before   | A reload leaves it out: suspended
+ *   ended         | nothing has it                    | no more, unless | what waited is | a reload names it: in the config from
+ *                 |                                   | others want it  | dropped, named | then on
+ *
+ * All roots that one reload leaves out, or has back, are one suspension. A root is suspended as long as its suspension is in
+ * `suspensions`: so the last waiting event and the return of all its roots are one step. The moves are here: a sync makes
+ * suspensions (`begin`, `mark`, `complete`), the repeating check ends them (`settle`), an operator too (`end`).
+ */
+
+/** So many members go into one script, or are read by it. */
+const CHUNK = 200;
+
+/** How many events and subscriptions an operator event names. */
+const MOST_NAMED = 100;
+
+const WAITING = /^\d+ (\d+-\d+) (\S+) (.+)$/;
+const DROPPED = /^(\d+) \d+ (\d+-\d+) (\S+) (.+)$/;
+
+/** Why waiting events were dropped. */
+export const DROP_REASONS = ['span-over', 'removed', 'retention'] as const;
+
+export type DropReason = (typeof DROP_REASONS)[number];
+
+/** An event that waits, or waited, for a root: its place in the log, and its id. */
+export type WaitingEvent = { entry: string; eventId: string; root: string };
+
+/** An event that was dropped (Redis time, ms). `place` names it in the list. */
+export type DroppedEvent = WaitingEvent & { place: string; droppedMs: number };
+
+/** A suspended root. `sinceMs` is Redis time. */
+export type SuspendedRoot = { root: string; state: SuspendedState['state']; sinceMs: number };
+
+/** What a move came to: events that went on to their receivers, or what was dropped. */
+export type Settled =
+  | { move: 'released'; suspension: string; events: number }
+  | { move: 'ended'; reason: DropReason; roots: number; events: number; dropped: WaitingEvent[] };
+
+/** A sync's own suspensions, before it is complete. */
+type Making = { out: string; back: string };
+
+/** What is suspended, and the events that wait for it. */
+export class Suspensions {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+  readonly #subjects: SubjectStore;
+
+  constructor(redis: RedisClient, keys: Keys, subjects: SubjectStore) {
+    this.#redis = redis;
+    this.#keys = keys;
+    this.#subjects = subjects;
+  }
+
+  /** The roots that are suspended or on their way back. */
+  async states(): Promise<Map<string, SuspendedState>> {
+    const found = new Map<string, SuspendedState>();
+    const since = await this.#suspensions();
+    if (since.size === 0) return found;
+    for (const [root, suspension] of Object.entries(await this.#redis.hgetall(this.#keys.suspended))) {
+      const sinceMs = since.get(suspension);
+      if (sinceMs !== undefined) found.set(root, { state: stateOf(suspension), isMade: sinceMs > 0 });
+    }
+    return found;
+  }
+
+  /** Begins the suspensions of a sync. Until it is complete nothing is released or ended by them. */
+  async begin(plan: SuspensionPlan): Promise<Making | null> {
+    if (Object.values(plan).every((roots) => roots.length === 0)) return null;
+    const nowMs = await redisTimeMs(this.#redis);
+    const making = { out: `out:${nowMs}`, back: `back:${nowMs}` };
+    if (plan.narrowed.length + plan.out.length > 0)
+      await this.#redis.zadd(this.#keys.suspensions, 'NX', '0', making.out);
+    if (plan.back.length > 0) await this.#redis.zadd(this.#keys.suspensions, 'NX', '0', making.back);
+    await this.mark(making.back, plan.back);
+    await this.mark(
+      making.out,
+      plan.narrowed.map(({ root }) => root),
+    );
+    return making;
+  }
+
+  /** Makes roots part of a suspension that was begun: their events wait from now on. */
+  async mark(suspension: string, roots: readonly string[]): Promise<void> {
+    for (const chunk of chunks(roots, CHUNK)) {
+      await this.#redis.hset(this.#keys.suspended, ...chunk.flatMap((root) => [root, suspension]));
+    }
+  }
+
+  /** Completes the suspensions of a sync, and forgets those that a sync before it began and never completed. */
+  async complete(making: Making | null): Promise<void> {
+    const nowMs = await redisTimeMs(this.#redis);
+    for (const [suspension, sinceMs] of await this.#suspensions()) {
+      if (sinceMs > 0) continue;
+      if (suspension === making?.out || suspension === making?.back)
+        await this.#redis.zadd(this.#keys.suspensions, 'XX', String(nowMs), suspension);
+      else await this.#redis.zrem(this.#keys.suspensions, suspension);
+    }
+    await this.#forget();
+  }
+
+  /** Takes the roots off whose suspension is over. */
+  async #forget(): Promise<void> {
+    const key = this.#keys.suspended;
+    const [since, roots] = [await this.#suspensions(), Object.entries(await this.#redis.hgetall(key))];
+    const over = roots.filter(([, suspension]) => !since.has(suspension)).map(([root]) => root);
+    for (const chunk of chunks(over, CHUNK)) await this.#redis.hdel(key, ...chunk);
+  }
+
+  /**
+   * Makes the moves that are due: releases what waits for suspensions that are back, ends those whose span is over
+   * (`spanMs`; null where another process has a newer config, which decides), and drops what leaves the log. One process at
+   * a time, and not beside a sync.
+   */
+  async settle({ spanMs, trimMs }: { spanMs: number | null; trimMs: number }): Promise<Settled[]> {
+    await this.#redis.zremrangebylex(this.#keys.droppedWithheld, '-', `(${padded(trimMs)}`);
+    const due = async (): Promise<[string, number][]> => {
+      const nowMs = await redisTimeMs(this.#redis);
+      return [...(await this.#suspensions())].filter(
+        ([suspension, sinceMs]) =>
+          sinceMs > 0 && (stateOf(suspension) === 'back' || (spanMs !== null && sinceMs + spanMs <= nowMs)),
+      );
+    };
+    const { roots, waiting } = await this.counts();
+    if (roots + waiting === 0) return [];
+    if ((await due()).length === 0 && !(await this.#waitsBefore(trimMs)) && !(await this.#isLeft()))
+      return [];
+    return this.#alone(async () => {
+      const settled: Settled[] = [];
+      if (await this.#waitsBefore(trimMs)) settled.push(...(await this.#dropTrimmed(trimMs)));
+      for (const [suspension] of (await due()).sort(([, one], [, other]) => one - other)) {
+        if (stateOf(suspension) === 'back') settled.push(await this.#release(suspension));
+        else settled.push(...(await this.#end(suspension)));
+      }
+      await this.#forget();
+      return settled;
+    });
+  }
+
+  /** Whether a crash has left roots behind whose suspension is over. */
+  async #isLeft(): Promise<boolean> {
+    return (await this.#redis.exists(this.#keys.suspensions)) === 0;
+  }
+
+  /** Ends suspended roots at once. Returns what was ended; nothing where none of them is suspended. */
+  async end(isMeant: (root: string) => boolean): Promise<Settled[]> {
+    return this.#alone(async () => {
+      const states = await this.states();
+      const roots = [...states].flatMap(([root, { state, isMade }]) =>
+        state === 'out' && isMade && isMeant(root) ? [root] : [],
+      );
+      if (roots.length === 0) return [];
+      const nowMs = await redisTimeMs(this.#redis);
+      // A suspension of their own, whose span is over whatever it is: a crash leaves it to the check.
+      const suspension = `out:${nowMs}${REMOVED}`;
+      await this.#redis.zadd(this.#keys.suspensions, '1', suspension);
+      await this.mark(suspension, roots);
+      return this.#end(suspension);
+    });
+  }
+
+  async #alone<T>(work: () => Promise<T>): Promise<T> {
+    const { configLease: lease, configFence: fence } = this.#keys;
+    return new FencedLease(this.#redis, { lease, fence }).during(work);
+  }
+
+  async #suspensions(): Promise<Map<string, number>> {
+    const rows = await this.#redis.zrange(this.#keys.suspensions, '0', '-1', 'WITHSCORES');
+    const found = new Map<string, number>();
+    for (let index = 0; index + 1 < rows.length; index += 2)
+      found.set(rows[index] ?? '', Number(rows[index + 1]));
+    return found;
+  }
+
+  async #release(suspension: string): Promise<Settled> {
+    const { wanted, events: log } = this.#keys;
+    await this.#recall();
+    let events = 0;
+    let from = '';
+    do {
+      const [next, released] = await this.#redis.iwReleaseWaiting(
+        wanted,
+        log,
+        suspension,
+        from,
+        String(CHUNK),
+      );
+      from = next;
+      events += released;
+    } while (from !== '');
+    return { move: 'released', suspension, events };
+  }
+
+  /** Ends a suspension. It can be done again: what is reported stands before anything of it is dropped. */
+  async #end(suspension: string): Promise<Settled[]> {
+    const reason = suspension.endsWith(REMOVED) ? 'removed' : 'span-over';
+    const { wanted, since, suspended, suspensions } = this.#keys;
+    const all = Object.entries(await this.#redis.hgetall(suspended));
+    const roots = all.flatMap(([root, of]) => (of === suspension ? [root] : []));
+    for (const chunk of chunks(roots, CHUNK))
+      await this.#redis.iwEndSuspended(wanted, since, suspension, ...chunk);
+    const settled = roots.length === 0 ? [] : [await this.#drop({ suspension, reason, roots })];
+    const named = new Set((await this.#redis.hkeys(wanted)).map((root) => parseClaimRoot(root).subject));
+    const left = new Set(roots.map((root) => parseClaimRoot(root).subject)).difference(named);
+    await Promise.all([...left].map((subject) => this.#subjects.expire(asSubjectId(subject))));
+    await this.#recall();
+    for (const chunk of chunks(roots, CHUNK)) await this.#redis.hdel(suspended, ...chunk);
+    await this.#redis.zrem(suspensions, suspension);
+    return settled;
+  }
+
+  /** Whether the first event that waits is older than a moment: they wait about in the order of the log. */
+  async #waitsBefore(trimMs: number): Promise<boolean> {
+    const [first] = await this.#redis.zrange(this.#keys.withheld, '0', '0');
+    const waiting = first === undefined ? null : parseWaiting(first);
+    return waiting !== null && Number(waiting.entry.split('-')[0]) < trimMs;
+  }
+
+  async #dropTrimmed(trimMs: number): Promise<Settled[]> {
+    return [await this.#drop({ suspension: '', reason: 'retention', roots: [], trimMs })];
+  }
+
+  /** Reports events that wait in vain to the operator, then drops them. */
+  async #drop(what: {
+    suspension: string;
+    reason: DropReason;
+    roots: readonly string[];
+    trimMs?: number;
+  }): Promise<Settled> {
+    const { suspension, reason, roots, trimMs = 0 } = what;
+    const dropped = await this.#waiting({ suspension, trimMs, isDropped: false });
+    const ids = [...new Set(dropped.map(({ eventId }) => eventId))];
+    const left = roots.length > 0 ? roots : [...new Set(dropped.map(({ root }) => root))];
+    await this.#report({ suspension, reason, roots: left, ids });
+    await this.#waiting({ suspension, trimMs, isDropped: true });
+    return { move: 'ended', reason, roots: roots.length, events: ids.length, dropped };
+  }
+
+  async #waiting(which: { suspension: string; trimMs: number; isDropped: boolean }): Promise<WaitingEvent[]> {
+    const found: WaitingEvent[] = [];
+    let from = '';
+    do {
+      const [next = '', ...members] = await this.#redis.iwDropWaiting(
+        this.#keys.wanted,
+        which.suspension,
+        String(which.trimMs),
+        from,
+        String(CHUNK),
+        which.isDropped ? '1' : '0',
+      );
+      found.push(...members.flatMap((member) => parseWaiting(member) ?? []));
+      from = next;
+    } while (from !== '');
+    return found;
+  }
+
+  async #report(ended: {
+    suspension: string;
+    reason: DropReason;
+    roots: readonly string[];
+    ids: readonly string[];
+  }): Promise<void> {
+    const { suspension, reason, roots, ids } = ended;
+    const [kind, name, word] = ['intentwatch', 'removal', 'suspension_ended'] as const;
+    const parsed = roots.map(parseClaimRoot);
+    const subscriptions = [...new Set(parsed.map(({ subscription }) => subscription))];
+    const record: JsonObject = {
+      reason,
+      subjects: new Set(parsed.map(({ subject }) => subject)).size,
+      subscriptions: subscriptions.slice(0, MOST_NAMED),
+      events: ids.length,
+      eventIds: ids.slice(0, MOST_NAMED),
+    };
+    const subject = operatorSubject(kind, name);
+    const nowMs = await redisTimeMs(this.#redis);
+    const event = operatorEventTemplate({ kind, name, word, nowMs, record });
+    const id = eventId([subject, word, reason, suspension === '' ? String(nowMs) : suspension]);
+    await this.#redis.iwReport(this.#keys.reports, this.#keys.events, subject, id, event);
+  }
+
+  /** Has what somebody in the config wants, or nobody, polled as usual. */
+  async #recall(): Promise<void> {
+    for (const surface of SURFACES) {
+      for (const place of [':spareWallets', ':spare']) {
+        let from = '0';
+        do {
+          const [, next] = await this.#redis.iwRecallSpare(
+            this.#keys.plan(surface),
+            this.#keys.wanted,
+            '',
+            this.#keys.claims(''),
+            place,
+            from,
+            String(CHUNK),
+          );
+          from = next;
+        } while (from !== '');
+      }
+    }
+  }
+
+  /** How many roots are suspended, and how many events wait for them. */
+  async counts(): Promise<{ roots: number; waiting: number }> {
+    const [roots, waiting] = await Promise.all([
+      this.#redis.hlen(this.#keys.suspended),
+      this.#redis.zcard(this.#keys.withheld),
+    ]);
+    return { roots, waiting };
+  }
+
+  /** The suspended roots, in the order of their names, from behind one on. */
+  async list({ after, count }: { after: string | null; count: number }): Promise<SuspendedRoot[]> {
+    const since = await this.#suspensions();
+    const all = Object.entries(await this.#redis.hgetall(this.#keys.suspended)).flatMap(
+      ([root, suspension]) => {
+        const sinceMs = since.get(suspension) ?? 0;
+        return sinceMs > 0 ? [{ root, state: stateOf(suspension), sinceMs }] : [];
+      },
+    );
+    const rest = all.filter(({ root }) => after === null || root > after);
+    return rest.sort((one, other) => (one.root < other.root ? -1 : 1)).slice(0, count);
+  }
+
+  /** How many events wait for each of some roots. */
+  async waitingOf(roots: ReadonlySet<string>): Promise<Map<string, number>> {
+    const found = new Map<string, number>();
+    for (let from = '-'; ; ) {
+      const members = await this.#redis.zrangebylex(this.#keys.withheld, from, '+', 'LIMIT', 0, MOST_COUNTED);
+      for (const member of members) {
+        const root = parseWaiting(member)?.root ?? '';
+        if (roots.has(root)) found.set(root, (found.get(root) ?? 0) + 1);
+      }
+      const last = members.at(-1);
+      if (last === undefined || members.length < MOST_COUNTED) return found;
+      from = `(${last}`;
+    }
+  }
+
+  /** The events that were dropped, the last one first, before a place or from the newest on. */
+  async dropped({ before, count }: { before: string | null; count: number }): Promise<DroppedEvent[]> {
+    const members = await this.#redis.zrevrangebylex(
+      this.#keys.droppedWithheld,
+      before === null ? '+' : `(${before}`,
+      '-',
+      'LIMIT',
+      0,
+      count,
+    );
+    return members.flatMap((place) => {
+      const [, ms, entry, eventId, root] = DROPPED.exec(place) ?? [];
+      if (entry === undefined || eventId === undefined || root === undefined) return [];
+      return [{ place, droppedMs: Number(ms), entry, eventId, root }];
+    });
+  }
+}
+
+/** The end of the name of a suspension that an operator has ended. */
+const REMOVED = '.removed';
+
+/** How many waiting events are read at once to be counted. */
+const MOST_COUNTED = 5_000;
+
+function stateOf(suspension: string): SuspendedState['state'] {
+  return suspension.startsWith('back:') ? 'back' : 'out';
+}
+
+function parseWaiting(member: string): WaitingEvent | null {
+  const [, entry, eventId, root] = WAITING.exec(member) ?? [];
+  return entry === undefined || eventId === undefined || root === undefined ? null : { entry, eventId, root };
+}
+
+function padded(ms: number): string {
+  return String(Math.max(0, Math.floor(ms))).padStart(16, '0');
+}

@@ -1,0 +1,153 @@
+import { expect, test } from 'vitest';
+import { type NamedSubject, planRoots, type StoredRoot } from '../../src/domain/subjects/continued-roots.ts';
+import { asSubjectId } from '../../src/domain/subjects/subject.ts';
+import { planSuspensions, type SuspendedState } from '../../src/domain/subjects/suspended-roots.ts';
+
+const W = asSubjectId('wallet:0x52908400098527886e0f7030069857d2e4169ee7');
+const OUT: SuspendedState = { state: 'out', isMade: true };
+const BACK: SuspendedState = { state: 'back', isMade: true };
+
+const root = (name: string, atMs: number, ...receivers: string[]): StoredRoot => ({
+  root: `${name}|${W}`,
+  atMs,
+  receivers,
+});
+
+const named = (subscription: string, ...receivers: string[]): NamedSubject => ({
+  subscription,
+  receivers,
+  subject: W,
+});
+
+type Case = {
+  what: string;
+  stored: StoredRoot[];
+  named: NamedSubject[];
+  suspended?: Record<string, SuspendedState>;
+  isGraced?: boolean;
+  plan: { narrowed?: string[]; out?: string[]; back?: string[]; ended?: string[] };
+};
+
+test.each<Case>([
+  {
+    what: 'one that leaves is suspended',
+    stored: [root('a', 5, 'r')],
+    named: [],
+    plan: { out: ['a'] },
+  },
+  {
+    what: 'one that names no receiver is suspended too',
+    stored: [root('a', 5)],
+    named: [],
+    plan: { out: ['a'] },
+  },
+  {
+    what: 'without a grace span it ends',
+    stored: [root('a', 5, 'r')],
+    named: [],
+    isGraced: false,
+    plan: { ended: ['a'] },
+  },
+  {
+    what: 'under a new name it goes on, and is not suspended',
+    stored: [root('a', 5, 'r')],
+    named: [named('b', 'r')],
+    plan: { ended: ['a'] },
+  },
+  {
+    what: 'one that only the log reads goes on under a new name',
+    stored: [root('a', 5)],
+    named: [named('b')],
+    plan: { ended: ['a'] },
+  },
+  {
+    what: 'the younger of two with one receiver leaves nothing behind',
+    stored: [root('a', 5, 'r'), root('b', 7, 'r')],
+    named: [named('a', 'r')],
+    plan: { ended: ['b'] },
+  },
+  {
+    what: 'what moves for one receiver is suspended for the other',
+    stored: [root('a', 5, 'q', 'r')],
+    named: [named('b', 'r')],
+    plan: { narrowed: ['a>q'], ended: ['a'] },
+  },
+  {
+    what: 'another receiver of the wallet changes nothing for the one that leaves',
+    stored: [root('a', 5, 'r'), root('b', 7, 'q')],
+    named: [named('b', 'q')],
+    plan: { narrowed: ['a>r'], ended: ['a'] },
+  },
+  {
+    what: 'what was suspended stays so',
+    stored: [root('a', 5, 'r')],
+    named: [],
+    suspended: { a: OUT },
+    plan: {},
+  },
+  {
+    what: 'it comes back',
+    stored: [root('a', 5, 'r')],
+    named: [named('a', 'r')],
+    suspended: { a: OUT },
+    plan: { back: ['a'] },
+  },
+  {
+    what: 'what is on its way back stays on it',
+    stored: [root('a', 5, 'r')],
+    named: [named('a', 'r')],
+    suspended: { a: BACK },
+    plan: {},
+  },
+  {
+    what: 'it leaves again before it was back',
+    stored: [root('a', 5, 'r')],
+    named: [],
+    suspended: { a: BACK },
+    plan: { out: ['a'] },
+  },
+  {
+    what: 'it comes back under another name',
+    stored: [root('a', 5, 'r')],
+    named: [named('b', 'r')],
+    suspended: { a: OUT },
+    plan: { back: ['a', 'b'], ended: ['a'] },
+  },
+  {
+    what: 'it comes back for one receiver',
+    stored: [root('a', 5, 'q', 'r')],
+    named: [named('b', 'r')],
+    suspended: { a: OUT },
+    plan: { narrowed: ['a>q'], back: ['a', 'b'], ended: ['a'] },
+  },
+  {
+    what: 'a suspended one without a grace span is left to its end',
+    stored: [root('a', 5, 'r')],
+    named: [],
+    suspended: { a: OUT },
+    isGraced: false,
+    plan: {},
+  },
+  {
+    what: 'a sync that was cut off is made good',
+    stored: [root('b', 5, 'r'), root('c', 5, 'r')],
+    named: [named('b', 'r')],
+    suspended: {
+      a: { state: 'back', isMade: false },
+      b: { state: 'back', isMade: false },
+      c: { state: 'out', isMade: false },
+    },
+    plan: { back: ['b', 'c', 'a'], ended: ['c'] },
+  },
+])('what is suspended: $what', ({ stored, named, suspended = {}, isGraced = true, plan }) => {
+  const { continued, stays } = planRoots(stored, named);
+  const states = new Map(Object.entries(suspended).map(([name, state]) => [`${name}|${W}`, state]));
+  const planned = planSuspensions({ stored, named, continued, stays, suspended: states }, { isGraced });
+  const roots = (names: string[] = []) => names.map((name) => `${name}|${W}`);
+  expect({ ...planned, narrowed: planned.narrowed.map((one) => one.root) }).toEqual({
+    narrowed: roots(plan.narrowed),
+    out: roots(plan.out),
+    back: roots(plan.back),
+    ended: roots(plan.ended),
+  });
+});
