@@ -205,6 +205,8 @@ describe('of two processes', () => {
     expect(removals(two)).toMatchObject([{ held: false, subjects: { removed: 4, of: 5 } }]);
     expect(two.daemon.fileState).toMatchObject({ ok: true, removal: { held: false } });
     expect(await two.daemon.reload()).toMatchObject({ ok: true, removal: null });
+    // What has left the config once is not said again.
+    expect(removals(await reloadable(cut, { later }))).toEqual([]);
 
     const digest = await heldDigest(one, cut);
     expect(removals(two)).toMatchObject([{ digest }]);
