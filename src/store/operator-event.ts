@@ -76,9 +76,9 @@ export async function reportToOperator(
     keys.reports,
     keys.events,
     subject,
-    [word, ...mark].join('|'),
     eventId([subject, word, ...mark, String(nowMs)]),
     operatorEventTemplate({ kind, name, word, nowMs, record }),
+    [word, ...mark].join('|'),
   );
 }
 

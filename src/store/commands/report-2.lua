@@ -5,16 +5,16 @@
   KEYS[2] events     stream  the event log
 
   ARGV[1] subject id
-  ARGV[2] mark: what is reported, the same in every process and at another try
-  ARGV[3] event id
-  ARGV[4] event JSON  (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
+  ARGV[2] event id
+  ARGV[3] event JSON  (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
+  ARGV[4] mark: what is reported, the same in every process and at another try; left out, it is the event id
 
   Returns 1 when the event was appended, 0 when it was before.
 ]]
 -- @include operator-event
-local last = ARGV[1] .. '|last'
-if redis.call('HGET', KEYS[1], last) == ARGV[2] then return 0 end
-redis.call('HSET', KEYS[1], last, ARGV[2])
+local last, mark = ARGV[1] .. '|last', ARGV[4] or ARGV[2]
+if redis.call('HGET', KEYS[1], last) == mark then return 0 end
+redis.call('HSET', KEYS[1], last, mark)
 local sequence = string.format('%.0f', redis.call('HINCRBY', KEYS[1], ARGV[1], 1))
-appendOperatorEvent(KEYS[2], ARGV[4], { subject = ARGV[1], sequence = sequence, id = ARGV[3], from = 'ok' })
+appendOperatorEvent(KEYS[2], ARGV[3], { subject = ARGV[1], sequence = sequence, id = ARGV[2], from = 'ok' })
 return 1
