@@ -42,23 +42,28 @@ async function watching(world: { wallets: number; pastTransfers: number; seconds
       new RegExp(`^intentwatch_wallets_never_swept\\{state="${state}"\\} (\\d+)$`, 'm').exec(page)?.[1],
     );
   };
-  return { sandbox, hook, neverSwept };
+  return { sandbox, hook, daemon, neverSwept };
 }
 
 test('wallets whose cursors live 30 s are all read to the end, with 60 of 4 pages and 5 requests a second', async () => {
-  const { sandbox, hook, neverSwept } = await watching({ wallets: 60, pastTransfers: 5_000, seconds: 30 });
-  sandbox.setPace(2);
-  await eventually('a cursor has died', async () => (await neverSwept('broken')) > 0);
-  sandbox.setPace(0);
-  await eventually('all were read', async () => {
-    return (await neverSwept('broken')) + (await neverSwept('reading')) === 0;
+  const { sandbox, hook, daemon, neverSwept } = await watching({
+    wallets: 60,
+    pastTransfers: 5_000,
+    seconds: 30,
   });
+  sandbox.setPace(2);
+  await daemon.until((lines) => lines.some(({ msg }) => msg === 'sweep.cursor_expired'));
+  expect(await neverSwept('broken')).toBeGreaterThan(0);
+  sandbox.setPace(0);
   const born = sandbox
     .transitions()
     .flatMap(({ subject }) => (subject.startsWith('intent:') ? [subject] : []));
   await hook.until((events) => {
     const told = new Set<string>(events.map(({ data }) => data.subject.id));
     return born.every((subject) => told.has(subject));
+  });
+  await eventually('all were read', async () => {
+    return (await neverSwept('broken')) + (await neverSwept('reading')) === 0;
   });
   expect(hook.events.filter(({ type }) => type === 'upstream.cursor_expired')).toEqual([]);
 });

@@ -117,6 +117,9 @@ describe('a stored sweep', () => {
       sinceMs: 0,
       limit: 50,
       cursorLimit: 50,
+      isHurried: false,
+      movedAtMs: 1763638260000,
+      acceptedMs: 0,
     });
     const { tries: _, ...untried } = stored;
     expect(parseSweep(WALLET, 'all', untried)).toMatchObject({ tries: 0 });

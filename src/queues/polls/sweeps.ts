@@ -269,7 +269,7 @@ export function parseSweep(wallet: SubjectId, scope: string, stored: StoredSweep
     limit: limitOf(stored.limit),
     cursorLimit: limitOf(stored.cursorLimit),
     isHurried: stored.hurried === '1',
-    movedAtMs: number(stored.movedAtMs ?? ''),
+    movedAtMs: number(stored.movedAtMs ?? '') || Number(id),
     acceptedMs: number(stored.acceptedMs ?? ''),
   };
 }
