@@ -1,5 +1,4 @@
 import { createConnection, createServer, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { Keys } from '../../src/store/keys.ts';
@@ -12,6 +11,7 @@ type OnTestFinished = (cleanUp: () => Promise<void>) => unknown;
 
 const WALLET = `0x${'1'.repeat(40)}`;
 const OTHER = `0x${'2'.repeat(40)}`;
+const JOINS = `0x${'3'.repeat(40)}`;
 const [FIRST, SECOND, THIRD, TIMELESS] = [1, 2, 3, 4].map(hashOf) as [string, string, string, string];
 
 async function server(onTestFinished: OnTestFinished): Promise<RedisProcess> {
@@ -185,7 +185,6 @@ test('of two processes with different files the one with the newest config that 
 
   // Nobody with that config is left: the holder of the relay's lease writes its own.
   await newer.end('SIGTERM');
-  await sleep(0);
   await redis.restore(dump);
   await stage.reports('intentwatch.storage_restored', 2);
   upstream.set(WALLET, FIRST, 'filled');
@@ -207,4 +206,45 @@ test('a requested reload synchronises where the file has not changed', async ({ 
   await stage.came(FIRST, 'pending');
   const wanted = await client(redis, onTestFinished).hkeys(new Keys(stage.prefix).wanted);
   expect(wanted).toEqual([`all|wallet:${WALLET}`]);
+});
+
+test('a dump that predates a reload: the reload is applied again, and states keep their ids in a new epoch', async ({
+  onTestFinished,
+}) => {
+  const redis = await server(onTestFinished);
+  const stage = await RestoredStage.of(onTestFinished, redis.url);
+  const { upstream } = stage;
+  const [old, left, early] = [hashOf(1), hashOf(2), hashOf(3)];
+  await stage.write({ wallets: [WALLET, OTHER] });
+  const daemon = await stage.daemon();
+  upstream.set(WALLET, old, 'pending');
+  upstream.set(OTHER, left, 'pending');
+  await Promise.all([stage.came(old, 'pending'), stage.came(left, 'pending')]);
+  const dump = await redis.backUp();
+
+  await stage.write({ wallets: [WALLET, JOINS] });
+  daemon.send('SIGHUP');
+  await daemon.line(/"msg":"config.reloaded"/);
+  upstream.set(WALLET, old, 'filled');
+  upstream.set(JOINS, early, 'pending');
+  await Promise.all([stage.came(old, 'filled'), stage.came(early, 'pending')]);
+
+  await redis.restore(dump);
+  const [report] = await stage.reports('intentwatch.storage_restored');
+  const joined = [11, 12, 13, 14, 15].map(hashOf);
+  for (const hash of joined) upstream.set(JOINS, hash, 'pending');
+  upstream.set(OTHER, left, 'filled');
+  upstream.set(WALLET, old, 'settled');
+  await Promise.all([...joined.map((hash) => stage.came(hash, 'pending')), stage.came(old, 'settled')]);
+
+  const { events } = stage;
+  const ofLeft = events.filter(({ data }) => data.subject.id === `intent:${left}`);
+  expect(ofLeft.map(({ type }) => type)).not.toContain('intent.filled');
+  for (const ids of Object.values(idsByState(events))) expect(ids).toHaveLength(1);
+  expect(placesAreUnique(events)).toBe(true);
+  expect(report?.data).toMatchObject({ epoch: 2, record: { epoch: 2 } });
+  const { lostFrom, lostUntil } = report?.data.record ?? {};
+  expect(Date.parse(String(lostFrom))).toBeLessThan(Date.parse(String(lostUntil)));
+  expect(events.find(({ type }) => type === 'intent.settled')?.data.epoch).toBe(2);
+  expect(stage.operator.ids).toHaveLength(1);
 });
