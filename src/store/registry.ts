@@ -347,7 +347,10 @@ export class Registry {
 
   /** What the newest config names: ids of subjects and names of receivers. What was tracked or made by itself is no config's. */
   async named(): Promise<{ subjects: string[]; receivers: string[] }> {
-    const roots = (await this.#redis.hkeys(this.#keys.wanted)).filter((root) => !isTrackedRoot(root));
+    const suspended = await this.suspensions.states();
+    const roots = (await this.#redis.hkeys(this.#keys.wanted)).filter(
+      (root) => !isTrackedRoot(root) && suspended.get(root)?.state !== 'out',
+    );
     const added = new Set(await this.#redis.hkeys(this.#keys.addedReceivers));
     const receivers = (await this.receivers()).filter(({ name, removed }) => !removed && !added.has(name));
     return {
