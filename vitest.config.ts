@@ -9,6 +9,7 @@ const LONGEST = `
   integration/tracking
   unit/quote-signature-vectors
   integration/renamed-subscription
+  integration/suspension
   integration/commands-daemon
   integration/added-receivers
   integration/partner-routes

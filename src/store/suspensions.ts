@@ -1,4 +1,3 @@
-import { eventId } from '../domain/events/event-id.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { parseClaimRoot } from '../domain/subjects/claim.ts';
 import { SURFACES } from '../domain/subjects/kinds.ts';
@@ -9,7 +8,7 @@ import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { FencedLease } from './lease.ts';
-import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
+import { reportToOperator } from './operator-event.ts';
 import type { SubjectStore } from './subjects.ts';
 
 /*
@@ -286,7 +285,6 @@ export class Suspensions {
     ids: readonly string[];
   }): Promise<void> {
     const { suspension, reason, roots, ids } = ended;
-    const [kind, name, word] = ['intentwatch', 'removal', 'suspension_ended'] as const;
     const parsed = roots.map(parseClaimRoot);
     const subscriptions = [...new Set(parsed.map(({ subscription }) => subscription))];
     const record: JsonObject = {
@@ -296,11 +294,11 @@ export class Suspensions {
       events: ids.length,
       eventIds: ids.slice(0, MOST_NAMED),
     };
-    const subject = operatorSubject(kind, name);
-    const nowMs = await redisTimeMs(this.#redis);
-    const event = operatorEventTemplate({ kind, name, word, nowMs, record });
-    const id = eventId([subject, word, reason, suspension === '' ? String(nowMs) : suspension]);
-    await this.#redis.iwReport(this.#keys.reports, this.#keys.events, subject, id, event);
+    const mark = [reason, suspension === '' ? String(await redisTimeMs(this.#redis)) : suspension];
+    await reportToOperator(
+      { redis: this.#redis, keys: this.#keys },
+      { name: 'removal', word: 'suspension_ended', mark, record },
+    );
   }
 
   /** Has what somebody in the config wants, or nobody, polled as usual. */
