@@ -87,6 +87,7 @@ test('1,000 wallets in and 500 out under load: nothing is lost, nothing invented
     more: {
       upstream: { baseUrl: sandbox.url, apiKey: sandbox.apiKey, requestsPerSecond: 200 },
       reload: { confirmAfter: '100%' },
+      removal: { graceSpan: '0s' },
     },
   };
   const { daemon, lines, write } = await reloadable(config, { later });
