@@ -204,8 +204,11 @@ test('a requested reload synchronises where the file has not changed', async ({ 
   await first.line(/"msg":"config.unchanged"/);
   stage.upstream.set(WALLET, FIRST, 'pending');
   await stage.came(FIRST, 'pending');
-  const wanted = await client(redis, onTestFinished).hkeys(new Keys(stage.prefix).wanted);
-  expect(wanted).toEqual([`all|wallet:${WALLET}`]);
+  // What has left the newest config is suspended.
+  const [stored, keys] = [client(redis, onTestFinished), new Keys(stage.prefix)];
+  const [wanted, suspended] = [await stored.hkeys(keys.wanted), await stored.hkeys(keys.suspended)];
+  expect(wanted.toSorted()).toEqual([WALLET, OTHER].map((wallet) => `all|wallet:${wallet}`).toSorted());
+  expect(suspended).toEqual([`all|wallet:${OTHER}`]);
 });
 
 test('a dump that predates a reload: the reload is applied again, and states keep their ids in a new epoch', async ({
