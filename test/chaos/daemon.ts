@@ -53,6 +53,11 @@ export class ChaosDaemon {
     };
   }
 
+  /** What it has said last since its last start. */
+  get said(): readonly string[] {
+    return this.#program?.stdout ?? [];
+  }
+
   /** Waits until everything in it runs. */
   async started(): Promise<void> {
     await this.#program?.line(/"msg":"daemon.started"/);

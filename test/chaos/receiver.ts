@@ -27,6 +27,8 @@ export class MoodyReceiver {
   #mood: Mood = 'well';
   /** What it answered with 204, in that order. */
   readonly arrivals: Arrival[] = [];
+  /** The same, each with its event. */
+  readonly taken: { id: string; event: RenderedEvent; atMs: number }[] = [];
   /** What came with a signature that does not verify. */
   readonly forged: string[] = [];
 
@@ -95,6 +97,7 @@ export class MoodyReceiver {
     response.writeHead(204).end();
     const { subject, sequence } = event.data;
     this.arrivals.push({ id, subject: subject.id, sequence, atMs: Date.now() });
+    this.taken.push({ id, event, atMs: Date.now() });
   }
 
   #verify(request: IncomingMessage, body: string): boolean {

@@ -75,7 +75,13 @@ export class RedisProcess {
   /** Copies its data as it is on the disk now, as a backup does. Returns the copy's folder, which `restore` takes. */
   async backUp(): Promise<string> {
     const copy = join(this.#folder, `backup-${this.#backups++}`);
-    await cp(join(this.#folder, AOF_FOLDER), copy, { recursive: true });
+    // Of a file that is being written, a later end would be copied than of one before it.
+    this.freeze();
+    try {
+      await cp(join(this.#folder, AOF_FOLDER), copy, { recursive: true });
+    } finally {
+      this.thaw();
+    }
     return copy;
   }
 

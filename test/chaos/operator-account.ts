@@ -1,0 +1,135 @@
+import { hasRival, type Sighting, sightingsOf } from '../../src/demo/sighting.ts';
+import type { RenderedEvent } from '../../src/domain/events/event.ts';
+import type { Showing } from '../../src/sandbox/control/answer-log.ts';
+import { contentOf } from '../../src/sandbox/world/record.ts';
+
+/** A span of a run in which an answer may have been lost to the daemon (Unix ms). */
+export type Span = { fromMs: number; toMs: number };
+
+/** An event as a receiver took it, each time that it came. */
+export type Taken = { id: string; event: RenderedEvent; atMs: number };
+
+/** What a run is held against. `slackMs`: how long after its last byte an answer may be taken in on this machine. */
+export type Run = {
+  subjects: ReadonlySet<string>;
+  showings: readonly Showing[];
+  taken: Readonly<Record<string, readonly Taken[]>>;
+  /** When the daemon was away, or Redis lost what it had. */
+  cut: readonly Span[];
+  slackMs: number;
+};
+
+/** What answers showed of the subjects, and how often it was told. */
+export type OperatorAccount = {
+  shown: number;
+  told: number;
+  excused: number;
+  events: number;
+  problems: string[];
+};
+
+/**
+ * Holds what receivers got against what the upstream's answers showed:
+ *
+ * - each status that was shown is told, but for those that a newer answer overtook, or that were shown only while the
+ *   daemon was away;
+ * - each receiver gets the same events;
+ * - a state has one id, however often it is found;
+ * - the sequence numbers of a subject have no gap within an epoch.
+ */
+export function accountOperator(run: Run): OperatorAccount {
+  const account: OperatorAccount = { shown: 0, told: 0, excused: 0, events: 0, problems: [] };
+  const [first = [], ...others] = Object.entries(run.taken);
+  const events = distinct(first[1] ?? [], run.subjects);
+  account.events = events.length;
+  for (const [name, taken] of others) {
+    const ids = new Set(distinct(taken, run.subjects).map(({ id }) => id));
+    for (const { id } of events) if (!ids.delete(id)) account.problems.push(`${name} lacks ${id}`);
+    for (const id of ids) account.problems.push(`${first[0]} lacks ${id}, which ${name} has`);
+  }
+  account.problems.push(...statesWithTwoIds(events), ...gaps(Object.values(run.taken).flat(), run.subjects));
+  const told = Map.groupBy(events, ({ data }) => data.subject.id);
+  const sightings = sightingsOf(run.showings);
+  for (const subject of run.subjects) holdStatuses(subject);
+  return account;
+
+  function holdStatuses(subject: string): void {
+    const seen = sightings.get(subject) ?? [];
+    const statuses = (told.get(subject) ?? [])
+      .toSorted((a, b) => epochOf(a) - epochOf(b) || a.data.sequence - b.data.sequence)
+      .flatMap(({ data: { status, previousStatus } }) => (status === previousStatus ? [] : [status]));
+    let next = 0;
+    for (const { status, indexes } of runsOf(seen)) {
+      account.shown += 1;
+      const found = statuses.indexOf(status, next);
+      if (found === next) {
+        account.told += 1;
+        next = found + 1;
+      } else if (indexes.every((index) => isCut(seen[index]) || hasRival(seen, index, run.slackMs))) {
+        account.excused += 1;
+      } else {
+        const all = statuses.join(', ') || 'nothing';
+        account.problems.push(`${subject} was shown as ${status}, told as ${all}`);
+      }
+    }
+    for (const status of statuses.slice(next)) account.problems.push(`${subject} was told as ${status}`);
+  }
+
+  function isCut(sighting: Sighting | undefined): boolean {
+    const atMs = sighting?.at ?? 0;
+    return run.cut.some(({ fromMs, toMs }) => fromMs - run.slackMs <= atMs && atMs <= toMs);
+  }
+}
+
+function epochOf({ data }: RenderedEvent): number {
+  return 'epoch' in data && typeof data.epoch === 'number' ? data.epoch : 1;
+}
+
+/** Each event about the subjects once, as it came first. */
+function distinct(taken: readonly Taken[], subjects: ReadonlySet<string>): RenderedEvent[] {
+  const first = new Map<string, RenderedEvent>();
+  for (const { id, event } of taken) {
+    if (subjects.has(event.data.subject.id) && !first.has(id)) first.set(id, event);
+  }
+  return [...first.values()];
+}
+
+function statesWithTwoIds(events: readonly RenderedEvent[]): string[] {
+  const ids = new Map<string, string>();
+  return events.flatMap(({ id, type, data }) => {
+    const state = [type, data.subject.id, data.status, data.upstreamUpdatedAt, contentOf(data.record)].join(
+      ' ',
+    );
+    const before = ids.get(state);
+    ids.set(state, id);
+    return before === undefined || before === id ? [] : [`${state} has the ids ${before} and ${id}`];
+  });
+}
+
+function gaps(taken: readonly Taken[], subjects: ReadonlySet<string>): string[] {
+  const numbers = new Map<string, Set<number>>();
+  for (const { event } of taken) {
+    const { subject, sequence } = event.data;
+    if (!subjects.has(subject.id)) continue;
+    const key = `${subject.id} in epoch ${epochOf(event)}`;
+    numbers.set(key, (numbers.get(key) ?? new Set()).add(sequence));
+  }
+  return [...numbers].flatMap(([key, found]) => {
+    const isWhole = Math.max(...found) - Math.min(...found) + 1 === found.size;
+    return isWhole ? [] : [`${key} has the sequence numbers ${[...found].sort((a, b) => a - b).join(', ')}`];
+  });
+}
+
+type StatusRun = { status: string; indexes: number[] };
+
+/** Each status for as long as answers showed it; an answer that does not know the subject shows none. */
+function runsOf(sightings: readonly Sighting[]): StatusRun[] {
+  const runs: StatusRun[] = [];
+  for (const [index, { status }] of sightings.entries()) {
+    if (status === 'unknown') continue;
+    const last = runs.at(-1);
+    if (last?.status === status) last.indexes.push(index);
+    else runs.push({ status, indexes: [index] });
+  }
+  return runs;
+}
