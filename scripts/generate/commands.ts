@@ -62,6 +62,7 @@ const CLONE = `## From a clone
 | \`npm run generate\` | makes the generated pages and schemas anew |
 | \`npm run bench -- NAME\` | a benchmark ([benchmarks.md](benchmarks.md)) |
 | \`npm run chaos\` | random faults, with an account of every event |
+| \`npm run operator\` | an operator's life (edits, slips, restarts, restores of Redis), with an account of every status |
 | \`npm run fuzz\` | 10,000 random requests to each endpoint of the sandbox |`;
 
 /** What says which daemon is asked stands once, above. */
