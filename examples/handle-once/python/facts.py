@@ -8,8 +8,6 @@ BY_TYPE = {
     "upstream.record_too_large": "notice",
     "upstream.cursor_expired": "notice",
     "intentwatch.suspension_ended": "notice",
-    "intentwatch.clock_jumped": "notice",
-    "intentwatch.clock_differs": "notice",
     "intentwatch.storage_truncated": "notice",
     "intentwatch.large_removal": "notice",
     "intentwatch.storage_restored": "notice",
