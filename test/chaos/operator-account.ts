@@ -2,6 +2,7 @@ import { hasRival, type Sighting, sightingsOf } from '../../src/demo/sighting.ts
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { Showing } from '../../src/sandbox/control/answer-log.ts';
 import { contentOf } from '../../src/sandbox/world/record.ts';
+import { runsOf } from './reckoning.ts';
 
 /** A span of a run in which an answer may have been lost to the daemon (Unix ms). */
 export type Span = { fromMs: number; toMs: number };
@@ -118,18 +119,4 @@ function gaps(taken: readonly Taken[], subjects: ReadonlySet<string>): string[] 
     const isWhole = Math.max(...found) - Math.min(...found) + 1 === found.size;
     return isWhole ? [] : [`${key} has the sequence numbers ${[...found].sort((a, b) => a - b).join(', ')}`];
   });
-}
-
-type StatusRun = { status: string; indexes: number[] };
-
-/** Each status for as long as answers showed it; an answer that does not know the subject shows none. */
-function runsOf(sightings: readonly Sighting[]): StatusRun[] {
-  const runs: StatusRun[] = [];
-  for (const [index, { status }] of sightings.entries()) {
-    if (status === 'unknown') continue;
-    const last = runs.at(-1);
-    if (last?.status === status) last.indexes.push(index);
-    else runs.push({ status, indexes: [index] });
-  }
-  return runs;
 }

@@ -110,7 +110,8 @@ function place({ data: { sequence, status, previousStatus } }: Event): string {
 /** One status of a subject for as long as answers showed it, and which of its sightings did. */
 type Run = { status: string; indexes: number[] };
 
-function runsOf(sightings: readonly Sighting[]): Run[] {
+/** Each status for as long as answers showed it; an answer that does not know the subject shows none. */
+export function runsOf(sightings: readonly Sighting[]): Run[] {
   const runs: Run[] = [];
   for (const [index, { status }] of sightings.entries()) {
     if (status === 'unknown') continue;
