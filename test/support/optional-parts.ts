@@ -79,6 +79,7 @@ export const PARTS = {
   python: { name: 'Python', place: onPath('python3') },
   pythonWithSmtp: { name: 'aiosmtpd', place: pythonWithSmtp() },
   faketime: { name: 'faketime', place: globSync('/usr/lib/*/faketime/libfaketime.so.1')[0] ?? null },
+  gcc: { name: 'gcc', place: existsSync('/usr/include/stdlib.h') ? onPath('gcc') : null },
   anvil: { name: 'anvil', place: anvilProgram() },
   node20: { name: 'Node 20', place: nodeOf(20) },
   node26: { name: 'Node 26', place: nodeOf(26) },

@@ -6,6 +6,9 @@ import { freePort } from './port.ts';
 
 const AOF_FOLDER = 'appendonlydir';
 
+/** `durable`: with an append-only file; `env` as of a `ShiftedClock`. */
+type RedisOptions = { durable?: boolean; env?: Readonly<Record<string, string>> };
+
 type Running = { child: ChildProcess; exited: Promise<void> };
 
 /** A redis-server with an append-only file that can be stopped, and started again on the same port with its data. */
@@ -13,19 +16,21 @@ export class RedisProcess {
   readonly #folder: string;
   readonly #port: number;
   readonly #durable: boolean;
+  readonly #env: Readonly<Record<string, string>>;
   #running: Running | null = null;
   #backups = 0;
 
-  private constructor(folder: string, port: number, durable: boolean) {
+  private constructor(folder: string, port: number, { durable, env }: Required<RedisOptions>) {
     this.#folder = folder;
     this.#port = port;
     this.#durable = durable;
+    this.#env = env;
   }
 
-  /** Starts a server with a folder and a port of its own; `durable`: with an append-only file. */
-  static async create({ durable = true } = {}): Promise<RedisProcess> {
+  /** Starts a server with a folder and a port of its own. */
+  static async create({ durable = true, env = {} }: RedisOptions = {}): Promise<RedisProcess> {
     const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-redis-'));
-    const server = new RedisProcess(folder, await freePort(), durable);
+    const server = new RedisProcess(folder, await freePort(), { durable, env });
     await server.start();
     return server;
   }
@@ -45,7 +50,8 @@ export class RedisProcess {
       'maxmemory-policy': 'noeviction',
     };
     const args = Object.entries(settings).flatMap(([key, value]) => [`--${key}`, value]);
-    const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const env = { ...process.env, ...this.#env };
+    const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'], env });
     const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
     this.#running = { child, exited };
     await new Promise<void>((resolve, reject) => {
