@@ -354,9 +354,9 @@ const OPTIONAL_PACKAGES = [
   { name: 'python3', there: ['python3'] },
   { name: 'python3-aiosmtpd', there: ['/usr/lib/python3/dist-packages/aiosmtpd'] },
   { name: 'jsonnet', there: ['jsonnet'] },
-  FAKETIME,
   { name: 'gcc', there: ['gcc'] },
   { name: 'libc6-dev', there: ['/usr/include/stdlib.h'] },
+  FAKETIME,
 ];
 
 /** Programs from npm; apart from the dependencies, for they are not built for every system, or exist in two versions. */

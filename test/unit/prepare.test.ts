@@ -337,6 +337,7 @@ describe('the optional parts', () => {
     'go',
     'python3',
     'jsonnet',
+    'gcc',
     'faketime',
   ];
 
@@ -359,7 +360,7 @@ case "$*" in *anvil*) /bin/mkdir -p node_modules/.intentwatch-anvil/node_modules
     const { code, stdout, stderr } = await prepare({ args: ['--all'] });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(
-      /chromium prometheus prometheus-alertmanager golang-go python3 (python3-aiosmtpd )?jsonnet faketime as root \(apt-get install/,
+      /chromium prometheus prometheus-alertmanager golang-go python3 (python3-aiosmtpd )?jsonnet gcc (libc6-dev )?faketime as root \(apt-get install/,
     );
     expect(stdout).toContain('installing an EVM node');
     const again = await prepare({ args: ['--all'] });
@@ -375,7 +376,7 @@ case "$*" in *anvil*) /bin/mkdir -p node_modules/.intentwatch-anvil/node_modules
       const { code, stderr } = await prepare({ args: ['--all'] });
       expect(code).toBe(1);
       expect(stderr).toContain('E: Unable to locate package');
-      expect(stderr).toMatch(/chromium, .*jsonnet, faketime could not be installed/);
+      expect(stderr).toMatch(/chromium, .*jsonnet, gcc, .*faketime could not be installed/);
       expect(stderr).toContain('Without it its tests are skipped.');
     },
   );
