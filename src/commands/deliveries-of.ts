@@ -38,7 +38,7 @@ export async function withDeliveries<T>(file: string, use: (parts: Deliveries) =
     if ((await withTimeout(redis.ping(), REDIS_TIMEOUT_MS)) === null) {
       throw new TryAgainError(`Redis cannot be reached: ${reason}`);
     }
-    await new SchemaVersion(redis, keys).read();
+    await new SchemaVersion(redis, keys).check();
     const directory = extendDirectory(
       config,
       discoveredDirectory(COMMON, await new DirectoryStore(redis, keys).read()),

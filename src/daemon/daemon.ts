@@ -9,7 +9,6 @@ import type { AddedReceiverParts } from '../operations/added-receivers.ts';
 import type { ConfigChanges, FileState, ReloadRequest } from '../operations/config-state.ts';
 import { LogTail } from '../operations/log-tail.ts';
 import type { OriginOf } from '../operations/receivers.ts';
-import { scheduleMigration } from '../queues/migrate-schedule.ts';
 import { LoopWatch } from '../server/loop-watch.ts';
 import { Server } from '../server/server.ts';
 import { Signals } from '../signals.ts';
@@ -22,9 +21,7 @@ import { EmbeddedRedis } from '../store/embedded.ts';
 import { Epoch } from '../store/epoch.ts';
 import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
-import { migrate } from '../store/migrate.ts';
 import { reportTruncation } from '../store/operator-event.ts';
-import { PlanStore } from '../store/plan.ts';
 import { SchemaVersion, type SchemaVersionError } from '../store/schema-version.ts';
 import { SchemaWatch } from '../store/schema-watch.ts';
 import { SeenFile } from '../store/seen-file.ts';
@@ -339,17 +336,15 @@ export class Daemon {
     return this.#failure.promise;
   }
 
-  /** Brings what is stored to our version, before anything works on it, and sees to it that it stays so. */
+  /** Refuses data of another version, before anything works on it, and sees to it that it stays ours. */
   async #prepareSchema(redis: RedisClient): Promise<SchemaVersion> {
     const keys = this.#keys();
-    const plan = new PlanStore(redis, keys);
-    const migrations = [scheduleMigration(async (subjects) => void (await plan.track(subjects)))];
-    await migrate({ redis, keys, migrations, log: this.#log, signal: this.#closed.signal });
+    const version = new SchemaVersion(redis, keys);
+    await version.open();
     // Cursors hold the name, and requests that read must not be the first to store it.
     const events = new EventLog(redis, keys);
     await events.ensureName();
     await new UnmatchedStore(redis, keys).begin(await events.newest());
-    const version = new SchemaVersion(redis, keys);
     const fail = (error: SchemaVersionError): void => {
       this.#log.error({ reason: error.message }, 'schema.changed');
       this.#failure.resolve(error);

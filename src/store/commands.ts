@@ -67,7 +67,6 @@ declare module 'ioredis' {
     iwDropBehind(...keysAndArgs: string[]): Result<number, Context>;
     iwReportDropped(...keysAndArgs: string[]): Result<string[], Context>;
     iwAdvanceReplay(...keysAndArgs: string[]): Result<number, Context>;
-    iwAdvanceSchema(...keysAndArgs: string[]): Result<number, Context>;
     iwSetAside(...keysAndArgs: string[]): Result<number, Context>;
     iwReturnEntry(...keysAndArgs: string[]): Result<string, Context>;
     iwAcknowledge(...keysAndArgs: string[]): Result<string, Context>;
@@ -97,10 +96,10 @@ const INCLUDE = /^-- @include ([a-z-]+)$/gm;
 /** What every script finds: the version that entries of the log carry. On the first line, so that errors name the right one. */
 /**
  * The version of what this program stores. Every entry of the log carries that of its writer, and Redis that of all:
- * what has none was written before there were versions, and counts as 0. It grows with every change that a program
+ * what has none counts as 0. It grows with every change that a program
  * before it could not read.
  */
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 2;
 
 const PRELUDE = `local SCHEMA_VERSION = '${SCHEMA_VERSION}' `;
 

@@ -52,16 +52,6 @@ export class Keys {
     return `${this.root}:schema`;
   }
 
-  /** string: token of the process that migrates. Expires with its lease. */
-  get schemaLease(): string {
-    return `${this.root}:schema:lease`;
-  }
-
-  /** string: the newest token of `schemaLease`. For ever. */
-  get schemaFence(): string {
-    return `${this.root}:schema:fence`;
-  }
-
   /** string: fencing token of the process that feeds the books. Expires with its lease. */
   get booksLease(): string {
     return `${this.root}:books:lease`;

@@ -9,11 +9,11 @@ export class SchemaVersionError extends Error {
 
   constructor(found: string) {
     const isOlder = /^\d+$/.test(found) && Number(found) < SCHEMA_VERSION;
-    const what = `Redis holds data of version ${found}`;
+    const what = `Redis holds data of version ${found}, expected ${SCHEMA_VERSION}`;
     super(
       isOlder
-        ? `${what}, expected ${SCHEMA_VERSION}: an older dump was restored; start again to have it migrated`
-        : `${what}, expected ${SCHEMA_VERSION} or older: start the newer Intentwatch that wrote it, or restore a dump from before it`,
+        ? `${what}: a clone from before 0.1.0 wrote it, and this version does not read it; set another redis.prefix, or start with an empty Redis or dataDir`
+        : `${what}: start the newer Intentwatch that wrote it, or restore a dump from before it`,
     );
     this.found = found;
   }
@@ -29,9 +29,14 @@ export class SchemaVersion {
     this.#keys = keys;
   }
 
-  /** The version, 0 where there is none. Throws a SchemaVersionError for one after ours. */
-  async read(): Promise<number> {
-    return supported((await this.#redis.get(this.#keys.schema)) ?? '0');
+  /** Throws a SchemaVersionError where Redis holds data of another version; one that holds nothing passes. */
+  async check(): Promise<void> {
+    await this.#isEmpty();
+  }
+
+  /** Gives a Redis that holds nothing our version. Throws a SchemaVersionError where it holds data of another one. */
+  async open(): Promise<void> {
+    if (await this.#isEmpty()) await this.claim();
   }
 
   /** Gives a Redis that is empty our version, and its event log a name. */
@@ -45,6 +50,11 @@ export class SchemaVersion {
    * no config was written to it yet.
    */
   async recheck(): Promise<void> {
+    await this.open();
+  }
+
+  /** Whether Redis holds neither a version nor a config. Data without a version is of version 0. */
+  async #isEmpty(): Promise<boolean> {
     const [version, config] = (await this.#redis
       .multi()
       .get(this.#keys.schema)
@@ -52,20 +62,9 @@ export class SchemaVersion {
       .exec()) ?? [[null, null]];
     const error = version?.[0] ?? config?.[0];
     if (error) throw error;
-    if (version?.[1] === null && config?.[1] === 0) return this.claim();
+    if (version?.[1] === null && config?.[1] === 0) return true;
     const found = String(version?.[1] ?? '0');
-    if (supported(found) < SCHEMA_VERSION) throw new SchemaVersionError(found);
+    if (found !== String(SCHEMA_VERSION)) throw new SchemaVersionError(found);
+    return false;
   }
-
-  /** Moves the version on, under the lease of who migrates. False when that is not ours any more. */
-  async advance(token: string, step: { from: number; to: number }): Promise<boolean> {
-    const { schema, schemaLease } = this.#keys;
-    const { from, to } = step;
-    return (await this.#redis.iwAdvanceSchema(schema, schemaLease, token, String(from), String(to))) === 1;
-  }
-}
-
-function supported(text: string): number {
-  if (!/^\d{1,9}$/.test(text) || Number(text) > SCHEMA_VERSION) throw new SchemaVersionError(text);
-  return Number(text);
 }
