@@ -83,6 +83,8 @@ declare module 'ioredis' {
     iwLookEpoch(...keysAndArgs: string[]): Result<string[], Context>;
     iwBeginEpoch(...keysAndArgs: string[]): Result<number, Context>;
     iwEndEpoch(...keysAndArgs: string[]): Result<number, Context>;
+    iwReadClock(...keysAndArgs: string[]): Result<unknown[], Context>;
+    iwConfirmTime(...keysAndArgs: string[]): Result<unknown[], Context>;
     iwReport(...keysAndArgs: string[]): Result<number, Context>;
     iwReadLog(...keysAndArgs: string[]): Result<[LogRow[], 0 | 1], Context>;
     iwReadPlaces(...keysAndArgs: string[]): Result<string[][], Context>;

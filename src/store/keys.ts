@@ -326,6 +326,11 @@ export class Keys {
     return `${this.events}:epoch`;
   }
 
+  /** hash: the time that has certainly passed, and what is known of the clocks (see store/confirmed-time.ts). For ever. */
+  get clock(): string {
+    return `${this.root}:clock`;
+  }
+
   /** string: names this event log, so that a cursor of one that was lost is known as such. For ever. */
   get logName(): string {
     return `${this.root}:events:name`;
