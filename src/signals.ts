@@ -79,6 +79,8 @@ export type SignalMap = {
   'books.failed': [{ reason: string }];
   /** The config file was read: what it is to the config that runs, and what it removes where that is much. */
   'config.moved': [{ state: (typeof FILE_STATES)[number]; atMs: number; removal: RemovedCounts | null }];
+  /** The clocks were compared; `isHeld`: reminders and closings of the books wait for them. */
+  'clocks.compared': [{ isHeld: boolean }];
   /** The epoch of the data was looked at. */
   'epoch.looked': [{ epoch: number }];
   'check.ended': [{ chainId: string; state: string; corridor: string; lagSeconds: number | null }];

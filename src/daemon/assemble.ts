@@ -20,6 +20,7 @@ import { assembleVerifying, chainsOf, type Verifying } from './assemble-checks.t
 import { assembleDelivering, type Delivering } from './assemble-delivering.ts';
 import { assembleOperations } from './assemble-operations.ts';
 import { assemblePolling, type Client, type Polling } from './assemble-polling.ts';
+import type { Clocks } from './clocks.ts';
 import { type DaemonStores, storesOn } from './stores.ts';
 
 /** The running parts of a daemon. `clients` is what speaks to the upstream. */
@@ -60,6 +61,7 @@ export type Assembly = {
   adding: AddedReceiverParts;
   eventUrl: EventUrl | null;
   epoch: Epoch;
+  clocks: Clocks;
   control: ConfigControl;
   signals: Signals;
   log: Logger;
@@ -68,7 +70,8 @@ export type Assembly = {
 
 /** Constructs every part. Reads as the flow: polls, commits, relay, deliveries. */
 export function assemble(assembly: Assembly): DaemonParts {
-  const { config, connections, tail, adding, eventUrl, epoch, control, signals, log, upkeep } = assembly;
+  const { config, connections, tail, adding, eventUrl, epoch, clocks, control, signals, log, upkeep } =
+    assembly;
   const { redis, opening, delivering, asking } = connections;
   const { retentionMs } = config;
   const keys = new Keys(config.redis.prefix);
@@ -92,7 +95,7 @@ export function assemble(assembly: Assembly): DaemonParts {
     wallets,
   };
   const told = { keys, signals, log };
-  const { clients, polling } = assemblePolling({ ...told, config, redis, stores, onForeign });
+  const { clients, polling } = assemblePolling({ ...told, config, redis, stores, clocks, onForeign });
   const { learning } = polling;
   const { directory } = polling.discovery;
   const delivery = assembleDelivering(config, { ...told, connections, stores, opens, directory, eventUrl });
@@ -113,7 +116,7 @@ export function assemble(assembly: Assembly): DaemonParts {
   const verifying = assembleVerifying({ ...told, ...chains, redis: delivering, stores: checked, learning });
   const operations = assembleOperations(config, { redis: asking, keys, epoch, directory, onForeign });
   const setup = { receivers: config.receivers, options: delivery.options };
-  const book = assembleBooks(config, { ...told, redis: opening, stores, directory });
+  const book = assembleBooks(config, { ...told, clocks, redis: opening, stores, directory });
   const endSuspended: ApiParts['endSuspended'] = async (isMeant) => {
     const settled = await operations.stores.registry.suspensions.end(isMeant);
     for (const one of settled) await tellSettled(one, { stores: operations.stores, signals, log });

@@ -41,7 +41,7 @@ declare module 'ioredis' {
     iwEndSuspended(...keysAndArgs: string[]): Result<number, Context>;
     iwRecallSpare(...keysAndArgs: string[]): Result<[string, string], Context>;
     iwLongestWaiting(...keysAndArgs: string[]): Result<string, Context>;
-    iwSince(...keysAndArgs: string[]): Result<string, Context>;
+    iwSince(...keysAndArgs: string[]): Result<[string, string, string], Context>;
     iwLease(...keysAndArgs: string[]): Result<string, Context>;
     iwOpenDeliveries(...keysAndArgs: string[]): Result<string[], Context>;
     iwStanding(...keysAndArgs: string[]): Result<string[], Context>;
@@ -82,6 +82,8 @@ declare module 'ioredis' {
     iwLookEpoch(...keysAndArgs: string[]): Result<string[], Context>;
     iwBeginEpoch(...keysAndArgs: string[]): Result<number, Context>;
     iwEndEpoch(...keysAndArgs: string[]): Result<number, Context>;
+    iwReadClock(...keysAndArgs: string[]): Result<unknown[], Context>;
+    iwConfirmTime(...keysAndArgs: string[]): Result<unknown[], Context>;
     iwReport(...keysAndArgs: string[]): Result<number, Context>;
     iwReadLog(...keysAndArgs: string[]): Result<[LogRow[], 0 | 1], Context>;
     iwReadPlaces(...keysAndArgs: string[]): Result<string[][], Context>;

@@ -150,7 +150,7 @@ export class Keys {
     return `${this.wanted}:dropped`;
   }
 
-  /** hash: root -> `<at ms>:<the same moment on the upstream's clock, seconds>`. */
+  /** hash: root -> `<at ms>:<the same moment on the upstream's clock, seconds>`, or that it is not settled (commands/since-2.lua). */
   get since(): string {
     return `${this.root}:since`;
   }
@@ -314,6 +314,11 @@ export class Keys {
    */
   get epoch(): string {
     return `${this.events}:epoch`;
+  }
+
+  /** hash: the time that has certainly passed, and what is known of the clocks (see store/confirmed-time.ts). For ever. */
+  get clock(): string {
+    return `${this.root}:clock`;
   }
 
   /** string: names this event log, so that a cursor of one that was lost is known as such. For ever. */

@@ -6,6 +6,7 @@ import { Signals } from '../../src/signals.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import type { Keys } from '../../src/store/keys.ts';
 import { LearnedStore } from '../../src/store/learned.ts';
+import { AGREEING_CLOCKS } from './agreeing-clocks.ts';
 
 /** What is learned, at the defaults; not started, so that what is known stands still. */
 export function learningOf(redis: RedisClient, keys: Keys): Learning {
@@ -20,6 +21,7 @@ export function commitParts(redis: RedisClient, keys: Keys, stores: CommitParts[
     stores,
     rules: { confirmAfterMs: 600_000, finished: {} },
     learning: learningOf(redis, keys),
+    clocks: AGREEING_CLOCKS,
     signals: new Signals(),
   };
 }
