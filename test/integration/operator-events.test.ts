@@ -5,6 +5,7 @@ import { connect, disconnect } from '../../src/store/connection.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { HealthStore } from '../../src/store/health.ts';
 import { Keys } from '../../src/store/keys.ts';
+import { reportTruncation } from '../../src/store/operator-event.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
 
@@ -17,8 +18,9 @@ async function stage() {
   later(() => disconnect(redis));
   const keys = new Keys(testPrefix());
   const health = new HealthStore(redis, keys);
+  const reports = { redis, keys };
   const entries = async () => (await new EventLog(redis, keys).after('0-0', 100)).entries;
-  return { health, entries };
+  return { health, reports, entries };
 }
 
 function cursorThatNeeds(neededRequestsPerSecond: number) {
@@ -55,6 +57,34 @@ test('a report of expired cursors can be read in the log, and comes again only f
     })),
   );
   expect(new Set(found.map((entry) => entry.kind === 'operator' && entry.event.id)).size).toBe(2);
+});
+
+test('a cut of the append-only file is reported once and under one id, whoever reports it and whatever was reported since', async () => {
+  const cuts = [1, 2].map((number) => ({
+    file: `appendonly.aof.${number}.incr.aof`,
+    bytes: 100 * number,
+    lastWriteMs: null,
+    changedAtMs: 1_790_000_000_000 + number,
+  }));
+  const ids: unknown[] = [];
+  for (const processes of [2, 1]) {
+    const { reports, entries } = await stage();
+    await Promise.all(
+      Array.from({ length: processes }, async () => {
+        for (const cut of cuts) await reportTruncation(reports, cut);
+      }),
+    );
+    for (const cut of cuts) await reportTruncation(reports, cut);
+    const found = await entries();
+    expect(found).toMatchObject(
+      cuts.map(({ file, bytes }) => ({
+        kind: 'operator',
+        event: { data: { record: { file, lostBytes: bytes } } },
+      })),
+    );
+    ids.push(found.map((entry) => entry.kind === 'operator' && entry.event.id));
+  }
+  expect(ids[0]).toEqual(ids[1]);
 });
 
 test('scripts append events for the operator in one way, which fills in all of a template', async () => {
