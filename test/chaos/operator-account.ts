@@ -56,9 +56,7 @@ export function accountOperator(run: Run): OperatorAccount {
 
   function holdStatuses(subject: string): void {
     const seen = sightings.get(subject) ?? [];
-    const statuses = (told.get(subject) ?? [])
-      .toSorted((a, b) => epochOf(a) - epochOf(b) || a.data.sequence - b.data.sequence)
-      .flatMap(({ data: { status, previousStatus } }) => (status === previousStatus ? [] : [status]));
+    const statuses = statusesOf(told.get(subject) ?? []);
     let next = 0;
     for (const { status, indexes } of runsOf(seen)) {
       account.shown += 1;
@@ -82,6 +80,22 @@ export function accountOperator(run: Run): OperatorAccount {
   }
 }
 
+/**
+ * The statuses that events report, in order. After a restore a status may come again where its record has changed since it
+ * was reported: what was an update of it is its first state then, of another type and id.
+ */
+function statusesOf(events: readonly RenderedEvent[]): (string | null)[] {
+  const changes = events
+    .toSorted((a, b) => epochOf(a) - epochOf(b) || a.data.sequence - b.data.sequence)
+    .filter(({ data: { status, previousStatus } }) => status !== previousStatus);
+  return changes.flatMap((event, index) => {
+    const before = changes[index - 1];
+    const isAgain =
+      before !== undefined && before.data.status === event.data.status && epochOf(before) < epochOf(event);
+    return isAgain ? [] : [event.data.status];
+  });
+}
+
 function epochOf({ data }: RenderedEvent): number {
   return 'epoch' in data && typeof data.epoch === 'number' ? data.epoch : 1;
 }
@@ -98,9 +112,9 @@ function distinct(taken: readonly Taken[], subjects: ReadonlySet<string>): Rende
 function statesWithTwoIds(events: readonly RenderedEvent[]): string[] {
   const ids = new Map<string, string>();
   return events.flatMap(({ id, type, data }) => {
-    const state = [type, data.subject.id, data.status, data.upstreamUpdatedAt, contentOf(data.record)].join(
-      ' ',
-    );
+    const proof = JSON.stringify(data.proof ?? null);
+    const { subject, status, upstreamUpdatedAt, record } = data;
+    const state = [type, subject.id, status, upstreamUpdatedAt, contentOf(record), proof].join(' ');
     const before = ids.get(state);
     ids.set(state, id);
     return before === undefined || before === id ? [] : [`${state} has the ids ${before} and ${id}`];
