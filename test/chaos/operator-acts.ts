@@ -4,6 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import type { Fault } from '../../src/sandbox/faults/fault.ts';
 import { between, chance, pick, type Random } from '../../src/sandbox/world/random.ts';
+import { Keys } from '../../src/store/keys.ts';
 import { eventually } from '../support/eventually.ts';
 import { Program } from '../support/program.ts';
 import type { redisFront } from '../support/redis-front.ts';
@@ -12,6 +13,7 @@ import type { SandboxProcess } from '../support/sandbox-process.ts';
 import type { ChaosDaemon } from './daemon.ts';
 import type { Span } from './operator-account.ts';
 import type { OperatorConfig } from './operator-config.ts';
+import { PREFIX } from './world.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
@@ -42,6 +44,8 @@ export type Stage = {
   /** The copy of Redis that a restore takes, and when it was made. */
   copy: { folder: string; atMs: number } | null;
   cut: Span[];
+  /** The restores of which it is not known yet until when they cut. */
+  restores: Promise<unknown>[];
 };
 
 type Act = (stage: Stage) => Promise<void>;
@@ -172,8 +176,40 @@ async function copyRedis(stage: Stage): Promise<void> {
 /** What was found between the copy and its return may be lost, where it was not delivered yet. */
 async function restoreRedis(stage: Stage): Promise<void> {
   if (stage.copy === null) return copyRedis(stage);
-  await stage.redis.restore(stage.copy.folder);
-  stage.cut.push({ fromMs: stage.copy.atMs, toMs: Date.now() });
+  const { atMs, folder } = stage.copy;
+  await replaceData(stage, atMs, () => stage.redis.restore(folder));
+}
+
+/** How long a restore may take until it was noticed and commits are made again. */
+const NOTICED_MS = 20_000;
+
+/**
+ * Has Redis go back to what it was at a moment. Until a daemon has noticed it and has written its config, nothing is committed:
+ * what answers show until then may be lost as well.
+ */
+async function replaceData(stage: Stage, fromMs: number, replace: () => Promise<void>): Promise<void> {
+  const { cut, front, restores } = stage;
+  const before = await epochOf(front.url);
+  await replace();
+  const span = { fromMs, toMs: Date.now() };
+  cut.push(span);
+  const isOver = async () => {
+    const { epoch, state } = await epochOf(front.url);
+    span.toMs = Date.now();
+    return epoch > before.epoch && state === 'synchronised';
+  };
+  // Where nothing was lost, nothing is noticed.
+  restores.push(eventually('the restore was noticed', isOver, NOTICED_MS).catch(() => undefined));
+}
+
+async function epochOf(url: string): Promise<{ epoch: number; state: string | null }> {
+  const client = new Redis(url, { maxRetriesPerRequest: null });
+  try {
+    const [epoch = null, state = null] = await client.hmget(new Keys(PREFIX).epoch, 'epoch', 'state');
+    return { epoch: Number(epoch ?? 1), state };
+  } finally {
+    client.disconnect();
+  }
 }
 
 /** A replica gets nothing more for some seconds, then takes the place of its master. Copies of that go with it. */
@@ -189,11 +225,12 @@ async function promote(stage: Stage): Promise<void> {
     await client.replicaof('NO', 'ONE');
     const fromMs = Date.now();
     await wait(between(random, 500, 4_000));
-    front.lead(replica);
-    stage.redis = replica;
-    stage.copy = null;
-    await master.close();
-    stage.cut.push({ fromMs, toMs: Date.now() });
+    await replaceData(stage, fromMs, async () => {
+      front.lead(replica);
+      stage.redis = replica;
+      stage.copy = null;
+      await master.close();
+    });
   } finally {
     client.disconnect();
   }

@@ -85,7 +85,7 @@ async function live({ acts, seed }: Options): Promise<boolean> {
     await daemon.started();
     const watchedFromMs = Math.ceil(Date.now() / 1_000) * 1_000;
     const parts = { config, configFile, daemon, second, sandbox, front, random };
-    const stage: Stage = { ...parts, redis, copy: null, cut: [] };
+    const stage: Stage = { ...parts, redis, copy: null, cut: [], restores: [] };
     closers.push(() => stage.redis.close());
 
     say(`${acts} acts (seed ${seed})`);
@@ -97,6 +97,7 @@ async function live({ acts, seed }: Options): Promise<boolean> {
       say(`  ${name}`);
       await ACTS[name]?.act(stage);
     }
+    await Promise.all(stage.restores);
     await endSecond(stage);
     config.putBack(random);
     await applyAtLast(stage);
