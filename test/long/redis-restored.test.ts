@@ -215,8 +215,9 @@ test('a dump that predates a reload: the reload is applied again, and states kee
   for (const ids of Object.values(idsByState(events))) expect(ids).toHaveLength(1);
   expect(placesAreUnique(events)).toBe(true);
   expect(report?.data).toMatchObject({ epoch: 2, record: { epoch: 2 } });
-  const { lostFrom, lostUntil } = report?.data.record ?? {};
+  const { lostFrom, lostUntil, resumedAt } = report?.data.record ?? {};
   expect(Date.parse(String(lostFrom))).toBeLessThan(Date.parse(String(lostUntil)));
+  expect(Date.parse(String(resumedAt))).toBeGreaterThanOrEqual(Date.parse(String(lostUntil)));
   expect(events.find(({ type }) => type === 'intent.settled')?.data.epoch).toBe(2);
   expect(stage.operator.ids).toHaveLength(1);
 });
