@@ -154,6 +154,8 @@ function frameOf(parts: {
   return {
     upstream: { baseUrl: sandbox.url, apiKey: SANDBOX_KEY, requestsPerSecond: 60, timeout: '5s' },
     redis: { url: redisUrl, prefix: PREFIX },
+    // A transfer that was over before a page showed it is found by a sweep alone.
+    polling: { fullSweepEvery: '20s' },
     dataDir,
     server: { host: '127.0.0.1', port, token: TOKEN },
     receivers: receivers.map(({ name, url, secret }) => ({
