@@ -4,8 +4,11 @@ import type { Showing } from '../../src/sandbox/control/answer-log.ts';
 import { contentOf } from '../../src/sandbox/world/record.ts';
 import { runsOf } from './reckoning.ts';
 
-/** A span of a run in which an answer may have been lost to the daemon (Unix ms). */
-export type Span = { fromMs: number; toMs: number };
+/**
+ * A span of a run in which an answer may have been lost to the daemon (Unix ms). `isRestore`: Redis lost what it had from then,
+ * deliveries that were open included.
+ */
+export type Span = { fromMs: number; toMs: number; isRestore?: boolean };
 
 /** An event as a receiver took it, each time that it came. */
 export type Taken = { id: string; event: RenderedEvent; atMs: number };
@@ -34,7 +37,7 @@ export type OperatorAccount = {
  *
  * - each status that was shown is told, but for those that a newer answer overtook, or that were shown only while the
  *   daemon was away;
- * - each receiver gets the same events;
+ * - each receiver gets the same events, but for those that a restore took while they were open;
  * - a state has one id, however often it is found;
  * - the sequence numbers of a subject have no gap within an epoch.
  */
@@ -44,9 +47,10 @@ export function accountOperator(run: Run): OperatorAccount {
   const events = distinct(first[1] ?? [], run.subjects);
   account.events = events.length;
   for (const [name, taken] of others) {
-    const ids = new Set(distinct(taken, run.subjects).map(({ id }) => id));
-    for (const { id } of events) if (!ids.delete(id)) account.problems.push(`${name} lacks ${id}`);
-    for (const id of ids) account.problems.push(`${first[0]} lacks ${id}, which ${name} has`);
+    const lacking = lackedBy(taken, first[1] ?? []);
+    const beyond = lackedBy(first[1] ?? [], taken);
+    for (const id of lacking) account.problems.push(`${name} lacks ${id}`);
+    for (const id of beyond) account.problems.push(`${first[0]} lacks ${id}, which ${name} has`);
   }
   account.problems.push(...statesWithTwoIds(events), ...gaps(Object.values(run.taken).flat(), run.subjects));
   const told = Map.groupBy(events, ({ data }) => data.subject.id);
@@ -72,6 +76,21 @@ export function accountOperator(run: Run): OperatorAccount {
       }
     }
     for (const status of statuses.slice(next)) account.problems.push(`${subject} was told as ${status}`);
+  }
+
+  /**
+   * The events that one receiver lacks and another has. What a restore took before it was delivered to both is found again
+   * only where its state has not gone meanwhile.
+   */
+  function lackedBy(taken: readonly Taken[], other: readonly Taken[]): string[] {
+    const ids = new Set(taken.map(({ id }) => id));
+    const missing = other.filter(({ id, event, atMs }) => {
+      const isLost = run.cut.some(
+        ({ isRestore, fromMs, toMs }) => isRestore === true && fromMs - run.slackMs <= atMs && atMs <= toMs,
+      );
+      return run.subjects.has(event.data.subject.id) && !ids.has(id) && !isLost;
+    });
+    return [...new Set(missing.map(({ id }) => id))];
   }
 
   function isCut(sighting: Sighting | undefined): boolean {

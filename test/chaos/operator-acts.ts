@@ -191,7 +191,7 @@ async function replaceData(stage: Stage, fromMs: number, replace: () => Promise<
   const { cut, front, restores } = stage;
   const before = await epochOf(front.url);
   await replace();
-  const span = { fromMs, toMs: Date.now() };
+  const span = { fromMs, toMs: Date.now(), isRestore: true };
   cut.push(span);
   const isOver = async () => {
     const { epoch, state } = await epochOf(front.url);
