@@ -46,6 +46,8 @@ const LONGEST = `
   integration/server-limits
   integration/schema-version
   integration/commands-deliveries
+  long/operator
+  long/cursor-lifetime
   long/never-dark
   long/plan-limits
   long/books-chaos

@@ -38,6 +38,8 @@ export type SignalMap = {
   'record.reserved': [{ kind: ReservedKind; id: string; count: number }];
   /** A record of a wallet was found too large to be read; `id`: where that could be read. */
   'record.too-large': [{ wallet: string; id: string | null; reason: string }];
+  /** Cursors of a wallet expire at the rate that the budget leaves: it was reported. */
+  'cursor.expired': [{ wallet: string; neededRequestsPerSecond: number }];
   'record.unreadable': [{ where: string; reason: string }];
   'event.committed': [{ event: Event; kind: SubjectKind }];
   'delivery.opened': [{ receiver: string; eventId: string; eventType: string }];

@@ -509,6 +509,7 @@ const REPORTS: { readonly [word: string]: { subject: string; record: JsonObject 
       epoch: 2,
       lostFrom: '2026-11-20T11:29:58.000Z',
       lostUntil: '2026-11-20T11:30:38.417Z',
+      resumedAt: '2026-11-20T11:30:42.108Z',
       reason:
         'Redis went back: an older copy of its data was put in place, or a replica that was behind was promoted',
     },

@@ -83,7 +83,7 @@ export class Feed {
     const { entries, more } = await this.#sources.events.after(place.entry, BATCH);
     const batch = await readBatch(entries, this.#sources.events);
     const seen = await this.#seen(batch.facts);
-    const isAtEnd = !more && batch.stoppedBy === null;
+    const isAtEnd = !more && !batch.isCut && batch.stoppedBy === null;
     const isWorthNoting = batch.last !== null || (isAtEnd && nowMs - place.readMs >= NOTE_EVERY_MS);
     let taken = 0;
     if (isWorthNoting) {

@@ -1,4 +1,4 @@
-/** @import { Page, Problem } from './types.ts' */
+/** @import { ListName, Page, Problem } from './types.ts' */
 
 /** A request that was refused: its message is the problem's detail. `retryMs`: when to try again; null for not by itself. */
 export class ApiError extends Error {
@@ -79,7 +79,7 @@ export const act = (path, body) =>
  * Some of a list that comes in pages, of which some are empty: at most `most` of them, and whether there are more.
  * @template T
  * @param {string} path with its query
- * @param {{ key: 'subjects' | 'undelivered' | 'unmatched', most: number, pages?: number, signal?: AbortSignal }} options
+ * @param {{ key: ListName, most: number, pages?: number, signal?: AbortSignal }} options
  * @returns {Promise<{ items: T[], more: boolean }>}
  */
 export async function readList(path, { key, most, pages = 8, signal }) {

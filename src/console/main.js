@@ -8,6 +8,7 @@ import { Clock, Loading, useData, useSlowTick } from './parts.js';
 import { Receivers } from './receivers.js';
 import { Routes } from './routes.js';
 import { SubjectView } from './subject.js';
+import { SuspendedView } from './suspended.js';
 import { Search, Transfers } from './transfers.js';
 import { UndeliveredView } from './undelivered.js';
 
@@ -22,6 +23,7 @@ const AGAIN_MS = 2_000;
 const NAV = /** @type {const} */ ([
   ['transfers', 'Transfers', '#/'],
   ['undelivered', 'Undelivered', '#/undelivered'],
+  ['suspended', 'Suspended', '#/suspended'],
   ['receivers', 'Receivers', '#/receivers'],
   ['routes', 'Routes', '#/routes'],
 ]);
@@ -223,6 +225,7 @@ function Console({ session, onSignedOut }) {
       ${place.view === 'search' && html`<${Search} key=${place.argument} text=${place.argument} ...${props} />`}
       ${place.view === 'subject' && html`<${SubjectView} id=${place.argument} ...${props} />`}
       ${place.view === 'undelivered' && html`<${UndeliveredView} ...${props} />`}
+      ${place.view === 'suspended' && html`<${SuspendedView} ...${props} />`}
       ${place.view === 'receivers' && html`<${Receivers} ...${props} />`}
       ${place.view === 'routes' && html`<${Routes} ...${props} />`}
       ${!VIEWS.includes(place.view) && html`<h1 tabindex="-1">Not found</h1><p>There is no such page. <a href="#/">Transfers</a></p>`}

@@ -7,6 +7,7 @@ import type { TESTED } from '../operations/deliveries.ts';
 import type { ReceiverView } from '../operations/receivers.ts';
 import type { SubjectDelivery } from '../operations/subject-deliveries.ts';
 import type { Subject } from '../operations/subjects.ts';
+import type { Dropped, Suspended } from '../operations/suspended.ts';
 import type { SubjectState } from '../operations/timeline.ts';
 import type { Undelivered } from '../operations/undelivered.ts';
 import type { Unmatched } from '../operations/unmatched.ts';
@@ -15,10 +16,12 @@ import type { PROBLEM, RESENT_SUBJECT, RETRIED } from '../server/api/shapes.ts';
 export type {
   ConfigState,
   Corridor,
+  Dropped,
   ReceiverView,
   RenderedEvent,
   Subject,
   SubjectDelivery,
+  Suspended,
   Undelivered,
   Unmatched,
 };
@@ -28,7 +31,10 @@ export type SubjectDetails = SubjectState & { next: string | null };
 export type Moment = SubjectDetails['timeline'][number];
 
 /** One page of a list, which stands under a name of its own. */
-export type Page<T> = { next: string | null } & { [list in 'subjects' | 'undelivered' | 'unmatched']: T[] };
+export type Page<T> = { next: string | null } & { [list in ListName]: T[] };
+
+/** The names of the lists that come in pages. */
+export type ListName = 'subjects' | 'undelivered' | 'unmatched' | 'suspended' | 'dropped';
 
 /** What each thing that a receiver can be told to do is answered with. */
 export type ReceiverAnswers = {

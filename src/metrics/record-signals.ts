@@ -69,6 +69,7 @@ export function recordSignals(
     metrics.count('tooLarge', {});
     metrics.count('events', { type: 'upstream.record_too_large' });
   });
+  on('cursor.expired', () => metrics.count('events', { type: 'upstream.cursor_expired' }));
   on('record.unreadable', ({ where }) => metrics.count('unreadable', { kind: kindOf(where) }));
   on('event.committed', ({ event, kind }) => {
     metrics.count('events', { type: event.type });

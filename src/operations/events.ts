@@ -108,9 +108,9 @@ export async function eventsAfter(
       if (found.length === limit) return { events: found, reached: one.entry, more: true };
     }
     reached = batch.last ?? reached;
-    if (batch.stoppedBy !== null || isLast) return { events: found, reached, more: false };
+    if (batch.stoppedBy !== null || (isLast && !batch.isCut)) return { events: found, reached, more: false };
     // What was cut off for its size is a page by itself.
-    if (entries.length < count) break;
+    if (batch.isCut || entries.length < count) break;
     read += entries.length;
   }
   return { events: found, reached, more: true };

@@ -163,11 +163,11 @@ async function behindCursor(
 ): Promise<{ count: number; isMore: boolean; oldestMs: number | null }> {
   const { entries, more } =
     cursor === null ? { entries: [], more: false } : await events.after(cursor, counted);
-  const { facts } = await readBatch(entries, events);
+  const { facts, isCut } = await readBatch(entries, events);
   const entitled = await entitledTo(receiver, facts, { registry, directory });
   const [first] = entitled;
   const oldestMs = first === undefined ? null : Number(first.at.split('-')[0]);
-  return { count: entitled.length, isMore: more, oldestMs };
+  return { count: entitled.length, isMore: more || isCut, oldestMs };
 }
 
 /** Makes no more attempts, and opens nothing, until the receiver is resumed. Returns whether that changed anything. */

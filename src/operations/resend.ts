@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { parseClaimRoot } from '../domain/subjects/claim.ts';
 import { entitledTo } from '../queues/deliveries/entitlements.ts';
 import { factsAt } from '../queues/deliveries/replays.ts';
 import { redisTimeMs } from '../store/connection.ts';
@@ -88,21 +89,26 @@ export type ResendOptions = { receivers: readonly string[] | null; key: string |
 /** What was asked of the relay: one replay per receiver. */
 export type Resent = { receiver: string; replay: string; events: number }[];
 
-/** Sends one event once more. */
+/**
+ * Sends one event once more, also one that waits for what is suspended: it goes on waiting, and comes again in its turn. Throws
+ * a RefusedError that names what it waits for where no receiver of that is left.
+ */
 export async function resendEvent(
   id: string,
   options: ResendOptions,
   parts: OperationParts,
 ): Promise<Resent> {
-  const receivers = await parts.stores.registry.receivers();
-  const facts = await Promise.all(receivers.map(({ name }) => parts.stores.deliveries.fact(name, id)));
-  const place = facts.find((fact) => fact !== null)?.entry;
+  const { registry, deliveries } = parts.stores;
+  const receivers = await registry.receivers();
+  const facts = await Promise.all(receivers.map(({ name }) => deliveries.fact(name, id)));
+  const waiting = await registry.suspensions.waitingEvent(id);
+  const place = facts.find((fact) => fact !== null)?.entry ?? waiting[0]?.entry;
   if (place === undefined) {
     throw new UnknownError(
       `found no delivery of ${id}, expected an event that some receiver was entitled to, within its retention: what was for nobody is pulled (/events)`,
     );
   }
-  return resendPlaces([place], options, parts);
+  return resendPlaces([place], { ...options, waitingFor: waiting.map(({ root }) => root) }, parts);
 }
 
 /** How many events of a subject are sent once more by one request. */
@@ -128,7 +134,7 @@ export async function resendSubject(
 
 async function resendPlaces(
   places: readonly string[],
-  { receivers, key }: ResendOptions,
+  { receivers, key, waitingFor = [] }: ResendOptions & { waitingFor?: readonly string[] },
   parts: OperationParts,
 ): Promise<Resent> {
   const { registry, replays } = parts.stores;
@@ -150,6 +156,14 @@ async function resendPlaces(
   if (places.length === 0) {
     throw new RefusedError(
       'found no event of it in the log, expected one: it has made none, or they are older than the retention',
+    );
+  }
+  if (meant.length === 0 && waitingFor.length > 0) {
+    const names = waitingFor
+      .map(parseClaimRoot)
+      .map(({ subject, subscription }) => `${subscription} (${subject})`);
+    throw new RefusedError(
+      `found an event that waits for ${names.join(', ')}, which left the config, and no receiver of it to send to now; put it back, and the event is delivered by itself (intentwatch suspended)`,
     );
   }
   if (meant.length === 0) {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { eventId } from '../domain/events/event-id.ts';
 import type { RedisClient } from './commands.ts';
+import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { compareEntries } from './log-entry.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
@@ -277,7 +278,15 @@ export class Epoch {
     const { epoch, reason, fromMs, untilMs } = restore;
     const [kind, name, word] = ['intentwatch', 'storage', 'storage_restored'] as const;
     const subject = operatorSubject(kind, name);
-    const record = { epoch, lostFrom: isoTime(fromMs), lostUntil: isoTime(untilMs), reason };
+    // What answers have shown since then was refused: where it came and went, it is missing as well.
+    const resumedMs = await redisTimeMs(redis);
+    const record = {
+      epoch,
+      lostFrom: isoTime(fromMs),
+      lostUntil: isoTime(untilMs),
+      resumedAt: isoTime(resumedMs),
+      reason,
+    };
     const nowMs = restore.atMs ?? 0;
     await redis.iwEndEpoch(
       keys.epoch,

@@ -410,8 +410,8 @@ export class Keys {
   }
 
   /**
-   * hash: subject of the daemon's own events (`intentwatch:storage`) -> how many were made, and `<subject>|last` -> what
-   * the newest reports. For ever.
+   * hash: subject of the daemon's own events (`intentwatch:storage`) -> how many were made, `<subject>|last` -> what the
+   * newest reports, and `<subject>|once` -> what is not reported again. For ever.
    */
   get reports(): string {
     return `${this.root}:reports`;

@@ -45,7 +45,10 @@ export function operatorEventTemplate({ kind, name, word, nowMs, record }: Opera
 /** Where operator events about the daemon itself are written. */
 type Reports = { redis: RedisClient; keys: Keys };
 
-/** Reports to the operator that a start has lost the end of the append-only file, once for each truncation. */
+/**
+ * Reports to the operator that a start has lost the end of the append-only file: once for each truncation, under one id,
+ * however many processes know of it.
+ */
 export async function reportTruncation(
   reports: Reports,
   { file, bytes, lastWriteMs, changedAtMs }: Truncation,
@@ -54,6 +57,7 @@ export async function reportTruncation(
     name: 'storage',
     word: 'storage_truncated',
     mark: [file, String(bytes), String(changedAtMs)],
+    isOnce: true,
     record: {
       file,
       lostBytes: bytes,
@@ -64,10 +68,13 @@ export async function reportTruncation(
   });
 }
 
-/** Reports something about the daemon itself to the operator. What has the same `mark` is not reported twice in a row. */
+/** What is reported about a part of the daemon. `isOnce`: it happens once, and has one id whenever it is reported. */
+type Report = { name: string; word: string; mark: readonly string[]; isOnce?: boolean; record: JsonObject };
+
+/** Reports something about the daemon itself to the operator. What has the same `mark` is not reported twice in a row, or at all. */
 export async function reportToOperator(
   { redis, keys }: Reports,
-  { name, word, mark, record }: { name: string; word: string; mark: readonly string[]; record: JsonObject },
+  { name, word, mark, isOnce = false, record }: Report,
 ): Promise<void> {
   const kind = 'intentwatch';
   const subject = operatorSubject(kind, name);
@@ -76,9 +83,10 @@ export async function reportToOperator(
     keys.reports,
     keys.events,
     subject,
-    eventId([subject, word, ...mark, String(nowMs)]),
+    eventId([subject, word, ...mark, ...(isOnce ? [] : [String(nowMs)])]),
     operatorEventTemplate({ kind, name, word, nowMs, record }),
     [word, ...mark].join('|'),
+    isOnce ? '1' : '',
   );
 }
 

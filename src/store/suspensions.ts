@@ -10,6 +10,13 @@ import type { Keys } from './keys.ts';
 import { FencedLease } from './lease.ts';
 import { reportToOperator } from './operator-event.ts';
 import type { SubjectStore } from './subjects.ts';
+import {
+  type DroppedEvent,
+  eachWaiting,
+  parseDropped,
+  parseWaiting,
+  type WaitingEvent,
+} from './waiting-events.ts';
 
 /*
  * What leaves the config is suspended before it is removed. A root (`<subscription>|<named subject>`) is in one state:
@@ -39,19 +46,10 @@ const CHUNK = 200;
 /** How many events and subscriptions an operator event names. */
 const MOST_NAMED = 100;
 
-const WAITING = /^\d+ (\d+-\d+) (\S+) (.+)$/;
-const DROPPED = /^(\d+) \d+ (\d+-\d+) (\S+) (.+)$/;
-
 /** Why waiting events were dropped. */
 export const DROP_REASONS = ['span-over', 'removed', 'retention'] as const;
 
 export type DropReason = (typeof DROP_REASONS)[number];
-
-/** An event that waits, or waited, for a root: its place in the log, and its id. */
-export type WaitingEvent = { entry: string; eventId: string; root: string };
-
-/** An event that was dropped (Redis time, ms). `place` names it in the list. */
-export type DroppedEvent = WaitingEvent & { place: string; droppedMs: number };
 
 /** A suspended root. `sinceMs` is Redis time. */
 export type SuspendedRoot = { root: string; state: SuspendedState['state']; sinceMs: number };
@@ -347,16 +345,17 @@ export class Suspensions {
   /** How many events wait for each of some roots. */
   async waitingOf(roots: ReadonlySet<string>): Promise<Map<string, number>> {
     const found = new Map<string, number>();
-    for (let from = '-'; ; ) {
-      const members = await this.#redis.zrangebylex(this.#keys.withheld, from, '+', 'LIMIT', 0, MOST_COUNTED);
-      for (const member of members) {
-        const root = parseWaiting(member)?.root ?? '';
-        if (roots.has(root)) found.set(root, (found.get(root) ?? 0) + 1);
-      }
-      const last = members.at(-1);
-      if (last === undefined || members.length < MOST_COUNTED) return found;
-      from = `(${last}`;
-    }
+    for await (const { root } of eachWaiting(this.#redis, this.#keys.withheld))
+      if (roots.has(root)) found.set(root, (found.get(root) ?? 0) + 1);
+    return found;
+  }
+
+  /** Where an event waits: once for each root. */
+  async waitingEvent(id: string): Promise<WaitingEvent[]> {
+    const found: WaitingEvent[] = [];
+    for await (const one of eachWaiting(this.#redis, this.#keys.withheld))
+      if (one.eventId === id) found.push(one);
+    return found;
   }
 
   /** The events that were dropped, the last one first, before a place or from the newest on. */
@@ -369,27 +368,15 @@ export class Suspensions {
       0,
       count,
     );
-    return members.flatMap((place) => {
-      const [, ms, entry, eventId, root] = DROPPED.exec(place) ?? [];
-      if (entry === undefined || eventId === undefined || root === undefined) return [];
-      return [{ place, droppedMs: Number(ms), entry, eventId, root }];
-    });
+    return members.flatMap((place) => parseDropped(place) ?? []);
   }
 }
 
 /** The end of the name of a suspension that an operator has ended. */
 const REMOVED = '.removed';
 
-/** How many waiting events are read at once to be counted. */
-const MOST_COUNTED = 5_000;
-
 function stateOf(suspension: string): SuspendedState['state'] {
   return suspension.startsWith('back:') ? 'back' : 'out';
-}
-
-function parseWaiting(member: string): WaitingEvent | null {
-  const [, entry, eventId, root] = WAITING.exec(member) ?? [];
-  return entry === undefined || eventId === undefined || root === undefined ? null : { entry, eventId, root };
 }
 
 function padded(ms: number): string {

@@ -4,8 +4,11 @@ import type { Showing } from '../../src/sandbox/control/answer-log.ts';
 import { contentOf } from '../../src/sandbox/world/record.ts';
 import { runsOf } from './reckoning.ts';
 
-/** A span of a run in which an answer may have been lost to the daemon (Unix ms). */
-export type Span = { fromMs: number; toMs: number };
+/**
+ * A span of a run in which an answer may have been lost to the daemon (Unix ms). `isRestore`: Redis lost what it had from then,
+ * deliveries that were open included.
+ */
+export type Span = { fromMs: number; toMs: number; isRestore?: boolean };
 
 /** An event as a receiver took it, each time that it came. */
 export type Taken = { id: string; event: RenderedEvent; atMs: number };
@@ -34,7 +37,7 @@ export type OperatorAccount = {
  *
  * - each status that was shown is told, but for those that a newer answer overtook, or that were shown only while the
  *   daemon was away;
- * - each receiver gets the same events;
+ * - each receiver gets the same events, but for those that a restore took while they were open;
  * - a state has one id, however often it is found;
  * - the sequence numbers of a subject have no gap within an epoch.
  */
@@ -44,9 +47,10 @@ export function accountOperator(run: Run): OperatorAccount {
   const events = distinct(first[1] ?? [], run.subjects);
   account.events = events.length;
   for (const [name, taken] of others) {
-    const ids = new Set(distinct(taken, run.subjects).map(({ id }) => id));
-    for (const { id } of events) if (!ids.delete(id)) account.problems.push(`${name} lacks ${id}`);
-    for (const id of ids) account.problems.push(`${first[0]} lacks ${id}, which ${name} has`);
+    const lacking = lackedBy(taken, first[1] ?? []);
+    const beyond = lackedBy(first[1] ?? [], taken);
+    for (const id of lacking) account.problems.push(`${name} lacks ${id}`);
+    for (const id of beyond) account.problems.push(`${first[0]} lacks ${id}, which ${name} has`);
   }
   account.problems.push(...statesWithTwoIds(events), ...gaps(Object.values(run.taken).flat(), run.subjects));
   const told = Map.groupBy(events, ({ data }) => data.subject.id);
@@ -56,9 +60,7 @@ export function accountOperator(run: Run): OperatorAccount {
 
   function holdStatuses(subject: string): void {
     const seen = sightings.get(subject) ?? [];
-    const statuses = (told.get(subject) ?? [])
-      .toSorted((a, b) => epochOf(a) - epochOf(b) || a.data.sequence - b.data.sequence)
-      .flatMap(({ data: { status, previousStatus } }) => (status === previousStatus ? [] : [status]));
+    const statuses = statusesOf(told.get(subject) ?? []);
     let next = 0;
     for (const { status, indexes } of runsOf(seen)) {
       account.shown += 1;
@@ -76,10 +78,41 @@ export function accountOperator(run: Run): OperatorAccount {
     for (const status of statuses.slice(next)) account.problems.push(`${subject} was told as ${status}`);
   }
 
+  /**
+   * The events that one receiver lacks and another has. What a restore took before it was delivered to both is found again
+   * only where its state has not gone meanwhile.
+   */
+  function lackedBy(taken: readonly Taken[], other: readonly Taken[]): string[] {
+    const ids = new Set(taken.map(({ id }) => id));
+    const missing = other.filter(({ id, event, atMs }) => {
+      const isLost = run.cut.some(
+        ({ isRestore, fromMs, toMs }) => isRestore === true && fromMs - run.slackMs <= atMs && atMs <= toMs,
+      );
+      return run.subjects.has(event.data.subject.id) && !ids.has(id) && !isLost;
+    });
+    return [...new Set(missing.map(({ id }) => id))];
+  }
+
   function isCut(sighting: Sighting | undefined): boolean {
     const atMs = sighting?.at ?? 0;
     return run.cut.some(({ fromMs, toMs }) => fromMs - run.slackMs <= atMs && atMs <= toMs);
   }
+}
+
+/**
+ * The statuses that events report, in order. After a restore a status may come again where its record has changed since it
+ * was reported: what was an update of it is its first state then, of another type and id.
+ */
+function statusesOf(events: readonly RenderedEvent[]): (string | null)[] {
+  const changes = events
+    .toSorted((a, b) => epochOf(a) - epochOf(b) || a.data.sequence - b.data.sequence)
+    .filter(({ data: { status, previousStatus } }) => status !== previousStatus);
+  return changes.flatMap((event, index) => {
+    const before = changes[index - 1];
+    const isAgain =
+      before !== undefined && before.data.status === event.data.status && epochOf(before) < epochOf(event);
+    return isAgain ? [] : [event.data.status];
+  });
 }
 
 function epochOf({ data }: RenderedEvent): number {
@@ -98,9 +131,9 @@ function distinct(taken: readonly Taken[], subjects: ReadonlySet<string>): Rende
 function statesWithTwoIds(events: readonly RenderedEvent[]): string[] {
   const ids = new Map<string, string>();
   return events.flatMap(({ id, type, data }) => {
-    const state = [type, data.subject.id, data.status, data.upstreamUpdatedAt, contentOf(data.record)].join(
-      ' ',
-    );
+    const proof = JSON.stringify(data.proof ?? null);
+    const { subject, status, upstreamUpdatedAt, record } = data;
+    const state = [type, subject.id, status, upstreamUpdatedAt, contentOf(record), proof].join(' ');
     const before = ids.get(state);
     ids.set(state, id);
     return before === undefined || before === id ? [] : [`${state} has the ids ${before} and ${id}`];

@@ -1,12 +1,20 @@
+import { getAddress } from 'viem';
 import { stringify } from 'yaml';
-import { integer, pick, type Random } from '../../src/sandbox/world/random.ts';
+import { chance, integer, pick, type Random } from '../../src/sandbox/world/random.ts';
 
-/** What stays the same in every config of a run: everything but the subscriptions. */
+/** What stays the same in every config of a run: all that the operator does not edit. */
 export type Frame = Record<string, unknown>;
 
+/** How the file spells an EVM address; the wallet is the same. */
+const SPELLINGS = [
+  (wallet: string) => wallet.toLowerCase(),
+  (wallet: string) => `0x${wallet.slice(2).toUpperCase()}`,
+  (wallet: string) => getAddress(wallet),
+];
+
 /**
- * The subscriptions as an operator edits them: a name has wallets, and wallets that stand under no name are out. Every
- * subscription has all receivers, so that whatever is told of a wallet is told to each of them.
+ * The file as an operator edits it. A subscription has wallets, and wallets that stand under no name are out. Every
+ * subscription has all receivers, so that whatever is reported of a wallet is reported to each of them.
  */
 export class OperatorConfig {
   readonly #frame: Frame;
@@ -14,8 +22,20 @@ export class OperatorConfig {
   readonly #wallets: readonly string[];
   #named = new Map<string, string[]>();
   #made = 0;
+  readonly #spelled = new Map<string, string>();
+  readonly #endpoints: Readonly<Record<string, object>>;
+  readonly #checked = new Set<string>();
+  /** Whether the file asks for reloads by hand. */
+  isManual = false;
 
-  constructor(parts: { frame: Frame; receivers: readonly string[]; wallets: readonly string[] }) {
+  /** `endpoints`: what the file has of a chain, by its id, once its payments are checked. */
+  constructor(parts: {
+    frame: Frame;
+    receivers: readonly string[];
+    wallets: readonly string[];
+    endpoints: Readonly<Record<string, object>>;
+  }) {
+    this.#endpoints = parts.endpoints;
     this.#frame = parts.frame;
     this.#receivers = parts.receivers;
     this.#wallets = parts.wallets;
@@ -37,17 +57,49 @@ export class OperatorConfig {
 
   /** The file as it is to be. */
   get text(): string {
-    const subscriptions = [...this.#named]
-      .filter(([, wallets]) => wallets.length > 0)
-      .map(([name, wallets]) => ({ name, wallets, receivers: this.#receivers }));
-    return stringify({ ...this.#frame, subscriptions });
+    return this.#write([...this.#named]);
   }
 
   /** Another file than this with all but a few wallets gone, as a slip makes it. */
   get truncated(): string {
     const [name, wallets] = [...this.#named].find(([, some]) => some.length > 0) ?? ['desk-0', this.#wallets];
-    const subscriptions = [{ name, wallets: wallets.slice(0, 1), receivers: this.#receivers }];
-    return stringify({ ...this.#frame, subscriptions });
+    return this.#write([[name, wallets.slice(0, 1)]]);
+  }
+
+  /** The file of another machine: with a port of its own, without one of the wallets. */
+  another(random: Random): string {
+    const without = pick(random, this.#wallets);
+    const left = [...this.#named].map(([name, wallets]): [string, string[]] => [
+      name,
+      wallets.filter((wallet) => wallet !== without),
+    ]);
+    return this.#write(left, { server: { host: '127.0.0.1', port: 0 } });
+  }
+
+  #write(named: readonly [string, readonly string[]][], more: Frame = {}): string {
+    const subscriptions = named
+      .filter(([, wallets]) => wallets.length > 0)
+      .map(([name, wallets]) => ({
+        name,
+        wallets: wallets.map((wallet) => this.#spelled.get(wallet) ?? wallet),
+        receivers: this.#receivers,
+      }));
+    const chains = Object.fromEntries([...this.#checked].map((id) => [id, this.#endpoints[id]]));
+    const reload = { mode: this.isManual ? 'manual' : 'watch' };
+    return stringify({ ...this.#frame, reload, chains, subscriptions, ...more });
+  }
+
+  /** Spells some EVM wallets in another way. */
+  respell(random: Random): void {
+    for (const wallet of this.#wallets) {
+      if (!/^0x[0-9a-f]{40}$/i.test(wallet) || chance(random, 0.5)) continue;
+      this.#spelled.set(wallet, pick(random, SPELLINGS)(wallet));
+    }
+  }
+
+  /** Adds the endpoints of a chain: from then on its payments are checked. */
+  addEndpoints(random: Random): void {
+    this.#checked.add(pick(random, Object.keys(this.#endpoints)));
   }
 
   rename(random: Random): void {

@@ -1,62 +1,39 @@
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Command } from 'commander';
 import { EXIT } from '../../src/exit.ts';
-import { between, chance, pick, type Random, randomStream } from '../../src/sandbox/world/random.ts';
+import { between, pick, randomStream } from '../../src/sandbox/world/random.ts';
 import { eventually } from '../support/eventually.ts';
 import { PARTS } from '../support/optional-parts.ts';
 import { freePort } from '../support/port.ts';
-import { Program } from '../support/program.ts';
+import { redisFront } from '../support/redis-front.ts';
 import { RedisProcess } from '../support/redis-process.ts';
 import { SANDBOX_KEY, type SandboxProcess } from '../support/sandbox-process.ts';
 import { slackOf } from '../support/slow-machine.ts';
 import { ChaosDaemon } from './daemon.ts';
 import { keepEvidence } from './evidence.ts';
-import { accountOperator, type OperatorAccount, type Span } from './operator-account.ts';
+import { accountOperator, type OperatorAccount } from './operator-account.ts';
+import { ACTS, applyAtLast, endSecond, type Stage, TOKEN } from './operator-acts.ts';
 import { OperatorConfig } from './operator-config.ts';
 import { MoodyReceiver } from './receiver.ts';
 import { DRAIN_MS, PREFIX, RETRIES, startSandbox, watchedOf, wholeLog } from './world.ts';
 
 // An operator's life beside one daemon: wallets leave the config and come back, subscriptions are renamed, files are half
-// written, the daemon is started again or killed, its clock is wrong, Redis is restored from an older copy. At the end
-// every wallet is in the config again, and what receivers got is held against what the upstream showed. Exits with 0 only
-// if it all adds up.
-
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
-
-const TOKEN = 'a-token-of-the-operator';
+// written, the daemon is started again or killed, its clock is wrong, a second one runs with another file, Redis is restored
+// from an older copy or replaced by a replica that was behind, cursors expire. At the end every wallet is in the config
+// again, and what receivers got is held against what the upstream showed. Exits with 0 only if it all adds up.
 
 const RECEIVERS = ['backend', 'audit'];
 
 type Options = { acts: number; seed: number };
 
-/** What acts are done to. */
-type Stage = {
-  config: OperatorConfig;
-  configFile: string;
-  daemon: ChaosDaemon;
-  redis: RedisProcess;
-  random: Random;
-  /** The copy of Redis that a restore takes, and when it was made. */
-  copy: { folder: string; atMs: number } | null;
-  cut: Span[];
-};
+/** The chains whose payments may be checked from some time on: two endpoints each, on hosts of two names. */
+const CHAINS = [8453, 42161, 10];
 
-/** What an operator does, each with how often. */
-const ACTS: Record<string, { weight: number; act: (stage: Stage) => Promise<void> }> = {
-  'rename a subscription': { weight: 3, act: edit((config, random) => config.rename(random)) },
-  'move a wallet': { weight: 3, act: edit((config, random) => config.move(random)) },
-  'take a wallet out': { weight: 3, act: edit((config, random) => config.takeOut(random)) },
-  'put all back': { weight: 2, act: edit((config, random) => config.putBack(random)) },
-  'half-write the file': { weight: 1, act: halfWrite },
-  'truncate the file by a slip': { weight: 2, act: truncate },
-  'start again': { weight: 2, act: (stage) => startAgain(stage, () => stage.daemon.terminate()) },
-  'kill -9': { weight: 2, act: (stage) => startAgain(stage, () => stage.daemon.kill()) },
-  'copy Redis': { weight: 1, act: copyRedis },
-  'restore Redis': { weight: 1, act: restoreRedis },
-};
+/** Transfers of the days before: wallets have pages behind the first. */
+const PAST_TRANSFERS = 1_200;
 
 await new Command('operator')
   .description('Live an operator’s life beside a daemon and account for every status.')
@@ -78,9 +55,10 @@ async function live({ acts, seed }: Options): Promise<boolean> {
   try {
     const folder = await mkdtemp(join(tmpdir(), 'intentwatch-operator-'));
     closers.push(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
-    const sandbox = await startSandbox(seed, closers);
+    const sandbox = await startSandbox(seed, closers, { 'past-transfers': PAST_TRANSFERS });
     const redis = await RedisProcess.create();
-    closers.push(() => redis.close());
+    const front = await redisFront(redis);
+    closers.push(() => front.close());
     const receivers = RECEIVERS.map((name) => new MoodyReceiver(name));
     for (const receiver of receivers) {
       await receiver.start();
@@ -88,29 +66,42 @@ async function live({ acts, seed }: Options): Promise<boolean> {
     }
     const { wallets } = await sandbox.subjects();
     const port = await freePort();
-    const frame = frameOf({ sandbox, redis, receivers, dataDir: join(folder, 'data'), port });
-    const config = new OperatorConfig({ frame, receivers: RECEIVERS, wallets });
+    const frame = frameOf({ sandbox, redisUrl: front.url, receivers, dataDir: join(folder, 'data'), port });
+    const endpoints = Object.fromEntries(CHAINS.map((id) => [id, { rpc: endpointsOf(sandbox, id) }]));
+    const config = new OperatorConfig({ frame, receivers: RECEIVERS, wallets, endpoints });
     const configFile = join(folder, 'intentwatch.yaml');
     await writeFile(configFile, config.text);
     const daemon = new ChaosDaemon({ name: 'daemon', configFile, bender: PARTS.faketime.place });
     closers.push(() => daemon.kill());
+    const otherFile = join(folder, 'another.yaml');
+    const second = {
+      daemon: new ChaosDaemon({ name: 'second', configFile: otherFile, bender: null }),
+      configFile: otherFile,
+      isRunning: false,
+    };
+    closers.push(() => second.daemon.kill());
     const random = randomStream('operator', seed);
     await daemon.launch(random);
     await daemon.started();
     const watchedFromMs = Math.ceil(Date.now() / 1_000) * 1_000;
-    const stage: Stage = { config, configFile, daemon, redis, random, copy: null, cut: [] };
+    const parts = { config, configFile, daemon, second, sandbox, front, random };
+    const stage: Stage = { ...parts, redis, copy: null, cut: [], restores: [] };
+    closers.push(() => stage.redis.close());
 
     say(`${acts} acts (seed ${seed})`);
     await sandbox.setPace(3);
     const names = Object.entries(ACTS).flatMap(([name, { weight }]) => Array<string>(weight).fill(name));
     for (let done = 0; done < acts; done += 1) {
-      await wait(between(random, 500, 4_000));
+      await wait(between(random, 300, 2_500));
       const name = pick(random, names);
       say(`  ${name}`);
       await ACTS[name]?.act(stage);
     }
+    await Promise.all(stage.restores);
+    await endSecond(stage);
     config.putBack(random);
-    await write(stage, config.text);
+    await applyAtLast(stage);
+    await sandbox.setFaults([]);
     await sandbox.setPace(0);
     say('everything is in the config again; draining');
     await eventually('all transfers have ended', async () => (await sandbox.living()) === 0, DRAIN_MS);
@@ -128,7 +119,7 @@ async function live({ acts, seed }: Options): Promise<boolean> {
     );
     await daemon.terminate();
 
-    const [showings, entries] = [await sandbox.showings(), await wholeLog(redis.url)];
+    const [showings, entries] = [await sandbox.showings(), await wholeLog(stage.redis.url)];
     const outages = stage.cut.map(({ fromMs, toMs }) => ({ fromMs, untilMs: toMs }));
     const account = accountOperator({
       subjects: new Set(last.keys()),
@@ -137,7 +128,7 @@ async function live({ acts, seed }: Options): Promise<boolean> {
       cut: stage.cut,
       slackMs: slackOf({ entries, showings, outages }),
     });
-    account.problems.push(...daemon.problems);
+    account.problems.push(...daemon.problems, ...second.daemon.problems);
     report(account);
     if (account.problems.length === 0) return true;
     const evidence = await keepEvidence(seed, {
@@ -152,81 +143,19 @@ async function live({ acts, seed }: Options): Promise<boolean> {
   }
 }
 
-/** An edit of the file that is applied when the daemon comes upon it. */
-function edit(change: (config: OperatorConfig, random: Random) => void): (stage: Stage) => Promise<void> {
-  return async (stage) => {
-    change(stage.config, stage.random);
-    await write(stage, stage.config.text);
-  };
-}
-
-/** Puts a file into the place of the config as an editor does. */
-async function write({ configFile }: Stage, text: string): Promise<void> {
-  const beside = `${configFile}.new`;
-  await writeFile(beside, text);
-  await rename(beside, configFile);
-}
-
-/** Leaves half of the file there for some seconds. */
-async function halfWrite(stage: Stage): Promise<void> {
-  const { config, configFile, random } = stage;
-  await writeFile(configFile, config.text.slice(0, config.text.length / 2));
-  await wait(between(random, 500, 5_000));
-  await write(stage, config.text);
-}
-
-/** Leaves a file there for some seconds that has nearly all wallets gone: it is held, and sometimes confirmed. */
-async function truncate(stage: Stage): Promise<void> {
-  const { config, configFile, random } = stage;
-  await write(stage, config.truncated);
-  await wait(between(random, 2_000, 8_000));
-  if (chance(random, 0.5)) {
-    const reload = (...args: string[]) =>
-      Program.start(MAIN, ['reload', '--config', configFile, ...args], { INTENTWATCH_TOKEN: TOKEN });
-    const held = await reload();
-    const { code } = await held.ending();
-    const digest = /--confirm ([0-9a-f]{32})/.exec(held.said())?.[1];
-    // What was confirmed within the day, or removes little by now, is applied already.
-    if (code !== 0 && digest === undefined) throw new Error(held.said());
-    const confirmed = digest === undefined ? held : await reload('--confirm', digest);
-    if ((await confirmed.ending()).code !== 0) throw new Error(confirmed.said());
-    await wait(between(random, 1_000, 6_000));
-  }
-  await write(stage, config.text);
-}
-
-async function startAgain({ daemon, random, cut }: Stage, end: () => Promise<void>): Promise<void> {
-  const fromMs = Date.now();
-  await end();
-  if (chance(random, 0.5)) await wait(between(random, 0, 3_000));
-  await daemon.launch(random);
-  await daemon.started();
-  cut.push({ fromMs, toMs: Date.now() });
-}
-
-async function copyRedis(stage: Stage): Promise<void> {
-  const atMs = Date.now();
-  stage.copy = { folder: await stage.redis.backUp(), atMs };
-}
-
-/** What was found between the copy and its return may be lost, where it was not delivered yet. */
-async function restoreRedis(stage: Stage): Promise<void> {
-  if (stage.copy === null) return copyRedis(stage);
-  await stage.redis.restore(stage.copy.folder);
-  stage.cut.push({ fromMs: stage.copy.atMs, toMs: Date.now() });
-}
-
 function frameOf(parts: {
   sandbox: SandboxProcess;
-  redis: RedisProcess;
+  redisUrl: string;
   receivers: readonly MoodyReceiver[];
   dataDir: string;
   port: number;
 }): Record<string, unknown> {
-  const { sandbox, redis, receivers, dataDir, port } = parts;
+  const { sandbox, redisUrl, receivers, dataDir, port } = parts;
   return {
     upstream: { baseUrl: sandbox.url, apiKey: SANDBOX_KEY, requestsPerSecond: 60, timeout: '5s' },
-    redis: { url: redis.url, prefix: PREFIX },
+    redis: { url: redisUrl, prefix: PREFIX },
+    // A transfer that was over before a page showed it is found by a sweep alone.
+    polling: { fullSweepEvery: '20s' },
     dataDir,
     server: { host: '127.0.0.1', port, token: TOKEN },
     receivers: receivers.map(({ name, url, secret }) => ({
@@ -240,6 +169,14 @@ function frameOf(parts: {
       allowInsecure: true,
     })),
   };
+}
+
+function endpointsOf({ url }: SandboxProcess, chainId: number): object[] {
+  const own = `${url}/chains/${chainId}`;
+  return [
+    { name: 'own', url: `${own}/own` },
+    { name: 'other', url: `${own.replace('127.0.0.1', 'localhost')}/other` },
+  ];
 }
 
 function report({ shown, told, excused, events, problems }: OperatorAccount): void {

@@ -26,10 +26,11 @@ export const PREFIX = 'intentwatch';
 /** More attempts than any failure here can use up. */
 export const RETRIES = { delays: ['200ms', '500ms', ...Array.from({ length: 90 }, () => '1s')] };
 
-/** Starts a sandbox whose transfers have yet to be born. */
+/** Starts a sandbox whose transfers have yet to be born; `more` are further flags. */
 export async function startSandbox(
   seed: number,
   closers: (() => Promise<unknown>)[],
+  more: Readonly<Record<string, number>> = {},
 ): Promise<SandboxProcess> {
   const flags = {
     port: 0,
@@ -38,6 +39,7 @@ export async function startSandbox(
     seed,
     wallets: 8,
     'time-scale': 30,
+    ...more,
   };
   const args = Object.entries(flags).map((flag) => `--${flag.join('=')}`);
   const program = await Program.start(MAIN, ['sandbox', ...args]);

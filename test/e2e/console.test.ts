@@ -1,14 +1,12 @@
-import axe from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { z } from 'zod';
+import { expectAccessible } from '../support/accessible.ts';
 import { ADMIN_TOKEN, type ApiStage, apiStage, READ_TOKEN } from '../support/api-stage.ts';
 import { pressByKeyboard, startBrowser, watchedPage } from '../support/browser.ts';
 import { Hook } from '../support/hook.ts';
 import { needs, PARTS } from '../support/optional-parts.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 
-const VIOLATIONS = z.array(z.object({ id: z.string(), nodes: z.array(z.string()) }));
 const CHROMIUM = needs(PARTS.chromium);
 const PHONE = {
   viewport: { width: 360, height: 740 },
@@ -37,17 +35,6 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const close of closers.reverse()) await close();
 });
-
-/** What axe finds wrong on a page, and that it does not scroll sideways. */
-async function expectAccessible(page: Page): Promise<void> {
-  await page.evaluate(axe.source);
-  const found = await page.evaluate(
-    'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ html }) => html) })))',
-  );
-  expect(VIOLATIONS.parse(found)).toEqual([]);
-  const isWide = await page.evaluate('document.documentElement.scrollWidth > window.innerWidth');
-  expect(isWide).toBe(false);
-}
 
 async function signIn(page: Page, token: string): Promise<void> {
   await page.getByLabel('Token of the API').waitFor();
@@ -143,6 +130,7 @@ test.skipIf(CHROMIUM.skip)(
     for (const [view, heading] of [
       ['transfers/recent', 'Transfers'],
       ['undelivered', 'Undelivered'],
+      ['suspended', 'Suspended'],
       ['receivers', 'Receivers'],
       ['routes', 'Routes'],
       ['nowhere', 'Not found'],

@@ -82,7 +82,10 @@ test('of two processes that notice at once one begins the epoch, and both work i
   expect(await reports()).toEqual([
     expect.objectContaining({
       type: 'intentwatch.storage_restored',
-      data: expect.objectContaining({ epoch: 2, record: expect.objectContaining({ epoch: 2 }) }),
+      data: expect.objectContaining({
+        epoch: 2,
+        record: expect.objectContaining({ epoch: 2, resumedAt: expect.stringMatching(/^\d{4}-.*Z$/) }),
+      }),
     }),
   ]);
 });

@@ -1,4 +1,5 @@
 import { expect, inject, test } from 'vitest';
+import { z } from 'zod';
 import type { Fault } from '../../src/sandbox/faults/fault.ts';
 import { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { TestReceiver, testPrefix } from '../support/daemon.ts';
@@ -12,6 +13,8 @@ const PAGES = { path: '/v1/intents/status', rate: 1 };
 
 /** New transfers come on the last page of a wallet. */
 const OLDEST_FIRST: Fault = { type: 'oldest-first', ...PAGES };
+
+const REPORT = z.object({ neededRequestsPerSecond: z.number(), lifetimeSeconds: z.number() });
 
 /** The shipped daemon on all wallets of a sandbox whose cursors live so many seconds. */
 async function watching(world: { wallets: number; pastTransfers: number; seconds: number }) {
@@ -63,4 +66,33 @@ test('wallets whose cursors live 30 s are all read to the end, with 60 of 4 page
     return (await neverSwept('broken')) + (await neverSwept('reading')) === 0;
   });
   expect(hook.events.filter(({ type }) => type === 'upstream.cursor_expired')).toEqual([]);
+});
+
+test('where no page comes within the life of a cursor, the rate that would do is reported to the receiver', async () => {
+  // Its 6 pages come at least 0.2 s apart at 5 requests a second; a cursor lives a twentieth of a second.
+  const { sandbox, hook, neverSwept } = await watching({ wallets: 1, pastTransfers: 300, seconds: 0.05 });
+  const isReport = ({ type }: { type: string }): boolean => type === 'upstream.cursor_expired';
+  const event = (await hook.until((events) => events.some(isReport))).find(isReport);
+  const [address] = sandbox.subjects().wallets;
+  expect(event).toMatchObject({
+    type: 'upstream.cursor_expired',
+    data: {
+      subject: { kind: 'upstream', id: 'upstream:status' },
+      sequence: 1,
+      epoch: 1,
+      status: 'cursor_expired',
+      previousStatus: 'ok',
+      record: {
+        surface: 'status',
+        wallet: `wallet:${address?.toLowerCase()}`,
+        pages: 1,
+        requestsPerSecond: 5,
+      },
+    },
+  });
+  const { neededRequestsPerSecond, lifetimeSeconds } = REPORT.parse(event?.data.record);
+  expect(neededRequestsPerSecond).toBeGreaterThan(5);
+  // A page needs a fifth of the budget: where a larger rate is needed than is there, the cursor lives less than that.
+  expect(lifetimeSeconds).toBeLessThanOrEqual(1);
+  expect(await neverSwept('broken')).toBe(1);
 });

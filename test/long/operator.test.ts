@@ -6,7 +6,7 @@ test('what an operator does in a day loses nothing, repeats nothing under anothe
   onTestFinished,
 }) => {
   const run = join(import.meta.dirname, '../chaos/operator.ts');
-  const operator = await Program.start(run, ['--acts', '15', '--seed', '1']);
+  const operator = await Program.start(run, ['--acts', '25', '--seed', '1']);
   onTestFinished(async () => {
     operator.send('SIGTERM');
     await operator.ending();

@@ -1,8 +1,8 @@
-import { createConnection, createServer, type Socket } from 'node:net';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { Keys } from '../../src/store/keys.ts';
 import { eventually } from '../support/eventually.ts';
+import { redisFront } from '../support/redis-front.ts';
 import { RedisProcess } from '../support/redis-process.ts';
 import { idsByState, placesAreUnique, RestoredStage } from '../support/restored-stage.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
@@ -26,43 +26,12 @@ function client(redis: RedisProcess, onTestFinished: OnTestFinished): Redis {
   return made;
 }
 
-/** An address in front of Redis that leads to another server from one moment on, as that of a failover does. */
-async function movable(first: RedisProcess, onTestFinished: OnTestFinished) {
-  const sockets = new Set<Socket>();
-  let port = Number(new URL(first.url).port);
-  const front = createServer((near) => {
-    const far = createConnection({ host: '127.0.0.1', port });
-    for (const [one, next] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      sockets.add(one);
-      one.on('error', () => undefined);
-      one.on('close', () => next.destroy());
-      one.pipe(next);
-    }
-  });
-  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
-  onTestFinished(async () => {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => front.close(resolve));
-  });
-  const address = front.address();
-  if (address === null || typeof address === 'string') throw new Error('found no port');
-  return {
-    url: `redis://127.0.0.1:${address.port}`,
-    lead: (to: RedisProcess): void => {
-      port = Number(new URL(to.url).port);
-      for (const socket of sockets) socket.destroy();
-    },
-  };
-}
-
 test('a replica that was behind is promoted while two processes run: both go on in one new epoch', async ({
   onTestFinished,
 }) => {
   const [master, replica] = await Promise.all([server(onTestFinished), server(onTestFinished)]);
-  const front = await movable(master, onTestFinished);
+  const front = await redisFront(master);
+  onTestFinished(async () => void (await front.close()));
   const stage = await RestoredStage.of(onTestFinished, front.url);
   const { upstream } = stage;
   for (const process of [0, 1]) await stage.write({ wallets: [WALLET] }, process);
@@ -246,8 +215,9 @@ test('a dump that predates a reload: the reload is applied again, and states kee
   for (const ids of Object.values(idsByState(events))) expect(ids).toHaveLength(1);
   expect(placesAreUnique(events)).toBe(true);
   expect(report?.data).toMatchObject({ epoch: 2, record: { epoch: 2 } });
-  const { lostFrom, lostUntil } = report?.data.record ?? {};
+  const { lostFrom, lostUntil, resumedAt } = report?.data.record ?? {};
   expect(Date.parse(String(lostFrom))).toBeLessThan(Date.parse(String(lostUntil)));
+  expect(Date.parse(String(resumedAt))).toBeGreaterThanOrEqual(Date.parse(String(lostUntil)));
   expect(events.find(({ type }) => type === 'intent.settled')?.data.epoch).toBe(2);
   expect(stage.operator.ids).toHaveLength(1);
 });

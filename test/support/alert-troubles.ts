@@ -101,6 +101,10 @@ export const TROUBLES: Record<string, { differs: Series; afterMinutes: number }>
     differs: { [`intentwatch_events_dropped_total{${JOB},receiver="backend"}`]: '0x10 4x110' },
     afterMinutes: 12,
   },
+  IntentwatchSuspendedEventsDropped: {
+    differs: { [`intentwatch_suspended_events_dropped_total{${JOB},reason="span-over"}`]: '0x10 4x110' },
+    afterMinutes: 12,
+  },
   IntentwatchGaugesMissing: {
     differs: { [`intentwatch_scrape_errors_total{${JOB},source="subjects"}`]: '0+4x120' },
     afterMinutes: 10,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Fault } from '../../src/sandbox/faults/fault.ts';
 import type { Program } from './program.ts';
 
 export const SANDBOX_KEY = 'sandbox-key';
@@ -110,5 +111,18 @@ export class SandboxProcess {
       body: JSON.stringify({ transfersPerSecond }),
     });
     PACE.parse(await response.json());
+  }
+
+  /** Has these faults, and no others, from now on. */
+  async setFaults(faults: readonly Fault[]): Promise<void> {
+    await fetch(`${this.controlUrl}/faults`, { method: 'DELETE' });
+    for (const fault of faults) {
+      const response = await fetch(`${this.controlUrl}/faults`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(fault),
+      });
+      if (response.status !== 201) throw new Error(await response.text());
+    }
   }
 }

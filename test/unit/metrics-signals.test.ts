@@ -77,6 +77,10 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     moves: { records_too_large_total: 1, 'events_total{type="upstream.record_too_large"}': 1 },
   },
   'clocks.compared': { emitted: { isHeld: true }, moves: { clocks_held: 1 } },
+  'cursor.expired': {
+    emitted: { wallet: 'wallet:0x11', neededRequestsPerSecond: 20 },
+    moves: { 'events_total{type="upstream.cursor_expired"}': 1 },
+  },
   'epoch.looked': { emitted: { epoch: 3 }, moves: { data_epoch: 3 } },
   'upstream.paused': {
     emitted: { surface: 'status', seconds: 30 },

@@ -49,9 +49,9 @@ async function dropBehind(
   for (let left = MOST_READ, more = msOf(place) < beforeMs; more; ) {
     if (left <= 0) return { count, reachedMs: msOf(place) };
     const piece = await events.between(place, { before: `${beforeMs}-0`, count: left });
-    const to = piece.entries.at(-1)?.id;
-    if (to === undefined) break;
-    const { facts } = await readBatch(piece.entries, events);
+    const { facts, last, isCut } = await readBatch(piece.entries, events);
+    const to = isCut ? last : (piece.entries.at(-1)?.id ?? null);
+    if (to === null) break;
     const entitled = await entitledTo(receiver, facts, { registry, directory });
     const ids = entitled.map(({ event }) => event.id);
     if (!(await dropped.noteBehind(name, { cursor, from: noted, to }, ids))) {
@@ -60,7 +60,7 @@ async function dropBehind(
     count += ids.length;
     left -= piece.entries.length;
     [noted, place] = [to, to];
-    ({ more } = piece);
+    more = isCut || piece.more;
   }
   return { count, reachedMs: beforeMs };
 }

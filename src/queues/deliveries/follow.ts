@@ -94,7 +94,7 @@ export async function follow(
   if ((await Promise.all(atOnce)).includes(false)) return 'fenced';
   if (passed.length > 0 && !(await lease.advance(token, passed, batch.last))) return 'fenced';
   // One that stood still before what only a newer version can read is told of that by the next round.
-  return { reached: batch.last, more: more || batch.stoppedBy !== null || isBehind };
+  return { reached: batch.last, more: more || batch.isCut || batch.stoppedBy !== null || isBehind };
 }
 
 /** The entry up to which some events were taken. An entry names one event: none is cut in two. */

@@ -25,7 +25,8 @@ export function wholeFact(fact: Fact): Fact {
 
 /**
  * What some entries of the log come to. `read` and `last` say how far they were read, `unreadable` are those on the way
- * that nobody can read. `stoppedBy` is the entry behind `last` that only a newer version can read.
+ * that nobody can read. `stoppedBy` is the entry behind `last` that only a newer version can read. `isCut`: it ends with `last`
+ * for its size, and more of these entries can be read.
  */
 export type LogBatch = {
   facts: Fact[];
@@ -33,6 +34,7 @@ export type LogBatch = {
   read: number;
   last: string | null;
   stoppedBy: UnreadableEntry | null;
+  isCut: boolean;
 };
 
 /** The relay stands before an entry that only a newer version can read. */
@@ -46,17 +48,23 @@ export class NewerEntryError extends Error {
   }
 }
 
-/** Reads entries of the log, up to the first that only a newer version can read. */
+/**
+ * Reads entries of the log, up to the first that only a newer version can read. Audiences are small and name events that may
+ * be large: it ends before one whose event finds no place beside the others (see EventLog.atFirst). At least one is read.
+ */
 export async function readBatch(entries: readonly LogEntry[], events: EventLog): Promise<LogBatch> {
-  const batch: LogBatch = { facts: [], unreadable: [], read: 0, last: null, stoppedBy: null };
+  const batch: LogBatch = { facts: [], unreadable: [], read: 0, last: null, stoppedBy: null, isCut: false };
+  const places = entries.flatMap((entry) => (entry.kind === 'audience' ? [entry.entry] : []));
+  const named = await events.atFirst(places);
   for (const entry of entries) {
-    const named = entry.kind === 'audience' ? await events.at(entry.entry) : entry;
-    if (named?.kind === 'unreadable') {
-      if (isOfNewerVersion(named)) return { ...batch, stoppedBy: named };
-      batch.unreadable.push(entry.kind === 'audience' ? { ...entry, reason: named.reason } : named);
+    if (entry.kind === 'audience' && named.length === 0) return { ...batch, isCut: true };
+    const meant = entry.kind === 'audience' ? (named.shift() ?? null) : entry;
+    if (meant?.kind === 'unreadable') {
+      if (isOfNewerVersion(meant)) return { ...batch, stoppedBy: meant };
+      batch.unreadable.push(entry.kind === 'audience' ? { ...entry, reason: meant.reason } : meant);
     }
     // Null for a late audience of an event that has left the log: there is nothing to deliver any more.
-    const event = eventOf(named);
+    const event = eventOf(meant);
     if (event !== null) batch.facts.push(factOf(entry, event));
     batch.read += 1;
     batch.last = entry.id;

@@ -40,7 +40,7 @@ export async function takeReplay(
   if (replay.places !== null) return takePlaces({ token, receiver, id }, replay.places, parts);
   const piece = await events.after(replay.cursor, BATCH);
   const entries = piece.entries.filter(({ id }) => compareEntries(id, replay.end) <= 0);
-  const { facts, read, last, stoppedBy } = await readBatch(entries, events);
+  const { facts, read, last, stoppedBy, isCut } = await readBatch(entries, events);
   if (stoppedBy !== null && read === 0) throw new NewerEntryError(stoppedBy);
   const wanted = facts
     .map(wholeFact)
@@ -51,7 +51,7 @@ export async function takeReplay(
   const entitled = await entitledTo(receiver, wanted, { registry, directory });
   if (!(await openDeliveries({ token, receiver, entitled, replay: id, cursor: null }, parts))) return false;
   const isLast = !piece.more || entries.length < piece.entries.length;
-  const ended = isLast && stoppedBy === null;
+  const ended = isLast && !isCut && stoppedBy === null;
   return replays.advance(token, id, { cursor: last ?? replay.end, read, ended });
 }
 

@@ -29,7 +29,7 @@ export async function countUnmatched(
   const from = await unmatched.place();
   const known = ahead?.after === from ? ahead : null;
   const { entries, more } = known?.piece ?? (await events.after(from, BATCH));
-  const { facts, last } = await readBatch(entries, events);
+  const { facts, last, isCut } = await readBatch(entries, events);
   if (last === null) return false;
   const matching: Matching = {
     receivers: new Map(receivers.map((receiver) => [receiver.name, receiver])),
@@ -53,7 +53,7 @@ export async function countUnmatched(
     const line = { eventId: event.id, eventType, subject: event.data.subject.id, reason };
     log[isListed(reason) ? 'info' : 'debug'](line, 'event.unmatched');
   }
-  return more;
+  return more || isCut;
 }
 
 /** Why no receiver gets an event; null for one that a receiver gets. */

@@ -41,11 +41,13 @@ export async function noteDeadCursor(parts: PollParts, sweep: SweepPage, start: 
 }
 
 async function report(
-  { stores: { health }, rules, log }: PollParts,
+  { stores: { health }, rules, signals, log }: PollParts,
   wallet: SubjectId,
   { requestsPerSecond: neededRequestsPerSecond, ...seen }: ReturnType<typeof neededRate>,
 ): Promise<void> {
   const { requestsPerSecond } = rules;
   const record = { wallet, ...seen, requestsPerSecond, neededRequestsPerSecond };
-  if (await health.reportExpiredCursor('status', record)) log.error(record, 'upstream.cursor_expired');
+  if (!(await health.reportExpiredCursor('status', record))) return;
+  signals.emit('cursor.expired', { wallet, neededRequestsPerSecond });
+  log.error(record, 'upstream.cursor_expired');
 }

@@ -6,10 +6,11 @@
 
   ARGV[1] subject id of the surface
   ARGV[2] the rate that would do, requests per second
-  ARGV[3] event JSON  (with %SEQ%, %ID%, %FROM% to be filled in)
+  ARGV[3] event JSON  (with %SEQ%, %EPOCH%, %ID%, %FROM% to be filled in)
 
   Returns 1 when the event was appended, 0 when it was before.
 ]]
+-- @include operator-event
 local KEEP_MS = 86400000
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -18,8 +19,8 @@ local isRecent = at and tonumber(at) <= now and now - tonumber(at) < KEEP_MS
 if isRecent and tonumber(rate) >= tonumber(ARGV[2]) then return 0 end
 redis.call('HSET', KEYS[1], 'cursorRate', ARGV[2] .. ' ' .. string.format('%.0f', now))
 local sequence = string.format('%.0f', redis.call('HINCRBY', KEYS[1], 'sequence', 1))
-local event = string.gsub(ARGV[3], '%%SEQ%%', sequence)
-event = string.gsub(event, '%%ID%%', 'evt_' .. redis.sha1hex(ARGV[1] .. '|' .. sequence .. '|cursor_expired'))
-event = string.gsub(event, '%%FROM%%', redis.call('HGET', KEYS[1], 'state') or 'ok')
-redis.call('XADD', KEYS[2], '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'event', event, 'roots', '[]')
+appendOperatorEvent(
+  KEYS[2], ARGV[3],
+  { subject = ARGV[1], sequence = sequence, word = 'cursor_expired', from = redis.call('HGET', KEYS[1], 'state') or 'ok' }
+)
 return 1

@@ -30,7 +30,8 @@ const RESENDING = {
   body: RESEND_BODY,
 } as const;
 
-const REFUSED = 'No receiver is entitled, or one of them is paused or disabled.';
+const REFUSED =
+  'No receiver is entitled (`detail` says what the event waits for, where it does), or one of them is paused or disabled.';
 
 /** Sends one event once more. */
 export const resendOfEvent = defineRoute({
@@ -38,7 +39,8 @@ export const resendOfEvent = defineRoute({
   path: '/events/{id}/resend',
   operation: 'resendEvent',
   summary: 'Send an event once more',
-  description: 'Under its id, to the receivers that are entitled to it.',
+  description:
+    'Under its id, to the receivers that are entitled to it. One that waits for what is suspended is sent at once to those that are in the config, with `data.suspended: true`; it goes on waiting, and comes again in its turn.',
   params: z.strictObject({ id: EVENT_ID }),
   answers: { 202: { description: 'One replay per receiver.', schema: RESENT } },
   problems: {

@@ -1,0 +1,37 @@
+import type { RedisClient } from './commands.ts';
+
+/** An event that waits, or waited, for a root: its place in the log, and its id. */
+export type WaitingEvent = { entry: string; eventId: string; root: string };
+
+/** An event that was dropped (Redis time, ms). `place` names it in the list. */
+export type DroppedEvent = WaitingEvent & { place: string; droppedMs: number };
+
+const WAITING = /^\d+ (\d+-\d+) (\S+) (.+)$/;
+const DROPPED = /^(\d+) \d+ (\d+-\d+) (\S+) (.+)$/;
+
+/** How many waiting events are read at once. */
+const MOST_READ = 5_000;
+
+/** Reads a member of the waiting events; null for what is none. */
+export function parseWaiting(member: string): WaitingEvent | null {
+  const [, entry, eventId, root] = WAITING.exec(member) ?? [];
+  return entry === undefined || eventId === undefined || root === undefined ? null : { entry, eventId, root };
+}
+
+/** Reads a member of the events that were dropped; null for what is none. */
+export function parseDropped(place: string): DroppedEvent | null {
+  const [, ms, entry, eventId, root] = DROPPED.exec(place) ?? [];
+  if (entry === undefined || eventId === undefined || root === undefined) return null;
+  return { place, droppedMs: Number(ms), entry, eventId, root };
+}
+
+/** Reads all events that wait, once for each root, in the order of the log. */
+export async function* eachWaiting(redis: RedisClient, key: string): AsyncGenerator<WaitingEvent> {
+  for (let from = '-'; ; ) {
+    const members = await redis.zrangebylex(key, from, '+', 'LIMIT', 0, MOST_READ);
+    yield* members.flatMap((member) => parseWaiting(member) ?? []);
+    const last = members.at(-1);
+    if (last === undefined || members.length < MOST_READ) return;
+    from = `(${last}`;
+  }
+}
