@@ -369,8 +369,9 @@ export type EventEnvelope = {
      */
     regression?: boolean;
     /**
-     * True for the first state of a subject without a time of its own (a gasless job, a vault or a route)
-     * after a restore: you may have got it before under another id. Otherwise absent.
+     * True for the first event of a subject after a restore of Redis: you may have got this state before,
+     * under this id or, where the restore has lost what came between, under another one. Compare it with the
+     * state that you have. Otherwise absent.
      */
     afterRestore?: true;
     /**

@@ -103,7 +103,7 @@ const TOLD: Readonly<Record<keyof RenderedEvent | keyof RenderedEvent['data'], T
   suspended: { everywhere: 'It waited: what leads to it had left the config for a while.' },
   skipped: { everywhere: 'A usual step before it was not seen.' },
   regression: { everywhere: 'The status moved backward.' },
-  afterRestore: { everywhere: 'It may have come before, under another id: Redis went back.' },
+  afterRestore: { everywhere: 'It may have come before: Redis went back.' },
   expectedBy: {
     everywhere: `by 2026-11-20 10:00:00 UTC (${Math.round(100 * (WHOLE.data.expectedBy?.probability ?? 0))} %)`,
   },

@@ -85,7 +85,7 @@ test('Redis is emptied while a process runs: what changed last is reported, in a
   expect(stage.events.find(({ type }) => type === 'intent.filled')?.data.epoch).toBe(2);
 });
 
-test('a dump is restored while no process runs: found at the start, and one is marked that has no time', async ({
+test('a dump is restored while no process runs: found at the start, and the first event of each subject is marked', async ({
   onTestFinished,
 }) => {
   const redis = await server(onTestFinished);
@@ -109,6 +109,11 @@ test('a dump is restored while no process runs: found at the start, and one is m
   await stage.backend.until(() => filled().length === 4);
   const [first] = Object.entries(idsByState(filled())).filter(([state]) => state.includes(FIRST));
   expect(first?.[1]).toHaveLength(1);
+  const timed = filled().filter(({ data }) => data.subject.id.endsWith(FIRST));
+  expect(timed.map(({ data }) => [data.epoch, data.afterRestore])).toEqual([
+    [1, undefined],
+    [2, true],
+  ]);
   const timeless = filled().filter(({ data }) => data.subject.id.endsWith(TIMELESS));
   expect(timeless.map(({ data }) => [data.epoch, data.afterRestore])).toEqual([
     [1, undefined],

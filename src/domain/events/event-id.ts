@@ -13,11 +13,8 @@ export type NamedState = {
   payment?: string;
 };
 
-/**
- * The id of an event, and the marks of its subject's events with that of this one. `afterRestore`: the same state may have
- * been reported before a restore under another id.
- */
-export type EventIdentity = { id: string; emitted: readonly string[]; afterRestore: boolean };
+/** The id of an event, and the marks of its subject's events with that of this one. */
+export type EventIdentity = { id: string; emitted: readonly string[] };
 
 /** How many marks of a subject are stored. A transfer has about five events in its life. */
 const MOST_MARKS = 48;
@@ -43,7 +40,7 @@ export function identify(
   counts.set(mark, times + 1);
   const id =
     times === 0 && restoredIn === null ? hash : eventId([hash, String(times), String(restoredIn ?? '')]);
-  return { id, emitted: writeMarks(counts, least), afterRestore: restoredIn !== null };
+  return { id, emitted: writeMarks(counts, least) };
 }
 
 /** `least`: how often a state whose mark is not stored any more may have been reported. */

@@ -13,13 +13,14 @@ import { TEST_TYPE } from './event-types.ts';
  * What an event is made of. `nowMs` is Redis time; `epoch` counts the restores of the data; `identity` names it, left out for one of a subject without others; `waitingSince` (Unix seconds) is the first `updatedAt` seen in the
  * stage of waiting that the subject was in before; null or left out when it was in none. `before` is the record before,
  * null at first sight; `promised` what a quote promised of the transfer; `fundedAt` when it was funded (Unix seconds);
- * `expectedBy` by when its stage is expected to end; `proof` what the chain says of a payment.
+ * `afterRestore`: the state may have been reported before; `expectedBy` by when its stage is expected to end; `proof` what the chain says of a payment.
  */
 export type EventParts = {
   subject: EventSubject;
   sequence: number;
   epoch: number;
   identity?: EventIdentity;
+  afterRestore?: boolean;
   transition: Transition;
   record: JsonObject;
   updatedAt: number | null;
@@ -54,7 +55,7 @@ export function makeEvent(parts: EventParts): Event {
     record,
     ...(transition.skipped ? { skipped: true } : {}),
     ...(transition.regression ? { regression: true } : {}),
-    ...(identity.afterRestore ? { afterRestore: true as const } : {}),
+    ...(parts.afterRestore === true ? { afterRestore: true as const } : {}),
     ...(elapsed === null ? {} : { elapsedSeconds: elapsed }),
     ...(parts.expectedBy == null ? {} : { expectedBy: parts.expectedBy }),
     ...(parts.proof == null ? {} : { proof: parts.proof }),

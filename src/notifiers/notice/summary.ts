@@ -11,7 +11,7 @@ export function renderSummary(event: RenderedEvent): string {
   const remarks = [
     data.suspended === true ? 'It waited: what leads to it had left the config for a while.' : '',
     data.skipped === true ? 'A usual step before it was not seen.' : '',
-    data.afterRestore === true ? 'It may have come before, under another id: Redis went back.' : '',
+    data.afterRestore === true ? 'It may have come before: Redis went back.' : '',
     data.regression === true ? 'The status moved backward.' : '',
   ];
   return [mainSentence(event), ...remarks].filter((sentence) => sentence !== '').join(' ');

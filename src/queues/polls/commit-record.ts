@@ -262,10 +262,11 @@ function commitOf(
     case 'first':
     case 'changed': {
       const { accepted, transition } = decision;
-      const isNew = accepted.updatedAt !== null || !mayBeFoundAgain(known, stores.subjects.epoch.begun);
+      const afterRestore = mayBeFoundAgain(known, stores.subjects.epoch.begun);
+      const isTimeless = accepted.updatedAt === null;
       const identity = identify(
         { subject, type: transition.type, record: accepted.record },
-        { emitted: before?.emitted ?? [], restoredIn: isNew ? null : epoch },
+        { emitted: before?.emitted ?? [], restoredIn: afterRestore && isTimeless ? epoch : null },
       );
       const snapshot = {
         ...nextSnapshot(before, accepted, { subject, nowMs, event: true }),
@@ -277,6 +278,7 @@ function commitOf(
         sequence: snapshot.sequence,
         epoch,
         identity,
+        afterRestore,
         transition,
         record: accepted.record,
         updatedAt: accepted.updatedAt,
