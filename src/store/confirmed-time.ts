@@ -116,6 +116,12 @@ export async function readConfirmedTime(redis: RedisClient, keys: Keys): Promise
   return READING.parse(await redis.iwReadClock(keys.clock)).clock;
 }
 
+/** The time with which something is stored that ended now (ms), as stampMs in commands/include/confirmed-time.lua. */
+export async function readStamp(redis: RedisClient, keys: Keys): Promise<number> {
+  const { redisMs, confirmedMs } = await readConfirmedTime(redis, keys);
+  return Math.max(redisMs, confirmedMs);
+}
+
 /** Keeps the confirmed time, together with all other processes. */
 export class ConfirmedTime {
   readonly #parts: ConfirmedTimeParts;
