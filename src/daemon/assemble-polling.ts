@@ -101,7 +101,17 @@ export function assemblePolling({
   const { confirmAfterMs, finished, fullSweepEveryMs } = config.polling;
   const { requestsPerSecond } = upstream;
   const rules = { confirmAfterMs, finished, fullSweepEveryMs, requestsPerSecond, retentionMs };
-  const parts = { redis, keys, stores: pollStores, client, rules, learning, signals, log };
+  const parts = {
+    redis,
+    keys,
+    stores: pollStores,
+    client,
+    rules,
+    learning,
+    clocks: clocks.confirmed,
+    signals,
+    log,
+  };
   const signers = new QuoteSigners({ client: discovery, shared: () => discovery.signers });
   const adapters = adaptersOf(parts, {
     quotes: new QuoteVerification({ signers, stores: pollStores, learning, signals, log }),

@@ -130,7 +130,7 @@ export function assemble(assembly: Assembly): DaemonParts {
   const verifying = assembleVerifying({ ...told, ...chains, redis: delivering, stores: checked, learning });
   const operations = assembleOperations(config, { redis: asking, keys, epoch, directory, onForeign });
   const setup = { receivers: config.receivers, options: delivery.options };
-  const book = assembleBooks(config, { ...told, redis: opening, stores, directory });
+  const book = assembleBooks(config, { ...told, clocks, redis: opening, stores, directory });
   const endSuspended: ApiParts['endSuspended'] = async (isMeant) => {
     const settled = await operations.stores.registry.suspensions.end(isMeant);
     for (const one of settled) await tellSettled(one, { stores: operations.stores, signals, log });

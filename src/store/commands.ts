@@ -44,7 +44,7 @@ declare module 'ioredis' {
     iwEndSuspended(...keysAndArgs: string[]): Result<number, Context>;
     iwRecallSpare(...keysAndArgs: string[]): Result<[string, string], Context>;
     iwLongestWaiting(...keysAndArgs: string[]): Result<string, Context>;
-    iwSince(...keysAndArgs: string[]): Result<string, Context>;
+    iwSince(...keysAndArgs: string[]): Result<[string, string, string], Context>;
     iwLease(...keysAndArgs: string[]): Result<string, Context>;
     iwOpenDeliveries(...keysAndArgs: string[]): Result<string[], Context>;
     iwStanding(...keysAndArgs: string[]): Result<string[], Context>;

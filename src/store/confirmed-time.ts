@@ -91,6 +91,12 @@ const MEASURED_ANEW_MS = 600_000;
 /** What a process measures from: Redis time as it was between two readings of its monotonic clock. */
 type Base = { redisMs: number; fromMs: number; untilMs: number; moves: string };
 
+/**
+ * Whether the time may be acted upon: reminders, closings of the books and ends of tracking go by it. `mayActAt` is told a Redis
+ * time that has just been read; `certainMs` is one that has passed, up to that.
+ */
+export type ActingClock = Pick<ConfirmedTime, 'mayActAt' | 'certainMs'>;
+
 /** The clocks of a process, which tests set. */
 export type OwnClocks = { monotonicMs: () => number; wallMs: () => number };
 
@@ -174,6 +180,12 @@ export class ConfirmedTime {
     if (this.#known.state !== 'steady' || this.#base === null) return true;
     const { redisMs: fromMs, untilMs } = this.#base;
     return Math.abs(redisMs - fromMs - (this.#clocks.monotonicMs() - untilMs)) <= CLOCK_TOLERANCE_MS;
+  }
+
+  /** The time up to a Redis time that has just been read which has certainly passed, ms. */
+  certainMs(redisMs: number): number {
+    if (this.mayActAt(redisMs)) return redisMs;
+    return Math.min(redisMs, this.#known?.confirmedMs ?? 0);
   }
 
   /** Compares the clocks, and moves the confirmed time on by what that says. Null where Redis took too long to say anything. */

@@ -165,7 +165,7 @@ export class Keys {
     return `${this.wanted}:dropped`;
   }
 
-  /** hash: root -> `<at ms>:<the same moment on the upstream's clock, seconds>`. */
+  /** hash: root -> `<at ms>:<the same moment on the upstream's clock, seconds>`, or that it is not settled (commands/since-2.lua). */
   get since(): string {
     return `${this.root}:since`;
   }

@@ -451,13 +451,19 @@ export class Registry {
   }
 
   /**
-   * When a root was subscribed on the upstream's clock, in seconds. `dateMs` is the `Date` of an answer that has just
-   * come; the first process that can tell decides.
+   * When a root was subscribed on the upstream's clock. `dateMs` is the `Date` of an answer that has just come; the first
+   * process that can tell decides.
    */
-  async subscribedAt(claim: { root: string; atMs: number }, dateMs: number | null): Promise<number> {
-    return Number(
-      await this.#redis.iwSince(this.#keys.since, claim.root, String(claim.atMs), String(dateMs ?? '')),
+  async subscribedAt(claim: { root: string; atMs: number }, dateMs: number | null): Promise<SubscribedAt> {
+    const { since, clock } = this.#keys;
+    const reply = await this.#redis.iwSince(
+      since,
+      clock,
+      claim.root,
+      String(claim.atMs),
+      String(dateMs ?? ''),
     );
+    return SUBSCRIBED_AT.parse(reply);
   }
 
   /**
@@ -471,6 +477,16 @@ export class Registry {
     });
   }
 }
+
+const SUBSCRIBED_AT = z
+  .tuple([z.coerce.number(), z.coerce.number(), z.enum(['', 'doubted', 'believed', 'corrected'])])
+  .transform(([earliest, latest, news]) => ({ earliest, latest, news }));
+
+/**
+ * Between which times on the upstream's clock a root was subscribed, seconds; the same where that is known. `news`: what has just
+ * been found out.
+ */
+export type SubscribedAt = z.infer<typeof SUBSCRIBED_AT>;
 
 /** A root to be wanted: since when (ms as text, empty for now), and the root that it continues (empty for none). */
 type WantedRoot = { root: string; subject: SubjectId; at: string; from: string };

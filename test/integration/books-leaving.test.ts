@@ -17,6 +17,7 @@ import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
+import { AGREEING_CLOCKS } from '../support/agreeing-clocks.ts';
 import { DAY_MS, toldEvent } from '../support/books-stage.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
@@ -62,6 +63,7 @@ async function stage() {
     database,
     redis,
     keys,
+    clocks: AGREEING_CLOCKS,
     sources,
     mornings,
     signals,

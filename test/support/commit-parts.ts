@@ -7,6 +7,7 @@ import type { RedisClient } from '../../src/store/commands.ts';
 import type { Keys } from '../../src/store/keys.ts';
 import { LearnedStore } from '../../src/store/learned.ts';
 import { Registry } from '../../src/store/registry.ts';
+import { AGREEING_CLOCKS } from './agreeing-clocks.ts';
 
 /** What is learned, at the defaults; not started, so that what is known stands still. */
 export function learningOf(redis: RedisClient, keys: Keys): Learning {
@@ -25,6 +26,7 @@ export function commitParts(
     stores: { ...stores, registry: new Registry(redis, keys, stores.subjects) },
     rules: { confirmAfterMs: 600_000, finished: {} },
     learning: learningOf(redis, keys),
+    clocks: AGREEING_CLOCKS,
     signals: new Signals(),
   };
 }

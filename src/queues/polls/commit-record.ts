@@ -26,6 +26,7 @@ import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import { eventKind, intentId, subjectKind } from '../../domain/subjects/subject.ts';
 import { transferMove } from '../../domain/transfers/transfer-move.ts';
 import type { Signals } from '../../signals.ts';
+import type { ActingClock } from '../../store/confirmed-time.ts';
 import type { BegunEpoch } from '../../store/epoch.ts';
 import type { Commit, Known } from '../../store/subjects.ts';
 import { commitFlagged } from './commit-flagged.ts';
@@ -37,6 +38,7 @@ export type CommitParts = {
   stores: Pick<PollStores, 'subjects' | 'plan' | 'registry'>;
   rules: Pick<PollRules, 'confirmAfterMs' | 'finished'>;
   learning: Learning;
+  clocks: ActingClock;
   signals: Signals;
 };
 
@@ -60,15 +62,36 @@ export type Taken = {
   stored: boolean;
 };
 
-/** What is to come for a subject, by the config and by what was learned. */
+/** After how long what waits for the clocks is looked at again. */
+const CLOCKS_RETRY_MS = 30_000;
+
+/**
+ * What is to come for a subject, by the config and by what was learned. While the clocks do not agree, nothing is due by time,
+ * and tracking ends by no time that is not certain.
+ */
 export function planOf(
-  { rules: { finished }, learning }: Pick<CommitParts, 'rules' | 'learning'>,
+  { rules: { finished }, learning, clocks }: Pick<CommitParts, 'rules' | 'learning' | 'clocks'>,
   standing: Standing,
   context: Omit<PlanContext, 'model' | 'finished' | 'learnedMs'>,
 ): SubjectPlan {
   const { subject, snapshot } = standing;
+  const { nowMs } = context;
   const learnedMs = snapshot === null ? null : learning.overdueAfterMs(subject, snapshot);
-  return planSubject(standing, { ...context, learnedMs, finished, model: learning.model });
+  const whole = { ...context, learnedMs, finished, model: learning.model };
+  const plan = planSubject(standing, whole);
+  if (clocks.mayActAt(nowMs)) return plan;
+  const certain = planSubject(standing, { ...whole, nowMs: clocks.certainMs(nowMs) });
+  const isWaiting = plan.due.length > 0;
+  return {
+    due: [],
+    alarmMs: isWaiting ? CLOCKS_RETRY_MS : plan.alarmMs,
+    isOver: certain.isOver,
+    next: () => {
+      const next = plan.next() ?? certain.next();
+      if (next === null || !isWaiting) return next;
+      return { ...next, alarmMs: Math.min(next.alarmMs ?? CLOCKS_RETRY_MS, CLOCKS_RETRY_MS) };
+    },
+  };
 }
 
 /**
@@ -135,7 +158,7 @@ async function takeRecord(
 ): Promise<Taken> {
   const record = withStatus(raw, known.snapshot);
   const { subject } = record;
-  const fresh = sighting.claims.filter((claim) => !isNotified(known.claims, claim));
+  const fresh = sighting.claims.filter((claim) => !isNotified(known, claim, record));
   const { decision, roots } = await decideFor(parts, record, known, { fresh, ...sighting });
   if (known.snapshot === null && record.status.toLowerCase() === UNKNOWN) {
     signalDecision(parts.signals, record, decision);
@@ -202,7 +225,10 @@ function decideRecord(
     nowMs: sighting.nowMs,
     exact: sighting.exact,
     history: fresh.every((claim) => isHistoryFor(claim, seenAt)),
-    confirmAfterMs: parts.rules.confirmAfterMs,
+    // A doubtful answer is confirmed by no time that is not certain.
+    confirmAfterMs: parts.clocks.mayActAt(sighting.nowMs)
+      ? parts.rules.confirmAfterMs
+      : Number.POSITIVE_INFINITY,
   });
 }
 
@@ -354,8 +380,18 @@ async function claimNamed(
   }
 }
 
-function isNotified(claims: readonly Claim[], claim: Claim): boolean {
-  return claims.some((known) => known.served && known.root === claim.root && known.atMs === claim.atMs);
+/** By how much a start may come out differently, seconds: less is no correction. */
+const SAME_START_SECONDS = 120;
+
+/** Whether a claim has been served; not where what was history for it is none any more, since its start was corrected. */
+function isNotified({ claims, snapshot }: Known, claim: Claim, record: UpstreamRecord): boolean {
+  const known = claims.find(({ served, root, atMs }) => served && root === claim.root && atMs === claim.atMs);
+  if (known === undefined) return false;
+  const { historyBefore } = known;
+  if (historyBefore === null || claim.historyBefore === null) return true;
+  const seenAt = snapshot === null ? record.updatedAt : snapshot.updatedAt;
+  const isCorrected = historyBefore - claim.historyBefore > SAME_START_SECONDS;
+  return !(isCorrected && isHistoryFor(known, seenAt) && !isHistoryFor(claim, seenAt));
 }
 
 function merge(known: readonly Claim[], fresh: readonly Claim[]): Claim[] {

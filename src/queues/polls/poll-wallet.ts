@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { withArrivals } from '../../domain/cadence/arrivals.ts';
 import type { Listing } from '../../domain/cadence/listing-choice.ts';
+import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
 import {
   afterFitting,
   afterTooLarge,
@@ -21,7 +22,7 @@ import { type TooLarge, UpstreamFailure } from '../../upstream/client/failure.ts
 import { noteDeadCursor, paceOfSweep } from './hurried-sweeps.ts';
 import type { PollFailure } from './poll-failures.ts';
 import type { PollParts } from './poll-parts.ts';
-import { type Adapter, answered, failed, over, type Polled } from './polled.ts';
+import { type Adapter, AT_ONCE, answered, failed, over, type Polled } from './polled.ts';
 import { INSTEAD_OF_ALL, isFull, parseSweep, type Sweep, type SweepPage, statusOf } from './sweeps.ts';
 import { type PageTaken, takePage } from './take-page.ts';
 import { reportTooLarge, reportUnreadable } from './unreadable.ts';
@@ -54,6 +55,9 @@ type Run = { start: PollStart; signal: AbortSignal };
 
 /** What the poll has found out so far, to be noted with its end. */
 type Draft = { facts: NotedFacts; open: Map<string, OpenTransfer>; ended: string[]; shown: string[] };
+
+/** A page that waits until it is known what of it is history is read again so soon: more responses say what the time is. */
+const DOUBTED_AGAIN: PlannedPoll = { ...AT_ONCE, restMs: 2_000, latestMs: 10_000 };
 
 /** A page of a sweep that fails so often ends the sweep; the next one comes by itself. */
 const PAGE_TRIES = 5;
@@ -123,6 +127,7 @@ async function pollListing(parts: PollParts, run: Run): Promise<Polled> {
   } else {
     const sinceMs = facts.headAnsweredAtMs;
     taken = await takeIn(parts, { reading, answeredMs, atHead: listing === 'head', sinceMs }, { run, draft });
+    if (taken === null) return answered(DOUBTED_AGAIN, observedOf(parts, start, draft, null));
     draft.facts[`taken:${listing}`] = nowMs;
     if (listing === 'head') draft.facts.headAnsweredAtMs = answeredMs;
     draft.facts[`same:${listing}`] = taken.quiet ? print : '';
@@ -165,6 +170,7 @@ async function pollPage(parts: PollParts, sweep: SweepPage, run: Run): Promise<P
     { reading, answeredMs, atHead: false, sinceMs: sweep.sinceMs },
     { run, draft },
   );
+  if (taken === null) return answered(DOUBTED_AGAIN, observedOf(parts, start, draft, null));
   if (status === null) noteOrder(draft, { taken, nowMs: start.nowMs });
   const isPartial = sweep.isPartial || reading.unreadable.length > 0;
   if (isPartial && !sweep.isPartial) await parts.stores.sweeps.notePartial(sweep);
@@ -309,10 +315,11 @@ async function takeIn(
   parts: PollParts,
   page: { reading: Reading; answeredMs: number; atHead: boolean; sinceMs: number },
   { run, draft }: { run: Run; draft: Draft },
-): Promise<PageTaken> {
+): Promise<PageTaken | null> {
   const { start } = run;
   const { atHead, ...read } = page;
   const taken = await takePage(parts, { ...read, start });
+  if (taken === null) return null;
   for (const transfer of taken.open) {
     const headAtMs = atHead ? start.nowMs : (draft.open.get(transfer.subject)?.headAtMs ?? null);
     draft.open.set(transfer.subject, { ...transfer, headAtMs });
@@ -326,12 +333,12 @@ async function takeIn(
 }
 
 /** What tells one answer from another: all that it says, in its order, and who wants to hear of it. */
-function fingerprint(reading: Reading, { claims }: PollStart): string {
+function fingerprint(reading: Reading, { claims, subscribedAt }: PollStart): string {
   const raw = JSON.stringify([
     reading.records.map((record) => record.raw),
     reading.nextCursor,
     reading.unreadable.length,
-    claims.map(({ root, atMs }) => [root, atMs]),
+    claims.map(({ root, atMs }) => [root, atMs, subscribedAt.get(root) ?? '']),
   ]);
   return hash('sha256', raw).slice(0, 32);
 }

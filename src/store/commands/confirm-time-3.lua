@@ -105,6 +105,7 @@ elseif before == 'steady' then
   if stored.state == 'jumped' then report(ARGV[10], 'clock_jumped', jump, 'redis') end
 elseif jump == 0 then
   forgetDates()
+  put('lastJumpMs', number('jumpMs'))
   settle(math.max(confirmed, read))
 elseif isMeasured then
   confirmed = math.max(confirmed, tonumber(ARGV[5]))
