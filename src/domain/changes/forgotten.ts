@@ -15,7 +15,7 @@ export function mayBeForgotten(
   finished: FinishedStatuses,
 ): boolean {
   if (updatedAt === null) return false;
-  return endsByConfig(subject, { status }, finished) || stageOf(subject, status).finishAfterMs !== null;
+  return endsByConfig(subject, { status }, finished) || stageOf(subject, status).finishAfterMs === 0;
 }
 
 /**

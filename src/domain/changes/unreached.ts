@@ -17,7 +17,10 @@ export function unreachedRoots(
     const { subscription, receivers } = parseClaimRoot(root);
     return receivers ?? subscriptions.get(subscription)?.receivers ?? [];
   };
-  const reached = new Set(known.filter(({ served }) => served).flatMap(receiversOf));
+  // A claim of a root from before it left and came back is of other receivers, maybe.
+  const anew = new Map(fresh.map(({ root, atMs }) => [root, atMs]));
+  const had = known.filter(({ root, atMs, served }) => served && (anew.get(root) ?? atMs) === atMs);
+  const reached = new Set(had.flatMap(receiversOf));
   return fresh.flatMap((claim) => {
     if (isHistoryFor(claim, updatedAt)) return [];
     const all = receiversOf(claim);

@@ -11,6 +11,7 @@
 
   Returns { snapshot fields, claims, when it was last looked at with success or "", what was promised or "" } for each.
 ]]
+-- @include claims
 -- @include confirmed-time
 -- @include ended
 local replies = {}
@@ -22,6 +23,10 @@ for i = 5, #ARGV do
     and redis.call('HEXISTS', KEYS[1] .. ':items', subject) == 0
   then
     noteEnded(ARGV[1] .. subject, subject)
+    -- Who had its state, which may have left the log, is said by the claims as they are now.
+    if redis.call('HEXISTS', ARGV[1] .. subject, 'compact') == 1 then
+      currentClaims(ARGV[2] .. subject, rootOf(ARGV[1] .. subject, subject) .. ':wanted')
+    end
   end
   replies[#replies + 1] = {
     redis.call('HGETALL', ARGV[1] .. subject),
