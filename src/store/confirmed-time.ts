@@ -83,7 +83,7 @@ const EVERY_MS = 1_000;
 const LONGEST_READING_MS = 10_000;
 
 /** As in commands/confirm-time-3.lua. */
-export const CLOCK_TOLERANCE_MS = 120_000;
+const CLOCK_TOLERANCE_MS = 120_000;
 
 /** How often a process begins to measure anew while all is well: so much a clock may drift by the tolerance. */
 const MEASURED_ANEW_MS = 600_000;
@@ -163,7 +163,7 @@ export class ConfirmedTime {
   /** Reads which time is confirmed, as it is in Redis now. */
   async read(): Promise<ConfirmedClock> {
     const { redis, keys } = this.#parts;
-    return readConfirmedTime(redis, keys);
+    return READING.parse(await redis.iwReadClock(keys.clock)).clock;
   }
 
   /** What the last round has found; null before the first. */

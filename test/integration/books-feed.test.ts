@@ -407,3 +407,11 @@ test('says of every receiver when it was told, at whichever attempt, and names w
   ]);
   expect(exceptions.map(({ text }) => text)).toEqual(['intent.filled was not delivered to mail by then']);
 });
+
+test('closes no day while the clocks do not agree, and takes in what comes', async () => {
+  const { feed, append } = await stage();
+  await append(told(1, 1, 'pending', 1_000));
+  const one = feed();
+  expect(await one.round(NOW_MS, { mayClose: false })).toMatchObject({ taken: 1, isAtEnd: true, closed: [] });
+  expect((await one.round(NOW_MS)).closed).toEqual(['2026-11-21', '2026-11-22']);
+});

@@ -12,7 +12,7 @@ import { hashOf, intentRecord, ScriptedUpstream } from './scripted-upstream.ts';
 import { ShiftedClock } from './shifted-clock.ts';
 
 export const HOUR_MS = 3_600_000;
-export const WALLET = `0x${'a1'.repeat(20)}`;
+const WALLET = `0x${'a1'.repeat(20)}`;
 
 type Later = (close: () => Promise<unknown>) => void;
 
