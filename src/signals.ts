@@ -32,6 +32,8 @@ export type SignalMap = {
   'poll.crashed': [{ subject: string; crashes: number }];
   'claims.returned': [{ surface: string; count: number }];
   'record.decided': [{ subject: string; kind: SubjectKind; outcome: RecordOutcome; reason: string | null }];
+  /** An unknown record was stored as history: it ended so long before its wallet was read that it was known then. */
+  'record.forgotten': [{ subject: string }];
   'transfer.delivered': [{ route: string; ratio: number }];
   'transfer.moved': [{ move: TransferMove; eventId: string }];
   /** An answer had so many records of a reserved kind. `id` is that of the first, as it may be logged. */

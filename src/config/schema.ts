@@ -36,7 +36,7 @@ export const configSchema = mapping({
     }),
   retention: durationField({ min: '1m', max: '3650d' }).prefault('30d').meta({
     description:
-      'How long events, what became of their deliveries, and what has ended are kept. At least 4 days, and a day more than twice `polling.fullSweepEvery`: what is forgotten between two sweeps of a wallet is told again. No shorter than the `disableAfter` and the retries of any receiver.',
+      'How long events, what became of their deliveries, and what has ended are kept; the states of what has ended stay known in a compact form until a sweep of their whole wallet has not shown them for as long again. At least 4 days, and a day more than twice `polling.fullSweepEvery`. No shorter than the `disableAfter` and the retries of any receiver.',
     label: 'duration',
   }),
   removal: removalSchema.prefault({}),

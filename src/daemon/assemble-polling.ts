@@ -91,7 +91,7 @@ export function assemblePolling({
     ? partnerPricing(config, { client, discovery, plan })
     : null;
   const learning = new Learning({
-    learned: new LearnedStore(redis, keys, { retentionMs, onForeign }),
+    learned: new LearnedStore(redis, keys, { onForeign }),
     rules: watchRules(config.polling),
     arrivals: arrivalRule(config.polling),
     log,

@@ -10,10 +10,12 @@ import { tellSettled } from '../queues/deliveries/settle-suspensions.ts';
 import type { ApiParts } from '../server/api/route.ts';
 import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
+import { EndedSubjects } from '../store/ended-subjects.ts';
 import type { Epoch } from '../store/epoch.ts';
 import { HandedQuotes } from '../store/handed-quotes.ts';
 import { HealthStore } from '../store/health.ts';
 import { Keys } from '../store/keys.ts';
+import { LearnedStore } from '../store/learned.ts';
 import type { OnForeign } from '../store/stored.ts';
 import { assembleBooks } from './assemble-books.ts';
 import { assembleVerifying, chainsOf, type Verifying } from './assemble-checks.ts';
@@ -80,6 +82,10 @@ export function assemble(assembly: Assembly): DaemonParts {
   const opens = storesOn(opening, options);
   const delivers = storesOn(delivering, options);
   const { subjects, registry, tracked, plan, wallets } = storesOn(redis, options);
+  const kept = {
+    ended: new EndedSubjects(redis, keys),
+    learned: new LearnedStore(redis, keys, { onForeign }),
+  };
   const stores: DaemonStores = {
     subjects,
     registry,
@@ -102,7 +108,15 @@ export function assemble(assembly: Assembly): DaemonParts {
   const reconcile = new Reconcile({
     redis,
     epoch,
-    stores: { ...stores, lease: opens.lease, dropped: delivers.dropped, unmatched: opens.unmatched },
+    confirmed: clocks.confirmed,
+    stores: {
+      ...stores,
+      ...kept,
+      lease: opens.lease,
+      dropped: delivers.dropped,
+      replays: delivers.replays,
+      unmatched: opens.unmatched,
+    },
     directory,
     process: delivery.sender.id,
     retentionMs,

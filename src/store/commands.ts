@@ -21,6 +21,9 @@ declare module 'ioredis' {
     iwRepairPlan(...keysAndArgs: string[]): Result<string[], Context>;
     iwReadSubjects(...keysAndArgs: string[]): Result<unknown[], Context>;
     iwRecount(...keysAndArgs: string[]): Result<string[], Context>;
+    iwNoteEnded(...keysAndArgs: string[]): Result<number, Context>;
+    iwRepairEnded(...keysAndArgs: string[]): Result<number, Context>;
+    iwSettleEnded(...keysAndArgs: string[]): Result<[number, number], Context>;
     iwRetire(...keysAndArgs: string[]): Result<number, Context>;
     iwNoteAnswer(...keysAndArgs: string[]): Result<[string, string, string], Context>;
     iwReportTooLarge(...keysAndArgs: string[]): Result<number, Context>;
@@ -62,6 +65,8 @@ declare module 'ioredis' {
     iwPause(...keysAndArgs: string[]): Result<string, Context>;
     iwUnpause(...keysAndArgs: string[]): Result<string, Context>;
     iwResume(...keysAndArgs: string[]): Result<string, Context>;
+    iwTrimLog(...keysAndArgs: string[]): Result<[number, number], Context>;
+    iwTrimDead(...keysAndArgs: string[]): Result<number, Context>;
     iwDropExpired(...keysAndArgs: string[]): Result<number[], Context>;
     iwDropDeliveries(...keysAndArgs: string[]): Result<number, Context>;
     iwDropBehind(...keysAndArgs: string[]): Result<number, Context>;

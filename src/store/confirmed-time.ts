@@ -117,6 +117,17 @@ export type ConfirmedTimeParts = {
 
 const OWN_CLOCKS: OwnClocks = { monotonicMs: () => performance.now(), wallMs: () => Date.now() };
 
+/** Reads which time is confirmed. */
+export async function readConfirmedTime(redis: RedisClient, keys: Keys): Promise<ConfirmedClock> {
+  return READING.parse(await redis.iwReadClock(keys.clock)).clock;
+}
+
+/** The time with which something is stored that ended now (ms), as stampMs in commands/include/confirmed-time.lua. */
+export async function readStamp(redis: RedisClient, keys: Keys): Promise<number> {
+  const { redisMs, confirmedMs } = await readConfirmedTime(redis, keys);
+  return Math.max(redisMs, confirmedMs);
+}
+
 /** Keeps the confirmed time, together with all other processes. */
 export class ConfirmedTime {
   readonly #parts: ConfirmedTimeParts;

@@ -12,7 +12,7 @@ import { asSubjectId, routeId, type SubjectId } from '../domain/subjects/subject
 import { planSuspensions } from '../domain/subjects/suspended-roots.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
-import { redisTimeMs } from './connection.ts';
+import { readStamp } from './confirmed-time.ts';
 import { Definitions, receiverText, type StoredReceiver, type StoredSubscription } from './definitions.ts';
 import type { Keys } from './keys.ts';
 import type { OnForeign } from './stored.ts';
@@ -181,7 +181,7 @@ export class Registry {
     for (const { root, from } of continued) {
       for (const left of from) next.set(left, (next.get(left) ?? new Set()).add(root));
     }
-    const nowMs = await redisTimeMs(this.#redis);
+    const nowMs = await readStamp(this.#redis, this.#keys);
     const changed: [string, string][] = [];
     const over: string[] = [];
     for (const left of new Set([...Object.keys(stored), ...next.keys()])) {
@@ -261,7 +261,7 @@ export class Registry {
   /** Definitions of subscriptions; one that left the config is marked and stays for its committed events. */
   async #syncSubscriptions(wanted: Wanted['subscriptions']): Promise<void> {
     const definitions = definitionsOf(wanted);
-    const nowMs = await redisTimeMs(this.#redis);
+    const nowMs = await readStamp(this.#redis, this.#keys);
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
       if (definitions.has(name)) continue;
       const stored = this.#definitions.subscription(name, text);
@@ -431,7 +431,7 @@ export class Registry {
     return own;
   }
 
-  /** Forgets subscriptions that left the config before a moment (Redis time, ms): their events are gone as well. */
+  /** Forgets subscriptions that left the config before a moment (ms): their events are gone as well. */
   async prune(beforeMs: number): Promise<void> {
     for (const [name, text] of Object.entries(await this.#redis.hgetall(this.#keys.subscriptions))) {
       const removedAtMs = this.#definitions.subscription(name, text)?.removedAtMs ?? null;

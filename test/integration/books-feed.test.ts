@@ -36,14 +36,13 @@ async function stage({ retentionMs = 400 * DAY_MS } = {}) {
   const database = openSqlite(join(folder, 'books.sqlite'));
   later(() => database.close());
   await prepareTables(database);
-  const kept = { retentionMs: DAY_MS };
-  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), ...kept });
+  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
   const events = new EventLog(redis, keys);
   const sources = {
     events,
     subjects,
     registry: new Registry(redis, keys, subjects),
-    deliveries: new DeliveryStore(redis, keys, kept),
+    deliveries: new DeliveryStore(redis, keys),
     directory: COMMON,
   };
   const rules = { zone: 'UTC', closeAfterMs: 3_600_000, retentionMs, checked: new Set<string>() };

@@ -36,13 +36,12 @@ async function stage() {
   later(() => rm(folder, { recursive: true, force: true }));
   const file = join(folder, 'books.sqlite');
   const database = openSqlite(file);
-  const kept = { retentionMs: 30 * DAY_MS };
-  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys), ...kept });
+  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
   const sources = {
     events: new EventLog(redis, keys),
     subjects,
     registry: new Registry(redis, keys, subjects),
-    deliveries: new DeliveryStore(redis, keys, kept),
+    deliveries: new DeliveryStore(redis, keys),
     directory: COMMON,
   };
   const mailbox = await started(new Mailbox(() => 'nothing'));

@@ -109,6 +109,7 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
       'stale_answers_total{reason="backward"}': 1,
     },
   },
+  'record.forgotten': { emitted: { subject: 'intent:0x1' }, moves: { records_forgotten_total: 1 } },
   'transfer.delivered': {
     emitted: { route: '8453:10', ratio: 0.96 },
     moves: { 'delivered_ratio_sum{route="8453:10"}': 0.96, 'delivered_ratio_count{route="8453:10"}': 1 },

@@ -118,6 +118,7 @@ describe('a stored sweep', () => {
       limit: 50,
       cursorLimit: 50,
       isHurried: false,
+      isPartial: false,
       movedAtMs: 1763638260000,
       acceptedMs: 0,
     });

@@ -20,7 +20,7 @@ export function checkRetention(config: ParsedConfig, tree: JsonValue): Finding[]
   const findings: Finding[] = [];
   if (retention < least) {
     const why =
-      'a day without the daemon and two sweeps of a wallet of many pages, or ended transfers are told again';
+      'a day without the daemon and two sweeps of a wallet of many pages, or what a sweep still shows is removed';
     const found = `${text(retention)} beside a fullSweepEvery of ${text(polling.fullSweepEvery)}`;
     findings.push({ path: ['retention'], found, expected: `${text(least)} or more: ${why}` });
   }

@@ -13,6 +13,7 @@ import {
   type SnapshotDraft,
   waitingSince,
 } from '../../domain/changes/next-snapshot.ts';
+import { unreachedRoots } from '../../domain/changes/unreached.ts';
 import { eventId, identify } from '../../domain/events/event-id.ts';
 import type { Promised } from '../../domain/events/event-schema.ts';
 import { makeEvent } from '../../domain/events/make-event.ts';
@@ -34,7 +35,7 @@ import type { PollRules, PollStores } from './poll-parts.ts';
 
 /** What records are committed with. */
 export type CommitParts = {
-  stores: Pick<PollStores, 'subjects' | 'plan'>;
+  stores: Pick<PollStores, 'subjects' | 'plan' | 'registry'>;
   rules: Pick<PollRules, 'confirmAfterMs' | 'finished'>;
   learning: Learning;
   clocks: ActingClock;
@@ -110,7 +111,8 @@ export async function commitRecord(
   if (promised === null || snapshot === null || outcome === 'stale' || outcome === 'superseded') return taken;
   const { subject } = record;
   const ratio = deliveredRatio(snapshot, promised);
-  if (taken.stored && ratio !== null && deliveredRatio(known.snapshot, promised) === null) {
+  const isKnown = known.snapshot?.compact === true || deliveredRatio(known.snapshot, promised) !== null;
+  if (taken.stored && ratio !== null && !isKnown) {
     parts.signals.emit('transfer.delivered', { route: routeName(snapshot.record), ratio });
   }
   const claims = merge(known.claims, sighting.claims);
@@ -157,12 +159,12 @@ async function takeRecord(
   const record = withStatus(raw, known.snapshot);
   const { subject } = record;
   const fresh = sighting.claims.filter((claim) => !isNotified(known, claim, record));
-  const decision = decideRecord(parts, record, known, fresh, sighting);
+  const { decision, roots } = await decideFor(parts, record, known, { fresh, ...sighting });
   if (known.snapshot === null && record.status.toLowerCase() === UNKNOWN) {
     signalDecision(parts.signals, record, decision);
     return { outcome: decision.outcome, snapshot: null, stored: false };
   }
-  const commit = commitOf(parts, record, { known, decision }, { fresh, ...sighting });
+  const commit = commitOf(parts, record, { known, decision, roots }, { fresh, ...sighting });
   if (commit === null) {
     signalDecision(parts.signals, record, decision);
     learn(parts, record, known, { decision, nowMs: sighting.nowMs });
@@ -202,7 +204,12 @@ function learn(
   { snapshot: before, seenAtMs }: Known,
   { decision, nowMs }: { decision: Decision; nowMs: number },
 ): void {
-  if (before === null || (decision.outcome !== 'unchanged' && decision.outcome !== 'changed')) return;
+  if (
+    before === null ||
+    before.compact === true ||
+    (decision.outcome !== 'unchanged' && decision.outcome !== 'changed')
+  )
+    return;
   parts.learning.saw({ subject, before, seenAtMs, status, nowMs });
 }
 
@@ -225,11 +232,34 @@ function decideRecord(
   });
 }
 
+/**
+ * Decides what a record means. `roots` are those for which alone its event is made; null for all. The state of a compact snapshot
+ * is reported to those whom it never reached.
+ */
+async function decideFor(
+  parts: CommitParts,
+  record: UpstreamRecord,
+  known: Known,
+  { fresh, ...sighting }: Sighting & { fresh: readonly Claim[] },
+): Promise<{ decision: Decision; roots: string[] | null }> {
+  const decision = decideRecord(parts, record, known, fresh, sighting);
+  const { snapshot, claims } = known;
+  if (decision.outcome !== 'first' || snapshot?.compact !== true || !snapshot.told) {
+    return { decision, roots: null };
+  }
+  const { updatedAt } = snapshot;
+  const all = [...claims, ...fresh].map(({ root }) => root);
+  const subscriptions = await parts.stores.registry.subscriptions(all);
+  const roots = unreachedRoots({ known: claims, fresh, updatedAt }, subscriptions);
+  if (roots.length > 0) return { decision, roots };
+  return { decision: { outcome: 'unchanged', accepted: decision.accepted }, roots: null };
+}
+
 /** The commit that a decision asks for; null when nothing is to be stored. */
 function commitOf(
   { learning, stores }: Pick<CommitParts, 'learning' | 'stores'>,
   record: UpstreamRecord,
-  { known, decision }: { known: Known; decision: Decision },
+  { known, decision, roots }: { known: Known; decision: Decision; roots: string[] | null },
   context: Sighting & { fresh: readonly Claim[] },
 ): Commit | null {
   const { subject } = record;
@@ -266,7 +296,11 @@ function commitOf(
       const isTimeless = accepted.updatedAt === null;
       const identity = identify(
         { subject, type: transition.type, record: accepted.record },
-        { emitted: before?.emitted ?? [], restoredIn: afterRestore && isTimeless ? epoch : null },
+        {
+          emitted: before?.emitted ?? [],
+          restoredIn: afterRestore && isTimeless ? epoch : null,
+          isAgain: decision.outcome === 'first' && before?.compact === true,
+        },
       );
       const snapshot = {
         ...nextSnapshot(before, accepted, { subject, nowMs, event: true }),
@@ -283,7 +317,7 @@ function commitOf(
         record: accepted.record,
         updatedAt: accepted.updatedAt,
         waitingSince: waitingSince(subject, before),
-        before: decision.outcome === 'changed' ? (before?.record ?? null) : null,
+        before: decision.outcome === 'changed' && !before?.compact ? (before?.record ?? null) : null,
         promised: known.promised,
         fundedAt: fundedAt(subject, snapshot),
         expectedBy: learning.expectedBy(subject, snapshot, nowMs),
@@ -294,7 +328,7 @@ function commitOf(
         ...settled,
         snapshot,
         token: event.id,
-        event: { event, updatedAt: accepted.updatedAt, first: decision.outcome === 'first', roots: null },
+        event: { event, updatedAt: accepted.updatedAt, first: decision.outcome === 'first', roots },
       };
     }
   }

@@ -41,7 +41,7 @@ import {
 /** A transfer that no listing has shown for so long is left to its own look-ups. */
 const FORGOTTEN_AFTER_MS = 3_600_000;
 
-/** An answer that says the same as the one before is taken in anew after this, so that what it shows is kept. */
+/** An answer that says the same as the one before is taken in anew after this, so that it is known what was shown. */
 const TAKEN_EVERY_MS = 600_000;
 
 /** One page of a wallet that is requested: of its transfers in one status, or of all (`null`). */
@@ -172,6 +172,8 @@ async function pollPage(parts: PollParts, sweep: SweepPage, run: Run): Promise<P
   );
   if (taken === null) return answered(DOUBTED_AGAIN, observedOf(parts, start, draft, null));
   if (status === null) noteOrder(draft, { taken, nowMs: start.nowMs });
+  const isPartial = sweep.isPartial || reading.unreadable.length > 0;
+  if (isPartial && !sweep.isPartial) await parts.stores.sweeps.notePartial(sweep);
   const isOver = reading.nextCursor === null || (scope === 'new' && !taken.allMoved);
   if (!isOver) {
     const acceptedMs = Math.max(sweep.acceptedMs, start.nowMs - sweep.movedAtMs);
@@ -185,7 +187,10 @@ async function pollPage(parts: PollParts, sweep: SweepPage, run: Run): Promise<P
   }
   await parts.stores.sweeps.end(sweep);
   const beganMs = Number(sweep.id);
-  if (scope === 'all') await noteSwept(parts, { start, draft }, { sweptAtMs: beganMs, pages: page });
+  if (scope === 'all') {
+    await noteSwept(parts, { start, draft }, { sweptAtMs: beganMs, pages: page });
+    if (!isPartial) draft.facts.readAtMs = beganMs - TAKEN_EVERY_MS;
+  }
   if (status !== null) await recheckThoseThatLeft(parts, { draft, status, sinceMs: beganMs });
   return answered(null, observedOf(parts, start, draft, taken));
 }
@@ -369,9 +374,11 @@ async function followHead(
 ): Promise<void> {
   const { start, taken, reading, limit, draft } = head;
   const { subject: wallet, facts, nowMs } = start;
+  const isPartial = reading.unreadable.length > 0;
   if (taken !== null) noteOrder(draft, { taken, nowMs });
   if (reading.nextCursor === null) {
     await noteSwept(parts, head, { sweptAtMs: nowMs, pages: 1 });
+    if (!isPartial) draft.facts.readAtMs = nowMs - TAKEN_EVERY_MS;
     return;
   }
   if (facts.sweptAtMs === 0) await parts.stores.wallets.noteUnswept(wallet, 'reading');
@@ -387,7 +394,14 @@ async function followHead(
   if (scope === null) return;
   if (await parts.stores.sweeps.mayBegin({ wallet, scope }, nowMs)) {
     const pace = scope === 'all' ? await paceOfSweep(parts, start, scope) : 'patient';
-    const from = { cursor, limit, nowMs, sinceMs: facts.headAnsweredAtMs, isHurried: pace === 'hurried' };
+    const from = {
+      cursor,
+      limit,
+      nowMs,
+      sinceMs: facts.headAnsweredAtMs,
+      isHurried: pace === 'hurried',
+      isPartial,
+    };
     if (pace !== null) return parts.stores.sweeps.begin({ wallet, scope }, from);
   }
   // The sweep that is under way began at an earlier head: it does not read what lies between that one and this.

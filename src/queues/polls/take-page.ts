@@ -2,14 +2,21 @@ import { stageSinceMs } from '../../domain/cadence/next-poll.ts';
 import { routeName } from '../../domain/cadence/route-name.ts';
 import { type OpenTransfer, type Order, orderOf } from '../../domain/cadence/wallet.ts';
 import { coveredWait } from '../../domain/cadence/watched.ts';
+import {
+  claimsOnForgotten,
+  isForgotten,
+  mayBeForgotten,
+  type WalletRead,
+} from '../../domain/changes/forgotten.ts';
 import { type Claim, parseClaimRoot } from '../../domain/subjects/claim.ts';
 import { isPollable } from '../../domain/subjects/kinds.ts';
 import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { Reading } from '../../pollers/reading.ts';
+import { readConfirmedTime } from '../../store/confirmed-time.ts';
 import type { Observed } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
-import { NOTHING_KNOWN } from '../../store/subjects.ts';
+import { type Known, NOTHING_KNOWN } from '../../store/subjects.ts';
 import { commitRecord, planOf } from './commit-record.ts';
 import type { PollParts } from './poll-parts.ts';
 
@@ -36,7 +43,10 @@ type Page = { reading: Reading; answeredMs: number; start: PollStart; sinceMs: n
 const SETTLED = /^(\d+):(-?\d+)$/;
 
 /** What pages are taken in with. */
-type PageParts = Pick<PollParts, 'stores' | 'rules' | 'learning' | 'clocks' | 'signals' | 'log'>;
+type PageParts = Pick<
+  PollParts,
+  'redis' | 'keys' | 'stores' | 'rules' | 'learning' | 'clocks' | 'signals' | 'log'
+>;
 
 /**
  * Takes in every record of a wallet page, each under the claims of those who watch the wallet. Null for a page that waits: it is
@@ -52,16 +62,22 @@ export async function takePage(parts: PageParts, page: Page): Promise<PageTaken 
   )
     return null;
   const claims = watching.map(({ claim }) => claim);
+  const forgotten = await forgottenAmong(parts, page, { records: once, known });
   const results = await Promise.allSettled(
     once.map(async (record, index) => {
       const state = known[index] ?? NOTHING_KNOWN;
+      const wallet = forgotten.has(record.subject) ? forgotten.wallet : null;
       const { outcome, snapshot, stored } = await commitRecord(parts, record, state, {
         asOf: start.asOf,
         nowMs: answeredMs,
         price: start.price,
         exact: false,
-        claims,
+        claims: wallet === null ? claims : claimsOnForgotten(claims, wallet),
       });
+      if (wallet !== null && outcome === 'history' && isForgotten(record, { claims, wallet })) {
+        parts.signals.emit('record.forgotten', { subject: record.subject });
+        parts.log.info({ subject: record.subject, status: record.status }, 'record.forgotten');
+      }
       return { outcome, snapshot, stored, isCurrent: outcome !== 'stale' && outcome !== 'superseded' };
     }),
   );
@@ -116,8 +132,7 @@ export async function takePage(parts: PageParts, page: Page): Promise<PageTaken 
     if (!isOver && before !== null && seenAtMs === null) untracked.push(subject);
     // What a page shows behind its time, or twice, has just been asked for, which must not be taken away.
     if (before === null || !isCurrent || again.includes(subject)) continue;
-    if (isOver && seenAtMs !== null)
-      await parts.stores.plan.retire(subject, snapshot.commit, parts.rules.retentionMs);
+    if (isOver && seenAtMs !== null) await parts.stores.plan.retire(subject, snapshot.commit);
     if (!isOver && isCoveredByPages({ before, snapshot, claims: others })) {
       const stage = openTransfer(subject, snapshot, nowMs);
       const wait = coveredWait(stage, { nowMs, model: parts.learning.model });
@@ -144,6 +159,22 @@ function isCoveredByPages(shown: {
     before.unconfirmed === null &&
     claims.every(({ root, served }) => served && parseClaimRoot(root).subject.startsWith('wallet:'))
   );
+}
+
+/** The unknown records of a page that may have been removed after their retention, and what is known of their wallet. */
+async function forgottenAmong(
+  { redis, keys, rules }: PageParts,
+  { start }: Page,
+  { records, known }: { records: readonly UpstreamRecord[]; known: readonly Known[] },
+): Promise<{ has: (subject: SubjectId) => boolean; wallet: WalletRead | null }> {
+  const found = records.filter(
+    (record, index) => known[index]?.snapshot === null && mayBeForgotten(record, rules.finished),
+  );
+  if (found.length === 0) return { has: () => false, wallet: null };
+  const subjects = new Set(found.map(({ subject }) => subject));
+  const { confirmedMs } = await readConfirmedTime(redis, keys);
+  const wallet = { readAtMs: start.facts.readAtMs, confirmedMs, retentionMs: rules.retentionMs };
+  return { has: (subject) => subjects.has(subject), wallet };
 }
 
 /** A transfer that an answer has just shown. */

@@ -1,0 +1,230 @@
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import { intentId, quoteId, type SubjectId, walletId } from '../../src/domain/subjects/subject.ts';
+import { type CommitParts, commitRecord, type Taken } from '../../src/queues/polls/commit-record.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { connect } from '../../src/store/connection.ts';
+import { EndedSubjects } from '../../src/store/ended-subjects.ts';
+import { EventLog } from '../../src/store/event-log.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { PlanStore } from '../../src/store/plan.ts';
+import { Registry } from '../../src/store/registry.ts';
+import { SubjectStore } from '../../src/store/subjects.ts';
+import { commitParts } from '../support/commit-parts.ts';
+import { testPrefix } from '../support/daemon.ts';
+import { firstEpoch } from '../support/epoch.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
+
+const WALLET = walletId('0x1111111111111111111111111111111111111111');
+const QUOTE = quoteId('00000000-0000-4000-8000-000000000001');
+const INTENT = intentId(hashOf(7));
+const DAY_MS = 86_400_000;
+const RETENTION_MS = 30 * DAY_MS;
+const NOW_MS = Date.now();
+
+let redis: RedisClient;
+let keys: Keys;
+let subjects: SubjectStore;
+let registry: Registry;
+let plan: PlanStore;
+let parts: CommitParts;
+let ended: EndedSubjects;
+
+beforeEach(() => {
+  redis = connect({ kind: 'server', url: inject('redisUrl') });
+  keys = new Keys(testPrefix());
+  subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
+  registry = new Registry(redis, keys, subjects);
+  plan = new PlanStore(redis, keys);
+  parts = commitParts(redis, keys, { subjects, plan });
+  ended = new EndedSubjects(redis, keys);
+});
+
+afterEach(() => redis.disconnect());
+
+/** Makes the subscriptions of the config the ones that name these subjects; `receivers` are those of some, the others have `r`. */
+async function sync(
+  named: Record<string, SubjectId[]>,
+  receivers: Record<string, string[]> = {},
+): Promise<void> {
+  const rest = { metadata: {}, history: 'emit' as const, overdueAfterMs: null, warnBeforeMs: null };
+  const subscriptions = Object.entries(named).map(([name, list]) => ({
+    ...rest,
+    name,
+    receivers: receivers[name] ?? ['r'],
+    recipients: [],
+    subjects: list,
+  }));
+  await registry.sync({ digest: '', graceSpanMs: 0, receivers: [], routes: [], subscriptions }, '0-0');
+}
+
+/** Has a page show the transfer, under the claims on another subject. */
+async function show(status: string, updatedAt: number, root: SubjectId = WALLET): Promise<Taken> {
+  const asOf = (await redis.get(keys.commit)) ?? '0';
+  const [shown, known] = await subjects.look([root, INTENT]);
+  if (shown === undefined || known === undefined) throw new Error('nothing was looked up');
+  const raw = { id: INTENT, type: 'intent', status, updatedAt, more: 'x'.repeat(1_000) };
+  const record = { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
+  const claims = shown.claims.map((claim) => ({ ...claim, served: false }));
+  return commitRecord(parts, record, known, { asOf, nowMs: NOW_MS, price: 1, exact: false, claims });
+}
+
+/** Makes the moves that are due after so many days. */
+async function settle(days: number): Promise<{ compacted: number; removed: number }> {
+  return ended.settle({ confirmedMs: Date.now() + days * DAY_MS, retentionMs: RETENTION_MS });
+}
+
+/** Notes that a sweep that began after so many days has read all that the wallet has. */
+async function read(days: number): Promise<void> {
+  await redis.hset(keys.wallet(WALLET), 'readAtMs', String(Date.now() + days * DAY_MS));
+}
+
+async function state(): Promise<'whole' | 'compact' | 'removed'> {
+  const [known] = await subjects.peek([INTENT]);
+  if (known?.snapshot === null || known === undefined) return 'removed';
+  return known.snapshot.compact ? 'compact' : 'whole';
+}
+
+async function events(): Promise<{ id: string; sequence: number; type: string; roots: string[] }[]> {
+  const { entries } = await new EventLog(redis, keys).after('0-0', 100);
+  return entries.flatMap((entry) =>
+    entry.kind === 'event'
+      ? [
+          {
+            id: entry.event.id,
+            sequence: entry.event.data.sequence,
+            type: entry.event.type,
+            roots: entry.roots,
+          },
+        ]
+      : [],
+  );
+}
+
+describe('a transfer that has ended', () => {
+  beforeEach(async () => {
+    await sync({ treasury: [WALLET] });
+    await show('settled', 101);
+  });
+
+  test('is whole for the retention, then compact, and removed a retention after a sweep did not show it', async () => {
+    expect(await settle(29)).toEqual({ compacted: 0, removed: 0 });
+    expect(await state()).toBe('whole');
+    expect(await settle(31)).toEqual({ compacted: 1, removed: 0 });
+    expect(await state()).toBe('compact');
+    // No sweep has read the wallet since: it may still be shown.
+    await settle(200);
+    expect(await state()).toBe('compact');
+    await read(201);
+    await settle(202);
+    expect(await state()).toBe('compact');
+    // The time at which that was found is Redis time, which has not moved here.
+    await redis.zadd(keys.ended, Date.now() + 202 * DAY_MS, INTENT);
+    expect(await settle(231)).toEqual({ compacted: 0, removed: 0 });
+    expect(await settle(233)).toEqual({ compacted: 0, removed: 1 });
+    expect(await state()).toBe('removed');
+    expect(await redis.keys(`${keys.root}:*${INTENT}`)).toEqual([]);
+  });
+
+  test('is not compact yet where it is shown at the moment that it would be', async () => {
+    await redis.zadd(keys.ended, Date.now() - 31 * DAY_MS, INTENT);
+    await Promise.all([subjects.look([INTENT]), settle(0), subjects.look([INTENT]), settle(0)]);
+    const { outcome } = await show('settled', 101);
+    expect(outcome).toBe('unchanged');
+    expect(await events()).toHaveLength(1);
+  });
+
+  test('is recognised where it is shown again, and whole', async () => {
+    await settle(31);
+    expect((await show('settled', 101)).outcome).toBe('unchanged');
+    expect(await state()).toBe('whole');
+    expect(await events()).toHaveLength(1);
+    expect(await settle(29)).toEqual({ compacted: 0, removed: 0 });
+  });
+
+  test.each([
+    ['refunded', 'intent.refunded'],
+    ['settled', 'intent.updated'],
+  ])('goes on with its sequence where it is shown as %s at a later time', async (status, type) => {
+    await settle(31);
+    expect((await show(status, 102)).outcome).toBe('changed');
+    const [first, second] = await events();
+    expect([first?.sequence, second?.sequence, second?.type]).toEqual([1, 2, type]);
+  });
+
+  test('is stale where a page shows it at an earlier time', async () => {
+    await settle(31);
+    expect((await show('pending', 100)).outcome).toBe('stale');
+    expect(await state()).toBe('compact');
+  });
+
+  test('is reported under its id to a receiver that is new, and to no other', async () => {
+    const [first] = await events();
+    await settle(31);
+    await sync({ treasury: [WALLET], desk: [INTENT] });
+    await show('settled', 101, INTENT);
+    expect(await events()).toHaveLength(1);
+    await redis.zadd(keys.ended, 0, INTENT);
+    await sync({ treasury: [WALLET] });
+    await redis.del(`${keys.plan('status')}:items`);
+    expect(await settle(62)).toEqual({ compacted: 1, removed: 0 });
+    await sync({ treasury: [WALLET], more: [INTENT] }, { more: ['r', 'late'] });
+    await show('settled', 101, INTENT);
+    const again = (await events()).at(-1);
+    expect(again).toMatchObject({ id: first?.id, sequence: 2 });
+    expect(again?.roots).toEqual([`more>late|${INTENT}`]);
+  });
+
+  test('is found again where the list of ended subjects was lost', async () => {
+    await redis.del(keys.ended);
+    expect(await ended.repair()).toBe(1);
+    expect(await redis.zscore(keys.ended, INTENT)).not.toBe(null);
+    expect(await ended.repair()).toBe(0);
+  });
+
+  test('of a version before this one does not expire', async () => {
+    await redis.del(keys.ended);
+    await redis.pexpire(keys.subject(INTENT), 60_000);
+    await redis.pexpire(keys.claims(INTENT), 60_000);
+    await ended.repair();
+    expect(await redis.pttl(keys.subject(INTENT))).toBe(-1);
+    expect(await redis.pttl(keys.claims(INTENT))).toBe(-1);
+  });
+
+  test('takes a third of the memory when it is compact', async () => {
+    const bytes = async (): Promise<number> => {
+      const of = await redis.keys(`${keys.root}:*${INTENT}`);
+      const sizes = await Promise.all(of.map((key) => redis.memory('USAGE', key)));
+      return sizes.reduce<number>((sum, size) => sum + Number(size ?? 0), 0);
+    };
+    const whole = await bytes();
+    await redis.set(keys.trimmed, `${Date.now() + DAY_MS}-0`);
+    await settle(31);
+    const compact = await bytes();
+    if (process.env.SHOW_BYTES) console.log({ whole, compact });
+    expect(compact).toBeLessThan(whole / 3);
+  });
+});
+
+test('a transfer that a quote has found stays known as long as the quote is named', async () => {
+  await sync({ orders: [QUOTE] });
+  await show('settled', 101, QUOTE);
+  await settle(31);
+  await settle(400);
+  await settle(4_000);
+  expect(await state()).toBe('compact');
+  await sync({});
+  await settle(4_031);
+  await redis.zadd(keys.ended, Date.now(), INTENT);
+  await settle(4_062);
+  expect(await state()).toBe('removed');
+});
+
+test('a transfer that a config names is known whole, however long it has ended', async () => {
+  await sync({ order: [INTENT] });
+  await show('settled', 101, INTENT);
+  await redis.del(`${keys.plan('status')}:items`);
+  await redis.zadd(keys.ended, 0, INTENT);
+  await settle(4_000);
+  expect(await state()).toBe('whole');
+  expect(await redis.zscore(keys.ended, INTENT)).toBe(null);
+});
